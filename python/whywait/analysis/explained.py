@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pyarrow as pa
 
-from whywait.analysis.ranking import Kinds
-
 if TYPE_CHECKING:
     from whywait.model.dataset import Dataset
 
@@ -44,7 +42,7 @@ def explained(dataset: Dataset, which: Factors) -> tuple[pa.Table, pa.Table]:
     # A stored dataset has the factors that were stored.
     if which == "all" or dataset.analysis is None:
         return dataset.factors(None)
-    rows = _longest(dataset.wait_states)
+    rows = np.array(dataset.analysis.longest_waits(_LONGEST), np.int64)
     known = np.zeros(dataset.wait_states.num_rows, np.bool_)
     pieces: list[tuple[pa.Table, pa.Table]] = [dataset.factors([])]
     for _ in range(_DEPTH):
@@ -58,19 +56,3 @@ def explained(dataset: Dataset, which: Factors) -> tuple[pa.Table, pa.Table]:
     # The factors of a wait keep their order.
     order = np.argsort(factors["wait"].to_numpy(), kind="stable")
     return intervals.sort_by("wait"), factors.take(pa.array(order))
-
-
-def _longest(waits: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the rows of the longest waits of each kind."""
-    kinds = Kinds(waits)
-    waiting = waits["waiting"].to_numpy()
-    found = [np.empty(0, np.int64)]
-    for kind in sorted(kinds.occurring):
-        rows = kinds.rows({kind})
-        if rows.size > _LONGEST:
-            lengths = waiting[rows]
-            bound = np.partition(lengths, -1 - _LONGEST)[-1 - _LONGEST]
-            longer, equal = rows[lengths > bound], rows[lengths == bound]
-            rows = np.concatenate((longer, equal[: _LONGEST - longer.size]))
-        found.append(rows)
-    return np.sort(np.concatenate(found))

@@ -15,6 +15,7 @@ use crate::critical_path::{self, Segment, Stretch};
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::exchange::Transport;
 use crate::focus;
+use crate::ids::CallPathId;
 use crate::matching::epochs::Epochs;
 use crate::matching::protocol::ProtocolClassifier;
 use crate::matching::{messages, one_sided};
@@ -198,11 +199,10 @@ impl Analysis {
         self.calls.get(&self.trace, (wait.location, wait.instance))
     }
 
-    /// The call that a wait state waited for.
-    #[inline]
-    #[must_use]
-    pub fn causing_call(&self, wait: &WaitState) -> Option<Call> {
-        wait.cause_instance.is_some().then(|| self.calls.get(&self.trace, (wait.cause_location, wait.cause_instance)))
+    /// Replaces `enters` by time (ticks) and call path of the calls that some wait states waited for, where known.
+    pub fn causing_enters(&self, waits: &[WaitState], enters: &mut Vec<Option<(i64, CallPathId)>>) {
+        let names = waits.iter().map(|wait| (wait.cause_location, wait.cause_instance));
+        self.calls.enters(&self.trace, names, enters);
     }
 
     /// Begin of each wait state (ticks), which lasts its waiting time. Needs the events.
@@ -538,9 +538,11 @@ mod tests {
         let mut lines = vec![format!("{:?} {:?}", analysis.trace.span(), analysis.trace.events)];
         lines.extend(analysis.trace.tree.nodes().iter().map(|node| format!("{node:?}")));
         lines.extend(analysis.severities.iter().map(|cell| format!("{cell:?}")));
+        let mut causes = Vec::new();
         for state in &analysis.waits {
             let WaitState { kind, location, waiting, cause_location, last, .. } = state;
-            let calls = (analysis.call(state), analysis.causing_call(state));
+            analysis.causing_enters(std::slice::from_ref(state), &mut causes);
+            let calls = (analysis.call(state), &causes);
             lines.push(format!("{kind:?} {location} {waiting} {cause_location} {last:?} {calls:?}"));
         }
         lines.extend(analysis.transfers().unwrap().iter().map(|transfer| {

@@ -340,24 +340,15 @@ impl Finder<'_> {
 /// Begins of the iterations on the location of a master thread, and the end of the last one.
 fn boundaries(shard: &Shard, location: LocationId, marker: CallPathId, every: usize, body: &[bool]) -> Vec<i64> {
     let i = shard.local(location);
-    let mut bounds = Vec::new();
-    let mut end = None;
-    let mut enters = 0;
-    for event in shard.event_offsets[i]..shard.event_offsets[i + 1] {
-        let callpath = shard.events.callpath(event);
-        if callpath == marker && !shard.events.is_leave(event) {
-            if enters % every == 0 {
-                bounds.push(shard.events.time[event as usize]);
-            }
-            enters += 1;
-        } else if body[callpath] && !bounds.is_empty() {
-            end = Some(shard.events.time[event as usize]);
-        }
-    }
-    if !bounds.is_empty() {
+    let events = &shard.events;
+    let (begin, end) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
+    let time = |event: u32| events.time[event as usize];
+    let mut bounds: Vec<i64> = events.enters(begin..end, marker).step_by(every).map(time).collect();
+    if let Some(first) = events.enters(begin..end, marker).next() {
+        let ends =
+            |&event: &u32| body[events.callpath(event)] && (events.callpath(event) != marker || events.is_leave(event));
         // A marker that is never left ends with the events of its location.
-        let last = shard.event_offsets[i + 1] - 1;
-        bounds.push(end.unwrap_or(shard.events.time[last as usize]));
+        bounds.push(time((first..end).rev().find(ends).unwrap_or(end - 1)));
     }
     bounds
 }

@@ -133,6 +133,37 @@ impl RemoteCalls {
         }
     }
 
+    /// Replaces `enters` by time and call path of the Enters of calls that are known in this process, given like those of
+    /// [`Self::times`]; `None` without a region instance.
+    pub fn enters(
+        &self,
+        trace: &Trace,
+        names: impl Iterator<Item = (LocationId, InstanceId)> + Clone,
+        enters: &mut Vec<Option<(i64, CallPathId)>>,
+    ) {
+        enters.clear();
+        enters.extend(names.clone().map(|(location, instance)| {
+            if instance.is_none() {
+                return None;
+            }
+            if trace.owns(location) {
+                let position = trace.shard(location).instances.enter[instance];
+                return Some((i64::from(position), CallPathId::NONE));
+            }
+            let Call { enter, callpath, .. } = self.get(trace, (location, instance));
+            Some((enter, callpath))
+        }));
+        for (enter, (location, _)) in enters.iter_mut().zip(names) {
+            if let Some((time, callpath)) = enter
+                && trace.owns(location)
+            {
+                let events = &trace.shard(location).events;
+                let position = *time as u32;
+                (*time, *callpath) = (events.time[position as usize], events.callpath(position));
+            }
+        }
+    }
+
     /// A call that is known in this process, by location and region instance.
     #[inline]
     #[must_use]

@@ -14,6 +14,7 @@ use whywait_core::schema::Unit;
 use whywait_core::severity::{Cost, Severity};
 use whywait_core::trace::columns::OperationKind;
 use whywait_core::transfers::{EpochKind, Transfer};
+use whywait_core::waits::longest;
 
 use crate::arrow::{Names, Optional, Table};
 use crate::counters;
@@ -236,6 +237,12 @@ impl Analysis {
     /// All wait states.
     fn wait_states(&self, py: Python<'_>) -> PyResult<Table> {
         waits::table(self, py)
+    }
+
+    /// The rows in `wait_states` of the longest: of each kind at most `count`, in ascending order.
+    fn longest_waits(&self, py: Python<'_>, count: usize) -> PyResult<Vec<usize>> {
+        let pool = whywait_core::pool::new(0).map_err(core_error)?;
+        detached(py, || pool.install(|| longest::of_each_kind(&self.result.waits, count)))
     }
 
     /// The activities to which the cost model attributes wait states, given by their rows in `wait_states`: the

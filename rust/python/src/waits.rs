@@ -16,6 +16,9 @@ use crate::result::Analysis;
 /// Named columns that are built in one pass.
 type Columns = Vec<(&'static str, ArrayRef)>;
 
+/// Number of waits whose causes are fetched from memory together.
+const BATCH: usize = 1 << 12;
+
 /// All wait states, one row each. Groups of columns are built in parallel.
 pub(crate) fn table(analysis: &Analysis, py: Python<'_>) -> PyResult<Table> {
     let groups: [fn(&Analysis) -> Columns; 4] = [places, calls, causes, explanations];
@@ -60,11 +63,14 @@ fn causes(analysis: &Analysis) -> Columns {
     let rows = analysis.result.waits.len();
     let [mut locations, mut callpaths] = [(); 2].map(|()| Optional::with_capacity(rows));
     let mut times = Float64Builder::with_capacity(rows);
-    for wait in &analysis.result.waits {
-        let cause = analysis.result.causing_call(wait);
-        locations.push(wait.cause_location.known());
-        callpaths.push(cause.map(|cause| cause.callpath.number()));
-        times.append_option(cause.map(|cause| analysis.seconds(cause.enter - begin)));
+    let mut enters = Vec::with_capacity(BATCH);
+    for waits in analysis.result.waits.of_shards().flat_map(|waits| waits.chunks(BATCH)) {
+        analysis.result.causing_enters(waits, &mut enters);
+        for (wait, enter) in waits.iter().zip(&enters) {
+            locations.push(wait.cause_location.known());
+            callpaths.push(enter.map(|(_, callpath)| callpath.number()));
+            times.append_option(enter.map(|(time, _)| analysis.seconds(time - begin)));
+        }
     }
     vec![
         ("cause_location", locations.finish()),

@@ -225,60 +225,92 @@ fn measure(
     let shard = trace.shard(location);
     let i = shard.local(location);
     let is_master = trace.definitions.locations[location].thread == 0;
-    let first = requests.iter().map(|request| request.begin.from).min().unwrap_or(0);
-    let last = requests.last().map_or(0, |request| request.point);
-    profile.clear();
     let mut steps = Steps::of_location(trace, shard, i);
     let mut first_of_master = 0;
     if let Some(past) = &index.pasts[i] {
         first_of_master = index.offsets[shard.local(past.master)];
         steps = steps.with_past(trace, past::gaps(trace, shard, location));
     }
-    let mut advance = |to: Position, book: &mut dyn FnMut(CallPathId, i64)| {
-        let book = |callpath, span: Range<i64>| book(callpath, span.end - span.start);
-        match to.original() {
-            Some(original) => {
-                let original = index.points[(first_of_master + original) as usize].position;
-                steps.advance_past(trace, (to, original), book);
-            }
-            None => steps.advance(trace, to, book),
-        }
-    };
-    // The point before the first interval is its left end.
-    let mut before = (first > index.offsets[i]).then(|| &index.points[first as usize - 1]);
-    if let Some(left) = before {
-        advance(left.position, &mut |_, _| ());
-        subtract_wait(shard, left, profile);
-    }
     let mut works = Vec::with_capacity(requests.len());
-    let mut rest = requests;
-    for number in first..=last {
-        let point = &index.points[number as usize];
-        advance(point.position, &mut |callpath, ticks| profile.add(callpath, ticks));
-        // Release 2.6 loses what a worker does from the last barrier of its team on.
-        let lost = before.filter(|before| before.class == Class::OmpBarrier && point.place == Place::Fork);
-        if let Some(barrier) = lost.filter(|_| model == CostModel::Scalasca && !is_master) {
-            profile.drop_block();
-            subtract_wait(shard, barrier, profile);
+    for (first, requests) in overlapping(requests) {
+        profile.clear();
+        // The point before the first interval is its left end.
+        let mut before = (first > index.offsets[i]).then(|| &index.points[first as usize - 1]);
+        if let Some(left) = before {
+            // Only in a master is the call path at a point known without the steps before it.
+            if is_master && index.pasts[i].is_none() {
+                steps.skip(trace, left.position);
+            }
+            advance(trace, &mut steps, index, first_of_master, left.position, |_, _| ());
+            subtract_wait(shard, left, profile);
         }
-        while let Some((request, others)) = rest.split_first().filter(|(request, _)| request.point == number) {
-            let mut work = Work::new();
-            let from = request.begin.from;
-            let left = (from > index.offsets[i]).then(|| {
-                let point = &index.points[from as usize - 1];
-                let waiting = point.place.inside(point.waiting);
-                IntervalStart { callpath: shard.callpath(point.instance), waiting, before: request.begin.before }
+        let mut rest = requests;
+        for number in first..=requests.last().map_or(0, |request| request.point) {
+            let point = &index.points[number as usize];
+            advance(trace, &mut steps, index, first_of_master, point.position, |callpath, ticks| {
+                profile.add(callpath, ticks);
             });
-            work_since(profile, from - first, left, |callpath, ticks| work.push((callpath, ticks)));
-            work.sort_unstable();
-            works.push(work);
-            rest = others;
+            // Release 2.6 loses what a worker does from the last barrier of its team on.
+            let lost = before.filter(|before| before.class == Class::OmpBarrier && point.place == Place::Fork);
+            if let Some(barrier) = lost.filter(|_| model == CostModel::Scalasca && !is_master) {
+                profile.drop_block();
+                subtract_wait(shard, barrier, profile);
+            }
+            while let Some((request, others)) = rest.split_first().filter(|(request, _)| request.point == number) {
+                let mut work = Work::new();
+                let from = request.begin.from;
+                let left = (from > index.offsets[i]).then(|| {
+                    let point = &index.points[from as usize - 1];
+                    let waiting = point.place.inside(point.waiting);
+                    IntervalStart { callpath: shard.callpath(point.instance), waiting, before: request.begin.before }
+                });
+                work_since(profile, from - first, left, |callpath, ticks| work.push((callpath, ticks)));
+                work.sort_unstable();
+                works.push(work);
+                rest = others;
+            }
+            profile.cut();
+            subtract_wait(shard, point, profile);
+            before = Some(point);
         }
-        profile.cut();
-        subtract_wait(shard, point, profile);
-        before = Some(point);
     }
     works
+}
+
+/// Divides intervals that are sorted by their ends into runs of such as overlap or touch, each with its first point.
+fn overlapping(requests: &[IntervalRequest]) -> Vec<(u32, &[IntervalRequest])> {
+    let mut runs: Vec<(u32, &[IntervalRequest])> = Vec::new();
+    let mut end = requests.len();
+    let mut first = u32::MAX;
+    for (i, request) in requests.iter().enumerate().rev() {
+        if i + 1 < end && request.point + 1 < first {
+            runs.push((first, &requests[i + 1..end]));
+            (end, first) = (i + 1, u32::MAX);
+        }
+        first = first.min(request.begin.from);
+    }
+    runs.push((first, &requests[..end]));
+    runs.reverse();
+    runs
+}
+
+/// Advances to the position of a point, and passes call paths and their ticks to `book`.
+fn advance(
+    trace: &Trace,
+    steps: &mut Steps,
+    index: &IntervalIndex,
+    first_of_master: u32,
+    to: Position,
+    mut book: impl FnMut(CallPathId, i64),
+) {
+    let book = |callpath, span: Range<i64>| book(callpath, span.end - span.start);
+    match to.original() {
+        Some(original) => {
+            let original = index.points[(first_of_master + original) as usize].position;
+            steps.advance_past(trace, (to, original), book);
+        }
+        None => steps.advance(trace, to, book),
+    }
 }
 
 /// Subtracts the wait at a point, which is not work.

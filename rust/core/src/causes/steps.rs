@@ -92,29 +92,35 @@ impl<'a> Steps<'a> {
     /// The steps of the shard's i-th location, starting at a position inside a call.
     pub(crate) fn from(trace: &Trace, shard: &'a Shard, i: usize, position: Position) -> Self {
         let mut steps = Self::of_location(trace, shard, i);
-        let event = position.event().min(steps.end);
-        if event > steps.event {
+        steps.skip(trace, position);
+        steps
+    }
+
+    /// Continues at a later position inside a call, without visiting the steps before it.
+    pub(crate) fn skip(&mut self, trace: &Trace, to: Position) {
+        let event = to.event().min(self.end);
+        if event > self.event {
+            let events = &self.shard.events;
             let before = event - 1;
-            steps.event = event;
-            steps.since = shard.events.time[before as usize];
-            steps.running = shard.events.callpath(before);
-            if shard.events.is_leave(before) {
-                steps.running = trace.tree.nodes()[steps.running].parent;
+            self.event = event;
+            self.since = events.time[before as usize];
+            self.running = events.callpath(before);
+            if events.is_leave(before) {
+                self.running = trace.tree.nodes()[self.running].parent;
             }
             // The depth is unknown, but no interval that begins inside a call extends beyond the end of its team.
-            steps.depth = u32::MAX / 2;
+            self.depth = u32::MAX / 2;
         }
-        let before = |fork_join: &ForkJoinStep| fork_join.at < position;
-        steps.next_fork_join = steps.fork_joins.iter().take_while(|fork_join| before(fork_join)).count();
-        if let Some(last) = steps.next_fork_join.checked_sub(1).map(|last| steps.fork_joins[last])
+        let passed = self.fork_joins[self.next_fork_join..].partition_point(|fork_join| fork_join.at < to);
+        self.next_fork_join += passed;
+        if let Some(last) = self.next_fork_join.checked_sub(1).map(|last| self.fork_joins[last])
             && last.at.event() == event
         {
-            steps.since = last.until;
+            self.since = last.until;
             if last.at.is_fork() {
-                steps.running = last.callpath;
+                self.running = last.callpath;
             }
         }
-        steps
     }
 
     /// Passes all steps before a position to `book`: call path, and range of time.

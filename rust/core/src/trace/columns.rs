@@ -72,6 +72,12 @@ impl Events {
         CallPathId::new(self.node[position as usize] & !LEAVE)
     }
 
+    /// Positions of the Enters of a call path.
+    pub fn enters(&self, positions: Range<u32>, callpath: CallPathId) -> impl Iterator<Item = u32> {
+        let nodes = &self.node[positions.start as usize..positions.end as usize];
+        positions.zip(nodes).filter(move |&(_, &node)| node == callpath.number()).map(|(position, _)| position)
+    }
+
     /// Position of the first Enter of one of the given call paths, at or after one position and before another.
     #[must_use]
     pub fn next_enter(&self, positions: Range<u32>, callpaths: &[bool]) -> Option<u32> {

@@ -11,6 +11,7 @@ pub mod device;
 pub mod interval;
 pub mod late_receiver;
 pub mod late_sender;
+pub mod longest;
 pub mod rma;
 pub mod threads;
 

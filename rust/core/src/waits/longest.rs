@@ -1,0 +1,83 @@
+//! The longest wait states.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::WaitState;
+use crate::per_shard::PerShard;
+use crate::severity::Metric;
+
+/// The longest wait states of one kind so far, with the shortest of them on top.
+type Longest = BinaryHeap<Reverse<(i64, Reverse<usize>)>>;
+
+/// Returns the positions of the longest wait states of each kind, in ascending order.
+///
+/// There are at most `count` of a kind. If several are equally long, the first are returned.
+#[must_use]
+pub fn of_each_kind(waits: &PerShard<WaitState>, count: usize) -> Vec<usize> {
+    let shards: Vec<_> = waits.of_shards().enumerate().collect();
+    let of_shards: Vec<FxHashMap<Metric, Longest>> = shards
+        .into_par_iter()
+        .map(|(shard, rows)| {
+            let mut kinds = FxHashMap::default();
+            for (row, wait) in (waits.of(shard).0..).zip(rows) {
+                keep(kinds.entry(wait.kind).or_default(), (wait.waiting, Reverse(row)), count);
+            }
+            kinds
+        })
+        .collect();
+    let mut kinds: FxHashMap<Metric, Longest> = FxHashMap::default();
+    for (kind, longest) in of_shards.into_iter().flatten() {
+        let kind = kinds.entry(kind).or_default();
+        for Reverse(wait) in longest {
+            keep(kind, wait, count);
+        }
+    }
+    let mut rows: Vec<usize> = kinds.into_values().flatten().map(|Reverse((_, Reverse(row)))| row).collect();
+    rows.sort_unstable();
+    rows
+}
+
+/// Adds a wait state if it is among the `count` longest.
+fn keep(longest: &mut Longest, wait: (i64, Reverse<usize>), count: usize) {
+    if longest.len() < count {
+        longest.push(Reverse(wait));
+    } else if let Some(mut shortest) = longest.peek_mut()
+        && shortest.0 < wait
+    {
+        *shortest = Reverse(wait);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ids::{InstanceId, LocationId};
+
+    proptest! {
+        #[test]
+        fn equals_sorting_each_kind(
+            parts in prop::collection::vec(prop::collection::vec((0u8..2, 0i64..20), 0..40), 0..4),
+            count in 0usize..9,
+        ) {
+            let wait = |&(kind, waiting): &(u8, i64)| {
+                let kind = if kind == 0 { Metric::LateSender } else { Metric::WaitNxN };
+                WaitState::new(kind, (LocationId::new(0), InstanceId::new(0)), waiting, (LocationId::NONE, InstanceId::NONE))
+            };
+            let waits = PerShard::new(parts.iter().map(|part| part.iter().map(wait).collect()).collect());
+            let mut expected = Vec::new();
+            for kind in [Metric::LateSender, Metric::WaitNxN] {
+                let mut rows: Vec<_> = waits.iter().enumerate().filter(|(_, wait)| wait.kind == kind).collect();
+                rows.sort_by_key(|(_, wait)| Reverse(wait.waiting));
+                expected.extend(rows.iter().take(count).map(|&(row, _)| row));
+            }
+            expected.sort_unstable();
+            prop_assert_eq!(of_each_kind(&waits, count), expected);
+        }
+    }
+}
