@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whywait import _native
 from whywait.report.system import system_xml
@@ -68,7 +69,7 @@ def _artificial_root(tree: CallTree) -> bool:
 
 def _kept_locations(result: ResultData) -> npt.NDArray[np.int64]:
     """Return the locations to write: all except metric locations without calls, unless there are no others."""
-    is_metric = np.array([kind == "METRIC" for kind in result.places.table["type"].to_pylist()], dtype=np.bool_)
+    is_metric = pc.equal(result.places.table["type"].cast(pa.string()), "METRIC").to_numpy()
     (kept,) = np.nonzero(~is_metric | (result.profile.by_location("time") > 0))
     return kept if kept.size else np.arange(is_metric.size)
 

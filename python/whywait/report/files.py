@@ -64,14 +64,13 @@ def write_all(
         with ThreadPoolExecutor(3) as beside:
             drawn = beside.submit(picture or _nothing)
             written = beside.submit(_write_long, writer, result, drawn, transfers=transfers, counters=counters)
-            described = beside.submit(write_stat, result, staging.path(_STATISTICS))
+            described = beside.submit(_write_cube, result, staging)
             writer.definitions()
             if (loop := known_iterations(result, iterations)) is not None:
                 writer.table("iterations", loop)
             _write_communication(writer, result.tables)
             if result.has_causes:
                 _write_factors(writer, result.tables, factors)
-            write_cube(result, staging.path("report.cubex"), statistics=_STATISTICS)
             summary = summarize()
             staging.path("summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
             if picture is not None:
@@ -84,6 +83,12 @@ def write_all(
     # Files for people come first; the order in which the threads finish is arbitrary.
     first = ("report.cubex", _STATISTICS, "report.html", "summary.json")
     return sorted(staging.files, key=lambda file: (file.name not in first, file.name))
+
+
+def _write_cube(result: ResultData, staging: Staging) -> None:
+    """Write the Cube report and the statistics that it refers to."""
+    write_cube(result, staging.path("report.cubex"), statistics=_STATISTICS)
+    write_stat(result, staging.path(_STATISTICS))
 
 
 def _nothing() -> tuple[None, dict[str, str]]:
