@@ -38,11 +38,11 @@ pub fn collect(trace: &mut Trace) -> Result<(Recorded, Diagnostics)> {
     if counters.is_empty() {
         return Ok((Recorded::default(), diagnostics));
     }
-    let mut fell = vec![false; counters.len()];
+    let mut has_fallen = vec![false; counters.len()];
     for shard in &trace.shards {
-        fell.iter_mut().zip(&shard.fell).for_each(|(fell, of_shard)| *fell |= of_shard);
+        has_fallen.iter_mut().zip(&shard.has_fallen).for_each(|(all, of_shard)| *all |= of_shard);
     }
-    let all = trace.exchange.allgather(fell)?;
+    let all = trace.exchange.allgather(has_fallen)?;
     let begin = trace.span().map_or(0, |(first, _)| first);
     if trace.exchange.is_root() {
         for oddity in &trace.definitions.counters.oddities {
@@ -51,7 +51,8 @@ pub fn collect(trace: &mut Trace) -> Result<(Recorded, Diagnostics)> {
     }
     let mut kinds = Vec::with_capacity(counters.len());
     for (i, counter) in counters.iter().enumerate() {
-        let is_level = counter.kind() == Kind::Total && !counter.is_trusted() && all.iter().any(|fell| fell[i]);
+        let is_level =
+            counter.kind() == Kind::Total && !counter.is_trusted() && all.iter().any(|has_fallen| has_fallen[i]);
         if is_level && trace.exchange.is_root() {
             diagnostics.explain(DiagnosticKind::MetricMode, LocationId::new(0), begin, counter.name.clone());
         }

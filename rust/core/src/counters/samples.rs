@@ -92,14 +92,16 @@ impl EventSink for Reader<'_> {
     fn record(&mut self, time: i64, record: &Event<'_>, _: &Attributes<'_>) {
         let Event::Metric { metric, values } = *record else { return };
         let counters = &self.trace.definitions.counters;
-        if !counters.is_of_recorder(&self.trace.definitions.locations, metric, self.location) {
+        if !counters.covers_only_recorder(&self.trace.definitions.locations, metric, self.location) {
             return;
         }
         // Correct times as the analysis does: they do not decrease, and lie within the run.
         let (first, last) = self.trace.span().unwrap_or_default();
         self.now = self.now.max(time.clamp(first, last));
         // Problems were reported when the events were first read.
-        for Reading { counter, value, .. } in counters.readings(counters.of(metric), values.iter(), &Cell::default()) {
+        for Reading { counter, value, .. } in
+            counters.readings(counters.members_of(metric), values.iter(), &Cell::default())
+        {
             let definition = &counters.all[counter as usize];
             let series = self.series.entry(counter);
             series.or_insert_with(|| Series::new(definition, self.kinds[counter as usize])).push(self.now, value);

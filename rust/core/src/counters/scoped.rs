@@ -1,4 +1,4 @@
-//! Counters of a process, a machine or a group, divided over the threads in their scope.
+//! Counters of a process, a machine, or a group, divided over the threads in their scope.
 //!
 //! Each of n threads gets the n-th part of a counter, and distributes it over its call paths in proportion to time.
 //! Integers are divided into integer parts that add up.
@@ -25,8 +25,8 @@ pub(super) fn divide(trace: &Trace, kinds: &[Kind], window: Option<&Range<i64>>)
     let (mut samples, mut shared) = (Vec::new(), Vec::new());
     for sample in trace.shards.iter().flat_map(|shard| &shard.samples) {
         let is_own = is_own.entry((sample.metric, sample.location)).or_insert_with(|| {
-            let carriers = counters.carriers(&trace.definitions.locations, sample.metric, sample.location);
-            carriers.iter().all(|&carrier| trace.owns(carrier))
+            let threads = counters.covered_threads(&trace.definitions.locations, sample.metric, sample.location);
+            threads.iter().all(|&thread| trace.owns(thread))
         });
         if *is_own { &mut samples } else { &mut shared }.push(*sample);
     }
@@ -71,7 +71,7 @@ pub(super) struct Shared {
     recorder: LocationId,
     series: Series,
     /// The threads over which it is divided, sorted.
-    carriers: Vec<LocationId>,
+    threads: Vec<LocationId>,
     /// The streams in its scope, sorted.
     streams: Vec<LocationId>,
 }
@@ -90,10 +90,10 @@ pub(super) struct Share<'a> {
 impl Shared {
     /// The part that belongs to a location, if any.
     pub(super) fn at(&self, trace: &Trace, location: LocationId) -> Option<Share<'_>> {
-        let part = match self.carriers.binary_search(&location) {
-            Ok(part) => (part, self.carriers.len()),
+        let part = match self.threads.binary_search(&location) {
+            Ok(part) => (part, self.threads.len()),
             // Without threads in its scope, it stays at its recorder.
-            Err(_) if self.carriers.is_empty() && self.recorder == location => (0, 1),
+            Err(_) if self.threads.is_empty() && self.recorder == location => (0, 1),
             Err(_) => self.streams.binary_search(&location).ok().map(|_| (0, 1))?,
         };
         let shard = trace.shard(location);
@@ -121,9 +121,9 @@ pub(super) fn all(trace: &Trace, kinds: &[Kind]) -> Vec<Shared> {
     let counters = &trace.definitions.counters;
     let shared = |samples: &[Sample]| {
         let Sample { metric, counter, location, .. } = samples[0];
-        let carriers = counters.carriers(&trace.definitions.locations, metric, location);
-        let streams = counters.streams(metric).to_vec();
-        Shared { counter, recorder: location, series: series(trace, kinds, samples), carriers, streams }
+        let threads = counters.covered_threads(&trace.definitions.locations, metric, location);
+        let streams = counters.covered_streams(metric).to_vec();
+        Shared { counter, recorder: location, series: series(trace, kinds, samples), threads, streams }
     };
     by_series(&mut samples).into_iter().map(shared).collect()
 }
@@ -137,21 +137,21 @@ fn of_one(trace: &Trace, kinds: &[Kind], samples: &[Sample], window: Option<&Ran
     let Sample { metric, counter, location, .. } = samples[0];
     let series = series(trace, kinds, samples);
     let all = window.map_or((i64::MIN, i64::MAX), |window| (window.start, window.end));
-    let carriers = trace.definitions.counters.carriers(&trace.definitions.locations, metric, location);
+    let threads = trace.definitions.counters.covered_threads(&trace.definitions.locations, metric, location);
     let mut cells = Vec::new();
-    if carriers.is_empty() && trace.owns(location) {
+    if threads.is_empty() && trace.owns(location) {
         let book = |callpath, sums| cells.push(CounterCell { counter, callpath, location, sums });
         series.divide((0, 1), &Pauses::default(), std::iter::once((CallPathId::NONE, all.0, all.1)), book);
     }
-    for (part, &carrier) in carriers.iter().enumerate().filter(|(_, carrier)| trace.owns(**carrier)) {
+    for (part, &thread) in threads.iter().enumerate().filter(|(_, thread)| trace.owns(**thread)) {
         let mut sums: FxHashMap<CallPathId, Sums> = FxHashMap::default();
-        let shard = trace.shard(carrier);
-        let i = shard.local(carrier);
+        let shard = trace.shard(thread);
+        let i = shard.local(thread);
         let stretches = shard.stretches(&trace.tree, i, all.0..all.1);
         let pauses = Pauses::of(&trace.tree, shard, i);
         let book = |callpath, add| *sums.entry(callpath).or_default() += add;
-        series.divide((part, carriers.len()), &pauses, stretches, book);
-        let cell = |(callpath, sums)| CounterCell { counter, callpath, location: carrier, sums };
+        series.divide((part, threads.len()), &pauses, stretches, book);
+        let cell = |(callpath, sums)| CounterCell { counter, callpath, location: thread, sums };
         cells.extend(sums.into_iter().map(cell));
     }
     cells

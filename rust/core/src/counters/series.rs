@@ -41,7 +41,7 @@ impl Series {
         let span = time - last.time;
         let step = match self.kind {
             Kind::Total => {
-                let growth = value.less(last.value);
+                let growth = value.minus(last.value);
                 if self.is_trusted && growth.value() < 0.0 { Number::default() } else { growth }
             }
             Kind::Change { next: true, .. } => last.value,
@@ -93,7 +93,7 @@ impl Series {
         let from = self.points[before];
         match self.points.get(before + 1) {
             Some(to) if time > from.time => {
-                let step = to.sum.less(from.sum);
+                let step = to.sum.minus(from.sum);
                 from.sum.plus(step.share(i128::from(time - from.time), i128::from(to.time - from.time)))
             }
             _ => from.sum,
@@ -121,14 +121,14 @@ impl Series {
         mut book: impl FnMut(CallPathId, Sums),
     ) {
         let running = self.in_time_of(pauses);
-        let known = |time| Number::whole(running.known(time)).part(part, parts).integer as i64;
+        let known = |time| Number::from_integer(running.known(time)).part(part, parts).integer as i64;
         for (callpath, from, until) in stretches {
             let (from, until) = (pauses.running(from), pauses.running(until));
             if from == until {
                 continue;
             }
             let mut sums = Sums { ticks: known(until) - known(from), ..Sums::default() };
-            let amount = running.at(until).part(part, parts).less(running.at(from).part(part, parts));
+            let amount = running.at(until).part(part, parts).minus(running.at(from).part(part, parts));
             match self.kind {
                 Kind::Samples => sums.area = amount,
                 _ => sums.amount = amount,
@@ -152,14 +152,14 @@ impl Series {
             sums.samples += 1;
             sums.sampled += sample.value;
             if !is_level {
-                sums.see(sample.value);
+                sums.extend_range(sample.value);
             }
         }
         if let Kind::Level { next } = self.kind {
             // A level is valid from sample to sample, so the first interval may begin before the stretch.
             for pair in self.points[first.saturating_sub(1)..].windows(2).take_while(|pair| pair[0].time < until) {
                 if pair[0].time < pair[1].time && from < pair[1].time {
-                    sums.see(if next { pair[0].value } else { pair[1].value });
+                    sums.extend_range(if next { pair[0].value } else { pair[1].value });
                 }
             }
         }
@@ -173,12 +173,12 @@ impl Series {
     /// The same for one of several equal parts.
     pub(super) fn change_of(&self, (part, parts): (usize, usize), from: i64, until: i64) -> f64 {
         let doubled = if self.kind == Kind::Samples { 0.5 } else { 1.0 };
-        self.at(until).part(part, parts).less(self.at(from).part(part, parts)).value() * doubled
+        self.at(until).part(part, parts).minus(self.at(from).part(part, parts)).value() * doubled
     }
 
     /// The share of one of several equal parts in the ticks between two times in which a level is known.
     pub(super) fn known_of(&self, (part, parts): (usize, usize), from: i64, until: i64) -> i64 {
-        let known = |time| Number::whole(self.known(time)).part(part, parts).integer as i64;
+        let known = |time| Number::from_integer(self.known(time)).part(part, parts).integer as i64;
         known(until) - known(from)
     }
 
@@ -237,17 +237,17 @@ mod tests {
     fn series(kind: Kind, samples: &[(i64, i64)]) -> Series {
         let mut series = Series { kind, ..Series::default() };
         for &(time, value) in samples {
-            series.push(time, Number::whole(value));
+            series.push(time, Number::from_integer(value));
         }
         series
     }
 
-    /// What call paths get of the parts of all carriers.
-    fn divided(series: &Series, carriers: &[&[(CallPathId, i64, i64)]]) -> FxHashMap<CallPathId, Sums> {
+    /// What call paths get of the parts of all threads.
+    fn divided(series: &Series, threads: &[&[(CallPathId, i64, i64)]]) -> FxHashMap<CallPathId, Sums> {
         let mut found: FxHashMap<CallPathId, Sums> = FxHashMap::default();
-        for (part, stretches) in carriers.iter().enumerate() {
+        for (part, stretches) in threads.iter().enumerate() {
             let each = stretches.iter().copied();
-            series.divide((part, carriers.len()), &Pauses::default(), each, |callpath, sums| {
+            series.divide((part, threads.len()), &Pauses::default(), each, |callpath, sums| {
                 *found.entry(callpath).or_default() += sums;
             });
         }
@@ -323,7 +323,7 @@ mod tests {
         fn parts_and_windows_add_up(
             steps in prop::collection::vec((0i64..5, 0i64..40), 1..12),
             mut cuts in prop::collection::vec(0i64..40, 0..6),
-            carriers in 1usize..4,
+            threads in 1usize..4,
         ) {
             let (mut time, mut value) = (0, 7);
             let samples: Vec<(i64, i64)> =
@@ -332,7 +332,7 @@ mod tests {
             cuts.sort_unstable();
             let bounds: Vec<i64> = [-1].into_iter().chain(cuts).chain([100]).collect();
             let windows: Vec<_> = bounds.windows(2).map(|pair| (MAIN, pair[0], pair[1])).collect();
-            let all = divided(&series, &vec![&windows[..]; carriers]);
+            let all = divided(&series, &vec![&windows[..]; threads]);
             let sums = all.get(&MAIN).copied().unwrap_or_default();
             prop_assert_eq!(sums.amount.integer, i128::from(samples[samples.len() - 1].1 - samples[0].1));
             prop_assert_eq!(sums.samples, samples.len() as u64);

@@ -1,15 +1,15 @@
-//! Booking the counters of a location on its call paths, while its events are read.
+//! Books the counters of a location on its call paths while its events are read.
 //!
-//! A *sample* is a value of a counter at a time. What a counter grew by between two samples of a location belongs to
-//! the call paths that ran there in between, in proportion to their time: of a strict counter, which is sampled at
-//! every Enter and Leave, that is one call path. A level that holds until the next sample, or since the last one, is
-//! integrated over the same interval, and one that is known at its samples as a line from one to the other. A change of
-//! a moment belongs to the call path that runs then.
+//! A *sample* is the value of a counter at some time. The growth between two samples is distributed over the call paths
+//! that ran in between, in proportion to their time; a strict counter is sampled at every Enter and Leave, so this is a
+//! single call path. A level that is valid until the next sample, or since the last one, is integrated over that
+//! interval; a level known only at its samples is interpolated linearly. A change at a point in time belongs to the call
+//! path that runs then.
 //!
-//! What lies outside of all regions is booked on no call path, so that all cells of a location add up to last value
-//! less first value.
+//! Growth outside all regions is booked on no call path, so the cells of a location add up to its last value minus its
+//! first.
 //!
-//! Samples that speak of a process or a machine are kept: [`crate::counters`] divides them.
+//! Samples that cover a process or a machine are kept for [`crate::counters`], which distributes them.
 //!
 //! *Source*: counters.md#counters-of-the-trace.
 
@@ -32,23 +32,23 @@ use crate::ids::{CallPathId, LocationId};
 struct Latest {
     time: i64,
     value: Number,
-    /// Where the events stood.
+    /// Position among the events.
     position: Position,
 }
 
-/// What belongs to the time between two samples.
+/// What a counter did between two samples.
 #[derive(Clone, Copy, Default)]
 struct Interval {
     /// Growth or change.
     amount: Number,
-    /// The level that holds.
+    /// The level in this interval.
     level: Option<Number>,
-    /// Sum of the values at both ends of what is known at its samples.
+    /// Sum of the values at both ends, for a level that is interpolated.
     ends: Option<Number>,
 }
 
 impl Interval {
-    /// Growth, change, or the integral of a level over ticks; and twice the integral of what is known at its samples.
+    /// Growth, change, or integral of a level over ticks; and twice the integral of an interpolated level.
     fn sums(&self, ticks: i64) -> [Number; 2] {
         let over = |value: Number| value.times(ticks);
         [self.level.map_or(self.amount, over), self.ends.map_or(Number::default(), over)]
@@ -57,30 +57,30 @@ impl Interval {
 
 /// What ran at a location so far.
 #[derive(Clone, Copy)]
-pub struct Ran<'a> {
-    /// Its Enters and Leaves, those of the shard before them.
+pub struct LocationHistory<'a> {
+    /// Enters and Leaves, after those of earlier locations of the shard.
     pub events: &'a Events,
-    /// The call paths that they name.
+    /// Their call paths.
     pub tree: &'a CallTree,
 }
 
 /// A metric class or instance at the current location.
 struct Class<'a> {
     metric: u32,
-    /// Its counters, if it is known.
+    /// Its counters, if the class is defined.
     members: Option<&'a [u32]>,
-    /// Whether it speaks of the location.
-    is_of_recorder: bool,
+    /// Whether it covers only the location that records it.
+    covers_only_recorder: bool,
     /// Whether each Enter and Leave has a sample.
     is_strict: bool,
-    /// The quick way, if all members are totals of whole numbers that no other class has.
+    /// The fast path, if all members are integer totals that no other class contains.
     totals: Option<Totals>,
 }
 
-/// The cells of the current location: a row for each call path, in it one for each counter.
+/// The cells of the current location: one row per call path, with one cell per counter.
 struct Cells {
     counters: usize,
-    /// By number of the call path, after the row of [`CallPathId::NONE`]: one more than the row; 0 if there is none.
+    /// Row of each call path plus one, or 0 if it has none; [`CallPathId::NONE`] comes first.
     row_of: Vec<u32>,
     callpaths: Vec<CallPathId>,
     sums: Vec<Sums>,
@@ -94,7 +94,7 @@ impl Cells {
         row.checked_sub(1).map(|row| row as usize)
     }
 
-    fn of(&mut self, callpath: CallPathId, counter: u32) -> &mut Sums {
+    fn sums_mut(&mut self, callpath: CallPathId, counter: u32) -> &mut Sums {
         let row = self.row(callpath).unwrap_or_else(|| {
             let slot = callpath.number().wrapping_add(1) as usize;
             if self.row_of.len() <= slot {
@@ -115,23 +115,24 @@ impl Cells {
     }
 }
 
-/// Books the samples of one location after the other.
-pub struct Book<'a> {
+/// Books the samples of one location after another.
+pub struct CounterBook<'a> {
     definitions: &'a DefinitionIndex,
     counters: &'a Counters,
     classes: Vec<Class<'a>>,
-    /// Position of each class by its OTF2 id, and of the one of the last record.
-    numbers: FxHashMap<u32, usize>,
+    /// Position of each class in `classes` by its OTF2 id.
+    class_positions: FxHashMap<u32, usize>,
+    /// Position of the class of the last record.
     current: usize,
     latest: Vec<Option<Latest>>,
-    /// The latest values that are kept, by metric and counter.
-    kept: FxHashMap<(u32, u32), Number>,
+    /// The latest kept values, by metric and counter.
+    latest_kept: FxHashMap<(u32, u32), Number>,
     cells: Cells,
-    /// Counters that have fallen somewhere.
-    fell: Vec<bool>,
+    /// Whether each counter has fallen anywhere.
+    has_fallen: Vec<bool>,
 }
 
-impl<'a> Book<'a> {
+impl<'a> CounterBook<'a> {
     /// A book for the counters of a run.
     #[must_use]
     pub fn new(definitions: &'a DefinitionIndex) -> Self {
@@ -140,68 +141,68 @@ impl<'a> Book<'a> {
             definitions,
             counters: &definitions.counters,
             classes: Vec::new(),
-            numbers: FxHashMap::default(),
+            class_positions: FxHashMap::default(),
             current: 0,
             latest: vec![None; counters],
-            kept: FxHashMap::default(),
+            latest_kept: FxHashMap::default(),
             cells: Cells { counters, row_of: Vec::new(), callpaths: Vec::new(), sums: Vec::new() },
-            fell: vec![false; counters],
+            has_fallen: vec![false; counters],
         }
     }
 
-    /// Counters that have fallen somewhere.
+    /// Whether each counter has fallen anywhere.
     #[must_use]
-    pub fn fell(&self) -> &[bool] {
-        &self.fell
+    pub fn has_fallen(&self) -> &[bool] {
+        &self.has_fallen
     }
 
-    /// Books the values of a metric record the quick way, or says that it has to take the general one.
+    /// Books the values of a metric record on the fast path; `false` if it needs the slow path.
     #[inline(always)]
-    pub fn take(&mut self, metric: u32, values: &[TypedValue], at: (i64, Position), events: &Events) -> bool {
+    pub fn book_fast(&mut self, metric: u32, values: &[TypedValue], at: (i64, Position), events: &Events) -> bool {
         if self.classes.get(self.current).is_none_or(|class| class.metric != metric) {
-            let Some(&number) = self.numbers.get(&metric) else { return false };
+            let Some(&number) = self.class_positions.get(&metric) else { return false };
             self.current = number;
         }
         let class = &mut self.classes[self.current];
         match (&mut class.totals, self.cells.row(at.1.callpath)) {
-            (Some(totals), Some(row)) => totals.take(values, at, row, events),
+            (Some(totals), Some(row)) => totals.book(values, at, row, events),
             _ => false,
         }
     }
 
-    /// Takes the values of a metric record; those that do not speak of the location go to `samples`.
-    pub fn record(
+    /// Books the values of a metric record on the slow path; those that cover other locations go to `samples`.
+    pub fn book_record(
         &mut self,
         location: LocationId,
         (metric, values): (u32, &[TypedValue]),
         at: (i64, Position),
-        ran: Ran<'_>,
+        history: LocationHistory<'_>,
         samples: &mut Vec<Sample>,
     ) -> Result<(), Fault> {
-        let class = self.numbers.get(&metric).copied().unwrap_or_else(|| {
-            self.meet(metric, location);
+        let class = self.class_positions.get(&metric).copied().unwrap_or_else(|| {
+            self.add_class(metric, location);
             self.classes.len() - 1
         });
         let fault = Cell::new(None);
-        let Class { members, is_of_recorder, .. } = self.classes[class];
+        let Class { members, covers_only_recorder, .. } = self.classes[class];
         let readings = self.counters.readings(members, values.iter().copied(), &fault);
-        if is_of_recorder {
-            self.pause(class);
-            let lacks_samples = self.lacks_samples(class, at.1, ran);
+        if covers_only_recorder {
+            self.pause_fast_path(class);
+            let has_unsampled_events = self.has_unsampled_events(class, at.1, history);
             for reading in readings {
-                if let Err(what) = self.sample(reading, at, ran) {
+                if let Err(what) = self.book_sample(reading, at, history) {
                     fault.set(Some(what));
                 }
             }
             if let Some(totals) = self.classes[class].totals.as_mut().filter(|_| fault.get().is_none()) {
                 totals.resume(values, at);
             }
-            if lacks_samples && fault.get().is_none() {
+            if has_unsampled_events && fault.get().is_none() {
                 fault.set(Some(Fault::Missing));
             }
         } else {
             for reading in readings {
-                if let Err(what) = self.keep(metric, reading, (at.0, location), samples) {
+                if let Err(what) = self.keep_sample(metric, reading, (at.0, location), samples) {
                     fault.set(Some(what));
                 }
             }
@@ -209,39 +210,45 @@ impl<'a> Book<'a> {
         fault.get().map_or(Ok(()), Err)
     }
 
-    /// Adds a class to those of the location.
-    fn meet(&mut self, metric: u32, location: LocationId) {
-        let members = self.counters.of(metric);
-        let is_of_recorder = self.counters.is_of_recorder(&self.definitions.locations, metric, location);
-        let mut is_simple = is_of_recorder && members.is_some();
+    /// Adds a class to the current location.
+    fn add_class(&mut self, metric: u32, location: LocationId) {
+        let members = self.counters.members_of(metric);
+        let covers_only_recorder = self.counters.covers_only_recorder(&self.definitions.locations, metric, location);
+        let mut can_be_fast = covers_only_recorder && members.is_some();
         for (i, member) in members.unwrap_or_default().iter().enumerate() {
             let counter = &self.counters.all[*member as usize];
-            is_simple &= !members.unwrap_or_default()[..i].contains(member);
-            is_simple &= counter.kind() == Kind::Total && counter.is_trusted() && !counter.is_real;
+            can_be_fast &= !members.unwrap_or_default()[..i].contains(member);
+            can_be_fast &= counter.kind() == Kind::Total && counter.is_trusted() && !counter.is_real;
             for other in 0..self.classes.len() {
                 if self.classes[other].members.unwrap_or_default().contains(member) {
-                    is_simple = false;
-                    self.pause(other);
+                    can_be_fast = false;
+                    self.pause_fast_path(other);
                     if let Some(totals) = self.classes[other].totals.take() {
-                        self.close(other, totals);
+                        self.add_totals(other, totals);
                     }
                 }
             }
         }
         let first = members.and_then(|members| members.first());
-        let is_strict = is_of_recorder && first.is_some_and(|&first| self.counters.all[first as usize].is_strict());
-        let totals = is_simple.then(|| Totals::new(members.unwrap_or_default().len()));
-        self.numbers.insert(metric, self.classes.len());
-        self.classes.push(Class { metric, members, is_of_recorder, is_strict, totals });
+        let is_strict =
+            covers_only_recorder && first.is_some_and(|&first| self.counters.all[first as usize].is_strict());
+        let totals = can_be_fast.then(|| Totals::new(members.unwrap_or_default().len()));
+        self.class_positions.insert(metric, self.classes.len());
+        self.classes.push(Class { metric, members, covers_only_recorder, is_strict, totals });
     }
 
-    /// Whether an Enter or a Leave of the program since the latest sample has none, though each should.
-    fn lacks_samples(&self, class: usize, position: Position, Ran { events, tree }: Ran<'_>) -> bool {
+    /// Whether an Enter or Leave of the program since the latest sample of a strict class has no sample.
+    fn has_unsampled_events(
+        &self,
+        class: usize,
+        position: Position,
+        LocationHistory { events, tree }: LocationHistory<'_>,
+    ) -> bool {
         let Class { members, is_strict, .. } = self.classes[class];
         let first = members.filter(|_| is_strict).and_then(|members| members.first());
         let Some(before) = first.and_then(|&first| self.latest[first as usize]) else { return false };
         let between = before.position.events..position.events;
-        // The first event may be the one that the latest sample stands before.
+        // The latest sample may belong to the first event.
         let sampled = events.time.get(between.start as usize) == Some(&before.time);
         let is_of_program = |event| {
             let region = tree.region(events.callpath(event));
@@ -250,8 +257,8 @@ impl<'a> Book<'a> {
         between.skip(usize::from(sampled)).any(is_of_program)
     }
 
-    /// Brings what the general way knows of a class up to date.
-    fn pause(&mut self, class: usize) {
+    /// Leaves the fast path of a class and copies its latest values.
+    fn pause_fast_path(&mut self, class: usize) {
         let Class { members, totals, .. } = &mut self.classes[class];
         if let Some((time, position, values)) = totals.as_mut().and_then(Totals::pause) {
             for (&counter, value) in members.unwrap_or_default().iter().zip(values) {
@@ -260,8 +267,8 @@ impl<'a> Book<'a> {
         }
     }
 
-    /// Puts what was booked the quick way with the rest.
-    fn close(&mut self, class: usize, totals: Totals) {
+    /// Adds the sums of the fast path to the cells.
+    fn add_totals(&mut self, class: usize, totals: Totals) {
         let members = self.classes[class].members.unwrap_or_default();
         for (row, of_row) in totals.finish().chunks(members.len().max(1)).enumerate() {
             for (&counter, &sums) in members.iter().zip(of_row) {
@@ -271,16 +278,21 @@ impl<'a> Book<'a> {
     }
 
     /// Books a sample.
-    fn sample(&mut self, reading: Reading, (time, position): (i64, Position), ran: Ran<'_>) -> Result<(), Fault> {
+    fn book_sample(
+        &mut self,
+        reading: Reading,
+        (time, position): (i64, Position),
+        history: LocationHistory<'_>,
+    ) -> Result<(), Fault> {
         let Reading { counter: index, value, .. } = reading;
         let counter = &self.counters.all[index as usize];
         let before = self.latest[index as usize].replace(Latest { time, value, position });
-        let here = self.cells.of(position.callpath, index);
+        let here = self.cells.sums_mut(position.callpath, index);
         here.samples += 1;
         here.sampled += value;
         let kind = counter.kind();
         if !matches!(kind, Kind::Level { .. }) {
-            here.see(value);
+            here.extend_range(value);
         }
         if kind == (Kind::Change { next: false, point: true }) {
             here.amount += value;
@@ -291,9 +303,9 @@ impl<'a> Book<'a> {
         let mut result = Ok(());
         match kind {
             Kind::Total => {
-                interval.amount = value.less(before.value);
+                interval.amount = value.minus(before.value);
                 let has_fallen = interval.amount.value() < 0.0;
-                self.fell[index as usize] |= has_fallen;
+                self.has_fallen[index as usize] |= has_fallen;
                 if !counter.is_trusted() {
                     // It may turn out to be a level.
                     interval.ends = Some(value.plus(before.value));
@@ -307,12 +319,12 @@ impl<'a> Book<'a> {
             Kind::Level { next } => interval.level = Some(if next { before.value } else { value }),
             Kind::Samples => interval.ends = Some(value.plus(before.value)),
         }
-        self.divide(index, &interval, &before, (time, position), ran);
+        self.distribute(index, &interval, &before, (time, position), history);
         result
     }
 
-    /// Keeps a sample that does not speak of its location.
-    fn keep(
+    /// Keeps a sample that covers other locations.
+    fn keep_sample(
         &mut self,
         metric: u32,
         Reading { counter, value, recorded }: Reading,
@@ -321,11 +333,11 @@ impl<'a> Book<'a> {
     ) -> Result<(), Fault> {
         let is_unsigned = recorded.kind == Type::UINT64;
         samples.push(Sample { metric, counter, location, is_unsigned, time, bits: recorded.bits });
-        let before = self.kept.insert((metric, counter), value);
-        let has_fallen = before.is_some_and(|before| value.less(before).value() < 0.0);
+        let before = self.latest_kept.insert((metric, counter), value);
+        let has_fallen = before.is_some_and(|before| value.minus(before).value() < 0.0);
         let definition = &self.counters.all[counter as usize];
         if has_fallen && definition.kind() == Kind::Total {
-            self.fell[counter as usize] = true;
+            self.has_fallen[counter as usize] = true;
             if definition.is_trusted() {
                 return Err(Fault::Reset);
             }
@@ -333,68 +345,68 @@ impl<'a> Book<'a> {
         Ok(())
     }
 
-    /// Divides what belongs to an interval over the call paths that ran in it. Pauses get nothing.
-    fn divide(
+    /// Distributes an interval over the call paths that ran in it, except pauses.
+    fn distribute(
         &mut self,
         counter: u32,
         interval: &Interval,
         before: &Latest,
         (time, position): (i64, Position),
-        ran: Ran<'_>,
+        history: LocationHistory<'_>,
     ) {
         let is_known = interval.level.is_some() || interval.ends.is_some();
         let mut book = |callpath: CallPathId, [amount, area]: [Number; 2], ticks: i64| {
-            let sums = self.cells.of(callpath, counter);
+            let sums = self.cells.sums_mut(callpath, counter);
             sums.amount += amount;
             sums.area += area;
             if is_known {
                 sums.ticks += ticks;
             }
             if let Some(level) = interval.level.filter(|_| ticks > 0) {
-                sums.see(level);
+                sums.extend_range(level);
             }
         };
         let all = time - before.time;
-        // Nothing between the samples but the event that the first stands before.
+        // No event between the samples, or only the event of the first.
         let between = before.position.events..position.events;
-        let first = ran.events.time.get(between.start as usize);
+        let first = history.events.time.get(between.start as usize);
         if all == 0 || between.is_empty() || (between.len() == 1 && first == Some(&before.time)) {
             return book(position.callpath, interval.sums(all), all);
         }
-        let all: i64 = running(before, (time, position), ran).map(|(_, since, until)| until - since).sum();
+        let all: i64 =
+            callpaths_between(before, (time, position), history).map(|(_, since, until)| until - since).sum();
         let sums = interval.sums(all);
         if all == 0 {
-            // A pause and nothing else.
+            // Only a pause.
             return book(before.position.callpath, sums, 0);
         }
-        let (mut passed, mut given) = (0, [Number::default(); 2]);
-        for (callpath, since, until) in running(before, (time, position), ran) {
+        let (mut passed, mut distributed) = (0, [Number::default(); 2]);
+        for (callpath, since, until) in callpaths_between(before, (time, position), history) {
             passed += until - since;
             let shares = sums.map(|sum| sum.share(i128::from(passed), i128::from(all)));
-            book(callpath, [shares[0].less(given[0]), shares[1].less(given[1])], until - since);
-            given = shares;
+            book(callpath, [shares[0].minus(distributed[0]), shares[1].minus(distributed[1])], until - since);
+            distributed = shares;
         }
     }
 
-    /// Ends a location: levels that hold until their next sample hold until its last event. Appends its cells, by call
-    /// path and counter.
+    /// Ends a location: its levels stay valid until its last event. Appends its cells, by call path and counter.
     pub fn end_location(
         &mut self,
         location: LocationId,
         (last, position): (i64, Position),
-        ran: Ran<'_>,
+        history: LocationHistory<'_>,
         cells: &mut Vec<CounterCell>,
     ) {
         for index in 0..self.latest.len() {
             let Some(before) = self.latest[index].filter(|before| before.time < last) else { continue };
             if self.counters.all[index].kind() == (Kind::Level { next: true }) {
                 let interval = Interval { level: Some(before.value), ..Interval::default() };
-                self.divide(index as u32, &interval, &before, (last, position), ran);
+                self.distribute(index as u32, &interval, &before, (last, position), history);
             }
         }
         for class in 0..self.classes.len() {
             if let Some(totals) = self.classes[class].totals.take() {
-                self.close(class, totals);
+                self.add_totals(class, totals);
             }
         }
         let mut rows: Vec<(CallPathId, usize)> = self.cells.callpaths.drain(..).zip(0..).collect();
@@ -407,25 +419,25 @@ impl<'a> Book<'a> {
         }
         self.cells.clear();
         self.classes.clear();
-        self.numbers.clear();
+        self.class_positions.clear();
         self.latest.fill(None);
-        self.kept.clear();
+        self.latest_kept.clear();
     }
 }
 
-/// What ran between two samples, with begin and end, without pauses; no call path is outside of all regions.
-fn running<'a>(
+/// The call paths that ran between two samples, with begin and end, without pauses; `NONE` is outside all regions.
+fn callpaths_between<'a>(
     before: &Latest,
     (time, position): (i64, Position),
-    Ran { events, tree }: Ran<'a>,
+    LocationHistory { events, tree }: LocationHistory<'a>,
 ) -> impl Iterator<Item = (CallPathId, i64, i64)> + use<'a> {
     let (mut callpath, mut depth) = (before.position.callpath, before.position.depth);
     let mut since = before.time;
     let ends = (before.position.events..position.events).map(Some).chain([None]);
-    let stretches = ends.map(move |event| {
+    let intervals = ends.map(move |event| {
         let Some(event) = event else { return (position.callpath, since, time) };
         let until = events.time[event as usize].clamp(since, time);
-        let stretch = (if depth == 0 { CallPathId::NONE } else { callpath }, since, until);
+        let interval = (if depth == 0 { CallPathId::NONE } else { callpath }, since, until);
         since = until;
         let of = events.callpath(event);
         if events.is_leave(event) {
@@ -435,9 +447,9 @@ fn running<'a>(
             depth += 1;
             callpath = of;
         }
-        stretch
+        interval
     });
-    stretches.filter(move |&(callpath, since, until)| {
+    intervals.filter(move |&(callpath, since, until)| {
         until > since && !(callpath.is_some() && Regions::is_pause(tree.region(callpath)))
     })
 }
@@ -490,19 +502,21 @@ mod tests {
         })
     }
 
-    /// Cells and faults of a location; with `quick` in the quick way wherever it can be.
-    fn booked(definitions: &DefinitionIndex, steps: &[Step], quick: bool) -> (Vec<CounterCell>, Vec<Fault>) {
-        let (mut events, mut tree, mut book) = (Events::default(), CallTree::default(), Book::new(definitions));
+    /// Cells and faults of a location, with or without the fast path.
+    fn booked(definitions: &DefinitionIndex, steps: &[Step], fast: bool) -> (Vec<CounterCell>, Vec<Fault>) {
+        let (mut events, mut tree, mut book) = (Events::default(), CallTree::default(), CounterBook::new(definitions));
         let (mut stack, mut time, mut faults, mut kept) = (vec![CallPathId::NONE], 0, Vec::new(), Vec::new());
         for step in steps {
             time += step.ticks;
             let top = stack[stack.len() - 1];
             if let Some(values) = &step.sample {
                 let position = Position { events: events.len() as u32, callpath: top, depth: stack.len() as u32 - 1 };
-                if !(quick && book.take(METRIC, values, (time, position), &events)) {
-                    let ran = Ran { events: &events, tree: &tree };
+                if !(fast && book.book_fast(METRIC, values, (time, position), &events)) {
+                    let history = LocationHistory { events: &events, tree: &tree };
                     let record = (METRIC, &values[..]);
-                    faults.extend(book.record(LocationId::new(0), record, (time, position), ran, &mut kept).err());
+                    faults.extend(
+                        book.book_record(LocationId::new(0), record, (time, position), history, &mut kept).err(),
+                    );
                 }
             }
             if let Some(region) = step.enter {
@@ -515,8 +529,8 @@ mod tests {
         }
         let end = Position { events: events.len() as u32, callpath: CallPathId::NONE, depth: 0 };
         let mut cells = Vec::new();
-        let ran = Ran { events: &events, tree: &tree };
-        book.end_location(LocationId::new(0), (time, end), ran, &mut cells);
+        let history = LocationHistory { events: &events, tree: &tree };
+        book.end_location(LocationId::new(0), (time, end), history, &mut cells);
         (cells, faults)
     }
 
@@ -537,22 +551,22 @@ mod tests {
     }
 
     #[test]
-    fn samples_in_a_row_are_quick() {
+    fn consecutive_samples_take_the_fast_path() {
         let definitions = definitions();
-        let mut book = Book::new(&definitions);
+        let mut book = CounterBook::new(&definitions);
         let (events, tree) = (Events::default(), CallTree::default());
         let at = Position { events: 0, callpath: CallPathId::NONE, depth: 0 };
         let values = |value| [TypedValue { kind: Type::UINT64, bits: value }; 2];
-        assert!(!book.take(METRIC, &values(1), (0, at), &events));
-        let ran = Ran { events: &events, tree: &tree };
-        book.record(LocationId::new(0), (METRIC, &values(1)), (0, at), ran, &mut Vec::new()).unwrap();
-        assert!(book.take(METRIC, &values(5), (1, at), &events));
-        assert!(!book.take(METRIC, &values(3), (1, at), &events));
+        assert!(!book.book_fast(METRIC, &values(1), (0, at), &events));
+        let history = LocationHistory { events: &events, tree: &tree };
+        book.book_record(LocationId::new(0), (METRIC, &values(1)), (0, at), history, &mut Vec::new()).unwrap();
+        assert!(book.book_fast(METRIC, &values(5), (1, at), &events));
+        assert!(!book.book_fast(METRIC, &values(3), (1, at), &events));
     }
 
     proptest! {
         #[test]
-        fn the_quick_way_and_the_general_one_agree(steps in steps()) {
+        fn fast_and_slow_path_agree(steps in steps()) {
             let definitions = definitions();
             prop_assert_eq!(booked(&definitions, &steps, true), booked(&definitions, &steps, false));
         }

@@ -1,4 +1,4 @@
-//! The quick way to book totals that are sampled at every Enter and Leave.
+//! The fast path for totals that are sampled at every Enter and Leave.
 //!
 //! ```text
 //!  samples   100       300         900      1000
@@ -6,10 +6,9 @@
 //!  foo       .          [    600    ]        .          foo by 600
 //! ```
 //!
-//! With nothing between two samples but the event that the first stands before, what a total grew by belongs to the
-//! call path that runs at the second. Whatever is not that simple (the first sample, a total that falls, an event
-//! without a sample, a value above 2^63) takes the general way of [`super::counter_book`], and the next sample is quick
-//! again.
+//! If there is no event between two samples except the one of the first, the growth of a total belongs to the call path
+//! that runs at the second. Anything else (the first sample, a total that falls, an event without a sample, a value above
+//! 2^63) takes the slow path of [`super::counter_book`]; the next sample is on the fast path again.
 
 use whywait_otf2::enums::Type;
 use whywait_otf2::records::TypedValue;
@@ -21,16 +20,16 @@ use super::counters::{Number, Position, Sums};
 #[derive(Debug)]
 pub(super) struct Totals {
     members: Vec<Member>,
-    /// Time of the latest sample, and where the events stood; none if the next one takes the general way.
+    /// Time and position of the latest sample; `None` if the next one takes the slow path.
     before: Option<(i64, Position)>,
-    /// Number of times that samples have become quick: since the last one no total has fallen.
+    /// Number of times that the fast path was resumed; within an epoch, no total falls.
     epoch: u64,
     rows: Vec<Row>,
-    /// By row and member: what was booked since the row was begun.
+    /// Sums of each row and member in the current epoch.
     cells: Vec<Cell>,
-    /// By row and member: the value with which the row was begun.
+    /// First value of each row and member in the current epoch.
     first: Vec<i64>,
-    /// By row and member: what was booked before.
+    /// Sums of each row and member in earlier epochs.
     sums: Vec<Sums>,
 }
 
@@ -44,23 +43,23 @@ struct Member {
 /// A call path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
-    /// When it was begun.
+    /// Epoch of its cells.
     epoch: u64,
-    /// Number of samples since then.
+    /// Number of samples in this epoch.
     samples: u64,
 }
 
-/// A total at a call path, of one epoch. It does not fall: the first sample is the least, the latest the largest.
+/// A total at a call path in one epoch. It does not fall, so the first sample is the minimum, the latest the maximum.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell {
     sampled: i128,
-    /// Less than 2^64: no more than from the first sample of the epoch to the last.
+    /// Less than 2^64: at most the difference between first and last sample of the epoch.
     grown: u64,
     latest: i64,
 }
 
 impl Totals {
-    /// Of so many members.
+    /// Totals of a class with this number of members.
     pub(super) fn new(members: usize) -> Self {
         let member = Member { kind: Type::NONE, latest: 0 };
         Self {
@@ -74,7 +73,7 @@ impl Totals {
         }
     }
 
-    /// Goes on from a record that took the general way, if all of its values are integers that fit.
+    /// Resumes after a record on the slow path, if all its values are integers that fit.
     pub(super) fn resume(&mut self, values: &[TypedValue], at: (i64, Position)) {
         let fits = |value: &TypedValue| match value.kind {
             Type::INT64 => true,
@@ -90,15 +89,15 @@ impl Totals {
         }
     }
 
-    /// Leaves the next record to the general way; says when the latest was, where the events stood, and its values.
+    /// Leaves the next record to the slow path; returns time, position, and values of the latest one.
     pub(super) fn pause(&mut self) -> Option<(i64, Position, impl Iterator<Item = Number>)> {
         let (time, position) = self.before.take()?;
-        Some((time, position, self.members.iter().map(|member| Number::whole(member.latest))))
+        Some((time, position, self.members.iter().map(|member| Number::from_integer(member.latest))))
     }
 
-    /// Books the values of a record in a row; or nothing, if that is not simple.
+    /// Books the values of a record in a row; `false` if it needs the slow path.
     #[inline(always)]
-    pub(super) fn take(
+    pub(super) fn book(
         &mut self,
         values: &[TypedValue],
         (time, position): (i64, Position),
@@ -113,7 +112,7 @@ impl Totals {
         if !is_next || values.len() != number {
             return false;
         }
-        // Seldom does any of them fall: one branch for all.
+        // Totals seldom fall, so one branch checks all of them.
         let mut grow = true;
         for i in 0..number {
             grow &= members[i].kind == values[i].kind;
@@ -140,7 +139,7 @@ impl Totals {
         true
     }
 
-    /// Begins a row with its first sample, anew if totals may have fallen meanwhile.
+    /// Begins an epoch of a row with its first sample.
     #[cold]
     #[inline(never)]
     fn begin(&mut self, row: usize, values: &[TypedValue]) {
@@ -158,7 +157,7 @@ impl Totals {
         }
     }
 
-    /// Hands over what was booked since a row was begun.
+    /// Ends the epoch of a row: adds its cells to the sums.
     fn end(&mut self, row: usize) {
         let members = self.members.len();
         let samples = std::mem::take(&mut self.rows[row].samples);
@@ -172,12 +171,12 @@ impl Totals {
             sums.amount += Number { integer: i128::from(grown), real: 0.0 };
             sums.sampled += Number { integer: sampled, real: 0.0 };
             sums.samples += samples;
-            sums.see(Number::whole(first));
-            sums.see(Number::whole(latest));
+            sums.extend_range(Number::from_integer(first));
+            sums.extend_range(Number::from_integer(latest));
         }
     }
 
-    /// What was booked, by row and member.
+    /// The sums of each row and member.
     pub(super) fn finish(mut self) -> Vec<Sums> {
         for row in 0..self.rows.len() {
             self.end(row);

@@ -1,4 +1,4 @@
-//! Values of counters: as recorded, and what they add up to at call paths.
+//! Values of counters: as recorded, and summed by call path.
 
 use std::ops::AddAssign;
 
@@ -8,7 +8,7 @@ use whywait_otf2::records::TypedValue;
 
 use crate::ids::{CallPathId, LocationId};
 
-/// A value of a counter that does not speak of the location it is recorded at.
+/// A sample of a counter that covers other locations than the one that records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Sample {
     /// OTF2 id of the metric class or instance.
@@ -17,16 +17,16 @@ pub struct Sample {
     pub counter: u32,
     /// Index of the location that recorded it.
     pub location: LocationId,
-    /// Whether an integer has no sign.
+    /// Whether an integer is unsigned.
     pub is_unsigned: bool,
     /// Ticks.
     pub time: i64,
-    /// The value, as it was recorded.
+    /// The value, as recorded.
     pub bits: u64,
 }
 
 impl Sample {
-    /// The value; whether it is a real number, its counter knows.
+    /// The value; the counter defines whether it is a real number.
     #[must_use]
     pub fn value(&self, is_real: bool) -> Number {
         let kind = if is_real {
@@ -36,29 +36,29 @@ impl Sample {
         } else {
             Type::INT64
         };
-        Number::of(TypedValue { kind, bits: self.bits }, is_real).unwrap_or_default()
+        Number::from_recorded(TypedValue { kind, bits: self.bits }, is_real).unwrap_or_default()
     }
 }
 
-/// A number as recorded: an integer, or a floating point number.
+/// An unscaled value: an integer or a floating-point number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Encode, Decode)]
 pub struct Number {
-    /// Of counters whose values are integers.
+    /// Value of an integer counter, else 0.
     pub integer: i128,
-    /// Of counters whose values are floating point numbers.
+    /// Value of a floating-point counter, else 0.
     pub real: f64,
 }
 
 impl Number {
     /// An integer.
     #[must_use]
-    pub fn whole(integer: i64) -> Self {
+    pub fn from_integer(integer: i64) -> Self {
         Self { integer: i128::from(integer), real: 0.0 }
     }
 
-    /// A recorded value; `None` if it is of another type than its counter.
+    /// A recorded value; `None` if its type differs from that of its counter.
     #[must_use]
-    pub fn of(value: TypedValue, is_real: bool) -> Option<Self> {
+    pub fn from_recorded(value: TypedValue, is_real: bool) -> Option<Self> {
         match (value.kind, is_real) {
             (Type::INT64, false) => Some(Self { integer: i128::from(value.bits as i64), real: 0.0 }),
             (Type::UINT64, false) => Some(Self { integer: i128::from(value.bits), real: 0.0 }),
@@ -67,7 +67,7 @@ impl Number {
         }
     }
 
-    /// The number, not scaled.
+    /// The value as a floating-point number.
     #[must_use]
     pub fn value(self) -> f64 {
         self.integer as f64 + self.real
@@ -81,20 +81,20 @@ impl Number {
 
     /// The difference.
     #[must_use]
-    pub fn less(self, other: Self) -> Self {
+    pub fn minus(self, other: Self) -> Self {
         Self { integer: self.integer.saturating_sub(other.integer), real: self.real - other.real }
     }
 
-    /// A level over ticks.
+    /// The integral of a level over ticks.
     #[must_use]
     pub fn times(self, ticks: i64) -> Self {
         Self { integer: self.integer.saturating_mul(i128::from(ticks)), real: self.real * ticks as f64 }
     }
 
-    /// The part of the number that belongs to the first of all ticks: whole parts that add up to it.
+    /// The share of the first `ticks` of `all`. Differences of successive shares add up to the number exactly.
     #[must_use]
     pub fn share(self, ticks: i128, all: i128) -> Self {
-        // Wide enough: intervals are shorter than 2^62 ticks, and what does not fit keeps its order of magnitude.
+        // Intervals are shorter than 2^62 ticks, so this seldom overflows; if it does, the order of magnitude remains.
         let integer = match self.integer.checked_mul(ticks) {
             Some(product) => product.div_euclid(all),
             None => (self.integer / all).saturating_mul(ticks),
@@ -102,7 +102,7 @@ impl Number {
         Self { integer, real: self.real * (ticks as f64 / all as f64) }
     }
 
-    /// The `part`-th of `parts` equal parts: whole parts that add up to it.
+    /// The `part`-th of `parts` equal parts, which add up to the number exactly.
     #[must_use]
     pub fn part(self, part: usize, parts: usize) -> Self {
         let (part, parts) = (part as i128, parts as i128);
@@ -113,25 +113,25 @@ impl Number {
 
 impl AddAssign for Number {
     fn add_assign(&mut self, other: Self) {
-        // Of integrals of values near 2^64 the sum need not fit.
+        // Saturates: integrals of values near 2^64 may overflow.
         *self = self.plus(other);
     }
 }
 
-/// What a counter comes to at a call path of a location.
+/// Sums of a counter at a call path of a location.
 #[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
 pub struct Sums {
-    /// What a total grew by, what changes add up to, what a level is when integrated over ticks.
+    /// Growth of a total, sum of changes, or integral of a level over ticks.
     pub amount: Number,
-    /// Twice the integral over ticks of what is known at its samples, linear in between.
+    /// Twice the integral of an interpolated level over ticks.
     pub area: Number,
     /// Sum of the samples.
     pub sampled: Number,
-    /// Ticks in which a level is known.
+    /// Ticks during which the level is known.
     pub ticks: i64,
     /// Number of samples.
     pub samples: u64,
-    /// The least and the largest value.
+    /// Minimum and maximum.
     pub range: (f64, f64),
 }
 
@@ -161,13 +161,13 @@ impl AddAssign for Sums {
 }
 
 impl Sums {
-    /// Takes a value into account that the counter has.
-    pub fn see(&mut self, value: Number) {
+    /// Extends the range to a value.
+    pub fn extend_range(&mut self, value: Number) {
         self.range = (self.range.0.min(value.value()), self.range.1.max(value.value()));
     }
 }
 
-/// A cell: a counter at a call path of a location.
+/// A counter at a call path of a location.
 #[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
 pub struct CounterCell {
     /// Index of the counter.
@@ -176,7 +176,7 @@ pub struct CounterCell {
     pub callpath: CallPathId,
     /// Index of the location.
     pub location: LocationId,
-    /// What is known of it.
+    /// Its sums.
     pub sums: Sums,
 }
 
@@ -189,7 +189,7 @@ mod tests {
     proptest! {
         #[test]
         fn parts_add_up(amount in any::<i64>(), parts in 1usize..7) {
-            let number = Number::whole(amount);
+            let number = Number::from_integer(amount);
             let sum: i128 = (0..parts).map(|part| number.part(part, parts).integer).sum();
             prop_assert_eq!(sum, i128::from(amount));
         }
@@ -197,7 +197,7 @@ mod tests {
         #[test]
         fn shares_add_up(amount in any::<i64>(), mut cuts in prop::collection::vec(0i64..1000, 0..9)) {
             cuts.sort_unstable();
-            let number = Number::whole(amount);
+            let number = Number::from_integer(amount);
             let upto = |ticks: i64| number.share(ticks.into(), 1000).integer;
             let bounds: Vec<i64> = [0].into_iter().chain(cuts).chain([1000]).collect();
             let sum: i128 = bounds.windows(2).map(|pair| upto(pair[1]) - upto(pair[0])).sum();

@@ -1,4 +1,4 @@
-//! Counters: what the definitions say of them, and what they come to.
+//! Counters as the trace defines them, and the locations that they cover.
 //!
 //! *Source*: counters.md#counters-of-the-trace; OTF2's definitions of metric modes.
 
@@ -15,29 +15,29 @@ use super::locations::Location;
 use crate::ids::{CallPathId, Ids, LocationId};
 use crate::{Error, Result};
 
-/// What a counter's values say.
+/// What the values of a counter mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// A total so far: what counts is how it grows.
+    /// A running total, of which the growth counts.
     #[default]
     Total,
     /// A change.
     Change {
-        /// Whether it is that of the interval that begins with the sample, not of the one that ends.
+        /// Whether it happens in the interval after the sample instead of before it.
         next: bool,
-        /// Whether it is that of the moment.
+        /// Whether it happens at the time of the sample.
         point: bool,
     },
-    /// A level that holds for an interval.
+    /// A level that is valid for an interval.
     Level {
-        /// Whether for the one that begins with the sample.
+        /// Whether for the interval after the sample instead of before it.
         next: bool,
     },
-    /// A level at the moment, linear in between.
+    /// A level at the time of the sample, linear in between.
     Samples,
 }
 
-/// A counter: members of metric classes that mean the same.
+/// A counter: all members of metric classes with the same definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counter {
     /// Name.
@@ -46,11 +46,11 @@ pub struct Counter {
     pub description: String,
     /// Unit.
     pub unit: String,
-    /// Where it comes from.
+    /// Its source, such as PAPI.
     pub metric_type: MetricType,
-    /// What its values are said to be.
+    /// Mode of its values, according to the trace.
     pub mode: MetricMode,
-    /// Whether values are floating point numbers.
+    /// Whether its values are floating-point numbers.
     pub is_real: bool,
     /// Base of the factor of its values.
     pub base: Base,
@@ -58,15 +58,15 @@ pub struct Counter {
     pub exponent: i64,
     /// When it is sampled.
     pub occurrence: MetricOccurrence,
-    /// What its values are taken as instead, if somebody who knows better says so.
-    pub taken_as: Option<MetricMode>,
+    /// Mode of its values, if the user corrects the trace.
+    pub mode_override: Option<MetricMode>,
 }
 
 impl Counter {
-    /// What its values say, by their mode.
+    /// The meaning of its values, by their mode.
     #[must_use]
     pub fn kind(&self) -> Kind {
-        match self.taken_as.unwrap_or(self.mode) {
+        match self.mode_override.unwrap_or(self.mode) {
             MetricMode::ABSOLUTE_POINT => Kind::Samples,
             MetricMode::ABSOLUTE_LAST => Kind::Level { next: false },
             MetricMode::ABSOLUTE_NEXT => Kind::Level { next: true },
@@ -77,7 +77,7 @@ impl Counter {
         }
     }
 
-    /// What a recorded value has to be multiplied with.
+    /// Factor from recorded values to values in the counter's unit.
     #[must_use]
     pub fn factor(&self) -> f64 {
         let base: f64 = if self.base == Base::BINARY { 2.0 } else { 10.0 };
@@ -87,10 +87,10 @@ impl Counter {
         }
     }
 
-    /// Whether a total that falls was reset; of others one must think that they are no totals.
+    /// Whether a total that falls was reset; a counter of any other source that falls is taken as a level.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
-        matches!(self.metric_type, MetricType::PAPI | MetricType::RUSAGE) || self.taken_as.is_some()
+        matches!(self.metric_type, MetricType::PAPI | MetricType::RUSAGE) || self.mode_override.is_some()
     }
 
     /// Whether each Enter and Leave has a sample.
@@ -100,7 +100,7 @@ impl Counter {
     }
 }
 
-/// Larger exponents make no number.
+/// Larger exponents may exceed the range of floating-point numbers.
 const EXPONENT: i32 = 300;
 
 /// All counters of a run.
@@ -110,16 +110,16 @@ pub struct Counters {
     pub all: Vec<Counter>,
     /// Indexes of the counters of each metric class and instance, by OTF2 id.
     members: FxHashMap<u32, Vec<u32>>,
-    /// The CPU threads that each metric instance speaks of.
+    /// The CPU threads that each metric instance covers.
     instances: FxHashMap<u32, Vec<LocationId>>,
-    /// The streams of devices in the scope of each metric instance, sorted; none of most.
+    /// The device streams that each metric instance covers, sorted; most cover none.
     streams: FxHashMap<u32, Vec<LocationId>>,
-    /// What is odd about the definitions.
+    /// Inconsistencies of the definitions.
     pub oddities: Vec<String>,
 }
 
 impl Counters {
-    /// Reads the definitions: a counter is a member of a class, the same for all members that are defined alike.
+    /// Reads the definitions; members with equal definitions are the same counter.
     #[must_use]
     pub fn new(definitions: &Definitions) -> Self {
         let mut counters = Self::default();
@@ -141,7 +141,7 @@ impl Counters {
                         base: member.base,
                         exponent: member.exponent,
                         occurrence: class.metric_occurrence,
-                        taken_as: None,
+                        mode_override: None,
                     };
                     let known = counters.all.iter().position(|other| *other == counter);
                     Some(known.unwrap_or_else(|| {
@@ -163,14 +163,14 @@ impl Counters {
         counters
     }
 
-    /// Takes the values of counters as what a caller says that they are, by name.
-    pub fn take_as(&mut self, modes: &[(String, MetricMode)]) -> Result<()> {
+    /// Sets the modes that the user gives for counters by name.
+    pub fn set_modes(&mut self, modes: &[(String, MetricMode)]) -> Result<()> {
         for (name, mode) in modes {
             let mut named = self.all.iter_mut().filter(|counter| counter.name == *name).peekable();
             if named.peek().is_none() {
                 return Err(Error::Usage(format!("the trace defines no counter {name}")));
             }
-            named.for_each(|counter| counter.taken_as = Some(*mode));
+            named.for_each(|counter| counter.mode_override = Some(*mode));
         }
         Ok(())
     }
@@ -189,7 +189,7 @@ impl Counters {
         }
     }
 
-    /// Totals of whole numbers, all members of one metric class.
+    /// Integer totals, all members of one metric class.
     #[cfg(test)]
     pub(super) fn totals(metric: u32, names: &[&str]) -> Self {
         let counter = |name: &&str| Counter {
@@ -202,14 +202,14 @@ impl Counters {
             base: Base::DECIMAL,
             exponent: 0,
             occurrence: MetricOccurrence::SYNCHRONOUS_STRICT,
-            taken_as: None,
+            mode_override: None,
         };
         let members = FxHashMap::from_iter([(metric, (0..names.len() as u32).collect())]);
         Self { all: names.iter().map(counter).collect(), members, ..Self::default() }
     }
 
     /// Finds the CPU threads in the scope of each metric instance.
-    pub(super) fn find_carriers(&mut self, definitions: &Definitions, locations: &[Location]) {
+    pub(super) fn find_covered_threads(&mut self, definitions: &Definitions, locations: &[Location]) {
         if definitions.metric_instances.is_empty() {
             return;
         }
@@ -224,7 +224,7 @@ impl Counters {
             definitions.system_tree_nodes.iter().map(|node| (node.id, node.parent)).collect();
         let is_below = |group: u32, node: u32| {
             let mut next = parent_of_group.get(&group).copied();
-            // A tree has no more levels than nodes: what is longer goes in a circle.
+            // A longer path than the number of nodes is a cycle.
             for _ in 0..=parent_of_node.len() {
                 match next {
                     Some(found) if found == node => return true,
@@ -270,52 +270,52 @@ impl Counters {
                 streams.sort_unstable();
                 self.streams.entry(instance.id).or_insert(streams);
             }
-            // A scope without a thread, or that does not exist: the process, and at last that of the recorder.
+            // A scope without CPU threads, or that does not exist: its process, or else the recorder's.
             let recorder = by_id.get(&instance.recorder).copied();
             let processes = members.first().copied().into_iter().chain(recorder);
-            let mut carriers = threads(locations, members.iter().copied());
+            let mut covered = threads(locations, members.iter().copied());
             for index in processes {
-                if carriers.is_empty() {
-                    carriers = threads_of_process(locations, index);
+                if covered.is_empty() {
+                    covered = threads_of_process(locations, index);
                 }
             }
-            carriers.sort_unstable();
-            self.instances.entry(instance.id).or_insert(carriers);
+            covered.sort_unstable();
+            self.instances.entry(instance.id).or_insert(covered);
         }
     }
 
-    /// The CPU threads that a record of a metric at a location speaks of; none if nobody knows.
+    /// The CPU threads that a record of a metric at a location covers; empty if unknown.
     #[must_use]
-    pub fn carriers(&self, locations: &[Location], metric: u32, location: LocationId) -> Vec<LocationId> {
+    pub fn covered_threads(&self, locations: &[Location], metric: u32, location: LocationId) -> Vec<LocationId> {
         match self.instances.get(&metric) {
-            Some(carriers) => carriers.clone(),
+            Some(covered) => covered.clone(),
             None if has_regions(locations[location].kind) => vec![location],
             None => threads_of_process(locations, location),
         }
     }
 
-    /// The streams of devices that records of a metric speak of besides, sorted.
+    /// The device streams that records of a metric also cover, sorted.
     #[must_use]
-    pub fn streams(&self, metric: u32) -> &[LocationId] {
+    pub fn covered_streams(&self, metric: u32) -> &[LocationId] {
         self.streams.get(&metric).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a record of a metric speaks of the location that it is recorded at, which has regions.
+    /// Whether a record of a metric covers only the location that records it, which has regions.
     #[must_use]
-    pub fn is_of_recorder(&self, locations: &[Location], metric: u32, location: LocationId) -> bool {
+    pub fn covers_only_recorder(&self, locations: &[Location], metric: u32, location: LocationId) -> bool {
         match self.instances.get(&metric) {
-            Some(carriers) => carriers[..] == [location],
+            Some(covered) => covered[..] == [location],
             None => has_regions(locations[location].kind),
         }
     }
 
-    /// The counters that a metric record has values of; `None` if its class is not defined.
+    /// The counters of a metric class or instance; `None` if it is not defined.
     #[must_use]
-    pub fn of(&self, metric: u32) -> Option<&[u32]> {
+    pub fn members_of(&self, metric: u32) -> Option<&[u32]> {
         self.members.get(&metric).map(Vec::as_slice)
     }
 
-    /// The values of a metric record, each with its counter; what is wrong with those that it lacks goes to `fault`.
+    /// The valid values of a metric record with their counters; `fault` receives what is wrong with the others.
     pub fn readings<'a>(
         &'a self,
         members: Option<&'a [u32]>,
@@ -327,7 +327,7 @@ impl Counters {
             fault.set(Some(Fault::Unknown));
         }
         members.unwrap_or_default().iter().zip(values).filter_map(|(&counter, recorded)| {
-            match Number::of(recorded, self.all[counter as usize].is_real) {
+            match Number::from_recorded(recorded, self.all[counter as usize].is_real) {
                 None => fault.set(Some(Fault::Unknown)),
                 Some(value) if !value.real.is_finite() => fault.set(Some(Fault::NotANumber)),
                 Some(value) => return Some(Reading { counter, value, recorded }),
@@ -348,10 +348,10 @@ pub struct Reading {
     pub recorded: TypedValue,
 }
 
-/// Where the events of a location stand at a sample.
+/// Position of a sample among the events of its location.
 #[derive(Clone, Copy, Debug)]
 pub struct Position {
-    /// Number of events of the shard.
+    /// Number of events of the shard before it.
     pub events: u32,
     /// The innermost region.
     pub callpath: CallPathId,
@@ -362,17 +362,17 @@ pub struct Position {
 /// What is wrong with a metric record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Its class is unknown, or has another number of members or other types.
+    /// Its class is undefined, or the number or types of its values differ from its class.
     Unknown,
-    /// A total has fallen that was reset.
+    /// A total was reset.
     Reset,
     /// A value is not a number.
     NotANumber,
-    /// Some Enter or Leave since the last sample has none, though each should.
+    /// An Enter or Leave since the last sample of a strict counter has no sample.
     Missing,
 }
 
-/// Whether a location can have regions: others record metrics alone.
+/// Whether a location can have regions; others only record metrics.
 fn has_regions(kind: LocationType) -> bool {
     kind != LocationType::METRIC
 }
@@ -391,7 +391,7 @@ fn threads_of_process(locations: &[Location], index: LocationId) -> Vec<Location
     if process.is_none() {
         return Vec::new();
     }
-    // The locations of a process stand together.
+    // The locations of a process are contiguous.
     let start = LocationId::at(locations.partition_point(|location| location.process < process));
     let end = LocationId::at(locations.partition_point(|location| location.process <= process));
     threads(locations, Ids { start, end })

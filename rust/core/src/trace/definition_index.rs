@@ -209,7 +209,7 @@ impl DefinitionIndex {
             }
         }
         let mut counters = Counters::new(definitions);
-        counters.find_carriers(definitions, &locations);
+        counters.find_covered_threads(definitions, &locations);
         Self {
             has_streams: locations.iter().any(Location::is_stream),
             locations,

@@ -79,7 +79,7 @@ impl Trace {
     ) -> Result<Self> {
         let records = archive.definitions();
         let mut definitions = DefinitionIndex::new(records);
-        definitions.counters.take_as(modes)?;
+        definitions.counters.set_modes(modes)?;
         let regions = Regions::new(records);
         let (blocks, weights): (Vec<Shard>, Vec<u64>) = blocks(&definitions, shard_events).into_iter().unzip();
         let mut shard_of = vec![0; definitions.locations.len()];

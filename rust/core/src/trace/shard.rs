@@ -140,7 +140,7 @@ pub struct Shard {
     /// Samples of counters whose scope is not the recording location, by that location and time.
     pub samples: Vec<Sample>,
     /// For each counter, whether its value ever decreased at a location of the shard.
-    pub fell: Vec<bool>,
+    pub has_fallen: Vec<bool>,
     /// One entry per location.
     pub spans: Vec<LocationSpan>,
     /// The shard's own call tree, until it is merged.

@@ -28,7 +28,7 @@ impl Simulated<'_> {
         let (trace, archive) = (self.trace, self.archive());
         let records = archive.definitions();
         let mut definitions = DefinitionIndex::new(records);
-        definitions.counters.take_as(&options.counter_modes)?;
+        definitions.counters.set_modes(&options.counter_modes)?;
         let regions = Regions::new(records);
         let bounds = self.new_bounds();
         let load = |like: &Shard| -> Result<(Shard, Diagnostics)> {

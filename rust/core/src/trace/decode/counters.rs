@@ -4,19 +4,19 @@ use whywait_otf2::records::TypedValue;
 
 use super::Decoder;
 use crate::diagnostics::DiagnosticKind;
-use crate::trace::counter_book::Ran;
+use crate::trace::counter_book::LocationHistory;
 use crate::trace::counters::{Fault, Position};
 
 impl Decoder<'_> {
     #[inline(always)]
     pub(super) fn sample(&mut self, time: i64, metric: u32, values: &[TypedValue]) {
         let position = self.position();
-        if !self.book.take(metric, values, (time, position), &self.shard.events) {
-            self.sample_slowly(time, metric, values);
+        if !self.book.book_fast(metric, values, (time, position), &self.shard.events) {
+            self.sample_on_slow_path(time, metric, values);
         }
     }
 
-    /// Where the events stand.
+    /// Position among the events of the shard.
     #[inline(always)]
     fn position(&self) -> Position {
         let (callpath, depth) = (self.state.top.callpath, self.state.outer.len() as u32);
@@ -25,11 +25,11 @@ impl Decoder<'_> {
 
     // Takes no position as an argument: it would go through memory, and reading it back stalls every record.
     #[inline(never)]
-    fn sample_slowly(&mut self, time: i64, metric: u32, values: &[TypedValue]) {
+    fn sample_on_slow_path(&mut self, time: i64, metric: u32, values: &[TypedValue]) {
         let position = self.position();
-        let ran = Ran { events: &self.shard.events, tree: &self.shard.tree };
+        let history = LocationHistory { events: &self.shard.events, tree: &self.shard.tree };
         let samples = &mut self.shard.samples;
-        let kind = match self.book.record(self.state.index, (metric, values), (time, position), ran, samples) {
+        let kind = match self.book.book_record(self.state.index, (metric, values), (time, position), history, samples) {
             Ok(()) => return,
             Err(Fault::Unknown) => DiagnosticKind::Metric,
             Err(Fault::NotANumber) => DiagnosticKind::MetricNotANumber,

@@ -19,7 +19,7 @@ use whywait_otf2::{Attributes, Event, EventSink};
 
 use super::bounds::Bounds;
 use super::columns::{Fork, Nonblocking, OpenRequest, OperationKind, RequestOf, SyncKind, ThreadStep};
-use super::counter_book::{Book, Ran};
+use super::counter_book::{CounterBook, LocationHistory};
 use super::counters::Position;
 use super::definition_index::DefinitionIndex;
 use super::id_map::IdMap;
@@ -165,7 +165,7 @@ pub struct Decoder<'a> {
     totals: Vec<CallPathTotals>,
     /// Ids of the parameters that the program records, sorted.
     parameters: Vec<u32>,
-    book: Book<'a>,
+    book: CounterBook<'a>,
     /// Buffer for the values of a metric record.
     values: Vec<TypedValue>,
     /// Parts of the current process' teams at the threads that forked: (team, number of the part) to the fork.
@@ -195,7 +195,7 @@ impl<'a> Decoder<'a> {
             last_window: None,
             totals: Vec::new(),
             parameters: parameters::of_program(definitions),
-            book: Book::new(index),
+            book: CounterBook::new(index),
             values: Vec::new(),
             forks: FxHashMap::default(),
             state: State::new(LocationId::NONE, ProcessId::NONE),
@@ -261,9 +261,9 @@ impl<'a> Decoder<'a> {
                 (total.visits, total.time) = (0, 0);
             }
         }
-        let ran = Ran { events: &shard.events, tree: &shard.tree };
+        let history = LocationHistory { events: &shard.events, tree: &shard.tree };
         let position = Position { events: shard.events.len() as u32, callpath: CallPathId::NONE, depth: 0 };
-        self.book.end_location(index, (last, position), ran, &mut shard.counters);
+        self.book.end_location(index, (last, position), history, &mut shard.counters);
         shard.event_offsets.push(shard.events.len() as u32);
         shard.instance_offsets.push(shard.instances.enter.len() as u32);
         shard.sends.end_location();
@@ -288,7 +288,7 @@ impl<'a> Decoder<'a> {
     #[must_use]
     pub fn finish(self) -> (Shard, Diagnostics) {
         let mut shard = self.shard;
-        shard.fell = self.book.fell().to_vec();
+        shard.has_fallen = self.book.has_fallen().to_vec();
         shard.shrink();
         (shard, self.diagnostics)
     }
