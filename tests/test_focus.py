@@ -163,7 +163,7 @@ def test_verbs_have_a_focus(stencil, tmp_path, capsys):
         assert cli.main([*arguments, results]) == 0
         return capsys.readouterr().out
 
-    assert "of the time from start-up to shutdown" in said("delay")
+    assert "of the time between start-up and shutdown" in said("delay")
     assert "MPI_Init" not in said("critical")
     assert "MPI_Init" in said("critical", "--focus", "all")
     assert "of the time in solve" in said("delay", "--focus", "solve")

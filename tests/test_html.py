@@ -280,7 +280,7 @@ def test_the_front_page_names_waits_and_their_causes(browser, stencil):
     found, path = stencil
     viewer = Viewer(browser, path).open()
     share = found.summary()["focus"]["account"]["share"]
-    assert f"{share:.1%} of the time from start-up to shutdown was spent waiting" in viewer.text(".headline")
+    assert f"{share:.1%} of the time between start-up and shutdown was spent waiting" in viewer.text(".headline")
     cards = viewer.js("return [...document.querySelectorAll('.problem')].map((card) => card.textContent)")
     assert len(cards) == 3
     assert "8 ranks wait 459 ms in MPI_Waitall for messages that are sent late, 664 times in all." in cards[0]

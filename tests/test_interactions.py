@@ -427,7 +427,7 @@ def test_the_strip_chooses_a_time(browser, pages):
 @pytest.mark.parametrize(
     ("page", "address", "what", "said"),
     [
-        ("report", "#overview", ".stack .part", "of the time from start-up to shutdown"),
+        ("report", "#overview", ".stack .part", "of the time between start-up and shutdown"),
         ("report", "#overview", ".by-rank canvas", "rank "),
         ("report", "#overview", ".iterations canvas", "Iteration "),
         ("report", "#explore?metric=time~&call=0~", ".box.whole", "mean"),

@@ -290,7 +290,7 @@ def test_a_call_path_comes_before_a_parameter_of_its_name(tmp_path, capsys):
     result = whywait.analyze(trace)
     assert result.iterations("i")["parameter"].to_pylist() == [None] * 3
     assert result.iterations("parameter:i")["parameter"].to_pylist() == ["i"] * 3
-    with pytest.raises(whywait.UsageError, match=r"no call path ends in j: .*; parameters are i$"):
+    with pytest.raises(whywait.UsageError, match=r"no call path ends in j: .*; the trace has the parameters i$"):
         result.iterations("j")
     with pytest.raises(whywait.UsageError, match="no process records a parameter j: there are i"):
         result.iterations("parameter:j")

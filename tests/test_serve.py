@@ -138,7 +138,7 @@ def test_markdown_says_what_the_summary_says(stencil):
     assert [row[0].strip() for row in found["Worst wait states"][2:]] == [row["display_name"] for row in worst[:3]]
     longest = stencil.iterations().sort_by([("duration", "descending")])["iteration"].to_pylist()[:3]
     assert [int(row[0]) for row in found["Longest iterations"][2:]] == longest
-    assert re.match(r"# stencil\n\n\*\*\d+\.\d% of the time from start-up to shutdown is spent waiting\*\*", text)
+    assert re.match(r"# stencil\n\n\*\*\d+\.\d% of the time between start-up and shutdown is spent waiting\*\*", text)
 
 
 def test_names_are_never_markup():

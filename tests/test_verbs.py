@@ -63,6 +63,18 @@ def test_report_of_a_part(capsys):
     assert "MPI_Recv" not in shallow
 
 
+def test_report_names_its_part(capsys):
+    assert out(capsys, "report", "before").startswith("Metrics of the whole run  ")
+
+
+def test_report_does_not_cut_names_of_metrics(result):
+    data = report_data(result)
+    name = data["metrics"][1]["label"] = "Wait states whose name does not leave room for a value and a bar"
+    lines = ["".join(text for text, _ in line) for line in report_lines(data)]
+    assert f"  {name}" in lines
+    assert max(map(len, lines)) <= 80
+
+
 def test_report_values_are_those_of_the_metrics(result):
     data = report_data(result, "visits")
     for row in data["metrics"]:
@@ -93,7 +105,7 @@ def test_report_of_nothing():
 
 def test_unknown_names_get_suggestions(capsys):
     there = "solver::solve, main, TRACE BUFFER FLUSH"
-    unknown = f"no call path ends in nowhere: the program has {there} (whywait report lists call paths)"
+    unknown = f"no call path ends in nowhere: the program has {there}; whywait report lists call paths"
     for arguments, text in (
         (["report", "before", "--metric", "beauty"], "there is no metric beauty"),
         (["report", "before", "--callpath", "nowhere"], unknown),

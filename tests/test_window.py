@@ -293,6 +293,11 @@ def test_a_window_cannot_be_written_or_explained(tmp_path):
         whywait.analyze(DATA / "stencil", window=(2, 1))
 
 
+def test_the_report_of_a_window_names_it(capsys):
+    assert main(["report", str(DATA / "stencil"), "--window", "0.5:600ms"]) == 0
+    assert capsys.readouterr().out.startswith("Metrics of 0.5 to 0.6 s  ")
+
+
 @pytest.mark.parametrize("verb", ["report", "waits", "delay", "critical"])
 def test_verbs_take_a_window(verb, capsys, tmp_path):
     trace = str(DATA / "stencil")

@@ -355,7 +355,7 @@ class Result(Structure, CountedResult):
         ----------
         focus
             The part of the run that headlines refer to: ``all`` for the whole run, or a call path, including its
-            callees. By default the time from start-up to shutdown, if the trace shows it.
+            callees. By default the time between start-up and shutdown, if the trace shows it.
         """
         from whywait.analysis.summary import summarize
 

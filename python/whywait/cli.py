@@ -214,7 +214,7 @@ class _Parser(argparse.ArgumentParser):
             other = _OTHER_WORDS.get(match[1])
             hint = f": did you mean {other}?" if other in known else _close(match[1], known)
             hint = hint or f" (choose from {', '.join(known)})"
-            message = message.replace(match[0], f"there is no {match[1]}{hint}")
+            message = message.replace(match[0], f"there is no {match[1]!r}{hint}")
         super().error(message)
 
 

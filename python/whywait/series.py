@@ -146,7 +146,7 @@ def series(
         date, that of its file is used.
     focus
         The part of each run to evaluate: ``"all"`` for whole runs, or a call path, including its callees; by default
-        the time from start-up to shutdown.
+        the time between start-up and shutdown.
     scaling
         Whether the work is the same in all runs (``"strong"``) or for all processes (``"weak"``).
     progress

@@ -315,6 +315,7 @@ def _definitions(profile: Profile, waits: list[str]) -> dict[str, str]:
     known = {"wait": " + ".join(occurring) or "0"} if waits else {}
     io = " - mpi_io" if "mpi" in libraries else ""
     return {
+        "comp": "execution outside of communication and thread libraries (the metric Computation)",
         "elapsed": "execution + omp_idle_threads",
         "ideal": f"elapsed - ({' + '.join(libraries)} - wait{io})",
         **known,

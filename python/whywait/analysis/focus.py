@@ -49,7 +49,7 @@ class Focus(NamedTuple):
         """The phrase for the reference of shares of the time."""
         if self.callpath is not None:
             return f"the time in {self.callpath}"
-        return "the time from start-up to shutdown" if self.window else "all time"
+        return "the time between start-up and shutdown" if self.window else "all time"
 
 
 def find_focus(result: ResultData, asked: str | None = None) -> Focus:

@@ -128,7 +128,7 @@ def _named_loop(result: ResultData, named: str | int) -> Loop:
             return Loop(0, 0, 1, (), own)
         if not parameters:
             raise
-        raise _native.UsageError(f"{error}; parameters are {', '.join(parameters)}") from None
+        raise _native.UsageError(f"{error}; the trace has the parameters {', '.join(parameters)}") from None
     return _Visits(result).loop(position)
 
 

@@ -112,7 +112,7 @@ def add(verbs: Any) -> None:
         help=f"the loop whose iterations to write: {LOOP} (default: the main loop)",
     )
     parser.add_argument("--source", metavar="DIR", help=SOURCE)
-    parser.add_argument("--quiet", action="store_true", help="do not print the summary or progress")
+    parser.add_argument("-q", "--quiet", action="store_true", help="do not print the summary or progress")
 
 
 def _counters(text: str | None) -> bool | list[str]:

@@ -28,7 +28,7 @@ RESULT_OR_PROFILE = f"{RESULT}, or a Score-P profile (profile.cubex)"
 #: The help of the option that selects a part of the run.
 FOCUS = (
     "the part of the run to report: 'all' for the whole run, or the call paths that end in these names (default: the "
-    "time from start-up to shutdown)"
+    "time between start-up and shutdown)"
 )
 #: The help of the option that selects a window of time.
 WINDOW = (

@@ -374,23 +374,19 @@ def _name(sim: Simulation, metric: str) -> str:
     return next(tree[metric].display_name for tree in trees if metric in tree)
 
 
-def _concerned(row: dict[str, Any], unit: str = "") -> str:
+def _concerned(row: dict[str, Any]) -> str:
     """Return the time that an assumption concerns, if that is known."""
-    return "" if row["time"] is None else f" ({_time(row['time'])}{unit})"
+    return "" if row["time"] is None else f" ({_time(row['time'])} of CPU time)"
 
 
 def _assumptions(sim: Simulation, *, verbose: bool) -> Iterator[Line]:
+    """Yield what the simulation makes assumptions about and, if verbose, which."""
     rows = sim.assumptions.to_pylist()
-    if not verbose:
-        if rows:
-            names = [f"{row['count']:,} {row['assumption'].replace('_', ' ')}{_concerned(row)}" for row in rows]
-            yield [(f"Assumed: {', '.join(names)} (--verbose says more)", "dim")]
-        for note in sim.notes:
-            yield [(note, "dim")]
-        return
-    if rows or sim.notes:
-        yield [("Assumed:", "bold")]
+    if rows:
+        yield [(f"Assumptions about{'' if verbose else ' (--verbose says which)'}:", "bold")]
     for row in rows:
-        yield [(f"   {row['count']:,} {row['text']}{_concerned(row, ' of CPU time')}", "dim")]
+        about, _, assumed = row["text"].partition(": ")
+        text = f"{row['count']:,} {about}{_concerned(row)}"
+        yield [(f"   {text}: {assumed}" if verbose else f"   {text}", "dim")]
     for note in sim.notes:
-        yield [(f"   {note}", "dim")]
+        yield [(note, "dim")]

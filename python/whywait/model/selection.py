@@ -92,7 +92,7 @@ def _nothing(tree: CallTree, text: str | int) -> _native.UsageError:
     if not hint:
         own = dict.fromkeys(kind.name for kind in tree.kinds if kind.paradigm not in LIBRARIES)
         shown = ", ".join(short_name(name) for name in list(own)[:_NAMES])
-        hint = f": the program has {shown}{', ...' if len(own) > _NAMES else ''} (whywait report lists call paths)"
+        hint = f": the program has {shown}{', ...' if len(own) > _NAMES else ''}; whywait report lists call paths"
     return _native.UsageError(f"no call path ends in {text}{hint}")
 
 

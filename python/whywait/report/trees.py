@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from whywait.report.terminal import Line
 
 _SMALL = 0.001
-_VALUE, _SHARE, _BAR = 11, 8, 18
+_VALUE, _SHARE = 11, 8
+# Bars make room for long names.
+_BAR, _SHORTEST_BAR = 18, 10
 # With more ranks than this, neighboring ranks share a row.
 _ROWS = 16
 
@@ -46,8 +48,9 @@ def report_data(
     Returns
     -------
     dict
-        ``metric``, ``display_name``, ``unit``; ``metrics`` and ``callpaths``: ``name``, ``label``, ``depth``, ``value``
-        and ``share`` for each, both None for the heading of counters; ``ranks``: ``rank`` and ``value`` for each.
+        ``metric``, ``display_name``, ``unit``; ``window``: begin and end in seconds, None for the whole run;
+        ``metrics`` and ``callpaths``: ``name``, ``label``, ``depth``, ``value`` and ``share`` for each, both None for
+        the heading of counters; ``ranks``: ``rank`` and ``value`` for each.
 
     Notes
     -----
@@ -62,6 +65,7 @@ def report_data(
         "metric": metric,
         "display_name": one.display_name,
         "unit": one.unit,
+        "window": result.tables.options.get("window"),
         "metrics": list(_metrics(result, positions, depth)),
         "callpaths": list(_callpaths(result, metric, positions, depth)),
         "ranks": [{"rank": rank, "value": value} for rank, value in zip(processes.ranks.tolist(), values, strict=True)],
@@ -138,22 +142,27 @@ def _visible(
 
 
 class _Page:
-    """Rows of one width: a label, a value, its share of the total and a bar."""
+    """Rows of one width: a label of up to `longest` characters, a value, its share of the total and a bar."""
 
-    def __init__(self, width: int, *, unicode: bool) -> None:
-        self._label = width - _VALUE - _SHARE - _BAR
+    def __init__(self, width: int, longest: int, *, unicode: bool) -> None:
+        room = width - _VALUE - _SHARE
+        self._bar = min(max(room - longest - 1, _SHORTEST_BAR), _BAR)
+        self._label = room - self._bar
         self._block, self._more = ("█", "…") if unicode else ("#", "~")
 
     def title(self, label: str, share: str) -> Line:
         return [(self._cut(label) + "value".rjust(_VALUE) + share.rjust(_SHARE), "bold")]
 
     def heading(self, depth: int, label: str) -> Line:
-        return [(self._cut(label, 2 * depth).rstrip(), "")]
+        return [(" " * 2 * depth + label, "")]
+
+    def fits(self, depth: int, label: str) -> bool:
+        return 2 * depth + len(label) < self._label
 
     def row(self, depth: int, label: str, value: str, share: float) -> Line:
         # Indentation takes at most half of the label, so that deep trees leave room for names.
         indent = min(2 * depth, self._label // 2)
-        bar = self._block * round(min(max(share, 0), 1) * (_BAR - 2))
+        bar = self._block * round(min(max(share, 0), 1) * (self._bar - 2))
         return [
             (self._cut(label, indent), ""),
             (value.rjust(_VALUE) + percent(share).rjust(_SHARE), ""),
@@ -181,13 +190,18 @@ def report_lines(data: dict[str, Any], *, width: int = 80, unicode: bool = True)
     unicode
         Whether to draw with more than ASCII.
     """
-    page = _Page(width, unicode=unicode)
-    yield page.title("Metrics", "share")
+    rows = [*data["metrics"], *data["callpaths"]]
+    page = _Page(width, max((2 * row["depth"] + len(row["label"]) for row in rows), default=0), unicode=unicode)
+    part = "the whole run" if data["window"] is None else "{:g} to {:g} s".format(*data["window"])
+    yield page.title(f"Metrics of {part}", "share")
     for row in data["metrics"]:
-        if row["value"] is None:
-            yield page.heading(row["depth"], row["label"])
-        else:
-            yield page.row(row["depth"], row["label"], quantity(row["value"], row["unit"]), row["share"])
+        depth, label = row["depth"], row["label"]
+        # A name of a metric is not cut: if it is too long, its value has a line of its own.
+        if row["value"] is None or not page.fits(depth, label):
+            yield page.heading(depth, label)
+            label = ""
+        if row["value"] is not None:
+            yield page.row(depth, label, quantity(row["value"], row["unit"]), row["share"])
     yield []
     yield page.title(f"Call paths: {data['display_name']}", "share")
     for row in data["callpaths"]:

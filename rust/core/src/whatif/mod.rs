@@ -169,7 +169,7 @@ impl Assumption {
     pub fn text(self) -> &'static str {
         match self {
             Self::UndecidedProtocol => {
-                "messages that may have been eager or rendezvous: the limit that contradicts the fewest others decides"
+                "messages whose times fit eager and rendezvous: the eager limit that contradicts the fewest others decides"
             }
             Self::UnknownCollective => {
                 "collective operations of an unknown kind, or without a known root: they keep their length"
@@ -183,7 +183,7 @@ impl Assumption {
                 "lock epochs that now request the lock before the epoch that they follow: the measured order stays"
             }
             Self::HiddenTransfer => {
-                "calls that found their messages there: how long these travelled, others of the same size say"
+                "receives whose messages had already arrived: these took as long as others of their size"
             }
             Self::Polling => "calls that only ask (tests, probes that return at once): loops of them do not shrink",
             Self::Unrecorded => {
