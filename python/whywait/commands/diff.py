@@ -217,7 +217,11 @@ def _signed(text: str, difference: float) -> str:
 
 
 def _share(relative: float | None) -> str:
-    return "new" if relative is None else f"{relative:+.1%}" if abs(relative) < 100 else f"{relative + 1:.0f}x"
+    if relative is None:
+        return "new"
+    if 0 < abs(relative) < 0.0005:
+        return "<0.1%"
+    return f"{relative:+.1%}" if abs(relative) < 100 else f"{relative + 1:.0f}x"
 
 
 def _color(difference: float) -> str:

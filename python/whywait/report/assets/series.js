@@ -62,9 +62,9 @@ class App extends Frame {
     const parallel = efficiencies.find((row) => row.name === "parallel_efficiency");
     const [first, last] = [parallel?.values[0], parallel?.values.at(-1)];
     const picture = document.importNode(new DOMParser().parseFromString(badge, "image/svg+xml").documentElement, true);
-    const what = over === "processes" ? `from ${plural(runs[0].processes, "rank")} to ${runs.at(-1).processes.toLocaleString("en-US")}` : `from ${runs[0].name} to ${runs.at(-1).name}`;
+    const what = over === "processes" ? `From ${plural(runs[0].processes, "rank")} to ${runs.at(-1).processes.toLocaleString("en-US")}` : `From ${runs[0].name} to ${runs.at(-1).name}`;
     return make("section", { class: "headline" },
-      make("div", {}, make("h1", {}, plural(runs.length, "run")), make("p", {}, `${what}; of ${focus}`), picture),
+      make("div", {}, make("h1", {}, plural(runs.length, "run")), make("p", {}, `${what}. Shares are of ${focus}.`), picture),
       make("p", { class: "verdict" }, make("b", { class: last !== null && last < 0.8 ? "bad" : "" }, last === null ? "–" : percent(last)),
         ` parallel efficiency${runs.length > 1 && first !== null ? `, after ${percent(first)} in the first run` : ""}`));
   }
