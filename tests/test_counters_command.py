@@ -77,7 +77,8 @@ def test_sums_are_cut_to_the_window(steps, capsys):
     found = json.loads(capsys.readouterr().out)
     assert [(one["name"], one["total"]) for one in found["counters"]] == [("INS", 503)]
     assert found["sums"]["mpi_match_attempts"]["total"] == 2
-    assert "levels" not in found
+    assert found["window"] == [10, 30]
+    assert found["levels"]["mpi_bytes_in_flight"]["maximum"] == 8
     assert main(["counters", str(steps), "--window", "10:30"]) == 0
     assert "INS" in capsys.readouterr().out
 

@@ -299,9 +299,13 @@ def test_the_command_shows_sums_of_queues_in_parts(tmp_path, capsys):
     assert main(["counters", anchor, "--arrival", "send", "--window", "0:2.6", "--queues", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["sums"]["mpi_unexpected"]["total"] == 1
-    assert "levels" not in found
+    # One message waits from 1 s on, two from 2 s on; one of them is received at 2.5 s.
+    level = {"maximum": 2, "rank": 1, "mean": pytest.approx(2.1 / 2.6), "unit": "messages"}
+    assert found["levels"]["mpi_unexpected_queue"] == level
     assert main(["counters", anchor, "--window", "0:2.6"]) == 0
-    assert "Sum in the window" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "Sum in the window" in out
+    assert "Unexpected messages in the queue" in out
     assert main(["counters", anchor, "--metric", "mpi_unexpected_queue", "--by", "callpath"]) == 2
     assert "no call paths" in capsys.readouterr().err
 

@@ -394,25 +394,30 @@ def summary(result: Result, window: tuple[float, float] | None = None) -> dict[s
 
     names = [name for name in _native.queue_metrics() if name in result.metrics]
     totals = {name: {"total": result.metrics[name].total, "unit": result.metrics[name].unit} for name in names}
-    levels: dict[str, dict[str, Any]] = {}
-    for row in result.queue_levels().to_pylist():
-        key = row["metric"] + (" (run)" if row["location"] is None else "")
-        if key not in levels or row["maximum"] > levels[key]["maximum"]:
-            levels[key] = {name: row[name] for name in ("maximum", "time", "rank", "mean", "unit")}
+    counters, rows = result.counters, result.queue_levels()
     limits = {name: result.facts[name] for name in ("eager_limit_in_node", "eager_limit_between_nodes")}
-    counters = result.counters
     if window:
-        counters = counters.window(*part_of_run(window, result.facts["length"]))
-    recorded = [counter.as_dict() for counter in counters.values()]
-    if window:
-        found = result.queues().window(*part_of_run(window, result.facts["length"]))
+        window = part_of_run(window, result.facts["length"])
+        counters, queues = counters.window(*window), result.queues(bins=list(window))
+        found, rows = queues.window(*window), queues.series
         value, metric = found["value"].to_numpy(), found["metric"].to_numpy(zero_copy_only=False)
         totals = {name: row | {"total": float(value[metric == name].sum())} for name, row in totals.items()}
-    derived = {"instructions_per_cycle": counters.instructions_per_cycle, "frequency": counters.frequency}
-    if window:
-        # Levels refer to the whole run: `--bins` shows them over time.
-        return {"counters": recorded, **derived, "sums": totals}
-    return {"counters": recorded, **derived, "sums": totals, "levels": levels, **limits}
+    levels: dict[str, dict[str, Any]] = {}
+    # When a level was at its maximum is only known for the whole run.
+    kept = [name for name in ("maximum", "time", "rank", "mean", "unit") if name in rows.column_names]
+    for row in rows.to_pylist():
+        key = row["metric"] + (" (run)" if row["location"] is None else "")
+        if key not in levels or row["maximum"] > levels[key]["maximum"]:
+            levels[key] = {name: row[name] for name in kept}
+    return {
+        "window": window,
+        "counters": [counter.as_dict() for counter in counters.values()],
+        "instructions_per_cycle": counters.instructions_per_cycle,
+        "frequency": counters.frequency,
+        "sums": totals,
+        "levels": levels,
+        **({} if window else limits),
+    }
 
 
 def _recorded(counter: Counter, count: int) -> list[dict[str, Any]]:
@@ -482,37 +487,34 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
         if found["frequency"] is not None:
             yield [(f"Cycles per second: {found['frequency']:.3g}", "")]
         yield []
-    elif "sums" not in found:
-        yield [("no counter has a value in this window", "")]
-    if "sums" not in found:
-        return
     occurring = {name: row for name, row in found["sums"].items() if row["total"]}
-    if "levels" in found and not found.get("counters", True):
+    window = found["window"]
+    if not window and not found.get("counters", True):
         derived = "These are derived from its messages:" if occurring else ""
         yield [(f"The trace has no recorded counters. {derived}".rstrip(), "")]
         yield from [[]] if occurring else []
-    if not occurring and not found.get("levels"):
-        yield [("The run has no messages." if "levels" in found else "Nothing is derived in this window.", "")]
+    if not occurring and not found["levels"]:
+        yield [("Nothing is derived in this window." if window else "The run has no messages.", "")]
         return
-    title = "Sum over the run" if "levels" in found else "Sum in the window"
+    title = "Sum in the window" if window else "Sum over the run"
     yield [(f"{title:{_LABEL}}{'total':>{_NUMBER}}  name", "bold")]
     for name, row in occurring.items():
         yield [(f"{_label(name):{_LABEL}}{quantity(row['total'], row['unit']):>{_NUMBER}}", ""), (f"  {name}", "dim")]
     if zeros := len(found["sums"]) - len(occurring):
         yield [(f"{zeros} more {'is' if zeros == 1 else 'are'} zero (--json has all)", "dim")]
-    if "levels" not in found:
-        return
     if found["levels"]:
+        at = "" if window else f"{'at':>12}"
         yield []
-        yield [(f"{'Level':{_LABEL}}{'maximum':>{_NUMBER}}{'at':>12}{'rank':>8}{'mean':>12}  name", "bold")]
+        yield [(f"{'Level':{_LABEL}}{'maximum':>{_NUMBER}}{at}{'rank':>8}{'mean':>12}  name", "bold")]
     for name, row in found["levels"].items():
         metric, _, whole = name.partition(" ")
         rank = "all" if row["rank"] is None else str(row["rank"])
         mean = quantity(row["mean"], "bytes") if row["unit"] == "bytes" else f"{row['mean']:,.3g}"
-        numbers = f"{quantity(row['maximum'], row['unit']):>{_NUMBER}}{seconds(row['time']):>12}{rank:>8}{mean:>12}"
+        at = f"{seconds(row['time']):>12}" if "time" in row else ""
+        numbers = f"{quantity(row['maximum'], row['unit']):>{_NUMBER}}{at}{rank:>8}{mean:>12}"
         label = LEVELS.get(metric, metric) + (f" {whole}" if whole else "")
         yield [(f"{label:{_LABEL}}{numbers}", ""), (f"  {metric}", "dim")]
-    if not any(name.startswith(("mpi_eager", "mpi_rendezvous", "mpi_protocol")) for name in occurring):
+    if window or not any(name.startswith(("mpi_eager", "mpi_rendezvous", "mpi_protocol")) for name in occurring):
         return
     yield []
     for name, where in (("eager_limit_in_node", "within a node"), ("eager_limit_between_nodes", "between nodes")):
