@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import whywait
+from otf2.enums import MetricMode
 from whywait.cli import main
 from whywait.compare import diff, write_html
 from whywait.report.html.comparison import UnitedTree, changes
@@ -17,9 +18,17 @@ from whywait.report.html.formulas import Formulas
 
 from tests.browser import Page, Viewer
 from tests.fake_native import MAIN, SEND, FakeAnalysis, result, small
+from tests.test_counters import archive, counter
 from tests.test_html import NASTY
+from tests.tracedsl import trace_from_text
 
 DATA = Path(__file__).parent / "data"
+KERNEL = """
+    0: main [0, 7]
+    0: hipLaunchKernel [1, 1.1]
+    0/0: heavy [1.15, 5.0]
+    0: hipDeviceSynchronize [1.2, 5.1]
+"""
 MINUS, TO = "\N{MINUS SIGN}", "\N{EN DASH}"
 PAIRS = [("sor_fence", "sor_gats"), ("collectives", "stencil"), ("sor_p2p", "sor_p2p")]
 
@@ -194,4 +203,38 @@ def test_runs_of_different_size_and_dark(browser, tmp_path):
     before = viewer.js("return getComputedStyle(document.body).backgroundColor")
     viewer.press("#tree-metrics", "t")
     assert viewer.js("return getComputedStyle(document.body).backgroundColor") != before
+    viewer.is_well()
+
+
+def level_of(directory, low, high):
+    events = [(0, "enter", "main"), (0, 0, (low,)), (50, "enter", "f"), (50, 0, (high,))]
+    events += [(90, "leave", "f"), (90, 0, (low,))]
+    level = counter("level", MetricMode.ABSOLUTE_NEXT)
+    return whywait.analyze(archive(directory, [level], [[*events, (100, "leave", "main")]]))
+
+
+def test_counters_have_a_root(browser, tmp_path):
+    """Maxima combine to the largest value, even if all are negative, and the root has no value."""
+    write_html(level_of(tmp_path / "a", 4, 8), level_of(tmp_path / "b", -4, -2), tmp_path / "diff.html")
+    viewer = Viewer(browser, tmp_path / "diff.html").open("#differences?metric=max:level")
+    viewer.until("document.querySelectorAll('.pair-row').length")
+    metrics = lines(viewer, "metrics")
+    assert metrics["Counters"] == [""]
+    expected = ["8", "-2", f"{MINUS}10", f"{MINUS}125.0%"]
+    assert metrics["max:level"] == lines(viewer, "call-tree")["main"] == expected
+    viewer.is_well()
+
+
+def test_waits_for_devices_are_in_the_tree(browser, tmp_path):
+    device = whywait.analyze(trace_from_text(KERNEL, tmp_path / "device"))
+    host = whywait.analyze(trace_from_text("0: main [0, 9]", tmp_path / "host"))
+    write_html(device, host, tmp_path / "diff.html")
+    viewer = Viewer(browser, tmp_path / "diff.html").open("#differences?metric=gpu_host_wait")
+    viewer.until("document.querySelectorAll('.pair-row').length")
+    levels = viewer.js(
+        "return [...document.querySelectorAll('#tree-metrics .row')]"
+        ".map((row) => [row.querySelector('.name').textContent, row.ariaLevel])"
+    )
+    assert ["Host synchronizes with devices", "1"] in levels
+    assert ["Host Waits for Device", "2"] in levels
     viewer.is_well()

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+import whywait
 from hypothesis import given
 from hypothesis import strategies as st
 from whywait.analysis.causes import cost_classes
@@ -14,6 +15,7 @@ from whywait.model.schema import patterns
 
 from tests import fake_native
 from tests.fake_native import STORED, dense
+from tests.tracedsl import trace_from_text
 
 TREE = metric_tree()
 
@@ -357,6 +359,15 @@ def test_metrics_of_absent_paradigms_are_void():
     assert {"mpi", "mpi_latesender", "syncs", "comms", "bytes", "mpi_file_ops"} <= profile.void
     assert profile.total("omp_ibarrier") == 1.0
     assert profile.total("comp") == 0.0
+
+
+def test_metrics_of_accelerators_are_derived_where_one_waits(tmp_path):
+    """Accelerators have no paradigm of their own: their metrics occur with any of them."""
+    text = "0: main [0, 7]\n0: hipLaunchKernel [1, 1.1]\n0/0: heavy [1.15, 5.0]\n0: hipDeviceSynchronize [1.2, 5.1]"
+    profile = whywait.analyze(trace_from_text(text, tmp_path)).profile
+    assert {metric.name for metric in profile.metrics if metric.paradigm == "gpu"}.isdisjoint(profile.void)
+    assert profile.total("gpu_host") == pytest.approx(3.9)
+    assert profile.total("delay_gpu_host_aggregate") == profile.total("mpi_wait_direct_gpu_host") == pytest.approx(3.8)
 
 
 @pytest.mark.parametrize("case", fake_native.shared_cases() or [None], ids=lambda case: case and case.name)

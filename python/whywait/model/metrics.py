@@ -349,10 +349,7 @@ def void(tree: MetricTree, paradigms: Collection[str], totals: Mapping[str, bool
     paradigms
         The paradigms of all call paths, as in `whywait.model.regions.Region`.
     totals
-        Whether a metric has values; such a metric is never void.
+        Whether a metric has values; then its programming model occurs. Accelerators have no paradigm of their own.
     """
-    return {
-        metric.name
-        for metric in tree
-        if metric.paradigm and metric.paradigm not in paradigms and not totals.get(metric.name)
-    }
+    occurring = {*paradigms, *(metric.paradigm for metric in tree if totals.get(metric.name))}
+    return {metric.name for metric in tree if metric.paradigm and metric.paradigm not in occurring}

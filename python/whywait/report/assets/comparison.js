@@ -2,7 +2,7 @@
 
 import { documentBlock } from "./data.js";
 import { quantity } from "./format.js";
-import { Forest, Model, clean, selection } from "./model.js";
+import { Forest, Model, NONE, clean, known, selection } from "./model.js";
 
 /**
  * What the block "comparison" holds; whywait.report.html.comparison makes it.
@@ -52,31 +52,47 @@ export class Comparison {
     this.cache = new Map();
   }
 
+  // The root that the values of a metric are part of: counters below one heading have different units.
+  metricRoot(node) {
+    return [node, ...this.metricTree.above(node)].filter((one) => !this.metrics[one].heading).at(-1) ?? node;
+  }
+
   // A selected metric in the terms of one run; null if the run does not have it.
   own(side, metric) {
     const node = this.runs[side].metricNumber.get(this.metrics[metric.node].name);
     return node === undefined ? null : selection(node, metric.self);
   }
 
+  // How values of a metric combine, and what nothing counts.
+  combination(metric) {
+    return this.metrics[metric.node].maximum ? { combine: Math.max, nothing: NONE } : { combine: (a, b) => a + b, nothing: 0 };
+  }
+
   // Values of a metric in both runs by node of the call tree, exclusive and inclusive.
   byCall(metric) {
     const key = `${metric.node}${metric.self ? "~" : ""}`;
     if (!this.cache.has(key)) {
+      const { combine, nothing } = this.combination(metric);
       const own = this.runs.map((run, side) => {
-        const sum = new Float64Array(this.callTree.size);
-        const known = this.own(side, metric);
-        if (known) {
-          const values = run.byCall(known).own;
-          this.calls.nodes[side].forEach((node, position) => { sum[node] += values[position + run.shift]; });
+        const sum = new Float64Array(this.callTree.size).fill(nothing);
+        const named = this.own(side, metric);
+        if (named) {
+          const values = nothing ? run.maxima(named) : run.byCall(named).own;
+          this.calls.nodes[side].forEach((node, position) => {
+            sum[node] = combine(sum[node], values[position + run.shift]);
+          });
         }
         return sum;
       });
       const below = own.map((values) => {
         const sum = values.slice();
-        for (let i = sum.length - 1; i >= 0; i--) if (this.callTree.parent[i] >= 0) sum[this.callTree.parent[i]] += sum[i];
+        for (let i = sum.length - 1; i >= 0; i--) {
+          const parent = this.callTree.parent[i];
+          if (parent >= 0) sum[parent] = combine(sum[parent], sum[i]);
+        }
         return sum;
       });
-      this.cache.set(key, { own, below });
+      this.cache.set(key, { own: own.map(known), below: below.map(known) });
     }
     return this.cache.get(key);
   }
@@ -95,17 +111,21 @@ export class Comparison {
 
   // Values of a selection in both runs by group of neighboring ranks.
   async groupPairs(metric, call, groups) {
+    const { combine, nothing } = this.combination(metric);
     return Promise.all(this.runs.map(async (run, side) => {
-      const sum = new Float64Array(groups);
-      const known = this.own(side, metric);
-      if (!known) return sum;
+      const sum = new Float64Array(groups).fill(nothing);
+      const named = this.own(side, metric);
+      if (!named) return known(sum);
       const { ranks, number } = this.rankNumbers[side];
       for (const node of this.callsOf[side][call.node]) {
         if (call.self && node < run.shift) continue;
-        const values = await run.byPlace(known, selection(node, call.self));
-        values.forEach((value, place) => { sum[Math.floor((number[place] * groups) / ranks.length)] += value; });
+        const values = await run.byPlace(named, selection(node, call.self));
+        values.forEach((value, place) => {
+          const group = Math.floor((number[place] * groups) / ranks.length);
+          sum[group] = combine(sum[group], value);
+        });
       }
-      return sum;
+      return known(sum);
     }));
   }
 

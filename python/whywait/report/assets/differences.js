@@ -10,9 +10,10 @@ import { TreeView } from "./tree.js";
 
 // A tree with the values of both runs, their difference, and the difference relative to the first run.
 class DifferenceView extends TreeView {
-  // `options` as for a tree, with pair(node, open) -> [first, second] and unit(node) instead of value and text.
+  // `options` as for a tree, with pair(node, open) -> [first, second], unit(node), and heading(node), which tells whether
+  // a node has no values, instead of value and text.
   constructor(title, options) {
-    super(title, { value: (node, open) => difference(options.pair(node, open)), text: () => "", ...options });
+    super(title, { value: (node, open) => (options.heading?.(node) ? null : difference(options.pair(node, open))), text: () => "", ...options });
     this.pair = options.pair;
     this.unit = options.unit;
   }
@@ -27,7 +28,7 @@ class DifferenceView extends TreeView {
 
   // Descendants of a node may differ even if the node does not.
   isEmpty(node, whole) {
-    if (whole !== 0) return false;
+    if (whole) return false;
     for (let below = node; below < this.forest.end[node]; below++) if (this.value(below, true)) return false;
     return true;
   }
@@ -35,6 +36,7 @@ class DifferenceView extends TreeView {
   row(row, at) {
     const line = super.row(row, at);
     const { node, open, value } = row;
+    if (value === null) return line;
     const pair = this.pair(node, open);
     const unit = this.unit(node);
     const share = Math.abs(value) / (this.largest.get(this.group?.(node)) || 1);
@@ -71,10 +73,11 @@ export class Differences {
     this.metricView = new DifferenceView("Metrics", {
       forest: model.metricTree,
       label: (node) => model.metrics[node].label,
-      hint: (node) => `${model.metrics[node].label} (${model.metrics[node].name})`,
+      hint: (node) => model.metrics[node].heading ? model.metrics[node].label : `${model.metrics[node].label} (${model.metrics[node].name})`,
       pair: (node, open) => model.totalPair(selection(node, open)),
       unit: (node) => model.metrics[node].unit,
-      group: (node) => model.metricTree.root(node),
+      heading: (node) => model.metrics[node].heading,
+      group: (node) => model.metricRoot(node),
       choose: (node, open) => { this.metric = selection(node, open); this.callView.refresh(); this.changed(); },
     });
     this.callView = new DifferenceView("Call tree", {
@@ -133,9 +136,10 @@ export class Differences {
     const metric = model.metrics[this.metric.node];
     const pair = model.callPair(this.metric, this.call);
     const change = difference(pair);
+    const values = metric.heading ? [] : [`: ${quantity(pair[0], metric.unit)} → ${quantity(pair[1], metric.unit)}, `,
+      make("b", { class: direction(change) }, change ? `${signed(change, metric.unit)} (${relative(pair)})` : "no difference")];
     fill(this.crumbs, make("b", {}, metric.label), this.metric.self && " (self)", " in ",
-      make("b", {}, model.callName(this.call.node)), this.call.self && " (self)", `: ${quantity(pair[0], metric.unit)} → ${quantity(pair[1], metric.unit)}, `,
-      make("b", { class: direction(change) }, change ? `${signed(change, metric.unit)} (${relative(pair)})` : "no difference"));
+      make("b", {}, model.callName(this.call.node)), this.call.self && " (self)", values);
     fill(this.metricView.note, metric.text, metric.formula && make("small", {}, ` = ${metric.formula}`));
     const [inFirst, inSecond] = model.occursIn(this.call.node);
     fill(this.callView.note, model.calls.name[this.call.node] ?? "All programs of the runs together",

@@ -68,7 +68,7 @@ export const selection = (node, self = false) => ({ node, self });
  */
 
 // The maximum of nothing.
-const NONE = -Infinity;
+export const NONE = -Infinity;
 
 export class Model {
   // `prefix`: prefix of the block names, on a page with several runs.
@@ -192,9 +192,15 @@ export class Model {
     return known > 0 ? this.callValue(metric, call) / known : null;
   }
 
-  largestByCall(metric) {
+  // Exclusive values of a maximum by node of the call tree, NONE where there is none.
+  maxima(metric) {
     const own = new Float64Array(this.callTree.size).fill(NONE);
     for (const [stored] of this.metrics[metric.node].terms) own.set(this.storedTotals[stored], this.shift);
+    return own;
+  }
+
+  largestByCall(metric) {
+    const own = this.maxima(metric);
     const below = own.slice();
     for (let i = below.length - 1; i >= 0; i--) {
       const parent = this.callTree.parent[i];
@@ -228,8 +234,7 @@ export class Model {
 
   // The root that the values of a metric are part of: counters below one heading have different units.
   metricRoot(node) {
-    const path = [node, ...this.metricTree.above(node)].filter((one) => !this.metrics[one].heading);
-    return path[path.length - 1] ?? node;
+    return [node, ...this.metricTree.above(node)].filter((one) => !this.metrics[one].heading).at(-1) ?? node;
   }
 
   // Call paths -----------------------------------------------------------------------------------------------------
@@ -383,7 +388,7 @@ export class Model {
 }
 
 // Replaces missing maxima.
-function known(values) {
+export function known(values) {
   return values.map((value) => (value === NONE ? 0 : value));
 }
 

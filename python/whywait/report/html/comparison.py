@@ -146,24 +146,26 @@ class UnitedTree:
 
 
 def _metrics(runs: tuple[ResultData, ResultData]) -> list[dict[str, Any]]:
-    """Return the metrics that either run has, in the order of the metric tree."""
+    """Return the metrics that either run has, in the order of the metric tree, counters of the traces last."""
+    trees = (metric_tree(), *(run.profile.metrics for run in runs))
     shown = []
-    for metric in metric_tree():
-        name = metric.name
-        if metric.kind == "heading":
+    for name in dict.fromkeys(metric.name for tree in trees for metric in tree):
+        knowing = [run for run in runs if name in run.profile.metrics and name not in run.profile.void]
+        if not knowing:
             continue
-        if knowing := [run for run in runs if name in run.profile.metrics and name not in run.profile.void]:
-            own = knowing[0].profile.metrics[name]
-            shown.append(
-                {
-                    "name": own.name,
-                    "label": own.display_name,
-                    "parent": own.parent,
-                    "unit": own.unit,
-                    "text": own.description,
-                    "formula": str(own.formula) if own.formula else None,
-                }
-            )
+        metric = knowing[0].profile.metrics[name]
+        shown.append(
+            {
+                "name": name,
+                "label": metric.display_name,
+                "parent": metric.parent,
+                "unit": metric.unit,
+                "text": metric.description,
+                "formula": str(metric.formula) if metric.formula else None,
+                "maximum": metric.is_maximum,
+                "heading": metric.kind == "heading",
+            }
+        )
     return shown
 
 
