@@ -12,7 +12,7 @@ import pytest
 import whywait
 from hypothesis import given, settings
 from whywait import _native
-from whywait.analysis.communication import by_rank, coarser, heaviest, in_blocks, measure, nodes
+from whywait.analysis.communication import by_rank, coarsen, heaviest, in_blocks, measure, nodes
 from whywait.cli import main
 from whywait.model.system import SYSTEM, TOPOLOGIES, table_of_rows
 from whywait.report.values import quantity
@@ -127,8 +127,8 @@ def test_pairs_are_merged_into_blocks_of_ranks():
     names = ("messages", "bytes", "transfers", "transfer_bytes", "time", "transfer_time")
     places = {"rank": rank, "last_rank": rank, "peer": peer, "last_peer": peer}
     pairs = pa.table({**places, **{name: np.ones(100) for name in names}, "waiting": rank * 1.0})
-    assert coarser(pairs, 10).num_rows == 100
-    merged = coarser(pairs, 4)
+    assert coarsen(pairs, 10).num_rows == 100
+    merged = coarsen(pairs, 4)
     assert merged.num_rows == 9
     last = merged.to_pylist()[-1]
     assert [last[name] for name in ("rank", "last_rank", "peer", "last_peer")] == [8, 9, 8, 9]
@@ -137,7 +137,7 @@ def test_pairs_are_merged_into_blocks_of_ranks():
     top = heaviest(merged, "waiting", 2)
     assert [(row["rank"], row["peer"]) for row in top] == [(4, 0), (4, 4)]
     assert top[0]["share"] == pytest.approx(4 * 22 / 450)
-    assert coarser(pairs.slice(0, 0), 4).num_rows == 0
+    assert coarsen(pairs.slice(0, 0), 4).num_rows == 0
 
 
 def on_nodes(result, monkeypatch, names=("n0", "n1")):

@@ -57,13 +57,13 @@ def load(directory: str | PathLike[str]) -> Result:
     if (profile := profile_of(path)) is not None:
         measured = ProfileDataset(profile)
         return Result(measured, ProfileRun(measured))
-    dataset = StoredDataset(path) if (path / MANIFEST).is_file() else _old(path)
+    dataset = StoredDataset(path) if (path / MANIFEST).is_file() else _old_dataset(path)
     run = StoredRun(dataset)
     dataset.analyze = lambda: analyze(run, **dataset.options).tables
     return Result(dataset, run)
 
 
-def _old(path: Path) -> OldDataset:
+def _old_dataset(path: Path) -> OldDataset:
     """Return the result of version 0.1.0 in a directory."""
     missing = [name for name in FILES if not (path / name).is_file()]
     if missing:

@@ -36,11 +36,11 @@ __all__ = ["KINDS", "Advice", "AdviceList", "advise"]
 Goal = Literal["time", "cpu"]
 
 # What changes who waits for whom, and so needs a graph of its own.
-_ALONE = (Cut, CutMessages, EagerLimit, AsynchronousProgress, Network)
+_OWN_GRAPH = (Cut, CutMessages, EagerLimit, AsynchronousProgress, Network)
 # A network on which the run is further from the measured one says nothing of other networks.
-_FITS = 0.1
+_FIT_TOLERANCE = 0.1
 # So many are simulated together.
-_LANES = 8
+_BATCH_SIZE = 8
 # So many are analyzed for what they expose.
 _EXPOSED = 3
 
@@ -199,9 +199,9 @@ def advise(
     base = result
     plan: list[Advice] = []
     for step in range(max(rounds, 1)):
-        told = _Told(progress, step / max(rounds, 1), 1 / max(rounds, 1))
-        told(0.0)
-        ranked = _ranked(base, [one.option for one in plan], goal, only, threads, top, told)
+        report = _PlanProgress(progress, step / max(rounds, 1), 1 / max(rounds, 1))
+        report(0.0)
+        ranked = _best_advice(base, [one.option for one in plan], goal, only, threads, top, report)
         if first is None:
             first = AdviceList(ranked[:top], float(result.facts["length"]), plan, progress_thread(focused(result)))
         # What cannot be reached is no step of a plan.
@@ -209,13 +209,13 @@ def advise(
         if not rounds or best is None or best.saved < keep_going * float(result.facts["length"]):
             break
         plan.append(best)
-        told(0.9)
+        report(0.9)
         if step + 1 < rounds:
             base = best.result
     return first or AdviceList([], float(result.facts["length"]), plan)
 
 
-class _Told:
+class _PlanProgress:
     """Tells how much of a step of the plan is done."""
 
     def __init__(self, progress: Callable[[str, float], object] | None, begin: float, share: float) -> None:
@@ -226,79 +226,79 @@ class _Told:
             self._progress("advise", self._begin + done * self._share)
 
 
-def _ranked(
+def _best_advice(
     base: Result,
     done: Collection[str],
     goal: Goal,
     only: Collection[str] | None,
     threads: int | None,
     top: int,
-    told: _Told,
+    report: _PlanProgress,
 ) -> list[Advice]:
     """Simulate what may be worth it; best first. Of time saved only the first `top` are sure to be there."""
-    lanes = Lengths(base, threads=threads)
-    network = lanes.network if only is None or "network" in only else None
-    tried = [candidate for candidate in candidates(base, only, network) if candidate.option not in done]
-    if not tried:
+    lengths = Lengths(base, threads=threads)
+    network = lengths.network if only is None or "network" in only else None
+    proposed = [candidate for candidate in candidates(base, only, network) if candidate.option not in done]
+    if not proposed:
         return []
     measured = float(base.facts["length"])
     processes = len({int(rank) for rank in base.places.rank if rank >= 0})
     whole = base.profile.total("time")
-    share = lanes.assumed / whole if whole else 0.0
-    enough = top if goal == "time" else len(tried)
-    made = [
+    share = lengths.assumed / whole if whole else 0.0
+    enough = top if goal == "time" else len(proposed)
+    found = [
         Advice(
             **vars(candidate), before=before, after=after, cpu_saved=(before - after) * processes, assumed=share,
             _base=base, _threads=threads,
         )
-        for candidate, before, after in _simulated(base, lanes, tried, enough, threads, told)
+        for candidate, before, after in _simulate_candidates(base, lengths, proposed, enough, threads, report)
         if before - after > 1e-6 * measured
     ]  # fmt: skip
     if goal == "cpu":
-        for number, one in enumerate(made):
-            told(0.8 * number / len(made))
-            made[number] = replace(one, cpu_saved=_busy(base) - _busy(one.simulation.analyze()))
-    return sorted(made, key=lambda one: (-(one.cpu_saved if goal == "cpu" else one.saved), one.locations, one.option))
+        for number, one in enumerate(found):
+            report(0.8 * number / len(found))
+            found[number] = replace(one, cpu_saved=_busy_time(base) - _busy_time(one.simulation.analyze()))
+    return sorted(found, key=lambda one: (-(one.cpu_saved if goal == "cpu" else one.saved), one.locations, one.option))
 
 
-def _simulated(
-    base: Result, lanes: Lengths, tried: list[Candidate], top: int, threads: int | None, told: _Told
+def _simulate_candidates(
+    base: Result, lengths: Lengths, proposed: list[Candidate], top: int, threads: int | None, report: _PlanProgress
 ) -> Iterator[tuple[Candidate, float, float]]:
     """Yield candidates with the lengths before and after, without those that cannot be among the first `top`."""
     measured = float(base.facts["length"])
     saved: list[float] = []
 
-    def worth(batch: list[Candidate]) -> list[Candidate]:
+    def promising(batch: list[Candidate]) -> list[Candidate]:
         least = sorted(saved, reverse=True)[top - 1] if len(saved) >= top else 0.0
         return [one for one in batch if one.bound >= least]
 
-    alone = [[one] for one in tried if isinstance(one.hypothesis, _ALONE) and not one.base]
+    alone = [[one] for one in proposed if isinstance(one.hypothesis, _OWN_GRAPH) and not one.base]
     # What may save most first, so that the rest need not be tried.
-    others = sorted((one for one in tried if not isinstance(one.hypothesis, _ALONE)), key=lambda one: -one.bound)
-    batches = [*alone, *(others[i : i + _LANES] for i in range(0, len(others), _LANES))]
+    others = sorted((one for one in proposed if not isinstance(one.hypothesis, _OWN_GRAPH)), key=lambda one: -one.bound)
+    batches = [*alone, *(others[i : i + _BATCH_SIZE] for i in range(0, len(others), _BATCH_SIZE))]
     for number, batch in enumerate(batches):
-        told(0.8 * number / len(batches))
-        tries = worth(batch)
-        for one, after in zip(tries, _lengths(base, lanes, tries, threads), strict=True):
+        report(0.8 * number / len(batches))
+        tries = promising(batch)
+        for one, after in zip(tries, _lengths(base, lengths, tries, threads), strict=True):
             if after is not None:
                 saved.append(measured - after)
                 yield one, measured, after
-    networks = worth([one for one in tried if one.base])
+    networks = promising([one for one in proposed if one.base])
     if networks and (fitted := networks[0].base):
-        before = _alone(base, fitted, threads)
-        if before is not None and abs(before - measured) <= _FITS * measured:
+        before = _length_with_own_graph(base, fitted, threads)
+        if before is not None and abs(before - measured) <= _FIT_TOLERANCE * measured:
             for one in networks:
-                if (after := _alone(base, one.hypothesis, threads)) is not None:
+                if (after := _length_with_own_graph(base, one.hypothesis, threads)) is not None:
                     yield one, before, after
 
 
-def _lengths(base: Result, lanes: Lengths, batch: list[Candidate], threads: int | None) -> list[float | None]:
-    if batch and isinstance(batch[0].hypothesis, _ALONE):
-        return [_alone(base, one.hypothesis, threads) for one in batch]
-    return lanes.of([one.hypothesis] for one in batch)
+def _lengths(base: Result, lengths: Lengths, batch: list[Candidate], threads: int | None) -> list[float | None]:
+    if batch and isinstance(batch[0].hypothesis, _OWN_GRAPH):
+        return [_length_with_own_graph(base, one.hypothesis, threads) for one in batch]
+    return lengths.of([one.hypothesis] for one in batch)
 
 
-def _alone(base: Result, hypothesis: Hypothesis, threads: int | None) -> float | None:
+def _length_with_own_graph(base: Result, hypothesis: Hypothesis, threads: int | None) -> float | None:
     """Return the length under a change that needs a graph of its own; None if it cannot be applied."""
     try:
         return Lengths(base, [hypothesis], threads=threads).of([[hypothesis]])[0]
@@ -306,7 +306,7 @@ def _alone(base: Result, hypothesis: Hypothesis, threads: int | None) -> float |
         return None
 
 
-def _busy(result: Result) -> float:
+def _busy_time(result: Result) -> float:
     """CPU time that is no waiting."""
     found = account(result.profile)
     return float(found["time"] - found["waiting"])

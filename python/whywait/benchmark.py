@@ -107,8 +107,8 @@ def measure(trace: str | Path, *, threads: int = 1, repeat: int = 3, causes: boo
         done = subprocess.run(command, check=False, capture_output=True)  # noqa: S603
         if done.returncode:
             # The last line of a traceback says what is wrong; who was killed, for lack of memory say, says nothing.
-            said = done.stderr.decode(errors="replace").split("\n")[-2:][0] or f"it ended with {done.returncode}"
-            raise Error(f"the analysis of {trace} failed: {said}")
+            message = done.stderr.decode(errors="replace").split("\n")[-2:][0] or f"it ended with {done.returncode}"
+            raise Error(f"the analysis of {trace} failed: {message}")
         runs.append(json.loads(done.stdout))
     best: dict[str, Any] = min(runs, key=lambda run: run["cpu"])
     return best
@@ -259,7 +259,7 @@ def markdown(report: dict[str, Any], earlier: dict[str, Any] | None = None) -> s
                 row += ["", ""]
             rows.append(row)
         lines += [f"## {workload}: {SERIES[series]}", "", *_table(head, rows), ""]
-    return "\n".join([*lines, *_beside_the_thesis(report)])
+    return "\n".join([*lines, *_compare_with_thesis(report)])
 
 
 def _conditions(report: dict[str, Any]) -> str:
@@ -285,7 +285,7 @@ THESIS = {"sor-p2p": 14.67 / 500, "sor-fence": 12.88 / 500, "sor-gats": 12.08 / 
 _THESIS_RANKS = 65_536
 
 
-def _beside_the_thesis(report: dict[str, Any]) -> Iterator[str]:
+def _compare_with_thesis(report: dict[str, Any]) -> Iterator[str]:
     """Yield a table of the points that are comparable with measurements of the thesis, if there are any."""
     points = [p for p in report["points"] if p["ranks"] == _THESIS_RANKS and p["workload"] in THESIS]
     # The largest run is the same in both series.

@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whywait import _native
-from whywait.analysis.compare import default_metrics, diff, is_comparable, known, noticeable, totals, unit, wholes
+from whywait.analysis.compare import (
+    default_metrics,
+    diff,
+    is_comparable,
+    noticeable,
+    resolve_metric,
+    totals,
+    unit,
+    wholes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,7 +120,7 @@ class Threshold:
         whywait.UsageError
             If neither run computes the metric, or the limit has the wrong unit: a time needs a unit or a share.
         """
-        metric = known(self.metric, first, second)
+        metric = resolve_metric(self.metric, first, second)
         if not is_comparable(metric, first, second):
             raise _native.UsageError(f"a profile has no {self.metric}, so the limit {self.text} cannot be checked")
         is_time = unit(metric, first, second) == "sec"

@@ -66,7 +66,7 @@ class Series(SeriesData):
             {"run": run.name, "baseline": baseline.name, "limit": limit.text}
             for limit in limits
             for run, baseline in compared
-            if limit.exceeded(_whole(baseline), _whole(run))
+            if limit.exceeded(_result_of(baseline), _result_of(run))
         ]
 
     def summary(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class Series(SeriesData):
         return f"<whywait.Series of {len(names)} run{'' if len(names) == 1 else 's'}: {shown}>"
 
 
-def _whole(point: Point) -> Result:
+def _result_of(point: Point) -> Result:
     assert isinstance(point.result, Result)  # noqa: S101  (they come from `series`)
     return point.result
 

@@ -542,23 +542,23 @@ def _fitted(simulator: _native.Simulator) -> dict[str, Network]:
     for name, is_local in (("remote", False), ("local", True)):
         samples = [(size, time) for local, _, size, time in transfers if local is is_local]
         if samples:
-            fitted[name] = _line(samples)
+            fitted[name] = _fit_line(samples)
     return fitted
 
 
-def _line(samples: Sequence[tuple[float, float]]) -> Network:
+def _fit_line(samples: Sequence[tuple[float, float]]) -> Network:
     """Fit latency + size / bandwidth."""
     count = len(samples)
     size = sum(size for size, _ in samples) / count
     time = sum(time for _, time in samples) / count
     spread = sum((own - size) ** 2 for own, _ in samples)
-    slope = sum((own - size) * (took - time) for own, took in samples) / spread if spread else 0.0
+    slope = sum((own - size) * (duration - time) for own, duration in samples) / spread if spread else 0.0
     if slope <= 0:
         return Network(time)
     latency = time - slope * size
     if latency < 0:
         # The line through zero.
-        slope = sum(own * took for own, took in samples) / sum(own**2 for own, _ in samples)
+        slope = sum(own * duration for own, duration in samples) / sum(own**2 for own, _ in samples)
         latency = 0.0
     return Network(latency, 1 / slope)
 

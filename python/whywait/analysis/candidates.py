@@ -49,7 +49,7 @@ _READABLE = 40
 _SHARE = 0.01
 _WAITING = 0.005
 # If a few locations account for this share of the costs, the change adjusts these to the others.
-_FEW_COSTS, _FEW = 0.8, 0.1
+_SLOW_COSTS, _SLOW_SHARE = 0.8, 0.1
 
 _BARRIERS = ("mpi_barrier_wait", "shmem_barrier_wait", "armci_barrier_wait")
 _EXCHANGES = ("mpi_wait_nxn", "shmem_wait_nxn", "armci_wait_nxn")
@@ -102,7 +102,7 @@ def candidates(
     """
     result.need_causes()
     found: dict[str, Candidate] = {}
-    for candidate in _Proposer(result, network).all():
+    for candidate in _Proposer(result, network).propose():
         if only is None or candidate.kind in only:
             found.setdefault(candidate.option, candidate)
     return list(found.values())
@@ -116,14 +116,14 @@ class _Proposer:
         self._path = critical(result, _PLACES)
         self._on_path = {place["callpath_id"]: place["time"] for place in self._path["callpaths"]}
 
-    def all(self) -> Iterator[Candidate]:
-        yield from self._of_costs()
-        yield from self._of_path()
-        yield from self._of_operations()
-        yield from self._of_messages()
-        yield from self._of_libraries()
+    def propose(self) -> Iterator[Candidate]:
+        yield from self._from_delay_costs()
+        yield from self._from_critical_path()
+        yield from self._from_operations()
+        yield from self._from_messages()
+        yield from self._from_libraries()
 
-    def _of_costs(self) -> Iterator[Candidate]:
+    def _from_delay_costs(self) -> Iterator[Candidate]:
         """Yield changes of the costliest delays: balance them; if few locations cause them, adjust these only."""
         table = delay_costs(self._result)
         callpath, location = (table[name].to_numpy().astype(np.int64) for name in ("callpath", "location"))
@@ -135,30 +135,30 @@ class _Proposer:
             yield from self._balance(number)
             rows = callpath == number
             by_location = sum_at(location[rows], costs[rows], len(self._result.places))
-            yield from self._bring(number, by_location)
+            yield from self._scale_slow_locations(number, by_location)
 
-    def _bring(self, number: int, costs: npt.NDArray[np.float64]) -> Iterator[Candidate]:
+    def _scale_slow_locations(self, number: int, costs: npt.NDArray[np.float64]) -> Iterator[Candidate]:
         time, visits = (self._by_location(name, number) for name in ("time", "visits"))
         here = np.flatnonzero(visits)
-        few = np.argsort(-costs, kind="stable")[: max(1, int(_FEW * here.size))]
-        few = few[costs[few] > 0]
-        others = np.setdiff1d(here, few)
-        if not few.size or not others.size or costs[few].sum() < _FEW_COSTS * costs.sum():
+        slow = np.argsort(-costs, kind="stable")[: max(1, int(_SLOW_SHARE * here.size))]
+        slow = slow[costs[slow] > 0]
+        others = np.setdiff1d(here, slow)
+        if not slow.size or not others.size or costs[slow].sum() < _SLOW_COSTS * costs.sum():
             return
-        mine, theirs = (float(time[those].sum() / those.size) for those in (few, others))
-        if not 0 < theirs < mine:
+        slow_time, other_time = (float(time[those].sum() / those.size) for those in (slow, others))
+        if not 0 < other_time < slow_time:
             return
-        ranks = _joined([self._label(one) for one in sorted(few.tolist())])
-        factor = float(f"{theirs / mine:.4g}")
+        ranks = _rank_list([self._rank_label(one) for one in sorted(slow.tolist())])
+        factor = float(f"{other_time / slow_time:.4g}")
         selection = self._selection(number, ranks)
-        who = f"rank{'s' * (few.size > 1)} {ranks}" if len(ranks) <= _READABLE else f"{few.size:,} ranks"
+        who = f"rank{'s' * (slow.size > 1)} {ranks}" if len(ranks) <= _READABLE else f"{slow.size:,} ranks"
         what = f"{self._name(number)} on {who} as fast as elsewhere"
         bound = (1 - factor) * self._on_path.get(number, 0.0)
         yield Candidate(
-            Scale(selection, factor), what, "scale", f"--scale '{selection}={factor:g}'", bound, int(few.size)
+            Scale(selection, factor), what, "scale", f"--scale '{selection}={factor:g}'", bound, int(slow.size)
         )
 
-    def _of_path(self) -> Iterator[Candidate]:
+    def _from_critical_path(self) -> Iterator[Candidate]:
         """Yield changes of call paths on the critical path: balance them, make them faster."""
         for place in self._path["callpaths"]:
             if place["imbalance"] >= _SHARE * self._path["length"] and self._computes(place["callpath_id"]):
@@ -170,11 +170,11 @@ class _Proposer:
             for factor, what in ((0.5, "twice as fast"), (0.0, "in no time (upper bound)")):
                 yield Candidate(
                     Scale(selection, factor), f"{self._name(number)} {what}", "scale",
-                    f"--scale '{selection}={factor:g}'", (1 - factor) * place["time"], self._locations(number),
+                    f"--scale '{selection}={factor:g}'", (1 - factor) * place["time"], self._location_count(number),
                 )  # fmt: skip
-        yield from self._of_locks()
+        yield from self._from_locks()
 
-    def _of_locks(self) -> Iterator[Candidate]:
+    def _from_locks(self) -> Iterator[Candidate]:
         """Yield changes of the work done while holding a lock."""
         for place in costliest(self._result, _PLACES, paid_for="waiting"):
             held = sum(kind["costs"] for kind in place["classes"] if kind["class"].startswith("interval_"))
@@ -183,11 +183,11 @@ class _Proposer:
                 selection = self._selection(number)
                 yield Candidate(
                     Scale(selection, 0.5), f"{self._name(number)} (holds locks) twice as fast", "scale",
-                    f"--scale '{selection}=0.5'", self._on_path.get(number, 0.0) / 2, self._locations(number),
+                    f"--scale '{selection}=0.5'", self._on_path.get(number, 0.0) / 2, self._location_count(number),
                 )  # fmt: skip
                 return
 
-    def _of_operations(self) -> Iterator[Candidate]:
+    def _from_operations(self) -> Iterator[Candidate]:
         """Yield the removal of operations with much waiting, which may be unnecessary."""
         for metric in (*_BARRIERS, *_EXCHANGES):
             if metric not in self._profile.metrics:
@@ -198,10 +198,10 @@ class _Proposer:
                 selection = self._selection(number)
                 yield Candidate(
                     Cut(selection), f"remove {self._name(number)}, if it is not needed", "cut", f"--cut '{selection}'",
-                    math.inf, self._locations(number),
+                    math.inf, self._location_count(number),
                 )  # fmt: skip
 
-    def _of_messages(self) -> Iterator[Candidate]:
+    def _from_messages(self) -> Iterator[Candidate]:
         everywhere = len(self._result.places)
         empty, full = (self._profile.total(name) for name in ("syncs_send", "comms_send"))
         if empty and empty >= _SHARE * (empty + full):
@@ -209,13 +209,13 @@ class _Proposer:
                 CutMessages("size==0"), "remove empty messages", "cut-messages",
                 "--cut-messages 'size==0'", math.inf, everywhere,
             )  # fmt: skip
-        if self._waiting("latereceiver") >= _WAITING * self._time and (size := self._largest()):
+        if self._waiting("latereceiver") >= _WAITING * self._time and (size := self._largest_message()):
             yield Candidate(
                 EagerLimit(size), f"send messages up to {size:,} bytes eagerly",
                 "eager-limit", f"--eager-limit {size}", math.inf, everywhere,
             )  # fmt: skip
 
-    def _of_libraries(self) -> Iterator[Candidate]:
+    def _from_libraries(self) -> Iterator[Candidate]:
         everywhere = len(self._result.places)
         if self._waiting("wait_for_progress") >= _WAITING * self._time:
             yield Candidate(
@@ -228,33 +228,33 @@ class _Proposer:
                 math.inf, everywhere,
             )  # fmt: skip
         if self._network:
-            yield from self._of_network(self._network, everywhere)
+            yield from self._from_network(self._network, everywhere)
 
-    def _of_network(self, network: Network, everywhere: int) -> Iterator[Candidate]:
+    def _from_network(self, network: Network, everywhere: int) -> Iterator[Candidate]:
         """Yield changes of the network, compared with the network that fits the run."""
         on_path = self._path["callpaths"]
         computation = sum(place["time"] for place in on_path if self._computes(place["callpath_id"]))
         bound = self._path["length"] - computation
 
-        def better(what: str, changed: Network) -> Candidate:
+        def changed_network(what: str, changed: Network) -> Candidate:
             option = f"--network '{str(changed).removeprefix('network ')}'"
             return Candidate(changed, what, "network", option, bound, everywhere, network)
 
         half = None if network.local_latency is None else network.local_latency / 2
-        yield better(
+        yield changed_network(
             "half the latency of the network that fits",
             replace(network, latency=network.latency / 2, local_latency=half),
         )
         double = None if network.local_bandwidth is None else 2 * network.local_bandwidth
         broader = replace(network, bandwidth=2 * network.bandwidth, local_bandwidth=double)
         if broader != network:
-            yield better("twice the bandwidth of the network that fits", broader)
+            yield changed_network("twice the bandwidth of the network that fits", broader)
 
     def _waiting(self, ending: str) -> float:
         metrics = [metric for metric in self._profile.metrics.waiting if metric.name.endswith(ending)]
         return sum(self._profile.total(metric.name) for metric in metrics)
 
-    def _largest(self) -> int:
+    def _largest_message(self) -> int:
         """Return the largest mean message size of a call path on a rank."""
         count, volume = (self._profile.cells(name) for name in ("comms_send", "bytes_sent"))
         _, of_count, of_volume = np.intersect1d(count.key, volume.key, return_indices=True)
@@ -279,14 +279,14 @@ class _Proposer:
         rows = list(self._profile.rows(metric, [int(self._tree.position[number])]))
         return rows[0][1] if rows else np.zeros(len(self._result.places))
 
-    def _locations(self, number: int) -> int:
+    def _location_count(self, number: int) -> int:
         return int(np.count_nonzero(self._by_location("visits", number)))
 
     def _computes(self, number: int) -> bool:
         region = self._tree.kinds[self._tree.region_rows[number]]
         return region.paradigm not in LIBRARIES and region.paradigm != "measurement"
 
-    def _label(self, location: int) -> str:
+    def _rank_label(self, location: int) -> str:
         places = self._result.places
         thread = int(places.thread[location])
         return f"{places.rank[location]}" + (f".{thread}" if thread else "")
@@ -309,10 +309,10 @@ class _Proposer:
         return Selection(str(number), ranks=ranks)
 
 
-def _joined(labels: list[str]) -> str:
+def _rank_list(labels: list[str]) -> str:
     """Return labels of locations as a list of ranks; consecutive ranks become a range.
 
-    >>> _joined(["0", "1", "2", "5.1", "7"])
+    >>> _rank_list(["0", "1", "2", "5.1", "7"])
     '0-2,5.1,7'
     """
     ranges: list[list[str]] = []

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from whywait.model.profile import sum_at
-from whywait.model.selection import subtrees
+from whywait.model.selection import in_subtrees
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,23 +48,23 @@ def cost_classes(metrics: MetricTree) -> list[CostClass]:
         known = found.get(name, CostClass(name, whole.display_name.removesuffix(" delay costs"), ()))
         found[name] = known._replace(metrics=(*known.metrics, metric.name))
     names = Counter(kind.display_name for kind in found.values())
-    return [kind if names[kind.display_name] == 1 else _of_family(metrics, kind) for kind in found.values()]
+    return [kind if names[kind.display_name] == 1 else _qualified(metrics, kind) for kind in found.values()]
 
 
-def _of_family(metrics: MetricTree, kind: CostClass) -> CostClass:
+def _qualified(metrics: MetricTree, kind: CostClass) -> CostClass:
     """Make a class distinct from one of the same name elsewhere in the tree."""
     family = metrics.path(kind.metrics[0])[1]
     return kind._replace(display_name=f"{family.display_name} {kind.display_name}")
 
 
-def delay_costs(result: ResultData, of: Callable[[str], bool] = lambda _: True) -> pa.Table:
+def delay_costs(result: ResultData, is_wanted: Callable[[str], bool] = lambda _: True) -> pa.Table:
     """Return the delay costs, with numbers instead of names.
 
     Parameters
     ----------
     result
         What to look through.
-    of
+    is_wanted
         Which classes to return, by name; all by default.
 
     Returns
@@ -80,14 +80,14 @@ def delay_costs(result: ResultData, of: Callable[[str], bool] = lambda _: True) 
     """
     result.need_causes()
     profile = result.profile
-    classes = [kind for kind in cost_classes(profile.metrics) if of(kind.name)]
+    classes = [kind for kind in cost_classes(profile.metrics) if is_wanted(kind.name)]
     codes, keys, terms = [], [], []
     for code, kind in enumerate(classes):
         cells = {name.endswith("_longterm"): profile.cells(name) for name in kind.metrics}
-        key = _all_keys(list(cells.values()))
+        key = _union_of_keys(list(cells.values()))
         codes.append(np.full(key.size, code, np.int32))
         keys.append(key)
-        terms.append([_spread(cells.get(long), key) for long in (False, True)])
+        terms.append([_values_at(cells.get(long), key) for long in (False, True)])
     key = np.concatenate([np.empty(0, np.int64), *keys])
     position, location = np.divmod(key, profile.locations)
     short, long = (np.concatenate([np.empty(0), *(pair[term] for pair in terms)]) for term in (0, 1))
@@ -104,26 +104,28 @@ def delay_costs(result: ResultData, of: Callable[[str], bool] = lambda _: True) 
     )
 
 
-def _all_keys(cells: list[Cells]) -> npt.NDArray[np.int64]:
+def _union_of_keys(cells: list[Cells]) -> npt.NDArray[np.int64]:
     """Return the sorted keys of all cells, without duplicates."""
     # A stable sort merges runs that are already sorted in one pass each.
     key = np.sort(np.concatenate([part.key for part in cells]), kind="stable")
     return key[np.flatnonzero(np.diff(key, prepend=-1))]
 
 
-def _spread(cells: Cells | None, key: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def _values_at(cells: Cells | None, key: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     values = np.zeros(key.size)
     if cells is not None:
         values[np.searchsorted(key, cells.key)] = cells.value
     return values
 
 
-def _within(result: ResultData, callpath: str | int | None, of: Callable[[str], bool] = lambda _: True) -> pa.Table:
+def _costs_below(
+    result: ResultData, callpath: str | int | None, is_wanted: Callable[[str], bool] = lambda _: True
+) -> pa.Table:
     """Return the delay costs of the matching call paths and those below; of all for None."""
-    table = delay_costs(result, of)
+    table = delay_costs(result, is_wanted)
     if callpath is None:
         return table
-    return table.filter(pa.array(subtrees(result.tree, callpath)[table["callpath"].to_numpy()]))
+    return table.filter(pa.array(in_subtrees(result.tree, callpath)[table["callpath"].to_numpy()]))
 
 
 def costliest(
@@ -157,10 +159,10 @@ def costliest(
         ``classes``: ``class``, ``display_name`` and ``costs`` (s) of each class of waiting, largest first.
     """
 
-    def counts(kind: str) -> bool:
+    def is_paid(kind: str) -> bool:
         return kind != UNATTRIBUTED and (paid_for == "all" or (kind in IDLE) == (paid_for == "idle"))
 
-    table = _within(result, callpath, counts)
+    table = _costs_below(result, callpath, is_paid)
     kinds = {kind.name: kind.display_name for kind in cost_classes(result.profile.metrics)}
     size = len(result.tree)
     where, location = (table[name].to_numpy().astype(np.int64) for name in ("callpath", "location"))
@@ -197,7 +199,7 @@ def total_costs(result: ResultData, *, callpath: str | int | None = None) -> dic
 
     Restricted to the call paths that match `callpath` and those below, if given.
     """
-    return _by_class(_within(result, callpath))
+    return _by_class(_costs_below(result, callpath))
 
 
 def _by_class(table: pa.Table) -> dict[str, float]:
@@ -268,7 +270,7 @@ def critical(result: ResultData, count: int, *, callpath: str | int | None = Non
     profile, tree = result.profile, result.tree
     path, imbalance = (profile.by_position(name) for name in ("critical_path", "critical_path_imbalance"))
     if callpath is not None:
-        chosen = subtrees(tree, callpath)[tree.preorder]
+        chosen = in_subtrees(tree, callpath)[tree.preorder]
         path, imbalance = np.where(chosen, path, 0.0), np.where(chosen, imbalance, 0.0)
     length = float(path.sum())
     order = np.argsort(-path, kind="stable")[:count]

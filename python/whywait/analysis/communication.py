@@ -32,11 +32,11 @@ def measure(pairs: pa.Table, name: Measure) -> npt.NDArray[np.float64]:
     return sum(columns, start=np.zeros(pairs.num_rows))
 
 
-def coarser(pairs: pa.Table, most: int) -> pa.Table:
+def coarsen(pairs: pa.Table, most: int) -> pa.Table:
     """Merge neighboring ranks until the matrix of pairs has at most ``most`` rows and columns."""
     if not pairs.num_rows:
         return pairs
-    width, ranks = _merged(pairs), _ranks(pairs)
+    width, ranks = _ranks_per_row(pairs), _ranks(pairs)
     while width * most < ranks:
         width *= 2
     return in_blocks(pairs, width)
@@ -52,7 +52,7 @@ def in_blocks(pairs: pa.Table, width: int) -> pa.Table:
     """
     if not pairs.num_rows:
         return pairs
-    merged, ranks = _merged(pairs), _ranks(pairs)
+    merged, ranks = _ranks_per_row(pairs), _ranks(pairs)
     if width % merged:
         raise _native.UsageError(f"blocks of {merged} ranks are already merged: use a multiple of {merged}")
     first, last, columns = _merge(pairs, np.arange(ranks) // width)
@@ -80,7 +80,7 @@ def between_nodes(result: ResultData) -> pa.Table:
     names, node_of = nodes(result)
     for name in ("rank", "peer"):
         if pairs.num_rows and (node_of[pairs[name].to_numpy()] != node_of[pairs[f"last_{name}"].to_numpy()]).any():
-            raise _native.UsageError(f"{_merged(pairs)} neighboring ranks are merged, which span several nodes")
+            raise _native.UsageError(f"{_ranks_per_row(pairs)} neighboring ranks are merged, which span several nodes")
     first, last, columns = _merge(pairs, node_of)
     called = pa.array(names, pa.string())
     return pa.table({"node": called.take(pa.array(first)), "peer_node": called.take(pa.array(last)), **columns})
@@ -110,7 +110,7 @@ def by_rank(pairs: pa.Table, ranks: int) -> dict[str, npt.NDArray[np.float64]] |
 
     Names are those of `MEASURES`, with ``_from`` for the sending or waiting rank, and ``_to`` for the other one.
     """
-    if _merged(pairs) > 1:
+    if _ranks_per_row(pairs) > 1:
         return None
     names: tuple[Measure, ...] = ("bytes", "messages", "time", "waiting")
     return {
@@ -125,7 +125,7 @@ def _ranks(pairs: pa.Table) -> int:
     return 1 + max(int(pairs[name].to_numpy().max()) for name in ("last_rank", "last_peer"))
 
 
-def _merged(pairs: pa.Table) -> int:
+def _ranks_per_row(pairs: pa.Table) -> int:
     """Return the number of neighboring ranks per row."""
     if not pairs.num_rows:
         return 1

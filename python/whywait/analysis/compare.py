@@ -65,11 +65,11 @@ def diff(
     if metrics is None:
         names = [name for name in default_metrics(first, second) if is_comparable(name, first, second)]
     else:
-        names = [known(name, first, second) for name in metrics]
+        names = [resolve_metric(name, first, second) for name in metrics]
         for name in names:
-            _need_comparable(name, first, second)
+            _require_comparable(name, first, second)
     if callpath is not None:
-        _find_either(first, second, callpath)
+        _require_callpath(first, second, callpath)
     units = [unit(name, first, second) for name in names]
     order = {unit: number for number, unit in enumerate(dict.fromkeys(["sec", *units]))}
     sides = [_sums(result, names, groups, callpath).rename_columns([*_KEYS, side]) for side, result in (
@@ -101,7 +101,7 @@ def diff(
 _BETWEEN = "\x1f"
 
 
-def known(text: str, first: ResultData, second: ResultData) -> str:
+def resolve_metric(text: str, first: ResultData, second: ResultData) -> str:
     """Return the unique name of a metric that either run computes.
 
     Raises
@@ -126,7 +126,7 @@ def is_comparable(name: str, first: ResultData, second: ResultData) -> bool:
     return all(not result.is_profile or name in result.profile.metrics for result in (first, second))
 
 
-def _need_comparable(name: str, first: ResultData, second: ResultData) -> None:
+def _require_comparable(name: str, first: ResultData, second: ResultData) -> None:
     if not is_comparable(name, first, second):
         raise _native.UsageError(f"one of the runs is a profile, which has no {name}")
 
@@ -145,7 +145,7 @@ def _positions(result: ResultData, callpath: str) -> list[int]:
     return [inner for position in found for inner in range(position, int(result.tree.end[position]))]
 
 
-def _find_either(first: ResultData, second: ResultData, callpath: str) -> None:
+def _require_callpath(first: ResultData, second: ResultData, callpath: str) -> None:
     if not _positions(first, callpath) and not _positions(second, callpath):
         raise _native.UsageError(f"no call path of either run ends in {callpath}")
 

@@ -49,7 +49,7 @@ def by_rank(result: ResultData, name: str) -> npt.NDArray[np.float64]:
     if name in result.profile.metrics:
         return processes.sums(name)
     counters = Counters(result)
-    if name not in counters and is_of_queues(name):
+    if name not in counters and is_queue_counter(name):
         return _of_queues(Queues(result), processes, name)
     if name not in counters:
         raise _native.UsageError(f"there is no metric and no counter {name!r}")
@@ -60,7 +60,7 @@ def by_rank(result: ResultData, name: str) -> npt.NDArray[np.float64]:
     return value
 
 
-def is_of_queues(name: str) -> bool:
+def is_queue_counter(name: str) -> bool:
     """Return whether a name is that of a sum or level of queues, or of its maximum."""
     levels = _native.queue_levels()
     return name in {*_native.queue_metrics(), *levels, *map(name_of_maximum, levels)}
@@ -135,8 +135,8 @@ class Values:
         if name in self.counters:
             counter = self.counters[name]
             if self._loop is None:
-                return self._summed(counter.series(self._bins))
-            return _in_loop(counter, self._loop)
+                return self._sum_by_bin(counter.series(self._bins))
+            return _values_by_iteration(counter, self._loop)
         if name in _native.queue_metrics():
             return self._of_queues(name)
         if name not in self._result.profile.metrics:
@@ -169,7 +169,7 @@ class Values:
         known = number < self._loop.num_rows
         return sum_at(number[known], value[known], self._loop.num_rows)
 
-    def _summed(self, course: pa.Table) -> npt.NDArray[np.float64]:
+    def _sum_by_bin(self, course: pa.Table) -> npt.NDArray[np.float64]:
         return sum_at(course["bin"].to_numpy().astype(np.int64), course["value"].to_numpy(), self._bins)
 
 
@@ -181,7 +181,7 @@ def _marker(loop: pa.Table) -> int:
     return marker
 
 
-def _in_loop(counter: Counter, loop: pa.Table) -> npt.NDArray[np.float64]:
+def _values_by_iteration(counter: Counter, loop: pa.Table) -> npt.NDArray[np.float64]:
     """Return the value of a counter in each iteration, over all ranks."""
     found = counter.by_iteration(_marker(loop), to_next=True)
     number, value = found["iteration"].to_numpy().astype(np.int64), np.nan_to_num(found["value"].to_numpy())

@@ -153,10 +153,10 @@ class Counter:
     @property
     def outside(self) -> float:
         """The part of `total` that lies outside of all regions: that of counters with a location of their own, too."""
-        return float(self._value[~self._inside].sum())
+        return float(self._value[~self._in_regions].sum())
 
     @cached_property
-    def _inside(self) -> npt.NDArray[np.bool_]:
+    def _in_regions(self) -> npt.NDArray[np.bool_]:
         inside: npt.NDArray[np.bool_] = ~np.isnan(self._cells["callpath"].astype(np.float64))
         return inside
 
@@ -197,8 +197,8 @@ class Counter:
     def _by_position(self, column: str) -> npt.NDArray[np.float64]:
         """Sum a column of the cells over all locations, by position of the call tree."""
         tree = self._result.tree
-        callpath = self._cells["callpath"][self._inside].astype(np.int64)
-        return sum_at(tree.position[callpath], self._cells[column][self._inside], len(tree))
+        callpath = self._cells["callpath"][self._in_regions].astype(np.int64)
+        return sum_at(tree.position[callpath], self._cells[column][self._in_regions], len(tree))
 
     def _means(self, value: npt.NDArray[np.float64], seconds: npt.NDArray[np.float64]) -> pa.Array:
         """Return the means of a level from integrals and the time in which it is known; null of a total."""
@@ -208,9 +208,9 @@ class Counter:
     def _extreme(self, column: str, positions: npt.NDArray[np.intp]) -> pa.Array:
         """Return the least or greatest value of a level by position of the call tree; null of a total."""
         tree = self._result.tree
-        callpath = self._cells["callpath"][self._inside].astype(np.int64)
+        callpath = self._cells["callpath"][self._in_regions].astype(np.int64)
         sign = -1.0 if column == "minimum" else 1.0
-        values = sign * self._cells[column][self._inside]
+        values = sign * self._cells[column][self._in_regions]
         found = sign * max_at(tree.position[callpath], values, len(tree), nothing=np.nan)[positions]
         found[~np.isfinite(found) | (self.kind != "level")] = np.nan
         return pa.array(found, from_pandas=True)

@@ -19,7 +19,7 @@ from whywait.analysis.computation import computes
 from whywait.analysis.counters import Counters
 from whywait.analysis.load import Kernel, counted, geometry_efficiency, imbalance, share
 from whywait.model.profile import sum_at
-from whywait.model.selection import find_callpaths
+from whywait.model.selection import in_subtrees
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -255,7 +255,7 @@ def loads(
     rank = result.places.rank
     ranks = np.unique(kernels["rank"].to_numpy())
     if callpath is not None:
-        inside = _below(result, callpath)
+        inside = in_subtrees(result.tree, callpath)
         works &= inside
         launched = kernels["launch_callpath_id"].fill_null(len(inside)).to_numpy().astype(np.int64)
         kept = inside[kernels["callpath_id"].to_numpy()] | np.append(inside, False)[launched]
@@ -282,15 +282,6 @@ def loads(
         "load_imbalance_gpu": imbalance(host + time),
         "load_imbalance_gpu_adjusted": imbalance(host + adjusted),
     } | _source(known)
-
-
-def _below(result: ResultData, callpath: str | int) -> npt.NDArray[np.bool_]:
-    """Return for each call path, by number, whether it matches or is below a match."""
-    tree = result.tree
-    inside = np.zeros(len(tree), np.bool_)
-    for position in find_callpaths(tree, callpath):
-        inside[tree.preorder[position : tree.end[position]]] = True
-    return inside
 
 
 def _source(known: Efficiencies) -> dict[str, str]:

@@ -219,7 +219,7 @@ def efficiencies(
     values = (*_judge(times, len(processes)), *_with_devices(result, callpath, window))
     if not waits:
         # A profile does not separate waiting from transfer.
-        values = tuple(_unknown(one) if "max(ideal)" in one.inputs else one for one in values)
+        values = tuple(_without_ideal_time(one) if "max(ideal)" in one.inputs else one for one in values)
     return Efficiencies(
         result.run.name,
         callpath,
@@ -262,14 +262,14 @@ def _with_devices(result: ResultData, callpath: str | int | None, window: Window
     for load, name, text in asked:
         of_processes = np.array([row[load] for row in found["processes"]])
         most, mean = f"max(load_{name})", f"avg(load_{name})"
-        inputs = {most: _most(of_processes), mean: _mean(of_processes, len(of_processes))}
+        inputs = {most: _maximum(of_processes), mean: _mean(of_processes, len(of_processes))}
         value = found[f"load_imbalance_{name}"]
         yield Efficiency(
             f"load_imbalance_{name}", f"Load imbalance, devices{text}", value, f"({most} - {mean}) / {mean}", inputs
         )
 
 
-def _unknown(one: Efficiency) -> Efficiency:
+def _without_ideal_time(one: Efficiency) -> Efficiency:
     return replace(one, value=None, inputs={name: value for name, value in one.inputs.items() if name != "max(ideal)"})
 
 
@@ -326,11 +326,11 @@ def _definitions(profile: Profile, waits: list[str]) -> dict[str, str]:
 def _judge(times: _Times, processes: int) -> Iterator[Efficiency]:
     known = {
         "avg(comp)": _mean(times.comp, processes),
-        "max(comp)": _most(times.comp),
-        "max(elapsed)": _most(times.elapsed),
-        "max(ideal)": _most(times.ideal),
+        "max(comp)": _maximum(times.comp),
+        "max(elapsed)": _maximum(times.elapsed),
+        "max(ideal)": _maximum(times.ideal),
         "avg(load)": _mean(times.load, processes),
-        "max(load)": _most(times.load),
+        "max(load)": _maximum(times.load),
     }
 
     def ratio(name: str, display_name: str, above: str, below: str) -> Efficiency:
@@ -350,10 +350,10 @@ def _judge(times: _Times, processes: int) -> Iterator[Efficiency]:
 
 def _mean(values: npt.NDArray[np.float64], count: int) -> float:
     # The sum is rounded: without the bound, equal loads could yield an efficiency above 1.
-    return min(float(values.sum()) / count, _most(values)) if count else 0.0
+    return min(float(values.sum()) / count, _maximum(values)) if count else 0.0
 
 
-def _most(values: npt.NDArray[np.float64]) -> float:
+def _maximum(values: npt.NDArray[np.float64]) -> float:
     return float(values.max(initial=0.0))
 
 
@@ -441,7 +441,7 @@ def scaling(
         efficiencies(result, callpath, method=method, window=window)
         for result, window in zip(results, windows or repeat(None))  # noqa: B905  (repeat is infinite)
     ]
-    compared = [_against(row, rows[0], mode) for row in rows]
+    compared = [_compared(row, rows[0], mode) for row in rows]
     common = set.intersection(*({value.name for value in row} for row in compared)) if compared else set()
     compared = [replace(row, values=tuple(value for value in row if value.name in common)) for row in compared]
     counts = [_counts(result, callpath, row.window) for result, row in zip(results, compared, strict=True)]
@@ -449,7 +449,7 @@ def scaling(
     if len(known) < len(rows):
         return compared
     return [
-        replace(row, values=(*row.values, *_split(count, known[0], row, mode)))
+        replace(row, values=(*row.values, *_computation_factors(count, known[0], row, mode)))
         for row, count in zip(compared, known, strict=True)
     ]
 
@@ -478,7 +478,7 @@ def _counts(result: ResultData, callpath: str | int | None, window: Window | Non
     return _Counts(instructions, cycles, float(processes.sums("comp", positions).sum()))
 
 
-def _split(one: _Counts, reference: _Counts, row: Efficiencies, mode: Scaling) -> Iterator[Efficiency]:
+def _computation_factors(one: _Counts, reference: _Counts, row: Efficiencies, mode: Scaling) -> Iterator[Efficiency]:
     """Yield instructions per cycle, and the factors of computation scaling: instructions, IPC and frequency."""
     names = {"sum(ins)": one.instructions, "sum(cyc)": one.cycles, "sum(comp)": one.seconds}
     names |= {
@@ -512,7 +512,7 @@ def _split(one: _Counts, reference: _Counts, row: Efficiencies, mode: Scaling) -
     )
 
 
-def _against(one: Efficiencies, reference: Efficiencies, mode: Scaling) -> Efficiencies:
+def _compared(one: Efficiencies, reference: Efficiencies, mode: Scaling) -> Efficiencies:
     parallel, its = one["parallel_efficiency"], reference["parallel_efficiency"]
     growth = one.processes / reference.processes if mode == "weak" and reference.processes else 1.0
     factor = " * processes / processes0" if mode == "weak" else ""

@@ -11,7 +11,7 @@ import numpy as np
 
 from whywait import _native
 from whywait.analysis.counters import Counters
-from whywait.analysis.ranking import Choice, chosen
+from whywait.analysis.ranking import Choice, chosen_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ def longest(result: ResultData, choice: Choice) -> int | None:
     """
     waits = result.tables.wait_states
     waiting = waits["waiting"].to_numpy()
-    candidates = chosen(result, choice)
+    candidates = chosen_rows(result, choice)
     for known in ("indirect", "cause_callpath"):
         (rows,) = np.nonzero(candidates & waits[known].is_valid().to_numpy())
         if rows.size:
@@ -90,7 +90,7 @@ def explain(result: ResultData, rows: Sequence[int], depth: int) -> list[dict[st
     if missing := [row for row in rows if not 0 <= row < count]:
         raise _native.UsageError(f"there is no wait state {missing[0]}: the result has {count}")
     roots = [(row, tree.node(row, None)) for row in rows]
-    level = [_Open(node, row, frozenset({row}), SMALL * node["waiting"]) for row, node in roots]
+    level = [_OpenNode(node, row, frozenset({row}), SMALL * node["waiting"]) for row, node in roots]
     for _ in range(depth):
         level = tree.grow(level)
     tree.count()
@@ -122,7 +122,7 @@ def unexplained(node: dict[str, Any]) -> tuple[float, float]:
     return (excess, 0.0) if lag > (1 - SMALL) * excess else (lag, excess - lag)
 
 
-class _Open(NamedTuple):
+class _OpenNode(NamedTuple):
     """A node whose factors are not yet known.
 
     Attributes
@@ -163,7 +163,7 @@ class _Tree:
         for _, callpath, interval in self._compared:
             for side in ("cause", "waiter"):
                 stretches["callpath"].append(callpath)
-                stretches["location"].append(self._runs(interval[f"{side}_location"], callpath))
+                stretches["location"].append(self._runner(interval[f"{side}_location"], callpath))
                 for column in ("begin", "end"):
                     stretches[column].append(interval[f"{side}_{column}"])
         found = counters.during(stretches, means=True).to_pydict()
@@ -176,7 +176,7 @@ class _Tree:
                 if counters[name].kind == "total" and part["time"] > 0 and part["waiter_time"] > 0:
                     part["rates"][name] = {"cause": cause / part["time"], "waiter": waiter / part["waiter_time"]}
 
-    def _runs(self, location: int, callpath: int) -> int:
+    def _runner(self, location: int, callpath: int) -> int:
         """Return who ran a call path in an interval: before the fork of a worker, this is its master."""
         profile, places = self._result.profile, self._result.places
         visits = profile.cells("visits")
@@ -187,7 +187,7 @@ class _Tree:
         masters = (places.rank == places.rank[location]) & (places.thread == 0) & places.works
         return int(np.flatnonzero(masters)[0]) if masters.any() else location
 
-    def grow(self, level: list[_Open]) -> list[_Open]:
+    def grow(self, level: list[_OpenNode]) -> list[_OpenNode]:
         """Add the factors of the nodes of a level; return the waits among them as the next level."""
         if not level:
             return []
@@ -216,7 +216,7 @@ class _Tree:
             node[f"{side}_sync"] = None if call is None else path(call)
         node["unexplained"] = row["unexplained"] * node["explains"] / node["waiting"]
 
-    def _add(self, one: _Open, factor: dict[str, Any], interval: dict[str, Any] | None) -> _Open | None:
+    def _add(self, one: _OpenNode, factor: dict[str, Any], interval: dict[str, Any] | None) -> _OpenNode | None:
         """Add a factor to a node; return it if it is a wait that can be followed."""
         node = one.node
         share = factor["share"] * node["explains"] / node["waiting"]
@@ -229,7 +229,7 @@ class _Tree:
             below = self.node(earlier, share)
             node["waits"].append(below)
             if earlier not in one.above and below["cause_rank"] is not None:
-                return _Open(below, earlier, one.above | {earlier}, one.least)
+                return _OpenNode(below, earlier, one.above | {earlier}, one.least)
         else:
             part = {
                 "callpath": self._result.tree.path(factor["callpath"]),
@@ -245,7 +245,7 @@ class _Tree:
                 node["work"].append(part)
                 if interval is not None:
                     for column, side in (("thread", "cause"), ("waiter_thread", "waiter")):
-                        ran = self._runs(interval[f"{side}_location"], factor["callpath"])
+                        ran = self._runner(interval[f"{side}_location"], factor["callpath"])
                         part[column] = self._place(ran)[1]
                     self._compared.append((part, factor["callpath"], interval))
         return None

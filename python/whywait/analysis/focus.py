@@ -17,7 +17,7 @@ from whywait import _native
 from whywait.analysis.causes import IDLE_THREADS, cost_classes
 from whywait.model.profile import NOTHING, Cells, split
 from whywait.model.result import ResultData
-from whywait.model.selection import find_callpaths
+from whywait.model.selection import find_callpaths, in_subtrees
 
 if TYPE_CHECKING:
     from whywait.model.dataset import Dataset
@@ -52,14 +52,14 @@ class Focus(NamedTuple):
         return "the time between start-up and shutdown" if self.window else "all time"
 
 
-def find_focus(result: ResultData, asked: str | None = None) -> Focus:
+def find_focus(result: ResultData, name: str | None = None) -> Focus:
     """Return the focus of a result.
 
     Parameters
     ----------
     result
         The result.
-    asked
+    name
         ``all`` for the whole run, or a call path with everything below it; None for the default.
 
     Raises
@@ -67,11 +67,11 @@ def find_focus(result: ResultData, asked: str | None = None) -> Focus:
     whywait.UsageError
         If there is no such call path.
     """
-    if asked is not None and asked != ALL:
-        find_callpaths(result.tree, asked)
-        return Focus(asked, callpath=asked)
+    if name is not None and name != ALL:
+        find_callpaths(result.tree, name)
+        return Focus(name, callpath=name)
     # If only a part of the time was analyzed, that part is the focus.
-    if asked == ALL or "focus_begin" not in result.facts or "window" in result.tables.options:
+    if name == ALL or "focus_begin" not in result.facts or "window" in result.tables.options:
         return Focus(ALL)
     return Focus("run", (result.facts["focus_begin"], result.facts["focus_end"]))
 
@@ -99,12 +99,12 @@ class FocusedData(ResultData):
         self.profile = profile
         self.charged = charged or profile
         self.whole, self.focus = whole, focus
-        self._of_part = cast("Dataset", _Tables(whole, focus))
+        self._focused_tables = cast("Dataset", _Tables(whole, focus))
 
     @property
     def tables(self) -> Dataset:
         """The dataset with the wait states and the critical path of the focus."""
-        return self._of_part
+        return self._focused_tables
 
 
 class _Tables:
@@ -121,58 +121,51 @@ class _Tables:
         """The wait states that overlap the focus."""
         table = self._whole.tables.wait_states
         if self._focus.callpath is not None:
-            return table.filter(pa.array(_inside(self._whole, self._focus.callpath)[table["callpath"].to_numpy()]))
+            return table.filter(
+                pa.array(in_subtrees(self._whole.tree, self._focus.callpath)[table["callpath"].to_numpy()])
+            )
         if self._focus.window is None:
             return table
         begin, end = self._focus.window
-        return _kept(table, pc.and_(pc.less(table["enter"], end), pc.greater(table["leave"], begin)))
+        return _filter_rows(table, pc.and_(pc.less(table["enter"], end), pc.greater(table["leave"], begin)))
 
     @property
     def critical_path(self) -> pa.Table:
         """The segments of the critical path, cut at the bounds of the focus."""
         table = self._whole.tables.critical_path
         if self._focus.callpath is not None:
-            kept = _inside(self._whole, self._focus.callpath)
+            kept = in_subtrees(self._whole.tree, self._focus.callpath)
             callpath = table["callpath"].fill_null(0).to_numpy()
             return table.filter(pa.array(kept[callpath] & table["callpath"].is_valid().to_numpy()))
         if self._focus.window is None:
             return table
         begin, end = self._focus.window
-        table = _kept(table, pc.and_(pc.less(table["from"], end), pc.greater(table["to"], begin)))
+        table = _filter_rows(table, pc.and_(pc.less(table["from"], end), pc.greater(table["to"], begin)))
         for name, bound in (("from", pc.max_element_wise), ("to", pc.min_element_wise)):
             cut = bound(table[name], begin if name == "from" else end)
             table = table.set_column(table.column_names.index(name), name, cut)
         return table
 
 
-def _kept(table: pa.Table, keep: pa.ChunkedArray) -> pa.Table:
+def _filter_rows(table: pa.Table, keep: pa.ChunkedArray) -> pa.Table:
     """Keep some rows, without a copy of contiguous ones: all but the first and the last of a location usually are."""
     edges = np.flatnonzero(np.diff(keep.to_numpy().astype(np.int8), prepend=0, append=0)).tolist()
     runs = list(zip(edges[::2], edges[1::2], strict=True))
-    if len(runs) * _WORTH_A_SLICE > table.num_rows:
+    if len(runs) * _MIN_SLICE_ROWS > table.num_rows:
         return table.filter(keep)
     return pa.concat_tables([table.slice(0, 0), *(table.slice(begin, end - begin) for begin, end in runs)])
 
 
 # Mean number of rows from which slices are cheaper than copies.
-_WORTH_A_SLICE = 1000
+_MIN_SLICE_ROWS = 1000
 
 
-def _inside(result: ResultData, callpath: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return for each call path, by number, whether it is in the focus."""
-    tree = result.tree
-    inside = np.zeros(len(tree), np.bool_)
-    for position in find_callpaths(tree, callpath):
-        inside[tree.preorder[position : tree.end[position]]] = True
-    return inside
-
-
-def focused(result: ResultData, asked: str | None = None) -> FocusedData:
+def focused(result: ResultData, name: str | None = None) -> FocusedData:
     """Return the part of a result in the focus.
 
     Parameters
     ----------
-    result, asked
+    result, name
         As for `find_focus`.
 
     Raises
@@ -180,17 +173,17 @@ def focused(result: ResultData, asked: str | None = None) -> FocusedData:
     whywait.UsageError
         If there is no such call path.
     """
-    if asked not in result.parts:
-        result.parts[asked] = _cut(result, find_focus(result, asked))
-    return cast("FocusedData", result.parts[asked])
+    if name not in result.parts:
+        result.parts[name] = _restrict(result, find_focus(result, name))
+    return cast("FocusedData", result.parts[name])
 
 
-def _cut(result: ResultData, focus: Focus) -> FocusedData:
+def _restrict(result: ResultData, focus: Focus) -> FocusedData:
     profile = result.profile
     if focus.callpath is not None:
-        kept = np.flatnonzero(_inside(result, focus.callpath)[result.tree.preorder])
+        kept = np.flatnonzero(in_subtrees(result.tree, focus.callpath)[result.tree.preorder])
         stored = (metric.name for metric in profile.metrics if not metric.derived)
-        profile = profile.extended({name: _at(profile, name, kept) for name in stored})
+        profile = profile.extended({name: _cells_at(profile, name, kept) for name in stored})
     elif focus.window is not None:
         try:
             window = result.window(*focus.window)
@@ -206,7 +199,7 @@ def _cut(result: ResultData, focus: Focus) -> FocusedData:
                 name for kind in cost_classes(profile.metrics) if kind.name == IDLE_THREADS for name in kind.metrics
             }
             costs = {name: cells if name in local else found.get(name, NOTHING) for name, cells in costs.items()}
-        own_costs = {name: _of_keys(cells, running) for name, cells in costs.items()}
+        own_costs = {name: _cells_with_keys(cells, running) for name, cells in costs.items()}
         return FocusedData(result, focus, window.extended(own_costs), window.extended(costs))
     return FocusedData(result, focus, profile)
 
@@ -217,13 +210,13 @@ def cost_names(profile: Profile) -> list[str]:
     return [*names, *(name for name in ("wait_unexplained",) if name in profile.metrics)]
 
 
-def _at(profile: Profile, name: str, positions: np.ndarray[Any, np.dtype[np.intp]]) -> Cells:
+def _cells_at(profile: Profile, name: str, positions: np.ndarray[Any, np.dtype[np.intp]]) -> Cells:
     cells = profile.cells(name)
     kept = np.isin(cells.key // profile.locations, positions)
     return Cells(cells.key[kept], cells.value[kept])
 
 
-def _of_keys(cells: Cells, keys: np.ndarray[Any, np.dtype[np.int64]]) -> Cells:
+def _cells_with_keys(cells: Cells, keys: np.ndarray[Any, np.dtype[np.int64]]) -> Cells:
     """Keep the cells of call paths that run in the focus."""
     kept = np.isin(cells.key, keys)
     return Cells(cells.key[kept], cells.value[kept])

@@ -27,7 +27,7 @@ from whywait.model.hypotheses import (
     check,
 )
 from whywait.model.regions import LIBRARIES, MASKS, masked
-from whywait.model.selection import all_callpaths, subtrees
+from whywait.model.selection import all_callpaths, in_subtrees
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +51,7 @@ class Compiler:
         self._result = result
         self._window = window
         self._tree: CallTree = result.tree
-        self._inside = None if callpath is None else subtrees(self._tree, callpath).tolist()
+        self._inside = None if callpath is None else in_subtrees(self._tree, callpath).tolist()
 
     def changes(self, hypotheses: Iterable[Hypothesis]) -> list[_Change]:
         """Return the hypotheses on durations, for the native simulator."""
@@ -74,9 +74,9 @@ class Compiler:
             case Balance(mode=mode, by=value, uneven=uneven, among=among):
                 selection = self._selection(hypothesis.selected)
                 change = {"selection": selection, "value": value, "mode": mode, "uneven": bool(uneven)}
-                return common | change | {"among": self._among(among)}
+                return common | change | {"among": self._compile_groups(among)}
             case Cpu(ratio=value, ranks=ranks):
-                selection = self._compiled(str(hypothesis), self._computation, [], ranks)
+                selection = self._compile_selection(str(hypothesis), self._computation, [], ranks)
                 return common | {"selection": selection, "value": 1 / value}
             case Overhead(seconds=value, least=least):
                 return common | {"value": value, "min_span": least}
@@ -85,7 +85,7 @@ class Compiler:
                 is_linear = isinstance(hypothesis, Network)
                 chosen = _transfers if is_linear else _communicates
                 calls = [chosen(kinds[row]) for row in self._tree.region_rows]
-                selection = self._compiled(str(hypothesis), calls, [], None)
+                selection = self._compile_selection(str(hypothesis), calls, [], None)
                 if is_linear:
                     # Waiting times are those of the whole run, not of the selection.
                     selection = _Compiled(str(hypothesis), calls, [])
@@ -134,7 +134,7 @@ class Compiler:
                     model["protocols"].append((self._selection(selection).roots, kind == "rendezvous"))
         return model
 
-    def _among(self, among: str | None) -> tuple[str, int, list[bool]] | None:
+    def _compile_groups(self, among: str | None) -> tuple[str, int, list[bool]] | None:
         """Return groups of locations for the native simulator."""
         if among is None:
             return None
@@ -164,11 +164,11 @@ class Compiler:
             for position in positions:
                 for inner in tree.preorder[position : int(tree.end[position])].tolist():
                     below[inner] = computation[inner]
-        compiled = self._compiled(str(selection), roots, below, selection.ranks)
+        compiled = self._compile_selection(str(selection), roots, below, selection.ranks)
         compiled.part, compiled.instances = selection.part, selection.instances
         return compiled
 
-    def _compiled(self, text: str, roots: list[bool], below: list[bool], ranks: str | None) -> _Compiled:
+    def _compile_selection(self, text: str, roots: list[bool], below: list[bool], ranks: str | None) -> _Compiled:
         if self._inside is not None:
             roots, below = (list(map(and_, chosen, self._inside)) for chosen in (roots, below))
             if not any(roots) and not any(below):

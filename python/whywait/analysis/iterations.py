@@ -100,7 +100,7 @@ def find_loop(result: ResultData, named: str | int | None = None) -> Loop | None
         # Part of a run, or a result without visits.
         return None
     if named is not None:
-        return _named_loop(result, named)
+        return _find_named_loop(result, named)
     dynamic, parameters = result.tables.declared_loops
     visits = _Visits(result)
     if (loop := visits.main_loop(dynamic)) is not None:
@@ -113,7 +113,7 @@ def find_loop(result: ResultData, named: str | int | None = None) -> Loop | None
     return visits.main_loop()
 
 
-def _named_loop(result: ResultData, named: str | int) -> Loop:
+def _find_named_loop(result: ResultData, named: str | int) -> Loop:
     parameters = result.tables.declared_loops[1]["parameter"].to_pylist()
     own = named.removeprefix(_PARAMETER) if isinstance(named, str) else None
     if own is not None and own != named:
@@ -152,7 +152,7 @@ class _Visits:
             self._most[position[starts]] = most
             on_all[position[starts]] = (most == least) & (ranks == np.count_nonzero(master))
         #: Visits per process by position; zero where processes differ.
-        self._each = np.where(on_all, self._most, 0).astype(np.int64)
+        self._per_process = np.where(on_all, self._most, 0).astype(np.int64)
 
     def loop(self, position: int) -> Loop:
         """Return the loop whose iterations begin with each Enter of a marker."""
@@ -161,14 +161,14 @@ class _Visits:
         return self._loop(position, int(self._most[position]))
 
     def _loop(self, marker: int, count: int) -> Loop:
-        each = int(self._each[marker])
+        each = int(self._per_process[marker])
         body = self._body(marker, count) if each else np.array([marker])
         every = each // count if each else 1
         return Loop(int(self._tree.preorder[marker]), count, every, tuple(self._tree.preorder[body].tolist()))
 
     def _body(self, marker: int, count: int) -> npt.NDArray[np.int64]:
         siblings = np.flatnonzero(self._tree.above == self._tree.above[marker])
-        each = self._each[siblings]
+        each = self._per_process[siblings]
         several = (each > 0) & (each % count == 0)
         body: npt.NDArray[np.int64] = siblings[several | ((each >= _FEWEST) & (count % np.maximum(each, 1) == 0))]
         return body
@@ -186,10 +186,10 @@ class _Visits:
         chosen = np.ones(len(self._tree), np.bool_) if among is None else np.isin(self._tree.preorder, among)
         for parent in np.unique(above).tolist():
             siblings = np.flatnonzero((above == parent) & chosen)
-            siblings = siblings[self._each[siblings] >= _FEWEST]
+            siblings = siblings[self._per_process[siblings] >= _FEWEST]
             if time[siblings].sum() < enough:
                 continue
-            counts = self._counts(siblings)
+            counts = self._suggested_counts(siblings)
             for count in np.unique(counts).tolist():
                 inside = siblings[counts == count]
                 # Siblings are numbered in order of their first Enter.
@@ -199,13 +199,13 @@ class _Visits:
                     best = covered, marker, count
         return None if best is None else self._loop(*best[1:])
 
-    def _counts(self, siblings: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _suggested_counts(self, siblings: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the number of iterations that each call path suggests.
 
         Calls that begin and complete non-blocking messages are parts of one exchange, so the rarest of them counts for
         all: eight ``MPI_Irecv`` and one ``MPI_Waitall`` are one iteration; so are one ``MPI_Irecv`` and two waits.
         """
-        each = self._each[siblings]
+        each = self._per_process[siblings]
         names = [self._tree.path(int(self._tree.preorder[position]))[-1].lower() for position in siblings]
         begins, completes = np.isin(names, list(_BEGINS)), np.isin(names, list(_COMPLETES))
         if begins.any() and completes.any():
@@ -245,20 +245,20 @@ def iterations(result: ResultData, named: str | int | None = None) -> pa.Table |
     if "window" in dataset.options:
         raise _native.UsageError(PART)
     stored = dataset.stored_iterations
-    if stored is not None and (named is None or _is_of_parameter(stored, named)):
+    if stored is not None and (named is None or _matches_parameter(stored, named)):
         return stored
     if (loop := find_loop(result, named)) is None:
         return None
-    if stored is not None and marking_parameter(stored) is None and _is_of(loop, stored):
+    if stored is not None and marking_parameter(stored) is None and _matches_loop(loop, stored):
         return stored
     marker = loop.marker if loop.parameter is None else loop.parameter
     found, callpath = dataset.iterations(marker, loop.every, loop.body, computes(result))
     if not found.num_rows:
         raise _native.UsageError(f"no process records {loop.parameter} on its master thread")
-    return _named(result, replace(loop, marker=callpath), found)
+    return _to_table(result, replace(loop, marker=callpath), found)
 
 
-def _is_of(loop: Loop, table: pa.Table) -> bool:
+def _matches_loop(loop: Loop, table: pa.Table) -> bool:
     return bool(table["callpath_id"][0].as_py() == loop.marker and table.num_rows == loop.count)
 
 
@@ -270,7 +270,7 @@ def marking_parameter(table: pa.Table) -> str | None:
     return name
 
 
-def _is_of_parameter(table: pa.Table, named: str | int) -> bool:
+def _matches_parameter(table: pa.Table, named: str | int) -> bool:
     return isinstance(named, str) and marking_parameter(table) == named.removeprefix(_PARAMETER)
 
 
@@ -284,7 +284,7 @@ def known_iterations(result: ResultData, named: str | int | None = None) -> pa.T
         return None
 
 
-def _named(result: ResultData, loop: Loop, found: pa.Table) -> pa.Table:
+def _to_table(result: ResultData, loop: Loop, found: pa.Table) -> pa.Table:
     kinds = found.column_names[found.column_names.index("value") + 1 :]
     ranks = found["ranks"].to_numpy()
     computation = found["computation"].to_numpy() / ranks

@@ -121,12 +121,12 @@ class Queues:
         """The counts: ``metric``, ``callpath``, ``callpath_id``, ``location``, ``rank``, ``thread``, ``value``."""
         found = pa.table(self._analysis.severities())
         known = pa.array(_native.queue_metrics())
-        return self._named(found.filter(pc.is_in(found["metric"].cast(pa.string()), known)))
+        return self._with_names(found.filter(pc.is_in(found["metric"].cast(pa.string()), known)))
 
     @cached_property
     def maxima(self) -> pa.Table:
         """Maxima and means of levels, as `whywait.Result.queue_levels`, by the names of maxima (``mpi_max_...``)."""
-        found = _placed(self._result, pa.table(self._analysis.queue_levels()))
+        found = _with_ranks(self._result, pa.table(self._analysis.queue_levels()))
         names = [name_of_maximum(name) for name in found["metric"].to_pylist()]
         return found.set_column(0, "metric", pa.array(names, pa.string()))
 
@@ -136,7 +136,7 @@ class Queues:
 
         The mean of a bin is over its part within the run.
         """
-        return _placed(self._result, pa.table(self._analysis.queue_series()))
+        return _with_ranks(self._result, pa.table(self._analysis.queue_series()))
 
     @cached_property
     def moments(self) -> pa.Table:
@@ -154,13 +154,13 @@ class Queues:
         """
         time = self.moments["time"].to_numpy()
         last = math.inf if end >= self._result.facts["length"] else end
-        return self._added(self.moments.filter(pa.array((time >= begin) & (time < last))))
+        return self._sum_moments(self.moments.filter(pa.array((time >= begin) & (time < last))))
 
     def over(self, name: str, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the increments of a count between times (seconds since the start of the trace), over all locations."""
-        return self._in_bins(self._of(name), edges)
+        return self._sum_by_bin(self._moments_of(name), edges)
 
-    def _in_bins(self, own: pa.Table, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _sum_by_bin(self, own: pa.Table, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         number = np.searchsorted(edges, own["time"].to_numpy(), side="right") - 1
         # Events at the very end belong to the last bin.
         number[own["time"].to_numpy() == edges[-1]] = edges.size - 2
@@ -169,12 +169,12 @@ class Queues:
 
     def by_bin(self, name: str, edges: npt.NDArray[np.float64]) -> pa.Table:
         """Return the increments on each rank between times: ``rank``, ``bin``, ``begin`` (s) and ``value``."""
-        own = self._of(name)
+        own = self._moments_of(name)
         rank = self._result.places.rank[own["location"].to_numpy().astype(np.int64)]
         rows = [
             {"rank": one, "bin": number, "begin": float(edges[number]), "value": value}
             for one in np.unique(rank).tolist()
-            for number, value in enumerate(self._in_bins(own.filter(pa.array(rank == one)), edges).tolist())
+            for number, value in enumerate(self._sum_by_bin(own.filter(pa.array(rank == one)), edges).tolist())
         ]
         return pa.Table.from_pylist(rows)
 
@@ -222,7 +222,7 @@ class Queues:
         numpy.ndarray
             One value per instance. Increments before the first instance of a process belong to none.
         """
-        own, rank = self._of(name), self._result.places.rank
+        own, rank = self._moments_of(name), self._result.places.rank
         where = rank[instances["location"].to_numpy().astype(np.int64)]
         here = rank[own["location"].to_numpy().astype(np.int64)]
         enter, time = instances["enter"].to_numpy(), own["time"].to_numpy()
@@ -237,11 +237,11 @@ class Queues:
         same = where[owner] == here[number]
         return sum_at(owner[same], own["value"].to_numpy()[number[same]], enter.size)
 
-    def _of(self, name: str) -> pa.Table:
+    def _moments_of(self, name: str) -> pa.Table:
         metric = self.moments["metric"]
         return self.moments.filter(pc.equal(metric.cast(pa.string()), name))
 
-    def _added(self, moments: pa.Table) -> pa.Table:
+    def _sum_moments(self, moments: pa.Table) -> pa.Table:
         keys = ["metric", "callpath", "location"]
         found = moments.group_by(keys, use_threads=False).aggregate([("value", "sum")])
         found = found.rename_columns([*keys, "value"])
@@ -249,9 +249,9 @@ class Queues:
         number = pa.array([order[name] for name in found["metric"].to_pylist()], pa.int32())
         found = found.append_column("order", number)
         by = [("order", "ascending"), ("callpath", "ascending"), ("location", "ascending")]
-        return self._named(found.sort_by(by).drop_columns(["order"]))
+        return self._with_names(found.sort_by(by).drop_columns(["order"]))
 
-    def _named(self, cells: pa.Table) -> pa.Table:
+    def _with_names(self, cells: pa.Table) -> pa.Table:
         found = named_severities(self._result.tree, self._result.places, cells)
         # Plain text, whose encoding does not depend on which metrics occur.
         return found.set_column(0, "metric", found["metric"].cast(pa.string()))
@@ -271,7 +271,7 @@ def levels(result: ResultData) -> pa.Table:
     """Return maxima and means; see `whywait.Result.queue_levels`."""
     if (found := result.tables.queue_levels) is None:
         raise _native.UsageError("the queues of messages were not replayed: analyze with queues=")
-    return _placed(result, found)
+    return _with_ranks(result, found)
 
 
 def series(result: ResultData) -> pa.Table:
@@ -279,7 +279,7 @@ def series(result: ResultData) -> pa.Table:
     found = pa.table(_analysis(result).queue_series())
     if not found.num_rows and _analysis(result).queue_levels():
         raise _native.UsageError("the result has no queues over time: analyze with queue_bins=")
-    return _placed(result, found)
+    return _with_ranks(result, found)
 
 
 def _analysis(result: ResultData) -> _native.Analysis:
@@ -290,7 +290,7 @@ def _analysis(result: ResultData) -> _native.Analysis:
     return analysis
 
 
-def _placed(result: ResultData, table: pa.Table) -> pa.Table:
+def _with_ranks(result: ResultData, table: pa.Table) -> pa.Table:
     """Add rank and thread after the location."""
     location = table["location"]
     for number, name in enumerate(("rank", "thread")):

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from whywait import _native
 from whywait.model import tables
 from whywait.model.metric_names import metric_name
-from whywait.model.selection import find_callpaths
+from whywait.model.selection import in_subtrees
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -55,14 +55,14 @@ def choose(result: ResultData, choice: Choice) -> pa.Table:
     whywait.UsageError
         If there is no such metric, rank or call path.
     """
-    return result.tables.wait_states.filter(pa.array(chosen(result, choice)))
+    return result.tables.wait_states.filter(pa.array(chosen_rows(result, choice)))
 
 
-def chosen(result: ResultData, choice: Choice) -> npt.NDArray[np.bool_]:
+def chosen_rows(result: ResultData, choice: Choice) -> npt.NDArray[np.bool_]:
     """Return a mask of the chosen rows; see `choose`."""
     table = result.tables.wait_states
     kinds = Kinds(table)
-    keep = kinds.mask(_wanted(result.profile.metrics, choice, kinds))
+    keep = kinds.mask(_wanted_metrics(result.profile.metrics, choice, kinds))
     if choice.rank is not None:
         if choice.rank not in (ranks := result.places.rank):
             known = ranks[ranks >= 0]
@@ -70,10 +70,7 @@ def chosen(result: ResultData, choice: Choice) -> npt.NDArray[np.bool_]:
             raise _native.UsageError(f"there is no rank {choice.rank}{has}")
         keep &= ranks[table["location"].to_numpy()] == choice.rank
     if choice.callpath is not None:
-        inside = np.zeros(len(result.tree), np.bool_)
-        for position in find_callpaths(result.tree, choice.callpath):
-            inside[position : result.tree.end[position]] = True
-        keep &= inside[result.tree.position[table["callpath"].to_numpy()]]
+        keep &= in_subtrees(result.tree, choice.callpath)[table["callpath"].to_numpy()]
     return keep
 
 
@@ -123,7 +120,7 @@ class Kinds:
         return numbers
 
 
-def _wanted(metrics: MetricTree, choice: Choice, kinds: Kinds) -> set[str]:
+def _wanted_metrics(metrics: MetricTree, choice: Choice, kinds: Kinds) -> set[str]:
     name = choice.metric
     whole = {one.name for one in metrics.waiting}
     if choice.completion:

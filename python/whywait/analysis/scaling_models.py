@@ -164,8 +164,8 @@ def _fit(points: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> li
             for row in np.flatnonzero(allowed & matters & (error < best)).tolist():
                 best[row] = error[row]
                 numbers = (float(column[row]) for column in (constant, found.coefficient, error, r2))
-                first, second, missed, fitted = numbers
-                models[row] = Model(first, second, power, log, missed, fitted)
+                first, second, percentage_error, fitted = numbers
+                models[row] = Model(first, second, power, log, percentage_error, fitted)
     return models
 
 
@@ -176,23 +176,23 @@ def _with_constant(term: npt.NDArray[np.float64], values: npt.NDArray[np.float64
     constant = values.mean(axis=1) - coefficient * term.mean()
     residual = values - constant[:, None] - coefficient[:, None] * term
     # A point that is left out of a linear fit is missed by its residual over one minus its leverage.
-    return _Fits(constant, coefficient, residual, _missed(residual, 1 / term.size + centered**2 / square))
+    return _Fits(constant, coefficient, residual, _prediction_errors(residual, 1 / term.size + centered**2 / square))
 
 
 def _through_zero(term: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> _Fits:
     square = float(term @ term)
     coefficient = values @ term / square
     residual = values - coefficient[:, None] * term
-    return _Fits(np.zeros(len(values)), coefficient, residual, _missed(residual, term**2 / square))
+    return _Fits(np.zeros(len(values)), coefficient, residual, _prediction_errors(residual, term**2 / square))
 
 
-def _missed(residual: npt.NDArray[np.float64], leverage: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _prediction_errors(residual: npt.NDArray[np.float64], leverage: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return residual / np.maximum(1 - leverage, 1e-12)
 
 
-def _error(values: npt.NDArray[np.float64], missed: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _error(values: npt.NDArray[np.float64], prediction_errors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the symmetric mean absolute percentage error of predictions."""
-    size = np.abs(values) + np.abs(values - missed)
-    share = np.divide(2 * np.abs(missed), size, out=np.zeros_like(size), where=size > 0)
+    size = np.abs(values) + np.abs(values - prediction_errors)
+    share = np.divide(2 * np.abs(prediction_errors), size, out=np.zeros_like(size), where=size > 0)
     error: npt.NDArray[np.float64] = share.mean(axis=1)
     return error

@@ -107,13 +107,15 @@ def put_into(
     calls = {row["rank"]: row for row in pa.table(analysis.library_calls()).to_pylist()}
     known, found = sorted(calls), sorted(process.rank for process in processes)
     if known != found:
-        raise _native.ArchiveError(f"{directory}: files of ranks {_few(found)}, but the trace has ranks {_few(known)}")
+        raise _native.ArchiveError(
+            f"{directory}: files of ranks {_listed(found)}, but the trace has ranks {_listed(known)}"
+        )
     layout.values.extend(_bins(layout, processes))
     facts = analysis.facts()
     samples, spans = [], []
     for process in processes:
         call = calls[process.rank]
-        times, span = _times(process, call, facts, offset)
+        times, span = _sample_times(process, call, facts, offset)
         rows = [[0] * len(layout.values)]
         rows += [_read(path, layout) for _, path in process.snapshots]
         if process.end:
@@ -134,11 +136,11 @@ def put_into(
     )
 
 
-def _few(ranks: Sequence[int]) -> str:
+def _listed(ranks: Sequence[int]) -> str:
     return ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "") if ranks else "none"
 
 
-def _times(
+def _sample_times(
     process: _Process, call: dict[str, Any], facts: dict[str, Any], offset: float | None
 ) -> tuple[list[int], tuple[float, float] | None]:
     """Return the times of a process's samples (ticks), and the spans to compare (seconds)."""

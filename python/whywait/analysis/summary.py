@@ -27,14 +27,14 @@ _BLAMED = pa.schema(
 )  # fmt: skip
 
 
-def summarize(result: ResultData, asked: str | None = None) -> dict[str, Any]:
+def summarize(result: ResultData, focus_name: str | None = None) -> dict[str, Any]:
     """Return the summary of a result.
 
     Parameters
     ----------
     result
         What to look through.
-    asked
+    focus_name
         The focus of the headlines, as `whywait.analysis.focus.find_focus` takes it.
 
     Returns
@@ -67,7 +67,7 @@ def summarize(result: ResultData, asked: str | None = None) -> dict[str, Any]:
         },
         "peak_memory": result.tables.peak_memory,
         "waiting": total_waiting(result),
-        "focus": headlines(result, asked),
+        "focus": headlines(result, focus_name),
         "worst": worst_wait_states(result, metrics=result.profile.metrics.waiting),
         "delay_costs": costliest(result, _WORST) if result.has_causes else None,
         "critical_path": critical(result, _WORST) if result.has_causes else None,
@@ -90,14 +90,14 @@ def total_waiting(result: ResultData) -> dict[str, float]:
     return {"total": waiting, "share": waiting / time if time else 0.0, "completion": completion}
 
 
-def headlines(result: ResultData, asked: str | None = None, count: int = _WORST) -> dict[str, Any]:
+def headlines(result: ResultData, focus_name: str | None = None, count: int = _WORST) -> dict[str, Any]:
     """Return the headlines: all refer to the focus and use one definition of waiting.
 
     Parameters
     ----------
     result
         What to look through.
-    asked
+    focus_name
         The focus, as `whywait.analysis.focus.find_focus` takes it.
     count
         How many places and causes to return at most.
@@ -116,7 +116,7 @@ def headlines(result: ResultData, asked: str | None = None, count: int = _WORST)
         elsewhere), ``idle`` (the same of idle threads) and
         ``critical_path`` (see `whywait.analysis.causes.critical`; these are None if causes were not looked for).
     """
-    part = focused(result, asked)
+    part = focused(result, focus_name)
     focus, profile = part.focus, part.profile
     found = account(profile, part.charged)
     if focus.callpath is not None:
@@ -222,7 +222,7 @@ def _causes(result: ResultData, callpaths: list[int]) -> dict[tuple[str, int], d
         return {}
     names = waits["kind"].chunk(0).dictionary.to_pylist()
     # In pieces, because the table can be larger than memory.
-    numbered = pa.RecordBatchReader.from_batches(_BLAMED, map(_numbered, waits.to_batches(max_chunksize=_PIECE)))
+    numbered = pa.RecordBatchReader.from_batches(_BLAMED, map(_with_numbers, waits.to_batches(max_chunksize=_PIECE)))
     path = result.tree.path
     return {
         (names[place["kind"]], place["callpath"]): {
@@ -239,6 +239,6 @@ def _causes(result: ResultData, callpaths: list[int]) -> dict[tuple[str, int], d
     }
 
 
-def _numbered(waits: pa.RecordBatch) -> pa.RecordBatch:
+def _with_numbers(waits: pa.RecordBatch) -> pa.RecordBatch:
     """Return wait states with numbers instead of names, as the core expects."""
     return waits.set_column(0, "kind", waits["kind"].indices).cast(_BLAMED)

@@ -59,7 +59,7 @@ def _merge(text: str) -> Literal["node"] | int:
 
 def run(options: argparse.Namespace) -> int:
     """Print the communication matrix."""
-    from whywait.analysis.communication import coarser, heaviest, totals
+    from whywait.analysis.communication import coarsen, heaviest, totals
     from whywait.report.terminal import show, speaks_unicode, width
 
     result, pairs = ask(options.result, lambda result: result.communication(merge=options.merge))
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     show(_totals(totals(result)), sys.stdout)
     if pairs.num_rows:
         cells = min(_CELLS, (columns - 16) // 2)
-        shown = pairs if options.merge == "node" else coarser(pairs, cells)
+        shown = pairs if options.merge == "node" else coarsen(pairs, cells)
         show(_matrix(shown, options.by, cells, unicode=unicode), sys.stdout)
         show(_pairs(top, options.by), sys.stdout)
     show(_sizes(sizes, columns, unicode=unicode), sys.stdout)

@@ -374,8 +374,8 @@ def _name(sim: Simulation, metric: str) -> str:
     return next(tree[metric].display_name for tree in trees if metric in tree)
 
 
-def _concerned(row: dict[str, Any]) -> str:
-    """Return the time that an assumption concerns, if that is known."""
+def _affected_time(row: dict[str, Any]) -> str:
+    """Return the time that an assumption affects, if known."""
     return "" if row["time"] is None else f" ({_time(row['time'])} of CPU time)"
 
 
@@ -386,7 +386,7 @@ def _assumptions(sim: Simulation, *, verbose: bool) -> Iterator[Line]:
         yield [(f"Assumptions about{'' if verbose else ' (--verbose says which)'}:", "bold")]
     for row in rows:
         about, _, assumed = row["text"].partition(": ")
-        text = f"{row['count']:,} {about}{_concerned(row)}"
+        text = f"{row['count']:,} {about}{_affected_time(row)}"
         yield [(f"   {text}: {assumed}" if verbose else f"   {text}", "dim")]
     for note in sim.notes:
         yield [(note, "dim")]

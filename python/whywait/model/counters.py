@@ -70,7 +70,7 @@ def as_metrics(counters: pa.Table, cells: pa.Table, tree: CallTree, locations: i
         elif amount.any():
             unit = "sec" if row["unit"] == "s" else row["unit"]
             whole = bool(row["integer"]) and float(row["factor"]).is_integer() and not (amount < 0).any()
-            yield _metric(name, unit, _description(row), real=not whole), _sorted(key, amount, amount != 0)
+            yield _metric(name, unit, _description(row), real=not whole), _sorted_cells(key, amount, amount != 0)
 
 
 def _level(
@@ -88,11 +88,11 @@ def _level(
     text = _description(row).rstrip(".") + "."
     about = f"{text} Integral over time: its quotient by the time is the mean."
     # Without a unit it would be a time.
-    yield _metric(name, f"{row['unit'] or '#'} sec", about), _sorted(key, integral, integral != 0)
+    yield _metric(name, f"{row['unit'] or '#'} sec", about), _sorted_cells(key, integral, integral != 0)
     largest = _metric(f"max:{name}", row["unit"], f"{text} Maximum.", is_maximum=True)
-    yield largest, _sorted(key, maximum, sampled)
+    yield largest, _sorted_cells(key, maximum, sampled)
     known = Metric(seconds_of(name), name, "sec", "hidden", None, None, f"Time in which {name} is known.", None)
-    yield known, _sorted(key, seconds, seconds > 0)
+    yield known, _sorted_cells(key, seconds, seconds > 0)
 
 
 def seconds_of(level: str) -> str:
@@ -116,7 +116,7 @@ def longest_queues(levels: pa.Table) -> Iterator[tuple[Metric, Cells]]:
         key = own["location"].to_numpy().astype(np.int64)
         unit = own["unit"][0].as_py()
         metric = _metric(name_of_maximum(level), unit, f"Maximum of {level} over the run.", is_maximum=True)
-        yield metric, _sorted(key, value, value != 0)
+        yield metric, _sorted_cells(key, value, value != 0)
 
 
 def name_of_maximum(level: str) -> str:
@@ -124,9 +124,9 @@ def name_of_maximum(level: str) -> str:
     return f"mpi_max_{level.removeprefix('mpi_')}"
 
 
-def _sorted(key: npt.NDArray[np.int64], value: npt.NDArray[np.float64], kept: npt.NDArray[np.bool_]) -> Cells:
+def _sorted_cells(key: npt.NDArray[np.int64], value: npt.NDArray[np.float64], keep: npt.NDArray[np.bool_]) -> Cells:
     order = np.argsort(key, kind="stable")
-    order = order[kept[order]]
+    order = order[keep[order]]
     return Cells(key[order], value[order])
 
 

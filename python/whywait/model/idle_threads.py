@@ -80,7 +80,7 @@ def _serial(
     row = np.repeat(np.arange(count.size), count)
     nth = np.arange(row.size) - np.repeat(np.cumsum(count) - count, count)
     worker = workers[by_master][first[row] + nth]
-    return _sorted(position[row] * profile.locations + worker, cells.value[row])
+    return _sorted_cells(position[row] * profile.locations + worker, cells.value[row])
 
 
 def _limited(
@@ -95,9 +95,9 @@ def _limited(
         short = missing >= _LEAST
         keys.append(position * profile.locations + workers[short])
         values.append(missing[short])
-    return _sorted(np.concatenate(keys), np.concatenate(values))
+    return _sorted_cells(np.concatenate(keys), np.concatenate(values))
 
 
-def _sorted(key: npt.NDArray[np.int64], value: npt.NDArray[np.float64]) -> Cells:
+def _sorted_cells(key: npt.NDArray[np.int64], value: npt.NDArray[np.float64]) -> Cells:
     order = np.argsort(key, kind="stable")
     return Cells(key[order], value[order])

@@ -80,7 +80,7 @@ def imbalance(profile: Profile, places: Locations) -> dict[str, Cells]:
         chosen = (above | below, above, above & here & alone, below, below & ~here, below & ~here & alone)
         for name, mask in zip(NAMES, chosen, strict=True):
             parts[name].append((position * profile.locations + crew[mask], np.abs(deviation[mask])))
-    return {name: _joined(pieces) for name, pieces in parts.items()}
+    return {name: _concatenate(pieces) for name, pieces in parts.items()}
 
 
 def _visitors(profile: Profile, positions: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
@@ -91,7 +91,7 @@ def _visitors(profile: Profile, positions: npt.NDArray[np.int64]) -> Iterator[np
         yield key[a:b] % profile.locations
 
 
-def _joined(pieces: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]]) -> Cells:
+def _concatenate(pieces: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]]) -> Cells:
     if not pieces:
         return Cells(np.empty(0, np.int64), np.empty(0, np.float64))
     keys, values = zip(*pieces, strict=True)

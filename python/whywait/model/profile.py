@@ -123,7 +123,7 @@ class Profile:
         self._cells = dict(split(tree, locations, severities))
         self._stored = frozenset(stored)
         self._counters: tuple[Metric, ...] = ()
-        self._judge()
+        self._find_metrics()
 
     def extended(self, cells: Mapping[str, Cells], counters: Iterable[Metric] = ()) -> Self:
         """Return a profile with additional stored metrics, which replace those of the same name.
@@ -137,16 +137,16 @@ class Profile:
         """
         # Derived metrics may have other values now.
         own = {name: found for name, found in self._cells.items() if name in self._stored}
-        return copy(self)._with(  # noqa: SLF001  (its own)
+        return copy(self)._set_cells(  # noqa: SLF001  (its own)
             {**own, **cells}, self._stored | cells.keys(), (*self._counters, *counters)
         )
 
-    def _with(self, cells: dict[str, Cells], stored: frozenset[str], counters: tuple[Metric, ...]) -> Self:
+    def _set_cells(self, cells: dict[str, Cells], stored: frozenset[str], counters: tuple[Metric, ...]) -> Self:
         self._cells, self._stored, self._counters = cells, stored, counters
-        self._judge()
+        self._find_metrics()
         return self
 
-    def _judge(self) -> None:
+    def _find_metrics(self) -> None:
         """Find the metrics derived from the stored ones, and the void ones."""
         self.metrics: MetricTree = metric_tree().computed(self._stored).with_counters(self._counters)
         occurring = {name: bool(cells.key.size) for name, cells in self._cells.items()}

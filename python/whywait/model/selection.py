@@ -49,7 +49,7 @@ def find_callpaths(tree: CallTree, text: str | int) -> list[int]:
     return outermost
 
 
-def subtrees(tree: CallTree, text: str | int) -> npt.NDArray[np.bool_]:
+def in_subtrees(tree: CallTree, text: str | int) -> npt.NDArray[np.bool_]:
     """Return for each call path, by id, whether it is one that `find_callpaths` finds, or below one."""
     chosen = np.zeros(len(tree), bool)
     for position in find_callpaths(tree, text):
@@ -66,7 +66,7 @@ def all_callpaths(tree: CallTree, text: str | int) -> list[int]:
     """Return what `every_callpath` finds; raise an error if it is nothing."""
     positions = every_callpath(tree, text)
     if not positions:
-        raise _nothing(tree, text)
+        raise _no_match_error(tree, text)
     return positions
 
 
@@ -79,7 +79,7 @@ def one_callpath(tree: CallTree, text: str | int) -> int:
     return positions[0]
 
 
-def _nothing(tree: CallTree, text: str | int) -> _native.UsageError:
+def _no_match_error(tree: CallTree, text: str | int) -> _native.UsageError:
     """Return an error that names the call paths that may be meant."""
     if isinstance(text, int) or text.isdecimal():
         return _native.UsageError(f"there is no call path {text}: the last one has the number {len(tree) - 1}")

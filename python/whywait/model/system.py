@@ -98,14 +98,14 @@ def system_table(locations: pa.Table, definitions: Mapping[str, pa.Table]) -> pa
     group_row[order] = offset[order] + np.cumsum(extent) - extent
     member_row = group_row[groups.of_location] + 1 + groups.position
     pieces = [
-        pa.Table.from_pylist(heads, _HEADS).append_column("kind", _alike("node", len(heads))),
+        pa.Table.from_pylist(heads, _HEADS).append_column("kind", _constant("node", len(heads))),
         pa.table(
-            {"row": group_row, "parent": held, "kind": _alike("group", order.size), "class": groups.kind,
+            {"row": group_row, "parent": held, "kind": _constant("group", order.size), "class": groups.kind,
              "name": groups.name, "rank": groups.rank}
         ),
         pa.table(
-            {"row": member_row, "parent": group_row[groups.of_location], "kind": _alike("location", len(member_row)),
-             "class": _mapped(locations["type"], LOCATION_TYPES, "thread"), "name": locations["name"],
+            {"row": member_row, "parent": group_row[groups.of_location], "kind": _constant("location", len(member_row)),
+             "class": _translate(locations["type"], LOCATION_TYPES, "thread"), "name": locations["name"],
              "location": np.arange(len(member_row), dtype=np.uint32)}
         ),
     ]  # fmt: skip
@@ -136,16 +136,16 @@ class _Groups:
         measures = pc.equal(locations["type"].cast(pa.string()), "METRIC").to_numpy().astype(np.int64)
         kind = known["location_group_type"].cast(pa.string()).take(row).fill_null("PROCESS").combine_chunks()
         only = pa.array(np.bincount(self.of_location, measures, len(numbers)) == self.size)
-        self.kind = _mapped(pc.if_else(only, "METRIC", kind), _GROUP_TYPES, "metrics")
+        self.kind = _translate(pc.if_else(only, "METRIC", kind), _GROUP_TYPES, "metrics")
 
 
-def _mapped(texts: pa.ChunkedArray, names: Mapping[str, str], other: str) -> pa.ChunkedArray:
+def _translate(texts: pa.ChunkedArray, names: Mapping[str, str], other: str) -> pa.ChunkedArray:
     """Translate texts."""
     found = pc.index_in(texts.cast(pa.string()), pa.array(names, pa.string()))
     return pa.array(names.values(), pa.string()).take(found).fill_null(other)
 
 
-def _alike(text: str, count: int) -> pa.Array:
+def _constant(text: str, count: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), [text])
 
 

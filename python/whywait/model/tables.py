@@ -69,8 +69,8 @@ class Locations:
 
 def empty_numbered(schema: pa.Schema) -> pa.Table:
     """Return an empty table of a dataset: with numbers of call paths and locations instead of names."""
-    kept = [field for field in schema if field.type != PATH_TYPE and not field.name.endswith(("rank", "thread"))]
-    empty = pa.schema(kept).empty_table()
+    fields = [field for field in schema if field.type != PATH_TYPE and not field.name.endswith(("rank", "thread"))]
+    empty = pa.schema(fields).empty_table()
     return empty.rename_columns([name.removesuffix("_id") for name in empty.column_names])
 
 
@@ -93,12 +93,12 @@ def _severity_piece(
     callpaths = pa.array(tree.preorder[position].astype(np.uint32))
     places = pa.array(location.astype(np.uint32))
     columns = [
-        _kept(pa.array(np.full(location.size, code, np.int32)), labels),
-        _kept(callpaths, tree.paths),
+        _dictionary_column(pa.array(np.full(location.size, code, np.int32)), labels),
+        _dictionary_column(callpaths, tree.paths),
         callpaths,
         places,
-        _kept(places, locations.ranks),
-        _kept(places, locations.threads),
+        _dictionary_column(places, locations.ranks),
+        _dictionary_column(places, locations.threads),
         pa.array(cells.value[part]),
     ]
     return pa.RecordBatch.from_arrays(columns, names=SEVERITIES.names)
@@ -113,8 +113,8 @@ def wait_state_pieces(tree: CallTree, locations: Locations, native: pa.Table) ->
         labels = pa.array(sorted({whole for whole in wholes if whole is not None}), pa.string())
         of_kind = pc.index_in(pa.array(wholes, pa.string()), labels)
         columns = dict(zip(piece.schema.names, piece.columns, strict=True))
-        columns["part_of"] = _kept(of_kind.take(kinds.indices), labels)
-        columns["path"] = _kept(piece["callpath_id"], tree.joined)
+        columns["part_of"] = _dictionary_column(of_kind.take(kinds.indices), labels)
+        columns["path"] = _dictionary_column(piece["callpath_id"], tree.joined)
         yield pa.RecordBatch.from_arrays([columns[name] for name in WAIT_STATES.names], names=WAIT_STATES.names)
 
 
@@ -158,16 +158,16 @@ def _named_pieces(
     tree: CallTree, locations: Locations, native: pa.Table, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """Add rank and thread of each location and the names of each call path, if the schema has them."""
-    for piece in _cut(native):
+    for piece in _split(native):
         columns = dict(zip(native.column_names, piece.columns, strict=True))
         for name in native.column_names:
             if name.endswith("location"):
                 prefix = name.removesuffix("location")
-                columns[f"{prefix}rank"] = _kept(columns[name], locations.ranks)
-                columns[f"{prefix}thread"] = _kept(columns[name], locations.threads)
+                columns[f"{prefix}rank"] = _dictionary_column(columns[name], locations.ranks)
+                columns[f"{prefix}thread"] = _dictionary_column(columns[name], locations.threads)
             elif name.endswith("callpath"):
                 columns[f"{name}_id"] = columns[name]
-                columns[name] = _kept(columns[name], tree.paths)
+                columns[name] = _dictionary_column(columns[name], tree.paths)
         arrays = [
             array if pa.types.is_dictionary(array.type) else array.cast(field.type)
             for field, array in ((field, columns[field.name]) for field in schema)
@@ -175,12 +175,12 @@ def _named_pieces(
         yield pa.RecordBatch.from_arrays(arrays, names=schema.names)
 
 
-def _kept(rows: pa.Array, values: pa.Array) -> pa.DictionaryArray:
+def _dictionary_column(rows: pa.Array, values: pa.Array) -> pa.DictionaryArray:
     """Return a column that has each value once, and rows of these."""
     return pa.DictionaryArray.from_arrays(rows, values, safe=False)
 
 
-def _cut(native: pa.Table) -> Iterator[pa.RecordBatch]:
+def _split(native: pa.Table) -> Iterator[pa.RecordBatch]:
     """Cut a table into pieces, without a copy if it is contiguous."""
     for start in range(0, native.num_rows, _PIECE):
         piece = native.slice(start, _PIECE)
@@ -190,10 +190,10 @@ def _cut(native: pa.Table) -> Iterator[pa.RecordBatch]:
 
 def table(schema: pa.Schema, pieces: Iterable[pa.RecordBatch]) -> pa.Table:
     """Join pieces into one table."""
-    return pa.Table.from_batches([_spread(piece, schema) for piece in pieces], schema)
+    return pa.Table.from_batches([_decode(piece, schema) for piece in pieces], schema)
 
 
-def _spread(piece: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def _decode(piece: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return a piece with values where the schema asks for them."""
     columns = [
         column.dictionary.take(column.indices)

@@ -105,7 +105,7 @@ class Timeline(NamedTuple):
     counters: Courses | None = None
 
 
-def made(built: dict[str, Any]) -> Timeline:
+def from_native(built: dict[str, Any]) -> Timeline:
     """Convert the timeline of the native module."""
     planes = len(CLASSES) + 1
     levels = []

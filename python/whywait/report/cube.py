@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # Characters that XML 1.0 does not allow, not even escaped.
-_UNSPEAKABLE = {
+_INVALID_IN_XML = {
     code: "\N{REPLACEMENT CHARACTER}"
     for code in (*range(0x20), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
     if chr(code) not in "\t\n\r"
@@ -52,12 +52,12 @@ def write_cube(result: ResultData, path: Path, statistics: str | None = None) ->
         Name of the file with the statistics of wait states beside it, if any.
     """
     profile = result.profile
-    kept = _kept_locations(result)
+    locations = _locations_with_data(result)
     with path.open("wb") as out:
         for number, metric in enumerate(profile.metrics):
             if metric.name not in profile.void and metric.kind != "heading":
-                _write_metric(out, number, metric, profile, kept)
-        anchor = "".join(_anchor(result, statistics, kept)).translate(_UNSPEAKABLE).encode()
+                _write_metric(out, number, metric, profile, locations)
+        anchor = "".join(_anchor(result, statistics, locations)).translate(_INVALID_IN_XML).encode()
         _write_member(out, "anchor.xml", len(anchor), [anchor])
         out.write(bytes(2 * tarfile.BLOCKSIZE))
 
@@ -67,14 +67,16 @@ def _artificial_root(tree: CallTree) -> bool:
     return len(tree.roots) != 1
 
 
-def _kept_locations(result: ResultData) -> npt.NDArray[np.int64]:
+def _locations_with_data(result: ResultData) -> npt.NDArray[np.int64]:
     """Return the locations to write: all except metric locations without calls, unless there are no others."""
     is_metric = pc.equal(result.places.table["type"].cast(pa.string()), "METRIC").to_numpy()
-    (kept,) = np.nonzero(~is_metric | (result.profile.by_location("time") > 0))
-    return kept if kept.size else np.arange(is_metric.size)
+    (locations,) = np.nonzero(~is_metric | (result.profile.by_location("time") > 0))
+    return locations if locations.size else np.arange(is_metric.size)
 
 
-def _write_metric(out: IO[bytes], number: int, metric: Metric, profile: Profile, kept: npt.NDArray[np.int64]) -> None:
+def _write_metric(
+    out: IO[bytes], number: int, metric: Metric, profile: Profile, locations: npt.NDArray[np.int64]
+) -> None:
     if metric.is_maximum:
         row_numbers, rows = _rows_of_maximum(profile, metric.name)
     elif metric.name == "time":
@@ -85,14 +87,14 @@ def _write_metric(out: IO[bytes], number: int, metric: Metric, profile: Profile,
         # Not every reader accepts a metric without rows, so write the first one with zeros.
         row_numbers, rows = [0], iter([np.zeros(profile.locations)])
     dtype = np.dtype("<u8" if metric.integer else "<f8")
-    rows = rows if kept.size == profile.locations else (row[kept] for row in rows)
+    rows = rows if locations.size == profile.locations else (row[locations] for row in rows)
     data = (row.round().astype(dtype).tobytes() if metric.integer else row.astype(dtype).tobytes() for row in rows)
-    _write_values(out, number, row_numbers, data, kept.size * dtype.itemsize)
+    _write_values(out, number, row_numbers, data, locations.size * dtype.itemsize)
 
 
 def _write_values(out: IO[bytes], number: int, row_numbers: list[int], rows: Iterable[bytes], row_size: int) -> None:
     marker = b"CUBEX.DATA"
-    _write_member(out, f"{number}.data", len(marker) + len(row_numbers) * row_size, _after(marker, rows))
+    _write_member(out, f"{number}.data", len(marker) + len(row_numbers) * row_size, _prepend(marker, rows))
     # Byte order mark, version, sparse, number of rows.
     head = b"CUBEX.INDEX" + b"\1\0\0\0" + b"\0\0" + b"\1" + np.uint32(len(row_numbers)).tobytes()
     index = head + np.array(row_numbers, dtype="<u4").tobytes()
@@ -133,10 +135,10 @@ def _inclusive_rows(profile: Profile) -> tuple[list[int], Iterator[npt.NDArray[n
     rows = (row for _, row in profile.inclusive_rows("time", order[used].tolist()))
     if not _artificial_root(tree):
         return used.tolist(), rows
-    return [0, *(used + 1).tolist()], _after(profile.by_location("time"), rows)
+    return [0, *(used + 1).tolist()], _prepend(profile.by_location("time"), rows)
 
 
-def _after(first: T, rest: Iterable[T]) -> Iterator[T]:
+def _prepend(first: T, rest: Iterable[T]) -> Iterator[T]:
     yield first
     yield from rest
 
@@ -152,7 +154,7 @@ def _write_member(out: IO[bytes], name: str, size: int, parts: Iterable[bytes]) 
     out.write(bytes(-size % tarfile.BLOCKSIZE))
 
 
-def _anchor(result: ResultData, statistics: str | None, kept: npt.NDArray[np.int64]) -> Iterator[str]:
+def _anchor(result: ResultData, statistics: str | None, locations: npt.NDArray[np.int64]) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<cube version="4.4">\n'
     yield '<attr key="CubePL Version" value="1.1"/>\n<attr key="Cube Version" value="4.6"/>\n'
     yield f'<attr key="Creator" value="whywait {_native.__version__}"/>\n'
@@ -164,9 +166,9 @@ def _anchor(result: ResultData, statistics: str | None, kept: npt.NDArray[np.int
     for root in result.profile.metrics.children(None):
         yield from _metric(result.profile, root, numbers)
     yield '</metrics>\n<program title="Call tree">\n'
-    yield from _program(result.tree)
+    yield from _regions(result.tree)
     yield "</program>\n"
-    yield from system_xml(result.tables.system, result.tables.topologies, result.places, kept)
+    yield from system_xml(result.tables.system, result.tables.topologies, result.places, locations)
     yield "</cube>\n"
 
 
@@ -183,15 +185,15 @@ def _metric(profile: Profile, metric: Metric, numbers: dict[str, int]) -> Iterat
     yield "</metric>\n"
 
 
-def _program(tree: CallTree) -> Iterator[str]:
+def _regions(tree: CallTree) -> Iterator[str]:
     used = sorted(set(tree.region_rows))
     numbers = {row: number for number, row in enumerate(used)}
     regions = tree.regions.take(pa.array(used, pa.int64())).to_pylist()
     for number, (row, region) in enumerate(zip(used, regions, strict=True)):
         kind = tree.kinds[row]
         yield (
-            f'<region id="{number}" mod={attribute(kind.file)} begin="{_line(region["begin_line"])}"'
-            f' end="{_line(region["end_line"])}">'
+            f'<region id="{number}" mod={attribute(kind.file)} begin="{_cube_line(region["begin_line"])}"'
+            f' end="{_cube_line(region["end_line"])}">'
         )
         yield element("name", kind.name) + element("mangled_name", region["canonical_name"] or kind.name)
         yield element("paradigm", kind.paradigm) + element("role", kind.role)
@@ -210,6 +212,6 @@ def _program(tree: CallTree) -> Iterator[str]:
     yield "</cnode>\n" if _artificial_root(tree) else ""
 
 
-def _line(number: int | None) -> int:
+def _cube_line(number: int | None) -> int:
     """Return a line number for Cube: -1 where OTF2 has none or an invalid one."""
     return number if number and number < 1 << 31 else -1

@@ -62,8 +62,8 @@ def write_all(
         _ = result.tree, result.places, result.profile, result.tables.wait_states
         # The core draws the timeline and writes the long tables while this thread computes the others and the summary.
         with ThreadPoolExecutor(3) as beside:
-            drawn = beside.submit(picture or _nothing)
-            written = beside.submit(_write_long, writer, result, drawn, transfers=transfers, counters=counters)
+            drawn = beside.submit(picture or _no_timeline)
+            written = beside.submit(_write_long_tables, writer, result, drawn, transfers=transfers, counters=counters)
             described = beside.submit(_write_cube, result, staging)
             writer.definitions()
             if (loop := known_iterations(result, iterations)) is not None:
@@ -91,11 +91,11 @@ def _write_cube(result: ResultData, staging: Staging) -> None:
     write_stat(result, staging.path(_STATISTICS))
 
 
-def _nothing() -> tuple[None, dict[str, str]]:
+def _no_timeline() -> tuple[None, dict[str, str]]:
     return None, {}
 
 
-def _write_long(
+def _write_long_tables(
     writer: Writer,
     result: ResultData,
     drawn: Future[tuple[Timeline | None, Mapping[str, str]]],

@@ -187,7 +187,7 @@ class StoredDataset(StoredTables):
         self._manifest = manifest
 
     @property
-    def said(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         return self._manifest
 
     @property

@@ -159,7 +159,7 @@ class ProfileDataset(StoredTables):
         return TraceIdentity(name, self._path)
 
     @cached_property
-    def said(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         time = self._metrics["time"].values
         processes = len({group.rank for group in self._groups if group.rank >= 0})
         length = float(time.sum(axis=0).max(initial=0.0))
@@ -188,8 +188,8 @@ class ProfileDataset(StoredTables):
             },
         }
         # Score-P writes no data for a metric that is zero everywhere.
-        told = (ours for name, names in bytes_of.items() if name in self._declared for ours in names)
-        return frozenset({"time", "visits", *told})
+        own_names = (ours for name, names in bytes_of.items() if name in self._declared for ours in names)
+        return frozenset({"time", "visits", *own_names})
 
     @cached_property
     def _libraries(self) -> list[str]:

@@ -55,7 +55,7 @@ class StoredTables(ABC):
 
     @property
     @abstractmethod
-    def said(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Data outside of tables: ``facts``, ``warnings``, ``oddities`` and ``peak_memory``."""
 
     @property
@@ -71,21 +71,21 @@ class StoredTables(ABC):
 
     @property
     def facts(self) -> dict[str, Any]:
-        return dict(self.said["facts"])
+        return dict(self.metadata["facts"])
 
     @property
     def warnings(self) -> list[dict[str, Any]]:
-        return list(self.said["warnings"])
+        return list(self.metadata["warnings"])
 
     @property
     def oddities(self) -> list[tuple[str, str, str]]:
         """Errors in the definitions: kind, place and text of each."""
-        return [(odd["kind"], odd["place"], odd["text"]) for odd in self.said["oddities"]]
+        return [(odd["kind"], odd["place"], odd["text"]) for odd in self.metadata["oddities"]]
 
     @property
     def peak_memory(self) -> int | None:
         # The peak memory is that of the analysis, not of the process that reads the result.
-        return self.said.get("peak_memory")
+        return self.metadata.get("peak_memory")
 
     @abstractmethod
     def has(self, name: str) -> bool:
@@ -97,15 +97,17 @@ class StoredTables(ABC):
 
     @property
     def severities(self) -> pa.Table:
-        return self._numbered("severities", tables.SEVERITIES)
+        return self._read_numbered("severities", tables.SEVERITIES)
 
     @cached_property
     def wait_states(self) -> pa.Table:
-        return self._numbered("wait_states", tables.NUMBERED_WAITS)
+        return self._read_numbered("wait_states", tables.NUMBERED_WAITS)
 
     def factors(self, rows: Iterable[int] | None) -> tuple[pa.Table, pa.Table]:
         if not self.has("factors"):
-            return self._factors_again(rows, f"{self.directory} has no factors of its waits: analyze the trace again")
+            return self._recompute_factors(
+                rows, f"{self.directory} has no factors of its waits: analyze the trace again"
+            )
         intervals, factors = self._factors
         if rows is None:
             return intervals, factors
@@ -115,23 +117,23 @@ class StoredTables(ABC):
         # Every wait has a factor, even if only an unattributed one.
         if pc.any(pc.invert(pc.is_in(chosen, factors["wait"].cast(pa.uint64())))).as_py():
             only = "has only the factors of the longest waits: analyze the trace with `--factors all`"
-            return self._factors_again(chosen.to_pylist(), f"{self.directory} {only}")
-        return _of(intervals, chosen), _of(factors, chosen)
+            return self._recompute_factors(chosen.to_pylist(), f"{self.directory} {only}")
+        return _factors_of(intervals, chosen), _factors_of(factors, chosen)
 
-    def _factors_again(self, rows: Iterable[int] | None, lack: str) -> tuple[pa.Table, pa.Table]:
-        """Compute factors that were not stored from the trace; without it, raise an error with `lack`."""
+    def _recompute_factors(self, rows: Iterable[int] | None, problem: str) -> tuple[pa.Table, pa.Table]:
+        """Compute factors that were not stored from the trace; without it, raise an error with `problem`."""
         if rows is None or self.analyze is None:
-            raise _native.UsageError(lack)
+            raise _native.UsageError(problem)
         try:
-            again = self._again
+            again = self._analyzed_again
             if not again.wait_states["waiting"].equals(self.wait_states["waiting"]):
                 raise _native.TraceError("its waits differ now")
             return again.factors(rows)
         except (_native.Error, OSError) as error:
-            raise _native.UsageError(f"{lack} ({error})") from error
+            raise _native.UsageError(f"{problem} ({error})") from error
 
     @cached_property
-    def _again(self) -> Dataset:
+    def _analyzed_again(self) -> Dataset:
         """The dataset of the trace, analyzed again."""
         if self.analyze is None:
             raise _native.UsageError("the trace cannot be analyzed again")
@@ -145,7 +147,7 @@ class StoredTables(ABC):
     def critical_path(self) -> pa.Table:
         if not self.has("critical_path"):
             return tables.CRITICAL_PATH.empty_table()
-        return self._numbered("critical_path", tables.CRITICAL_PATH)
+        return self._read_numbered("critical_path", tables.CRITICAL_PATH)
 
     @cached_property
     def counters(self) -> pa.Table:
@@ -160,7 +162,7 @@ class StoredTables(ABC):
     def counter_cells(self) -> pa.Table:
         if not self.has("counter_cells"):
             return tables.empty_numbered(tables.COUNTER_CELLS)
-        return self._numbered("counter_cells", tables.COUNTER_CELLS)
+        return self._read_numbered("counter_cells", tables.COUNTER_CELLS)
 
     @property
     def transfers(self) -> pa.Table:
@@ -168,22 +170,22 @@ class StoredTables(ABC):
             raise _native.UsageError(
                 f"{self.directory} has no transfers: write them with `whywait analyze --transfers`"
             )
-        return self._numbered("transfers", tables.TRANSFERS)
+        return self._read_numbered("transfers", tables.TRANSFERS)
 
-    def _numbered(self, name: str, schema: pa.Schema) -> pa.Table:
+    def _read_numbered(self, name: str, schema: pa.Schema) -> pa.Table:
         """Read a table with numbers of call paths instead of names, without columns that follow from the location."""
-        kept = [
+        columns = [
             field.name for field in schema
             if field.type != PATH_TYPE and not field.name.endswith(("rank", "thread"))
         ]  # fmt: skip
-        table = self.read(name, kept)
-        return table.rename_columns([column.removesuffix("_id") for column in kept])
+        table = self.read(name, columns)
+        return table.rename_columns([column.removesuffix("_id") for column in columns])
 
     @cached_property
     def timeline(self) -> Timeline | None:
-        if not self.has("timeline") or "timeline" not in self.said:
+        if not self.has("timeline") or "timeline" not in self.metadata:
             return None
-        return read_timeline(self.said["timeline"], self.read)
+        return read_timeline(self.metadata["timeline"], self.read)
 
     @cached_property
     def packed_timeline(self) -> Mapping[str, str]:
@@ -224,8 +226,8 @@ class StoredTables(ABC):
     @cached_property
     def communication(self) -> tuple[pa.Table, pa.Table]:
         if not self.has("communication"):
-            lack = "does not say who communicates with whom: analyze the trace again"
-            raise _native.UsageError(f"{self.directory} {lack}")
+            problem = "does not say who communicates with whom: analyze the trace again"
+            raise _native.UsageError(f"{self.directory} {problem}")
         return self.read("communication"), self.read("message_sizes")
 
     def window(self, begin: float, end: float) -> pa.Table:
@@ -235,5 +237,5 @@ class StoredTables(ABC):
         raise _native.UsageError(_NO_EVENTS)
 
 
-def _of(table: pa.Table, waits: pa.Array) -> pa.Table:
+def _factors_of(table: pa.Table, waits: pa.Array) -> pa.Table:
     return table.filter(pc.is_in(table["wait"].cast(pa.uint64()), waits))

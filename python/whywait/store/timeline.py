@@ -84,13 +84,13 @@ def outline(timeline: Timeline) -> dict[str, Any]:
     return found
 
 
-def read(said: Mapping[str, Any], table: Callable[[str], pa.Table]) -> Timeline:
+def read(entry: Mapping[str, Any], table: Callable[[str], pa.Table]) -> Timeline:
     """Return the stored timeline, given its entry in the manifest."""
     cells = table("timeline")
     number = cells["level"].to_numpy()
     plane = pc.index_in(cells["class"].cast(pa.string()), pa.array(_NAMES)).to_numpy()
     levels = []
-    for i, level in enumerate(said["levels"]):
+    for i, level in enumerate(entry["levels"]):
         here = number == i
         values = np.zeros((len(_NAMES), level["rows"], level["bins"]), np.uint8)
         row = cells["location"].to_numpy()[here] // level["merged"]
@@ -102,16 +102,16 @@ def read(said: Mapping[str, Any], table: Callable[[str], pa.Table]) -> Timeline:
         kind: messages.filter(pc.equal(messages["kind"], kind)).drop_columns("kind") for kind in ("message", "transfer")
     }
     single = table("timeline_calls"), table("timeline_waits"), of["message"], of["transfer"]
-    counters = _read_courses(said["counters"], table("timeline_counters")) if "counters" in said else None
-    return Timeline(tuple(levels), *single, totals=dict(said["totals"]), counters=counters)
+    counters = _read_courses(entry["counters"], table("timeline_counters")) if "counters" in entry else None
+    return Timeline(tuple(levels), *single, totals=dict(entry["totals"]), counters=counters)
 
 
-def _read_courses(said: Mapping[str, Any], cells: pa.Table) -> Courses:
-    values = np.full((said["counters"], said["rows"], said["bins"]), np.nan, np.float32)
-    row = cells["location"].to_numpy() // said["merged"]
-    place = np.rint(cells["begin"].to_numpy() / said["width"]).astype(np.int64)
+def _read_courses(entry: Mapping[str, Any], cells: pa.Table) -> Courses:
+    values = np.full((entry["counters"], entry["rows"], entry["bins"]), np.nan, np.float32)
+    row = cells["location"].to_numpy() // entry["merged"]
+    place = np.rint(cells["begin"].to_numpy() / entry["width"]).astype(np.int64)
     values[cells["counter"].to_numpy(), row, place] = cells["value"].to_numpy()
-    return Courses(said["merged"], said["rows"], said["bins"], said["width"], values)
+    return Courses(entry["merged"], entry["rows"], entry["bins"], entry["width"], values)
 
 
 def read_packed(path: Path, facts: Mapping[str, Any]) -> dict[str, str]:

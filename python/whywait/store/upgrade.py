@@ -52,7 +52,7 @@ class OldDataset(StoredTables):
             raise _native.UsageError(f"{directory / 'report.cubex'} is not a Cube file") from error
 
     @property
-    def said(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         return self._summary
 
     @property
@@ -82,8 +82,8 @@ class OldDataset(StoredTables):
                 "paradigm": region.findtext("paradigm") or "",
                 "role": region.findtext("role") or "",
                 "file": region.get("mod") or "",
-                "begin_line": _line(region.get("begin")),
-                "end_line": _line(region.get("end")),
+                "begin_line": _line_number(region.get("begin")),
+                "end_line": _line_number(region.get("end")),
             }
             for region in self._cube.iterfind("program/region")
         ]
@@ -196,5 +196,5 @@ class OldDataset(StoredTables):
         )  # fmt: skip
 
 
-def _line(text: str | None) -> int | None:
+def _line_number(text: str | None) -> int | None:
     return int(text) if text and int(text) > 0 else None

@@ -32,7 +32,7 @@ def histories(
     window
         Begin and end (s) of the period to search: waits that cross an end are used only if there are no others.
     """
-    if not result.has_causes or not _is_quick(result):
+    if not result.has_causes or not _is_fast(result):
         return [None] * len(places)
     longest = [_longest(result.tables.wait_states, place, window) for place in places]
     rows = [row for row in longest if row is not None]
@@ -44,7 +44,7 @@ def histories(
     return [None if row is None else explained[row] for row in longest]
 
 
-def _is_quick(result: ResultData) -> bool:
+def _is_fast(result: ResultData) -> bool:
     """Whether the causes of waits are available, or can be computed again from a small trace."""
     return result.tables.analysis is not None or result.facts["events"] <= _ANALYZED_AGAIN
 

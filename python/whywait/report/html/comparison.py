@@ -78,12 +78,12 @@ def _blocks(
         ),
     )  # fmt: skip
     for side, result, own, focus in zip("ab", runs, formulas, focuses, strict=True):
-        told = {
+        front_page = {
             "waiting": total_waiting(result),
             "parts": story.parts(result, own),
             "efficiencies": story.efficiencies(result, focus._asdict()),
         }
-        for name, block in run_blocks(result, own, told, room=ROOM // 2, waits=0):
+        for name, block in run_blocks(result, own, front_page, room=ROOM // 2, waits=0):
             yield f"{side}-{name}", block
 
 
@@ -140,7 +140,7 @@ class UnitedTree:
             node = self.parents[node]
         return names[::-1]
 
-    def united(self, run: int, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def to_nodes(self, run: int, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Convert values of one run by position into values by node."""
         return np.bincount(np.array(self.nodes[run], np.int64), values, len(self)).astype(np.float64)
 
@@ -190,7 +190,7 @@ def changes(
     found = []
     for sides in parts.values():
         values = [
-            calls.united(side, formulas[side].by_position(part.factors)) if part else nothing
+            calls.to_nodes(side, formulas[side].by_position(part.factors)) if part else nothing
             for side, part in enumerate(sides)
         ]  # fmt: skip
         part = next(part for part in sides if part)

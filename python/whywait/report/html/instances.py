@@ -89,7 +89,7 @@ def _choose(
     numpy.ndarray
         The chosen rows, longest waits first.
     """
-    rows = _longer(rows, cell, waiting)
+    rows = _drop_short(rows, cell, waiting)
     in_cell = _order(rows, cell, waiting)
     within = in_cell < _OF_CELL
     rows, in_cell = rows[within], in_cell[within]
@@ -99,7 +99,7 @@ def _choose(
     return chosen[np.argsort(-waiting[chosen], kind="stable")]
 
 
-def _longer(
+def _drop_short(
     rows: npt.NDArray[np.int64], columns: tuple[npt.NDArray[Any], ...], waiting: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int64]:
     """Remove most rows that are not among the longest of their cell, to sort fewer."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from whywait import _native
-from whywait.analysis.communication import between_nodes, by_rank, coarser, heaviest, nodes
+from whywait.analysis.communication import between_nodes, by_rank, coarsen, heaviest, nodes
 from whywait.analysis.iterations import assess, kinds, known_iterations
 from whywait.model.names import short_name
 from whywait.report.html import blocks, places
@@ -85,7 +85,7 @@ def communication_blocks(result: ResultData) -> Iterator[tuple[str, str]]:
         return
     if not pairs.num_rows:
         return
-    matrix = coarser(pairs, _ROWS)
+    matrix = coarsen(pairs, _ROWS)
     block = int((matrix["last_rank"].to_numpy() - matrix["rank"].to_numpy()).max()) + 1
     ranks = int(result.places.rank.max()) + 1
     names, _ = nodes(result)

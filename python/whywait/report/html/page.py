@@ -60,12 +60,12 @@ def write_html(
         The directory with the source files of the program; None to show no source lines.
     """
     formulas = Formulas(result.profile)
-    told = story.tell(result, summary)
+    front_page = story.front_page(result, summary)
     more = {**timeline, **dict(loops.loop_blocks(result, loop)), **dict(loops.communication_blocks(result))}
     if source is not None:
         more |= dict(sources.source_blocks(result.tree, source))
     room = ROOM - sum(len(block) for block in more.values())
-    data = chain(run_blocks(result, formulas, told, room=room), more.items())
+    data = chain(run_blocks(result, formulas, front_page, room=room), more.items())
     with path.open("w", encoding="utf-8") as out:
         out.writelines(page(result.run.name, "app", data))
 
@@ -105,7 +105,7 @@ def page(title: str, program: str, data: Iterable[tuple[str, str | None]], *, se
 
 
 def run_blocks(
-    result: ResultData, formulas: Formulas, told: object, *, room: int, waits: int = instances.OF_ALL
+    result: ResultData, formulas: Formulas, front_page: object, *, room: int, waits: int = instances.OF_ALL
 ) -> Iterator[tuple[str, str]]:
     """Yield name and content of each block of data of a run.
 
@@ -113,8 +113,8 @@ def run_blocks(
     ----------
     result, formulas
         The run.
-    told
-        The data of the front page, from `whywait.report.html.story.tell`.
+    front_page
+        The data of the front page, from `whywait.report.html.story.front_page`.
     room
         Maximum size of the cells in bytes.
     waits
@@ -122,7 +122,7 @@ def run_blocks(
     """
     stored = stored_metrics(result.profile)
     resolution, cells = _cells(result.profile, stored, room)
-    yield from fixed_blocks(result, formulas, told, stored, resolution, waits)
+    yield from fixed_blocks(result, formulas, front_page, stored, resolution, waits)
     for number, block in enumerate(cells):
         yield f"cells-{number}", block
 
@@ -134,7 +134,12 @@ def stored_metrics(profile: Profile) -> list[str]:
 
 
 def fixed_blocks(
-    result: ResultData, formulas: Formulas, told: object, stored: list[str], resolution: places.Resolution, waits: int
+    result: ResultData,
+    formulas: Formulas,
+    front_page: object,
+    stored: list[str],
+    resolution: places.Resolution,
+    waits: int,
 ) -> Iterator[tuple[str, str]]:
     """Yield name and content of each block of a run except the cells; parameters as in `run_blocks`.
 
@@ -152,7 +157,9 @@ def fixed_blocks(
                 "run": identity(result),
                 "facts": result.facts,
                 "stored": stored,
-                "metrics": [_metric(profile, name, formulas[name], stored, factors) for name in _shown(profile)],
+                "metrics": [
+                    _metric(profile, name, formulas[name], stored, factors) for name in _shown_metrics(profile)
+                ],
                 "regions": _regions(result.tree),
                 "callpaths": _callpaths(result.tree),
                 "system": places.system_rows(result.tables.system, locations, resolution),
@@ -161,7 +168,7 @@ def fixed_blocks(
                 "metric_places": [] if resolution.merged > 1 else places.metric_places(locations),
                 "resolution": {"merged": resolution.merged, "exact": resolution.exact},
                 "kinds": kinds,
-                "story": told,
+                "story": front_page,
             }
         ),
     )
@@ -185,7 +192,7 @@ def _cells(profile: Profile, stored: list[str], room: int) -> tuple[places.Resol
         resolution = resolution.coarser()
 
 
-def _shown(profile: Profile) -> Iterable[str]:
+def _shown_metrics(profile: Profile) -> Iterable[str]:
     return (metric.name for metric in profile.metrics if metric.name not in profile.void)
 
 

@@ -65,7 +65,7 @@ def write_series(series: SeriesData, path: Path, *, gate: dict[str, Any] | None 
             for metric in series.occurring()
             if metric.unit != "sec"
         ],
-        "places": {name: _places(series, name, at) for name in ("time", "waiting") if _has(series, name)},
+        "places": {name: _places(series, name, at) for name in ("time", "waiting") if _occurs(series, name)},
         "badge": badge(series),
         "notes": [
             f"{point.name}: {point.result.warnings[0]['text']}." for point in series.points if point.result.is_profile
@@ -130,7 +130,7 @@ def _branches(metrics: MetricTree, formulas: Formulas) -> Iterator[tuple[str, st
         below = {
             wait.metric: wait
             for wait in all_parts
-            if wait.family == "waiting" and _is_in(metrics, wait.metric, branch.metric)
+            if wait.family == "waiting" and _is_below(metrics, wait.metric, branch.metric)
         }
         yield branch.metric, branch.label, branch.family, False, branch.factors
         # The rest of a library beside its branches excludes the waiting in these.
@@ -139,11 +139,11 @@ def _branches(metrics: MetricTree, formulas: Formulas) -> Iterator[tuple[str, st
             yield branch.metric, f"Waiting in {branch.label}", branch.family, True, waiting
 
 
-def _is_in(metrics: MetricTree, wait: str, branch: str) -> bool:
+def _is_below(metrics: MetricTree, wait: str, branch: str) -> bool:
     return any(above.name == branch for above in metrics.path(wait))
 
 
-def _has(series: SeriesData, name: str) -> bool:
+def _occurs(series: SeriesData, name: str) -> bool:
     return any(_values(series, name))
 
 

@@ -37,10 +37,10 @@ class ServedPage:
     def __init__(self, result: ResultData, summary: dict[str, Any], timeline: Mapping[str, str]) -> None:
         self._result = result
         formulas = Formulas(result.profile)
-        told = story.tell(result, summary)
+        front_page = story.front_page(result, summary)
         self._stored = page.stored_metrics(result.profile)
         self._resolution = places.Resolution(1, exact=True)
-        fixed = page.fixed_blocks(result, formulas, told, self._stored, self._resolution, _WAITS)
+        fixed = page.fixed_blocks(result, formulas, front_page, self._stored, self._resolution, _WAITS)
         self._blocks = dict(
             chain(fixed, timeline.items(), loops.loop_blocks(result), loops.communication_blocks(result))
         )

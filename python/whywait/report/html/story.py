@@ -57,20 +57,20 @@ _LIBRARIES = {
 _HOST_WAIT = "gpu_host_wait"
 
 
-def tell(result: ResultData, summary: dict[str, Any]) -> dict[str, Any]:
+def front_page(result: ResultData, summary: dict[str, Any]) -> dict[str, Any]:
     """Return the front page as plain data; None for whatever the result does not have."""
     focus = summary["focus"]
     part = focused(result, focus["callpath"] or (ALL if focus["name"] == ALL else None))
     # A wait state that hardly matters is not listed unless none matters more.
     worst = [place for place in focus["worst"] if place["waiting"] > 0]
     worst = [place for place in worst if place["share"] >= _LEAST][:_PROBLEMS] or worst[:1]
-    told = zip(worst, histories(result, worst, focus["window"]), strict=True)
+    problems = zip(worst, histories(result, worst, focus["window"]), strict=True)
     return {
         "waiting": {"total": focus["account"]["waiting"], "share": focus["account"]["share"]},
         "account": focus["account"],
         "focus": {name: focus[name] for name in ("name", "phrase", "window", "outside")},
         "parts": parts(part, Formulas(part.profile)),
-        "problems": [_problem(part, place, history) for place, history in told],
+        "problems": [_problem(part, place, history) for place, history in problems],
         "delay": (focus["causes"] or [])[:_TOP],
         "critical_path": _critical(part, focus["critical_path"]),
         "efficiencies": efficiencies(result, focus),
@@ -82,7 +82,7 @@ def tell(result: ResultData, summary: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _has(result: ResultData, name: str) -> bool:
+def _occurs(result: ResultData, name: str) -> bool:
     return name in result.profile.metrics and result.profile.total(name) > 0
 
 
@@ -116,7 +116,7 @@ def parts(result: ResultData, formulas: Formulas) -> list[dict[str, Any]]:
         ``metric``, ``label``, ``family`` (work, devices, threads, communication, overhead, idle or waiting), ``value``
         and ``ranks``: the means of at most 512 groups of neighboring locations.
     """
-    if not _has(result, "time"):
+    if not _occurs(result, "time"):
         return []
     found = []
     for part in all_parts(result.profile.metrics, formulas):
@@ -124,18 +124,18 @@ def parts(result: ResultData, formulas: Formulas) -> list[dict[str, Any]]:
         if values.sum() > 0:
             found.append((part, values))
     least = _SMALL * result.profile.total("time")
-    kept: list[tuple[str, str, str, npt.NDArray[np.float64]]] = []
+    curves: list[tuple[str, str, str, npt.NDArray[np.float64]]] = []
     for family, metric in _FAMILIES.items():
         inside = sorted((one for one in found if one[0].family == family), key=lambda one: -one[1].sum())
         large = sum(values.sum() >= least for _, values in inside[:_PARTS_OF_FAMILY])
         # A single small part is kept; several are summed up.
         shown = inside if len(inside) - large == 1 else inside[:large]
-        kept.extend((part.metric, part.label, family, values) for part, values in shown)
+        curves.extend((part.metric, part.label, family, values) for part, values in shown)
         if rest := inside[len(shown) :]:
-            kept.append((metric, f"Other {family}", family, np.sum([values for _, values in rest], axis=0)))
+            curves.append((metric, f"Other {family}", family, np.sum([values for _, values in rest], axis=0)))
     return [
         {"metric": metric, "label": label, "family": family, "value": float(values.sum()), "ranks": _coarse(values)}
-        for metric, label, family, values in kept
+        for metric, label, family, values in curves
     ]
 
 
@@ -223,10 +223,14 @@ def _problem(result: ResultData, place: dict[str, Any], history: dict[str, Any] 
 def _critical(result: ResultData, critical: dict[str, Any] | None) -> dict[str, Any] | None:
     if not critical or not critical["callpaths"]:
         return None
-    return {**critical, "callpaths": critical["callpaths"][:_TOP], "walk": _walk(result.tables.critical_path, result)}
+    return {
+        **critical,
+        "callpaths": critical["callpaths"][:_TOP],
+        "walk": _path_locations(result.tables.critical_path, result),
+    }
 
 
-def _walk(path: pa.Table, result: ResultData) -> dict[str, Any]:
+def _path_locations(path: pa.Table, result: ResultData) -> dict[str, Any]:
     """Return the location of the critical path at each point in time of the picture."""
     begin, end, location = (path[name].to_numpy() for name in ("from", "to", "location"))
     if begin.size > _POINTS:
@@ -243,7 +247,7 @@ def _walk(path: pa.Table, result: ResultData) -> dict[str, Any]:
 
 def efficiencies(result: ResultData, focus: dict[str, Any]) -> list[dict[str, Any]] | None:
     """Return the efficiencies of the focus, None if the run does not communicate."""
-    if not any(_has(result, library) for library in ("mpi", "shmem", "armci")):
+    if not any(_occurs(result, library) for library in ("mpi", "shmem", "armci")):
         return None
     return [
         {"name": one.name, **one.as_dict()}

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from whywait import _native
 from whywait.model.schema import patterns
-from whywait.model.timeline import CLASSES, WAITING, Courses, Timeline, classes, made
+from whywait.model.timeline import CLASSES, WAITING, Courses, Timeline, classes, from_native
 from whywait.report.html import blocks
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ def fit(result: ResultData, analysis: _native.Analysis, room: int = _ROOM) -> tu
     """
     cells, calls, most = _CELLS, _CALLS, _MOST
     while True:
-        if (built := _build(result, analysis, cells, calls, most)) is None:
+        if (built := _draw(result, analysis, cells, calls, most)) is None:
             return None, {}
-        timeline = made(built)._replace(counters=_courses(result, analysis, _COUNTER_CELLS * cells // _CELLS))
+        timeline = from_native(built)._replace(counters=_courses(result, analysis, _COUNTER_CELLS * cells // _CELLS))
         packed = pack(result, timeline)
         if sum(len(block) for block in packed.values()) <= room or cells <= 1 << 12:
             return timeline, packed
@@ -86,7 +86,7 @@ def pack(result: ResultData, timeline: Timeline) -> dict[str, str]:
     return dict(_blocks(result, timeline))
 
 
-def _build(result: ResultData, analysis: _native.Analysis, cells: int, calls: int, most: int) -> dict[str, Any] | None:
+def _draw(result: ResultData, analysis: _native.Analysis, cells: int, calls: int, most: int) -> dict[str, Any] | None:
     metrics = result.profile.metrics
     return _native.timeline(
         analysis,
