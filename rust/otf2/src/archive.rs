@@ -93,7 +93,7 @@ impl Archive {
         self.locations.file_name().and_then(OsStr::to_str).unwrap_or_default()
     }
 
-    /// What the anchor file says.
+    /// The content of the anchor file.
     #[must_use]
     pub fn anchor(&self) -> &Anchor {
         &self.anchor
@@ -105,7 +105,7 @@ impl Archive {
         &self.definitions
     }
 
-    /// What is odd about anchor and global definitions.
+    /// Defects of the anchor file and the global definitions.
     #[must_use]
     pub fn oddities(&self) -> &[Oddity] {
         &self.oddities

@@ -110,7 +110,7 @@ fn round_half_even(x: f64) -> i64 {
     } else if x.abs() < TOO_LARGE {
         x.round_ties_even() as i64
     } else {
-        // What the conversion of the official reader makes of it on x86.
+        // As the conversion of the official reader on x86.
         i64::MIN
     }
 }
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(correction(&[(10, 1), (10, 5), (9, 3), (20, 2)]), correction(&[(10, 1), (20, 2)]));
     }
 
-    /// What the processors of the official reader make of a number that does not fit is the smallest that does.
+    /// As the official reader on x86, where a number that does not fit becomes the smallest integer.
     fn converted(x: f64) -> i64 {
         if x.abs() < 2.0f64.powi(63) { x.round_ties_even() as i64 } else { i64::MIN }
     }

@@ -125,7 +125,7 @@ impl Definitions {
     }
 
     /// The group whose members are the ranks of a communicator that names group `id`. Where several groups share the
-    /// id, it is the first that describes ranks, as opposed to the locations that ranks stand for.
+    /// id, it is the first that describes ranks, as opposed to the locations of ranks.
     #[must_use]
     pub fn comm_group(&self, id: u32) -> Option<&Group> {
         let first = self.group(id)?;
@@ -204,7 +204,7 @@ fn read_definition(
     let bytes = payload.rest();
     let definition = Definition::read(id, payload)?;
     match &definition {
-        // The replacement character may also stand in the file.
+        // The file itself may contain the replacement character.
         Definition::Text(text) if text.string.contains('\u{FFFD}') && std::str::from_utf8(bytes).is_err() => {
             oddities.note(OddityKind::NotUtf8, offset, || format!("string {} is not UTF-8", text.id));
         }

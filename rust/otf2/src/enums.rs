@@ -93,17 +93,17 @@ numbers! {
         ACCELERATOR_DEVICE = 7, NETWORKING_DEVICE = 8,
     }
 
-    /// What a location group stands for.
+    /// Type of a location group.
     values LocationGroupType(u8) {
         UNKNOWN = 0, PROCESS = 1, ACCELERATOR = 2,
     }
 
-    /// What a location stands for.
+    /// Type of a location.
     values LocationType(u8) {
         UNKNOWN = 0, CPU_THREAD = 1, ACCELERATOR_STREAM = 2, METRIC = 3,
     }
 
-    /// What a region does.
+    /// Role of a region.
     values RegionRole(u8) {
         UNKNOWN = 0, FUNCTION = 1, WRAPPER = 2, LOOP = 3, CODE = 4, PARALLEL = 5, SECTIONS = 6,
         SECTION = 7, WORKSHARE = 8, SINGLE = 9, SINGLE_SBLOCK = 10, MASTER = 11, CRITICAL = 12,
@@ -120,7 +120,7 @@ numbers! {
         NONE = 0, DYNAMIC = 1, PHASE = 2,
     }
 
-    /// What the members of a group are.
+    /// Type of the members of a group.
     values GroupType(u8) {
         UNKNOWN = 0, LOCATIONS = 1, REGIONS = 2, METRIC = 3, COMM_LOCATIONS = 4, COMM_GROUP = 5,
         COMM_SELF = 6, COMM_LOCATION_GROUPS = 7,
@@ -146,7 +146,7 @@ numbers! {
         OTHER = 0, PAPI = 1, RUSAGE = 2, USER = 3,
     }
 
-    /// What a metric instance speaks of.
+    /// Scope of a metric instance.
     values MetricScope(u8) {
         LOCATION = 0, LOCATION_GROUP = 1, SYSTEM_TREE_NODE = 2, GROUP = 3,
     }
@@ -212,7 +212,7 @@ numbers! {
         NONE = 0, CREATE_DESTROY_EVENTS = 1,
     }
 
-    /// Whether the measurement goes on.
+    /// Whether the measurement is on.
     values MeasurementMode(u8) {
         ON = 1, OFF = 2,
     }
@@ -279,12 +279,12 @@ numbers! {
         NONE = 0, NON_BLOCKING = 1, COLLECTIVE = 2,
     }
 
-    /// What a group is in traces older than OTF2 1.2.
+    /// Type of a group in traces older than OTF2 1.2.
     values GroupTypePre12(u8) {
         UNKNOWN = 0, LOCATIONS = 1, REGIONS = 2, METRIC = 3, COMM_GROUP = 4, COMM_SELF = 5, COMM_LOCATIONS = 6,
     }
 
-    /// What a region is in traces older than OTF2 1.1.
+    /// Type of a region in traces older than OTF2 1.1.
     values RegionType(u8) {
         UNKNOWN = 0, FUNCTION = 1, LOOP = 2, USER_REGION = 3, FILE_IO = 4, OMP_PARALLEL = 5, OMP_LOOP = 6,
         OMP_SECTIONS = 7, OMP_SECTION = 8, OMP_WORKSHARE = 9, OMP_SINGLE = 10, OMP_MASTER = 11, OMP_CRITICAL = 12,

@@ -34,7 +34,7 @@ pub enum Error {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The path names no archive, or more than one.
@@ -50,7 +50,7 @@ pub enum Error {
     Unsupported {
         /// Where the archive says so.
         place: Place,
-        /// What is not supported.
+        /// The unsupported feature.
         what: Cow<'static, str>,
     },
     /// Bytes that do not follow the format.
@@ -60,7 +60,7 @@ pub enum Error {
         place: Place,
         /// Name of the record.
         record: Cow<'static, str>,
-        /// What the format demands there.
+        /// What the format requires there.
         expected: Cow<'static, str>,
     },
     /// The file ends too early.
@@ -86,7 +86,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The file the error speaks of.
+    /// The file of the error.
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
@@ -108,7 +108,7 @@ impl Error {
         }
     }
 
-    /// What a decoder stumbled over in the bytes that begin at offset `base` of a file.
+    /// The error of a decoder in the bytes from offset `base` of a file.
     pub(crate) fn fault(path: &Path, base: u64, record: &'static str, fault: Fault) -> Error {
         let place = Place { path: path.to_owned(), offset: base + fault.offset as u64 };
         let (record, expected) = (record.into(), fault.expected.into());

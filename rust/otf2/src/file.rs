@@ -163,7 +163,7 @@ fn read_at<'b>(file: &File, offset: u64, size: usize, buffer: &'b mut Vec<u8>) -
     if buffer.len() < size + PAGE {
         buffer.resize(size + PAGE, 0);
     }
-    // Some processors copy many times slower to a few bytes behind the begin of a page, where large blocks begin.
+    // Some processors copy much more slowly to addresses a few bytes after the begin of a page, where large blocks begin.
     let begin = buffer.as_ptr().align_offset(PAGE).min(PAGE);
     let buffer = &mut buffer[begin..begin + size];
     let mut filled = 0;

@@ -19,7 +19,7 @@ pub enum IdMap {
 }
 
 impl IdMap {
-    /// The table as it stands in a file; for a repeated local id the last pair counts.
+    /// The table as stored in a file; for a repeated local id, the last pair counts.
     #[must_use]
     pub fn new(pairs: &IdPairs) -> Self {
         match pairs {

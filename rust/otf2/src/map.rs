@@ -12,8 +12,8 @@ pub(crate) struct Map(memmap2::Mmap);
 
 impl Map {
     pub(crate) fn new(file: &File) -> io::Result<Self> {
-        // SAFETY: the map is read-only and private to this crate. That nobody truncates the file meanwhile cannot be
-        // enforced; mapping is used only where the caller asked for it, and the documentation of the option says so.
+        // SAFETY: the map is read-only and private to this crate. It cannot prevent that another process truncates the
+        // file; mapping is used only on request, and the documentation of the option mentions this.
         unsafe { memmap2::Mmap::map(file) }.map(Self)
     }
 }

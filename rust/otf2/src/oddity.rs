@@ -1,4 +1,4 @@
-//! What is odd about an archive that can be read all the same.
+//! Defects of an archive that do not prevent reading it.
 
 use std::fmt;
 
@@ -52,14 +52,14 @@ impl OddityKind {
     }
 }
 
-/// Something odd and where it stands.
+/// A defect and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Oddity {
     /// What kind of oddity.
     pub kind: OddityKind,
     /// Where; the first place if there are several of a kind.
     pub place: Place,
-    /// What is odd, in words.
+    /// Description.
     pub text: String,
 }
 

@@ -21,8 +21,8 @@ use crate::wire::{ByteOrder, Encoder};
 /// How to write an archive.
 #[derive(Debug, Clone, Default)]
 pub struct WriteOptions {
-    /// What the anchor says of machine, creator, chunk sizes and so on. Counts, substrate and compression are set by
-    /// the writer; it writes the current formats only.
+    /// Machine, creator, chunk sizes, and so on. The writer sets counts, substrate, and compression; it writes the current
+    /// formats only.
     pub anchor: Anchor,
     /// Byte order of all files.
     pub byte_order: ByteOrder,
@@ -326,7 +326,7 @@ pub struct Recording {
 }
 
 /// Writes all of an archive once more, under the same name in the directory `to`. Local times and ids stay as they are.
-/// Returns what was odd about the original; a file that ends too early is copied as far as it goes.
+/// Returns the defects of the original; a truncated file is copied up to its end.
 pub fn copy_archive(from: &Archive, to: &Path, options: WriteOptions) -> Result<Vec<Oddity>> {
     copy_and_add(from, to, options, Vec::new(), &[])
 }

@@ -36,7 +36,7 @@ pub(crate) fn encode(numbers: impl ExactSizeIterator<Item = i32>, out: &mut Vec<
         varint(zigzag(least), out);
         let width = |part: &[u32]| u32::BITS - part.iter().fold(0, |bits, &beyond| bits | beyond).leading_zeros();
         out.extend(beyond.chunks(MINIBLOCK).map(|part| width(part) as u8));
-        // What nobody reads behind the last number is left out, but a part is whole.
+        // Parts after the last number are omitted; the part that contains it is complete.
         for part in beyond.chunks(MINIBLOCK).take(count.div_ceil(MINIBLOCK)).filter(|part| width(part) > 0) {
             pack(part, width(part), out);
         }

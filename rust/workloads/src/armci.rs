@@ -9,9 +9,9 @@ use std::collections::{BinaryHeap, VecDeque};
 use whywait_otf2::enums::RmaAtomicType;
 use whywait_otf2::{Event, Result};
 
+use crate::collective::{CALL, Collective, GAP, Kind};
 use crate::definitions::{Region, WINDOW};
-use crate::meeting::{CALL, GAP, Kind, Meeting};
-use crate::tape::Tape;
+use crate::event_writer::EventWriter;
 use crate::{Schedule, Start};
 
 /// A step of a rank.
@@ -37,7 +37,7 @@ pub(crate) enum Call {
     Wait,
     /// `ARMCI_AllFence`, which takes its time.
     AllFence(i64),
-    Meet(Kind),
+    Collective(Kind),
 }
 
 /// The program of each rank.
@@ -56,7 +56,7 @@ struct Outcome {
 pub(crate) struct Armci<'a, P> {
     start: &'a Start,
     program: P,
-    meetings: Vec<Meeting>,
+    collectives: Vec<Collective>,
     outcomes: Vec<Vec<Outcome>>,
     ends: Vec<i64>,
 }
@@ -81,7 +81,7 @@ impl<'a, P: Program> Armci<'a, P> {
         let mut armci = Self {
             start,
             program,
-            meetings: Vec::new(),
+            collectives: Vec::new(),
             outcomes: vec![Vec::new(); start.ranks as usize],
             ends: Vec::new(),
         };
@@ -95,20 +95,20 @@ impl<'a, P: Program> Armci<'a, P> {
             let Some(call) = armci.program.call(rank, cursors[rank as usize].number) else { continue };
             // From now on the rank is in the library and serves every origin.
             cursors[rank as usize].leave = i64::MAX;
-            if let Call::Meet(_) = call {
+            if let Call::Collective(_) = call {
                 arrived.push((rank, time));
                 if arrived.len() == start.ranks as usize {
                     arrived.sort_unstable();
-                    let meeting = start.meet_in_loop(armci.meetings.len(), |rank| arrived[rank as usize].1);
+                    let collective = start.collective_in_loop(armci.collectives.len(), |rank| arrived[rank as usize].1);
                     for (rank, _) in arrived.drain(..) {
                         armci.leave(
                             rank,
-                            Outcome { leave: meeting.leave(rank), waiting: 0 },
+                            Outcome { leave: collective.leave(rank), waiting: 0 },
                             &mut cursors,
                             &mut agenda,
                         );
                     }
-                    armci.meetings.push(meeting);
+                    armci.collectives.push(collective);
                 }
                 continue;
             }
@@ -141,7 +141,7 @@ impl<'a, P: Program> Armci<'a, P> {
 
 type Agenda = BinaryHeap<Reverse<(i64, u32)>>;
 
-/// Performs a call other than a meeting.
+/// Performs a call other than a collective.
 fn act(rank: u32, call: Call, time: i64, cursors: &mut [Cursor]) -> Outcome {
     // When a target is in the library, from now on.
     let present = |target: u32| {
@@ -168,14 +168,14 @@ fn act(rank: u32, call: Call, time: i64, cursors: &mut [Cursor]) -> Outcome {
             Outcome { leave, waiting }
         }
         Call::AllFence(ticks) => Outcome { leave: time + ticks, waiting: 0 },
-        Call::Work(..) | Call::Meet(_) => Outcome { leave: time, waiting: 0 },
+        Call::Work(..) | Call::Collective(_) => Outcome { leave: time, waiting: 0 },
     }
 }
 
 /// Books a wait for progress, of which one target is the cause.
-fn book(tape: &mut Tape<'_>, metrics: [&'static str; 2], waiting: i64) {
+fn book(writer: &mut EventWriter<'_>, metrics: [&'static str; 2], waiting: i64) {
     for metric in metrics {
-        tape.book(metric, waiting);
+        writer.book(metric, waiting);
     }
 }
 
@@ -183,16 +183,16 @@ const COMMUNICATION: [&str; 2] = ["armci_rma_comm_wait_for_progress", "armci_rma
 const SYNCHRONIZATION: [&str; 2] = ["armci_rma_sync_wait_for_progress", "armci_rma_sync_wait_for_progress_last_call"];
 
 impl<P: Program> Schedule for Armci<'_, P> {
-    fn play(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
+    fn write(&self, writer: &mut EventWriter<'_>, rank: u32) -> Result<()> {
         let win = WINDOW;
-        let (mut now, mut ids, mut meetings) = (self.start.end(rank), 0..0, self.meetings.iter());
+        let (mut now, mut ids, mut collectives) = (self.start.end(rank), 0..0, self.collectives.iter());
         let mut outcomes = self.outcomes[rank as usize].iter();
         for number in 0.. {
             let Some(call) = self.program.call(rank, number) else { break };
             if let Call::Work(region, ticks) = call {
                 if let Some(region) = region {
-                    tape.enter(now, region)?;
-                    tape.leave(now + ticks)?;
+                    writer.enter(now, region)?;
+                    writer.leave(now + ticks)?;
                 }
                 now += ticks + GAP;
                 continue;
@@ -216,32 +216,32 @@ impl<P: Program> Schedule for Armci<'_, P> {
                         Region::ArmciRmw => atomic(RmaAtomicType::FETCH_AND_ADD, bytes),
                         _ => Event::RmaGet { win, remote, bytes, matching_id },
                     };
-                    tape.enter(now, region)?;
-                    tape.record(now + 20, &event)?;
-                    tape.record(leave - 20, &Event::RmaOpCompleteBlocking { win, matching_id })?;
-                    book(tape, COMMUNICATION, waiting);
-                    tape.leave(leave)?;
+                    writer.enter(now, region)?;
+                    writer.record(now + 20, &event)?;
+                    writer.record(leave - 20, &Event::RmaOpCompleteBlocking { win, matching_id })?;
+                    book(writer, COMMUNICATION, waiting);
+                    writer.leave(leave)?;
                 }
                 Call::Begin { target: remote, bytes, .. } => {
                     let get = Event::RmaGet { win, remote, bytes, matching_id: ids.end };
                     ids.end += 1;
-                    tape.call(Region::ArmciNbGet, now, leave, &get)?;
+                    writer.call(Region::ArmciNbGet, now, leave, &get)?;
                 }
                 Call::Wait => {
                     let done = Event::RmaOpCompleteNonBlocking { win, matching_id: ids.start };
                     ids.start += 1;
-                    tape.enter(now, Region::ArmciWait)?;
-                    tape.record(leave - 20, &done)?;
-                    book(tape, SYNCHRONIZATION, waiting);
-                    tape.leave(leave)?;
+                    writer.enter(now, Region::ArmciWait)?;
+                    writer.record(leave - 20, &done)?;
+                    book(writer, SYNCHRONIZATION, waiting);
+                    writer.leave(leave)?;
                 }
                 Call::AllFence(_) => {
-                    tape.enter(now, Region::ArmciAllFence)?;
-                    tape.leave(leave)?;
+                    writer.enter(now, Region::ArmciAllFence)?;
+                    writer.leave(leave)?;
                 }
-                Call::Meet(kind) => {
-                    if let Some(meeting) = meetings.next() {
-                        meeting.play(tape, &kind, rank, now)?;
+                Call::Collective(kind) => {
+                    if let Some(collective) = collectives.next() {
+                        collective.write(writer, &kind, rank, now)?;
                     }
                 }
             }

@@ -7,11 +7,11 @@
 use rayon::prelude::*;
 use whywait_otf2::{Event, Result};
 
+use crate::collective::{CALL, Collective, GAP, Kind, TRANSFER};
 use crate::definitions::{Region, WORLD};
+use crate::event_writer::EventWriter;
 use crate::grid::Grid;
-use crate::late::Recent;
-use crate::meeting::{CALL, GAP, Kind, Meeting, TRANSFER};
-use crate::tape::Tape;
+use crate::late_senders::RecentLateSenders;
 use crate::{Schedule, Start};
 
 /// Cells per rank, which are the stages of a sweep.
@@ -26,7 +26,7 @@ pub(crate) struct Bt<'a> {
     grid: Grid,
     /// When each rank is done with its work, by stage of the run.
     ready: Vec<Vec<i64>>,
-    barrier: Meeting,
+    barrier: Collective,
 }
 
 /// Begin of a stage's calls: receive, send, wait for the receive.
@@ -52,7 +52,7 @@ impl<'a> Bt<'a> {
             let ready = ready.collect();
             bt.ready.push(ready);
         }
-        bt.barrier = start.meet_in_loop(0, |rank| bt.enters_barrier(rank));
+        bt.barrier = start.collective_in_loop(0, |rank| bt.enters_barrier(rank));
         bt
     }
 
@@ -86,49 +86,55 @@ impl<'a> Bt<'a> {
         self.delivered(rank, self.ready.len() - 1) + 2 * GAP
     }
 
-    fn play_stage(&self, tape: &mut Tape<'_>, rank: u32, stage: usize, recent: &mut Recent) -> Result<()> {
+    fn write_stage(
+        &self,
+        writer: &mut EventWriter<'_>,
+        rank: u32,
+        stage: usize,
+        recent: &mut RecentLateSenders,
+    ) -> Result<()> {
         let ready = &self.ready[stage];
         let own = ready[rank as usize];
         let (sender, receiver) = self.partners(rank, stage);
         let (communicator, msg_tag, msg_length) = (WORLD, (stage / STAGES % SWEEPS.len()) as u32, BORDER);
         let requests = 2 * stage as u64;
-        tape.enter(self.begin(rank, stage), Region::Compute)?;
-        tape.leave(own)?;
+        writer.enter(self.begin(rank, stage), Region::Compute)?;
+        writer.leave(own)?;
         let event = Event::MpiIrecvRequest { request_id: requests };
-        tape.call(Region::Irecv, posted(own), posted(own) + CALL, &event)?;
+        writer.call(Region::Irecv, posted(own), posted(own) + CALL, &event)?;
         let event = Event::MpiIsend { receiver, communicator, msg_tag, msg_length, request_id: requests + 1 };
-        tape.call(Region::Isend, sent(own), sent(own) + CALL, &event)?;
+        writer.call(Region::Isend, sent(own), sent(own) + CALL, &event)?;
 
         let (enter, leave) = (waits(own), self.received(rank, stage));
-        tape.enter(enter, Region::Wait)?;
+        writer.enter(enter, Region::Wait)?;
         let event = Event::MpiIrecv { sender, communicator, msg_tag, msg_length, request_id: requests };
-        tape.record(leave - 20, &event)?;
+        writer.record(leave - 20, &event)?;
         let begun = sent(ready[sender as usize]);
-        recent.receive(tape, sender, enter, begun, begun + 20);
-        tape.leave(leave)?;
+        recent.receive(writer, sender, enter, begun, begun + 20);
+        writer.leave(leave)?;
 
         let enter = leave + GAP;
-        tape.enter(enter, Region::Wait)?;
+        writer.enter(enter, Region::Wait)?;
         let leave = self.delivered(rank, stage);
-        tape.record(leave - 20, &Event::MpiIsendComplete { request_id: requests + 1 })?;
-        tape.book("mpi_latereceiver", posted(ready[receiver as usize]) - enter);
-        tape.leave(leave)
+        writer.record(leave - 20, &Event::MpiIsendComplete { request_id: requests + 1 })?;
+        writer.book("mpi_latereceiver", posted(ready[receiver as usize]) - enter);
+        writer.leave(leave)
     }
 }
 
 impl Schedule for Bt<'_> {
-    fn play(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
-        let mut recent = Recent::default();
+    fn write(&self, writer: &mut EventWriter<'_>, rank: u32) -> Result<()> {
+        let mut recent = RecentLateSenders::default();
         for stage in 0..self.ready.len() {
             if stage.is_multiple_of(STAGES) {
-                tape.enter(self.begin(rank, stage) - GAP, SWEEPS[stage / STAGES % SWEEPS.len()])?;
+                writer.enter(self.begin(rank, stage) - GAP, SWEEPS[stage / STAGES % SWEEPS.len()])?;
             }
-            self.play_stage(tape, rank, stage, &mut recent)?;
+            self.write_stage(writer, rank, stage, &mut recent)?;
             if (stage + 1).is_multiple_of(STAGES) {
-                tape.leave(self.delivered(rank, stage) + GAP)?;
+                writer.leave(self.delivered(rank, stage) + GAP)?;
             }
         }
-        self.barrier.play(tape, &Kind::BARRIER, rank, self.enters_barrier(rank))
+        self.barrier.write(writer, &Kind::BARRIER, rank, self.enters_barrier(rank))
     }
 
     fn end(&self, rank: u32) -> i64 {

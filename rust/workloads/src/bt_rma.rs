@@ -2,10 +2,10 @@
 //! every rank exchanges faces with its six neighbors, then solves along three dimensions, in each forth and back over
 //! its sqrt(P) cells, with an exchange between two cells. After the last iteration faces are exchanged once more.
 
+use crate::collective::{CALL, Departure, Kind};
 use crate::definitions::Region;
 use crate::gats::Epoch;
 use crate::grid::Grid;
-use crate::meeting::{CALL, Departure, Kind};
 use crate::script::{Blocking, Costs, Script, Step};
 use crate::{Machine, Start};
 
@@ -44,7 +44,7 @@ fn calls(machine: Machine) -> Calls {
     }
 }
 
-/// Bytes of a face, and of what a cell hands on.
+/// Bytes of a face, and of the border that a cell passes on.
 const FACE: u64 = 1 << 18;
 const BORDER: u64 = 1 << 14;
 
@@ -90,9 +90,9 @@ impl Rank {
         let mut steps = vec![Step::Enter(Region::CopyFaces)];
         match self.variant {
             Variant::Fence | Variant::GatsFence => {
-                steps.push(Step::Meet(Kind::FENCE));
+                steps.push(Step::Collective(Kind::FENCE));
                 steps.extend(puts);
-                steps.push(Step::Meet(Kind::FENCE));
+                steps.push(Step::Collective(Kind::FENCE));
             }
             Variant::GatsSingle => {
                 steps.extend([Step::Post(all), Step::Start(all)]);
@@ -122,7 +122,7 @@ impl Rank {
         let (post, work) = (Step::Post(exposure), Step::Work(Region::Compute));
         let (start, complete, wait) = (Step::Start(access), Step::Complete(access), Step::Wait(exposure));
         let exchange = match self.variant {
-            Variant::Fence => vec![work, Step::Meet(Kind::FENCE), put, Step::Meet(Kind::FENCE)],
+            Variant::Fence => vec![work, Step::Collective(Kind::FENCE), put, Step::Collective(Kind::FENCE)],
             Variant::GatsFence | Variant::GatsSingle => vec![work, post, start, put, complete, wait],
             Variant::GatsMulti => vec![post, work, start, put, complete, wait],
         };
@@ -137,7 +137,7 @@ impl Rank {
             steps.push(Step::Enter(solver));
             steps.extend([2 * dimension, 2 * dimension + 1].into_iter().flat_map(|to| self.sweep(to, cells)));
             steps.push(Step::Leave);
-            steps.extend(has_barriers.then_some(Step::Meet(Kind::BARRIER)));
+            steps.extend(has_barriers.then_some(Step::Collective(Kind::BARRIER)));
         }
         steps
     }
@@ -150,8 +150,8 @@ pub(crate) fn script(start: &Start, variant: Variant) -> Script<'_> {
     let windows = if variant == Variant::GatsMulti { 2 * NEIGHBORS as u32 } else { 1 };
     let last = |rank: &Rank| {
         let mut steps = rank.faces();
-        steps.push(Step::Meet(Kind::BARRIER));
-        steps.extend((1..windows).map(|window| Step::Meet(Kind::FREE.on(window))));
+        steps.push(Step::Collective(Kind::BARRIER));
+        steps.extend((1..windows).map(|window| Step::Collective(Kind::FREE.on(window))));
         steps
     };
     let body: Vec<Vec<Step>> = ranks.iter().map(|rank| rank.iteration(cells, start.spec.barriers)).collect();
@@ -160,7 +160,7 @@ pub(crate) fn script(start: &Start, variant: Variant) -> Script<'_> {
     Script {
         windows,
         groups: ranks.iter().flat_map(Rank::groups).collect(),
-        first: vec![(1..windows).map(|window| Step::Meet(Kind::CREATE.on(window))).collect(); ranks.len()],
+        first: vec![(1..windows).map(|window| Step::Collective(Kind::CREATE.on(window))).collect(); ranks.len()],
         last: ranks.iter().map(last).collect(),
         body,
         work: Box::new(move |rank, iteration, position| start.work(rank, (iteration * length + position) as u64)),

@@ -8,15 +8,15 @@
 //! chosen freely (these shares, and the parts of the work) gives the times that were published.
 
 use crate::Start;
+use crate::collective::{Departure, Kind};
 use crate::definitions::Region;
 use crate::gats::Epoch;
-use crate::meeting::{Departure, Kind};
 use crate::noise::Purpose;
 use crate::script::{Blocking, Costs, Script, Step};
 
 /// Bytes of a halo.
 const HALO: u64 = 1 << 12;
-/// Of a hundred iterations in so many the first of the two has more to do.
+/// Iterations of a hundred in which the first of the two has more work.
 const FIRST: usize = 72;
 /// Parts of the work, of a hundred: in `matrix_mod_matvec`, in its caller before the exchange, and between its puts and
 /// the wait for those of the neighbors.
@@ -41,7 +41,7 @@ pub(crate) fn script(start: &Start, has_barrier: bool) -> Script<'_> {
     let iteration = |rank: u32| {
         let epoch = Epoch { window: 0, group: rank };
         let mut steps = vec![Step::Work(Region::Matvec), Step::Pause];
-        steps.extend(has_barrier.then_some(Step::Meet(Kind::BARRIER)));
+        steps.extend(has_barrier.then_some(Step::Collective(Kind::BARRIER)));
         steps.extend([Step::Post(epoch), Step::Start(epoch)]);
         steps.extend(neighbors(rank).into_iter().map(|target| Step::Put { window: 0, target, bytes: HALO }));
         steps.extend([Step::Complete(epoch), Step::Pause, Step::Wait(epoch)]);

@@ -18,9 +18,9 @@ use whywait_otf2::enums::Type;
 use whywait_otf2::records::{MetricValues, TypedValue};
 use whywait_otf2::{Event, Result};
 
+use crate::collective::{CALL, Collective, GAP, Kind};
 use crate::definitions::{EFFICIENCY, Region};
-use crate::meeting::{CALL, GAP, Kind, Meeting};
-use crate::tape::Tape;
+use crate::event_writer::EventWriter;
 use crate::{Schedule, Start};
 
 /// Ticks from the Enter of a launch to the begin of its kernel.
@@ -37,7 +37,7 @@ const WARP: f64 = 87.5;
 pub(crate) struct Comd<'a> {
     start: &'a Start,
     /// The Allreduce at the end of each iteration.
-    allreduces: Vec<Meeting>,
+    allreduces: Vec<Collective>,
 }
 
 /// The schedule of a rank in an iteration.
@@ -50,14 +50,14 @@ struct Times {
     /// Enter of the call that awaits it.
     await_it: i64,
     /// Enter of the Allreduce.
-    meet: i64,
+    collective: i64,
 }
 
 impl<'a> Comd<'a> {
     pub(crate) fn new(start: &'a Start) -> Self {
         let mut comd = Self { start, allreduces: Vec::new() };
         for number in 0..start.spec.iterations as usize {
-            let allreduce = start.meet_in_loop(number, |rank| comd.times(rank, number).meet);
+            let allreduce = start.collective_in_loop(number, |rank| comd.times(rank, number).collective);
             comd.allreduces.push(allreduce);
         }
         comd
@@ -86,23 +86,23 @@ impl<'a> Comd<'a> {
         let begin = self.begin(rank, number);
         let launch = begin + i64::from(self.start.spec.work) / HOST + GAP;
         let kernel = (launch + LATENCY, launch + LATENCY + self.length(rank));
-        Times { begin, launch, kernel, await_it: launch + CALL + GAP, meet: kernel.1 + COMPLETION + GAP }
+        Times { begin, launch, kernel, await_it: launch + CALL + GAP, collective: kernel.1 + COMPLETION + GAP }
     }
 }
 
 impl Schedule for Comd<'_> {
-    fn play(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
+    fn write(&self, writer: &mut EventWriter<'_>, rank: u32) -> Result<()> {
         for (number, allreduce) in self.allreduces.iter().enumerate() {
             let times = self.times(rank, number);
-            tape.enter(times.begin, Region::Compute)?;
-            tape.leave(times.launch - GAP)?;
-            tape.enter(times.launch, Region::Launch)?;
-            tape.leave(times.launch + CALL)?;
-            tape.enter(times.await_it, Region::DeviceSynchronize)?;
-            tape.book("gpu_host_wait", times.kernel.1 - times.await_it);
-            tape.book("gpu_host_completion", COMPLETION);
-            tape.leave(times.kernel.1 + COMPLETION)?;
-            allreduce.play(tape, &Kind::ALLREDUCE, rank, times.meet)?;
+            writer.enter(times.begin, Region::Compute)?;
+            writer.leave(times.launch - GAP)?;
+            writer.enter(times.launch, Region::Launch)?;
+            writer.leave(times.launch + CALL)?;
+            writer.enter(times.await_it, Region::DeviceSynchronize)?;
+            writer.book("gpu_host_wait", times.kernel.1 - times.await_it);
+            writer.book("gpu_host_completion", COMPLETION);
+            writer.leave(times.kernel.1 + COMPLETION)?;
+            allreduce.write(writer, &Kind::ALLREDUCE, rank, times.collective)?;
         }
         Ok(())
     }
@@ -115,30 +115,30 @@ impl Schedule for Comd<'_> {
         true
     }
 
-    fn play_device(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
+    fn write_device(&self, writer: &mut EventWriter<'_>, rank: u32) -> Result<()> {
         for number in 0..self.allreduces.len() {
             let Times { launch, kernel, .. } = self.times(rank, number);
-            sample(tape, kernel.0, [0.0, 0.0])?;
-            tape.enter(kernel.0, Region::Force)?;
-            tape.book("gpu_launch_latency", LATENCY);
+            sample(writer, kernel.0, [0.0, 0.0])?;
+            writer.enter(kernel.0, Region::Force)?;
+            writer.book("gpu_launch_latency", LATENCY);
             // Before its first kernel a device is idle from the launch on.
             let before = number.checked_sub(1).map(|before| (self.times(rank, before), self.allreduces[before]));
             let idle_since = before.as_ref().map_or(launch, |(times, _)| times.kernel.1);
-            tape.book("gpu_device_idle", kernel.0 - idle_since);
-            tape.book("gpu_device_starved", launch - idle_since);
+            writer.book("gpu_device_idle", kernel.0 - idle_since);
+            writer.book("gpu_device_starved", launch - idle_since);
             if let Some((times, allreduce)) = before {
-                tape.book("gpu_mpi_starved", allreduce.latest() - times.meet);
+                writer.book("gpu_mpi_starved", allreduce.latest() - times.collective);
             }
-            tape.leave(kernel.1)?;
+            writer.leave(kernel.1)?;
             let active = 100.0 * self.load(rank) as f64 / self.length(rank) as f64;
-            sample(tape, kernel.1, [active, WARP])?;
+            sample(writer, kernel.1, [active, WARP])?;
         }
         Ok(())
     }
 }
 
 /// Records the efficiencies since the last sample, percent.
-fn sample(tape: &mut Tape<'_>, time: i64, values: [f64; 2]) -> Result<()> {
+fn sample(writer: &mut EventWriter<'_>, time: i64, values: [f64; 2]) -> Result<()> {
     let values = values.map(|value| TypedValue { kind: Type::DOUBLE, bits: value.to_bits() });
-    tape.record(time, &Event::Metric { metric: EFFICIENCY, values: MetricValues::new(&values) })
+    writer.record(time, &Event::Metric { metric: EFFICIENCY, values: MetricValues::new(&values) })
 }

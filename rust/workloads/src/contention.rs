@@ -6,16 +6,16 @@ use std::collections::BinaryHeap;
 use whywait_otf2::enums::LockType;
 use whywait_otf2::{Event, Result};
 
+use crate::collective::{CALL, Collective, GAP, Kind};
 use crate::definitions::{Region, WINDOW};
-use crate::meeting::{CALL, GAP, Kind, Meeting};
-use crate::tape::Tape;
+use crate::event_writer::EventWriter;
 use crate::{Schedule, Start};
 
 pub(crate) struct Contention<'a> {
     start: &'a Start,
     /// When each origin got the lock, by epoch: the Leave of its call.
     locked: Vec<Vec<i64>>,
-    barrier: Meeting,
+    barrier: Collective,
 }
 
 /// The process whose window is locked. It stays in the barrier, so that its library makes progress.
@@ -43,7 +43,7 @@ impl<'a> Contention<'a> {
         }
         let last = &locked[epochs - 1];
         let enter = |rank| Self::last_call(start, last, rank);
-        let barrier = start.meet_in_loop(0, enter);
+        let barrier = start.collective_in_loop(0, enter);
         Self { start, locked, barrier }
     }
 
@@ -54,31 +54,31 @@ impl<'a> Contention<'a> {
 }
 
 impl Schedule for Contention<'_> {
-    fn play(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
+    fn write(&self, writer: &mut EventWriter<'_>, rank: u32) -> Result<()> {
         let (win, remote, lock_id) = (WINDOW, TARGET, 0);
         let mut begin = self.start.end(rank);
         for (epoch, locked) in self.locked.iter().enumerate().filter(|_| rank != TARGET) {
             let locked = locked[rank as usize];
             let enter = begin + self.start.work(rank, epoch as u64) + GAP;
-            tape.enter(begin, Region::Compute)?;
-            tape.leave(enter - GAP)?;
-            tape.enter(enter, Region::WinLock)?;
-            tape.record(enter, &Event::RmaRequestLock { win, remote, lock_id, lock_type: LockType::EXCLUSIVE })?;
-            tape.book("mpi_rma_sync_lock_competition", locked - CALL - enter);
-            tape.leave(locked)?;
+            writer.enter(begin, Region::Compute)?;
+            writer.leave(enter - GAP)?;
+            writer.enter(enter, Region::WinLock)?;
+            writer.record(enter, &Event::RmaRequestLock { win, remote, lock_id, lock_type: LockType::EXCLUSIVE })?;
+            writer.book("mpi_rma_sync_lock_competition", locked - CALL - enter);
+            writer.leave(locked)?;
             let matching_id = epoch as u64;
             let put = Event::RmaPut { win, remote, bytes: 8, matching_id };
-            tape.call(Region::Put, locked + GAP, locked + GAP + CALL, &put)?;
+            writer.call(Region::Put, locked + GAP, locked + GAP + CALL, &put)?;
             let released = locked + HELD;
-            tape.enter(released - CALL, Region::WinUnlock)?;
-            tape.record(released - 30, &Event::RmaOpCompleteNonBlocking { win, matching_id })?;
-            tape.record(released - 20, &Event::RmaOpCompleteRemote { win, matching_id })?;
-            tape.record(released - 20, &Event::RmaReleaseLock { win, remote, lock_id })?;
-            tape.leave(released)?;
+            writer.enter(released - CALL, Region::WinUnlock)?;
+            writer.record(released - 30, &Event::RmaOpCompleteNonBlocking { win, matching_id })?;
+            writer.record(released - 20, &Event::RmaOpCompleteRemote { win, matching_id })?;
+            writer.record(released - 20, &Event::RmaReleaseLock { win, remote, lock_id })?;
+            writer.leave(released)?;
             begin = released + GAP;
         }
         let enter = Self::last_call(self.start, &self.locked[self.locked.len() - 1], rank);
-        self.barrier.play(tape, &Kind::BARRIER, rank, enter)
+        self.barrier.write(writer, &Kind::BARRIER, rank, enter)
     }
 
     fn end(&self, rank: u32) -> i64 {

@@ -109,7 +109,7 @@ pub(crate) const FIRST_GROUP: u32 = 2;
 /// Processes on a node.
 const NODE: u32 = 64;
 
-/// What there is besides ranks, each of which is a thread.
+/// Definitions in addition to ranks, each of which is a thread.
 pub(crate) struct Kinds {
     pub(crate) windows: u32,
     /// Communicators of all ranks.

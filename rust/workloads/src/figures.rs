@@ -1,9 +1,9 @@
 //! The small programs that figures of the publications show.
 
 use crate::Start;
+use crate::collective::Departure;
 use crate::definitions::Region;
 use crate::gats::Epoch;
-use crate::meeting::Departure;
 use crate::script::{Blocking, Costs, Script, Step};
 
 /// Bytes of a put or a message.

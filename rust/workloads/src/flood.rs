@@ -6,11 +6,11 @@
 use rayon::prelude::*;
 use whywait_otf2::Result;
 
+use crate::collective::{CALL, Collective, GAP, Kind};
 use crate::definitions::Region;
-use crate::late::Recent;
-use crate::meeting::{CALL, GAP, Kind, Meeting};
+use crate::event_writer::EventWriter;
+use crate::late_senders::RecentLateSenders;
 use crate::messages::{receive, received, send};
-use crate::tape::Tape;
 use crate::{Schedule, Start};
 
 /// Messages of a sender in an iteration.
@@ -23,7 +23,7 @@ const RECEIVER: u32 = 0;
 pub(crate) struct Flood<'a> {
     start: &'a Start,
     /// The barrier at the end of each iteration.
-    barriers: Vec<Meeting>,
+    barriers: Vec<Collective>,
 }
 
 /// When a message is sent and its receive is posted: its source, s and q.
@@ -34,7 +34,7 @@ impl<'a> Flood<'a> {
         let mut flood = Self { start, barriers: Vec::new() };
         for number in 0..start.spec.iterations as usize {
             let received = flood.messages(number).last().map_or(0, |&(_, sent, posted)| received(posted, sent));
-            let barrier = start.meet_in_loop(number, |rank| match rank {
+            let barrier = start.collective_in_loop(number, |rank| match rank {
                 RECEIVER => received + GAP,
                 _ => flood.sent(rank, number, MESSAGES),
             });
@@ -74,21 +74,21 @@ impl<'a> Flood<'a> {
         messages
     }
 
-    fn flood(&self, tape: &mut Tape<'_>, rank: u32, number: usize) -> Result<()> {
+    fn flood(&self, writer: &mut EventWriter<'_>, rank: u32, number: usize) -> Result<()> {
         for n in 0..MESSAGES {
-            send(tape, self.sent(rank, number, n), RECEIVER, BYTES)?;
-            tape.count(Region::Bsend, "mpi_eager", 1);
-            tape.count(Region::Bsend, "mpi_eager_bytes", BYTES as i64);
+            send(writer, self.sent(rank, number, n), RECEIVER, BYTES)?;
+            writer.count(Region::Bsend, "mpi_eager", 1);
+            writer.count(Region::Bsend, "mpi_eager_bytes", BYTES as i64);
         }
         Ok(())
     }
 
-    fn receive(&self, tape: &mut Tape<'_>, recent: &mut Recent, number: usize) -> Result<()> {
+    fn receive(&self, writer: &mut EventWriter<'_>, recent: &mut RecentLateSenders, number: usize) -> Result<()> {
         let begin = self.begin(RECEIVER, number);
-        tape.enter(begin, Region::Compute)?;
-        tape.leave(begin + self.work(number))?;
+        writer.enter(begin, Region::Compute)?;
+        writer.leave(begin + self.work(number))?;
         for (sender, sent, posted) in self.messages(number) {
-            receive(tape, recent, posted, (sender, sent), BYTES)?;
+            receive(writer, recent, posted, (sender, sent), BYTES)?;
             let of = [
                 ("mpi_unexpected", i64::from(sent < posted)),
                 ("mpi_unexpected_possible", i64::from(sent < posted)),
@@ -99,7 +99,7 @@ impl<'a> Flood<'a> {
                 ("mpi_match_attempts", 1),
             ];
             for (metric, value) in of {
-                tape.count(Region::Recv, metric, value);
+                writer.count(Region::Recv, metric, value);
             }
         }
         Ok(())
@@ -126,22 +126,22 @@ impl<'a> Flood<'a> {
 }
 
 impl Schedule for Flood<'_> {
-    fn play(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
-        let mut recent = Recent::default();
+    fn write(&self, writer: &mut EventWriter<'_>, rank: u32) -> Result<()> {
+        let mut recent = RecentLateSenders::default();
         for (number, barrier) in self.barriers.iter().enumerate() {
             let enter = if rank == RECEIVER {
-                self.receive(tape, &mut recent, number)?;
+                self.receive(writer, &mut recent, number)?;
                 self.messages(number).last().map_or(0, |&(_, sent, posted)| received(posted, sent)) + GAP
             } else {
-                self.flood(tape, rank, number)?;
+                self.flood(writer, rank, number)?;
                 self.sent(rank, number, MESSAGES)
             };
-            barrier.play(tape, &Kind::BARRIER, rank, enter)?;
+            barrier.write(writer, &Kind::BARRIER, rank, enter)?;
         }
         if rank == RECEIVER {
             let longest = self.longest_queue();
-            tape.level("mpi_unexpected_queue", longest);
-            tape.level("mpi_unexpected_data", longest * BYTES as i64);
+            writer.level("mpi_unexpected_queue", longest);
+            writer.level("mpi_unexpected_data", longest * BYTES as i64);
         }
         Ok(())
     }

@@ -3,9 +3,9 @@
 use whywait_otf2::enums::RmaSyncLevel;
 use whywait_otf2::{Event, Result};
 
+use crate::collective::GAP;
 use crate::definitions::{FIRST_GROUP, Region};
-use crate::meeting::GAP;
-use crate::tape::Tape;
+use crate::event_writer::EventWriter;
 
 /// The window and the group, by its position among those of the schedule, of a call.
 #[derive(Clone, Copy, Debug)]
@@ -26,41 +26,41 @@ impl Epoch {
         self.sync(RmaSyncLevel(RmaSyncLevel::PROCESS.0 | RmaSyncLevel::MEMORY.0))
     }
 
-    pub(crate) fn post(self, tape: &mut Tape<'_>, (enter, leave): Span) -> Result<()> {
-        tape.enter(enter, Region::WinPost)?;
-        tape.record(enter, &self.sync(RmaSyncLevel::PROCESS))?;
-        tape.leave(leave)
+    pub(crate) fn post(self, writer: &mut EventWriter<'_>, (enter, leave): Span) -> Result<()> {
+        writer.enter(enter, Region::WinPost)?;
+        writer.record(enter, &self.sync(RmaSyncLevel::PROCESS))?;
+        writer.leave(leave)
     }
 
     /// Start, which waits so long for posts.
-    pub(crate) fn start(self, tape: &mut Tape<'_>, (enter, leave): Span, late_post: i64) -> Result<()> {
-        tape.enter(enter, Region::WinStart)?;
-        tape.record(enter, &self.sync(RmaSyncLevel::PROCESS))?;
-        tape.book("mpi_rma_sync_late_post", late_post);
-        tape.leave(leave)
+    pub(crate) fn start(self, writer: &mut EventWriter<'_>, (enter, leave): Span, late_post: i64) -> Result<()> {
+        writer.enter(enter, Region::WinStart)?;
+        writer.record(enter, &self.sync(RmaSyncLevel::PROCESS))?;
+        writer.book("mpi_rma_sync_late_post", late_post);
+        writer.leave(leave)
     }
 
     /// Complete, of operations with these ids.
     pub(crate) fn complete(
         self,
-        tape: &mut Tape<'_>,
+        writer: &mut EventWriter<'_>,
         (enter, leave): Span,
         operations: std::ops::Range<u64>,
     ) -> Result<()> {
-        tape.enter(enter, Region::WinComplete)?;
+        writer.enter(enter, Region::WinComplete)?;
         for matching_id in operations {
-            tape.record(leave - GAP, &Event::RmaOpCompleteNonBlocking { win: self.window, matching_id })?;
+            writer.record(leave - GAP, &Event::RmaOpCompleteNonBlocking { win: self.window, matching_id })?;
         }
-        tape.record(leave - GAP, &self.synchronized())?;
-        tape.leave(leave)
+        writer.record(leave - GAP, &self.synchronized())?;
+        writer.leave(leave)
     }
 
     /// Wait, which waits so long for completes, and for late ones.
-    pub(crate) fn wait(self, tape: &mut Tape<'_>, (enter, leave): Span, early: i64, late: i64) -> Result<()> {
-        tape.enter(enter, Region::WinWait)?;
-        tape.record(enter, &self.synchronized())?;
-        tape.book("mpi_rma_early_wait", early);
-        tape.book("mpi_rma_late_complete", late);
-        tape.leave(leave)
+    pub(crate) fn wait(self, writer: &mut EventWriter<'_>, (enter, leave): Span, early: i64, late: i64) -> Result<()> {
+        writer.enter(enter, Region::WinWait)?;
+        writer.record(enter, &self.synchronized())?;
+        writer.book("mpi_rma_early_wait", early);
+        writer.book("mpi_rma_late_complete", late);
+        writer.leave(leave)
     }
 }

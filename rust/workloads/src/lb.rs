@@ -7,11 +7,11 @@
 use rayon::prelude::*;
 use whywait_otf2::Result;
 
+use crate::collective::{CALL, Collective, GAP, Kind};
 use crate::definitions::Region;
-use crate::late::Recent;
-use crate::meeting::{CALL, GAP, Kind, Meeting};
+use crate::event_writer::EventWriter;
+use crate::late_senders::RecentLateSenders;
 use crate::messages::{receive, received, send};
-use crate::tape::Tape;
 use crate::{Schedule, Start, mean};
 
 /// Bytes of a transfer.
@@ -23,7 +23,7 @@ const PARTNERS: [u32; 2] = [2, 1];
 pub(crate) struct Coll<'a> {
     start: &'a Start,
     /// For each iteration, the time of all ranks in `foo`, and the Allreduce.
-    iterations: Vec<(i64, Meeting)>,
+    iterations: Vec<(i64, Collective)>,
 }
 
 impl<'a> Coll<'a> {
@@ -32,7 +32,7 @@ impl<'a> Coll<'a> {
         for number in 0..start.spec.iterations as usize {
             let sum = start.work_of_all(number as u64);
             let enter = |rank| coll.ready(rank, number, sum);
-            let allreduce = start.meet_in_loop(number, enter);
+            let allreduce = start.collective_in_loop(number, enter);
             coll.iterations.push((sum, allreduce));
         }
         coll
@@ -54,11 +54,11 @@ impl<'a> Coll<'a> {
 }
 
 impl Schedule for Coll<'_> {
-    fn play(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
+    fn write(&self, writer: &mut EventWriter<'_>, rank: u32) -> Result<()> {
         for (number, (sum, allreduce)) in self.iterations.iter().enumerate() {
             let begin = self.begin(rank, number);
-            play_work(tape, begin, self.foo(rank, number, *sum), i64::from(self.start.spec.work))?;
-            allreduce.play(tape, &Kind::ALLREDUCE, rank, self.ready(rank, number, *sum))?;
+            write_work(writer, begin, self.foo(rank, number, *sum), i64::from(self.start.spec.work))?;
+            allreduce.write(writer, &Kind::ALLREDUCE, rank, self.ready(rank, number, *sum))?;
         }
         Ok(())
     }
@@ -69,11 +69,11 @@ impl Schedule for Coll<'_> {
 }
 
 /// `foo`, whose time depends on the rank, and `bar`, whose time does not.
-fn play_work(tape: &mut Tape<'_>, begin: i64, uneven: i64, even: i64) -> Result<()> {
-    tape.enter(begin, Region::Foo)?;
-    tape.leave(begin + uneven)?;
-    tape.enter(begin + uneven + GAP, Region::Bar)?;
-    tape.leave(begin + uneven + GAP + even)
+fn write_work(writer: &mut EventWriter<'_>, begin: i64, uneven: i64, even: i64) -> Result<()> {
+    writer.enter(begin, Region::Foo)?;
+    writer.leave(begin + uneven)?;
+    writer.enter(begin + uneven + GAP, Region::Bar)?;
+    writer.leave(begin + uneven + GAP + even)
 }
 
 /// LB-P2P.
@@ -139,15 +139,15 @@ impl<'a> P2p<'a> {
 }
 
 impl Schedule for P2p<'_> {
-    fn play(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
-        let mut recent = Recent::default();
+    fn write(&self, writer: &mut EventWriter<'_>, rank: u32) -> Result<()> {
+        let mut recent = RecentLateSenders::default();
         for (number, begins) in self.begins.iter().enumerate() {
-            play_work(tape, self.begin(rank, number), self.foo(rank), self.bar())?;
+            write_work(writer, self.begin(rank, number), self.foo(rank), self.bar())?;
             for (transfer, begins) in begins.iter().enumerate() {
                 let Some(partner) = self.partner(rank, transfer) else { continue };
                 let begin = begins[rank as usize];
-                send(tape, begin, partner, BYTES)?;
-                receive(tape, &mut recent, begin + CALL + GAP, (partner, begins[partner as usize]), BYTES)?;
+                send(writer, begin, partner, BYTES)?;
+                receive(writer, &mut recent, begin + CALL + GAP, (partner, begins[partner as usize]), BYTES)?;
             }
         }
         Ok(())

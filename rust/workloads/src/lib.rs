@@ -11,18 +11,19 @@ mod armci;
 mod bt;
 mod bt_rma;
 mod cgpop;
+mod collective;
 mod comd_gpu;
 mod contention;
 mod definitions;
+mod event_writer;
 mod figures;
 mod flood;
 mod gats;
 mod grid;
-mod late;
+mod late_senders;
 mod lb;
 mod lock;
 mod matmul;
-mod meeting;
 mod messages;
 mod multirate;
 mod noise;
@@ -34,7 +35,6 @@ mod script;
 mod sor;
 mod srumma;
 mod sweep;
-mod tape;
 mod truth;
 mod xns;
 
@@ -44,10 +44,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use rayon::prelude::*;
 use whywait_otf2::{ArchiveWriter, WriteOptions};
 
+use collective::{Collective, Departure, GAP, Kind};
 use definitions::{RESOLUTION, Region};
-use meeting::{Departure, GAP, Kind, Meeting};
+use event_writer::EventWriter;
 use noise::{Noise, Purpose};
-use tape::Tape;
 
 /// The available workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,7 +255,7 @@ pub enum Error {
     Truth {
         /// The directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// There is no such run.
@@ -281,7 +281,7 @@ impl Progress {
     }
 }
 
-/// What was generated.
+/// The size of a generated trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Summary {
     /// Number of events.
@@ -292,7 +292,7 @@ pub struct Summary {
 
 /// When the first rank starts, ticks.
 const BEGIN: i64 = 1_000_000_000;
-/// Minimum work, ticks: it must exceed the spread of the Leaves of a meeting.
+/// Minimum work, ticks: it must exceed the spread of the Leaves of a collective.
 const SHORTEST_WORK: u32 = 20_000;
 
 /// A simulated workload.
@@ -306,7 +306,7 @@ trait Schedule: Sync {
         1
     }
     /// Writes a rank's main loop.
-    fn play(&self, tape: &mut Tape<'_>, rank: u32) -> whywait_otf2::Result<()>;
+    fn write(&self, writer: &mut EventWriter<'_>, rank: u32) -> whywait_otf2::Result<()>;
     /// When a rank has finished its last call.
     fn end(&self, rank: u32) -> i64;
     /// Communicators of all ranks.
@@ -318,15 +318,15 @@ trait Schedule: Sync {
         1
     }
     /// Writes what another thread of a rank does than the first.
-    fn play_thread(&self, _: &mut Tape<'_>, _: u32, _: u32) -> whywait_otf2::Result<()> {
+    fn write_thread(&self, _: &mut EventWriter<'_>, _: u32, _: u32) -> whywait_otf2::Result<()> {
         Ok(())
     }
     /// Whether ranks have devices.
     fn has_devices(&self) -> bool {
         false
     }
-    /// Writes what a rank's device runs.
-    fn play_device(&self, _: &mut Tape<'_>, _: u32) -> whywait_otf2::Result<()> {
+    /// Writes the events of a rank's device.
+    fn write_device(&self, _: &mut EventWriter<'_>, _: u32) -> whywait_otf2::Result<()> {
         Ok(())
     }
 }
@@ -335,19 +335,19 @@ trait Schedule: Sync {
 struct Start {
     noise: Noise,
     ranks: u32,
-    init: Meeting,
+    init: Collective,
     /// The creation of the window, if there is one.
-    create: Option<Meeting>,
+    create: Option<Collective>,
     spec: Spec,
 }
 
 impl Start {
     fn new(spec: Spec, window: bool) -> Self {
         let (noise, ranks) = (Noise::new(spec.seed), spec.ranks);
-        let mut start = Self { noise, ranks, init: Meeting::new(noise, ranks, 0, |_| BEGIN), create: None, spec };
-        start.init = start.meet(0, |rank| start.begin(rank));
+        let mut start = Self { noise, ranks, init: Collective::new(noise, ranks, 0, |_| BEGIN), create: None, spec };
+        start.init = start.collective(0, |rank| start.begin(rank));
         if window {
-            start.create = Some(start.meet(1, |rank| start.init.leave(rank) + GAP));
+            start.create = Some(start.collective(1, |rank| start.init.leave(rank) + GAP));
         }
         start
     }
@@ -357,18 +357,23 @@ impl Start {
         BEGIN + 100 + self.noise.below(100_000, Purpose::Start, rank, 0)
     }
 
-    fn meet(&self, step: u64, enter: impl Fn(u32) -> i64 + Sync) -> Meeting {
-        Meeting::new(self.noise, self.ranks, step, enter)
+    fn collective(&self, step: u64, enter: impl Fn(u32) -> i64 + Sync) -> Collective {
+        Collective::new(self.noise, self.ranks, step, enter)
     }
 
     /// A collective call in the main loop, by its number there.
-    fn meet_in_loop(&self, number: usize, enter: impl Fn(u32) -> i64 + Sync) -> Meeting {
-        self.meet(4 + number as u64, enter)
+    fn collective_in_loop(&self, number: usize, enter: impl Fn(u32) -> i64 + Sync) -> Collective {
+        self.collective(4 + number as u64, enter)
     }
 
     /// A collective call in the main loop that some ranks leave late.
-    fn meet_with(&self, number: usize, departure: Departure, enter: impl Fn(u32) -> i64 + Sync) -> Meeting {
-        Meeting::departing(self.noise, self.ranks, 4 + number as u64, departure, enter)
+    fn collective_with_departure(
+        &self,
+        number: usize,
+        departure: Departure,
+        enter: impl Fn(u32) -> i64 + Sync,
+    ) -> Collective {
+        Collective::with_departure(self.noise, self.ranks, 4 + number as u64, departure, enter)
     }
 
     /// When a rank begins the main loop.
@@ -476,9 +481,9 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
         Workload::MultirateComms => Box::new(multirate::Multirate::new(&start, true)),
     };
     let end = |rank| schedule.end(rank) + GAP;
-    let freed = start.create.map(|_| start.meet(2, end));
+    let freed = start.create.map(|_| start.collective(2, end));
     let last = |rank| freed.map_or_else(|| end(rank), |freed| freed.leave(rank) + GAP);
-    let finalize = start.meet(3, last);
+    let finalize = start.collective(3, last);
     let length = (0..spec.ranks).into_par_iter().map(|rank| finalize.leave(rank)).max().unwrap_or(0) + 100 - BEGIN;
 
     let windows = if start.create.is_some() { schedule.windows() } else { 0 };
@@ -497,31 +502,31 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
             return Err(Error::Interrupted);
         }
         let behind = start.noise.below(1_000, Purpose::Clock, rank, 0);
-        let tape_of = |location| Tape::new(&archive, location, rank, behind, kinds.communicators);
-        let mut tape = tape_of(u64::from(rank))?;
-        tape.begin(start.begin(rank) - 20)?;
-        start.init.play(&mut tape, &Kind::INIT, rank, start.begin(rank))?;
+        let tape_of = |location| EventWriter::new(&archive, location, rank, behind, kinds.communicators);
+        let mut writer = tape_of(u64::from(rank))?;
+        writer.begin(start.begin(rank) - 20)?;
+        start.init.write(&mut writer, &Kind::INIT, rank, start.begin(rank))?;
         if let Some(created) = start.create {
-            created.play(&mut tape, &create, rank, start.init.leave(rank) + GAP)?;
+            created.write(&mut writer, &create, rank, start.init.leave(rank) + GAP)?;
         }
-        schedule.play(&mut tape, rank)?;
+        schedule.write(&mut writer, rank)?;
         if let Some(freed) = freed {
-            freed.play(&mut tape, &free, rank, end(rank))?;
+            freed.write(&mut writer, &free, rank, end(rank))?;
         }
-        finalize.play(&mut tape, &Kind::FINALIZE, rank, last(rank))?;
-        events.fetch_add(tape.events() + 2, Ordering::Relaxed);
-        let mut truth = tape.finish(finalize.leave(rank) + 20)?;
+        finalize.write(&mut writer, &Kind::FINALIZE, rank, last(rank))?;
+        events.fetch_add(writer.events() + 2, Ordering::Relaxed);
+        let mut truth = writer.finish(finalize.leave(rank) + 20)?;
         for thread in 1..kinds.threads {
-            let mut tape = tape_of(definitions::thread(spec.ranks, kinds.threads, rank, thread))?;
-            schedule.play_thread(&mut tape, rank, thread)?;
-            events.fetch_add(tape.events(), Ordering::Relaxed);
-            truth.absorb(tape.close()?);
+            let mut writer = tape_of(definitions::thread(spec.ranks, kinds.threads, rank, thread))?;
+            schedule.write_thread(&mut writer, rank, thread)?;
+            events.fetch_add(writer.events(), Ordering::Relaxed);
+            truth.absorb(writer.close()?);
         }
         if kinds.has_devices {
-            let mut tape = tape_of(definitions::stream(spec.ranks, rank))?;
-            schedule.play_device(&mut tape, rank)?;
-            events.fetch_add(tape.events(), Ordering::Relaxed);
-            truth.absorb(tape.close()?);
+            let mut writer = tape_of(definitions::stream(spec.ranks, rank))?;
+            schedule.write_device(&mut writer, rank)?;
+            events.fetch_add(writer.events(), Ordering::Relaxed);
+            truth.absorb(writer.close()?);
         }
         progress.ranks.fetch_add(1, Ordering::Relaxed);
         Ok(truth.finish(rank))

@@ -8,9 +8,9 @@
 use whywait_otf2::enums::LockType;
 use whywait_otf2::{Event, Result};
 
+use crate::collective::{CALL, Collective, GAP, JITTER, Kind};
 use crate::definitions::{Region, WINDOW};
-use crate::meeting::{CALL, GAP, JITTER, Kind, Meeting};
-use crate::tape::Tape;
+use crate::event_writer::EventWriter;
 use crate::{Schedule, Start};
 
 /// `foo` before the lock, `bar`, and `foo` after the lock, in units of work.
@@ -25,7 +25,7 @@ const TARGET: u32 = 0;
 pub(crate) struct Lock<'a> {
     start: &'a Start,
     /// The first barrier, and that of each iteration.
-    barriers: Vec<Meeting>,
+    barriers: Vec<Collective>,
     /// Enter and Leave of each process' unlock, by iteration.
     unlocks: Vec<Vec<(i64, i64)>>,
 }
@@ -33,11 +33,11 @@ pub(crate) struct Lock<'a> {
 impl<'a> Lock<'a> {
     pub(crate) fn new(start: &'a Start) -> Self {
         let mut lock = Self { start, barriers: Vec::new(), unlocks: Vec::new() };
-        lock.barriers.push(start.meet_in_loop(0, |rank| start.end(rank)));
+        lock.barriers.push(start.collective_in_loop(0, |rank| start.end(rank)));
         for number in 0..start.spec.iterations as usize {
             let unlocks = lock.pass_on(number);
             let enter = |rank: u32| lock.enters_barrier(unlocks[rank as usize].1);
-            let barrier = start.meet_in_loop(number + 1, enter);
+            let barrier = start.collective_in_loop(number + 1, enter);
             lock.unlocks.push(unlocks);
             lock.barriers.push(barrier);
         }
@@ -80,48 +80,48 @@ impl<'a> Lock<'a> {
         unlocked + GAP + AFTER * self.unit() + GAP
     }
 
-    fn play_epoch(&self, tape: &mut Tape<'_>, rank: u32, number: usize) -> Result<()> {
+    fn write_epoch(&self, writer: &mut EventWriter<'_>, rank: u32, number: usize) -> Result<()> {
         let (win, remote, lock_id, matching_id) = (WINDOW, TARGET, 0, number as u64);
         let enter = self.locks(rank, number);
         let request = Event::RmaRequestLock { win, remote, lock_id, lock_type: LockType::EXCLUSIVE };
         let inside = enter + CALL + GAP;
         let (unlock, leave) = self.unlocks[number][rank as usize];
-        tape.enter(enter, Region::WinLock)?;
-        tape.record(enter, &request)?;
-        tape.leave(enter + CALL)?;
+        writer.enter(enter, Region::WinLock)?;
+        writer.record(enter, &request)?;
+        writer.leave(enter + CALL)?;
         if rank == TARGET {
-            tape.enter(inside, Region::Bar)?;
-            tape.leave(unlock - GAP)?;
+            writer.enter(inside, Region::Bar)?;
+            writer.leave(unlock - GAP)?;
         } else {
-            tape.call(Region::Put, inside, inside + CALL, &Event::RmaPut { win, remote, bytes: 8, matching_id })?;
+            writer.call(Region::Put, inside, inside + CALL, &Event::RmaPut { win, remote, bytes: 8, matching_id })?;
         }
-        tape.enter(unlock, Region::WinUnlock)?;
+        writer.enter(unlock, Region::WinUnlock)?;
         if rank != TARGET {
-            tape.record(leave - 30, &Event::RmaOpCompleteNonBlocking { win, matching_id })?;
-            tape.record(leave - 20, &Event::RmaOpCompleteRemote { win, matching_id })?;
+            writer.record(leave - 30, &Event::RmaOpCompleteNonBlocking { win, matching_id })?;
+            writer.record(leave - 20, &Event::RmaOpCompleteRemote { win, matching_id })?;
             let released = self.unlocks[number][rank as usize - 1].1;
-            tape.book("mpi_rma_sync_lock_competition", released - unlock);
+            writer.book("mpi_rma_sync_lock_competition", released - unlock);
             let progress = leave - self.access() - released;
-            tape.book("mpi_rma_sync_wait_for_progress", progress);
-            tape.book("mpi_rma_sync_wait_for_progress_last_call", progress);
+            writer.book("mpi_rma_sync_wait_for_progress", progress);
+            writer.book("mpi_rma_sync_wait_for_progress_last_call", progress);
         }
-        tape.record(leave - 20, &Event::RmaReleaseLock { win, remote, lock_id })?;
-        tape.leave(leave)
+        writer.record(leave - 20, &Event::RmaReleaseLock { win, remote, lock_id })?;
+        writer.leave(leave)
     }
 }
 
 impl Schedule for Lock<'_> {
-    fn play(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
-        self.barriers[0].play(tape, &Kind::BARRIER, rank, self.start.end(rank))?;
+    fn write(&self, writer: &mut EventWriter<'_>, rank: u32) -> Result<()> {
+        self.barriers[0].write(writer, &Kind::BARRIER, rank, self.start.end(rank))?;
         for (number, unlocks) in self.unlocks.iter().enumerate() {
-            tape.enter(self.begin(rank, number), Region::Foo)?;
-            tape.leave(self.locks(rank, number) - GAP)?;
-            self.play_epoch(tape, rank, number)?;
+            writer.enter(self.begin(rank, number), Region::Foo)?;
+            writer.leave(self.locks(rank, number) - GAP)?;
+            self.write_epoch(writer, rank, number)?;
             let unlocked = unlocks[rank as usize].1;
             let enter = self.enters_barrier(unlocked);
-            tape.enter(unlocked + GAP, Region::Foo)?;
-            tape.leave(enter - GAP)?;
-            self.barriers[number + 1].play(tape, &Kind::BARRIER, rank, enter)?;
+            writer.enter(unlocked + GAP, Region::Foo)?;
+            writer.leave(enter - GAP)?;
+            self.barriers[number + 1].write(writer, &Kind::BARRIER, rank, enter)?;
         }
         Ok(())
     }

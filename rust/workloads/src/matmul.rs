@@ -6,9 +6,9 @@
 
 use crate::Start;
 use crate::armci::{Call, Program};
+use crate::collective::{Kind, TRANSFER};
 use crate::definitions::Region;
 use crate::grid::Grid;
-use crate::meeting::{Kind, TRANSFER};
 use crate::noise::Purpose;
 
 /// Elements of 8 bytes along a side of the matrices.
@@ -83,7 +83,7 @@ impl Program for Matmul<'_> {
         let (step, part) = (place / STEP, place % STEP);
         Some(match part {
             0 if step == self.steps => Call::AllFence(self.fence(rank, product)),
-            _ if step == self.steps => Call::Meet(Kind::BARRIER),
+            _ if step == self.steps => Call::Collective(Kind::BARRIER),
             0 | 1 => self.get(rank, step, part == 1),
             2 | 3 => Call::Wait,
             _ => self.work(rank, (product * self.steps + step) as u64),

@@ -2,10 +2,10 @@
 
 use whywait_otf2::{Event, Result};
 
+use crate::collective::{CALL, TRANSFER};
 use crate::definitions::{Region, WORLD};
-use crate::late::Recent;
-use crate::meeting::{CALL, TRANSFER};
-use crate::tape::Tape;
+use crate::event_writer::EventWriter;
+use crate::late_senders::RecentLateSenders;
 
 /// Ticks from the Enter of a send to its record.
 const RECORD: i64 = 20;
@@ -16,22 +16,22 @@ pub(crate) fn received(enter: i64, sent: i64) -> i64 {
 }
 
 /// A send.
-pub(crate) fn send(tape: &mut Tape<'_>, enter: i64, receiver: u32, bytes: u64) -> Result<()> {
+pub(crate) fn send(writer: &mut EventWriter<'_>, enter: i64, receiver: u32, bytes: u64) -> Result<()> {
     let event = Event::MpiSend { receiver, communicator: WORLD, msg_tag: 0, msg_length: bytes };
-    tape.call(Region::Bsend, enter, enter + CALL, &event)
+    writer.call(Region::Bsend, enter, enter + CALL, &event)
 }
 
 /// A receive of a message whose send begins at `sent`.
 pub(crate) fn receive(
-    tape: &mut Tape<'_>,
-    recent: &mut Recent,
+    writer: &mut EventWriter<'_>,
+    recent: &mut RecentLateSenders,
     enter: i64,
     (sender, sent): (u32, i64),
     bytes: u64,
 ) -> Result<()> {
     let leave = received(enter, sent);
-    tape.enter(enter, Region::Recv)?;
-    tape.record(leave - RECORD, &Event::MpiRecv { sender, communicator: WORLD, msg_tag: 0, msg_length: bytes })?;
-    recent.receive(tape, sender, enter, sent, sent + RECORD);
-    tape.leave(leave)
+    writer.enter(enter, Region::Recv)?;
+    writer.record(leave - RECORD, &Event::MpiRecv { sender, communicator: WORLD, msg_tag: 0, msg_length: bytes })?;
+    recent.receive(writer, sender, enter, sent, sent + RECORD);
+    writer.leave(leave)
 }

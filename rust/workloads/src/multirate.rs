@@ -12,12 +12,12 @@
 use whywait_otf2::Event;
 use whywait_otf2::Result;
 
+use crate::collective::{CALL, Collective, GAP, JITTER, Kind, TRANSFER};
 use crate::definitions::{Region, WORLD};
-use crate::meeting::{CALL, GAP, JITTER, Kind, Meeting, TRANSFER};
-use crate::tape::Tape;
+use crate::event_writer::EventWriter;
 use crate::{Schedule, Start, Stream};
 
-/// Of so many windows the last one is received late.
+/// The last of this many windows is received late.
 const LATE: usize = 4;
 /// Ticks from the begin of a call of a thread to the begin of the next one.
 const STEP: i64 = CALL + GAP;
@@ -28,10 +28,10 @@ pub(crate) struct Multirate<'a> {
     /// Whether each pair of threads has a communicator of its own.
     has_communicators: bool,
     /// The barrier at the end of each window.
-    barriers: Vec<Meeting>,
+    barriers: Vec<Collective>,
 }
 
-/// What a process does.
+/// The role of a process.
 #[derive(Clone, Copy)]
 enum Role {
     /// Sends to another one.
@@ -46,7 +46,7 @@ impl<'a> Multirate<'a> {
     pub(crate) fn new(start: &'a Start, has_communicators: bool) -> Self {
         let mut own = Self { start, stream: start.spec.stream, has_communicators, barriers: Vec::new() };
         for number in 0..start.spec.iterations as usize {
-            let barrier = start.meet_in_loop(number, |rank| own.joined(rank, number) + GAP);
+            let barrier = start.collective_in_loop(number, |rank| own.joined(rank, number) + GAP);
             own.barriers.push(barrier);
         }
         own
@@ -139,19 +139,19 @@ impl<'a> Multirate<'a> {
     // --------------------------------------------------------------------------------------------------------
 
     /// What a thread does in a window.
-    fn play_window(&self, tape: &mut Tape<'_>, rank: u32, number: usize, thread: u32) -> Result<()> {
+    fn write_window(&self, writer: &mut EventWriter<'_>, rank: u32, number: usize, thread: u32) -> Result<()> {
         let parallel = self.stream.threads > 1;
         if parallel {
-            tape.begin_team(self.first(rank, number) - GAP, rank)?;
+            writer.begin_team(self.first(rank, number) - GAP, rank)?;
         }
         let leave = self.waitall(rank, number, thread).1;
         match self.role(rank) {
-            Role::Sends(to) => self.play_sends(tape, (rank, to), number, thread)?,
-            Role::Receives(from) => self.play_receives(tape, (from, rank), number, thread)?,
+            Role::Sends(to) => self.write_sends(writer, (rank, to), number, thread)?,
+            Role::Receives(from) => self.write_receives(writer, (from, rank), number, thread)?,
             Role::Idle => {}
         }
         if parallel {
-            tape.end_team(leave + GAP, rank)?;
+            writer.end_team(leave + GAP, rank)?;
         }
         Ok(())
     }
@@ -168,36 +168,48 @@ impl<'a> Multirate<'a> {
         first..first + window
     }
 
-    fn play_sends(&self, tape: &mut Tape<'_>, (rank, receiver): (u32, u32), number: usize, thread: u32) -> Result<()> {
+    fn write_sends(
+        &self,
+        writer: &mut EventWriter<'_>,
+        (rank, receiver): (u32, u32),
+        number: usize,
+        thread: u32,
+    ) -> Result<()> {
         let (communicator, msg_length) = (self.communicator(thread), u64::from(self.stream.bytes));
         for (n, request_id) in (0..).zip(self.requests(number, thread)) {
             let enter = self.send(rank, number, thread, n);
             let event = Event::MpiIsend { receiver, communicator, msg_tag: thread, msg_length, request_id };
-            tape.call(Region::Isend, enter, enter + CALL, &event)?;
+            writer.call(Region::Isend, enter, enter + CALL, &event)?;
             // A send that is over before its receive is posted was eager; else nothing proves that.
             let [messages, bytes] = if Self::is_late(number) {
                 ["mpi_eager", "mpi_eager_bytes"]
             } else {
                 ["mpi_protocol_unknown", "mpi_protocol_unknown_bytes"]
             };
-            tape.count(Region::Isend, messages, 1);
-            tape.count(Region::Isend, bytes, i64::from(self.stream.bytes));
+            writer.count(Region::Isend, messages, 1);
+            writer.count(Region::Isend, bytes, i64::from(self.stream.bytes));
             if self.overlaps(number, n) && !self.has_communicators {
-                tape.count(Region::Isend, "mpi_oos_possible", 1);
+                writer.count(Region::Isend, "mpi_oos_possible", 1);
             }
         }
         let (enter, leave, _) = self.waitall(rank, number, thread);
-        tape.enter(enter, Region::Waitall)?;
+        writer.enter(enter, Region::Waitall)?;
         for request_id in self.requests(number, thread) {
-            tape.record(leave - CALL / 2, &Event::MpiIsendComplete { request_id })?;
+            writer.record(leave - CALL / 2, &Event::MpiIsendComplete { request_id })?;
         }
-        tape.leave(leave)
+        writer.leave(leave)
     }
 
-    fn play_receives(&self, tape: &mut Tape<'_>, (sender, rank): (u32, u32), number: usize, thread: u32) -> Result<()> {
+    fn write_receives(
+        &self,
+        writer: &mut EventWriter<'_>,
+        (sender, rank): (u32, u32),
+        number: usize,
+        thread: u32,
+    ) -> Result<()> {
         for (n, request_id) in (0..).zip(self.requests(number, thread)) {
             let enter = self.post(rank, number, thread, n);
-            tape.call(Region::Irecv, enter, enter + CALL, &Event::MpiIrecvRequest { request_id })?;
+            writer.call(Region::Irecv, enter, enter + CALL, &Event::MpiIrecvRequest { request_id })?;
             let since = enter - self.send(sender, number, thread, n);
             let unexpected = i64::from(since > 0);
             let of = [
@@ -210,18 +222,18 @@ impl<'a> Multirate<'a> {
                 ("mpi_overtaken", i64::from(self.is_overtaken(thread, n))),
             ];
             for (metric, value) in of {
-                tape.count(Region::Irecv, metric, value);
+                writer.count(Region::Irecv, metric, value);
             }
         }
         let (enter, leave, waiting) = self.waitall(rank, number, thread);
-        tape.enter(enter, Region::Waitall)?;
+        writer.enter(enter, Region::Waitall)?;
         for request_id in self.requests(number, thread) {
             let (communicator, msg_length) = (self.communicator(thread), u64::from(self.stream.bytes));
             let event = Event::MpiIrecv { sender, communicator, msg_tag: thread, msg_length, request_id };
-            tape.record(leave - CALL / 2, &event)?;
+            writer.record(leave - CALL / 2, &event)?;
         }
-        tape.book("mpi_latesender", waiting);
-        tape.leave(leave)
+        writer.book("mpi_latesender", waiting);
+        writer.leave(leave)
     }
 
     /// Entries of other threads that the search for a message goes through: of threads that have posted before, the
@@ -241,15 +253,15 @@ impl<'a> Multirate<'a> {
     }
 
     /// The most there is in queues of a process at a time.
-    fn levels(&self, tape: &mut Tape<'_>, rank: u32) {
+    fn levels(&self, writer: &mut EventWriter<'_>, rank: u32) {
         match self.role(rank) {
-            Role::Sends(_) => tape.level("mpi_send_requests", self.calls()),
+            Role::Sends(_) => writer.level("mpi_send_requests", self.calls()),
             Role::Receives(_) => {
                 let late = if self.barriers.len() >= LATE { self.calls() } else { 0 };
-                tape.level("mpi_posted_queue", self.calls());
-                tape.level("mpi_receive_requests", self.calls());
-                tape.level("mpi_unexpected_queue", late);
-                tape.level("mpi_unexpected_data", late * i64::from(self.stream.bytes));
+                writer.level("mpi_posted_queue", self.calls());
+                writer.level("mpi_receive_requests", self.calls());
+                writer.level("mpi_unexpected_queue", late);
+                writer.level("mpi_unexpected_data", late * i64::from(self.stream.bytes));
             }
             Role::Idle => {}
         }
@@ -265,34 +277,34 @@ impl Schedule for Multirate<'_> {
         if self.has_communicators { self.stream.threads } else { 1 }
     }
 
-    fn play(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
+    fn write(&self, writer: &mut EventWriter<'_>, rank: u32) -> Result<()> {
         let is_idle = matches!(self.role(rank), Role::Idle);
         let forks = !is_idle && self.stream.threads > 1;
         for (number, barrier) in self.barriers.iter().enumerate() {
             let (begin, ready) = (self.begin(rank, number), self.ready(rank, number));
             if begin < ready {
-                tape.enter(begin, Region::Compute)?;
-                tape.leave(ready)?;
+                writer.enter(begin, Region::Compute)?;
+                writer.leave(ready)?;
             }
             if forks {
-                tape.fork(ready, self.stream.threads)?;
+                writer.fork(ready, self.stream.threads)?;
             }
             if !is_idle {
-                self.play_window(tape, rank, number, 0)?;
+                self.write_window(writer, rank, number, 0)?;
             }
             if forks {
-                tape.join(self.joined(rank, number))?;
+                writer.join(self.joined(rank, number))?;
             }
-            barrier.play(tape, &Kind::BARRIER, rank, self.joined(rank, number) + GAP)?;
+            barrier.write(writer, &Kind::BARRIER, rank, self.joined(rank, number) + GAP)?;
         }
-        self.levels(tape, rank);
+        self.levels(writer, rank);
         Ok(())
     }
 
-    fn play_thread(&self, tape: &mut Tape<'_>, rank: u32, thread: u32) -> Result<()> {
+    fn write_thread(&self, writer: &mut EventWriter<'_>, rank: u32, thread: u32) -> Result<()> {
         if !matches!(self.role(rank), Role::Idle) {
             for number in 0..self.barriers.len() {
-                self.play_window(tape, rank, number, thread)?;
+                self.write_window(writer, rank, number, thread)?;
             }
         }
         Ok(())

@@ -5,17 +5,17 @@
 
 use crate::Start;
 use crate::armci::{Call, Program};
+use crate::collective::{Kind, TRANSFER};
 use crate::definitions::Region;
-use crate::meeting::{Kind, TRANSFER};
 use crate::noise::Purpose;
 
 /// Tasks of a process before a barrier.
 const TASKS: usize = 4;
 /// Steps of a task: a number, two gets, work, the result.
 const TASK: usize = 5;
-/// Of so many operations one needs its target.
+/// One of this many operations needs its target.
 const NEEDS: i64 = 64;
-/// Blocks have up to so many bytes.
+/// Maximum bytes of a block.
 const BLOCK: i64 = 1 << 20;
 
 pub(crate) struct Nwchem<'a> {
@@ -43,7 +43,7 @@ impl Program for Nwchem<'_> {
             return None;
         }
         Some(match (place == TASKS * TASK, place % TASK) {
-            (true, _) => Call::Meet(Kind::ARMCI_BARRIER),
+            (true, _) => Call::Collective(Kind::ARMCI_BARRIER),
             (false, 0) => self.operation(Region::ArmciRmw, rank, number),
             (false, 3) => Call::Work(None, self.start.work(rank, number as u64)),
             (false, 4) => self.operation(Region::ArmciAcc, rank, number),

@@ -9,7 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::meeting::{CALL, GAP};
+use crate::collective::{CALL, GAP};
 use crate::program::{Sharing, Step};
 
 /// A call as it went.

@@ -185,7 +185,7 @@ impl Writer<'_> {
         self.steps.push(Step::Complete(Completion { unlocks: Some(locked), ..unlock }));
     }
 
-    /// Completes what is under way at a target, or everywhere; there as well, or only here.
+    /// Flushes the operations at a target or at all of them, remotely or only locally.
     fn flush(&mut self, locked: Locked, target: u32, pending: &mut Vec<Pending>) {
         let there = self.below(2) == 0;
         let everywhere = locked == Locked::All && self.below(2) == 0;
@@ -199,7 +199,7 @@ impl Writer<'_> {
     }
 }
 
-/// A call that completes the operations on what is locked, there or only here.
+/// A call that completes the operations on locked targets, remotely (`there`) or only locally.
 fn complete(region: Region, pending: &mut Vec<Pending>, what: Locked, there: bool) -> Completion {
     let mut completion = Completion { region, here: Vec::new(), there: Vec::new(), targets: Vec::new(), unlocks: None };
     let chosen = |pending: &Pending| what == Locked::All || what == Locked::One(pending.operation.target);

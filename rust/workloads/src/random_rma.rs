@@ -1,6 +1,6 @@
 //! One-sided operations of random kind, size and target: in the epochs of fences, and in those of locks.
 //!
-//! After a fence nobody waits for what was before it. So each iteration is simulated by itself, from a fence to the
+//! After a fence, no process waits for anything before it, so each iteration is simulated separately, from a fence to the
 //! next.
 
 use rayon::prelude::*;
@@ -8,17 +8,17 @@ use whywait_otf2::enums::{LockType, RmaAtomicType};
 use whywait_otf2::records::UNDEFINED;
 use whywait_otf2::{Event, Result};
 
+use crate::collective::{Collective, GAP, Kind};
 use crate::definitions::{Region, WINDOW};
-use crate::meeting::{GAP, Kind, Meeting};
+use crate::event_writer::EventWriter;
 use crate::passive::{self, Call, Outcome};
 use crate::program::{Completion, Locked, Operation, Sharing, Step, is_active, program};
-use crate::tape::Tape;
 use crate::{Schedule, Start};
 
 pub(crate) struct RandomRma<'a> {
     start: &'a Start,
     /// The fence that opens the first epoch.
-    opening: Meeting,
+    opening: Collective,
     iterations: Vec<Iteration>,
 }
 
@@ -26,12 +26,12 @@ struct Iteration {
     outcomes: Vec<Outcome>,
     /// Leave of the last operation on the window of each rank that the fence completes.
     last: Vec<i64>,
-    fence: Meeting,
+    fence: Collective,
 }
 
 impl<'a> RandomRma<'a> {
     pub(crate) fn new(start: &'a Start) -> Self {
-        let opening = start.meet_in_loop(0, |rank| start.end(rank));
+        let opening = start.collective_in_loop(0, |rank| start.end(rank));
         let mut random = Self { start, opening, iterations: Vec::new() };
         for number in 0..start.spec.iterations as usize {
             let programs: Vec<Vec<Step>> =
@@ -50,7 +50,7 @@ impl<'a> RandomRma<'a> {
                     }
                 }
             }
-            let fence = start.meet_in_loop(1 + number, |rank| outcomes[rank as usize].end);
+            let fence = start.collective_in_loop(1 + number, |rank| outcomes[rank as usize].end);
             random.iterations.push(Iteration { outcomes, last, fence });
         }
         random
@@ -65,18 +65,18 @@ impl<'a> RandomRma<'a> {
 
 impl Iteration {
     /// Writes a call that completes operations; ids of operations count from `first`.
-    fn complete(&self, tape: &mut Tape<'_>, call: &Call, completion: &Completion, first: u64) -> Result<()> {
+    fn complete(&self, writer: &mut EventWriter<'_>, call: &Call, completion: &Completion, first: u64) -> Result<()> {
         let Completion { region, here, there, targets, unlocks } = completion;
         let (win, lock_id) = (WINDOW, 0);
-        tape.enter(call.enter, *region)?;
+        writer.enter(call.enter, *region)?;
         let mut stamp = call.enter;
         for id in here {
             stamp = call.leave - 30;
-            tape.record(stamp, &Event::RmaOpCompleteNonBlocking { win, matching_id: first + id })?;
+            writer.record(stamp, &Event::RmaOpCompleteNonBlocking { win, matching_id: first + id })?;
         }
         for id in there {
             stamp = call.leave - 20;
-            tape.record(stamp, &Event::RmaOpCompleteRemote { win, matching_id: first + id })?;
+            writer.record(stamp, &Event::RmaOpCompleteRemote { win, matching_id: first + id })?;
         }
         if let Some(locked) = unlocks {
             let remote = match locked {
@@ -84,7 +84,7 @@ impl Iteration {
                 Locked::All => UNDEFINED,
             };
             // It has the time of the record before.
-            tape.record(stamp, &Event::RmaReleaseLock { win, remote, lock_id })?;
+            writer.record(stamp, &Event::RmaReleaseLock { win, remote, lock_id })?;
         }
         // Waiting is the time before a target comes to help while none of the others does.
         let mut helping: Vec<(i64, i64)> = targets.iter().map(|&target| self.helping(target, call.enter)).collect();
@@ -95,10 +95,10 @@ impl Iteration {
             reference = reference.max(leave);
         }
         if let Some(&(last, _)) = helping.last().filter(|_| waiting > 0) {
-            tape.book("mpi_rma_sync_wait_for_progress", waiting);
-            tape.book("mpi_rma_sync_wait_for_progress_last_call", last - call.enter);
+            writer.book("mpi_rma_sync_wait_for_progress", waiting);
+            writer.book("mpi_rma_sync_wait_for_progress_last_call", last - call.enter);
         }
-        tape.leave(call.leave)
+        writer.leave(call.leave)
     }
 
     /// When a lock call came to the end of its waiting for the last of its targets, which grants the lock within it;
@@ -128,7 +128,7 @@ impl Iteration {
 }
 
 /// Writes an operation; ids count from `first`.
-fn operate(tape: &mut Tape<'_>, call: &Call, operation: &Operation, first: u64) -> Result<()> {
+fn operate(writer: &mut EventWriter<'_>, call: &Call, operation: &Operation, first: u64) -> Result<()> {
     let &Operation { region, target: remote, elements, id, .. } = operation;
     let (win, matching_id, bytes) = (WINDOW, first + id, 8 * elements);
     let atomic = |atomic_type, received| Event::RmaAtomic {
@@ -146,34 +146,34 @@ fn operate(tape: &mut Tape<'_>, call: &Call, operation: &Operation, first: u64) 
         Region::Accumulate => (0, atomic(RmaAtomicType::ACCUMULATE, 0)),
         _ => (0, atomic(RmaAtomicType::FETCH_AND_ACCUMULATE, elements)),
     };
-    tape.enter(call.enter, region)?;
-    tape.record(call.enter + after, &event)?;
-    tape.book("mpi_rma_comm_lock_competition", call.contention);
-    tape.leave(call.leave)
+    writer.enter(call.enter, region)?;
+    writer.record(call.enter + after, &event)?;
+    writer.book("mpi_rma_comm_lock_competition", call.contention);
+    writer.leave(call.leave)
 }
 
 /// Writes a call that locks; `granted` as [`Iteration::granted`] has it.
 fn lock(
-    tape: &mut Tape<'_>,
+    writer: &mut EventWriter<'_>,
     call: &Call,
     granted: Option<i64>,
     (region, remote, lock_type): (Region, u32, LockType),
 ) -> Result<()> {
     let (win, lock_id) = (WINDOW, 0);
-    tape.enter(call.enter, region)?;
-    tape.record(call.enter, &Event::RmaRequestLock { win, remote, lock_id, lock_type })?;
-    tape.book("mpi_rma_sync_lock_competition", call.contention);
+    writer.enter(call.enter, region)?;
+    writer.record(call.enter, &Event::RmaRequestLock { win, remote, lock_id, lock_type })?;
+    writer.book("mpi_rma_sync_lock_competition", call.contention);
     if let Some(granted) = granted {
         let waiting = granted - call.enter - call.contention;
-        tape.book("mpi_rma_sync_wait_for_progress", waiting);
-        tape.book("mpi_rma_sync_wait_for_progress_last_call", waiting);
+        writer.book("mpi_rma_sync_wait_for_progress", waiting);
+        writer.book("mpi_rma_sync_wait_for_progress_last_call", waiting);
     }
-    tape.leave(call.leave)
+    writer.leave(call.leave)
 }
 
 impl Schedule for RandomRma<'_> {
-    fn play(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
-        self.opening.play(tape, &Kind::FENCE, rank, self.start.end(rank))?;
+    fn write(&self, writer: &mut EventWriter<'_>, rank: u32) -> Result<()> {
+        self.opening.write(writer, &Kind::FENCE, rank, self.start.end(rank))?;
         // Id of the first operation of the iteration.
         let mut first = 0;
         for (number, iteration) in self.iterations.iter().enumerate() {
@@ -183,8 +183,8 @@ impl Schedule for RandomRma<'_> {
             let mut next = calls.iter();
             for step in program(self.start, rank, number) {
                 if let Step::Work(ticks) = step {
-                    tape.enter(begin, Region::Compute)?;
-                    tape.leave(begin + ticks)?;
+                    writer.enter(begin, Region::Compute)?;
+                    writer.leave(begin + ticks)?;
                     continue;
                 }
                 let Some(call) = next.next() else { break };
@@ -196,25 +196,25 @@ impl Schedule for RandomRma<'_> {
                             Sharing::Shared => LockType::SHARED,
                         };
                         let granted = iteration.granted([*target].into_iter().filter(|&target| target != rank), call);
-                        lock(tape, call, granted, (Region::WinLock, *target, kind))?;
+                        lock(writer, call, granted, (Region::WinLock, *target, kind))?;
                     }
                     Step::LockAll => {
                         let others = (0..self.start.ranks).filter(|&other| other != rank);
                         let granted = iteration.granted(others, call);
-                        lock(tape, call, granted, (Region::WinLockAll, UNDEFINED, LockType::SHARED))?;
+                        lock(writer, call, granted, (Region::WinLockAll, UNDEFINED, LockType::SHARED))?;
                     }
                     Step::Operate(operation) => {
-                        operate(tape, call, operation, first)?;
+                        operate(writer, call, operation, first)?;
                         operations.push(*operation);
                     }
-                    Step::Complete(completion) => iteration.complete(tape, call, completion, first)?,
+                    Step::Complete(completion) => iteration.complete(writer, call, completion, first)?,
                 }
                 begin = call.leave + GAP;
             }
             let completed = operations.iter().rev().filter(|_| is_active(number));
             let completed = completed.map(|operation| (first + operation.id, operation.region == Region::Get));
-            iteration.fence.play_with(tape, &Kind::FENCE, rank, *end, completed, |tape| {
-                tape.book("mpi_rma_early_fence", iteration.last[rank as usize].saturating_sub(*end));
+            iteration.fence.write_with(writer, &Kind::FENCE, rank, *end, completed, |writer| {
+                writer.book("mpi_rma_early_fence", iteration.last[rank as usize].saturating_sub(*end));
             })?;
             first += operations.len() as u64;
         }

@@ -7,12 +7,12 @@ use std::collections::{HashMap, VecDeque};
 
 use whywait_otf2::{Event, Result};
 
+use crate::collective::{CALL, Collective, Departure, GAP, Kind};
 use crate::definitions::Region;
+use crate::event_writer::EventWriter;
 use crate::gats::Epoch;
-use crate::late::Recent;
-use crate::meeting::{CALL, Departure, GAP, Kind, Meeting};
+use crate::late_senders::RecentLateSenders;
 use crate::messages::{receive, received, send};
-use crate::tape::Tape;
 use crate::{Schedule, Start};
 
 /// A step of a rank.
@@ -27,7 +27,7 @@ pub(crate) enum Step {
     /// Works as long in the function that is open.
     Pause,
     /// Creates, frees or fences a window, or meets all ranks otherwise.
-    Meet(Kind),
+    Collective(Kind),
     /// Exposes a window to a group of origins.
     Post(Epoch),
     /// Opens a window of a group of targets.
@@ -66,7 +66,7 @@ pub(crate) struct Costs {
     /// Calls that synchronize.
     pub(crate) call: i64,
     pub(crate) put: i64,
-    /// What a fence takes more than other collective calls.
+    /// Additional time of a fence compared with other collective calls.
     pub(crate) fence: i64,
 }
 
@@ -127,7 +127,7 @@ struct Outcome {
 pub(crate) struct Simulated<'a> {
     start: &'a Start,
     script: Script<'a>,
-    meetings: Vec<Meeting>,
+    collectives: Vec<Collective>,
     outcomes: Vec<Vec<Outcome>>,
     ends: Vec<i64>,
 }
@@ -138,7 +138,7 @@ struct Cursor {
     number: usize,
     /// When it does its next step.
     now: i64,
-    meetings: usize,
+    collectives: usize,
     is_done: bool,
     access: Access,
 }
@@ -156,8 +156,8 @@ struct Simulation<'a> {
     script: &'a Script<'a>,
     cursors: Vec<Cursor>,
     outcomes: Vec<Vec<Outcome>>,
-    meetings: Vec<Meeting>,
-    /// Enters of the ranks that have come to the next meeting.
+    collectives: Vec<Collective>,
+    /// Enters of the ranks that have arrived at the next collective call.
     arrived: Vec<Option<i64>>,
     missing: usize,
     /// By window and target, the Leave of the last put since the last fence.
@@ -178,7 +178,7 @@ impl<'a> Simulated<'a> {
             script: &script,
             cursors: (0..start.ranks).map(cursor).collect(),
             outcomes: vec![Vec::new(); ranks],
-            meetings: Vec::new(),
+            collectives: Vec::new(),
             arrived: vec![None; ranks],
             missing: ranks,
             last_put: vec![vec![i64::MIN; ranks]; script.windows as usize],
@@ -190,8 +190,8 @@ impl<'a> Simulated<'a> {
         while (0..start.ranks).filter(|&rank| simulation.proceed(rank)).count() > 0 {}
         debug_assert!(simulation.cursors.iter().all(|cursor| cursor.is_done), "a program is locked up");
         let ends = simulation.cursors.iter().map(|cursor| cursor.now).collect();
-        let Simulation { outcomes, meetings, .. } = simulation;
-        Self { start, script, meetings, outcomes, ends }
+        let Simulation { outcomes, collectives, .. } = simulation;
+        Self { start, script, collectives, outcomes, ends }
     }
 }
 
@@ -219,7 +219,7 @@ impl Simulation<'_> {
         match step {
             Step::Enter(_) | Step::Leave => Some(now),
             Step::Work(_) | Step::Pause => Some(now + work),
-            Step::Meet(kind) => self.meet(rank, kind, now),
+            Step::Collective(kind) => self.enter_collective(rank, kind, now),
             Step::Post(epoch) => {
                 for &origin in self.script.group(epoch) {
                     self.posts.entry((epoch.window, origin, rank)).or_default().push_back(now);
@@ -241,21 +241,21 @@ impl Simulation<'_> {
             }
             Step::Receive { sender, .. } => {
                 let sent = self.messages.get_mut(&(sender, rank))?.pop_front()?;
-                Some(self.came_to(rank, received(now, sent), [sent, 0]))
+                Some(self.record_outcome(rank, received(now, sent), [sent, 0]))
             }
         }
     }
 
-    fn came_to(&mut self, rank: u32, leave: i64, about: [i64; 2]) -> i64 {
+    fn record_outcome(&mut self, rank: u32, leave: i64, about: [i64; 2]) -> i64 {
         self.outcomes[rank as usize].push(Outcome { leave, about });
         leave
     }
 
-    fn meet(&mut self, rank: u32, kind: Kind, now: i64) -> Option<i64> {
+    fn enter_collective(&mut self, rank: u32, kind: Kind, now: i64) -> Option<i64> {
         let cursor = &mut self.cursors[rank as usize];
-        if let Some(meeting) = self.meetings.get(cursor.meetings) {
-            cursor.meetings += 1;
-            return Some(meeting.leave(rank));
+        if let Some(collective) = self.collectives.get(cursor.collectives) {
+            cursor.collectives += 1;
+            return Some(collective.leave(rank));
         }
         if self.arrived[rank as usize].replace(now).is_none() {
             self.missing -= 1;
@@ -270,16 +270,16 @@ impl Simulation<'_> {
             () if kind.is_fence() => Departure { all: self.script.costs.fence, ..Departure::default() },
             () => Departure::default(),
         };
-        let number = self.meetings.len();
-        let meeting = self.start.meet_with(number, departure, |rank| enters[rank as usize]);
+        let number = self.collectives.len();
+        let collective = self.start.collective_with_departure(number, departure, |rank| enters[rank as usize]);
         let last_put = &mut self.last_put[kind.window() as usize];
         for (rank, outcomes) in (0..).zip(&mut self.outcomes) {
             let put =
                 if kind.is_fence() { std::mem::replace(&mut last_put[rank as usize], i64::MIN) } else { i64::MIN };
-            outcomes.push(Outcome { leave: meeting.leave(rank), about: [put, 0] });
+            outcomes.push(Outcome { leave: collective.leave(rank), about: [put, 0] });
         }
-        self.meetings.push(meeting);
-        self.meet(rank, kind, now)
+        self.collectives.push(collective);
+        self.enter_collective(rank, kind, now)
     }
 
     /// Start. It knows all posts, which are made before the access ends in any case.
@@ -298,7 +298,7 @@ impl Simulation<'_> {
         };
         let has_waited = now < last && last <= leave;
         self.cursors[rank as usize].access = Access { targets, has_waited };
-        Some(self.came_to(rank, leave, [if has_waited { last - now } else { 0 }, 0]))
+        Some(self.record_outcome(rank, leave, [if has_waited { last - now } else { 0 }, 0]))
     }
 
     fn put(&mut self, rank: u32, (window, target): (u32, u32), now: i64) -> i64 {
@@ -308,14 +308,14 @@ impl Simulation<'_> {
             // Between fences.
             let last = &mut self.last_put[window as usize][target as usize];
             *last = (*last).max(now + cost);
-            return self.came_to(rank, now + cost, [0, 0]);
+            return self.record_outcome(rank, now + cost, [0, 0]);
         };
         let leave = now.max(own.1) + cost;
         own.2 = leave;
         // An epoch waits once.
         let waiting = if access.has_waited { 0 } else { own.1 - now };
         access.has_waited |= waiting > 0;
-        self.came_to(rank, leave, [waiting, 0])
+        self.record_outcome(rank, leave, [waiting, 0])
     }
 
     fn close(&mut self, rank: u32, epoch: Epoch, now: i64) -> Option<i64> {
@@ -326,15 +326,15 @@ impl Simulation<'_> {
         }
         let done = group.iter().filter_map(|&origin| self.completes.get_mut(&key(origin))?.pop_front());
         let (complete, put) = done.fold((now, now), |most, own| (most.0.max(own.0), most.1.max(own.1)));
-        Some(self.came_to(rank, complete + self.script.costs.call, [complete - now, complete - put]))
+        Some(self.record_outcome(rank, complete + self.script.costs.call, [complete - now, complete - put]))
     }
 }
 
 /// The state of a rank while its steps are written.
 #[derive(Default)]
 struct Writing {
-    recent: Recent,
-    meetings: usize,
+    recent: RecentLateSenders,
+    collectives: usize,
     /// Operations that are not complete, as a range of ids.
     operations: std::ops::Range<u64>,
 }
@@ -342,7 +342,7 @@ struct Writing {
 impl Simulated<'_> {
     fn write(
         &self,
-        tape: &mut Tape<'_>,
+        writer: &mut EventWriter<'_>,
         rank: u32,
         step: Step,
         now: i64,
@@ -353,35 +353,35 @@ impl Simulated<'_> {
         let Outcome { leave, about } =
             outcomes.first().copied().unwrap_or(Outcome { leave: now + CALL, about: [0, 0] });
         match step {
-            Step::Enter(region) => tape.enter(now, region),
-            Step::Leave => tape.leave(now),
+            Step::Enter(region) => writer.enter(now, region),
+            Step::Leave => writer.leave(now),
             Step::Pause | Step::Work(_) => Ok(()),
-            Step::Meet(kind) => {
-                let meeting = &self.meetings[to.meetings];
-                to.meetings += 1;
+            Step::Collective(kind) => {
+                let collective = &self.collectives[to.collectives];
+                to.collectives += 1;
                 let done = to.operations.start..if kind.is_fence() { to.operations.end } else { to.operations.start };
                 to.operations.start = done.end;
-                meeting.play_with(tape, &kind, rank, now, done.rev().map(|put| (put, false)), |tape| {
-                    tape.book("mpi_rma_early_fence", about[0].saturating_sub(now));
+                collective.write_with(writer, &kind, rank, now, done.rev().map(|put| (put, false)), |writer| {
+                    writer.book("mpi_rma_early_fence", about[0].saturating_sub(now));
                 })
             }
-            Step::Post(epoch) => epoch.post(tape, (now, now + call)),
-            Step::Start(epoch) => epoch.start(tape, (now, leave), about[0]),
+            Step::Post(epoch) => epoch.post(writer, (now, now + call)),
+            Step::Start(epoch) => epoch.start(writer, (now, leave), about[0]),
             Step::Put { window: win, target: remote, bytes } => {
                 let matching_id = to.operations.end;
                 to.operations.end += 1;
-                tape.enter(now, Region::Put)?;
-                tape.record(now + 20, &Event::RmaPut { win, remote, bytes, matching_id })?;
-                tape.book("mpi_rma_comm_late_post", about[0]);
-                tape.leave(leave)
+                writer.enter(now, Region::Put)?;
+                writer.record(now + 20, &Event::RmaPut { win, remote, bytes, matching_id })?;
+                writer.book("mpi_rma_comm_late_post", about[0]);
+                writer.leave(leave)
             }
             Step::Complete(epoch) => {
                 let operations = to.operations.end..to.operations.end;
-                epoch.complete(tape, (now, now + call), std::mem::replace(&mut to.operations, operations))
+                epoch.complete(writer, (now, now + call), std::mem::replace(&mut to.operations, operations))
             }
-            Step::Wait(epoch) => epoch.wait(tape, (now, leave), about[0], about[1]),
-            Step::Send { receiver, bytes } => send(tape, now, receiver, bytes),
-            Step::Receive { sender, bytes } => receive(tape, &mut to.recent, now, (sender, about[0]), bytes),
+            Step::Wait(epoch) => epoch.wait(writer, (now, leave), about[0], about[1]),
+            Step::Send { receiver, bytes } => send(writer, now, receiver, bytes),
+            Step::Receive { sender, bytes } => receive(writer, &mut to.recent, now, (sender, about[0]), bytes),
         }
     }
 }
@@ -389,7 +389,7 @@ impl Simulated<'_> {
 impl Step {
     /// Whether an [`Outcome`] says when it is over.
     fn has_outcome(self) -> bool {
-        matches!(self, Self::Meet(_) | Self::Start(_) | Self::Put { .. } | Self::Wait(_) | Self::Receive { .. })
+        matches!(self, Self::Collective(_) | Self::Start(_) | Self::Put { .. } | Self::Wait(_) | Self::Receive { .. })
     }
 }
 
@@ -403,16 +403,16 @@ impl Schedule for Simulated<'_> {
         self.script.windows
     }
 
-    fn play(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
+    fn write(&self, writer: &mut EventWriter<'_>, rank: u32) -> Result<()> {
         let mut outcomes = self.outcomes[rank as usize].as_slice();
         let (mut now, mut writing) = (self.start.end(rank), Writing::default());
         for number in 0.. {
             let Some((step, work)) = self.script.step(rank, number, self.start.spec.iterations as usize) else { break };
             if let Step::Work(region) = step {
-                tape.enter(now, region)?;
-                tape.leave(now + work)?;
+                writer.enter(now, region)?;
+                writer.leave(now + work)?;
             }
-            self.write(tape, rank, step, now, outcomes, &mut writing)?;
+            self.write(writer, rank, step, now, outcomes, &mut writing)?;
             now = GAP
                 + match step {
                     Step::Enter(_) | Step::Leave => now,

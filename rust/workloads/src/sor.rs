@@ -1,6 +1,6 @@
 //! Successive over-relaxation: work, an exchange of the halo with up to four neighbours, an Allreduce.
 //!
-//! After the Allreduce nobody waits for anything before it. So, except for locks, the times at which the ranks finish
+//! After the Allreduce, no process waits for anything before it. So, except for locks, the times at which the ranks finish
 //! their computation determine the whole schedule.
 
 use std::cmp::Reverse;
@@ -10,11 +10,11 @@ use rayon::prelude::*;
 use whywait_otf2::enums::LockType;
 use whywait_otf2::{Event, Result};
 
+use crate::collective::{CALL, Collective, GAP, Kind, TRANSFER};
 use crate::definitions::{Region, WINDOW, WORLD};
+use crate::event_writer::EventWriter;
 use crate::gats::Epoch;
 use crate::grid::{Direction, Grid, opposite};
-use crate::meeting::{CALL, GAP, Kind, Meeting, TRANSFER};
-use crate::tape::Tape;
 use crate::{Schedule, Start};
 
 /// How the halo is exchanged.
@@ -34,17 +34,17 @@ pub(crate) struct Sor<'a> {
     grid: Grid,
     variant: Variant,
     /// The fence that opens the first epoch.
-    opening: Option<Meeting>,
+    opening: Option<Collective>,
     iterations: Vec<Iteration>,
 }
 
 struct Iteration {
     /// When each rank is done with its work.
     ready: Vec<i64>,
-    fence: Option<Meeting>,
+    fence: Option<Collective>,
     /// Leaves of lock and unlock for each neighbour of each rank.
     locks: Vec<[(i64, i64); 4]>,
-    allreduce: Meeting,
+    allreduce: Collective,
 }
 
 /// Begin of the `slot`-th call of the exchange, if none of the calls before it waits.
@@ -54,7 +54,7 @@ fn call_at(ready: i64, slot: usize) -> i64 {
 
 impl<'a> Sor<'a> {
     pub(crate) fn new(start: &'a Start, variant: Variant) -> Self {
-        let opening = (variant == Variant::Fence).then(|| start.meet_in_loop(0, |rank| start.end(rank)));
+        let opening = (variant == Variant::Fence).then(|| start.collective_in_loop(0, |rank| start.end(rank)));
         let mut sor = Self { start, grid: Grid::new(start.ranks), variant, opening, iterations: Vec::new() };
         for number in 0..start.spec.iterations as usize {
             let ready: Vec<i64> = (0..start.ranks)
@@ -62,11 +62,11 @@ impl<'a> Sor<'a> {
                 .map(|rank| sor.begin(rank, number) + start.work(rank, number as u64))
                 .collect();
             let fence = (variant == Variant::Fence).then(|| {
-                start.meet_in_loop(1 + 2 * number, |rank| call_at(ready[rank as usize], sor.neighbours(rank)))
+                start.collective_in_loop(1 + 2 * number, |rank| call_at(ready[rank as usize], sor.neighbours(rank)))
             });
             let locks = if variant == Variant::Locks { sor.lock_all(&ready) } else { Vec::new() };
             let exchange = |rank| sor.exchanged(rank, &ready, fence.as_ref(), &locks) + GAP;
-            let allreduce = start.meet_in_loop(2 + 2 * number, exchange);
+            let allreduce = start.collective_in_loop(2 + 2 * number, exchange);
             sor.iterations.push(Iteration { ready, fence, locks, allreduce });
         }
         sor
@@ -85,7 +85,7 @@ impl<'a> Sor<'a> {
     }
 
     /// When a rank leaves the exchange.
-    fn exchanged(&self, rank: u32, ready: &[i64], fence: Option<&Meeting>, locks: &[[(i64, i64); 4]]) -> i64 {
+    fn exchanged(&self, rank: u32, ready: &[i64], fence: Option<&Collective>, locks: &[[(i64, i64); 4]]) -> i64 {
         let own = ready[rank as usize];
         GAP + match self.variant {
             Variant::P2p => {
@@ -110,14 +110,14 @@ impl<'a> Sor<'a> {
         self.grid.neighbours(rank).map(|(towards, from)| self.send(from, opposite(towards), ready)).max()
     }
 
-    fn play_p2p(&self, tape: &mut Tape<'_>, rank: u32, number: usize) -> Result<()> {
+    fn write_p2p(&self, writer: &mut EventWriter<'_>, rank: u32, number: usize) -> Result<()> {
         let ready = &self.iterations[number].ready;
         let own = ready[rank as usize];
         let count = self.neighbours(rank);
         let requests = (number * 2 * count) as u64;
         for (slot, request_id) in (0..count).zip(requests..) {
             let enter = call_at(own, slot);
-            tape.call(Region::Irecv, enter, enter + CALL, &Event::MpiIrecvRequest { request_id })?;
+            writer.call(Region::Irecv, enter, enter + CALL, &Event::MpiIrecvRequest { request_id })?;
         }
         let message = |direction: Direction| (WORLD, direction as u32, HALO);
         for (slot, (direction, receiver)) in self.grid.neighbours(rank).enumerate() {
@@ -125,31 +125,31 @@ impl<'a> Sor<'a> {
             let (communicator, msg_tag, msg_length) = message(direction);
             let request_id = requests + (count + slot) as u64;
             let event = Event::MpiIsend { receiver, communicator, msg_tag, msg_length, request_id };
-            tape.call(Region::Isend, enter, enter + CALL, &event)?;
+            writer.call(Region::Isend, enter, enter + CALL, &event)?;
         }
         let enter = call_at(own, 2 * count);
         let leave = self.exchanged(rank, ready, None, &[]) - GAP;
-        tape.enter(enter, Region::Waitall)?;
+        writer.enter(enter, Region::Waitall)?;
         for (slot, (direction, sender)) in (0..).zip(self.grid.neighbours(rank)) {
             let (communicator, msg_tag, msg_length) = message(opposite(direction));
             let request_id = requests + slot;
             let event = Event::MpiIrecv { sender, communicator, msg_tag, msg_length, request_id };
-            tape.record(leave - CALL + 10 * slot as i64, &event)?;
+            writer.record(leave - CALL + 10 * slot as i64, &event)?;
         }
         for request_id in requests + count as u64..requests + 2 * count as u64 {
-            tape.record(leave - CALL / 2, &Event::MpiIsendComplete { request_id })?;
+            writer.record(leave - CALL / 2, &Event::MpiIsendComplete { request_id })?;
         }
         if let Some(sent) = self.last_send(rank, ready) {
-            tape.book("mpi_latesender", sent - enter);
+            writer.book("mpi_latesender", sent - enter);
         }
-        tape.leave(leave)
+        writer.leave(leave)
     }
 
     // --- fences ------------------------------------------------------------------------------------------------------
 
     fn puts(
         &self,
-        tape: &mut Tape<'_>,
+        writer: &mut EventWriter<'_>,
         rank: u32,
         number: usize,
         enter: impl Fn(usize) -> i64,
@@ -158,23 +158,23 @@ impl<'a> Sor<'a> {
         let mut next = first;
         for (slot, (_, remote)) in self.grid.neighbours(rank).enumerate() {
             let event = Event::RmaPut { win: WINDOW, remote, bytes: HALO, matching_id: next };
-            tape.call(Region::Put, enter(slot), enter(slot) + CALL, &event)?;
+            writer.call(Region::Put, enter(slot), enter(slot) + CALL, &event)?;
             next += 1;
         }
         Ok(first..next)
     }
 
-    fn play_fence(&self, tape: &mut Tape<'_>, rank: u32, number: usize) -> Result<()> {
+    fn write_fence(&self, writer: &mut EventWriter<'_>, rank: u32, number: usize) -> Result<()> {
         let Iteration { ready, fence: Some(fence), .. } = &self.iterations[number] else { return Ok(()) };
         let own = ready[rank as usize];
-        let puts = self.puts(tape, rank, number, |slot| call_at(own, slot))?;
+        let puts = self.puts(writer, rank, number, |slot| call_at(own, slot))?;
         let enter = call_at(own, self.neighbours(rank));
         let put_of =
             |(towards, from)| call_at(ready[from as usize], self.grid.position(from, opposite(towards))) + CALL;
         let last_put = self.grid.neighbours(rank).map(put_of).max().unwrap_or(i64::MIN);
         let completed = puts.rev().map(|put| (put, false));
-        fence.play_with(tape, &Kind::FENCE, rank, enter, completed, |tape| {
-            tape.book("mpi_rma_early_fence", last_put.saturating_sub(enter));
+        fence.write_with(writer, &Kind::FENCE, rank, enter, completed, |writer| {
+            writer.book("mpi_rma_early_fence", last_put.saturating_sub(enter));
         })
     }
 
@@ -217,26 +217,26 @@ impl<'a> Sor<'a> {
         self.grid.neighbours(rank).map(|(_, from)| self.complete(from, ready)).max().unwrap_or(i64::MIN)
     }
 
-    fn play_gats(&self, tape: &mut Tape<'_>, rank: u32, number: usize) -> Result<()> {
+    fn write_gats(&self, writer: &mut EventWriter<'_>, rank: u32, number: usize) -> Result<()> {
         let ready = &self.iterations[number].ready;
         let own = ready[rank as usize];
         let epoch = Epoch { window: WINDOW, group: rank };
 
         let post = Self::post(own);
-        epoch.post(tape, (post, post + CALL))?;
+        epoch.post(writer, (post, post + CALL))?;
         let start = Self::win_start(own);
         let late_post = self.last_post(rank, ready).saturating_sub(start);
-        epoch.start(tape, (start, self.started(rank, ready)), late_post)?;
-        let puts = self.puts(tape, rank, number, |slot| self.put(rank, slot, ready))?;
+        epoch.start(writer, (start, self.started(rank, ready)), late_post)?;
+        let puts = self.puts(writer, rank, number, |slot| self.put(rank, slot, ready))?;
         let complete = self.complete(rank, ready);
-        epoch.complete(tape, (complete, complete + CALL), puts)?;
+        epoch.complete(writer, (complete, complete + CALL), puts)?;
 
         let wait = self.win_wait(rank, ready);
         let until = self.last_complete(rank, ready);
         let put_of = |(towards, from)| self.put(from, self.grid.position(from, opposite(towards)), ready) + CALL;
         let last_put = self.grid.neighbours(rank).map(put_of).max().unwrap_or(i64::MIN);
         let [early, late] = [wait, wait.max(last_put)].map(|since| until.saturating_sub(since));
-        epoch.wait(tape, (wait, wait.max(until) + CALL), early, late)
+        epoch.wait(writer, (wait, wait.max(until) + CALL), early, late)
     }
 
     // --- locks
@@ -292,36 +292,36 @@ impl<'a> Sor<'a> {
         calls.iter().map(|call| call.0).rfind(within).map(|begin| begin - enter)
     }
 
-    fn play_locks(&self, tape: &mut Tape<'_>, rank: u32, number: usize) -> Result<()> {
+    fn write_locks(&self, writer: &mut EventWriter<'_>, rank: u32, number: usize) -> Result<()> {
         let Iteration { ready, locks, .. } = &self.iterations[number];
         let mut enter = call_at(ready[rank as usize], 0);
         let count = self.neighbours(rank) as u64;
         for (slot, (_, remote)) in self.grid.neighbours(rank).enumerate() {
             let (locked, unlocked) = locks[rank as usize][slot];
             let (win, lock_id) = (WINDOW, 0);
-            tape.enter(enter, Region::WinLock)?;
-            tape.record(enter, &Event::RmaRequestLock { win, remote, lock_id, lock_type: LockType::EXCLUSIVE })?;
-            tape.book("mpi_rma_sync_lock_competition", locked - CALL - enter);
+            writer.enter(enter, Region::WinLock)?;
+            writer.record(enter, &Event::RmaRequestLock { win, remote, lock_id, lock_type: LockType::EXCLUSIVE })?;
+            writer.book("mpi_rma_sync_lock_competition", locked - CALL - enter);
             if let Some(waiting) = self.granted(remote, number, (enter, locked)) {
-                tape.book("mpi_rma_sync_wait_for_progress", waiting);
-                tape.book("mpi_rma_sync_wait_for_progress_last_call", waiting);
+                writer.book("mpi_rma_sync_wait_for_progress", waiting);
+                writer.book("mpi_rma_sync_wait_for_progress_last_call", waiting);
             }
-            tape.leave(locked)?;
+            writer.leave(locked)?;
             let matching_id = number as u64 * count + slot as u64;
             let put = Event::RmaPut { win, remote, bytes: HALO, matching_id };
-            tape.call(Region::Put, locked + GAP, locked + GAP + CALL, &put)?;
+            writer.call(Region::Put, locked + GAP, locked + GAP + CALL, &put)?;
             let unlock = Self::unlock(locked);
-            tape.enter(unlock, Region::WinUnlock)?;
-            tape.record(unlocked - 30, &Event::RmaOpCompleteNonBlocking { win, matching_id })?;
-            tape.record(unlocked - 20, &Event::RmaOpCompleteRemote { win, matching_id })?;
-            tape.record(unlocked - 20, &Event::RmaReleaseLock { win, remote, lock_id })?;
+            writer.enter(unlock, Region::WinUnlock)?;
+            writer.record(unlocked - 30, &Event::RmaOpCompleteNonBlocking { win, matching_id })?;
+            writer.record(unlocked - 20, &Event::RmaOpCompleteRemote { win, matching_id })?;
+            writer.record(unlocked - 20, &Event::RmaReleaseLock { win, remote, lock_id })?;
             // The target makes progress in its first call that has not ended.
             let helping = self.calls(remote, number).find(|&(_, leave)| leave >= unlock);
             if let Some((begin, _)) = helping.filter(|&(begin, _)| begin < unlocked) {
-                tape.book("mpi_rma_sync_wait_for_progress", begin - unlock);
-                tape.book("mpi_rma_sync_wait_for_progress_last_call", begin - unlock);
+                writer.book("mpi_rma_sync_wait_for_progress", begin - unlock);
+                writer.book("mpi_rma_sync_wait_for_progress_last_call", begin - unlock);
             }
-            tape.leave(unlocked)?;
+            writer.leave(unlocked)?;
             enter = unlocked + GAP;
         }
         Ok(())
@@ -341,25 +341,25 @@ impl Schedule for Sor<'_> {
         (0..self.start.ranks).map(members).collect()
     }
 
-    fn play(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
+    fn write(&self, writer: &mut EventWriter<'_>, rank: u32) -> Result<()> {
         if let Some(opening) = &self.opening {
-            opening.play(tape, &Kind::FENCE, rank, self.start.end(rank))?;
+            opening.write(writer, &Kind::FENCE, rank, self.start.end(rank))?;
         }
         for (number, iteration) in self.iterations.iter().enumerate() {
             let ready = iteration.ready[rank as usize];
-            tape.enter(self.begin(rank, number), Region::Compute)?;
-            tape.leave(ready)?;
-            tape.enter(ready + GAP, Region::Exchange)?;
+            writer.enter(self.begin(rank, number), Region::Compute)?;
+            writer.leave(ready)?;
+            writer.enter(ready + GAP, Region::Exchange)?;
             match self.variant {
-                Variant::P2p => self.play_p2p(tape, rank, number)?,
-                Variant::Fence => self.play_fence(tape, rank, number)?,
-                Variant::Gats => self.play_gats(tape, rank, number)?,
-                Variant::Locks => self.play_locks(tape, rank, number)?,
+                Variant::P2p => self.write_p2p(writer, rank, number)?,
+                Variant::Fence => self.write_fence(writer, rank, number)?,
+                Variant::Gats => self.write_gats(writer, rank, number)?,
+                Variant::Locks => self.write_locks(writer, rank, number)?,
             }
             let Iteration { ready, fence, locks, allreduce } = iteration;
             let exchanged = self.exchanged(rank, ready, fence.as_ref(), locks);
-            tape.leave(exchanged)?;
-            allreduce.play(tape, &Kind::ALLREDUCE, rank, exchanged + GAP)?;
+            writer.leave(exchanged)?;
+            allreduce.write(writer, &Kind::ALLREDUCE, rank, exchanged + GAP)?;
         }
         Ok(())
     }

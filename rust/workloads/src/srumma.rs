@@ -8,10 +8,10 @@ use std::collections::BinaryHeap;
 
 use whywait_otf2::{Event, Result};
 
+use crate::collective::{CALL, Collective, GAP, Kind, TRANSFER};
 use crate::definitions::{Region, WINDOW};
+use crate::event_writer::EventWriter;
 use crate::grid::Grid;
-use crate::meeting::{CALL, GAP, Kind, Meeting, TRANSFER};
-use crate::tape::Tape;
 use crate::{Schedule, Start};
 
 /// Bytes of a block.
@@ -24,10 +24,10 @@ pub(crate) struct Srumma<'a> {
     grid: Grid,
     /// Leaves of the two gets of each rank, by step.
     gets: Vec<Vec<[i64; 2]>>,
-    barrier: Meeting,
+    barrier: Collective,
 }
 
-/// What a rank does at the moment, as far as it is known.
+/// The current activity of a rank, as far as it is known.
 #[derive(Clone, Copy)]
 struct Activity {
     /// Until when it is in the library.
@@ -63,7 +63,7 @@ impl<'a> Srumma<'a> {
             calls.push(Reverse((next, rank, call + 1)));
         }
         let enter = |rank: u32| gets[steps - 1][rank as usize][1] + GAP + start.work(rank, steps as u64 - 1) + GAP;
-        let barrier = start.meet_in_loop(0, enter);
+        let barrier = start.collective_in_loop(0, enter);
         Self { start, grid, gets, barrier }
     }
 
@@ -75,29 +75,29 @@ impl<'a> Srumma<'a> {
 }
 
 impl Schedule for Srumma<'_> {
-    fn play(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
+    fn write(&self, writer: &mut EventWriter<'_>, rank: u32) -> Result<()> {
         let win = WINDOW;
         let mut enter = self.start.end(rank);
         for (step, gets) in self.gets.iter().enumerate() {
             for (which, leave) in gets[rank as usize].into_iter().enumerate() {
                 let call = 2 * step + which;
                 let (remote, matching_id) = (Self::target(self.grid, rank, call), call as u64);
-                tape.enter(enter, Region::ArmciGet)?;
-                tape.record(enter + 20, &Event::RmaGet { win, remote, bytes: BLOCK, matching_id })?;
-                tape.record(leave - 20, &Event::RmaOpCompleteBlocking { win, matching_id })?;
+                writer.enter(enter, Region::ArmciGet)?;
+                writer.record(enter + 20, &Event::RmaGet { win, remote, bytes: BLOCK, matching_id })?;
+                writer.record(leave - 20, &Event::RmaOpCompleteBlocking { win, matching_id })?;
                 if remote != rank {
-                    tape.book("armci_rma_comm_wait_for_progress", leave - GET - enter);
-                    tape.book("armci_rma_comm_wait_for_progress_last_call", leave - GET - enter);
+                    writer.book("armci_rma_comm_wait_for_progress", leave - GET - enter);
+                    writer.book("armci_rma_comm_wait_for_progress_last_call", leave - GET - enter);
                 }
-                tape.leave(leave)?;
+                writer.leave(leave)?;
                 enter = leave + GAP;
             }
             let ready = enter + self.start.work(rank, step as u64);
-            tape.enter(enter, Region::Compute)?;
-            tape.leave(ready)?;
+            writer.enter(enter, Region::Compute)?;
+            writer.leave(ready)?;
             enter = ready + GAP;
         }
-        self.barrier.play(tape, &Kind::ARMCI_BARRIER, rank, enter)
+        self.barrier.write(writer, &Kind::ARMCI_BARRIER, rank, enter)
     }
 
     fn end(&self, rank: u32) -> i64 {

@@ -3,12 +3,12 @@
 
 use whywait_otf2::Result;
 
+use crate::collective::{CALL, Collective, GAP, Kind};
 use crate::definitions::Region;
+use crate::event_writer::EventWriter;
 use crate::grid::Grid;
-use crate::late::Recent;
-use crate::meeting::{CALL, GAP, Kind, Meeting};
+use crate::late_senders::RecentLateSenders;
 use crate::messages::{receive, received, send};
-use crate::tape::Tape;
 use crate::{Schedule, Start};
 
 /// Blocks of a sweep.
@@ -23,7 +23,7 @@ pub(crate) struct Sweep<'a> {
     grid: Grid,
     /// For each block of the run, when each rank finishes its computation.
     ready: Vec<Vec<i64>>,
-    barrier: Meeting,
+    barrier: Collective,
 }
 
 /// The upstream and downstream neighbors of a rank in a sweep.
@@ -43,7 +43,7 @@ impl<'a> Sweep<'a> {
             }
             sweep.ready.push(ready);
         }
-        sweep.barrier = start.meet_in_loop(0, |rank| sweep.begin(rank, sweep.ready.len()));
+        sweep.barrier = start.collective_in_loop(0, |rank| sweep.begin(rank, sweep.ready.len()));
         sweep
     }
 
@@ -100,27 +100,27 @@ impl<'a> Sweep<'a> {
 }
 
 impl Schedule for Sweep<'_> {
-    fn play(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
-        let mut recent = Recent::default();
+    fn write(&self, writer: &mut EventWriter<'_>, rank: u32) -> Result<()> {
+        let mut recent = RecentLateSenders::default();
         for (block, ready) in self.ready.iter().enumerate() {
             let neighbours = self.neighbours(rank, block);
             let mut enter = self.begin(rank, block);
             for (way, from) in neighbours.before.into_iter().enumerate() {
                 let Some(from) = from else { continue };
                 let sent = self.sent(from, block, way, ready[from as usize]);
-                receive(tape, &mut recent, enter, (from, sent), BYTES)?;
+                receive(writer, &mut recent, enter, (from, sent), BYTES)?;
                 enter = received(enter, sent) + GAP;
             }
             let own = ready[rank as usize];
-            tape.enter(enter, Region::Compute)?;
-            tape.leave(own)?;
+            writer.enter(enter, Region::Compute)?;
+            writer.leave(own)?;
             for (way, to) in neighbours.behind.into_iter().enumerate() {
                 if let Some(to) = to {
-                    send(tape, self.sent(rank, block, way, own), to, BYTES)?;
+                    send(writer, self.sent(rank, block, way, own), to, BYTES)?;
                 }
             }
         }
-        self.barrier.play(tape, &Kind::BARRIER, rank, self.begin(rank, self.ready.len()))
+        self.barrier.write(writer, &Kind::BARRIER, rank, self.begin(rank, self.ready.len()))
     }
 
     fn end(&self, rank: u32) -> i64 {

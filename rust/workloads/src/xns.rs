@@ -4,17 +4,17 @@
 use rayon::prelude::*;
 use whywait_otf2::Result;
 
+use crate::collective::{CALL, Collective, GAP, Kind};
 use crate::definitions::Region;
-use crate::late::Recent;
-use crate::meeting::{CALL, GAP, Kind, Meeting};
+use crate::event_writer::EventWriter;
+use crate::late_senders::RecentLateSenders;
 use crate::messages::{receive, received, send};
 use crate::noise::Purpose;
-use crate::tape::Tape;
 use crate::{Schedule, Start};
 
 /// Partners of a rank, at most.
 const PARTNERS: u32 = 16;
-/// Of so many messages this many are empty.
+/// Of `OF` messages, `EMPTY` are empty.
 const OF: i64 = 10;
 const EMPTY: i64 = 7;
 const BYTES: u64 = 4096;
@@ -24,7 +24,7 @@ pub(crate) struct Xns<'a> {
     rounds: u32,
     /// When each rank begins each round of the run.
     begins: Vec<Vec<i64>>,
-    barrier: Meeting,
+    barrier: Collective,
 }
 
 impl<'a> Xns<'a> {
@@ -36,7 +36,7 @@ impl<'a> Xns<'a> {
             let begins: Vec<i64> = (0..start.ranks).into_par_iter().map(begin).collect();
             xns.begins.push(begins);
         }
-        xns.barrier = start.meet_in_loop(0, |rank| xns.before(rank, xns.begins.len()));
+        xns.barrier = start.collective_in_loop(0, |rank| xns.before(rank, xns.begins.len()));
         xns
     }
 
@@ -80,24 +80,24 @@ impl<'a> Xns<'a> {
 }
 
 impl Schedule for Xns<'_> {
-    fn play(&self, tape: &mut Tape<'_>, rank: u32) -> Result<()> {
-        let mut recent = Recent::default();
+    fn write(&self, writer: &mut EventWriter<'_>, rank: u32) -> Result<()> {
+        let mut recent = RecentLateSenders::default();
         for (step, begins) in self.begins.iter().enumerate() {
             let (to, from) = self.partners(rank, step);
             let mut now = begins[rank as usize];
             if step.is_multiple_of(self.rounds as usize) {
-                tape.enter(self.before(rank, step), Region::Compute)?;
-                tape.leave(now - GAP)?;
+                writer.enter(self.before(rank, step), Region::Compute)?;
+                writer.leave(now - GAP)?;
             }
             if let Some(bytes) = self.bytes(rank, step) {
-                send(tape, now, to, bytes)?;
+                send(writer, now, to, bytes)?;
                 now += CALL + GAP;
             }
             if let Some(bytes) = self.bytes(from, step) {
-                receive(tape, &mut recent, now, (from, begins[from as usize]), bytes)?;
+                receive(writer, &mut recent, now, (from, begins[from as usize]), bytes)?;
             }
         }
-        self.barrier.play(tape, &Kind::BARRIER, rank, self.before(rank, self.begins.len()))
+        self.barrier.write(writer, &Kind::BARRIER, rank, self.before(rank, self.begins.len()))
     }
 
     fn end(&self, rank: u32) -> i64 {

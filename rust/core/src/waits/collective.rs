@@ -7,10 +7,10 @@
 //! ```
 //!
 //! *Times* are those of the begin and end records, which the measurement writes just inside the call; of Enter and
-//! Leave for `MPI_Init` and `MPI_Finalize`. *Ties* go to the lowest rank. Every waiting time is cut at the end of the
-//! rank's own call; where that happens the clocks disagree, which is counted.
+//! Leave for `MPI_Init` and `MPI_Finalize`. *Ties* go to the lowest rank. Every waiting time ends at the latest with the
+//! rank's own call; if this shortens it, the clocks disagree, which is counted.
 //!
-//! *Source*: specification.md#collective-operations; thesis, equation 2.2. The formulas stand at the functions.
+//! *Source*: specification.md#collective-operations; thesis, equation 2.2. The functions state the formulas.
 
 use super::collective_sync::{CollectiveSync, CollectiveSyncs, Participants};
 use super::{Findings, WaitState};
@@ -22,11 +22,11 @@ use crate::severity::{Accumulator, Metric};
 use crate::trace::Trace;
 use rayon::prelude::*;
 
-/// Detects all wait states in collective operations: one entry per shard. `with_meetings` also returns which processes
+/// Detects all wait states in collective operations: one entry per shard. `with_syncs` also returns which processes
 /// synchronized with which, one entry per owner of instances.
-pub fn detect(trace: &Trace, with_meetings: bool) -> Result<(Vec<Findings>, Vec<CollectiveSyncs>, Diagnostics)> {
+pub fn detect(trace: &Trace, with_syncs: bool) -> Result<(Vec<Findings>, Vec<CollectiveSyncs>, Diagnostics)> {
     let (found, mut diagnostics) = match_all(trace, |found: &mut Found, kind, members| {
-        found.keeps_meetings = with_meetings;
+        found.keeps_syncs = with_syncs;
         found.evaluate(kind, members);
     })?;
     let sent = found.into_par_iter().map(|Found { waits, diagnostics, mut collective_syncs, sets, .. }| {
@@ -78,7 +78,7 @@ struct Found {
     collective_syncs: CollectiveSyncs,
     /// Locations that synchronized, for the instances in which only some members did.
     sets: Vec<Vec<LocationId>>,
-    keeps_meetings: bool,
+    keeps_syncs: bool,
 }
 
 impl Found {
@@ -140,7 +140,7 @@ impl Found {
             if let Some(kind) = completion {
                 self.completion(kind, member, cause.begin, first);
             }
-            if let Some(kind) = waiting.or(completion).filter(|_| self.keeps_meetings) {
+            if let Some(kind) = waiting.or(completion).filter(|_| self.keeps_syncs) {
                 let begin = cause.begin.min(member.end);
                 let collective_sync = collective_sync(kind, member, cause, with, first.max(begin));
                 // Late processes are not charged for waiting in MPI_Init; only its uneven completion counts.
@@ -169,22 +169,22 @@ impl Found {
 
     /// The members that synchronize: `All`, or a set if some do not.
     fn with<'a>(&mut self, members: &[Member], some: impl Iterator<Item = &'a Member> + Clone) -> Participants {
-        if !self.keeps_meetings || some.clone().count() == members.len() {
+        if !self.keeps_syncs || some.clone().count() == members.len() {
             return Participants::All;
         }
         self.sets.push(some.map(|member| member.location).collect());
         Participants::Set(self.sets.len() as u32 - 1)
     }
 
-    /// Late Broadcast: members that receive and begin before the root wait for it; nobody does if the root sends
-    /// nothing (specification.md#1-to-n).
+    /// Late Broadcast: members that receive and begin before the root wait for it, unless the root sends nothing
+    /// (specification.md#1-to-n).
     fn one_to_all(&mut self, members: &[Member]) {
         let Some(root) = root(members).filter(|root| root.sent > 0) else { return };
         let early = |member: &&Member| member.rank != root.rank && member.received > 0 && member.begin < root.begin;
         let first = first_end(members.iter().filter(early)).max(root.begin);
         for member in members.iter().filter(early) {
             self.wait(Metric::LateBroadcast, member, root);
-            if self.keeps_meetings {
+            if self.keeps_syncs {
                 self.collective_syncs.parts.push(collective_sync(
                     Metric::LateBroadcast,
                     member,
@@ -202,7 +202,7 @@ impl Found {
         let Some(root) = root(members).filter(|root| root.received > 0) else { return };
         if let Some(last) = latest(senders(members)).filter(|last| root.begin < last.begin) {
             self.wait(Metric::EarlyReduce, root, last);
-            if self.keeps_meetings {
+            if self.keeps_syncs {
                 self.collective_syncs.parts.push(collective_sync(
                     Metric::EarlyReduce,
                     root,

@@ -8,7 +8,7 @@
 //!
 //! *Management*: fork part = `[Enter(parallel) − fork]+`, join part = `[join − Leave(parallel)]+`, at each thread's
 //! parallel region. Both belong to the time of the parallel region, not to that of the function that forked.
-//! *Barriers*: waiting = latest Enter of the team − own Enter, less what the thread worked on explicit tasks in
+//! *Barriers*: waiting = latest Enter of the team − own Enter − time of the thread in explicit tasks in
 //! between. *Locks*: waiting = release by the previous owner − Enter of the call that acquires, if positive.
 //!
 //! *Source*: specification.md#team-management, specification.md#barriers-of-threads, specification.md#locks-of-threads.

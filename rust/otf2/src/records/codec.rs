@@ -60,7 +60,7 @@ pub(crate) trait Codec<'a> {
     }
 }
 
-/// A field of an event without what it borrows from the file.
+/// A field of an event without data borrowed from the file.
 pub(crate) trait Detached {
     type Kept: 'static;
 
@@ -224,7 +224,7 @@ pub(crate) struct To<const SPACE: u8, T = u32>(PhantomData<T>);
 /// The id of a definition itself.
 pub(crate) struct Own<const SPACE: u8, T = u32>(PhantomData<T>);
 
-/// Declares codecs of ids in definitions, which differ only in what they say of the id.
+/// Declares codecs of ids in definitions, which differ only in the meaning of the id.
 macro_rules! ids {
     ($( $name:ident $own:literal )*) => {
         $(

@@ -43,8 +43,8 @@ use to::{
 /// "Undefined" of a 32-bit reference.
 pub const UNDEFINED: u32 = u32::MAX;
 
-/// Declares one record: its fields in file order, each with a type and, where the type alone does not say it, a codec.
-/// Fields of the tail may be absent in older traces and then have the value behind `=`.
+/// Declares one record: its fields in file order, each with a type and, where the type does not imply it, a codec.
+/// Fields of the tail may be missing in older traces and then have the value after `=`.
 macro_rules! record {
     (
         $(#[$doc:meta])* $name:ident
@@ -463,7 +463,7 @@ pub(crate) const MAPPING_TABLE: u8 = 5;
 /// Number of the record [`ClockOffset`].
 pub(crate) const CLOCK_OFFSET: u8 = 6;
 
-/// Entries of a translation table as they stand in the file.
+/// Entries of a translation table as stored in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdPairs {
     /// The global id of each local id 0, 1, ...

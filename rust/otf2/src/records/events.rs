@@ -176,8 +176,7 @@ macro_rules! events {
             /// Reads what follows the record number `id` if it is short and as it should be: sends the event to `sink`
             /// and returns where it ends.
             ///
-            /// Each event is sent from where its record is known, so that what the sink does with other records takes
-            /// no time here.
+            /// Each event is sent where its record is known, so that the sink's code for other records takes no time.
             #[inline(always)]
             pub(crate) fn send_short<'t: 'a>(
                 id: u8,

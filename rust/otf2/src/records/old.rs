@@ -3,8 +3,7 @@
 use crate::enums::{GroupFlag, GroupType, GroupTypePre12, Paradigm, RegionFlag, RegionRole, RegionType};
 
 impl GroupTypePre12 {
-    /// What later traces say instead. The number 3 of an old trace stands for regions, which is not what newer writers
-    /// leave under it.
+    /// The equivalent in later traces. The number 3 means regions in an old trace; newer writers use it otherwise.
     pub(super) const fn meaning(self) -> (GroupType, Paradigm) {
         match self {
             Self::LOCATIONS => (GroupType::LOCATIONS, Paradigm::UNKNOWN),
@@ -16,7 +15,7 @@ impl GroupTypePre12 {
         }
     }
 
-    /// What a writer leaves for old readers.
+    /// The value that writers store for old readers.
     #[must_use]
     pub fn of(group_type: GroupType, paradigm: Paradigm, flags: GroupFlag) -> Self {
         if flags != GroupFlag::NONE {
@@ -91,7 +90,7 @@ impl RegionType {
             })
     }
 
-    /// What a writer leaves for old readers.
+    /// The value that writers store for old readers.
     #[must_use]
     pub fn of(role: RegionRole, paradigm: Paradigm, flags: RegionFlag) -> Self {
         match (role, paradigm) {

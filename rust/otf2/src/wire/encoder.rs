@@ -17,19 +17,19 @@ impl Encoder {
         Self { bytes: Vec::new(), order, refusal: None }
     }
 
-    /// What was written since the last [`clear`](Self::clear).
+    /// The bytes written since the last [`clear`](Self::clear).
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Byte order of what is written.
+    /// Byte order of the output.
     #[must_use]
     pub const fn order(&self) -> ByteOrder {
         self.order
     }
 
-    /// Forgets what was written and keeps the memory.
+    /// Discards the output and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.refusal = None;

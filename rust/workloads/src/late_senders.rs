@@ -1,7 +1,7 @@
 //! Late Senders and messages in wrong order: a receiver that waited for a message could have received another one that
 //! was sent earlier instead.
 
-use crate::tape::Tape;
+use crate::event_writer::EventWriter;
 
 /// Number of Late Senders that are kept to detect wrong order.
 const REMEMBERED: usize = 100;
@@ -17,24 +17,24 @@ struct Late {
 
 /// The most recent Late Senders of a rank.
 #[derive(Default)]
-pub(crate) struct Recent(Vec<Late>);
+pub(crate) struct RecentLateSenders(Vec<Late>);
 
-impl Recent {
-    /// Books what the innermost region waits for a message of `source`: from `enter` until its send begins, whose
-    /// record has the time `record`.
-    pub(crate) fn receive(&mut self, tape: &mut Tape<'_>, source: u32, enter: i64, begun: i64, record: i64) {
+impl RecentLateSenders {
+    /// Books the waiting of the innermost region for a message of `source`, from `enter` until its send begins at
+    /// `begun`; `record` is the time of the send's record.
+    pub(crate) fn receive(&mut self, writer: &mut EventWriter<'_>, source: u32, enter: i64, begun: i64, record: i64) {
         for late in self.0.extract_if(.., |late| late.sent > record) {
-            tape.book_at(late.path, "mpi_latesender_wo", late.waiting);
+            writer.book_at(late.path, "mpi_latesender_wo", late.waiting);
             let kind = if late.source == source { "mpi_lswo_same" } else { "mpi_lswo_different" };
-            tape.book_at(late.path, kind, late.waiting);
+            writer.book_at(late.path, kind, late.waiting);
         }
         let waiting = begun - enter;
-        tape.book("mpi_latesender", waiting);
+        writer.book("mpi_latesender", waiting);
         if waiting > 0 {
             if self.0.len() == REMEMBERED {
                 self.0.remove(0);
             }
-            self.0.push(Late { path: tape.path(), source, sent: record, waiting });
+            self.0.push(Late { path: writer.path(), source, sent: record, waiting });
         }
     }
 }

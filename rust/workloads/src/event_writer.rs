@@ -1,4 +1,4 @@
-//! The records of one rank, and the truth about its waiting.
+//! Writes the events of one location, and keeps the truth about its waiting.
 
 use whywait_otf2::enums::{MappingType, Paradigm};
 use whywait_otf2::records::{ClockOffset, IdPairs, List, MappingTable};
@@ -7,11 +7,11 @@ use whywait_otf2::{ArchiveWriter, Attributes, Event, LocalDefinitions, LocationW
 use crate::definitions::Region;
 use crate::truth::{OUTSIDE, Truth};
 
-/// The events of one rank, in the order of their times.
-pub(crate) struct Tape<'a> {
+/// Writes the events of a location in the order of their times.
+pub(crate) struct EventWriter<'a> {
     rank: u32,
     to: LocationWriter<'a>,
-    /// How far the rank's clock is behind the global one, ticks.
+    /// Lag of the rank's clock behind the global one, ticks.
     behind: i64,
     /// Number of communicators of messages; those of thread teams follow, one per rank.
     communicators: u32,
@@ -20,8 +20,8 @@ pub(crate) struct Tape<'a> {
     truth: Truth,
 }
 
-impl<'a> Tape<'a> {
-    /// The tape of a location: the master thread of a rank, or another thread.
+impl<'a> EventWriter<'a> {
+    /// The writer of a location: the master thread of a rank, or another thread.
     pub(crate) fn new(
         archive: &'a ArchiveWriter,
         location: u64,

@@ -6,8 +6,8 @@ use whywait_otf2::records::UNDEFINED;
 use whywait_otf2::{Event, Result};
 
 use crate::definitions::{Region, WINDOW, WORLD};
+use crate::event_writer::EventWriter;
 use crate::noise::{Noise, Purpose};
-use crate::tape::Tape;
 
 /// Ticks between two calls.
 pub(crate) const GAP: i64 = 50;
@@ -15,16 +15,16 @@ pub(crate) const GAP: i64 = 50;
 pub(crate) const CALL: i64 = 400;
 /// Ticks that a message travels.
 pub(crate) const TRANSFER: i64 = 1_500;
-/// Ticks from the last Enter of a meeting to its first Leave, at least.
+/// Minimum ticks from the last Enter of a collective call to its first Leave.
 const LATENCY: i64 = 2_000;
-/// The Leaves of a meeting lie within this many ticks.
+/// The Leaves of a collective call lie within this many ticks.
 pub(crate) const JITTER: i64 = 1_000;
 /// Ticks from the end record of a collective call to its Leave.
 const END: i64 = 30;
 
 /// A collective call of all ranks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Meeting {
+pub(crate) struct Collective {
     noise: Noise,
     /// Its number in the run.
     step: u64,
@@ -115,13 +115,13 @@ impl Kind {
     }
 }
 
-impl Meeting {
-    /// The meeting of ranks that enter when `enter` says.
+impl Collective {
+    /// The call of ranks that enter at the times of `enter`.
     pub(crate) fn new(noise: Noise, ranks: u32, step: u64, enter: impl Fn(u32) -> i64 + Sync) -> Self {
-        Self::departing(noise, ranks, step, Departure::default(), enter)
+        Self::with_departure(noise, ranks, step, Departure::default(), enter)
     }
 
-    pub(crate) fn departing(
+    pub(crate) fn with_departure(
         noise: Noise,
         ranks: u32,
         step: u64,
@@ -129,12 +129,12 @@ impl Meeting {
         enter: impl Fn(u32) -> i64 + Sync,
     ) -> Self {
         let latest = (0..ranks).into_par_iter().map(&enter).max().unwrap_or(0);
-        let mut meeting = Self { noise, step, latest, first: 0, departure };
-        meeting.first = (0..ranks).into_par_iter().map(|rank| meeting.leave(rank)).min().unwrap_or(0);
-        meeting
+        let mut collective = Self { noise, step, latest, first: 0, departure };
+        collective.first = (0..ranks).into_par_iter().map(|rank| collective.leave(rank)).min().unwrap_or(0);
+        collective
     }
 
-    /// When a rank leaves.
+    /// The Leave of a rank.
     pub(crate) fn leave(&self, rank: u32) -> i64 {
         let Departure { all, of_thousand, late } = self.departure;
         let is_late = late > 0 && self.noise.below(1000, Purpose::Straggler, rank, self.step) < of_thousand;
@@ -142,38 +142,38 @@ impl Meeting {
         self.latest + LATENCY + more + self.noise.below(JITTER, Purpose::Leave, rank, self.step)
     }
 
-    /// When the last rank enters.
+    /// The Enter of the last rank.
     pub(crate) fn latest(&self) -> i64 {
         self.latest
     }
 
     /// Writes the call of a rank.
-    pub(crate) fn play(&self, tape: &mut Tape<'_>, kind: &Kind, rank: u32, enter: i64) -> Result<()> {
-        self.play_with(tape, kind, rank, enter, std::iter::empty(), |_| ())
+    pub(crate) fn write(&self, writer: &mut EventWriter<'_>, kind: &Kind, rank: u32, enter: i64) -> Result<()> {
+        self.write_with(writer, kind, rank, enter, std::iter::empty(), |_| ())
     }
 
-    /// Writes the call of a rank; the records of operations that it has `completed`, each with whether it is a get,
-    /// stand at its end. `book` is called inside.
-    pub(crate) fn play_with(
+    /// Writes the call of a rank, at its end with the records of operations `completed` by it (matching id, and whether
+    /// it is a get). `book` is called in the region.
+    pub(crate) fn write_with(
         &self,
-        tape: &mut Tape<'_>,
+        writer: &mut EventWriter<'_>,
         kind: &Kind,
         rank: u32,
         enter: i64,
         completed: impl Iterator<Item = (u64, bool)> + Clone,
-        book: impl FnOnce(&mut Tape<'_>),
+        book: impl FnOnce(&mut EventWriter<'_>),
     ) -> Result<()> {
         let leave = self.leave(rank);
-        tape.enter(enter, kind.region)?;
+        writer.enter(enter, kind.region)?;
         // Calls with records of the collective operation are measured by these.
         let mut end_to_leave = 0;
         match kind.records {
             Records::Nothing => {}
             Records::Collective(operation) => {
                 end_to_leave = END;
-                tape.record(enter, &Event::MpiCollectiveBegin {})?;
+                writer.record(enter, &Event::MpiCollectiveBegin {})?;
                 let size = if operation == CollectiveOp::BARRIER { 0 } else { 8 };
-                tape.record(
+                writer.record(
                     leave - END,
                     &Event::MpiCollectiveEnd {
                         collective_op: operation,
@@ -185,23 +185,24 @@ impl Meeting {
                 )?;
             }
             Records::Window(operation) => {
-                tape.record(enter + 10, &Event::RmaCollectiveBegin {})?;
+                writer.record(enter + 10, &Event::RmaCollectiveBegin {})?;
                 for (matching_id, _) in completed.clone() {
-                    tape.record(leave - 2 * END, &Event::RmaOpCompleteNonBlocking { win: kind.window, matching_id })?;
+                    writer
+                        .record(leave - 2 * END, &Event::RmaOpCompleteNonBlocking { win: kind.window, matching_id })?;
                 }
                 for (matching_id, _) in completed.filter(|&(_, is_get)| is_get) {
-                    tape.record(leave - 2 * END, &Event::RmaOpCompleteRemote { win: kind.window, matching_id })?;
+                    writer.record(leave - 2 * END, &Event::RmaOpCompleteRemote { win: kind.window, matching_id })?;
                 }
                 match operation {
                     CollectiveOp::CREATE_HANDLE | CollectiveOp::ALLOCATE => {
-                        tape.record(leave - END, &Event::RmaWinCreate { win: kind.window })?;
+                        writer.record(leave - END, &Event::RmaWinCreate { win: kind.window })?;
                     }
                     CollectiveOp::DESTROY_HANDLE | CollectiveOp::DEALLOCATE => {
-                        tape.record(leave - END, &Event::RmaWinDestroy { win: kind.window })?;
+                        writer.record(leave - END, &Event::RmaWinDestroy { win: kind.window })?;
                     }
                     _ => {}
                 }
-                tape.record(
+                writer.record(
                     leave - END,
                     &Event::RmaCollectiveEnd {
                         collective_op: operation,
@@ -215,12 +216,12 @@ impl Meeting {
             }
         }
         if kind.waiting != NONE {
-            tape.book(kind.waiting, self.latest - enter);
+            writer.book(kind.waiting, self.latest - enter);
         }
         if kind.completion != NONE {
-            tape.book(kind.completion, leave - end_to_leave - (self.first - end_to_leave).max(self.latest));
+            writer.book(kind.completion, leave - end_to_leave - (self.first - end_to_leave).max(self.latest));
         }
-        book(tape);
-        tape.leave(leave)
+        book(writer);
+        writer.leave(leave)
     }
 }
