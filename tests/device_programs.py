@@ -1,4 +1,4 @@
-"""Random programs that use devices, run by a little simulation into the trace language of tests/tracedsl.py.
+"""Random programs that use devices, simulated and written in the trace language of tests/tracedsl.py.
 
 Hosts launch kernels on streams, synchronize with them and with each other. A text comes out, in whole milliseconds as
 in tests/programs.py. No two kernels of a device begin or end at once: definitions do not say which of them is the last.

@@ -1,10 +1,10 @@
-"""The wait states of MPI and OpenMP in plain Python: slow, short, and meant to be obviously right.
+"""An oracle for the wait states of MPI and OpenMP: slow and short, but obviously correct.
 
-An oracle that shares nothing with the program: it reads with the official `otf2` package and follows the definitions
-sentence by sentence. Nothing here is clever on purpose. It reproduces Scalasca's results on the recorded traces
-(tests/test_naive.py), and generated traces are checked against it where no other tool has an answer.
+It shares no code with the program: it reads traces with the official `otf2` package and implements
+docs/specification.md sentence by sentence. It reproduces Scalasca's results on the recorded traces
+(tests/test_naive.py) and checks generated traces, for which no other tool has an answer.
 
-Time is an integer count of ticks throughout, as in the program, so that equal means equal.
+Times are integer ticks, as in the program, so they compare exactly.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ MAY_BLOCK_FOR_RECEIVER = {"MPI_Send", "MPI_Ssend"}
 
 @dataclass(eq=False)
 class Instance:
-    """One Enter..Leave of a region on a location."""
+    """A region instance: one Enter and Leave of a region on a location."""
 
     thread: Thread
-    region: Any  # None for the program and for what the measurement system did
+    region: Any  # None for the program and for the measurement system
     name: str
     parent: Instance | None
     enter: int
@@ -86,14 +86,14 @@ class Thread:
     process: int
     rank: int
     number: int
-    # Every event with the region instance that encloses it (for Enter and Leave: their own), in file order.
+    # Events with their enclosing region instance (Enter and Leave: their own), in file order.
     records: list[tuple[Any, Instance | None]] = field(default_factory=list)
     instances: list[Instance] = field(default_factory=list)
 
 
 @dataclass(eq=False)
 class Message:
-    """A send or a receive: the call that started it, the call of its message record, the call that completed it."""
+    """A send or a receive, with the calls that started it, contain its message record, and completed it."""
 
     thread: Thread
     event: Any
@@ -105,7 +105,7 @@ class Message:
 
 @dataclass
 class Team:
-    """One execution of a parallel region: when it was forked and joined, and what each thread did in it."""
+    """One execution of a parallel region: its fork and join, and the region instances of each thread in it."""
 
     fork: int
     forked_in: Instance
@@ -145,7 +145,7 @@ class Result:
         self.cells[metric, instance.callpath, instance.thread.rank, instance.thread.number] += value
 
     def wait(self, kind: str, at: Instance, waiting: int, cause: Instance | None) -> None:
-        """Book a wait state. What waits for nobody in particular (a completion) has no cause."""
+        """Add a wait state; a completion has no cause."""
         self.add(kind, at, waiting)
         where = at.thread.rank, at.thread.number, at.callpath, at.enter, at.leave
         who = (cause.thread.rank, cause.thread.number, cause.callpath) if cause else (None, None, None)
@@ -161,7 +161,7 @@ class Result:
 
 
 class Trace:
-    """All of an archive in memory, every event with the region instance it happened in."""
+    """An archive in memory, each event with the region instance that it occurred in."""
 
     def __init__(self, anchor: str | Path) -> None:
         self.threads: dict[int, Thread] = {}
@@ -187,7 +187,7 @@ class Trace:
         self.teams = list(self._find_teams())
 
     def _number(self, definitions: Any) -> None:
-        """Ranks as MPI numbers its processes; without MPI in the order of the definitions."""
+        """Number processes by their rank in MPI_COMM_WORLD; without MPI, in the order of their definitions."""
         ranks = {}
         for group in definitions.groups:
             if group.group_type == GroupType.COMM_LOCATIONS and group.paradigm == Paradigm.MPI:
@@ -222,7 +222,7 @@ class Trace:
         thread.records.append((event, entered or around))
 
     def _find_teams(self) -> Iterator[Team]:
-        """Follow each master through its forks; a worker's n-th turn in a team belongs to the team's n-th fork."""
+        """Yield the teams of each master; a worker's n-th TeamBegin belongs to the team's n-th fork."""
         turns = {ref: self._turns(thread) for ref, thread in self.threads.items()}
         for threads in self.processes.values():
             for forker in threads:
@@ -263,7 +263,7 @@ class Trace:
 
 
 def analyze(anchor: str | Path, wrong_order_window: int = 100) -> Result:
-    """All metrics of the profile, of point-to-point and collective communication, and of OpenMP."""
+    """Compute all metrics of the profile, of point-to-point and collective communication, and of OpenMP."""
     trace = Trace(anchor)
     result = Result(trace.resolution, trace.begin)
     profile(trace, result)
@@ -281,7 +281,7 @@ def analyze(anchor: str | Path, wrong_order_window: int = 100) -> Result:
 
 
 def profile(trace: Trace, result: Result) -> None:
-    """Exclusive time is the time in a call less the time in its callees; a visit is an Enter."""
+    """Compute exclusive times and visits (specification.md#time)."""
     for thread in trace.threads.values():
         for instance in thread.instances:
             result.add("visits", instance, 1)
@@ -294,7 +294,7 @@ def profile(trace: Trace, result: Result) -> None:
 
 
 def match(trace: Trace, result: Result) -> dict[int, list[Message]]:
-    """Every message record by location. The k-th send meets the k-th receive per communicator, tag and pair."""
+    """Match messages (specification.md#matching-of-messages-and-collective-operations); return them by location."""
     messages: dict[int, list[Message]] = {}
     sends: dict[tuple, list[Message]] = defaultdict(list)
     receives: dict[tuple, list[Message]] = defaultdict(list)
@@ -350,7 +350,7 @@ def match(trace: Trace, result: Result) -> dict[int, list[Message]]:
 
 
 def peer_process(comm: Any, thread: Thread, rank: int) -> int:
-    """The process (location group) that a rank of a communicator names, as seen from a location."""
+    """Return the process (location group) of a rank of a communicator, as seen from a location."""
     if isinstance(comm, otf2.definitions.InterComm):
         mine = any(m.group._ref == thread.process for m in comm.groupA.members)
         return (comm.groupB if mine else comm.groupA).members[rank].group._ref
@@ -360,7 +360,7 @@ def peer_process(comm: Any, thread: Thread, rank: int) -> int:
 
 
 def count_message(m: Message, result: Result) -> None:
-    """A message without bytes is a synchronization. At the receiver the sender's bytes count."""
+    """Count a message (specification.md#counts-and-bytes): without bytes, it is a synchronization."""
     if isinstance(m.event, (ev.MpiSend, ev.MpiIsend)):
         kind, length, total = "send", m.event.msg_length, "bytes_sent"
     else:
@@ -372,7 +372,7 @@ def count_message(m: Message, result: Result) -> None:
 
 
 def late_sender(r: Message) -> int:
-    """How long a receive waits for its send to start: negative or zero if not at all."""
+    """Return how long a receive waits for its send; not positive if it does not (specification.md#late-sender)."""
     call = r.here
     if call.name in TESTS or r.partner is None:
         return 0
@@ -456,7 +456,7 @@ def book_late_receiver(idle: int, s: Message, result: Result) -> None:
 
 @dataclass(eq=False)
 class Part:
-    """One process' share of a collective operation: begin, end, bytes, and its rank in the communicator."""
+    """The part of a process in a collective operation: begin, end, bytes, and rank in the communicator."""
 
     call: Instance
     rank: int
@@ -504,7 +504,7 @@ def count_collective(event: Any, call: Instance, result: Result) -> None:
 
 
 def last(parts: list[Part]) -> Part:
-    """The part that began last; of equals the lowest rank."""
+    """Return the part that began last; the lowest rank on a tie."""
     return max(parts, key=lambda p: (p.begin, -p.rank))
 
 
@@ -539,7 +539,7 @@ def wait_for(culprit: Part, p: Part, kind: str, result: Result) -> None:
 
 
 def together(parts: list[Part], culprit: Part, wait: str, completion: str, result: Result) -> None:
-    """All wait for the one who begins last; from the first end on, everybody only completes."""
+    """Every part waits for the latest; time after the first end is completion (thesis, equation 2.2)."""
     latest, first = culprit.begin, min(p.end for p in parts)
     for p in parts:
         result.violations_coll += latest > p.end
@@ -568,7 +568,7 @@ def n_to_n(parts: list[Part], result: Result) -> None:
 
 
 def init_and_finalize(trace: Trace, result: Result) -> None:
-    """MPI_Init and MPI_Finalize synchronize all processes, from Enter to Leave. Start-up skew is nobody's waiting."""
+    """MPI_Init and MPI_Finalize synchronize all processes (specification.md#barrier-start-and-end)."""
     for names, wait, completion in (
         ({"MPI_Init", "MPI_Init_thread"}, "", "mpi_init_completion"),
         ({"MPI_Finalize"}, "mpi_finalize_wait", ""),
@@ -612,7 +612,7 @@ def teams(trace: Trace, result: Result) -> None:
 
 
 def working(thread: Thread, begin: int, end: int) -> int:
-    """Time that a thread runs explicit tasks between two times."""
+    """Return the time that a thread runs explicit tasks between two times."""
     total, since, explicit = 0, begin, False
     for event, _ in thread.records:
         if isinstance(event, ev.ThreadTaskSwitch | ev.ThreadTaskComplete):
@@ -623,7 +623,7 @@ def working(thread: Thread, begin: int, end: int) -> int:
 
 
 def locks(trace: Trace, result: Result) -> None:
-    """Who acquires the n-th waits for the release of the one before."""
+    """Each acquisition waits for the preceding release (specification.md#locks-of-threads)."""
     for threads in trace.processes.values():
         records = [(e, i) for t in threads for e, i in t.records]
         released = {

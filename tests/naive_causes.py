@@ -1,12 +1,12 @@
-"""Root causes and the critical path, slowly and plainly: an oracle for the analysis.
+"""An oracle for root causes and the critical path: slow, but obviously correct.
 
-Reads a trace with the official Python reader, keeps everything in memory, walks lists where the analysis keeps
-running sums, and follows the published definitions one after the other. Times are integer ticks until the very end.
+It reads a trace into memory with the official Python reader, walks lists where the analysis keeps running sums, and
+implements chapter 4 of the thesis definition by definition. Times are integer ticks until they are returned.
 
 Two variants of the cost model:
 
-* ``scalasca``: what release 2.6 computes, its accidents included. One-sided calls neither cost nor hand on the path.
-* ``thesis``: the definitions, for every paradigm; the waiting time is conserved.
+* ``scalasca``: as computed by release 2.6, including its errors, and without one-sided communication.
+* ``thesis``: as defined, for every paradigm; the sum of costs equals the waiting time.
 
     python -m tests.naive_causes ARCHIVE [--model scalasca]
 """
@@ -102,7 +102,7 @@ class Location:
 
 
 class Point:
-    """Where a location synchronized: an event, how long it waited there, and what of its call came afterwards.
+    """A synchronization point: an event, the waiting time there, and the part of its call after the waiting.
 
     The position is the index of the event, or half a step behind it: the Leave of a release that others waited for
     belongs to the time that they waited, and a call that brings progress does so when it begins.
@@ -143,7 +143,7 @@ class Trace:
         return [rank] if ranks is None else ranks
 
     def _link(self, loc):
-        """Give every event its enclosing call and every step of time its call path."""
+        """Assign each event its enclosing call, and each interval between events its call path."""
         stack, loc.teams, loc.parallel = [], [], None
         last, base, fork = None, (), None
         for i, (t, kind, fields) in enumerate(loc.raw):
@@ -189,7 +189,7 @@ class Trace:
         assert not stack, f"location {loc.rank}.{loc.thread} ends inside {stack[-1].name}"
 
     def _begin_of_master(self, worker, begin):
-        """The begin of the same team on the master: k-th with k-th."""
+        """Return the begin of the same team on the master: the k-th of both match."""
         master = self.by_rank[worker.rank]
         k = sum(1 for b in worker.teams[:-1] if b.team == begin.team)
         return [b for b in master.teams if b.team == begin.team][k]
@@ -328,7 +328,7 @@ class Instance:
 
 
 def prune(work, left, completion):
-    """Of the call of the left point only what came after the synchronization is work of the interval."""
+    """Reduce the work in the call of the left point to the part after its synchronization."""
     c = left.path
     if c in work:
         work[c] -= left.total - completion
@@ -359,7 +359,7 @@ class Analysis:
             self.values[metric, path or point.path, point.loc.rank, point.loc.thread] += ticks
 
     def point(self, event, wait, completion, partners, cls, total=None):
-        """The first point at an event stays."""
+        """Add a point, unless its event has one."""
         if event.i not in event.loc.points:
             p = Point(event, wait, cls, total)
             p.partners = dict.fromkeys(partners, completion)
@@ -607,7 +607,7 @@ class Analysis:
         return Point(Event(loc, len(loc.events), loc.events[-1].t, "end", None, {}), 0, "end", 0)
 
     def find_one_sided(self):
-        """Points and instances of the one-sided wait states, which another oracle finds."""
+        """Add points and instances of one-sided wait states, which tests/naive_rma.py finds."""
         found = naive_rma.Analysis(naive.Trace(self.trace.anchor))
         calls = {}
         for loc in self.trace.locations:
@@ -631,7 +631,7 @@ class Analysis:
                 self.one_sided_pair(PAIRS[kind], waiter, w.waiting, cause, w.cause_time)
 
     def window_collective(self, kind, calls):
-        """Creating, freeing and fence synchronize if there is a time at which all are in it; otherwise nobody."""
+        """Create, free, and fence synchronize if all members are in the call at the same time."""
         latest, first = max(c.E for c in calls), min(c.L for c in calls)
         if len(calls) < 2 or not latest < first:
             return
@@ -644,7 +644,7 @@ class Analysis:
         self.instances.append(Instance(cls, cause, [(p, p.wait) for p in points if p is not cause], ranks))
 
     def one_sided_pair(self, cls, waiter, wait, cause, end):
-        """A wait of one call for one other. A call may have several roles, and wait twice: it stays one point."""
+        """Add a wait of a call for another one. A call with several roles or waits has one point."""
         w = waiter.leave.loc.points.get(waiter.leave.i)
         if w is None:
             w = waiter.leave.loc.points[waiter.leave.i] = Point(waiter.leave, 0, cls)
@@ -677,7 +677,7 @@ class Analysis:
     # Intervals
 
     def cut(self):
-        """Cut the time of every location into blocks at its points, as all intervals lie between points."""
+        """Divide the time of every location at its points, because intervals extend from point to point."""
         for loc in self.trace.locations:
             loc.sorted_points = sorted(loc.points.values(), key=lambda p: p.at)
             loc.positions = [p.at for p in loc.sorted_points]
@@ -696,7 +696,7 @@ class Analysis:
                         loc.blocks[loc.cuts.index(p.at)].clear()
 
     def number_callpaths(self):
-        """Call paths in the order of their first visit, process by process."""
+        """Number call paths by their first visit, process by process."""
         number = {}
         for loc in self.trace.locations:
             for e in loc.events:
@@ -705,7 +705,7 @@ class Analysis:
         return number
 
     def profile(self, loc, a, b):
-        """Time by call path from position a on, up to but not including position b.
+        """Return the time by call path from position a to position b, exclusively.
 
         The time before an Enter or Leave is had at that Enter or Leave. So the whole call that holds a point lies to
         the right of it: the Enter, which ends the time before the call, is left of the point, the Leave right of it.
@@ -735,7 +735,7 @@ class Analysis:
         return {c: t for c, t in work.items() if t > 0}
 
     def stretches(self, point):
-        """What lies before a point, latest first: location, and the positions between which it was there.
+        """Yield the past of a point, latest first: locations, and the positions between which it ran there.
 
         A thread that communicates is its master before it is forked, back to the last join.
         """
@@ -749,7 +749,7 @@ class Analysis:
             yield loc, -1, b
 
     def previous(self, point, rank, contention=False):
-        """The latest point before this one at which its process synchronized (or contended) with a rank."""
+        """Return the latest earlier point at which the process synchronized (or contended) with a rank."""
         for loc, a, b in self.stretches(point):
             for left in reversed([p for p in loc.sorted_points if a <= p.at < b]):
                 if rank in left.partners or (contention and rank in left.contenders):
@@ -757,7 +757,7 @@ class Analysis:
         return None
 
     def interval(self, point, rank, contention=False):
-        """Work by call path since the last point with this rank, and the waiting points in between."""
+        """Return work by call path since the last point with a rank, and the waiting points in between."""
         left = self.previous(point, rank, contention)
         between, times, self.had_by = [], defaultdict(int), defaultdict(set)
         for loc, a, b in self.stretches(point):
@@ -777,7 +777,7 @@ class Analysis:
         return left, work, between
 
     def charge(self, metric, f, ticks, path):
-        """Book costs of a call path where it ran: at the thread itself, or in its past at its master."""
+        """Add costs of a call path where it ran: at the thread, or in its past, at its master."""
         if ticks:
             loc = f.loc if f.loc in self.had_by[path] else next(iter(self.had_by[path]))
             self.values[metric, path, loc.rank, loc.thread] += ticks
@@ -786,7 +786,7 @@ class Analysis:
     # Costs
 
     def in_order(self):
-        """Instances such that the costs which a wait causes later are complete before its own cause is charged."""
+        """Order instances so that the costs that a wait causes are complete before its own cause is charged."""
         pending = {loc: [] for loc in self.trace.locations}  # instances that it caused, latest last
         for x in self.instances:
             pending[x.cause.loc].append(x)
@@ -843,18 +843,18 @@ class Analysis:
                         self.add(f"mpi_wait_propagating_{SHORT.get(cls, cls)}", p, part)
 
     def costs_of(self, e, wait):
-        """What a wait caused later; if its call waited twice, its part of that."""
+        """Return the propagation costs of a wait, or its share of them if its call waited twice."""
         return {K: v * wait / e.wait for K, v in e.phi.items()} if wait else {}
 
     def delays(self, f, e):
-        """What the process of f did more than that of e, by call path, and its waits in between."""
+        """Return the delays of the process of f relative to that of e by call path, and its waits in between."""
         other = self.interval(e, f.loc.rank)[1]
         left, work, between = self.interval(f, e.loc.rank)
         D = {c: t - other.get(c, 0) for c, t in work.items() if t > other.get(c, 0)}
         return left, D, between
 
     def share(self, cls, f, e, wait):
-        """Charge a wait at e, and what it caused, to the delays and waits before f: equations 4.9 to 4.13."""
+        """Charge a wait at e and its propagation costs to what precedes f (thesis, equations 4.9 to 4.13)."""
         phi = self.costs_of(e, wait)
         _, D, between = self.delays(f, e)
         W = sum(p.wait for p in between)
@@ -879,12 +879,12 @@ class Analysis:
         self.add(f"mpi_wait_indirect_{cls}", e, direct * W)
 
     def unexplained(self, e, ticks):
-        """What a wait exceeds all by that it is shared out among."""
+        """Book the part of a wait that exceeds all its delays and waits."""
         if self.model == "thesis" and ticks > 0:
             self.add("wait_unexplained", e, ticks)
 
     def contention(self, f, e, wait):
-        """Charge a wait for the end of a call: equations 4.14 to 4.19."""
+        """Charge a wait for the end of a call (thesis, equations 4.14 to 4.19)."""
         phi = self.costs_of(e, wait)
         _, minus, _ = self.interval(e, f.loc.rank, contention=True)
         _, plus, between = self.interval(f, e.loc.rank, contention=True)
@@ -910,7 +910,7 @@ class Analysis:
         self.add("mpi_wait_indirect_lock", e, r * wait)
 
     def collective_costs(self, x):
-        """As release 2.6: the shares of the ranks are summed by segments of the causing process's past."""
+        """Charge a collective wait as release 2.6 does: shares of ranks by segments of the past of the cause."""
         f = x.cause
         # Where the causing process met each of the others last.
         met = {}
@@ -983,7 +983,7 @@ class Analysis:
                 p.phi[K] += s * p.wait
 
     def idleness(self, x):
-        """What the master does alone costs as much time again on every other thread."""
+        """Charge idle threads to the serial call paths of their master (specification.md#idle-threads)."""
         loc, begin = x.cause.loc, -1 if x.begin is None else x.begin
         between = self.waits(loc, begin, x.cause.at)
         times = self.profile(loc, begin, x.cause.at)
@@ -1088,7 +1088,7 @@ class Analysis:
     # ----------------------------------------------------------------------------------------------------------------
 
     def cells(self):
-        """{(metric, names of the call path, rank, thread): seconds}, zero cells left out."""
+        """Return the nonzero cells: {(metric, names of the call path, rank, thread): seconds}."""
         cells = defaultdict(float)
         for (metric, path, rank, thread), ticks in self.values.items():
             if ticks:
@@ -1100,7 +1100,7 @@ FAMILIES = ("delay_", "interval_delay_", "critical_", "non_critical_path_", "int
 
 
 def table(cells):
-    """Cells in the shape of tests/results.py, of the metrics that this file is answerable for."""
+    """Return the cells of the metrics of this oracle in the form of tests/results.py."""
     metrics = {}
     for (metric, *cell), value in cells.items():
         if metric.startswith(FAMILIES) or metric in COLLECTIVE_METRIC.values():

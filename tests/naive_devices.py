@@ -1,7 +1,7 @@
-"""Waiting between hosts and devices in plain Python: quadratic, and sentence by sentence as it is defined.
+"""An oracle for waiting between hosts and devices: quadratic, but obviously correct.
 
-An oracle that shares nothing with the program: it takes the host's calls and its MPI wait states from tests/naive.py.
-The definitions are those at the top of tests/patterns/gpu.md and in docs/accelerators.md.
+It shares no code with the program; calls and MPI wait states of the host come from tests/naive.py. It implements the
+definitions at the top of tests/patterns/gpu.md and in docs/accelerators.md.
 
 Contexts whose node in the system tree is a device share it; else each context is a device of its own. Times are ticks.
 """
@@ -37,7 +37,7 @@ MPI_WAITS = {
 
 @dataclass(eq=False)
 class Launch:
-    """A call that launches, with what it records."""
+    """A call that launches a kernel, with its records."""
 
     call: naive.Instance
     stream: int | None
@@ -47,7 +47,7 @@ class Launch:
 
 @dataclass(eq=False)
 class Kernel:
-    """What runs on a stream: the location `run.thread.ref` of a device."""
+    """A kernel or copy on a stream, which is the location `run.thread.ref`."""
 
     run: naive.Instance
     device: tuple[str, int]
@@ -60,7 +60,7 @@ class Kernel:
 
     @property
     def asked(self) -> int:
-        """When it was asked for; without a launch, at the latest when it began."""
+        """Return when it was requested: the launch, else its begin as an upper bound."""
         return self.run.enter if self.launch is None else self.launch.call.enter
 
 
@@ -75,7 +75,7 @@ class Synchronization:
 
 @dataclass
 class Process:
-    """What is known of the devices of a process."""
+    """The devices of a process."""
 
     streams: list[int] = field(default_factory=list)
     devices: set[tuple[str, int]] = field(default_factory=set)
@@ -88,7 +88,7 @@ class Process:
 
 
 class Devices:
-    """The wait states between the hosts and the devices of an archive, and what was matched for them."""
+    """The wait states between the hosts and the devices of an archive."""
 
     def __init__(self, anchor: Path | str) -> None:
         self.hosts = naive.analyze(anchor)
@@ -117,7 +117,7 @@ class Devices:
         return self.result.table()
 
     def waits(self) -> list[naive.Wait]:
-        """Tell the wait states, in seconds since the begin of the trace."""
+        """Return the wait states, in seconds since the begin of the trace."""
         begin, scale = self.trace.begin, self.trace.resolution
         return [
             w._replace(enter=(w.enter - begin) / scale, leave=(w.leave - begin) / scale, waiting=w.waiting / scale)
@@ -142,7 +142,7 @@ class Devices:
                 process.recorded.append((call, values["CUDA_EVENT_REF"], stream))
 
     def _read_streams(self, anchor: Path | str) -> None:
-        """Streams are numbered behind all other locations of their process, in the order of the definitions."""
+        """Number streams after all other locations of their process, in the order of their definitions."""
         others: Counter[int] = Counter()
         threads: dict[int, naive.Thread] = {}
         contexts: dict[int, tuple[str, int]] = {}
@@ -225,20 +225,20 @@ class Devices:
             self.result.add("gpu_queue", run, run.enter - launch.leave)
 
     def _mpi_waits(self, host: naive.Thread, begin: int, end: int) -> list[tuple[int, naive.Wait]]:
-        """Find how long a thread was in each of its wait states in MPI, which begin with their calls."""
+        """Return the overlap of a thread's wait states in MPI with an interval; they begin with their calls."""
         waits = [w for w in self.hosts.waits if w.kind in MPI_WAITS and (w.rank, w.thread) == (host.rank, host.number)]
         spans = [(min(end, w.enter + w.waiting) - max(begin, w.enter), w) for w in waits]
         return [(span, wait) for span, wait in spans if span > 0]
 
     def _instance(self, wait: naive.Wait) -> naive.Instance:
-        """Find a call at the place of the cause of a wait state."""
+        """Return a call at the location and call path of the cause of a wait state."""
         cause = wait.cause_rank, wait.cause_thread, wait.cause_callpath
         calls = [i for thread in self.trace.threads.values() for i in thread.instances]
         return next(i for i in calls if (i.thread.rank, i.thread.number, i.callpath) == cause)
 
 
 def match(process: Process) -> int:
-    """Give each kernel its launch by the first rule that knows one; the k-th kernel has the k-th launch.
+    """Match kernels with launches by the first applicable rule; the k-th kernel has the k-th launch.
 
     Returns how many kernels without a launch lie over one that was next in its turn.
     """
@@ -276,7 +276,7 @@ def stub(launch: Launch) -> str | None:
 
 
 def await_kernels(process: Process, synchronization: Synchronization) -> list[Kernel]:
-    """What a call waits for, of that which was launched before it."""
+    """Return the kernels, launched before a call, that the call waits for."""
     call, stream, limit = synchronization.call, None, synchronization.call.enter
     launched = [k for k in process.kernels if k.asked < limit]
     if "DeviceSync" in call.name and len(process.devices) == 1:

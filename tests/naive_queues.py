@@ -1,6 +1,6 @@
-"""Counters of messages and queues in plain Python: quadratic, and sentence by sentence as they are defined.
+"""An oracle for the counters of messages and queues (docs/counters.md): quadratic, but obviously correct.
 
-An oracle that shares nothing with the program but the matching of tests/naive.py. Times are ticks.
+It shares no code with the program; messages are matched by tests/naive.py. Times are ticks.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Queues:
             m.eager = below if m.protocol == "unknown" else m.protocol == "eager"
 
     def _completed(self, call: naive.Instance) -> int:
-        """Count the requests that a call completes: with others among them it may have waited for those."""
+        """Count the requests that a call completes; a call with several may have waited for any of them."""
         ends = ev.MpiIsendComplete, ev.MpiIrecv, ev.MpiSend, ev.MpiRecv
         return sum(isinstance(event, ends) and by is call for event, by in call.thread.records)
 
@@ -178,7 +178,7 @@ class Queues:
                     self._add(f"mpi_collective_size_{'large' if large else 'small'}_small", call)
 
     def _level(self, quantity: str, rank: int | None, spans: list[tuple[int, int, int]]) -> None:
-        """Look at every time at which something changes."""
+        """Evaluate a level at every time at which it changes."""
         if not spans:
             return
         times = sorted({self.trace.begin, *(t for a, b, _ in spans for t in (a, b))})
@@ -198,7 +198,7 @@ class Queues:
         self._level("mpi_bytes_in_flight", None, [(m.s, m.d, m.bytes) for m in self.messages if m.s < m.d])
 
     def _requests(self) -> None:
-        """Read the records once more: what was begun, and when it was completed."""
+        """Read the records again: requests and when they complete."""
         spans = defaultdict(list)
         for thread in self.trace.threads.values():
             open_ones: dict = {}
@@ -231,7 +231,7 @@ class Queues:
             self._level("mpi_requests", rank, [span for (_, own), of in spans.items() if own == rank for span in of])
 
     def table(self) -> dict[str, dict]:
-        """Seconds and numbers of the non-zero cells by metric."""
+        """Return seconds and numbers of the nonzero cells by metric."""
         table: dict[str, dict] = defaultdict(dict)
         for (metric, *cell), value in self.cells.items():
             if value:
@@ -240,7 +240,7 @@ class Queues:
 
 
 def attempts(m: Message, others: list[Message]) -> int:
-    """Of equal times the lower number comes first, then the lower rank of the sender."""
+    """Count the match attempts of a message; on equal times, the lower number and then the lower sender comes first."""
 
     def posted(x):
         return x.q, x.n, x.send.thread.rank

@@ -1,11 +1,11 @@
-"""The wait states of one-sided communication in plain Python: slow, and meant to be obviously right.
+"""An oracle for the wait states of one-sided communication: slow, but obviously correct.
 
-Like tests/naive.py (whose reader it borrows) it shares nothing with the program: it reads with the official `otf2`
-package and follows the definitions of the thesis (chapter 3) sentence by sentence. Everything is a list of calls and a
-loop over it. docs/ says which rule was taken where the definitions leave room; the comments here say it once more.
+Like tests/naive.py, whose reader it uses, it shares no code with the program: it implements chapter 3 of the thesis
+sentence by sentence, with loops over lists of calls. Where the definitions are ambiguous, it follows
+specification.md#one-sided-communication.
 
-Time is an integer count of ticks. Enter and Leave are those of the call that encloses a record: the stamps of the
-records themselves say little (most repeat the stamp before them).
+Times are integer ticks. Enter and Leave are those of the call that encloses a record, because most records repeat the
+time stamp of the preceding one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ SHMEM_FREES = {"shfree", "shmem_free", "shmem_finalize"}
 
 
 class RmaWait(NamedTuple):
-    """One wait state. `last` tells for contention and progress what the call waited for last; otherwise it is empty."""
+    """A wait state. `last` is the factor that the call waited for last, in contention and progress; else empty."""
 
     metric: str
     rank: int
@@ -67,7 +67,7 @@ class RmaWait(NamedTuple):
 
 
 class Transfer(NamedTuple):
-    """Data on their way: from the source at `start` to the destination at `end`; `origin` is when it was asked."""
+    """A transfer: data leave the source at `start`, and arrive at `end`; the operation began at `origin`."""
 
     kind: str
     window: int
@@ -102,7 +102,7 @@ class Op:
 
 @dataclass(eq=False)
 class Collective:
-    """One process' call of a collective operation on a window, and the operations since its last fence."""
+    """A process's call of a collective operation on a window, and its operations since its last fence."""
 
     rank: int
     call: Instance
@@ -113,7 +113,7 @@ class Collective:
 
 @dataclass(eq=False)
 class Access:
-    """Start to complete. `partners`: the exposures that it matches, by target."""
+    """An access epoch, from start to complete, with the matching exposure epochs (`partners`) by target."""
 
     rank: int
     group: list[int]
@@ -125,7 +125,7 @@ class Access:
 
 @dataclass(eq=False)
 class Exposure:
-    """Post to wait, or to the test that succeeded. `partners`: the accesses that it matches, by origin."""
+    """An exposure epoch, post to wait or successful test, with the matching access epochs (`partners`) by origin."""
 
     rank: int
     group: list[int]
@@ -136,7 +136,7 @@ class Exposure:
 
 @dataclass(eq=False)
 class LockEpoch:
-    """Lock to unlock; `target` is None for all of the window (lock_all)."""
+    """A lock epoch, from lock to unlock; `target` is None for lock_all."""
 
     rank: int
     window: int
@@ -148,7 +148,7 @@ class LockEpoch:
     ops: list[Op] = field(default_factory=list)
 
     def calls(self, target: int | None) -> list[Instance]:
-        """The calls that may wait for the lock of a target."""
+        """Return the calls that may wait for the lock of a target."""
         ops = [op for op in self.ops if op.target == target]
         found = [self.acquire, self.release]
         found += [call for op in ops for call in (op.call, op.done_locally, op.done_remotely)]
@@ -172,7 +172,7 @@ class Result:
         self.waits.append(RmaWait(*here, waiting, cause.thread.rank, cause.callpath, time, last))
 
     def table(self) -> dict[str, dict[tuple[tuple[str, ...], int], float]]:
-        """Seconds, occurrences and bytes of the non-zero cells by metric."""
+        """Return seconds, occurrences, and bytes of the nonzero cells by metric."""
         table: dict[str, dict] = defaultdict(dict)
         for (metric, callpath, rank), value in self.cells.items():
             if value:
@@ -181,7 +181,7 @@ class Result:
 
 
 class MessageWaits(naive.Result):
-    """Until when each call that completes requests waits for messages."""
+    """The time until which each call that completes requests waits for messages."""
 
     def __init__(self, trace: Trace) -> None:
         super().__init__(trace.resolution, trace.begin)
@@ -191,7 +191,7 @@ class MessageWaits(naive.Result):
         naive.late_receivers(trace, messages, self)
 
     def wait(self, kind: str, at: Instance, waiting: int, cause: Instance | None) -> None:
-        """Remember what may complete one-sided operations as well."""
+        """Remember calls that may also complete one-sided operations."""
         if kind in {"mpi_latesender", "mpi_latereceiver"} and at.name in WAIT_MANY | WAIT_SINGLE:
             self.until[at] = at.enter + waiting
         super().wait(kind, at, waiting, cause)
@@ -203,7 +203,7 @@ def is_count(metric: str) -> bool:
 
 
 def interface(call: Instance) -> str | None:
-    """The communication library that a call belongs to, as the prefix of its metrics."""
+    """Return the communication library of a call, as the prefix of its metrics."""
     if call.name.startswith("ARMCI_"):
         return "armci"  # OTF2 knows no such paradigm
     paradigm = call.region.paradigm if call.region is not None else None
@@ -211,7 +211,7 @@ def interface(call: Instance) -> str | None:
 
 
 def analyze(anchor: str | Path, *, stamps: bool = False) -> Result:
-    """All metrics of one-sided communication.
+    """Compute all metrics of one-sided communication.
 
     `stamps`: time collectives by their records, not by Enter and Leave, as one version of Scalasca does. To compare.
     """
@@ -262,7 +262,7 @@ class Analysis:
     # --- epochs ------------------------------------------------------------------------------------------------------
 
     def records(self, rank: int) -> Iterator[tuple[Any, Instance]]:
-        """The records of a process in the order of time; those of one thread keep their order."""
+        """Yield the records of a process by time; those of a thread stay in order."""
         merged = [(event.time, event, call) for thread in self.processes[rank] for event, call in thread.records]
         merged.sort(key=lambda r: r[0])
         for _, event, call in merged:
@@ -270,7 +270,7 @@ class Analysis:
                 yield event, call
 
     def ranks(self, group: Any, own: int) -> list[int]:
-        """The members of a group as ranks of processes."""
+        """Return the members of a group as ranks of processes."""
         if group.group_type == GroupType.COMM_SELF:
             return [own]
         return [self.rank_of[m._ref] for m in group.members]
@@ -284,7 +284,7 @@ class Analysis:
             process.see(event, call)
 
     def match(self) -> None:
-        """The k-th access of an origin that names a target meets the k-th exposure of this that names the origin."""
+        """Match the k-th access epoch of an origin to a target with the target's k-th exposure epoch to the origin."""
         for w, by_origin in self.accesses.items():
             for origin, accesses in by_origin.items():
                 for target in {t for a in accesses for t in a.group}:
@@ -297,7 +297,7 @@ class Analysis:
     # --- collectives -------------------------------------------------------------------------------------------------
 
     def instances(self) -> Iterator[list[Collective]]:
-        """The k-th call on a window belongs to the k-th of every other member."""
+        """Yield the instances of collective calls: the k-th calls of all members of a window."""
         for w, members in self.members.items():
             calls = [self.collectives[w][rank] for rank in members]
             # A process whose calls are missing leaves the instance incomplete.
@@ -342,7 +342,7 @@ class Analysis:
                     self.early_fence(p, parts)
 
     def early_fence(self, fence: Collective, parts: list[Collective]) -> None:
-        """A target waits in the fence while an origin has yet to finish its last operation on it."""
+        """A target waits for the last operation of each origin on it (specification.md#early-fence)."""
         mine = [op for part in parts for op in part.ops if op.target == fence.rank]
         if not mine:
             return
@@ -352,7 +352,7 @@ class Analysis:
             self.result.wait("mpi_rma_early_fence", fence.call, waiting, last.call, last.call.leave)
 
     def allocation_waits(self) -> None:
-        """The allocations of SHMEM wait for all PEs but leave no record: match the k-th of all such calls."""
+        """Match the k-th allocations of all PEs of SHMEM, which synchronize but are not recorded."""
         calls = []
         for _rank, threads in sorted(self.processes.items()):
             names = SHMEM_CREATES | SHMEM_FREES
@@ -369,7 +369,7 @@ class Analysis:
     # --- start, post, complete, wait ---------------------------------------------------------------------------------
 
     def pairs(self) -> None:
-        """Count the processes that each call synchronizes with, and those among them with which no data were shared."""
+        """Count pair-wise synchronizations, and unneeded ones (specification.md#pair-wise-synchronizations)."""
         for parts in self.instances():
             members = {p.rank for p in parts}
             for p in parts:
@@ -413,7 +413,7 @@ class Analysis:
         self.result.add(f"{interface(call)}_rma_pairsync_unneeded_count", call, size - partners)
 
     def late_posts(self) -> None:
-        """The last post lies in the complete, or in the start, or an operation's own target posts within it."""
+        """Late Post in complete, start, or operations (specification.md#late-post)."""
         for by_origin in self.accesses.values():
             for a in (a for accesses in by_origin.values() for a in accesses):
                 if a.complete is None or not a.partners:
@@ -447,7 +447,7 @@ class Analysis:
     # --- locks -------------------------------------------------------------------------------------------------------
 
     def find_contention(self) -> None:
-        """Algorithm 2: each epoch against the one that released the lock before it."""
+        """Compare each epoch with the preceding owner of the lock (thesis, algorithm 2)."""
         for target, epochs in self.queues():
             for i, waiter in enumerate(epochs):
                 before = epochs[:i]
@@ -464,7 +464,7 @@ class Analysis:
                 self.result.wait(metric, call, alone, release, release.leave, last=last)
 
     def queues(self) -> Iterator[tuple[int | None, list[LockEpoch]]]:
-        """The target of each lock, and its epochs in the order in which they had it."""
+        """Yield the target of each lock, and its epochs in the order of acquisition."""
         queues: dict[Any, list[LockEpoch]] = defaultdict(list)
         static = self.static_locks()
         for key, epochs in self.locks.items():
@@ -478,7 +478,7 @@ class Analysis:
             yield (None if key[0] == "static" else key[1]), epochs
 
     def static_locks(self) -> dict[tuple[Any, int], Any]:
-        """SHMEM names a lock by its address, which for static variables differs from PE to PE by whole pages.
+        """Return the classes of static locks of SHMEM, whose addresses differ by whole pages from PE to PE.
 
         Ids that several PEs use are heap addresses and mean the same. Of the others those with equal low 12 bits are
         one lock if each PE has one of them at most and the PE's distance is the same for all of its locks.
@@ -510,7 +510,7 @@ class Analysis:
         }
 
     def contend(self, waiter: LockEpoch, holder: LockEpoch, target: int | None) -> None:
-        """The call of the waiter that overlaps the holder's release waited from its Enter to the end of the release."""
+        """The call that overlaps the release waits from its Enter to the end of the release."""
         release = holder.release
         if waiter.blocking:
             # The order of acquisition is sure, so a release that seems to begin too late is the clocks' fault.
@@ -533,7 +533,7 @@ class Analysis:
     # --- progress ----------------------------------------------------------------------------------------------------
 
     def library_calls(self, rank: int) -> list[Instance]:
-        """The calls in which a process makes progress, in the order of their Enter."""
+        """Return the calls in which a process makes progress, by Enter."""
         if rank not in self.library:
             calls = [i for thread in self.processes[rank] for i in thread.instances if interface(i)]
             outermost = [i for i in calls if i.parent is None or not interface(i.parent)]
@@ -541,7 +541,7 @@ class Analysis:
         return self.library[rank]
 
     def delays(self, call: Instance) -> list[Instance]:
-        """The targets' calls that made the progress which a call needs, in the order of their Enter."""
+        """Return the calls of targets that made the progress that a call needs, by Enter."""
         if call in self.active or call.name in TESTS or call.name in {"ARMCI_Test", "shmem_int_test"}:
             return []
         found = []
@@ -563,11 +563,11 @@ class Analysis:
         return sorted(found, key=lambda i: (i.enter, i.thread.rank))
 
     def begin(self, call: Instance) -> int:
-        """Since when a call waits for nothing but one-sided communication."""
+        """Return the time from which a call waits only for one-sided communication."""
         return self.messages.get(call, call.enter)
 
     def progress(self) -> None:
-        """Algorithm 1: the time before each of the targets' calls that overlaps none of the others.
+        """Sum the time before each call of a target that overlaps none of the others (thesis, algorithm 1).
 
         A lock moves no data: nothing of what its targets do in their calls is a transfer.
         """
@@ -598,7 +598,7 @@ class Analysis:
         return waiting
 
     def changes_waits(self) -> None:
-        """SHMEM: a PE waits until another writes to it; the last write that began in the meantime was the signal."""
+        """A PE of SHMEM waits for the last write to it that began meanwhile (specification.md#wait-until)."""
         for call in self.changes:
             rank = call.thread.rank
             writes = [
@@ -610,7 +610,7 @@ class Analysis:
                 self.result.wait("shmem_rma_wait_until", call, signal.enter - call.enter, signal, signal.enter)
 
     def notification_waits(self) -> None:
-        """The k-th notification of a process to another is what that waits for in its k-th call for it."""
+        """The k-th notification of a process ends the k-th wait for it (specification.md#notifications)."""
         metrics = {"mpi": "mpi_rma_early_wait", "shmem": "shmem_rma_wait_until", "armci": "armci_rma_wait_until"}
         for (w, origin, target), incoming in self.notified.items():
             for call, (notify, _) in zip(incoming, self.notifications[w, origin, target], strict=False):
@@ -633,7 +633,7 @@ class Analysis:
                 self.result.add(f"{prefix}rma_atomic_received", op.call, op.event.bytes_received)
 
     def find_transfers(self) -> None:
-        """MPI: a transfer ends in the synchronization that completes it. The others: in the call itself."""
+        """Find transfers, which end in the synchronization that completes them; without MPI, in the call itself."""
         fences = {part: parts for parts in self.instances() for part in parts}
         for op in self.ops:
             end: Instance | None = op.done_locally or op.call
@@ -661,7 +661,7 @@ class Analysis:
 
 
 class Process:
-    """What is open on a process while its records are read in the order of time."""
+    """The open epochs of a process while its records are read by time."""
 
     def __init__(self, analysis: Analysis, rank: int) -> None:
         self.all = analysis
@@ -717,7 +717,7 @@ class Process:
             self.all.notified[w, partner, self.rank].append(call)
 
     def target(self, event: Any) -> int | None:
-        """The process that a rank in a window names; none for MPI_PROC_NULL, all of the window, and threads."""
+        """Return the process of a rank in a window; None for MPI_PROC_NULL, the complete window, and threads."""
         group = event.win.comm.group
         if group.paradigm == Paradigm.MEASUREMENT_SYSTEM:
             return None
@@ -831,7 +831,7 @@ class Process:
 
 
 def total(result: Result, metric: str, ranks: Iterable[int] | None = None) -> float:
-    """The sum of a metric in seconds, over some ranks."""
+    """Return the sum of a metric over some ranks, in seconds."""
     chosen = None if ranks is None else set(ranks)
     cells = result.cells.items()
     return sum(v for (m, _, r), v in cells if m == metric and (chosen is None or r in chosen)) / result.resolution

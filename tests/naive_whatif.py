@@ -1,7 +1,7 @@
-"""The what-if simulation in plain Python, for messages and collective operations of processes without threads.
+"""An oracle for the what-if simulation of messages and collective operations of processes without threads.
 
-An oracle that shares nothing with the program: it follows rule R sentence by sentence (docs/whatif.md, "How it works"),
-without estimates of hidden transfers, and lets one process after the other go as far as it gets.
+It shares no code with the program: it implements rule R (docs/whatif.md, "How it works") without estimates of hidden
+transfers, and advances one process after another as far as possible.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Simulation:
             self._between_groups(parts)
 
     def _between_groups(self, parts: list[tuple[Any, int, Any, Instance]]) -> None:
-        """Each member against each of the other group: an operation that not all call has no partners."""
+        """Synchronize each member with each of the other group; an operation that not all call has no partners."""
         comm, _, first, _ = parts[0]
         groups = [[m.group._ref for m in group.members] for group in (comm.groupA, comm.groupB)]
         if len(parts) != sum(map(len, groups)):
@@ -182,7 +182,7 @@ class Simulation:
     # --- new times ---------------------------------------------------------------------------------------------------
 
     def run(self) -> dict[int, list[int]] | None:
-        """Return the new times by location; None if calls wait for each other in a circle."""
+        """Return the new times by location; None if calls wait for each other in a cycle."""
         steps = {ref: list(of_thread(thread)) for ref, thread in self.trace.threads.items()}
         new: dict[int, list[int]] = {ref: [] for ref in steps}
         enters: dict[Instance, int] = {}
@@ -215,7 +215,7 @@ class Simulation:
 
 
 def of_thread(thread: naive.Thread) -> Any:
-    """Every Enter and Leave of a process: time, whether it leaves, and what."""
+    """Yield the Enters and Leaves of a process: time, whether it is a Leave, and region instance."""
     for event, instance in thread.records:
         if isinstance(event, (ev.Enter, ev.ProgramBegin)):
             yield event.time, False, instance
@@ -224,7 +224,7 @@ def of_thread(thread: naive.Thread) -> Any:
 
 
 def named(name: str) -> bool | None:
-    """What the name of a call says of its protocol; None if nothing."""
+    """Return whether a call uses the rendezvous protocol, if its name implies it; else None."""
     if name.startswith(("MPI_Ssend", "MPI_Issend")):
         return RENDEZVOUS
     if name.startswith(("MPI_Bsend", "MPI_Ibsend", "MPI_Rsend", "MPI_Irsend")):
@@ -233,7 +233,7 @@ def named(name: str) -> bool | None:
 
 
 def proof(s: Message, r: Message, receiving: set[Instance]) -> bool | None:
-    """What name and times say of the protocol of a message; None if nothing."""
+    """Return whether a message used the rendezvous protocol, if name and times prove it; else None."""
     name = s.start.name
     if named(name) is not None:
         return named(name)
@@ -247,7 +247,7 @@ def proof(s: Message, r: Message, receiving: set[Instance]) -> bool | None:
 
 
 def best_limit(sizes: list[tuple[int, bool]]) -> int | None:
-    """The size that contradicts the fewest proofs, the least of several; None if nothing went by rendezvous."""
+    """Return the smallest eager limit that contradicts the fewest proofs; None without rendezvous messages."""
     if not any(protocol is RENDEZVOUS for _, protocol in sizes):
         return None
 

@@ -1,7 +1,7 @@
-"""Random message-passing programs, run by a little simulation into the trace language of tests/tracedsl.py.
+"""Random message-passing programs, simulated and written in the trace language of tests/tracedsl.py.
 
-What comes out is a text, so a failing example can be read, shortened and kept in tests/patterns. All times are whole
-milliseconds, which makes many things happen at once: ties are where definitions are tested.
+The result is a text, so a failing example can be read, shortened, and kept in tests/patterns. Times are whole
+milliseconds, so many events coincide, which tests the definitions on ties.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CALL = 1  # milliseconds that a call takes by itself
 
 
 class Run:
-    """The processes of a program while it runs."""
+    """The state of the processes of a running program."""
 
     def __init__(self, draw, ranks: int) -> None:
         self.draw = draw
@@ -36,7 +36,7 @@ class Run:
             self.lines.append(f"comm {name} = {' '.join(map(str, self.comms[name]))}")
 
     def call(self, rank: int, what: str, leave: int) -> None:
-        """Note a call from now on, and go on after it."""
+        """Write a call that begins now, and advance to its Leave."""
         leave = max(leave, self.now[rank] + CALL)
         self.note(rank, what, self.now[rank], leave)
         self.now[rank] = leave
@@ -55,7 +55,7 @@ class Run:
         self.now[self.rank()] += self.draw(st.integers(1, 9))
 
     def function(self) -> None:
-        """Enter or leave a function of the program. It returns after what it calls, since times tell the nesting."""
+        """Enter or leave a function; it returns after its callees, because times determine the nesting."""
         rank = self.rank()
         stack = self.functions[rank]
         if stack and self.draw(st.booleans()):
@@ -66,7 +66,7 @@ class Run:
             stack.append((self.draw(st.sampled_from(("f", "g"))), self.now[rank]))
 
     def message(self) -> None:
-        """Send a message, in any way, and receive it in any other."""
+        """Send a message with any call, and receive it with any other."""
         name, members, a, b = self.pair()
         source, target = members[a], members[b]
         rest = f"tag={self.draw(st.sampled_from(TAGS))}, bytes={self.draw(st.sampled_from(SIZES))}, comm={name}"
@@ -177,7 +177,7 @@ class Run:
         return name, members, self.draw(st.integers(0, last)), self.draw(st.integers(0, last))
 
     def finish(self) -> str:
-        """Complete what is open, or leave it or cancel it, and return from all functions."""
+        """Complete, leave open, or cancel open requests, and return from all functions."""
         for rank in range(self.ranks):
             numbers = ", ".join(str(number) for number, _ in self.open[rank])
             ready = max((when for _, when in self.open[rank]), default=0)
@@ -193,7 +193,7 @@ class Run:
 
 
 def messages_of_two_sizes(each: int) -> str:
-    """Return a run with messages of 8 bytes that take 0.18 s, and as many of 80 bytes that take 0.9 s."""
+    """Return a run with as many messages of 8 bytes, which take 0.18 s, as of 80 bytes, which take 0.9 s."""
     lines = ["*: main [0, 100]"]
     for i in range(each):
         for offset, size, took in ((0, 8, 0.18), (5, 80, 0.9)):

@@ -1,4 +1,4 @@
-"""One shape for every result that is compared: the program's, the oracle's, Scalasca's and a Cube report's.
+"""A common form of results for comparison: of the program, the oracles, Scalasca, and Cube reports.
 
 `{metric: {(call path as names, rank, thread): value}}`, non-zero values only, exclusive along the call tree. Call paths
 that repeat (equal names below one parent) are summed: names are all that the sources have in common.
@@ -102,7 +102,7 @@ DEVICES = (
 
 
 def judged(waits: Iterable[WaitState]) -> list[WaitState]:
-    """Leave the wait states that the oracles know: a new pattern has only the examples of its document at first."""
+    """Return the wait states that the oracles implement; a new pattern may only have the examples in its document."""
     return [wait for wait in waits if wait.kind in FAMILIES or wait.kind in ONE_SIDED]
 
 
@@ -189,13 +189,13 @@ def outcome(anchor: Path | str, **options: Any) -> Outcome:
 
 
 def cases() -> list[Path]:
-    """Every recorded case that Scalasca could analyze."""
+    """Return every recorded case that Scalasca could analyze."""
     archives = sorted(SHARED.glob("re*/*/archive/traces.otf2"))
     return [a.parents[1] for a in archives if any(a.parents[1].glob("scout.json*"))]
 
 
 def known_cases() -> list[Path]:
-    """Every program with known delays that Scalasca could analyze."""
+    """Return every program with known delays that Scalasca could analyze."""
     return sorted(found.parent for found in SHARED.glob("cases/*/scout.json.gz"))
 
 
@@ -211,7 +211,7 @@ STAMPED = ("mpi_rma_wait_at_create", "mpi_rma_wait_at_free", "mpi_rma_wait_at_fe
 
 
 def one_sided_cases() -> list[Path]:
-    """Every recorded case whose one-sided communication Scalasca could analyze."""
+    """Return every recorded case whose one-sided communication Scalasca could analyze."""
     return sorted(path.parent for path in SHARED.glob("re*/*/scout-rma.json.gz"))
 
 

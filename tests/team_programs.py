@@ -1,4 +1,4 @@
-"""Random programs whose threads send messages, run by a little simulation into the trace language of tests/tracedsl.py.
+"""Random programs whose threads send messages, simulated and written in the trace language of tests/tracedsl.py.
 
 Masters work, and talk with each other, between teams; in a team, all threads do. All times are whole milliseconds.
 """

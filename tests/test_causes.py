@@ -22,7 +22,8 @@ from tests.results import SHARED, cases, is_cause, outcome, scout
 from tests.rma_programs import one_sided_programs
 from tests.skewed import skewed
 from tests.team_programs import team_programs
-from tests.test_patterns import BLOCK, NANOSECOND, PATTERNS, expectation
+from tests.test_naive_causes import WORKED
+from tests.test_patterns import BLOCK, NANOSECOND, PATTERNS
 from tests.tracedsl import trace_from_text
 
 CASES = cases()
@@ -112,30 +113,18 @@ def test_no_cost_metrics_without_causes():
 # By hand
 
 
-def examples():
-    for document in sorted(PATTERNS.glob("**/causes-*.md")):
-        heading, trace = "", None
-        for block in BLOCK.finditer(document.read_text()):
-            if block[1]:
-                heading = block[1]
-            elif block[2] == "trace":
-                trace = block[3]
-            else:
-                yield pytest.param(trace, expectation(block[3]).cells, id=f"{document.stem}: {heading}")
-
-
 COMPLETE = ("delay_", "interval_delay_")
 NAMED = (*COMPLETE, "critical_", "non_critical_", "mpi_wait_")
 
 
-@pytest.mark.parametrize(("trace", "expected"), list(examples()))
+@pytest.mark.parametrize(("trace", "expected"), WORKED)
 def test_costs_match_hand_worked_traces(trace, expected, tmp_path):
     anchor = trace_from_text(trace, tmp_path)
     cells = outcome(anchor).cells
     # Costs must be complete, of the rest those that are named.
-    for metric in {m for m in cells if m.startswith(COMPLETE)} | {m for m in expected if m.startswith(NAMED)}:
+    for metric in {m for m in cells if m.startswith(COMPLETE)} | {m for m in expected.cells if m.startswith(NAMED)}:
         found = {cell: value for cell, value in cells.get(metric, {}).items() if abs(value) > NANOSECOND}
-        assert found == pytest.approx(expected.get(metric, {}), rel=0, abs=NANOSECOND), metric
+        assert found == pytest.approx(expected.cells.get(metric, {}), rel=0, abs=NANOSECOND), metric
     invariants(anchor)
 
 

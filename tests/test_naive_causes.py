@@ -11,7 +11,7 @@ import pytest
 
 from tests.naive_causes import Analysis, read, table
 from tests.results import SHARED, cases, scout
-from tests.test_patterns import BLOCK, NANOSECOND, PATTERNS, expectation
+from tests.test_patterns import NANOSECOND, examples
 from tests.tracedsl import trace_from_text
 
 CASES = cases()
@@ -40,20 +40,7 @@ def test_definitions_conserve_the_waiting_time(case):
     invariants(analysis)
 
 
-def examples():
-    """The traces of the documents on causes, wherever they lie."""
-    for document in sorted(PATTERNS.glob("**/causes-*.md")):
-        heading, trace = "", None
-        for block in BLOCK.finditer(document.read_text()):
-            if block[1]:
-                heading = block[1]
-            elif block[2] == "trace":
-                trace = block[3]
-            else:
-                yield pytest.param(trace, expectation(block[3]).cells, id=f"{document.stem}: {heading}")
-
-
-WORKED = list(examples())
+WORKED = list(examples("**/causes-*.md"))
 assert WORKED
 
 
@@ -64,9 +51,9 @@ def test_the_oracle_matches_hand_worked_traces(trace, expected, tmp_path):
     for (metric, *cell), value in analysis.cells().items():
         found.setdefault(metric, {})[tuple(cell)] = value
     # Costs and waits must be complete, of the rest those that are named.
-    ours = {m for m in expected if m.startswith(OURS) and not m.endswith(OTHERS)}
+    ours = {m for m in expected.cells if m.startswith(OURS) and not m.endswith(OTHERS)}
     for metric in {m for m in found if m.startswith(COMPLETE)} | ours:
-        assert found.get(metric, {}) == pytest.approx(expected.get(metric, {}), rel=0, abs=NANOSECOND), metric
+        assert found.get(metric, {}) == pytest.approx(expected.cells.get(metric, {}), rel=0, abs=NANOSECOND), metric
     invariants(analysis)
 
 

@@ -91,9 +91,9 @@ def expectation(text: str) -> Expectation:
     return expected
 
 
-def examples():
-    """Every trace with its expectation, named by document and heading."""
-    for document in sorted(PATTERNS.glob("*.md")):
+def examples(documents="*.md"):
+    """Yield every trace with its expectation, named by document and heading."""
+    for document in sorted(PATTERNS.glob(documents)):
         heading, trace = "", None
         for block in BLOCK.finditer(document.read_text()):
             if block[1]:

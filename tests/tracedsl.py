@@ -1,4 +1,4 @@
-"""A small language for traces, turned into real OTF2 archives in the form in which Score-P records them.
+"""A small language for traces, written as OTF2 archives with the records of Score-P.
 
 One line is one call, its nesting follows from the intervals, times are seconds:
 
@@ -175,7 +175,7 @@ POINT_TO_POINT = re.compile(r"MPI_(I?[bsr]?(send|recv)|Sendrecv|Send_init|Recv_i
 
 @dataclass(eq=False)
 class Call:
-    """A line of the trace."""
+    """A call: one line of the text."""
 
     line: str
     name: str
@@ -201,7 +201,7 @@ class Call:
 
 @dataclass(eq=False)
 class Stream:
-    """What a location does."""
+    """The calls of a location."""
 
     rank: int
     thread: int
@@ -220,7 +220,7 @@ def trace_from_text(text: str, directory: Path | str) -> Path:
 
 
 class Script:
-    """A text, parsed."""
+    """A parsed text."""
 
     def __init__(self, text: str) -> None:
         self.ranks = 0
@@ -456,7 +456,7 @@ class Archive:
         return self.definitions.region(name, name, "", role, paradigm, flags)
 
     def _devices(self, node: Any, processes: dict[int, Any]) -> dict[tuple[int, int], Location]:
-        """Define the streams of devices; one device a rank, or one for all."""
+        """Define the streams of devices: a device per rank, or one for all."""
         d = self.definitions
         contexts, streams = {}, {}
         if "shared" in self.script.devices:
@@ -514,7 +514,7 @@ class Archive:
             here.records.append((time, event))
 
     def _walk(self, call: Call, stream: Stream, totals: dict[str, int]) -> Any:
-        """All events in a call, in the order of the file: of equals records first, then calls."""
+        """Return the events in a call in file order; at equal times, records precede calls."""
 
         def sample(time: int) -> Any:
             if totals:
@@ -589,7 +589,7 @@ class Archive:
         return getattr(enums[key], value) if key in enums else value
 
     def _write_clocks(self) -> None:
-        """Clock offsets stand in the local definitions, for which the package has no writer of its own."""
+        """Write clock offsets to the local definitions, for which the package has no writer."""
         for (rank, _), location in self.locations.items():
             offset = self.script.clocks.get(rank)
             if offset is None:
@@ -604,7 +604,7 @@ def is_parallel(call: Call) -> bool:
 
 
 class Recorder:
-    """Puts into each call of a location the records that Score-P writes for it."""
+    """Adds the records that Score-P writes for each call of a location."""
 
     def __init__(self, archive: Archive, stream: Stream) -> None:
         self.archive, self.stream, self.rank = archive, stream, stream.rank
@@ -758,7 +758,7 @@ class Recorder:
             self._put(call, call.before, ev.RmaAtomic, window, target, kind, 1, received, number)
 
     def _finish(self, call: Call, operations: list[tuple[Call, int]], *, remote: bool | None) -> None:
-        """Complete operations: locally, then remotely if asked for (None: gets, and no more is known of the others)."""
+        """Complete operations locally, and remotely if `remote` (None: gets, while the others stay unknown)."""
         for operation, number in operations:
             if number not in self.here:
                 window = self.archive.windows[operation.options["win"]]
@@ -821,7 +821,7 @@ class Recorder:
             self._finish(call, mine, remote="local" not in name)
 
     def _shmem(self, call: Call) -> None:
-        """As Score-P 7.1: quiet and allocations without records, Request for a lock that a test got."""
+        """Record as Score-P 7.1: quiet and allocations have no records, a test that acquires a lock has a Request."""
         words = [a for a in call.arguments if isinstance(a, str)]
         if "win" not in call.options and not words:
             return
@@ -844,7 +844,7 @@ class Recorder:
             self._whole_window(call, operation, window)
 
     def _armci(self, call: Call) -> None:
-        """As the thesis has it, section 3.1.2; nobody records it."""
+        """Record as in the thesis, section 3.1.2; no measurement system does."""
         name = call.name.removeprefix("ARMCI_")
         words = [a for a in call.arguments if isinstance(a, str)]
         if name in {"Test", "Notify", "Notify_wait"}:
@@ -897,7 +897,7 @@ class Recorder:
         return number
 
     def _blocking(self, call: Call, window: Any) -> None:
-        """Issue an operation that is complete here when the call returns; only what fetches is complete there, too."""
+        """Issue a blocking operation, which completes locally; one that fetches completes remotely, too."""
         number = self._issue(call, window, call.name)
         self._put(call, call.after, ev.RmaOpCompleteBlocking, window, number)
         if any(isinstance(r, ev.RmaGet) or getattr(r, "bytes_received", 0) for _, r in call.records):
