@@ -101,7 +101,7 @@ def test_what_cannot_be_among_the_first_is_not_simulated(example, monkeypatch):
         return of(self, candidates)
 
     monkeypatch.setattr(whywait.whatif.Lengths, "of", counted)
-    monkeypatch.setattr(whywait.advise, "_LANES", 1)
+    monkeypatch.setattr(whywait.advise, "_BATCH_SIZE", 1)
     every = whywait.advise(example, top=30, rounds=0)
     number = len(tried)
     tried.clear()

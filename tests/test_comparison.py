@@ -53,7 +53,7 @@ def test_call_paths_of_one_name_are_one():
     assert united.parents == [-1, 0, 0, 0]
     assert united.nodes == [[0, 1, 2, 1], [0, 3, 2]]
     assert united.path(3) == ["main", "c"]
-    assert united.united(0, np.array([1.0, 2.0, 3.0, 4.0])).tolist() == [1, 6, 3, 0]
+    assert united.to_nodes(0, np.array([1.0, 2.0, 3.0, 4.0])).tolist() == [1, 6, 3, 0]
 
 
 def test_several_programs_get_a_root():

@@ -96,8 +96,8 @@ def test_factors_of_the_longest_waits_and_what_they_go_back_to(written, monkeypa
     assert [table.num_rows for table in back.tables.factors([])] == [0, 0]
     with pytest.raises(whywait.UsageError, match="there is no wait state"):
         back.tables.factors([back.tables.wait_states.num_rows])
-    monkeypatch.setattr("whywait.analysis.explained._LONGEST", 2)
-    monkeypatch.setattr("whywait.analysis.explained._DEPTH", 2)
+    monkeypatch.setattr("whywait.analysis.stored_factors._LONGEST", 2)
+    monkeypatch.setattr("whywait.analysis.stored_factors._DEPTH", 2)
     result.write(tmp_path / "few")
     few = load(tmp_path / "few").tables
     known = set(few.factors(None)[1]["wait"].to_pylist())

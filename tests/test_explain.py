@@ -154,7 +154,7 @@ def test_a_written_result_explains_from_its_trace(tmp_path, monkeypatch):
     result = whywait.analyze(anchor)
     result.write(tmp_path / "results")
     assert whywait.load(tmp_path / "results").explain() == result.explain()
-    monkeypatch.setattr("whywait.analysis.explained._LONGEST", 0)
+    monkeypatch.setattr("whywait.analysis.stored_factors._LONGEST", 0)
     result.write(tmp_path / "none")
     assert whywait.load(tmp_path / "none").explain() == result.explain()
     anchor.unlink()

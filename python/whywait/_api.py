@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from whywait._run import Run
     from whywait.analysis.efficiency import Efficiencies, Method
-    from whywait.analysis.explained import Factors
     from whywait.analysis.ranking import Choice
+    from whywait.analysis.stored_factors import Factors
     from whywait.model.dataset import Dataset
     from whywait.model.timeline import Timeline
 

@@ -41,7 +41,7 @@ _OWN_GRAPH = (Cut, CutMessages, EagerLimit, AsynchronousProgress, Network)
 _FIT_TOLERANCE = 0.1
 # So many are simulated together.
 _BATCH_SIZE = 8
-# So many are analyzed for what they expose.
+# Number of changes that are analyzed for the waits that they expose.
 _EXPOSED = 3
 
 
@@ -204,7 +204,7 @@ def advise(
         ranked = _best_advice(base, [one.option for one in plan], goal, only, threads, top, report)
         if first is None:
             first = AdviceList(ranked[:top], float(result.facts["length"]), plan, progress_thread(focused(result)))
-        # What cannot be reached is no step of a plan.
+        # Upper bounds cannot be achieved, so they are not steps of a plan.
         best = next((one for one in ranked if one.kind != "network" and "the bound" not in one.what), None)
         if not rounds or best is None or best.saved < keep_going * float(result.facts["length"]):
             break
@@ -216,7 +216,7 @@ def advise(
 
 
 class _PlanProgress:
-    """Tells how much of a step of the plan is done."""
+    """Reports the progress of one step of the plan."""
 
     def __init__(self, progress: Callable[[str, float], object] | None, begin: float, share: float) -> None:
         self._progress, self._begin, self._share = progress, begin, share
@@ -235,7 +235,7 @@ def _best_advice(
     top: int,
     report: _PlanProgress,
 ) -> list[Advice]:
-    """Simulate what may be worth it; best first. Of time saved only the first `top` are sure to be there."""
+    """Simulate promising changes; return them, best first. For ``time``, only the first `top` are complete."""
     lengths = Lengths(base, threads=threads)
     network = lengths.network if only is None or "network" in only else None
     proposed = [candidate for candidate in candidates(base, only, network) if candidate.option not in done]
@@ -264,7 +264,7 @@ def _best_advice(
 def _simulate_candidates(
     base: Result, lengths: Lengths, proposed: list[Candidate], top: int, threads: int | None, report: _PlanProgress
 ) -> Iterator[tuple[Candidate, float, float]]:
-    """Yield candidates with the lengths before and after, without those that cannot be among the first `top`."""
+    """Yield candidates with the lengths before and after, except those that cannot be among the best `top`."""
     measured = float(base.facts["length"])
     saved: list[float] = []
 
@@ -273,7 +273,7 @@ def _simulate_candidates(
         return [one for one in batch if one.bound >= least]
 
     alone = [[one] for one in proposed if isinstance(one.hypothesis, _OWN_GRAPH) and not one.base]
-    # What may save most first, so that the rest need not be tried.
+    # Try the highest bounds first, so that the rest can be skipped.
     others = sorted((one for one in proposed if not isinstance(one.hypothesis, _OWN_GRAPH)), key=lambda one: -one.bound)
     batches = [*alone, *(others[i : i + _BATCH_SIZE] for i in range(0, len(others), _BATCH_SIZE))]
     for number, batch in enumerate(batches):
@@ -307,7 +307,7 @@ def _length_with_own_graph(base: Result, hypothesis: Hypothesis, threads: int | 
 
 
 def _busy_time(result: Result) -> float:
-    """CPU time that is no waiting."""
+    """Return the CPU time without waiting."""
     found = account(result.profile)
     return float(found["time"] - found["waiting"])
 

@@ -32,7 +32,7 @@ def points(workloads: Sequence[str], ranks: Sequence[int], iterations: int) -> I
     workloads
         Names of workloads.
     ranks
-        Numbers of processes.
+        The numbers of processes.
     iterations
         Iterations of the largest run. In the series with a constant number of events, smaller runs have more.
     """
@@ -106,7 +106,7 @@ def measure(trace: str | Path, *, threads: int = 1, repeat: int = 3, causes: boo
     for _ in range(repeat):
         done = subprocess.run(command, check=False, capture_output=True)  # noqa: S603
         if done.returncode:
-            # The last line of a traceback says what is wrong; who was killed, for lack of memory say, says nothing.
+            # The last line of a traceback names the error; a process that was killed prints nothing.
             message = done.stderr.decode(errors="replace").split("\n")[-2:][0] or f"it ended with {done.returncode}"
             raise Error(f"the analysis of {trace} failed: {message}")
         runs.append(json.loads(done.stdout))
@@ -114,7 +114,7 @@ def measure(trace: str | Path, *, threads: int = 1, repeat: int = 3, causes: boo
     return best
 
 
-#: What the experiments of Jül-4297 (5.1 and 5.2) say of the same predictions, percent of the run.
+#: The deviations of the same predictions in Jül-4297 (experiments 5.1 and 5.2), percent of the run.
 PUBLISHED = {"lb-coll": "< 0.003 %", "lb-p2p": "very close", "sweep": "-", "xns": "< 3 %"}
 
 
@@ -131,13 +131,13 @@ def predictions(
     Parameters
     ----------
     workloads
-        By name, the option of ``whywait whatif`` that predicts the optimized form, and its value.
+        By name: the option of ``whywait whatif`` that predicts the optimized form, and its value.
     ranks
-        Numbers of processes.
+        The numbers of processes.
     iterations
-        Of each run.
+        The number of iterations of each run.
     seed
-        Of the traces.
+        The seed of the traces.
     progress
         Called with the name of the workload and the share that is done.
 
@@ -146,7 +146,7 @@ def predictions(
     dict
         ``workload``, ``ranks``, ``measured``, ``predicted``, ``optimized`` (lengths, s), ``identity`` and ``deviation``
         (percent of the measured and the optimized run), ``ticks`` (by how many the prediction is off) and
-        ``published`` (what Jül-4297 says of the deviation).
+        ``published`` (the deviation in Jül-4297).
     """
     from whywait import _native
     from whywait._analyze import analyze
@@ -219,7 +219,7 @@ def _measure_here(trace: str, threads: int, *, causes: bool) -> dict[str, Any]:
         "stages": cpu,
         "wall": wall,
         "cpu": sum(cpu.values()) - cpu["open"],
-        # The second, in kilobytes, counts what the process was before it began to run this program as well.
+        # The fallback, in kilobytes, includes the memory of the process before it ran this program.
         "peak_bytes": _native.peak_memory() or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
 
@@ -268,7 +268,7 @@ def _conditions(report: dict[str, Any]) -> str:
     return f"whywait {report['version']}, {threads}, {'with' if report['causes'] else 'without'} causes{load}"
 
 
-#: What a report says of the load of its programs, if it was asked for, and in what unit.
+#: The parameters of the load in a report, and their units.
 _LOAD = {"work": " s", "imbalance": ""}
 
 
@@ -279,14 +279,14 @@ def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
         yield f"| {' | '.join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))} |"
 
 
-#: Seconds an iteration that the five replays of Scalasca took for 65,536 processes on as many cores: thesis, section
-#: 5.1, tables A.1 to A.4, of 500 iterations.
+#: Time of Scalasca's five replays per iteration (s) for 65,536 processes on as many cores: thesis, section 5.1, tables
+#: A.1 to A.4, for 500 iterations.
 THESIS = {"sor-p2p": 14.67 / 500, "sor-fence": 12.88 / 500, "sor-gats": 12.08 / 500, "sor-locks": 55.92 / 500}
 _THESIS_RANKS = 65_536
 
 
 def _compare_with_thesis(report: dict[str, Any]) -> Iterator[str]:
-    """Yield a table of the points that are comparable with measurements of the thesis, if there are any."""
+    """Yield a table of the points that the thesis also measured, if any."""
     points = [p for p in report["points"] if p["ranks"] == _THESIS_RANKS and p["workload"] in THESIS]
     # The largest run is the same in both series.
     rows = [

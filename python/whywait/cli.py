@@ -72,7 +72,7 @@ class _Version(argparse.Action):
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+    """Return the parser of the command line."""
     top = _Parser(
         prog="whywait",
         description="Find out why a parallel program waits: wait states, their causes, and the critical path.",
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Names in a trace may have letters that the terminal has not.
         sys.stdout.reconfigure(errors="backslashreplace")
     if not mpi.first():
-        # What there is to say the first of several processes says.
+        # Only the first of several processes prints.
         sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     top = parser()
     if "_ARGCOMPLETE" in os.environ:
@@ -178,7 +178,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _operands(options: argparse.Namespace) -> set[str]:
-    """Return what a verb reads: traces and results."""
+    """Return the traces and results that a command reads."""
     named = (getattr(options, name, None) for name in ("trace", "result", "a", "b"))
     return {*filter(None, named), *getattr(options, "runs", ())}
 

@@ -69,7 +69,7 @@ def write_html(
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """How much a metric may grow from the first run to the second.
+    """The maximum growth of a metric from the first run to the second.
 
     >>> Threshold.parse("mpi_latesender>5%").limit
     0.05

@@ -194,7 +194,7 @@ def find_runs(path: str | PathLike[str]) -> list[Path]:
 
 
 def _is_read(path: Path) -> bool:
-    """Say whether a run need not be analyzed."""
+    """Return whether a run can be read without an analysis."""
     return is_result(path) or is_profile(path)
 
 
@@ -234,7 +234,7 @@ _COMMON = frozenset({"archive", "traces", "results", "result", "profile"})
 
 
 def _date(path: Path | None, result: Result) -> float | None:
-    """Return when a run was recorded: what the trace says, else when its file was written."""
+    """Return when a run was recorded, according to the trace or else its file."""
     try:
         clock = result.run.definitions["ClockProperties"]
         stamp = clock["realtime_timestamp"][0].as_py()

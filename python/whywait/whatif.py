@@ -195,7 +195,7 @@ class Simulation:
         target.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".whatif-", dir=target) as staging:
             self._native.write(staging, _ARCHIVE, self._text, progress=self._progress)
-            # The anchor last: who finds it finds a whole archive.
+            # The anchor is last, so an archive with an anchor is complete.
             for name in (_ARCHIVE, f"{_ARCHIVE}.def", f"{_ARCHIVE}.otf2"):
                 (Path(staging) / name).rename(target / name)
         self.written = target.absolute() / f"{_ARCHIVE}.otf2"
@@ -292,7 +292,7 @@ class Simulation:
 
 
 class SimulatedRun(Run):
-    """The trace of a simulated run, which is written when somebody reads it.
+    """The trace of a simulated run, which is written when it is first read.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ class SimulatedRun(Run):
 
     @property
     def path(self) -> Path:
-        """The anchor file: that of `Simulation.write`, else one that is written when somebody reads the trace."""
+        """The anchor file: that of `Simulation.write`, else one that is written when the trace is first read."""
         return self._simulation.written or self._directory / f"{_ARCHIVE}.otf2"
 
     def reopen(self) -> _native.Run:
@@ -429,7 +429,7 @@ def whatif(
     if hidden not in ("estimate", "remainder"):
         raise _native.UsageError("hidden must be estimate or remainder")
     compiler = Compiler(result, window, callpath)
-    # The ratio of processors and the network come last: they work on what the others left.
+    # The ratio of processors and the network come last, because they apply to the result of the others.
     ordered = sorted(
         (hypothesis for hypothesis in chosen if not isinstance(hypothesis, OF_MODEL)),
         key=lambda hypothesis: (isinstance(hypothesis, (IdealNetwork, Network)), isinstance(hypothesis, Cpu)),

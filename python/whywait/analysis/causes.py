@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 #: The class of unattributed costs, located at the waiting; other classes are located at the cause.
 UNATTRIBUTED = "unattributed"
-#: Classes of what is paid for what has nothing to do, which is no waiting; and what that is.
 IDLE_THREADS = "ompidle"
+#: Classes of costs of idle resources, which do not wait, and the names of these resources.
 IDLE_OF = {IDLE_THREADS: "threads", "gpu_device": "devices"}
 IDLE = frozenset(IDLE_OF)
 

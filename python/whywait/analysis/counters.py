@@ -1,6 +1,6 @@
 """The counters of a trace: hardware and software counters, by call path and location.
 
-What a counter grows by between two samples belongs to the call paths that ran in between: see docs/counters.md.
+The growth of a counter between two samples belongs to the call paths that ran in between; see docs/counters.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 from whywait import _native
 from whywait.model.counters import named
 from whywait.model.profile import max_at, sum_at
-from whywait.model.selection import edges_of_bins, find_callpaths, one_callpath, position_in_run
+from whywait.model.selection import edges_of_bins, in_subtrees, one_callpath, position_in_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,18 +25,17 @@ if TYPE_CHECKING:
 
     from whywait.model.result import ResultData
 
-#: What the counters of instructions and of cycles are called.
+#: Names of the counters of instructions and cycles.
 INSTRUCTIONS, CYCLES = "PAPI_TOT_INS", "PAPI_TOT_CYC"
 
-
-#: What samples speak of.
+#: Names of the scopes of OTF2.
 _SCOPES = {"LOCATION": "location", "LOCATION_GROUP": "process", "SYSTEM_TREE_NODE": "node"}
-#: What people call modes, and the names of these modes in OTF2.
+#: Short names of metric modes of OTF2.
 _MODES = {"absolute": "ABSOLUTE_POINT", "accumulated": "ACCUMULATED_START", "relative": "RELATIVE_POINT"}
 
 
 def mode_of(text: str) -> str:
-    """Return the metric mode of OTF2 that people call so."""
+    """Return the name of a metric mode in OTF2, given that or its short name."""
     return _MODES.get(text.lower(), text.upper())
 
 
@@ -46,7 +45,7 @@ class Counter:
     Parameters
     ----------
     name
-        Its name in the result: that in the trace, with a number behind it if another counter has the same.
+        Its name in the result: the name in the trace, with a number appended if several counters have it.
     definition
         Its row of the table `counters` of a dataset.
     cells
@@ -68,25 +67,25 @@ class Counter:
 
     @property
     def description(self) -> str:
-        """What the trace says of it."""
+        """Its description in the trace."""
         return str(self._definition["description"])
 
     @property
     def unit(self) -> str:
-        """The unit of its values, as the trace names it."""
+        """The unit of its values, according to the trace."""
         return str(self._definition["unit"])
 
     @property
     def mode(self) -> str:
-        """What its values are said to be: a name of OTF2, such as ``ACCUMULATED_START``."""
+        """The mode of its values, according to the trace: a name of OTF2, such as ``ACCUMULATED_START``."""
         return str(self._definition["mode"])
 
     @property
     def used_mode(self) -> str:
-        """What its values are taken as: `mode`, unless they contradict it, or the caller of the analysis does."""
-        said: str | None = self._result.tables.options.get("counter_modes", {}).get(self._definition["name"])
-        falls = self.kind == "level" and (said or self.mode).startswith("ACCUMULATED")
-        return _MODES["absolute"] if falls else said or self.mode
+        """The mode that is used: `mode`, unless the values contradict it or the caller of the analysis set another."""
+        chosen: str | None = self._result.tables.options.get("counter_modes", {}).get(self._definition["name"])
+        falls = self.kind == "level" and (chosen or self.mode).startswith("ACCUMULATED")
+        return _MODES["absolute"] if falls else chosen or self.mode
 
     @property
     def occurrence(self) -> str:
@@ -95,37 +94,36 @@ class Counter:
 
     @property
     def kind(self) -> str:
-        """What its values are taken as.
+        """``total`` or ``level``.
 
-        ``total`` grows, and its growth counts; ``level`` is integrated over time. A plugin's total that falls is
-        taken as a level.
+        The growth of a total counts; a level is integrated over time. A plugin's total that falls is taken as a level.
         """
         return str(self._definition["kind"])
 
     @property
     def is_percent(self) -> bool:
-        """Whether a share that it gives is in percent: by its unit, or because it is above 1 somewhere."""
+        """Whether a share is given in percent, according to its unit or because it exceeds 1."""
         return self.unit == "%" or (self.maximum or 0.0) > 1
 
     @cached_property
     def scopes(self) -> list[str]:
-        """What its samples speak of: of ``location``, ``process``, ``node`` and ``group`` those that occur."""
+        """What its samples cover: ``location``, ``process``, ``node`` and ``group``, as far as they occur."""
         return scopes(self._result.run.definitions, self._definition)
 
     @property
     def notes(self) -> list[str]:
-        """What is to be said of its values."""
+        """Remarks on its values."""
         notes = [] if self.used_mode == self.mode else [f"taken as {self.used_mode}"]
         return notes + (["never changes"] if self.samples > 1 and self.minimum == self.maximum else [])
 
     @property
     def samples(self) -> int:
-        """How many samples there are."""
+        """The number of samples."""
         return int(self._cells["samples"].sum())
 
     @cached_property
     def _value(self) -> npt.NDArray[np.float64]:
-        """What is summed: growth, or integrals."""
+        """The values to sum: growth, or integrals of a level."""
         value: npt.NDArray[np.float64] = self._cells["amount"]
         return value
 
@@ -136,23 +134,23 @@ class Counter:
 
     @property
     def minimum(self) -> float | None:
-        """The least value; None if there is none."""
+        """The minimum; None without samples."""
         return float(self._cells["minimum"].min()) if self.samples else None
 
     @property
     def maximum(self) -> float | None:
-        """The greatest value; None if there is none."""
+        """The maximum; None without samples."""
         return float(self._cells["maximum"].max()) if self.samples else None
 
     @property
     def mean(self) -> float | None:
-        """The mean of a level over the time in which it is known; None of a total."""
+        """The mean of a level over the time in which it is known; None for a total."""
         seconds = float(self._cells["seconds"].sum())
         return self.total / seconds if self.kind == "level" and seconds else None
 
     @property
     def outside(self) -> float:
-        """The part of `total` that lies outside of all regions: that of counters with a location of their own, too."""
+        """The part of `total` outside all regions, including counters that have a location of their own."""
         return float(self._value[~self._in_regions].sum())
 
     @cached_property
@@ -161,15 +159,15 @@ class Counter:
         return inside
 
     def by_position(self) -> npt.NDArray[np.float64]:
-        """Sum over all locations: one exclusive value for each position of the call tree."""
+        """Sum over all locations: an exclusive value for each position of the call tree."""
         return self._by_position("amount")
 
     def by_callpath(self) -> pa.Table:
         """Sum over locations: ``callpath``, ``callpath_id``, ``value``, ``inclusive`` (with all below), ``rate``, ...
 
-        The rate is what a total grows by in a second of its call path, without those below; null of a level. Of a level
-        there are ``mean``, ``inclusive_mean``, ``minimum`` and ``maximum`` (while the call path itself runs) over the
-        time in which it is known; null of a total, and where it is not known.
+        The rate is the growth of a total per second of the call path itself; null for a level. For a level, ``mean``,
+        ``inclusive_mean``, ``minimum`` and ``maximum`` (while the call path itself runs) refer to the time in which it
+        is known; null for a total, and where it is unknown.
         """
         tree, profile = self._result.tree, self._result.profile
         value, seconds = self.by_position(), self._by_position("seconds")
@@ -201,12 +199,12 @@ class Counter:
         return sum_at(tree.position[callpath], self._cells[column][self._in_regions], len(tree))
 
     def _means(self, value: npt.NDArray[np.float64], seconds: npt.NDArray[np.float64]) -> pa.Array:
-        """Return the means of a level from integrals and the time in which it is known; null of a total."""
+        """Return the means of a level from integrals and the time in which it is known; null for a total."""
         is_known = (seconds > 0) & (self.kind == "level")
         return pa.array(np.divide(value, seconds, out=np.full(value.size, np.nan), where=is_known), from_pandas=True)
 
     def _extreme(self, column: str, positions: npt.NDArray[np.intp]) -> pa.Array:
-        """Return the least or greatest value of a level by position of the call tree; null of a total."""
+        """Return the minimum or maximum of a level by position of the call tree; null for a total."""
         tree = self._result.tree
         callpath = self._cells["callpath"][self._in_regions].astype(np.int64)
         sign = -1.0 if column == "minimum" else 1.0
@@ -218,7 +216,7 @@ class Counter:
     def by_location(self) -> pa.Table:
         """Sum over call paths: ``location``, ``rank``, ``thread``, ``value``, ``samples``, ``minimum``, ``maximum``.
 
-        Then the ``mean`` of a level over the ``seconds`` in which it is known; null of a total.
+        Also the ``mean`` of a level over the ``seconds`` in which it is known; null for a total.
         """
         locations = len(self._result.places)
         location = self._cells["location"].astype(np.int64)
@@ -245,9 +243,8 @@ class Counter:
     def cells(self) -> pa.Table:
         """Return exclusive values: ``callpath``, ``callpath_id``, ``location``, ``rank``, ``thread``, ``value``, ...
 
-        Then ``seconds`` (in which a level is known), ``sampled`` (sum of the samples), ``samples`` (their number),
-        ``minimum`` and ``maximum``. What lies outside of
-        all regions has no call path.
+        Also ``seconds`` (in which a level is known), ``sampled`` (sum of the samples), ``samples`` (their number),
+        ``minimum`` and ``maximum``. Values outside all regions have no call path.
         """
         places = self._result.places
         number = pa.array(self._cells["callpath"].astype(np.float64), from_pandas=True).cast(pa.uint32())
@@ -267,46 +264,46 @@ class Counter:
     def by_rank(self) -> pa.Table:
         """Sum over call paths and threads: ``rank``, ``value``, ``samples``, ``minimum``, ``maximum``, ``mean``.
 
-        The mean is that of a level over the time in which it is known; null of a total.
+        The mean is that of a level over the time in which it is known; null for a total.
         """
-        asked = [("value", "sum"), ("samples", "sum"), ("minimum", "min"), ("maximum", "max"), ("seconds", "sum")]
-        found = self.by_location().group_by("rank", use_threads=False).aggregate(asked).sort_by("rank")
-        found = found.select(["rank", *("_".join(one) for one in asked)]).rename_columns(
-            ["rank", *(name for name, _ in asked)]
+        sums = [("value", "sum"), ("samples", "sum"), ("minimum", "min"), ("maximum", "max"), ("seconds", "sum")]
+        found = self.by_location().group_by("rank", use_threads=False).aggregate(sums).sort_by("rank")
+        found = found.select(["rank", *("_".join(one) for one in sums)]).rename_columns(
+            ["rank", *(name for name, _ in sums)]
         )
         mean = self._means(found["value"].to_numpy(), found["seconds"].to_numpy())
         return found.drop_columns(["seconds"]).append_column("mean", mean)
 
     def series(self, bins: int, *, width: float | None = None, window: tuple[float, float] | None = None) -> pa.Table:
-        """Return the course of the counter: of one that locations share, the part of each. Reads the trace once more.
+        """Return the counter over time, or the part of each location that shares it. Reads the trace again.
 
         Parameters
         ----------
         bins
-            Into how many bins of equal width to cut the run.
+            The number of bins of equal width.
         width
-            How long a bin is instead, in seconds; the last one may be shorter.
+            The width of a bin in seconds, instead of the number; the last bin may be shorter.
         window
-            The part of the run to cut, in seconds since the begin of the trace; None for all of it.
+            The part of the run, in seconds since the begin of the trace; None for all of it.
 
         Returns
         -------
         pyarrow.Table
             ``location``, ``rank``, ``thread``, ``bin``, ``begin`` (seconds since the begin of the trace) and ``value``:
-            what a total grew by in the bin, or the integral of a level. The bins of a location add up to all of it.
-            Of levels also ``mean`` (over the time in which it is known) and ``maximum``; null of totals.
+            the growth of a total in the bin, or the integral of a level. The bins of a location add up to its value.
+            For levels also ``mean`` (over the time in which it is known) and ``maximum``; null for totals.
 
         Raises
         ------
         whywait.UsageError
-            If the result is a written one, which holds no events.
+            If the result is a written one, which has no events.
         """
         edges = edges_of_bins(window or (0.0, self._result.facts["length"]), bins, width)
         locations = np.unique(self._cells["location"]).astype(np.int64)
         location, number = np.repeat(locations, edges.size - 1), np.tile(np.arange(edges.size - 1), locations.size)
         begins, ends = edges.copy(), edges.copy()
         if window is None:
-            # The first and the last sample belong to the run, whatever they stand at.
+            # The first and the last sample may lie outside the run, but belong to it.
             begins[0], ends[-1] = -np.inf, np.inf
         found = self._changes(location, begins[number], ends[number + 1])
         row = found["stretch"].to_numpy().astype(np.int64)
@@ -330,28 +327,28 @@ class Counter:
     def _changes(
         self, location: npt.NDArray[np.int64], begin: npt.NDArray[np.float64], end: npt.NDArray[np.float64]
     ) -> pa.Table:
-        """Return what it came to in stretches of time: of a counter that locations share, their parts."""
+        """Return the change of the counter in intervals of time, or the parts of locations that share it."""
         columns = {"location": location.tolist(), "begin": begin.tolist(), "end": end.tolist()}
         found = self._result.tables.counter_changes(columns | {"callpath": [None] * location.size}, shared=True)
         return found.filter(pa.array(found["counter"].to_numpy() == self.number))
 
     def by_iteration(self, callpath: str | int, *, to_next: bool = False) -> pa.Table:
-        """Return what the counter came to in each instance of a call path: of one that locations share, their parts.
+        """Return the change of the counter in each instance of a call path, or the parts of locations that share it.
 
         Parameters
         ----------
         callpath
-            The last names of the call path, with ``/`` between them, or its number.
+            The last names of the call path, joined with ``/``, or its number.
         to_next
-            Whether an iteration ends where the next one of its location begins, and the last one with the run, instead
-            of at the Leave.
+            Whether an iteration lasts until the next one of its location begins (the last one until the end of the
+            run) instead of until its Leave.
 
         Returns
         -------
         pyarrow.Table
             ``iteration`` (the k-th instance at its location, from 0), ``location``, ``rank``, ``thread``, ``begin``
-            (seconds since the begin of the trace), ``time`` (s) and ``value``: what a total grew by from Enter to
-            Leave, or the integral of a level; null where it has no sample.
+            (seconds since the begin of the trace), ``time`` (s) and ``value``: the growth of a total from Enter to
+            Leave, or the integral of a level; null without a sample.
 
         Raises
         ------
@@ -385,24 +382,21 @@ class Counter:
         )
 
     def in_computation(self, callpath: str | int | None = None) -> float:
-        """Sum over the call paths that compute: those with time outside of all communication and threading libraries.
+        """Sum over the call paths that compute: those with time outside communication and threading libraries.
 
         Parameters
         ----------
         callpath
-            Only call paths that end in these names, with all below, as `find_callpaths` takes it; None for all.
+            Only these call paths and those below, as in `find_callpaths`; None for all.
         """
         tree = self._result.tree
         inside = self._result.profile.by_position("comp") > 0
         if callpath is not None:
-            part = np.zeros(len(tree), dtype=np.bool_)
-            for position in find_callpaths(tree, callpath):
-                part[position : tree.end[position]] = True
-            inside &= part
+            inside &= in_subtrees(tree, callpath)[tree.preorder]
         return float(self.by_position()[inside].sum())
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what there is to say of it in one line, as data that JSON can say."""
+        """Return a summary of the counter as data for JSON."""
         names = "name kind mode used_mode occurrence scopes unit samples total minimum maximum mean outside notes"
         return {name: getattr(self, name) for name in names.split()}
 
@@ -411,7 +405,7 @@ class Counter:
 
 
 def scopes(definitions: Mapping[str, Any], counter: Mapping[str, Any]) -> list[str]:
-    """Return what the samples of a counter speak of, by the definitions of its trace.
+    """Return what the samples of a counter cover, according to the definitions of the trace.
 
     Parameters
     ----------
@@ -442,7 +436,7 @@ class Counters(Mapping[str, Counter]):
     result
         The result.
     cells
-        What the counters come to, as the table `counter_cells` of a dataset; None for the whole run.
+        The values, as the table `counter_cells` of a dataset; None for the whole run.
     """
 
     def __init__(self, result: ResultData, cells: pa.Table | None = None) -> None:
@@ -455,22 +449,22 @@ class Counters(Mapping[str, Counter]):
         }
 
     def window(self, begin: float, end: float) -> Counters:
-        """Return what the counters come to between two times, in seconds since the begin of the trace.
+        """Return the counters between two times, in seconds since the begin of the trace.
 
-        Windows that tile the run add up to the whole: what lies between two samples is divided in proportion to time.
+        Adjacent windows add up: growth between two samples is divided in proportion to time.
 
         Raises
         ------
         whywait.UsageError
-            If the result is a written one, which holds no events.
+            If the result is a written one, which has no events.
         """
-        # The first and the last sample belong to the run, whatever they stand at.
+        # The first and the last sample may lie outside the run, but belong to it.
         begin = begin if begin > 0 else -math.inf
         end = end if end < self._result.facts["length"] else math.inf
         return Counters(self._result, self._result.tables.counter_window(begin, end))
 
     def during(self, stretches: Mapping[str, Sequence[Any]], *, shared: bool = False, means: bool = False) -> pa.Table:
-        """Return what strict counters, and others that speak of their location, came to in stretches of time.
+        """Return the changes of counters that cover only their location in intervals of time.
 
         Parameters
         ----------
@@ -478,21 +472,21 @@ class Counters(Mapping[str, Counter]):
             Columns ``location`` (index), ``begin`` and ``end`` (seconds since the begin of the trace), and ``callpath``
             (its number, to count only while it is the innermost one; None for all).
         shared
-            Whether to add counters of a process, a machine or a group, of which each of their threads has its part,
-            and those of a device at its streams.
+            Whether to add the parts of counters that cover a process, a machine or a group, and counters of devices
+            at their streams.
         means
             Whether to divide the integral of a level by the time in which it is known.
 
         Returns
         -------
         pyarrow.Table
-            A row for each stretch, a column for each counter that is known in any: what it grew by, or of a level the
-            integral or the mean; null where it is not known.
+            A row for each interval, a column for each counter that is known in any: the growth of a total, or the
+            integral or mean of a level; null where it is unknown.
 
         Raises
         ------
         whywait.UsageError
-            If the result is a written one, which holds no events.
+            If the result is a written one, which has no events.
         """
         found = self._result.tables.counter_changes(stretches, shared=shared)
         counter, stretch = found["counter"].to_numpy(), found["stretch"].to_numpy()
@@ -520,14 +514,14 @@ class Counters(Mapping[str, Counter]):
 
     @property
     def instructions_per_cycle(self) -> float | None:
-        """``PAPI_TOT_INS / PAPI_TOT_CYC`` over the whole run; None without these counters."""
+        """``PAPI_TOT_INS / PAPI_TOT_CYC`` of the run; None without these counters."""
         if INSTRUCTIONS not in self or CYCLES not in self or not self[CYCLES].total:
             return None
         return self[INSTRUCTIONS].total / self[CYCLES].total
 
     @property
     def frequency(self) -> float | None:
-        """``PAPI_TOT_CYC`` by second of the call paths that it is counted in; None without this counter."""
+        """``PAPI_TOT_CYC`` per second of the call paths that have it; None without this counter."""
         if CYCLES not in self or not (cycles := self[CYCLES].by_position()).any():
             return None
         return float(cycles.sum() / self._result.profile.by_position("time")[cycles > 0].sum())
@@ -536,14 +530,14 @@ class Counters(Mapping[str, Counter]):
 def with_counters(
     result: ResultData, table: pa.Table, begin: str, end: str, names: bool | Sequence[str] = True
 ) -> pa.Table:
-    """Add what counters came to in each row of a table, as columns ``counter:NAME``.
+    """Add the changes of counters in each row of a table, as columns ``counter:NAME``.
 
     Parameters
     ----------
     result
-        Where the counters were found.
+        The result with the counters.
     table
-        Stretches of time: a column ``location``, and those of their begin and end.
+        Intervals of time: a column ``location``, and columns of their begin and end.
     begin, end
         The names of these columns.
     names

@@ -254,7 +254,7 @@ def _with_devices(result: ResultData, callpath: str | int | None, window: Window
         devices = Devices(result)
         found = devices.loads(callpath=callpath, window=window)
     except _native.UsageError:
-        # Several processes had the events, or counters are not shares: `whywait gpu` reports that.
+        # The events are in several processes, or counters are not shares: `whywait gpu` reports that.
         return
     asked = [("load", "gpu", "")]
     if found["efficiency_source"] != "none":

@@ -79,8 +79,8 @@ def find_focus(result: ResultData, name: str | None = None) -> Focus:
 class FocusedData(ResultData):
     """The part of a result in the focus, as a result.
 
-    Its profile has times, wait states and the critical path of the focus, and what the call paths that run in it cost
-    the waits in it.
+    Its profile has the times, wait states, and critical path of the focus, and the costs of these waits that are caused
+    in the focus.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class FocusedData(ResultData):
     focus
         The focus.
     charged
-        The same profile with all that is paid for these waits, also by what runs outside of the focus.
+        The same profile with all costs of these waits, also those caused outside the focus.
     """
 
     def __init__(self, whole: ResultData, focus: Focus, profile: Profile, charged: Profile | None = None) -> None:
@@ -194,7 +194,7 @@ def _restrict(result: ResultData, focus: Focus) -> FocusedData:
         costs = {name: profile.cells(name) for name in cost_names(profile)}
         if (of_part := result.tables.focus_costs) is not None:
             found = dict(split(result.tree, profile.locations, of_part))
-            # What idle threads cost is told of where it is.
+            # Costs of idle threads belong to where the threads are idle.
             local = {
                 name for kind in cost_classes(profile.metrics) if kind.name == IDLE_THREADS for name in kind.metrics
             }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from whywait.model.trace import Trace
 
 
-#: Message for queries about the whole run to a result of part of it.
+#: Error for a query about the whole run if only part of it was analyzed.
 PART = "this is a part of a run: ask the result of the whole run"
 
 

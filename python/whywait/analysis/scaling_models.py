@@ -33,7 +33,7 @@ _GROWING = [(Fraction(power), log) for log, powers in _POWERS.items() for power 
 _SHRINKING = [(-Fraction(power), 0) for power in _POWERS[0].split()]
 #: The exponents (i, j) of each term.
 TERMS: list[tuple[Fraction, int]] = _GROWING + _SHRINKING
-# A term that never makes up so much of the largest value says nothing.
+# Smaller shares of the largest value make a term insignificant.
 _LEAST = 0.0005
 # A term must reduce the error of the constant to this share: by chance alone, half of all terms reduce it.
 _BETTER = 0.5

@@ -215,7 +215,7 @@ def worst_wait_states(
 
 def _causes(result: ResultData, callpaths: list[int]) -> dict[tuple[str, int], dict[str, Any]]:
     """Return for each wait state at the given call paths its number of instances and main cause."""
-    # The core leaves out what is not in the focus: a table of what is in it would be a copy.
+    # The core skips waits outside the focus, which avoids a copy of the table.
     whole, window = (result.whole, result.focus.window) if isinstance(result, FocusedData) else (result, None)
     waits = whole.tables.wait_states.select(_BLAMED.names).unify_dictionaries()
     if not waits.num_rows:

@@ -1,4 +1,4 @@
-"""The experiments of publications: made again, analyzed, and set beside the figures that were published.
+"""Published experiments, repeated and compared with their published figures.
 
 >>> from whywait import cases
 >>> case = cases.named("lock").scaled(processes=4)

@@ -1,4 +1,4 @@
-"""What a case is: programs, and a table of figures that were published about them."""
+"""A case: a published experiment with its programs and its table of figures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-#: A figure of each row, by its name.
+#: The figures of a variant by name of the row.
 Figures = dict[str, float]
 
 
@@ -21,13 +21,13 @@ class Variant:
     workload: str
     processes: int
     iterations: int = 1
-    #: Work between two exchanges, s, and by how much it differs: see ``whywait bench generate``.
+    #: Work between two exchanges (s) and its imbalance, as in ``whywait bench generate``.
     work: float = 1e-3
     imbalance: float = 0.2
-    #: Whether BT-RMA has a barrier after each dimension, and the machine whose calls it has.
+    #: Whether BT-RMA has a barrier after each dimension, and the machine whose calls it makes.
     barriers: bool = False
     machine: str | None = None
-    #: What multirate sends: threads of a process, messages of a window, share of rounds in which all threads send.
+    #: For multirate: threads of a process, messages of a window, and share of rounds in which all threads send.
     threads: int | None = None
     window: int | None = None
     overlap: float | None = None
@@ -38,15 +38,15 @@ class Row:
     """A row of the table."""
 
     name: str
-    #: By variant; None where nothing was printed.
+    #: By variant; None where none was published.
     published: tuple[float | None, ...]
-    #: ``s``, ``%``, ``ms`` or nothing for a number.
+    #: ``s``, ``%``, ``ms``, or empty for a number.
     unit: str = "s"
-    #: The metric, or several in the form ``a+b``, if it is the sum of a metric.
+    #: The metric, or several in the form ``a+b``, if the figure is a sum of metrics.
     metric: str = ""
-    #: What the structure of the program says it is, if that says it.
+    #: The figure as it follows from the structure of the program, if it does.
     structure: Callable[[Variant], float] | None = None
-    #: How far it is indented: part of the row before.
+    #: Indentation: the row is part of the one above with a lower depth.
     depth: int = 0
 
 
@@ -60,17 +60,17 @@ class Case:
     source: str
     variants: tuple[Variant, ...]
     rows: tuple[Row, ...]
-    #: What can be compared, and what not.
+    #: What can be compared, and what cannot.
     remark: str
-    #: Returns the figures of a variant. What it is given writes the trace of a workload and says where that is.
+    #: Returns the figures of a variant, given a function that writes the trace of a workload and returns its path.
     measure: Callable[[Case, Variant, Callable[[str], Path]], Figures]
-    #: Whether times stand as shares of the first row.
+    #: Whether times are shown as shares of the first row.
     shares: bool = False
-    #: Whether figures are sums over all iterations, which those of fewer compare with nothing.
+    #: Whether figures are sums over all iterations, so that runs with fewer iterations cannot be compared.
     sums: bool = False
-    #: Up to how many processes it runs if nobody asks for more; None for all.
+    #: Default maximum number of processes; None for all.
     usual: int | None = None
-    #: The published variants where `scaled` has changed them, and the names of those that it has left out.
+    #: The published variants before `scaled` changed them, and the names of those that it omitted.
     original: tuple[Variant, ...] = field(default=())
     left_out: tuple[str, ...] = field(default=())
 
@@ -80,17 +80,17 @@ class Case:
         Parameters
         ----------
         processes
-            At most so many. Where variants are numbers of processes, those beyond are left out if any stays.
+            The maximum number. Of variants with different numbers, larger ones are omitted, unless all are.
         iterations
-            So many instead of those of the case.
+            The number of iterations; None for that of the case.
         """
         rows, variants, left_out = self.rows, self.variants, self.left_out
         if processes is not None and len({variant.processes for variant in variants}) > 1:
-            kept = [place for place, variant in enumerate(variants) if variant.processes <= processes]
-            if kept:
-                left_out += tuple(variant.name for place, variant in enumerate(variants) if place not in kept)
-                variants = tuple(variants[place] for place in kept)
-                rows = tuple(replace(row, published=tuple(row.published[place] for place in kept)) for row in rows)
+            small = [place for place, variant in enumerate(variants) if variant.processes <= processes]
+            if small:
+                left_out += tuple(variant.name for place, variant in enumerate(variants) if place not in small)
+                variants = tuple(variants[place] for place in small)
+                rows = tuple(replace(row, published=tuple(row.published[place] for place in small)) for row in rows)
         changed = tuple(
             replace(
                 variant,
@@ -102,7 +102,7 @@ class Case:
         return replace(self, rows=rows, variants=changed, original=self.original or variants, left_out=left_out)
 
     def is_published(self, place: int) -> bool:
-        """Whether a variant runs on as many processes as the published one, and as long where that matters."""
+        """Whether a variant has as many processes as the published one, and as many iterations where these matter."""
         if not self.original:
             return True
         here, there = self.variants[place], self.original[place]
@@ -110,12 +110,12 @@ class Case:
 
 
 def facts(case: Case) -> dict[str, Any]:
-    """Return what is said of a case without running it."""
+    """Return the description of a case."""
     return {"case": case.name, "title": case.title, "source": case.source, "remark": case.remark}
 
 
 def options(variant: Variant) -> Mapping[str, Any]:
-    """Return what ``_native.generate`` is asked for."""
+    """Return the arguments of a variant for ``_native.generate``."""
     return {
         "ranks": variant.processes,
         "iterations": variant.iterations,

@@ -1,4 +1,4 @@
-"""How the figures of a case are taken from the trace of a variant."""
+"""The figures of cases, measured in the trace of a variant."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def total(result: Result, metrics: str, callpath: str | None = None) -> float:
-    """Return the sum of metrics, ``a+b``, over all processes and the call paths with a function in them."""
+    """Return the sum of metrics, ``a+b``, over all processes, or over call paths that contain a function."""
     present = [name for name in metrics.split("+") if name in result.metrics]
     if callpath is None:
         return float(sum(result.metrics[name].total for name in present))
@@ -33,7 +33,7 @@ def total(result: Result, metrics: str, callpath: str | None = None) -> float:
 
 
 def by(result: Result, metric: str, *columns: str) -> Counter[Any]:
-    """Return the sums of a metric by columns, of which ``callpath`` is the name of the last function."""
+    """Return the sums of a metric by columns; ``callpath`` stands for the name of its last function."""
     sums: Counter[Any] = Counter()
     for row in result.severities(metric).to_pylist():
         row["callpath"] = row["callpath"][-1]
@@ -183,14 +183,14 @@ def gets(variant: Variant) -> float:
     """Return the gets of a process: 8 sqrt(P) where P is a square, 7 sqrt(2 P) elsewhere, which is table A.9."""
     side = math.isqrt(variant.processes)
     count = 8 * side if side * side == variant.processes else 7 * math.isqrt(2 * variant.processes)
-    # They come in pairs.
+    # Puts come in pairs.
     return float(count // 2 * 2)
 
 
 def srumma(case: Case, variant: Variant, make: Make) -> Figures:
-    """Return metrics, gets, and how many of them are analyzed in a second of processor time."""
+    """Return metrics, gets, and gets analyzed per second of processor time."""
     trace = make(variant.workload)
-    # One analysis for both: a second one beside its result may be more than memory holds.
+    # One analysis for both, because two results may not fit in memory.
     begin = time.process_time()
     result = analyze(trace, causes=False, threads=1)
     spent = time.process_time() - begin
@@ -204,7 +204,7 @@ def srumma(case: Case, variant: Variant, make: Make) -> Figures:
 
 
 def nwchem(_: Case, variant: Variant, make: Make) -> Figures:
-    """Return Wait for Progress, beside communication and over processes."""
+    """Return Wait for Progress as a share of communication, and the share of processes that have it."""
     result = analyze(make(variant.workload), causes=False)
     progress = by(result, "armci_rma_comm_wait_for_progress", "rank")
     return {
@@ -220,16 +220,16 @@ def nwchem(_: Case, variant: Variant, make: Make) -> Figures:
 
 # --- the analysis itself ----------------------------------------------------------------------------------------------
 
-#: Implementations of SOR, and where their figures stand in the thesis.
+#: Implementations of SOR, and their tables in the thesis.
 SOR = {"p2p": "A.1", "gats": "A.2", "fence": "A.3", "locks": "A.4"}
-#: The stages here that do the work of Scalasca's replays: the first, and those from the second to the fifth. To read
-#: the trace is part of none (docs/scale.md).
+#: The stages that correspond to Scalasca's first replay, and to its second to fifth. None of them includes reading the
+#: trace (docs/scale.md).
 FORWARD = ("messages", "collectives", "one-sided")
 CAUSES = ("causes",)
 
 
 def sor(_: Case, variant: Variant, make: Make) -> Figures:
-    """Return the processor time of the stages for an iteration, ms."""
+    """Return the processor time of the stages per iteration, ms."""
     figures: Figures = {}
     for name in SOR:
         measured = benchmark.measure(make(f"sor-{name}"), repeat=1)
@@ -244,7 +244,7 @@ def sor(_: Case, variant: Variant, make: Make) -> Figures:
 
 
 def predicted(hypothesis: tuple[str, str]) -> Measure:
-    """Return what says how far a simulation is from its run, and a prediction from the optimized run, percent."""
+    """Measure how much a simulation differs from its run, and a prediction from the optimized run, percent."""
 
     def measure(_: Case, variant: Variant, __: Make) -> Figures:
         workloads = {variant.workload: hypothesis}
@@ -256,17 +256,17 @@ def predicted(hypothesis: tuple[str, str]) -> Measure:
 
 # --- counters ---------------------------------------------------------------------------------------------------------
 
-#: Of so many windows of multirate the last one is received late.
+#: The last of this many windows of multirate is received late.
 LATE = 4
 
 
 def receives(variant: Variant) -> float:
-    """Return the messages of multirate: a window for each thread of each pair of processes and iteration."""
+    """Return the number of messages of multirate: a window per thread, pair of processes, and iteration."""
     return float(variant.processes // 2 * variant.iterations * _window(variant))
 
 
 def _window(variant: Variant) -> int:
-    """Return the messages of a window, of all threads."""
+    """Return the number of messages of all threads in a window."""
     return (variant.threads or 1) * (variant.window or 1)
 
 
@@ -276,30 +276,30 @@ def _shares(variant: Variant) -> bool:
 
 
 def overlapping(variant: Variant) -> float:
-    """Return the messages that threads send at once."""
+    """Return the number of messages that threads send concurrently."""
     rounds = variant.iterations * (variant.window or 1)
-    at_once = math.floor(rounds * (variant.overlap or 0.0)) if _shares(variant) else 0
-    return float(variant.processes // 2 * (variant.threads or 1) * at_once)
+    concurrent = math.floor(rounds * (variant.overlap or 0.0)) if _shares(variant) else 0
+    return float(variant.processes // 2 * (variant.threads or 1) * concurrent)
 
 
 def unexpected(variant: Variant) -> float:
-    """Return the messages that lie there before their receive is posted: those of each fourth window."""
+    """Return the number of unexpected messages: those of every fourth window."""
     return float(variant.processes // 2 * (variant.iterations // LATE) * _window(variant))
 
 
 def attempts(variant: Variant) -> float:
-    """Return comparisons for each message: one, and half of what half of the other threads have there."""
+    """Return the match attempts per message: one, and half of the messages queued by half of the other threads."""
     others = ((variant.threads or 1) - 1) * ((variant.window or 1) - 1) / 4 if _shares(variant) else 0.0
     return 1.0 + others
 
 
 def longest(variant: Variant) -> float:
-    """Return how many receives are posted at once, at a process."""
+    """Return the maximum number of posted receives of a process."""
     return float(_window(variant))
 
 
 def multirate(_: Case, variant: Variant, make: Make) -> Figures:
-    """Return what messages and queues come to."""
+    """Return the figures of messages and queues."""
     result = analyze(make(variant.workload), causes=False, queues="send")
     count = by(result, "visits", "callpath")["MPI_Irecv",]
     possible = total(result, "mpi_oos_possible")
@@ -314,24 +314,24 @@ def multirate(_: Case, variant: Variant, make: Make) -> Figures:
 
 
 def _highest(result: Result, level: str) -> float:
-    """Return the greatest maximum of a level over all processes."""
+    """Return the maximum of a level over all processes."""
     levels = result.queue_levels().to_pylist()
     return float(
         max((row["maximum"] for row in levels if row["metric"] == level and row["rank"] is not None), default=0)
     )
 
 
-#: Messages of a sender of flood in an iteration.
+#: Messages per sender and iteration of flood.
 FLOOD = 8
 
 
 def flooded(variant: Variant) -> float:
-    """Return the messages that come before the first one is received, in an iteration."""
+    """Return the number of messages that arrive in an iteration before the first one is received."""
     return float(FLOOD * (variant.processes - 1))
 
 
 def flood(_: Case, __: Variant, make: Make) -> Figures:
-    """Return what the queues of the rank come to that receives late."""
+    """Return the figures of the queues of the late receiver."""
     result = analyze(make("flood"), causes=False, queues="send")
     return {
         "Receives": float(by(result, "visits", "callpath")["MPI_Recv",]),
@@ -342,16 +342,17 @@ def flood(_: Case, __: Variant, make: Make) -> Figures:
 
 
 def ramp(processes: int, imbalance: float) -> float:
-    """Return what comd-gpu is asked for so that loads have an imbalance, as a share: (max - mean) / mean.
+    """Return the argument of comd-gpu for an imbalance of loads, as a share: (max - mean) / mean.
 
-    Loads are work (1 + s x^2) at the places x = 0 to 1 of ranks; with m the mean of x^2 that is s (1 - m) / (1 + s m).
+    Loads are work (1 + s x^2) at the positions x = 0 to 1 of ranks; with m the mean of x^2, the imbalance is
+    s (1 - m) / (1 + s m).
     """
     mean = (2 * processes - 1) / (6 * (processes - 1))
     return imbalance / (1 - mean - imbalance * mean)
 
 
 def comd(_: Case, variant: Variant, make: Make) -> Figures:
-    """Return imbalances in percent: of the loads that the workload was asked for, as measured, and as adjusted."""
+    """Return imbalances in percent: of the requested loads, of the measured ones, and of the adjusted ones."""
     places = [rank / (variant.processes - 1) for rank in range(variant.processes)]
     loads = imbalance([1 + variant.imbalance * place * place for place in places])
     found = analyze(make("comd-gpu"), causes=False).gpu().summary()

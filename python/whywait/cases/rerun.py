@@ -1,4 +1,4 @@
-"""Make the programs of a case again, analyze them, and set what comes out beside what was published."""
+"""Repeats the experiment of a case and compares its figures with the published ones."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def run(case: Case, *, progress: Callable[[str, float], object] | None = None) -
     case
         The case, as published or `Case.scaled`.
     progress
-        Called with what is analyzed and the share that is done.
+        Called with the name of the variant and the share that is done.
 
     Returns
     -------
     dict
         ``case``, ``title``, ``source``, ``remark``, ``left_out`` (names of variants that are too large); ``variants``,
         each a dict of ``name``, ``workload``, ``processes``, ``iterations``; ``rows``, each a dict of ``name``,
-        ``unit``, ``depth``, and by variant ``published`` (None where nothing was, or for other numbers of processes),
-        ``structure`` (None where the structure of the program does not say) and ``here``. Times of cases that are
-        compared by shares are seconds here, too.
+        ``unit``, ``depth``, and by variant ``published`` (None if unpublished or for another number of processes),
+        ``structure`` (None if it does not follow from the structure of the program) and ``here``. Times are in seconds
+        even if the case compares shares.
     """
     figures = []
     for place, variant in enumerate(case.variants):
@@ -65,12 +65,12 @@ def _maker(variant: Variant, directory: Path) -> Callable[[str], Path]:
     return make
 
 
-#: What the lines of a row are.
+#: Labels of the lines of a row.
 _LINES = {"published": "published", "structure": "by structure", "here": "here"}
 
 
 def table(report: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Return the table of a report: its head, and its rows of text, one for each figure that there is."""
+    """Return the head and the rows of the table of a report, as text."""
     head = ["", "", *(variant["name"] for variant in report["variants"])]
     rows: list[list[str]] = []
     base = report["rows"][0] if report["shares"] else None

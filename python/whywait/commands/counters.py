@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from whywait.report.terminal import Line
 
 _NAME, _NUMBER, _LABEL = 32, 14, 58
-#: Algorithms of collective operations whose traffic is known: those of `whywait.analysis.expected`.
+#: Algorithms of collective operations whose traffic is known: those of `whywait.analysis.expected_traffic`.
 ALGORITHMS = ("recursive-doubling",)
 #: Options that select a part of the run, or the dimension to sum up by.
 _PARTS = ("iterations", "by", "window")
@@ -31,8 +31,8 @@ _PARTS = ("iterations", "by", "window")
 _OF_TRACE = ("counters", "instructions_per_cycle", "frequency")
 
 _IMPORT = """\
-Write a trace once more, with the software performance counters of Open MPI beside it: from the data file of each \
-process, snapshots of these, and the XML file that says what is in them."""
+Write a copy of a trace with the software performance counters of Open MPI: from the data file of each process, \
+snapshots of these, and the XML file that describes them."""
 
 
 def add(verbs: Any) -> None:
@@ -166,7 +166,7 @@ def run(options: argparse.Namespace) -> int:
         )
     found: dict[str, Any]
     if options.expected_traffic:
-        from whywait.analysis.expected import expected_traffic
+        from whywait.analysis.expected_traffic import expected_traffic
 
         found = {"algorithm": options.expected_traffic, "rows": expected_traffic(result, options.expected_traffic)}
         lines = _traffic_lines(found["rows"])
@@ -524,7 +524,7 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
 
 
 def _label(name: str) -> str:
-    """Return what a person reads: with the name of what it is a part of, if that alone says what is counted."""
+    """Return the display name of a metric, with that of its parent if the name alone is ambiguous."""
     from whywait.model.metrics import metric_tree
 
     metric = metric_tree()[name]

@@ -138,7 +138,7 @@ class Dataset(Protocol):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Numbers about the whole run."""
+        """Numbers about the run."""
         ...
 
     @property
@@ -171,7 +171,7 @@ class Dataset(Protocol):
         ...
 
     def counter_changes(self, stretches: Mapping[str, Sequence[Any]], *, shared: bool = False) -> pa.Table:
-        """Return what counters that speak of their location came to in stretches of time.
+        """Return the changes of counters that cover only their location in intervals of time.
 
         Parameters
         ----------

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from whywait import _native
 from whywait.analysis.counters import with_counters
-from whywait.analysis.explained import explained
 from whywait.analysis.focus import cost_names, focused
 from whywait.analysis.iterations import known_iterations
 from whywait.analysis.queues import levels
+from whywait.analysis.stored_factors import stored_factors
 from whywait.model import tables
 from whywait.report.cube import write_cube
 from whywait.report.stat import write_stat
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from whywait.analysis.explained import Factors
+    from whywait.analysis.stored_factors import Factors
     from whywait.model.dataset import Dataset
     from whywait.model.result import ResultData
     from whywait.model.timeline import Timeline
@@ -152,7 +152,7 @@ def _write_tables(writer: Writer, result: ResultData) -> None:
 def _write_factors(writer: Writer, dataset: Dataset, which: Factors) -> None:
     """Write the causes of each wait, unless they are unknown, as after an analysis by several processes."""
     try:
-        intervals, factors = explained(dataset, which)
+        intervals, factors = stored_factors(dataset, which)
     except _native.UsageError:
         return
     writer.table("intervals", intervals)

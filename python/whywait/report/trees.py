@@ -91,7 +91,7 @@ def _metrics(result: ResultData, positions: list[int] | None, depth: int | None)
         if value == 0 or abs(value) < _SMALL * abs(whole) or (depth is not None and level >= depth):
             continue
         shown[metric.name] = level
-        # A heading stands above the first metric that is shown below it.
+        # A heading precedes the first visible metric below it.
         if metric.parent in headings:
             yield headings.pop(metric.parent)
         yield row | {"value": value, "share": value / whole if whole else 0.0}

@@ -20,7 +20,7 @@ def element(name: str, text: object) -> str:
 
 
 def escaped(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return texts as they stand between tags."""
+    """Escape texts for the content of elements."""
     for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         texts = pc.replace_substring(texts, character, entity)
     return texts

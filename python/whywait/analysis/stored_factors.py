@@ -18,7 +18,7 @@ _DEPTH = 8
 _MOST = 50_000
 
 
-def explained(dataset: Dataset, which: Factors) -> tuple[pa.Table, pa.Table]:
+def stored_factors(dataset: Dataset, which: Factors) -> tuple[pa.Table, pa.Table]:
     """Return the intervals and the factors to write with a result.
 
     Parameters
@@ -26,8 +26,8 @@ def explained(dataset: Dataset, which: Factors) -> tuple[pa.Table, pa.Table]:
     dataset
         The dataset with the waits.
     which
-        ``"all"``, or ``"longest"`` for the longest of each kind, and the waits that these go back to, up to eight of
-        them one after the other, as long as they are not too many.
+        ``"all"``, or ``"longest"`` for the longest of each kind and the chains of up to eight earlier waits that cause
+        them, up to a maximum number.
 
     Returns
     -------
