@@ -80,7 +80,7 @@ def test_verbs_suggest_metrics(verb, capsys):
 def test_commands_are_suggested(capsys):
     with pytest.raises(SystemExit):
         cli.main(["analyse", "t"])
-    assert "there is no analyse: did you mean analyze?" in capsys.readouterr().err
+    assert "there is no 'analyse': did you mean analyze?" in capsys.readouterr().err
 
 
 def test_what_has_keys_completes_and_suggests_them():
