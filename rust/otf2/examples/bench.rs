@@ -39,7 +39,7 @@ const REGIONS: [&str; 14] = [
     "MPI_Finalize",
 ];
 
-/// Writes events with a time that goes on by some ticks each.
+/// Writes events whose times increase by a few ticks each.
 struct Clock<'a, 'b> {
     to: &'a mut LocationWriter<'b>,
     time: u64,
@@ -203,7 +203,7 @@ fn generate(directory: &Path, events: u64, ranks: u32) -> Outcome {
     Ok(writer.finish()?)
 }
 
-/// Sums what it receives.
+/// Sums the events that it receives.
 #[derive(Default)]
 struct Sums {
     regions: i64,

@@ -1,4 +1,4 @@
-//! Writes an archive once more: reads everything, writes everything, and says what was odd.
+//! Copies an archive by reading and writing all records, and prints its defects.
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What can be wrong with an archive, and where.
+//! Errors in an archive, and their place.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -25,7 +25,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What can be wrong with an archive.
+/// An error in an archive.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

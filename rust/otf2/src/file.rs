@@ -43,7 +43,7 @@ enum Source {
 /// One chunk of a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Chunk<'a> {
-    /// The whole chunk, positioned behind the header.
+    /// The complete chunk, positioned after the header.
     pub(crate) records: Decoder<'a>,
     /// Numbers of the first and the last event.
     pub(crate) events: (u64, u64),

@@ -8,7 +8,7 @@ use crate::error::Place;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum OddityKind {
-    /// A file ends too early; what it holds was read.
+    /// A file is truncated; its content was read.
     Truncated,
     /// More follows the end of a file.
     Trailing,

@@ -374,7 +374,7 @@ pub fn copy_and_add(
     Ok(oddities)
 }
 
-/// Writes what it receives.
+/// Writes the events that it receives.
 struct Copy<'a> {
     to: LocationWriter<'a>,
     attributes: Vec<AttributeValue>,

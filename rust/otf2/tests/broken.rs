@@ -49,7 +49,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Most bytes that `work` holds at a time beyond what was held before.
+/// Peak memory of `work` in bytes, beyond the memory held before.
 fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get();
     PEAK.set(before);
@@ -147,7 +147,7 @@ fn read_events(bytes: &[u8]) -> Result<bool> {
     Ok(summary.truncated.is_some())
 }
 
-/// What a file is, its bytes, and a reader that says whether they are cut short.
+/// A file: its name, its bytes, and a reader that returns whether they are truncated.
 type Case<'a> = (&'static str, &'a [u8], fn(&[u8]) -> Result<bool>);
 
 /// Every error names the file and a byte in it or at its end.

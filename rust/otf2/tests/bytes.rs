@@ -144,7 +144,7 @@ fn what_stands_before_an_event() {
         [
             // No time so far.
             expected(0, &Event::Enter { region: 7 }, &[]),
-            // Two lists accumulate, and a timestamp may stand between.
+            // Two lists accumulate, with a timestamp between them.
             expected(9, &Event::Leave { region: 7 }, &[attribute(1), attribute(2)]),
             expected(11, &Event::Enter { region: UNDEFINED }, &[]),
         ]

@@ -36,7 +36,7 @@ fn corpus(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
 }
 
-/// Changes, removes, repeats or inserts a few bytes, or goes on with the end of another file.
+/// Changes, removes, repeats, or inserts a few bytes, or appends the end of another file.
 fn mutate(file: &mut Vec<u8>, files: &[Vec<u8>], random: &mut Random) {
     for _ in 0..=random.below(4) {
         let at = random.below(file.len());

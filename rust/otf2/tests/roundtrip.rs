@@ -1,4 +1,4 @@
-//! What is written is read again, in every byte order and chunk size.
+//! Written records are read back unchanged, in every byte order and chunk size.
 
 mod common;
 

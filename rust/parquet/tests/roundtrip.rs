@@ -1,4 +1,4 @@
-//! What is written comes back from the reader of the library, whatever form it was given in.
+//! The reader of the Parquet library returns the written tables, whatever the form of their columns.
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ fn schema() -> Schema {
     ])
 }
 
-/// What a row is made of.
+/// The values of a row.
 type Row = (u32, Option<u8>, Option<f64>, Option<u64>, Option<bool>, Option<u8>);
 
 const NAMES: [Option<&str>; 5] = [Some("main"), Some(""), Some("MPI_Recv"), None, Some("solve")];
@@ -128,7 +128,7 @@ fn times(rows: &[Row]) -> ArrayRef {
     }
 }
 
-/// A piece of a table; some columns are dictionaries of what the file keeps.
+/// A piece of a table; some columns are dictionaries of the type in the file.
 fn batch(rows: &[Row]) -> RecordBatch {
     let key = |modulus: u8| rows.iter().map(move |row| row.1.map(|key| key % modulus));
     let columns: Vec<(&str, ArrayRef)> = vec![

@@ -3,9 +3,9 @@
 //! start, complete and wait. Of two ranks, a quarter of the line from its ends, one at a time has more to do. The
 //! original has a barrier before the exchange, which some ranks leave later than others.
 //!
-//! The publications do not say how the load varies. Here the first of the two ranks has more to do in 72 of 100
-//! iterations, the other one in the rest: the barrier waits for both, without it each neighborhood for its own. What is
-//! chosen freely (these shares, and the parts of the work) gives the times that were published.
+//! The publications do not specify how the load varies. Here the first of the two ranks has more work in 72 of 100
+//! iterations, the other one in the rest: with the barrier, all ranks wait for both; without it, neighbors wait for
+//! their own. The free parameters (these shares, and the parts of the work) are chosen to yield the published times.
 
 use crate::Start;
 use crate::collective::{Departure, Kind};

@@ -1,7 +1,7 @@
 //! The benchmarks of load balance of M.-A. Hermanns, Jül-4297 (2008), 5.1: `foo`, whose time depends on the rank,
 //! `bar`, whose time does not, and then communication.
 //!
-//! LB-COLL has an Allreduce (figure 5.1). LB-P2P has a transfer between ranks of equal parity, in which nobody is late,
+//! LB-COLL has an Allreduce (figure 5.1). LB-P2P has a transfer between ranks of equal parity, in which none is late,
 //! and one between even and odd ranks, in which the even ones are (figure 5.3).
 
 use rayon::prelude::*;

@@ -52,7 +52,7 @@ use noise::{Noise, Purpose};
 /// The available workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
-    /// Stencil on a grid of ranks; the halo goes by `Isend`, `Irecv` and `Waitall`.
+    /// Stencil on a grid of ranks; the halo is exchanged with `Isend`, `Irecv`, and `Waitall`.
     SorP2p,
     /// The same with puts between fences.
     SorFence,

@@ -35,7 +35,7 @@ impl<'a> Lock<'a> {
         let mut lock = Self { start, barriers: Vec::new(), unlocks: Vec::new() };
         lock.barriers.push(start.collective_in_loop(0, |rank| start.end(rank)));
         for number in 0..start.spec.iterations as usize {
-            let unlocks = lock.pass_on(number);
+            let unlocks = lock.unlock_times(number);
             let enter = |rank: u32| lock.enters_barrier(unlocks[rank as usize].1);
             let barrier = start.collective_in_loop(number + 1, enter);
             lock.unlocks.push(unlocks);
@@ -64,8 +64,8 @@ impl<'a> Lock<'a> {
         self.begin(rank, number) + BEFORE * unit + i64::from(rank) * skew + GAP
     }
 
-    /// When the lock goes from one process to the next.
-    fn pass_on(&self, number: usize) -> Vec<(i64, i64)> {
+    /// Enter and Leave of the unlock calls, in the order of acquisition.
+    fn unlock_times(&self, number: usize) -> Vec<(i64, i64)> {
         let enter = self.locks(TARGET, number) + CALL + GAP + BAR * self.unit() + GAP;
         let mut unlocks = vec![(enter, enter + self.unit())];
         for rank in 1..self.start.ranks {

@@ -61,8 +61,8 @@ impl<'a> Matmul<'a> {
         Call::Work(Some(Region::Compute), ticks as i64)
     }
 
-    /// Ticks of `ARMCI_AllFence`, which asks every process: 0.375 of a unit of work each, as table A.10 has it on
-    /// 32,768 processes; and so unevenly that the barrier behind it waits as long as there.
+    /// Ticks of `ARMCI_AllFence`, which contacts every process: 0.375 of a unit of work each, as in table A.10 for
+    /// 32,768 processes, with a variation that yields the waiting of the barrier there.
     fn fence(&self, rank: u32, product: usize) -> i64 {
         let all = i64::from(self.start.spec.work) * 3 / 8 * i64::from(self.start.ranks);
         all * 3 / 10 + self.start.noise.below(all * 14 / 10, Purpose::Operation, rank, product as u64)
@@ -74,7 +74,7 @@ const STEP: usize = 5;
 
 impl Program for Matmul<'_> {
     fn call(&self, rank: u32, number: usize) -> Option<Call> {
-        // Fence and barrier behind.
+        // Fence and barrier follow.
         let length = STEP * self.steps + 2;
         let (product, place) = (number / length, number % length);
         if product == self.start.spec.iterations as usize {

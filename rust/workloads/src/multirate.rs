@@ -1,7 +1,7 @@
 //! Windows of messages from the threads of a process to those of another one, thread by thread.
 //!
 //! In each window the threads of a sender take turns with `MPI_Isend`, or in some rounds call it all at once: then
-//! nobody can tell in which order their messages left. The threads of a receiver post their windows one after the
+//! the order in which their messages left is unknown. The threads of a receiver post their windows one after the
 //! other. So posted receives and messages of one communicator are in different orders, and each search goes through
 //! those of other threads. In three windows of four all receives are posted before the first message is sent, in the
 //! fourth all messages lie there before the first receive is posted.
@@ -138,7 +138,7 @@ impl<'a> Multirate<'a> {
     // --- events
     // --------------------------------------------------------------------------------------------------------
 
-    /// What a thread does in a window.
+    /// The calls of a thread in a window.
     fn write_window(&self, writer: &mut EventWriter<'_>, rank: u32, number: usize, thread: u32) -> Result<()> {
         let parallel = self.stream.threads > 1;
         if parallel {
@@ -236,8 +236,8 @@ impl<'a> Multirate<'a> {
         writer.leave(leave)
     }
 
-    /// Entries of other threads that the search for a message goes through: of threads that have posted before, the
-    /// receives whose messages come later; or of those that post later, the messages that came before.
+    /// Entries of other threads that the search for a message passes: receives posted earlier whose messages arrive
+    /// later, or messages that arrived earlier whose receives are posted later.
     fn others(&self, number: usize, thread: u32, n: u32) -> i64 {
         let Stream { threads, window, .. } = self.stream;
         match self.has_communicators {

@@ -1,4 +1,4 @@
-//! Random programs with one-sided operations: what a rank does between two fences.
+//! Random programs with one-sided operations: the calls of a rank between two fences.
 //!
 //! An *active* program has operations in the epoch of the fences. A *passive* one has epochs of its own: the lock of
 //! one target, exclusive or shared, or the shared locks of all, with operations and flushes inside.
@@ -158,7 +158,7 @@ impl Writer<'_> {
         self.steps.push(lock);
         let mut reached: Vec<u32> = Vec::new();
         let mut pending: Vec<Pending> = Vec::new();
-        // A lock_all without operations leaves no trace of what it locked.
+        // A lock_all without operations does not record its targets.
         let fewest = u64::from(locked == Locked::All);
         for _ in 0..fewest + self.below(OPERATIONS + 1 - fewest) {
             let (target, locks) = match locked {

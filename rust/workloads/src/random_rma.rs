@@ -86,7 +86,7 @@ impl Iteration {
             // It has the time of the record before.
             writer.record(stamp, &Event::RmaReleaseLock { win, remote, lock_id })?;
         }
-        // Waiting is the time before a target comes to help while none of the others does.
+        // A call waits before each target's progress that overlaps none of the others' progress.
         let mut helping: Vec<(i64, i64)> = targets.iter().map(|&target| self.helping(target, call.enter)).collect();
         helping.sort_unstable();
         let (mut waiting, mut reference) = (0, call.enter);
@@ -101,8 +101,7 @@ impl Iteration {
         writer.leave(call.leave)
     }
 
-    /// When a lock call came to the end of its waiting for the last of its targets, which grants the lock within it;
-    /// none if all were in the library.
+    /// When the last target granted the lock within the call; `None` if all targets were in the library.
     fn granted(&self, targets: impl Iterator<Item = u32>, call: &Call) -> Option<i64> {
         let released = call.enter + call.contention;
         let grant = |target: u32| {

@@ -1,7 +1,7 @@
 //! Parallel matrix multiplication with one-sided communication: at each step a block of A from a rank of the same row
 //! and one of B from a rank of the same column, then work; at last a barrier.
 //!
-//! A get returns when its target is in the library: the target works on its own block, and nobody helps it.
+//! A get returns when its target is in the library: the target works on its own block, without a progress thread.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

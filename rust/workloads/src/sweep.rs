@@ -47,7 +47,7 @@ impl<'a> Sweep<'a> {
         sweep
     }
 
-    /// Whether a sweep goes to the left, and whether up.
+    /// Whether a sweep moves left, and whether it moves up.
     fn corner(block: usize) -> (bool, bool) {
         let corner = block / BLOCKS % CORNERS;
         (corner & 1 == 1, corner & 2 == 2)

@@ -64,12 +64,12 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// Attributes that stand between the two positions of a chunk.
+    /// Attributes in the bytes that `from` decodes.
     pub(crate) const fn encoded(from: Decoder<'a>, maps: &'a IdMaps) -> Self {
         Self { repr: Repr::Encoded { from, maps } }
     }
 
-    /// Checks one list, from behind its record number on.
+    /// Checks one list, starting after its record number.
     pub(crate) fn check(from: &mut Decoder<'_>) -> Result<(), Fault> {
         let mut list = from.payload()?;
         for _ in 0..list.u32()? {
@@ -134,7 +134,7 @@ impl Iterator for AttributesIter<'_> {
             }
             Rest::Encoded { from, maps, list, left } => {
                 while *left == 0 {
-                    // Several lists before one event accumulate, and a timestamp may stand between them.
+                    // Several lists before an event accumulate, with timestamps between them.
                     match from.u8().ok()? {
                         ATTRIBUTE_LIST => {
                             let mut next = from.payload().ok()?;

@@ -368,7 +368,7 @@ pub(crate) fn local() -> LocalDefinitions {
     }
 }
 
-/// What a sink received, one line for each event.
+/// The events that a sink received, one line each.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Lines {
     pub(crate) lines: Vec<String>,
