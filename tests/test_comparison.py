@@ -237,4 +237,19 @@ def test_waits_for_devices_are_in_the_tree(browser, tmp_path):
     )
     assert ["Host synchronizes with devices", "1"] in levels
     assert ["Host Waits for Device", "2"] in levels
+
+
+def test_bars_of_both_runs_are_on_one_scale(browser, tmp_path):
+    """Parts are as wide as they are long: 1 s + 1 s and 1 s, but for the gaps between them."""
+    runs = [
+        result(FakeAnalysis([None, 0], [MAIN, SEND], [(0, 0)], {"time": {(0, 0): 1.0, (1, 0): second}}))
+        for second in (1.0, 0.0)
+    ]
+    write_html(*runs, tmp_path / "diff.html", names=("two", "one"))
+    viewer = Viewer(browser, tmp_path / "diff.html").open()
+    widths = viewer.js(
+        "return [...document.querySelectorAll('.side .part')].map((part) => part.getBoundingClientRect().width)"
+    )
+    assert len(widths) == 3
+    assert max(widths) - min(widths) <= 2
     viewer.is_well()

@@ -182,3 +182,14 @@ def test_maps_and_distributions_leave_metric_locations_out(browser, tmp_path):
     assert viewer.text(".legend .mean") == "mean 20"
     assert len(viewer.texts(".boxes .whole .dots i")) == 2
     viewer.is_well()
+
+
+def test_the_front_page_leaves_metric_locations_out(browser, tmp_path):
+    thread = [(0, "enter", "main"), (100, "leave", "main")]
+    streams = [thread, [(0, 0, (0,)), (100, 0, (40,))], thread]
+    result = whywait.analyze(archive(tmp_path, [counter("shared", scope="group")], streams, [0, 0, 0]))
+    result.write_html(tmp_path / "page.html")
+    viewer = Viewer(browser, tmp_path / "page.html").open("#overview")
+    assert "by thread; highest" in viewer.text(".by-rank + figcaption")
+    assert "on all threads together" in viewer.text(".verdict")
+    viewer.is_well()

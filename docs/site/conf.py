@@ -22,6 +22,7 @@ default_role = "py:obj"
 html_theme = "pydata_sphinx_theme"
 html_title = "whywait"
 html_copy_source = False
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "navigation_with_keys": False,

@@ -69,7 +69,7 @@ export class Changes {
         make("div", { class: "stack", role: "img", "aria-label": `${"AB"[side]}: ${painted[side].map((part) => `${part.label} ${seconds(part.value)}`).join(", ")}`,
           style: { width: `${(100 * wholes[side]) / most}%` } },
           painted[side].map((part) => make("a", {
-            class: `part ${part.family}`, href: this.link(part.metric), style: { "flex-grow": part.value / most, "--color": part.color },
+            class: `part ${part.family}`, href: this.link(part.metric), style: { "flex-grow": part.value / wholes[side], "--color": part.color },
             onmousemove: explain(part, wholes[side]), onmouseleave: () => tip.hide(), "aria-label": `${part.label} ${seconds(part.value)}`,
           }, part.value / most > 0.09 && make("span", {}, part.label)))),
         make("span", { class: "value" }, seconds(wholes[side])))),

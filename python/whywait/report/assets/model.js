@@ -276,11 +276,11 @@ export class Model {
   }
 
   get hasStreams() {
-    return Object.keys(this.streams).length > 0;
+    return this.shown.some((place) => place in this.streams);
   }
 
   get threaded() {
-    this.threadedKnown ??= this.places.thread.some((thread) => thread > 0);
+    this.threadedKnown ??= this.shown.some((place) => this.places.thread[place] > 0);
     return this.threadedKnown;
   }
 

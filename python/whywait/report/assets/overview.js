@@ -110,8 +110,8 @@ export class Overview {
 
   // The name of a location.
   get placeWord() {
-    const { facts, hasStreams, threaded } = this.model;
-    return hasStreams ? "thread or stream" : threaded ? "thread" : facts.locations === facts.processes ? "rank" : "location";
+    const { facts, story, hasStreams, threaded } = this.model;
+    return hasStreams ? "thread or stream" : threaded ? "thread" : story.running === facts.processes ? "rank" : "location";
   }
 
   // The parts of time over ranks; each column is a place or the mean of neighboring ones.
@@ -122,7 +122,7 @@ export class Overview {
     const most = Math.max(...sums);
     const canvas = make("canvas", { role: "img", "aria-label": "Where the time went, by rank" });
     const frame = make("div", { class: "by-rank" }, canvas);
-    const locations = this.model.facts.locations ?? count;
+    const locations = this.model.story.running;
     const each = Math.ceil(locations / count);
     const numbered = locations === this.model.facts.processes ? "rank" : "location";
     const draw = () => {
@@ -146,7 +146,7 @@ export class Overview {
     };
     canvas.addEventListener("mousemove", (event) => {
       const i = Math.min(count - 1, Math.floor(((event.clientX - canvas.getBoundingClientRect().left) * count) / frame.clientWidth));
-      const name = each > 1 ? `mean of ${numbered}s ${i * each}–${Math.min(locations, (i + 1) * each) - 1}` : this.model.placeName(i);
+      const name = each > 1 ? `mean of ${numbered}s ${i * each}–${Math.min(locations, (i + 1) * each) - 1}` : this.model.placeName(this.model.shown[i]);
       tip.show(event, make("b", {}, name), make("table", {}, parts.filter((part) => part.ranks[i] > 0).reverse().map((part) =>
         make("tr", {}, make("th", {}, make("i", { class: `swatch ${part.family}`, style: { "--color": part.color } }), part.label),
           make("td", {}, seconds(part.ranks[i]))))));
@@ -154,9 +154,9 @@ export class Overview {
     canvas.addEventListener("mouseleave", () => tip.hide());
     new ResizeObserver(draw).observe(frame);
     this.redraw = draw;
-    return make("figure", {}, frame, make("figcaption", {}, make("span", {}, each > 1 ? `${numbered} 0` : this.model.placeName(0)),
+    return make("figure", {}, frame, make("figcaption", {}, make("span", {}, each > 1 ? `${numbered} 0` : this.model.placeName(this.model.shown[0])),
       make("span", {}, each > 1 ? `${each} ${numbered}s in a column` : `by ${this.placeWord}`, `; highest: ${seconds(most)}`),
-      make("span", {}, each > 1 ? `${numbered} ${locations - 1}` : this.model.placeName(count - 1))));
+      make("span", {}, each > 1 ? `${numbered} ${locations - 1}` : this.model.placeName(this.model.shown[count - 1]))));
   }
 
   problems() {
@@ -233,7 +233,7 @@ export class Overview {
     const idle = account.idle_costs > 0 ? ` Idle time of ${account.idle}, which ${account.idle === "threads" ? "does not count as waiting" : "no thread waits for"}, costs another ${seconds(account.idle_costs)}.` : "";
     return this.card("Who causes the waiting",
       `${account.known > 0.9995 * account.waiting ? `The causes of all ${seconds(account.waiting)} of waiting are known`
-        : `The causes of ${seconds(account.known)} of ${seconds(account.waiting)} of waiting are known`}${unknown}. `
+        : `The causes of ${percent(account.known / account.waiting)} of the ${seconds(account.waiting)} of waiting are known`}${unknown}. `
         + `These call paths took longer on some ranks than on others, which made the others wait, there or later.${idle}`,
       make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "Waiting caused", "Share", "Most on", "Seen as"].map((name) => make("th", {}, name)))),
         make("tbody", {}, delay.map((row) => make("tr", {},

@@ -413,7 +413,7 @@ export class TimelinePicture {
       if (middle < this.height - 5) context.fillText(data.shortName(row), room.x - 8, middle, room.x - 10);
     }
     context.textAlign = "center";
-    const step = niceStep((to - from) / Math.max(2, room.width / 130));
+    const step = niceStep((to - from) / Math.max(3, room.width / 130));
     for (let tick = Math.ceil(from / step); tick * step <= to; tick++) {
       const at = x(tick * step);
       context.beginPath();

@@ -116,6 +116,12 @@ def metric_places(locations: Locations) -> list[int]:
     return [place for place, kind in enumerate(locations.table["type"].to_pylist()) if kind == "METRIC"]
 
 
+def running(locations: Locations) -> npt.NDArray[np.int64]:
+    """Return the locations that are not metric locations, or all if there are no others."""
+    places = np.arange(len(locations))
+    return np.setdiff1d(places, metric_places(locations)) if len(metric_places(locations)) < len(places) else places
+
+
 def system_rows(system: pa.Table, locations: Locations, resolution: Resolution) -> dict[str, list[Any]]:
     """Return the system tree in pre-order.
 

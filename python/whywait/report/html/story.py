@@ -13,6 +13,7 @@ from whywait.model.metrics import Term
 from whywait.model.schema import patterns
 from whywait.report.html.chains import histories
 from whywait.report.html.formulas import Factors, Formulas, combine
+from whywait.report.html.places import running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,6 +70,7 @@ def front_page(result: ResultData, summary: dict[str, Any]) -> dict[str, Any]:
         "waiting": {"total": focus["account"]["waiting"], "share": focus["account"]["share"]},
         "account": focus["account"],
         "focus": {name: focus[name] for name in ("name", "phrase", "window", "outside")},
+        "running": running(result.places).size,
         "parts": parts(part, Formulas(part.profile)),
         "problems": [_problem(part, place, history) for place, history in problems],
         "delay": (focus["causes"] or [])[:_TOP],
@@ -114,7 +116,7 @@ def parts(result: ResultData, formulas: Formulas) -> list[dict[str, Any]]:
     -------
     list of dict
         ``metric``, ``label``, ``family`` (work, devices, threads, communication, overhead, idle or waiting), ``value``
-        and ``ranks``: the means of at most 512 groups of neighboring locations.
+        and ``ranks``: the means of at most 512 groups of neighboring locations that run something.
     """
     if not _occurs(result, "time"):
         return []
@@ -133,9 +135,10 @@ def parts(result: ResultData, formulas: Formulas) -> list[dict[str, Any]]:
         curves.extend((part.metric, part.label, family, values) for part, values in shown)
         if rest := inside[len(shown) :]:
             curves.append((metric, f"Other {family}", family, np.sum([values for _, values in rest], axis=0)))
+    ran = running(result.places)
     return [
-        {"metric": metric, "label": label, "family": family, "value": float(values.sum()), "ranks": _coarse(values)}
-        for metric, label, family, values in curves
+        {"metric": metric, "label": label, "family": family, "value": float(each.sum()), "ranks": _coarse(each[ran])}
+        for metric, label, family, each in curves
     ]
 
 
@@ -215,7 +218,7 @@ def _problem(result: ResultData, place: dict[str, Any], history: dict[str, Any] 
         **place,
         "what": pattern.waits_for,
         "look_at": pattern.look_at,
-        "by_place": _coarse(row),
+        "by_place": _coarse(row[running(result.places)]),
         "history": history,
     }
 
