@@ -68,9 +68,12 @@ def test_what_a_newcomer_types(tmp_path, capsys):
     assert end.value.code == 0
     assert capsys.readouterr().out.startswith("usage: whywait waits ")
     assert "did you mean analyze?" in fails(capsys, "analize", trace)[1]
-    assert "there is no causes: did you mean delay?" in fails(capsys, "causes", trace)[1]
+    assert "there is no 'causes': did you mean delay?" in fails(capsys, "causes", trace)[1]
     assert fails(capsys, "report", trace, "--metrc", "time") == (
         2, "whywait report: error: unrecognized arguments: --metrc time: did you mean --metric?"
+    )  # fmt: skip
+    assert fails(capsys, "advise", trace, "--html", "page") == (
+        2, "whywait advise: error: unrecognized arguments: --html page"
     )  # fmt: skip
     assert fails(capsys, "report", trace, "--metric", "latesender")[1].startswith(
         "whywait: there is no metric latesender: did you mean mpi_latesender"

@@ -242,8 +242,10 @@ def _with_value(word: str, rest: Sequence[str]) -> str:
 def _close(word: str, known: Sequence[str]) -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches(word.partition("=")[0], known, 1, 0.6)
-    return f": did you mean {close[0]}?" if close else ""
+    # The dashes of options make none of them similar.
+    names = {name.lstrip("-"): name for name in known}
+    close = get_close_matches(word.partition("=")[0].lstrip("-"), names, 1, 0.6)
+    return f": did you mean {names[close[0]]}?" if close else ""
 
 
 def _fail(error: object, code: int) -> int:

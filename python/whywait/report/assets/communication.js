@@ -144,6 +144,7 @@ export class Communication {
     const values = this.values(this.by);
     const most = Math.max(...values, 0);
     const colors = scaleColors();
+    const gap = this.side > 5 ? 1 : 0;
     this.shown = new Map();
     context.fillStyle = colors[0];
     context.fillRect(MARGIN, MARGIN, size - MARGIN, size - MARGIN);
@@ -154,7 +155,7 @@ export class Communication {
       context.fillStyle = colors[Math.max(20, Math.round((255 * value) / most))];
       const left = Math.round(MARGIN + column * this.side);
       const top = Math.round(MARGIN + row * this.side);
-      context.fillRect(left, top, Math.max(1, Math.round(MARGIN + (column + 1) * this.side) - left), Math.max(1, Math.round(MARGIN + (row + 1) * this.side) - top));
+      context.fillRect(left, top, Math.max(1, Math.round(MARGIN + (column + 1) * this.side) - left - gap), Math.max(1, Math.round(MARGIN + (row + 1) * this.side) - top - gap));
     });
     context.fillStyle = css("--soft");
     context.font = "12px system-ui, sans-serif";
