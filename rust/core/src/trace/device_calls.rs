@@ -20,8 +20,11 @@ pub enum DeviceCall {
 }
 
 impl DeviceCall {
-    /// What a call is, by its name in CUDA, HIP, `OpenCL` and `OpenACC`.
+    /// What a call is, by its name in CUDA, HIP, `OpenCL` and `OpenACC`, or that of a construct of OpenMP.
     pub(super) fn of(name: &str) -> Option<Self> {
+        if name.starts_with("!$omp") {
+            return name.starts_with("!$omp target submit").then_some(Self::Launch);
+        }
         if let Some(call) = name.strip_prefix("acc_") {
             let is =
                 |known: &str| call.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('@'));
@@ -46,8 +49,13 @@ impl DeviceCall {
     /// The paradigm of a call that has to do with devices, by its name.
     pub(super) fn paradigm(name: &str) -> Option<Paradigm> {
         Self::of(name)?;
-        let known =
-            [("hip", Paradigm::HIP), ("cu", Paradigm::CUDA), ("cl", Paradigm::OPENCL), ("acc_", Paradigm::OPENACC)];
+        let known = [
+            ("hip", Paradigm::HIP),
+            ("cu", Paradigm::CUDA),
+            ("cl", Paradigm::OPENCL),
+            ("acc_", Paradigm::OPENACC),
+            ("!$omp", Paradigm::OPENMP),
+        ];
         known.into_iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, paradigm)| paradigm)
     }
 
@@ -71,6 +79,7 @@ mod tests {
             ("hipModuleLaunchKernel", Launch),
             ("clEnqueueTask", Launch),
             ("acc_launch_kernel@solve.c:12", Launch),
+            ("!$omp target submit @solve.c:12", Launch),
             ("cudaEventRecord", RecordEvent),
             ("cudaDeviceSynchronize", AwaitDevice),
             ("cuCtxSynchronize", AwaitDevice),
@@ -84,7 +93,16 @@ mod tests {
             assert_eq!(DeviceCall::of(name), Some(call), "{name}");
             assert!(DeviceCall::paradigm(name).is_some(), "{name}");
         }
-        for name in ["hipMemcpyAsync", "cudaLaunchHostFunc", "cumulate", "main", "hipMalloc", "clear", "acc_waiting"] {
+        for name in [
+            "hipMemcpyAsync",
+            "cudaLaunchHostFunc",
+            "cumulate",
+            "main",
+            "hipMalloc",
+            "clear",
+            "acc_waiting",
+            "!$omp target",
+        ] {
             assert_eq!(DeviceCall::of(name), None, "{name}");
         }
     }

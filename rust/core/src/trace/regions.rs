@@ -203,7 +203,7 @@ impl RegionClass {
                 RegionRole::BARRIER => Self::ExplicitBarrier,
                 RegionRole::IMPLICIT_BARRIER => Self::ImplicitBarrier,
                 RegionRole::CRITICAL | RegionRole::CRITICAL_SBLOCK => Self::Critical,
-                _ => Self::OpenMp,
+                _ => DeviceCall::of(name).map_or(Self::OpenMp, Self::Device),
             },
             Paradigm::PTHREAD => match name {
                 "pthread_mutex_lock" | "pthread_mutex_trylock" => Self::MutexLock,
