@@ -5,7 +5,7 @@
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
-use super::levels::{Course, Detail, Level, Quantity};
+use super::levels::{Course, Detail, Level, Quantity, sort_by_time};
 use crate::Result;
 use crate::exchange::{Exchange, Outbox};
 use crate::ids::LocationId;
@@ -71,8 +71,7 @@ impl Slices {
     ) -> Result<Option<Level>> {
         let of_slice = exchange.alltoallv(outgoing)?.into_par_iter().map(|inbox| {
             let mut steps: Vec<Step> = inbox.rows().copied().collect();
-            // Those of each receiver are in order: a stable sort merges them.
-            steps.sort_by_key(|step| step.time);
+            sort_by_time(&mut steps, |step| step.time);
             steps
         });
         let of_slice: Vec<Vec<Step>> = of_slice.collect();
