@@ -259,7 +259,8 @@ export class Overview {
     if (!path?.callpaths.length) return null;
     const whose = focus.name === "all" ? "" : ` of ${focus.phrase}`;
     const often = path.hops === 1 ? "once" : path.hops === 2 ? "twice" : `${path.hops?.toLocaleString("en-US")} times`;
-    const ways = path.hops ? `and changes ranks ${often}` : "and stays on one rank";
+    const place = this.placeWord === "rank" ? "rank" : "location";
+    const ways = path.hops ? `and changes ${place}s ${often}` : `and stays on one ${place}`;
     const balance = this.model.facts.processes > 1 ? ` Up to ${seconds(path.imbalance)} of it could be saved by balancing work.` : "";
     return this.card("What determines how long the run takes",
       `The critical path${whose} is ${seconds(path.length)} long ${ways}. Only a change on this path can shorten the run.${balance}`,
