@@ -205,7 +205,7 @@ def test_counters_of_streams_adjust_the_load_of_devices(tmp_path, capsys):
     assert found["imbalance"] == pytest.approx(2 * 3 / 4.3 - 1, abs=1e-12)
     assert found["imbalance_adjusted"] == pytest.approx(2 * 3 / 4.25 - 1, abs=1e-12)
     assert main(["gpu", str(tmp_path)]) == 0
-    assert "devices: 39.53 %; adjusted: 41.18 %" in capsys.readouterr().out
+    assert "devices: 39.53%; adjusted: 41.18%" in capsys.readouterr().out
 
 
 def test_without_counters_no_load_is_adjusted(tmp_path, capsys):

@@ -284,7 +284,7 @@ def counted(place, counters, properties=(), kernels=((12, 32), (41, 51))):
 
 
 def test_loads_are_adjusted_by_named_counters(tmp_path):
-    """Kernels of 2 s at 72 % and 1 s at 50 %; the host computes for 10 s less launches and kernels."""
+    """Kernels of 2 s at 72% and 1 s at 50%; the host computes for 10 s less launches and kernels."""
     devices = counted(tmp_path / "named", {"busy": (72.0, 50.0)})
     (load,) = devices.loads(["busy"])["processes"]
     assert load["host"] == pytest.approx(10 - 0.2 - 3.0)
@@ -335,7 +335,7 @@ def test_loads_are_adjusted_by_counters_of_devices(tmp_path):
 
 
 def test_efficiencies_may_be_recorded_beside_the_streams(tmp_path):
-    """Counters of a metric location that cover the contexts of both devices: 90 % of 80 %."""
+    """Counters of a metric location that cover the contexts of both devices: 90% of 80%."""
     with program_at(tmp_path, [1, 1]) as program:
         define = program.define
         for stream, (begin, end) in enumerate([(10, 30), (40, 50)]):
@@ -424,7 +424,7 @@ def test_loads_are_adjusted_by_the_geometry_of_launches(tmp_path):
 
 
 def test_kernels_that_overlap_on_a_device_count_once(tmp_path):
-    """[1, 3] at 50 % and [2, 4] at 100 % on one device: the latest to start counts."""
+    """[1, 3] at 50% and [2, 4] at 100% on one device: the latest to start counts."""
     with program_at(tmp_path / "overlap", [2]) as program:
         define = program.define
         member = define.metric_member("busy", metric_mode=MetricMode.ABSOLUTE_NEXT, value_type=Type.DOUBLE, unit="%")

@@ -301,7 +301,7 @@ def test_predictions_are_measured(capsys):
     assert all(row["identity"] == 0 for row in rows.values())
     assert rows["lb-coll"]["ticks"] == rows["lb-p2p"]["ticks"] == 0
     assert cli.main([*arguments, "--workload", "lb-coll"]) == 0
-    assert "< 0.003 %" in capsys.readouterr().out
+    assert "< 0.003%" in capsys.readouterr().out
 
 
 STENCIL = ROOT / "tests/data/stencil"
@@ -1308,7 +1308,7 @@ PAIRS = sorted(path.parent for path in (SHARED / "cases/pairs").glob("*/hypothes
     "pair", PAIRS or [pytest.param(None, marks=pytest.mark.skip(reason="no ../shared/cases/pairs"))]
 )
 def test_a_prediction_is_what_was_recorded(pair):
-    """Within 2 % of the second recording, from the first Leave of MPI_Init to the first Enter of MPI_Finalize."""
+    """Within 2% of the second recording, from the first Leave of MPI_Init to the first Enter of MPI_Finalize."""
     line = re.search(r"^options: (.*)$", (pair / "hypothesis.txt").read_text(), re.MULTILINE)
     options = re.findall(r"--([\w-]+) '([^']+)'", line[1])
     hypotheses = [parse(kind, text) for kind, text in options]

@@ -115,7 +115,7 @@ def measure(trace: str | Path, *, threads: int = 1, repeat: int = 3, causes: boo
 
 
 #: The deviations of the same predictions in Jül-4297 (experiments 5.1 and 5.2), percent of the run.
-PUBLISHED = {"lb-coll": "< 0.003 %", "lb-p2p": "very close", "sweep": "-", "xns": "< 3 %"}
+PUBLISHED = {"lb-coll": "< 0.003%", "lb-p2p": "very close", "sweep": "-", "xns": "< 3%"}
 
 
 def predictions(

@@ -79,7 +79,7 @@ def explain(result: ResultData, rows: Sequence[int], depth: int) -> list[dict[st
         level its mean), at the ``cause`` and the ``waiter``; ``rates``: the same per second, without levels; both are
         empty for a written result); ``completion``, what it took longer to leave the call in which they synchronized,
         in the same form, or None; ``waits``, what it waited itself, each in this form; ``unattributed``, what nobody is
-        charged for; ``rest``, what factors of less than 2 % explain together. What these explain adds up to
+        charged for; ``rest``, what factors of less than 2% explain together. What these explain adds up to
         ``explains``.
 
         ``unexplained`` says how much of that exceeds the factors: it is shared out among them all the same. All times

@@ -370,8 +370,8 @@ def assess(result: ResultData, table: pa.Table) -> dict[str, Any]:
 
     Notes
     -----
-    Outliers lie beyond Tukey's outer fence, ``Q3 + 3 (Q3 - Q1)``, and at least 5 % above the median. A trend changes by
-    at least 5 % of the mean and explains at least half of the variance.
+    Outliers lie beyond Tukey's outer fence, ``Q3 + 3 (Q3 - Q1)``, and at least 5% above the median. A trend changes by
+    at least 5% of the mean and explains at least half of the variance.
     """
     duration = table["duration"].to_numpy()
     lower, median, upper = np.quantile(duration, (0.25, 0.5, 0.75))

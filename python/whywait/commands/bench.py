@@ -478,5 +478,5 @@ def _predicted(rows: list[dict[str, Any]]) -> Any:
     yield [("workload    ranks" + "".join(head.rjust(13) for head in heads), "bold")]
     for row in rows:
         lengths = "".join(f"{row[name] * 1e3:.3f} ms".rjust(13) for name in ("measured", "predicted", "optimized"))
-        deviations = "".join(f"{row[name]:.2g} %".rjust(13) for name in ("identity", "deviation"))
+        deviations = "".join(f"{row[name]:.2g}%".rjust(13) for name in ("identity", "deviation"))
         yield [(f"{row['workload']:<10}{row['ranks']:>7,}{lengths}{deviations}{row['published']:>13}", "")]

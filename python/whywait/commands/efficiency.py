@@ -286,7 +286,7 @@ def _cell(text: str) -> str:
 
 
 def judged(value: Efficiency) -> tuple[str, str]:
-    """Return a number and its color; POP regards 80 % as acceptable."""
+    """Return a number and its color; POP regards 80% as acceptable."""
     if value.value is None:
         return _cell("-"), ""
     if value.name in {"speedup", "ipc"}:

@@ -77,7 +77,7 @@ def _lines(found: dict[str, Any], count: int) -> Iterator[Line]:
         shown = sorted(shown, key=lambda one: -one["starved"])[:count]
     for one in shown:
         times = (seconds(one[name]) for name in ("starved", "mpi_starved", "latency", "queued"))
-        share = f"{100 * one['share']:.1f} %"
+        share = f"{100 * one['share']:.1f}%"
         yield row(one["name"], str(one["rank"]), str(one["kernels"]), seconds(one["busy"]), share, *times)
     if left := len(found["devices"]) - len(shown):
         yield [(f"and {left} that were starved less", "dim")]
@@ -124,8 +124,8 @@ def _imbalance(found: dict[str, Any]) -> Iterator[Line]:
     ):  # fmt: skip
         if found[name] is not None and number > 1:
             shown = True
-            more = f"; adjusted: {100 * found[adjusted]:.2f} %" if adjusts and found[adjusted] is not None else ""
-            yield [(f"{text}: {100 * found[name]:.2f} %{more}", "")]
+            more = f"; adjusted: {100 * found[adjusted]:.2f}%" if adjusts and found[adjusted] is not None else ""
+            yield [(f"{text}: {100 * found[name]:.2f}%{more}", "")]
     if shown and adjusts:
         yield [(f"(adjusted: kernels count {_SOURCES[found['efficiency_source']]})", "dim")]
     elif shown:

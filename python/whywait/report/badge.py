@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from whywait.analysis.series import SeriesData
 
 _LABEL = "parallel efficiency"
-# POP regards 80 % as acceptable. White text is readable on every one of these colors.
+# POP regards 80% as acceptable. White text is readable on every one of these colors.
 _COLORS = ((0.8, "#2e7d32"), (0.6, "#a15c00"), (0.0, "#b3261e"))
 _UNKNOWN = "#5c636b"
 # Mean width of a character at a font size of 11 pixels.

@@ -138,7 +138,7 @@ class _Writer:
             yield from ([(line, "dim")] for line in lines)
         parts = sorted(self._parts(node, amount), key=lambda part: -part.explains)
         if (rest := node["rest"] * self._scale(node, amount)) > 0:
-            parts.append(_Part(rest, f"other causes, < {100 * SMALL:.0f} % each"))
+            parts.append(_Part(rest, f"other causes, < {100 * SMALL:.0f}% each"))
         fork, end, bar = self._bars
         for number, part in enumerate(parts, 1):
             last = number == len(parts)

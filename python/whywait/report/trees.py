@@ -54,7 +54,7 @@ def report_data(
 
     Notes
     -----
-    Values are inclusive in the metric tree and in the call tree. Nodes below 0.1 % of the total are left out with their
+    Values are inclusive in the metric tree and in the call tree. Nodes below 0.1% of the total are left out with their
     children.
     """
     positions = None if callpath is None else find_callpaths(result.tree, callpath)

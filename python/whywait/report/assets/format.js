@@ -30,7 +30,7 @@ export function seconds(value) {
   return `${Number((value * 1e9).toPrecision(3))} ns`;
 }
 
-// A time of the run, with enough digits to resolve 0.4 % of a span.
+// A time of the run, with enough digits to resolve 0.4% of a span.
 export function clock(time, span) {
   const decimals = span > 0 ? Math.max(0, Math.min(9, 3 - Math.floor(Math.log10(span)))) : 3;
   return `${time.toFixed(decimals)} s`;

@@ -66,6 +66,6 @@ def _type(array: npt.NDArray[Any]) -> str:
 
 
 def _packed(raw: bytes) -> str:
-    # Level 6 takes nearly twice as long and saves 1 %.
+    # Level 6 takes nearly twice as long and saves 1%.
     deflate = zlib.compressobj(4, zlib.DEFLATED, -zlib.MAX_WBITS)
     return base64.b64encode(deflate.compress(raw) + deflate.flush()).decode()
