@@ -342,6 +342,8 @@ def test_the_timeline_begins_at_the_focus(browser, pages):
     hand.until(focus)
     hand.type("0")
     hand.until(whole)
+    # The address follows after a moment.
+    hand.until("location.hash.includes('from=0.000000000')")
     # What has been looked at stays when the view is left.
     for key, view in (("o", "overview"), ("l", "timeline")):
         hand.type(key)

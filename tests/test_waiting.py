@@ -160,5 +160,5 @@ def test_the_table_of_the_guide_is_what_its_trace_gives(tmp_path):
     causes = {"/".join(cause["callpath"][1:]): cause["costs"] for cause in found["causes"]}
     assert columns[2] == pytest.approx({**causes, "no known cause": found["account"]["unknown"]}, abs=5e-4)
     assert sums == pytest.approx([found["account"]["time"], *[found["account"]["waiting"]] * 2], abs=5e-4)
-    assert f"{found['account']['share']:.1%}".replace("%", " %") in guide
+    assert f"{found['account']['share']:.1%}" in guide
     assert f"cost another {found['account']['idle_costs']:.1f} s" in guide
