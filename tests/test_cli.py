@@ -1,6 +1,7 @@
 """The command line."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -389,3 +390,12 @@ def test_a_look_at_a_trace_does_not_wait_for_arrow():
         [sys.executable, "-c", code, "info", DATA / "stencil"], capture_output=True, text=True, check=True
     )
     assert done.stderr == "False\n"
+
+
+def test_arrow_does_not_load_pandas(tmp_path):
+    (tmp_path / "pandas.py").write_text("import sys; sys.stderr.write('loaded pandas')")
+    analysis = [sys.executable, "-m", "whywait", "analyze", "-q", DATA / "stencil", "-o", tmp_path / "results"]
+    done = subprocess.run(
+        analysis, capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": str(tmp_path)}
+    )
+    assert "loaded pandas" not in done.stderr

@@ -10,7 +10,7 @@ import signal
 import sys
 from contextlib import suppress
 from importlib import import_module
-from threading import Thread
+from threading import Thread, get_ident
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from whywait import mpi
@@ -138,7 +138,7 @@ def _load() -> None:
     if signal.getsignal(signal.SIGINT) is not signal.SIG_DFL:
         return
     # No module of this package: then neither thread waits for a module that the other waits to finish.
-    loading = Thread(target=_import, args=("pyarrow.compute",))
+    loading = Thread(target=_import_arrow)
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         if loading.is_alive():
@@ -151,10 +151,33 @@ def _load() -> None:
     signal.signal(signal.SIGINT, interrupt)
 
 
-def _import(module: str) -> None:
-    """Import a module, unless it is missing: who needs it says so."""
+class _WithoutPandas:
+    """A finder of modules that hides pandas from the thread that made it."""
+
+    def __init__(self) -> None:
+        self._thread = get_ident()
+
+    def find_spec(self, name: str, *_: object) -> None:
+        """Leave the search to the next finder."""
+        if name == "pandas" and get_ident() == self._thread:
+            raise ModuleNotFoundError(name=name)
+
+
+def _import_arrow() -> None:
+    """Import Arrow, unless it is missing: who needs it says so.
+
+    Arrow imports pandas with its first array, which takes longer than the analysis of a short trace, and no command
+    needs it. Where pandas is missing, Arrow does not look for it again.
+    """
+    hidden = _WithoutPandas()
     with suppress(ImportError):
-        import_module(module)
+        arrow = import_module("pyarrow")
+        sys.meta_path.insert(0, hidden)
+        try:
+            arrow.array([])
+        finally:
+            sys.meta_path.remove(hidden)
+        import_module("pyarrow.compute")
 
 
 def _run(options: argparse.Namespace) -> int:
