@@ -774,6 +774,18 @@ def test_counters_of_open_mpi_are_recorded_derived_or_not_available(tmp_path, ca
     assert main(["counters", str(anchor), "--spc", "--metric", "UNEXPECTED"]) == 2
 
 
+@pytest.mark.parametrize(
+    "name", ["OMPI_SPC_UNEXPECTED", "OMPI_UNEXPECTED", "SPC_UNEXPECTED", "runtime_spc_OMPI_SPC_UNEXPECTED"]
+)
+def test_counters_of_open_mpi_have_several_names(name, tmp_path):
+    """Those of table 3.1, of table 3.3, and of MPI_T, which a plugin reads."""
+    from whywait.analysis.spc import available
+
+    anchor = archive(tmp_path, [counter(name)], [[(0, 0, (0,)), (0, "enter", "f"), (10, 0, (5,)), (10, "leave", "f")]])
+    found = {row["name"]: row for row in available(analyze(anchor))}
+    assert (found["UNEXPECTED"]["state"], found["UNEXPECTED"]["source"]) == ("recorded", name)
+
+
 def test_recorded_and_derived_counters_of_open_mpi_stand_side_by_side(tmp_path, capsys):
     """An early message of 8 bytes, and one of 100,000 bytes whose sender waits for its receiver."""
     from whywait.analysis.spc import available

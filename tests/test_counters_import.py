@@ -18,8 +18,9 @@ TRACE = """
     *: MPI_Finalize [10, 11]
 """
 
-# Ids of bounds and bins lie behind the values, each pair on a cache line.
-BOUNDS, BINS = 64, 72
+# Rules and bins are behind the values, those of a counter on a cache line.
+RULES, BINS = 64, 72
+COLLECTIVE_RULES, COLLECTIVE_BINS = 128, 144
 NAMES = ("OMPI_SPC_SEND", "OMPI_SPC_MATCH_TIME", "OMPI_SPC_UNEXPECTED_IN_QUEUE", "OMPI_SPC_MAX_UNEXPECTED_IN_QUEUE",
          "OMPI_SPC_P2P_MESSAGE_SIZE", "OMPI_SPC_NEW_ONE")  # fmt: skip
 
@@ -32,25 +33,30 @@ class Files:
         directory.mkdir()
         self.xml()
 
-    def xml(self, name="spc_data.node.job.xml", count=None):
+    def xml(self, name="spc_data.node.job.xml", count=None, clock=2000):
+        """Write a file as in the wiki of Open MPI; counters without bins have offsets of -1."""
+        bins = {
+            name: (RULES, BINS) if name.endswith("MESSAGE_SIZE") else (COLLECTIVE_RULES, COLLECTIVE_BINS)
+            for name in self.names
+            if name.endswith("MESSAGE_SIZE") or "_BASE_" in name
+        }
         counters = "".join(
-            f"<counter><name>{name}</name><value_offset>{8 * i}</value_offset>"
-            + (
-                f"<rules_offset>{BOUNDS}</rules_offset><bins_offset>{BINS}</bins_offset>"
-                if name.endswith("MESSAGE_SIZE")
-                else ""
-            )
-            + "</counter>"
+            f"\t<counter>\n\t\t<name>{name}</name>\n\t\t<value_offset>{8 * i}</value_offset>\n"
+            f"\t\t<rules_offset>{bins.get(name, (-1, -1))[0]}</rules_offset>\n"
+            f"\t\t<bin_offset>{bins.get(name, (-1, -1))[1]}</bin_offset>\n\t</counter>\n"
             for i, name in enumerate(self.names)
         )
         count = len(self.names) if count is None else count
-        text = f"<SPC><num_counters>{count}</num_counters><freq_mhz>2000</freq_mhz>{counters}</SPC>"
-        (self.directory / name).write_text(f'<?xml version="1.0"?>{text}')
+        head = f"\t<filename>/dev/shm/{name.removesuffix('.xml')}</filename>\n\t<file_size>4096</file_size>\n"
+        head += f"\t<num_counters>{count}</num_counters>\n\t<freq_mhz>{clock}</freq_mhz>\n"
+        (self.directory / name).write_text(f'<?xml version="1.0"?>\n<SPC>\n{head}{counters}</SPC>\n')
 
-    def data(self, rank, values, time=None, bins=(0, 0)):
-        name = f"spc_data.node.job.{rank}" + ("" if time is None else f".{time}")
-        content = struct.pack(f"<{len(values)}q", *values).ljust(BOUNDS, b"\0")
-        content += struct.pack("<i4x2q", 12288, *bins)
+    def data(self, rank, values, time=None, bins=(0, 0), collective=(0, 0, 0, 0), name="spc_data.node.job"):
+        """Write a data file: its first rule is the number of bins."""
+        name = f"{name}.{rank}" + ("" if time is None else f".{time}")
+        content = struct.pack(f"<{len(values)}q", *values).ljust(RULES, b"\0")
+        content += struct.pack("<2i2q", 2, 12288, *bins).ljust(COLLECTIVE_RULES - RULES, b"\0")
+        content += struct.pack("<4i4q", 4, 12288, 64, 0, *collective)
         (self.directory / name).write_bytes(content)
         return self.directory / name
 
@@ -98,6 +104,42 @@ def test_values_at_the_end_are_totals_of_the_run(files, trace, tmp_path, capsys)
     assert {warning["kind"] for warning in result.warnings} - {"not_a_thread"} == set()
 
 
+def test_bins_of_collective_operations_are_small_and_large(trace, tmp_path):
+    files = Files(tmp_path / "spc", ["OMPI_SPC_SEND", "OMPI_SPC_BASE_BCAST_BINOMIAL"])
+    for rank in range(2):
+        files.data(rank, (1, 10), collective=(1, 2, 3, 4))
+    counters = imported(files, trace, tmp_path / "new").counters
+    name = "OMPI_SPC_BASE_BCAST_BINOMIAL"
+    assert {key: counter.total for key, counter in counters.items() if key.startswith(name)} == {
+        name: 20, f"{name}[small,small]": 2, f"{name}[small,large]": 4, f"{name}[large,small]": 6,
+        f"{name}[large,large]": 8,
+    }  # fmt: skip
+
+
+def test_each_process_has_the_clock_of_its_node(files, trace, tmp_path):
+    """Open MPI writes an XML file for each process, with the clock rate that its node had."""
+    (files.directory / "spc_data.node.job.xml").unlink()
+    files.xml("spc_data.node.job.0.xml", clock=2000)
+    files.xml("spc_data.node.job.1.xml", clock=1000)
+    spent = imported(files, trace, tmp_path / "new").counters["OMPI_SPC_MATCH_TIME"]
+    assert spent.by_rank()["value"].to_pylist() == pytest.approx([2e-6, 4e-6])
+
+
+def test_the_directory_for_shared_memory_has_other_files(files, trace, tmp_path):
+    (files.directory / "vader_segment.node.1000.0").write_bytes(b"")
+    (files.directory / "settings.xml").write_text("<settings/>")
+    assert imported(files, trace, tmp_path / "new").counters["OMPI_SPC_SEND"].total == 21
+
+
+def test_names_of_hosts_may_have_dots(files, trace, tmp_path):
+    for path in files.directory.iterdir():
+        path.unlink()
+    for rank in range(2):
+        files.xml(f"spc_data.node.site.123.{rank}.xml")
+        files.data(rank, (10 + rank, 0, 0, 0, 0, 0), name="spc_data.node.site.123")
+    assert imported(files, trace, tmp_path / "new").counters["OMPI_SPC_SEND"].total == 21
+
+
 def test_snapshots_go_from_init_to_finalize(files, trace, tmp_path, capsys):
     for rank in range(2):
         for time, sent in ((100, 0), (101, 4), (104, 10)):
@@ -127,6 +169,21 @@ def test_recorded_counters_of_open_mpi_are_found(files, trace, tmp_path):
     result = imported(files, trace, tmp_path / "new")
     rows = {row["name"]: row for row in available(result)}
     assert (rows["SEND"]["state"], rows["SEND"]["value"]) == ("recorded", 21)
+    # Written in seconds, shown in microseconds: 4000 cycles of 2 GHz in each process.
+    assert (rows["MATCH_TIME"]["value"], rows["MATCH_TIME"]["unit"]) == (pytest.approx(4), "us")
+
+
+def test_counters_that_the_appendix_lacks_have_their_kinds(trace, tmp_path):
+    from whywait.analysis.spc import available
+
+    files = Files(tmp_path / "spc", ["OMPI_SPC_OOS_MATCH_TIME", "OMPI_SPC_OOS_QUEUE_HOPS"])
+    for rank in range(2):
+        files.data(rank, (4000, 7))
+    result = imported(files, trace, tmp_path / "new")
+    rows = {row["name"]: (row["kind"], row["value"], row["unit"]) for row in available(result)}
+    assert rows["OOS_MATCH_TIME"] == ("timer", pytest.approx(4), "us")
+    assert rows["OOS_QUEUE_HOPS"] == ("regular", 14, "hops")
+    assert result.counters["OMPI_SPC_OOS_QUEUE_HOPS"].unit == "hops"
 
 
 def test_more_counters_than_one_record_holds_are_imported(trace, tmp_path):
@@ -149,6 +206,13 @@ def cut(files):
     path.write_bytes(path.read_bytes()[:44])
 
 
+def no_bins(files):
+    path = files.data(0, (1, 2, 3, 4, 5, 6))
+    content = bytearray(path.read_bytes())
+    content[RULES] = 0
+    path.write_bytes(content)
+
+
 def other_counters(files):
     files.names = NAMES[:-1]
     files.xml("spc_data.node.job.1.xml")
@@ -159,6 +223,7 @@ def other_counters(files):
     [
         (break_nothing, "the XML file that describes the counters is missing"),
         (cut, "44 bytes, where the XML file has a value at"),
+        (no_bins, "OMPI_SPC_P2P_MESSAGE_SIZE has 0 bins, with rules at 64 and bins at 72"),
         (other_counters, "the counters differ from those in"),
         (lambda files: files.xml(count=9), "declares 9 counters but contains 6"),
         (lambda files: (files.directory / "spc_data.node.job.xml").write_text("<SPC>"), "no element found"),

@@ -75,9 +75,6 @@ _MESSAGES: dict[str, tuple[Kind, str, str]] = {
 #: Counts messages above the eager limit of their locality.
 _ABOVE = "mpi_message_size_above_limit"
 
-#: Counters in tables 3.1, 3.4 and 3.5, or in Open MPI itself, that are missing from appendix A.
-FURTHER = ("OOS_MATCH_TIME", "OOS_MATCH_QUEUE_TIME", "OOS_QUEUE_HOPS")
-
 
 class Definition(NamedTuple):
     """A counter of Open MPI: its kind and unit, and the equivalent metrics here; empty if there are none."""
@@ -86,6 +83,14 @@ class Definition(NamedTuple):
     kind: Kind
     unit: str
     same: str
+
+
+#: Counters in tables 3.1, 3.4 and 3.5, or in Open MPI itself, that are missing from appendix A.
+FURTHER = (
+    Definition("OOS_MATCH_TIME", "timer", "us", ""),
+    Definition("OOS_MATCH_QUEUE_TIME", "timer", "us", ""),
+    Definition("OOS_QUEUE_HOPS", "regular", "hops", ""),
+)
 
 
 def definitions() -> list[Definition]:
@@ -117,12 +122,14 @@ def available(result: ResultData) -> list[dict[str, Any]]:
     """
     recorded = {bare(name): counter for name, counter in Counters(result).items()}
     visits = _visits(result)
-    known = [*definitions(), *(Definition(name, "timer", "us", "") for name in FURTHER if name in recorded)]
+    known = [*definitions(), *(one for one in FURTHER if one.name in recorded)]
     rows = []
     for one in known:
         if one.name in recorded:
             counter = recorded[one.name]
             value: float | None = counter.total if counter.kind == "total" else counter.maximum
+            if value is not None and (one.unit, counter.unit) == ("us", "s"):
+                value *= 1e6
             state, source = "recorded", counter.name
             derived = _derived(result, one, visits)
         else:
@@ -159,8 +166,8 @@ def unexpected(result: ResultData) -> dict[str, Any] | None:
 
 
 def bare(name: str) -> str:
-    """Return the name of a counter without optional prefixes."""
-    return name.upper().removeprefix("OMPI_").removeprefix("SPC_")
+    """Return the name of a counter without optional prefixes, such as those in MPI_T: ``runtime_spc_OMPI_SPC_SEND``."""
+    return name.upper().rpartition("OMPI_")[2].removeprefix("SPC_")
 
 
 def _visits(result: ResultData) -> Counter[str]:

@@ -1,7 +1,8 @@
 """Files that Open MPI writes its software performance counters to: an XML file, and data files of each process.
 
 D. Eberius, "Providing Insight into the Performance of Distributed Applications Through Low-Level Metrics"
-(dissertation, University of Tennessee, 2020), sections 3.6.1, 3.8.3, 3.8.4 and appendix B.
+(dissertation, University of Tennessee, 2020), sections 3.6.1, 3.8.3, 3.8.4 and appendix B. Names of files and XML
+elements, and what rules contain: Open MPI's wiki, "Software-based Performance Counters".
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ _TOTAL, _STATE, _WATERMARK = 0x00, 0x31, 0x21
 #: Counters that can also decrease.
 _STATES = {"UNEXPECTED_IN_QUEUE", "OOS_IN_QUEUE", "QUEUE_ALLOCATION", "UNEXPECTED_QUEUE_DATA", "OOS_QUEUE_DATA"}
 
+#: How the names of all files begin; the directory for shared memory also has others.
+_PREFIX = "spc_data"
+
+_KNOWN = {one.name: one for one in (*spc.definitions(), *spc.FURTHER)}
+
 _NANOSECONDS = {"unit": "s", "exponent": -9}
 
 
@@ -43,9 +49,7 @@ class _Layout:
     """The layout of the data files, from an XML file."""
 
     values: list[_Value]
-    #: Cycles in a microsecond.
-    clock: int | None
-    #: For each counter with bins, its name and the positions of its bounds and bins.
+    #: For each counter with bins, its name and the positions of its rules and bins.
     bins: list[tuple[str, int, int]] = field(default_factory=list)
 
 
@@ -103,7 +107,8 @@ def put_into(
     """
     import pyarrow as pa
 
-    layout, processes = _layout(directory), _processes(directory)
+    layout, clocks = _layout(directory)
+    processes = _processes(directory)
     calls = {row["rank"]: row for row in pa.table(analysis.library_calls()).to_pylist()}
     known, found = sorted(calls), sorted(process.rank for process in processes)
     if known != found:
@@ -114,12 +119,14 @@ def put_into(
     facts = analysis.facts()
     samples, spans = [], []
     for process in processes:
+        # Nodes may have different clocks; a single XML file stands for all processes.
+        clock = clocks.get(str(process.rank), next(iter(clocks.values())))
         call = calls[process.rank]
         times, span = _sample_times(process, call, facts, offset)
         rows = [[0] * len(layout.values)]
-        rows += [_read(path, layout) for _, path in process.snapshots]
+        rows += [_read(path, layout, clock) for _, path in process.snapshots]
         if process.end:
-            rows.append(_read(process.end, layout))
+            rows.append(_read(process.end, layout, clock))
         samples.append({"group": call["group"], "times": times, "values": rows})
         spans += [span] if span else []
     counters = [
@@ -164,16 +171,16 @@ def _sample_times(
     return times, span
 
 
-def _read(path: Path, layout: _Layout) -> list[int]:
+def _read(path: Path, layout: _Layout, clock: int | None) -> list[int]:
     """Return the values of a data file; times in nanoseconds."""
     content = path.read_bytes()
     values = []
     for value in layout.values:
         number = _number(content, value.offset, "<q", path)
         if value.is_time:
-            if not layout.clock:
+            if not clock:
                 raise _native.ArchiveError(f"{path}: the XML file lacks the clock rate (freq_mhz)")
-            number = number * 1000 // layout.clock
+            number = number * 1000 // clock
         values.append(number)
     return values
 
@@ -187,19 +194,23 @@ def _number(content: bytes, offset: int, kind: str, path: Path) -> int:
     return int(number)
 
 
-def _layout(directory: Path) -> _Layout:
-    """Read the XML files, which have the same content."""
-    files = sorted(directory.glob("*.xml"))
+def _layout(directory: Path) -> tuple[_Layout, dict[str, int | None]]:
+    """Read the XML files: the layout, which all processes share, and the clock rate for each last field of their names.
+
+    That is the rank of a process, but a file may also stand for all processes.
+    """
+    files = sorted(directory.glob(f"{_PREFIX}*.xml"))
     if not files:
-        raise _native.ArchiveError(f"{directory}: the XML file that describes the counters is missing")
-    layouts = [_layout_of(path) for path in files]
+        text = f"{directory}: the XML file that describes the counters is missing ({_PREFIX}*.xml)"
+        raise _native.ArchiveError(text)
+    layouts, clocks = zip(*map(_layout_of, files), strict=True)
     for path, layout in zip(files, layouts, strict=True):
         if layout != layouts[0]:
             raise _native.ArchiveError(f"{path}: the counters differ from those in {files[0].name}")
-    return layouts[0]
+    return layouts[0], {path.stem.rpartition(".")[2]: clock for path, clock in zip(files, clocks, strict=True)}
 
 
-def _layout_of(path: Path) -> _Layout:
+def _layout_of(path: Path) -> tuple[_Layout, int | None]:
     try:
         # Expat limits the expansion of entities.
         root = ET.fromstring(path.read_bytes())  # noqa: S314
@@ -209,21 +220,21 @@ def _layout_of(path: Path) -> _Layout:
     claimed = _integer(root, "num_counters", path)
     if not counters or (claimed is not None and claimed != len(counters)):
         raise _native.ArchiveError(f"{path}: declares {claimed or 0} counters but contains {len(counters)}")
-    kinds = {one.name: one for one in spc.definitions()}
-    layout = _Layout([], _integer(root, "freq_mhz", path))
+    layout = _Layout([])
     for number, element in enumerate(counters):
         name = (element.findtext("name") or "").strip()
         bare = spc.bare(name)
-        one = kinds.get(bare)
+        one = _KNOWN.get(bare)
         offset = _integer(element, "value_offset", path)
         mode = _STATE if bare in _STATES else _WATERMARK if one and one.kind == "watermark" else _TOTAL
-        is_time = one.kind == "timer" if one else "TIME" in bare and bare != "WTIME"
+        is_time = one.kind == "timer" if one else "TIME" in bare
         unit = one.unit if one else "#"
         layout.values.append(_Value(name, 8 * number if offset is None else offset, unit, mode, is_time))
-        bounds, bins = (_integer(element, place, path) for place in ("rules_offset", "bins_offset"))
-        if one and "bin" in one.kind and bounds and bins:
-            layout.bins.append((name, bounds, bins))
-    return layout
+        rules, bins = (_integer(element, place, path) for place in ("rules_offset", "bin_offset"))
+        # Counters without bins have offsets of -1.
+        if rules is not None and bins is not None and min(rules, bins) > 0:
+            layout.bins.append((name, rules, bins))
+    return layout, _integer(root, "freq_mhz", path)
 
 
 def _integer(element: ET.Element, name: str, path: Path) -> int | None:
@@ -238,25 +249,31 @@ def _integer(element: ET.Element, name: str, path: Path) -> int | None:
 
 def _bins(layout: _Layout, processes: Sequence[_Process]) -> Iterator[_Value]:
     """Return the bins of counters with bins; the first file determines their bounds."""
-    units = {one.name: one for one in spc.definitions()}
     path = next(path for path in (processes[0].end, *(path for _, path in processes[0].snapshots)) if path)
     content = path.read_bytes()
-    for name, bounds, bins in layout.bins:
-        one = units[spc.bare(name)]
-        if one.kind == "bin":
-            bound = _number(content, bounds, "<i", path)
-            labels = [f"<={bound}", f">{bound}"]
-        else:
+    for name, rules, bins in layout.bins:
+        # The first rule is the number of bins. The others are the upper bounds of all bins but the last, or the bounds
+        # of small messages and small communicators.
+        count = _number(content, rules, "<i", path)
+        if not 2 <= count <= (bins - rules) // 4:
+            raise _native.ArchiveError(f"{path}: {name} has {count} bins, with rules at {rules} and bins at {bins}")
+        one = _KNOWN.get(spc.bare(name))
+        if one and one.kind == "collective bin":
             labels = ["small,small", "small,large", "large,small", "large,large"]
+        else:
+            bounds = [_number(content, rules + 4 * number, "<i", path) for number in range(1, count)]
+            labels = [*(f"<={bound}" for bound in bounds), f">{bounds[-1]}"]
         for number, label in enumerate(labels):
-            yield _Value(f"{name}[{label}]", bins + 8 * number, one.unit, _TOTAL)
+            yield _Value(f"{name}[{label}]", bins + 8 * number, one.unit if one else "#", _TOTAL)
 
 
 def _processes(directory: Path) -> list[_Process]:
     """Find the data files: their names end in the rank, those of snapshots in the rank and the time."""
-    names = {path.name: path for path in directory.iterdir() if path.is_file() and path.suffix != ".xml"}
-    # Host names can contain dots and numbers. The name of a snapshot begins with the name of the final file beside it;
-    # without such a file, a snapshot is a name with five fields.
+    files = {path.name: path for path in directory.glob(f"{_PREFIX}*") if path.is_file()}
+    names = {name: path for name, path in files.items() if path.suffix != ".xml"}
+    # Host names can contain dots and numbers. The XML file of a process is named after its final file, and the name of
+    # a snapshot begins with that of the final file beside it; without such files, a snapshot's name has five fields.
+    described = {path.stem for path in files.values() if path.suffix == ".xml"}
     has_ends = any(name.rpartition(".")[0] in names for name in names)
     found: dict[int, _Process] = {}
     for name, path in sorted(names.items()):
@@ -264,7 +281,8 @@ def _processes(directory: Path) -> list[_Process]:
         before = parent.rpartition(".")[2]
         if not last.isdecimal():
             continue
-        is_snapshot = before.isdecimal() and (parent in names if has_ends else name.count(".") >= 4)
+        has_time = parent in names if has_ends else name.count(".") >= 4 and name not in described
+        is_snapshot = before.isdecimal() and has_time
         rank = int(before if is_snapshot else last)
         process = found.setdefault(rank, _Process(rank))
         if is_snapshot:
