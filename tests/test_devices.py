@@ -208,6 +208,16 @@ def test_counters_of_streams_adjust_the_load_of_devices(tmp_path, capsys):
     assert "devices: 39.53%; adjusted: 41.18%" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("names", [[], ["sm_efficiency"]])
+def test_a_mean_of_100_percent_is_a_share(names, tmp_path):
+    """Rank 1 has 1.5 ms of full waves: integrals and times are rounded, so their quotient can exceed 100%."""
+    _native.generate("comd-gpu", tmp_path, ranks=2, iterations=3, seed=1, imbalance=0.5)
+    found = whywait.analyze(tmp_path, causes=False).gpu().loads(names)
+    warp = 1 if names else 0.875
+    adjusted = [process["gpu_time_adjusted"] for process in found["processes"]]
+    assert adjusted == pytest.approx([3e-3 * warp, 4.5e-3 * warp], rel=1e-12)
+
+
 def test_without_counters_no_load_is_adjusted(tmp_path, capsys):
     anchor = trace_from_text(EXAMPLES[3][1], tmp_path)
     found = whywait.analyze(anchor, causes=False).gpu().summary()

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from whywait import _native
 from whywait.analysis.computation import computes
-from whywait.analysis.counters import Counters
+from whywait.analysis.counters import Counter, Counters
 from whywait.analysis.load import Kernel, counted, geometry_efficiency, imbalance, share
 from whywait.model.profile import sum_at
 from whywait.model.selection import in_subtrees
@@ -102,12 +102,12 @@ def with_efficiency(result: ResultData, kernels: pa.Table) -> pa.Table:
     means = [
         {
             (row["callpath_id"], row["location"]): share(
-                name, row["value"] / row["seconds"], percent=counters[name].is_percent
+                name, float(_bounded(row["value"] / row["seconds"], counter)), percent=counter.is_percent
             )
-            for row in counters[name].cells().to_pylist()
+            for row in counter.cells().to_pylist()
             if row["callpath_id"] is not None and row["seconds"]
         }
-        for name in EFFICIENCIES
+        for name, counter in ((name, counters[name]) for name in EFFICIENCIES)
     ]
     known = {place: means[0][place] * means[1][place] for place in means[0].keys() & means[1].keys()}
     # Number the distinct pairs of call path and location.
@@ -116,6 +116,11 @@ def with_efficiency(result: ResultData, kernels: pa.Table) -> pa.Table:
     places, where = np.unique(pairs, return_inverse=True)
     of_place = pa.array([known.get(divmod(place, size)) for place in places.tolist()], pa.float64())
     return kernels.append_column("efficiency", of_place.take(pa.array(where)))
+
+
+def _bounded(means: npt.ArrayLike, counter: Counter) -> npt.NDArray[np.float64]:
+    """Return means of a level, which rounding may put outside its values: 100% must not exceed 100%."""
+    return np.clip(np.asarray(means, np.float64), counter.minimum, counter.maximum)
 
 
 class _Means:
@@ -155,7 +160,7 @@ class _Means:
         if self.counters[name].kind != "level":
             return value
         mean: npt.NDArray[np.float64] = np.divide(value, length, out=np.zeros(length.size), where=length > 0)
-        return mean
+        return _bounded(mean, self.counters[name])
 
     def is_known(self, name: str) -> bool:
         """Return whether a counter is known at every kernel."""
