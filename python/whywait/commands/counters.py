@@ -6,10 +6,10 @@ import argparse
 import re
 import sys
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import Help, Progress, add_verb, positive, print_json
+from whywait.commands import counters_import
+from whywait.commands.common import Progress, add_verb, positive, print_json
 from whywait.commands.results import TRACE, add_counter_mode, add_window, open_trace
 
 if TYPE_CHECKING:
@@ -30,10 +30,6 @@ _PARTS = ("iterations", "by", "window")
 #: The counters part of a summary.
 _OF_TRACE = ("counters", "instructions_per_cycle", "frequency")
 
-_IMPORT = """\
-Write a copy of a trace with the software performance counters of Open MPI: from the data file of each process, \
-snapshots of these, and the XML file that describes them."""
-
 
 def add(verbs: Any) -> None:
     """Add the verb to the command line."""
@@ -48,7 +44,7 @@ def add(verbs: Any) -> None:
         run,
         {"trace": TRACE},
     )
-    _add_import(parser)
+    counters_import.add(parser)
     parser.add_argument(
         "--arrival",
         choices=("estimate", "send"),
@@ -117,35 +113,6 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many rows to show (default: %(default)s)"
     )
-
-
-def _add_import(parser: argparse.ArgumentParser) -> None:
-    """Add the command that writes counters into a trace."""
-    parser.usage = f"{parser.prog} [options] TRACE\n       {parser.prog} COMMAND ..."
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog=parser.prog)
-    importing: argparse.ArgumentParser = commands.add_parser(
-        "import",
-        help="copy a trace and add the counters that Open MPI wrote to files",
-        description=textwrap.fill(_IMPORT, 98),
-        epilog="example:\n  whywait counters import /dev/shm/spc traces.otf2 -o with-counters\n",
-        formatter_class=Help,
-    )
-    importing.add_argument(
-        "directory",
-        metavar="SPC_DIR",
-        help="the directory where Open MPI wrote the XML file, data files, and snapshots",
-    )
-    importing.add_argument("trace", metavar="TRACE", help="the anchor file of an OTF2 archive, or its directory")
-    importing.add_argument("-o", "--output", required=True, metavar="DIR", help="the directory to write the archive to")
-    importing.add_argument(
-        "--offset",
-        type=float,
-        metavar="SECONDS",
-        help="offset that converts snapshot times to seconds since the start of the trace (default: map the snapshots "
-        "to the time from MPI_Init to MPI_Finalize)",
-    )
-    importing.add_argument("--json", action="store_true", help="print the result as JSON")
-    importing.set_defaults(run=_import)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -355,38 +322,6 @@ def _time(text: str) -> float | None:
     return float(match[1]) * {"s": 1.0, "ms": 1e-3, "us": 1e-6}[match[2]] if match else None
 
 
-def _import(options: argparse.Namespace) -> int:
-    """Write a copy of a trace with the counters of Open MPI."""
-    import whywait
-    from whywait import _native
-    from whywait.analysis import spc_files
-
-    directory, trace = Path(options.directory), Path(options.trace)
-    if not directory.is_dir():
-        raise whywait.UsageError(f"{directory}: no such directory")
-    run = _native.Run(trace)
-    if (analysis := _native.analyze(run, causes=False)) is None:
-        return 0
-    target = Path(options.output)
-    done = spc_files.put_into(directory, run, analysis, target, offset=options.offset)
-    file = target / f"{run.archive_name}.otf2"
-    if options.json:
-        print_json(
-            {"file": str(file), "counters": done.counters, "processes": done.processes, "samples": done.samples}
-            | {"snapshot_span": done.spans and done.spans[0], "run_span": done.spans and done.spans[1]}
-        )
-        return 0
-    sys.stdout.write(
-        f"Written to {file}: {len(done.counters)} counters of {done.processes:,} processes, {done.samples:,} samples\n"
-    )
-    if done.spans:
-        sys.stdout.write(
-            f"Snapshots span {done.spans[0]:.6g} s by their names, MPI_Init to MPI_Finalize {done.spans[1]:.6g} s: "
-            "they are fitted; --offset takes their times as they are\n"
-        )
-    return 0
-
-
 def summary(result: Result, window: tuple[float, float] | None = None) -> dict[str, Any]:
     """Return the counters of the trace, the sums over the run, and the maximum of each level with its place."""
     from whywait import _native
@@ -470,7 +405,8 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
     if found.get("counters"):
         columns = " ".join(f"{name:>{_NUMBER}}" for name in ("total", "mean", "minimum", "maximum"))
         yield [(f"{'Counter':{_NAME}}{columns} {'samples':>{_NUMBER}}  unit", "bold")]
-        for row in found["counters"]:
+        changing = [row for row in found["counters"] if row["minimum"] or row["maximum"]]
+        for row in changing:
             numbers = " ".join(
                 f"{'-':>{_NUMBER}}" if row[name] is None else _number(row[name])
                 for name in ("total", "mean", "minimum", "maximum", "samples")
@@ -482,6 +418,7 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
                 yield [(row["name"], "")]
             name = row["name"] if len(row["name"]) < _NAME else ""
             yield [(f"{name:{_NAME}}{numbers}  {unit} ({said})", "")]
+        yield from _zeros([row["name"] for row in found["counters"] if row not in changing])
         if found["instructions_per_cycle"] is not None:
             yield [(f"Instructions per cycle: {found['instructions_per_cycle']:.3g}", "")]
         if found["frequency"] is not None:
@@ -500,8 +437,7 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
     yield [(f"{title:{_LABEL}}{'total':>{_NUMBER}}  name", "bold")]
     for name, row in occurring.items():
         yield [(f"{_label(name):{_LABEL}}{quantity(row['total'], row['unit']):>{_NUMBER}}", ""), (f"  {name}", "dim")]
-    if zeros := len(found["sums"]) - len(occurring):
-        yield [(f"{zeros} more {'is' if zeros == 1 else 'are'} zero (--json has all)", "dim")]
+    yield from _zeros([name for name in found["sums"] if name not in occurring])
     if found["levels"]:
         at = "" if window else f"{'at':>12}"
         yield []
@@ -521,6 +457,13 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
         limit = found[name]
         text = "not known: no message is proved to have gone by rendezvous" if limit is None else f"{limit:,} bytes"
         yield [(f"Eager limit {where}: {text}", "")]
+
+
+def _zeros(names: list[str]) -> Iterator[Line]:
+    """Say which rows are left out."""
+    if names:
+        text = f"{len(names)} more {'is' if len(names) == 1 else 'are'} zero (--json has all): {', '.join(names)}"
+        yield [(textwrap.shorten(text, 100, placeholder=" ..."), "dim")]
 
 
 def _label(name: str) -> str:
@@ -548,18 +491,20 @@ def _traffic_lines(rows: list[dict[str, Any]]) -> Iterator[Line]:
 
 
 def _spc_lines(found: list[dict[str, Any]]) -> Iterator[Line]:
-    yield [(f"{'Counter of Open MPI':{_NAME}}{'value':>{_NUMBER}}  unit, source", "bold")]
-    for row in found:
-        # Leave out the many calls that never occur.
-        if row["state"] != "not available" and (row["value"] or row["unit"] != "calls"):
-            also = "" if row["derived"] is None else f"; {row['derived_from']}: {_number(row['derived']).strip()}"
-            where = f"{row['unit']} ({row['state']}: {row['source']}{also})"
-            yield [(f"{row['name']:{_NAME}}{_number(row['value'])}  {where}", "")]
+    # Leave out the many calls and algorithms that never occur.
+    shown = [row for row in found if row["value"] or row["derived"]]
     missing = [row["name"] for row in found if row["state"] == "not available"]
-    never = sum(row["state"] == "derived" and not row["value"] and row["unit"] == "calls" for row in found)
-    yield []
-    yield [(f"{never} calls never occur; {len(missing)} counters are neither recorded nor derived:", "dim")]
-    yield from ([(f"   {line}", "dim")] for line in textwrap.wrap(" ".join(missing), 100))
+    width = max([_NAME, *(len(row["name"]) for row in shown)])
+    yield [(f"{'Counter of Open MPI':{width}}{'value':>{_NUMBER}}  unit, source", "bold")]
+    for row in shown:
+        also = "" if row["derived"] is None else f"; {row['derived_from']}: {_number(row['derived']).strip()}"
+        where = f"{row['unit']} ({row['state']}: {row['source']}{also})"
+        yield [(f"{row['name']:{width}}{_number(row['value'])}  {where}", "")]
+    yield from _zeros([row["name"] for row in found if row not in shown and row["name"] not in missing])
+    if missing:
+        yield []
+        yield [(f"{len(missing)} counters are neither recorded nor derived:", "dim")]
+        yield from ([(f"   {line}", "dim")] for line in textwrap.wrap(" ".join(missing), 100))
 
 
 def _correlations(found: list[Correlation], over: str) -> Iterator[Line]:

@@ -1,0 +1,78 @@
+"""Put the software performance counters of Open MPI into a trace."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whywait.commands.common import Help, print_json
+
+if TYPE_CHECKING:
+    import argparse
+
+_IMPORT = """\
+Write a copy of a trace with the software performance counters of Open MPI: from the data file of each process, \
+snapshots of these, and the XML file that describes them."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the command to that which shows counters."""
+    parser.usage = f"{parser.prog} [options] TRACE\n       {parser.prog} COMMAND ..."
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog=parser.prog)
+    importing: argparse.ArgumentParser = commands.add_parser(
+        "import",
+        help="copy a trace and add the counters that Open MPI wrote to files",
+        description=textwrap.fill(_IMPORT, 98),
+        epilog="example:\n  whywait counters import /dev/shm/spc traces.otf2 -o with-counters\n",
+        formatter_class=Help,
+    )
+    importing.add_argument(
+        "directory",
+        metavar="SPC_DIR",
+        help="the directory where Open MPI wrote the XML file, data files, and snapshots",
+    )
+    importing.add_argument("trace", metavar="TRACE", help="the anchor file of an OTF2 archive, or its directory")
+    importing.add_argument("-o", "--output", required=True, metavar="DIR", help="the directory to write the archive to")
+    importing.add_argument(
+        "--offset",
+        type=float,
+        metavar="SECONDS",
+        help="offset that converts snapshot times to seconds since the start of the trace (default: map the snapshots "
+        "to the time from MPI_Init to MPI_Finalize)",
+    )
+    importing.add_argument("--json", action="store_true", help="print the result as JSON")
+    importing.set_defaults(run=_import)
+
+
+def _import(options: argparse.Namespace) -> int:
+    """Write a copy of a trace with the counters of Open MPI."""
+    import whywait
+    from whywait import _native
+    from whywait.analysis import spc_files
+
+    directory, trace = Path(options.directory), Path(options.trace)
+    if not directory.is_dir():
+        raise whywait.UsageError(f"{directory}: no such directory")
+    run = _native.Run(trace)
+    if (analysis := _native.analyze(run, causes=False)) is None:
+        return 0
+    target = Path(options.output)
+    done = spc_files.put_into(directory, run, analysis, target, offset=options.offset)
+    file = target / f"{run.archive_name}.otf2"
+    if options.json:
+        print_json(
+            {"file": str(file), "counters": done.counters, "processes": done.processes, "samples": done.samples}
+            | {"snapshot_span": done.spans and done.spans[0], "run_span": done.spans and done.spans[1]}
+        )
+        return 0
+    sys.stdout.write(
+        f"Written to {file}: {len(done.counters)} counters of {done.processes:,} processes, {done.samples:,} samples\n"
+    )
+    if done.spans:
+        sys.stdout.write(
+            f"Snapshots span {done.spans[0]:.6g} s by their names, MPI_Init to MPI_Finalize {done.spans[1]:.6g} s: "
+            "they are fitted; --offset takes their times as they are\n"
+        )
+    return 0
