@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import whywait
 from hypothesis import given, note, settings
+from otf2.enums import LocationType, MetricMode
 from whywait import _native, load
 from whywait.cli import main
 from whywait.report.html import blocks, timeline
@@ -23,6 +24,7 @@ from tests.browser import Page, Viewer
 from tests.fake_native import MAIN, FakeAnalysis
 from tests.fake_native import result as fake_result
 from tests.programs import programs
+from tests.test_counters_input import Archive
 from tests.tracedsl import trace_from_text
 
 DATA = Path(__file__).parent / "data"
@@ -230,6 +232,15 @@ def test_classes_of_call_paths():
     assert of["MPI_Send"] == of["MPI_Recv"] == "p2p"
 
 
+def test_kernels_compute(tmp_path):
+    assert main(["bench", "generate", "comd-gpu", "--ranks", "2", "--iterations", "2", "-o", str(tmp_path)]) == 0
+    result = whywait.analyze(tmp_path, causes=False)
+    classes = timeline.classes(result.tree)
+    of = {result.tree.path(c)[-1]: timeline.CLASSES[classes[c]][0] for c in range(len(result.tree))}
+    assert of["force_kernel"] == of["compute"] == "work"
+    assert of["hipLaunchKernel"] == of["hipDeviceSynchronize"] == "devices"
+
+
 def test_a_call_path_without_a_class():
     result = whywait.analyze(DATA / "p2p")
     options = {"classes": 2, "waiting": [], "cells": 16, "calls": 0, "most": 1}
@@ -312,6 +323,34 @@ def test_blocks_are_those_of_the_tables():
     assert path["from"].tolist() == critical["from"].to_pylist()
     assert path["location"].tolist() == critical["location"].to_pylist()
     assert head["totals"]["path"] == critical.num_rows
+
+
+def test_metric_locations_have_no_row(tmp_path):
+    """A metric location comes before the thread of the next process; its counter is shown after the rows."""
+    archive = Archive(tmp_path, processes=2)
+    recorder, thread = archive.stream(kind=LocationType.METRIC), archive.stream(process=1)
+    level, total = archive.metric("level", mode=MetricMode.ABSOLUTE_NEXT), archive.metric("total")
+    instance = archive.definitions.metric_instance(level, recorder, scope=archive.groups[0])
+    archive.sample(recorder, 0, instance, 3)
+    for time, value in ((0, 1), (100, 5)):
+        archive.sample(thread, time, total, value)
+    result = archive.analyze()
+    metric, cpu = (result.places.table["type"].to_pylist().index(kind) for kind in ("METRIC", "CPU_THREAD"))
+    assert metric < cpu
+    result.write(tmp_path / "results", html=True)
+    for packed in (result.timeline, load(tmp_path / "results").timeline):
+        head = blocks.unpack_document(packed["timeline"])
+        (level,) = head["levels"]
+        assert (head["rows"], level["rows"]) == (1, 1)
+        shares = blocks.unpack_columns(packed["timeline-shares"])["0"].reshape(PLANES, 1, level["bins"])
+        assert (shares[NUMBER["work"], 0] == 255).all()
+        assert set(blocks.unpack_columns(packed["timeline-calls"])["location"].tolist()) == {0}
+        assert blocks.unpack_columns(packed["timeline-places"])["location"].tolist() == [cpu, metric]
+        courses = blocks.unpack_document(packed["timeline-courses"])
+        values = blocks.unpack_columns(packed["timeline-counters"])
+        names = [name for name, _ in courses["counters"]]
+        known = {name: np.isfinite(values[str(i)].reshape(2, -1)).any(axis=1).tolist() for i, name in enumerate(names)}
+        assert known == {"level": [False, True], "total": [True, False]}
 
 
 # A browser -------------------------------------------------------------------------------------------

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 #: Classes of activities, in the order of the picture from the bottom up: name, text, and the masks of their call
 #: paths. The first matching mask counts; waiting is part of all of them and comes last.
 CLASSES = (
-    ("work", "Computation", ()),
+    ("work", "Computation", ("opencl_kernel_executions", "cuda_kernel_executions", "hip_kernel_executions")),
     ("overhead", "Measurement", ("overhead",)),
-    ("devices", "Accelerators", ("openacc", "opencl", "cuda", "hip")),
+    ("devices", "Devices", ("openacc", "opencl", "cuda", "hip")),
     ("threads", "Threads", ("omp_sync_ebarrier", "omp_sync_ibarrier", "omp_sync_critical", "omp_sync_lock_api",
                             "omp_sync_ordered", "omp_sync_taskwait", "omp_flush", "pthread_mgmt", "pthread_sync_mutex",
                             "pthread_sync_condition")),

@@ -25,7 +25,7 @@ export class Timeline extends TimelinePane {
     return document.getElementById("data-timeline") !== null;
   }
 
-  // Shows an address: from, to (seconds), places (first-last, indexes of locations), wait (its begin).
+  // Shows an address: from, to (seconds), places (first-last, numbers of rows), wait (its begin).
   async follow(query) {
     if (!this.exists) {
       fill(this.node, make("p", { class: "opening" },
@@ -188,7 +188,7 @@ export class Timeline extends TimelinePane {
       return;
     }
     const { waits } = data;
-    const place = (location) => Math.floor(location / this.model.resolution.merged);
+    const place = (location) => Math.floor(data.indexes[location] / this.model.resolution.merged);
     const row = (location) => this.model.systemOfPlace[place(location)];
     const call = (position) => (position < 0 ? undefined : this.model.callpaths.id[position]);
     const cause = waits.cause_location[wait];

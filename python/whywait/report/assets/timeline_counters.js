@@ -51,16 +51,14 @@ export class CounterLanes {
     return sum / number;
   }
 
-  // The rows in the window (locations with the counter), and the begin and end of each lane.
+  // The rows with the counter in the window, then the locations that only record metrics.
   lanes() {
     const { merged, rows, bins } = this.courses;
-    const { first, last } = this.timeline.window;
-    const values = this.timeline.data.counters[this.chosen];
-    const shown = [];
-    for (let row = Math.floor(first / merged); row < Math.min(rows, Math.ceil(last / merged)); row++) {
-      if (values.subarray(row * bins, (row + 1) * bins).some((value) => !Number.isNaN(value))) shown.push(row);
-    }
-    return shown;
+    const { window: { first, last }, data: { count, counters } } = this.timeline;
+    const values = counters[this.chosen];
+    const inside = (row) => (row + 1) * merged > first && row * merged < last;
+    return Array.from({ length: rows }, (_, row) => row).filter((row) => (inside(row) || row * merged >= count)
+      && values.subarray(row * bins, (row + 1) * bins).some((value) => !Number.isNaN(value)));
   }
 
   draw() {

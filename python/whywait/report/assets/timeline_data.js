@@ -18,7 +18,7 @@ export class TimelineData {
 
   /**
    * @param {import("./model.js").Model} model
-   * @param {{ length: number, classes: [string, string][], levels: any[], kinds: string[], ended: boolean[], totals: Record<string, number> }} head
+   * @param {{ length: number, rows?: number, classes: [string, string][], levels: any[], kinds: string[], ended: boolean[], totals: Record<string, number> }} head
    * @param {Record<string, any>} blocks
    */
   constructor(model, head, { shares, places, calls, waits, messages, transfers, path, courses, counters }) {
@@ -39,11 +39,15 @@ export class TimelineData {
     this.courses = courses;
     this.counters = counters;
     this.model = model;
-    this.count = this.places.rank.length;
+    // Locations are numbered by row here; those after the last row only record metrics. Files of whywait 0.1.0 have a
+    // row for each location.
+    this.count = head.rows ?? this.places.rank.length;
+    /** @type {ArrayLike<number>} The indexes of the locations. */
+    this.indexes = this.places.location ?? Uint32Array.from(this.places.rank, (_, index) => index);
     this.planes = head.classes.length;
     this.levels = head.levels.map((level, i) => ({ ...level, shares: shares[i], present: this.present(level, shares[i]) }));
     this.rowOf = firsts(this.calls.location, this.count);
-    this.threaded = this.places.thread.some((thread) => thread > 0);
+    this.threaded = this.places.thread.subarray(0, this.count).some((thread) => thread > 0);
     this.arrows = [[this.messages, "message"], [this.transfers, "transfer"]];
   }
 
@@ -55,15 +59,21 @@ export class TimelineData {
 
   name(location) {
     const { rank, thread } = this.places;
-    if (rank[location] < 0) return `location ${location}`;
-    return placeName(rank[location], thread[location], this.streams[location], this.threaded);
+    if (rank[location] < 0) return `location ${this.indexes[location]}`;
+    return placeName(rank[location], thread[location], this.streams[this.indexes[location]], this.namesThread(location));
+  }
+
+  // Whether a location is named by its thread, too: metrics are those of a process.
+  namesThread(location) {
+    return this.threaded && location < this.count;
   }
 
   // The short form, for narrow screens.
   shortName(location) {
     const { rank, thread } = this.places;
-    if (location in this.streams) return this.streams[location];
-    return this.threaded && rank[location] >= 0 ? `rank ${rank[location]}.${thread[location]}` : this.name(location);
+    const stream = this.streams[this.indexes[location]];
+    if (stream !== undefined) return stream;
+    return this.namesThread(location) && rank[location] >= 0 ? `rank ${rank[location]}.${thread[location]}` : this.name(location);
   }
 
   callName(position) {

@@ -15,6 +15,7 @@ from whywait import _native
 from whywait.model.schema import patterns
 from whywait.model.timeline import CLASSES, WAITING, Courses, Timeline, classes, from_native
 from whywait.report.html import blocks
+from whywait.report.html.places import running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from whywait.model.calltree import CallTree
     from whywait.model.result import ResultData
+    from whywait.model.tables import Locations
+    from whywait.model.timeline import Level
 
 # Number of cells of each level of the picture, and maximum number of individual waits, messages and transfers each.
 _CELLS = 1 << 19
@@ -73,12 +76,16 @@ def pair(runs: Sequence[ResultData], times: pa.Table) -> dict[str, str]:
     found: dict[str, str] = {}
     for side, result in zip("ab", runs, strict=True):
         analysis = result.tables.analysis
-        blocks_of_run = fit(result, analysis, _ROOM // 2)[1] if isinstance(analysis, _native.Analysis) else {}
-        if not blocks_of_run:
+        if not isinstance(analysis, _native.Analysis):
+            return {}
+        timeline, blocks_of_run = fit(result, analysis, _ROOM // 2)
+        if timeline is None:
             return {}
         found |= {f"{side}-{name}": block for name, block in blocks_of_run.items()}
-    columns = {name: times[name].to_numpy() for name in ("location", "measured", "simulated")}
-    return found | {"timeline-map": blocks.columns(columns)}
+        row = _Rows(result.places, timeline).of(times["location"])
+    by_row = np.argsort(row, kind="stable")
+    columns = {name: times[name].to_numpy()[by_row] for name in ("measured", "simulated")}
+    return found | {"timeline-map": blocks.columns({"location": row[by_row]} | columns)}
 
 
 def pack(result: ResultData, timeline: Timeline) -> dict[str, str]:
@@ -116,8 +123,44 @@ def _courses(result: ResultData, analysis: _native.Analysis, cells: int) -> Cour
     return Courses(merged, rows, bins, length / bins, values)
 
 
+class _Rows:
+    """The rows of the timeline, from top to bottom.
+
+    Locations that only record metrics have no row, unless rows merge neighbors. They come after the rows, so that
+    their counters can be shown.
+    """
+
+    def __init__(self, locations: Locations, timeline: Timeline) -> None:
+        merged = [level.merged for level in timeline.levels]
+        if timeline.counters is not None:
+            merged.append(timeline.counters.merged)
+        kept = running(locations) if max(merged) == 1 else np.arange(len(locations))
+        #: The number of rows.
+        self.count = int(kept.size)
+        #: The locations in the order of the rows, then all others.
+        self.order = np.concatenate([kept, np.setdiff1d(np.arange(len(locations)), kept)])
+        self._row_of = np.argsort(self.order).astype(np.int32)
+
+    def of(self, locations: pa.ChunkedArray) -> npt.NDArray[np.int32]:
+        """Return the rows of locations, -1 where the location is null."""
+        row = pa.array(self._row_of).take(locations.combine_chunks())
+        return np.asarray(row.fill_null(-1), np.int32)
+
+    def drawn(self, level: Level) -> Level:
+        """Return a level with these rows only."""
+        if level.merged > 1 or level.rows == self.count:
+            return level
+        return level._replace(rows=self.count, shares=level.shares[:, self.order[: self.count]])
+
+    def ordered(self, courses: Courses) -> Courses:
+        """Return counters in the order of the rows, and of the locations after them."""
+        return courses if courses.merged > 1 else courses._replace(values=courses.values[:, self.order])
+
+
 def _blocks(result: ResultData, timeline: Timeline) -> Iterator[tuple[str, str]]:
     tree, locations = result.tree, result.places
+    rows = _Rows(locations, timeline)
+    levels = [rows.drawn(level) for level in timeline.levels]
     waits = result.tables.wait_states.take(timeline.waits["wait"]).combine_chunks()
     kinds = sorted(set(waits["kind"].to_pylist()))
     path = result.tables.critical_path if result.has_causes else None
@@ -127,9 +170,10 @@ def _blocks(result: ResultData, timeline: Timeline) -> Iterator[tuple[str, str]]
         blocks.document(
             {
                 "length": result.facts["length"],
+                "rows": rows.count,
                 "classes": [*([name, text] for name, text, _ in CLASSES), list(WAITING)],
                 "levels": [{name: getattr(level, name) for name in ("merged", "rows", "bins", "width")}
-                           for level in timeline.levels],
+                           for level in levels],
                 "kinds": kinds,
                 "ended": [_ends_with_cause(kind) for kind in kinds],
                 "totals": timeline.totals | {"path": path.num_rows if path else 0},
@@ -138,18 +182,24 @@ def _blocks(result: ResultData, timeline: Timeline) -> Iterator[tuple[str, str]]
     )  # fmt: skip
     yield (
         "timeline-places",
-        blocks.columns({"rank": locations.rank.astype(np.int32), "thread": locations.thread.astype(np.int32)}),
+        blocks.columns(
+            {
+                "rank": locations.rank[rows.order].astype(np.int32),
+                "thread": locations.thread[rows.order].astype(np.int32),
+                "location": rows.order.astype(np.uint32),
+            }
+        ),
     )
     yield (
         "timeline-shares",
-        blocks.columns({str(number): level.shares.reshape(-1) for number, level in enumerate(timeline.levels)}),
+        blocks.columns({str(number): level.shares.reshape(-1) for number, level in enumerate(levels)}),
     )
     calls = timeline.calls
     yield (
         "timeline-calls",
         blocks.columns(
             {
-                "location": calls["location"].to_numpy(),
+                "location": rows.of(calls["location"]),
                 "position": _positions(tree, calls["callpath"]),
                 "enter": calls["enter"].to_numpy(),
                 "leave": calls["leave"].to_numpy(),
@@ -157,18 +207,20 @@ def _blocks(result: ResultData, timeline: Timeline) -> Iterator[tuple[str, str]]
             }
         ),
     )
-    yield "timeline-waits", blocks.columns(_waits(tree, waits, timeline.waits, kinds))
+    yield "timeline-waits", blocks.columns(_waits(tree, rows, waits, timeline.waits, kinds))
     for name, table in (("messages", timeline.messages), ("transfers", timeline.transfers)):
         yield (
             f"timeline-{name}",
             blocks.columns(
-                {column: table[column].to_numpy() for column in ("from_location", "to_location", "start", "end")}
-                | {"bytes": table["bytes"].to_numpy().astype(np.float64), "waiting": table["waiting"].to_numpy()}
+                {column: rows.of(table[column]) for column in ("from_location", "to_location")}
+                | {column: table[column].to_numpy() for column in ("start", "end", "waiting")}
+                | {"bytes": table["bytes"].to_numpy().astype(np.float64)}
             ),
         )
-    if (courses := timeline.counters) is not None:
-        rows = result.tables.counters.to_pylist()
-        names = [[row["name"], row["unit"] if row["kind"] == "level" else f"{row['unit']}/s"] for row in rows]
+    if timeline.counters is not None:
+        courses = rows.ordered(timeline.counters)
+        counters = result.tables.counters.to_pylist()
+        names = [[row["name"], row["unit"] if row["kind"] == "level" else f"{row['unit']}/s"] for row in counters]
         shape = {name: getattr(courses, name) for name in ("merged", "rows", "bins", "width")}
         yield "timeline-courses", blocks.document({"counters": names} | shape)
         values = {str(number): values.reshape(-1) for number, values in enumerate(courses.values)}
@@ -177,7 +229,7 @@ def _blocks(result: ResultData, timeline: Timeline) -> Iterator[tuple[str, str]]
         yield (
             "timeline-path",
             blocks.columns(
-                {"location": chosen["location"].to_numpy().astype(np.uint32), "from": chosen["from"].to_numpy(),
+                {"location": rows.of(chosen["location"]), "from": chosen["from"].to_numpy(),
                  "to": chosen["to"].to_numpy(), "position": _positions(tree, chosen["callpath"])}
             ),
         )  # fmt: skip
@@ -204,15 +256,17 @@ def _ends_with_cause(kind: str) -> bool:
     return patterns()[kind].cost_class in ("lock", "gpu_host") or "_lock_contention_" in kind
 
 
-def _waits(tree: CallTree, waits: pa.Table, times: pa.Table, kinds: list[str]) -> dict[str, npt.NDArray[Any]]:
+def _waits(
+    tree: CallTree, rows: _Rows, waits: pa.Table, times: pa.Table, kinds: list[str]
+) -> dict[str, npt.NDArray[Any]]:
     number = {kind: code for code, kind in enumerate(kinds)}
     return {
         "kind": np.array([number[kind] for kind in waits["kind"].to_pylist()], np.uint8),
-        "location": waits["location"].to_numpy().astype(np.uint32),
+        "location": rows.of(waits["location"]),
         "position": _positions(tree, waits["callpath"]),
         "begin": times["begin"].to_numpy(),
         "waiting": waits["waiting"].to_numpy(),
-        "cause_location": waits["cause_location"].cast(pa.int64()).fill_null(-1).to_numpy().astype(np.int32),
+        "cause_location": rows.of(waits["cause_location"]),
         "cause_position": _positions(tree, waits["cause_callpath"]),
         "cause_time": waits["cause_time"].fill_null(np.nan).to_numpy(),
     }
