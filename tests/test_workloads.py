@@ -71,19 +71,18 @@ def test_the_waits_are_the_truth(workload, ranks, tmp_path):
 
 
 def queues_of(directory):
-    """Return the totals of queues by construction and as analyzed, by metric, call path and rank."""
+    """Return all counters of queues by construction and as analyzed, by metric, call path and rank."""
     with (directory / "queues.csv").open() as table:
         truth = {(row["metric"], row["callpath"], int(row["rank"])): int(row["value"]) for row in csv.DictReader(table)}
     result = whywait.analyze(directory, causes=False, queues="send")
-    known = {metric for metric, path, _ in truth if path} | {"mpi_overtaken", "mpi_oos_possible", "mpi_rendezvous"}
     found = Counter()
-    for metric in known:
+    for metric in _native.queue_metrics():
         for row in result.severities(metric).to_pylist():
             value = round(row["value"] * (1e9 if "time" in metric else 1))
             found[metric, "/".join(row["callpath"]), row["rank"]] += value
-    levels = {metric for metric, path, _ in truth if not path}
     for row in result.queue_levels().to_pylist():
-        if row["metric"] in levels and row["maximum"]:
+        # Not those of the whole run.
+        if row["rank"] is not None:
             found[row["metric"], "", row["rank"]] += row["maximum"]
     return truth, found
 

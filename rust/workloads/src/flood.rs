@@ -10,7 +10,7 @@ use crate::collective::{CALL, Collective, GAP, Kind};
 use crate::definitions::Region;
 use crate::event_writer::EventWriter;
 use crate::late_senders::RecentLateSenders;
-use crate::messages::{receive, received, send};
+use crate::messages::{barrier_metric, most, receive, received, send, size_metric};
 use crate::{Schedule, Start};
 
 /// Messages of a sender in an iteration.
@@ -79,6 +79,7 @@ impl<'a> Flood<'a> {
             send(writer, self.sent(rank, number, n), RECEIVER, BYTES)?;
             writer.count(Region::Bsend, "mpi_eager", 1);
             writer.count(Region::Bsend, "mpi_eager_bytes", BYTES as i64);
+            writer.count(Region::Bsend, size_metric(BYTES), 1);
         }
         Ok(())
     }
@@ -105,22 +106,11 @@ impl<'a> Flood<'a> {
         Ok(())
     }
 
-    /// The maximum queue length.
-    fn longest_queue(&self) -> i64 {
-        let of_iteration = |number: usize| {
-            let unexpected = self.messages(number).into_iter().filter(|&(_, sent, posted)| sent < posted);
-            // A message that leaves at this time no longer counts.
-            let mut steps: Vec<(i64, i64)> =
-                unexpected.flat_map(|(_, sent, posted)| [(sent, 1), (posted, -1)]).collect();
-            steps.sort_unstable();
-            let mut length = 0;
-            let lengths = steps.into_iter().map(|(_, step)| {
-                length += step;
-                length
-            });
-            lengths.max().unwrap_or(0)
-        };
-        // The barrier follows all receives, so the queue is empty between iterations.
+    /// The maximum of a level, to which messages belong in an interval given by s and q.
+    fn most(&self, interval: impl Fn(i64, i64) -> (i64, i64) + Sync) -> i64 {
+        // The barrier follows all receives, so nothing is left between iterations.
+        let of_iteration =
+            |number: usize| most(self.messages(number).into_iter().map(|(_, sent, posted)| interval(sent, posted)));
         (0..self.barriers.len()).into_par_iter().map(of_iteration).max().unwrap_or(0)
     }
 }
@@ -137,11 +127,15 @@ impl Schedule for Flood<'_> {
                 self.sent(rank, number, MESSAGES)
             };
             barrier.write(writer, &Kind::BARRIER, rank, enter)?;
+            writer.count(Region::Barrier, barrier_metric(self.start.ranks), 1);
         }
         if rank == RECEIVER {
-            let longest = self.longest_queue();
+            let longest = self.most(|sent, posted| (sent, posted));
             writer.level("mpi_unexpected_queue", longest);
             writer.level("mpi_unexpected_data", longest * BYTES as i64);
+            writer.level("mpi_posted_queue", self.most(|sent, posted| (posted, sent)));
+            let in_flight = self.most(|sent, posted| (sent, received(posted, sent)));
+            writer.level("mpi_bytes_in_flight", in_flight * BYTES as i64);
         }
         Ok(())
     }

@@ -9,12 +9,14 @@
 //! *Source*: D. Eberius, *Providing Insight into the Performance of Distributed Applications Through Low-Level
 //! Metrics*, dissertation, University of Tennessee, 2020, section 3.9 and table 3.4: `multirate`, pairwise.
 
+use rayon::prelude::*;
 use whywait_otf2::Event;
 use whywait_otf2::Result;
 
 use crate::collective::{CALL, Collective, GAP, JITTER, Kind, TRANSFER};
 use crate::definitions::{Region, WORLD};
 use crate::event_writer::EventWriter;
+use crate::messages::{barrier_metric, most, size_metric};
 use crate::{Schedule, Start, Stream};
 
 /// The last of this many windows is received late.
@@ -188,6 +190,7 @@ impl<'a> Multirate<'a> {
             };
             writer.count(Region::Isend, messages, 1);
             writer.count(Region::Isend, bytes, i64::from(self.stream.bytes));
+            writer.count(Region::Isend, size_metric(msg_length), 1);
             if self.overlaps(number, n) && !self.has_communicators {
                 writer.count(Region::Isend, "mpi_oos_possible", 1);
             }
@@ -252,16 +255,32 @@ impl<'a> Multirate<'a> {
         !self.has_communicators && thread > 0 && n + 1 < self.stream.window
     }
 
+    /// The most messages of a window that are sent and not yet completed.
+    fn in_flight(&self, sender: u32, rank: u32, number: usize) -> i64 {
+        let of_thread = |thread: u32| {
+            let completed = self.waitall(rank, number, thread).1;
+            (0..self.stream.window).map(move |n| (self.send(sender, number, thread, n), completed))
+        };
+        most((0..self.stream.threads).flat_map(of_thread))
+    }
+
     /// The most there is in queues of a process at a time.
     fn levels(&self, writer: &mut EventWriter<'_>, rank: u32) {
         match self.role(rank) {
-            Role::Sends(_) => writer.level("mpi_send_requests", self.calls()),
-            Role::Receives(_) => {
+            Role::Sends(_) => {
+                writer.level("mpi_send_requests", self.calls());
+                writer.level("mpi_requests", self.calls());
+            }
+            Role::Receives(from) => {
                 let late = if self.barriers.len() >= LATE { self.calls() } else { 0 };
                 writer.level("mpi_posted_queue", self.calls());
                 writer.level("mpi_receive_requests", self.calls());
+                writer.level("mpi_requests", self.calls());
                 writer.level("mpi_unexpected_queue", late);
                 writer.level("mpi_unexpected_data", late * i64::from(self.stream.bytes));
+                let in_flight =
+                    (0..self.barriers.len()).into_par_iter().map(|number| self.in_flight(from, rank, number));
+                writer.level("mpi_bytes_in_flight", in_flight.max().unwrap_or(0) * i64::from(self.stream.bytes));
             }
             Role::Idle => {}
         }
@@ -296,6 +315,7 @@ impl Schedule for Multirate<'_> {
                 writer.join(self.joined(rank, number))?;
             }
             barrier.write(writer, &Kind::BARRIER, rank, self.joined(rank, number) + GAP)?;
+            writer.count(Region::Barrier, barrier_metric(self.start.ranks), 1);
         }
         self.levels(writer, rank);
         Ok(())
