@@ -113,7 +113,18 @@ def test_durations_print_in_a_fitting_unit(value, text):
     assert seconds(value) == text
 
 
-@pytest.mark.parametrize(("share", "text"), [(0, "0.0%"), (0.0004, "<0.1%"), (0.0126, "1.3%"), (1, "100.0%")])
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0, "0.0%"),
+        (0.0004, "<0.1%"),
+        (0.0126, "1.3%"),
+        (0.9994, "99.9%"),
+        (0.9996, ">99.9%"),
+        (1 - 1e-12, "100.0%"),
+        (1, "100.0%"),
+    ],
+)
 def test_shares_print_as_percent(share, text):
     assert percent(share) == text
 

@@ -19,6 +19,8 @@ Line = list[tuple[str, str]]
 _WIDTH = 80
 _BAR = 16
 _SMALL = 0.001
+# Shares closer to one than this differ from it by rounding errors.
+_EXACT = 1e-9
 _CLASS = 0.05
 # Clocks do not resolve shorter times: smaller values are rounding errors.
 _TICK = 0.5e-9
@@ -155,8 +157,10 @@ def _count(number: int, what: str) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage; one that is nonzero but too small to show reads ``<0.1%``."""
-    return "<0.1%" if 0 < share < _SMALL / 2 else f"{share:.1%}"
+    """Return a share as a percentage; what would read as none or all, but is not, is ``<0.1%`` or ``>99.9%``."""
+    if 0 < share < _SMALL / 2:
+        return "<0.1%"
+    return ">99.9%" if 1 - _SMALL / 2 < share < 1 - _EXACT else f"{share:.1%}"
 
 
 def seconds(value: float) -> str:

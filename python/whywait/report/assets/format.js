@@ -63,7 +63,9 @@ export function withUnit(value, unit) {
 
 export function percent(share) {
   if (!Number.isFinite(share)) return "";
+  // What would read as none or all, but is not.
   if (share > 0 && share < 0.0005) return "<0.1%";
+  if (share > 0.9995 && share < 1 - 1e-9) return ">99.9%";
   return `${(100 * share).toFixed(1)}%`;
 }
 
