@@ -40,6 +40,7 @@ INIT = {"MPI_Init", "MPI_Init_thread"}
 BARRIER = {"BARRIER"}
 ONE_TO_N = {"BCAST", "SCATTER", "SCATTERV"}
 N_TO_ONE = {"REDUCE", "GATHER", "GATHERV"}
+MUTEX_CALLS = {"pthread_mutex_lock", "pthread_mutex_trylock", "pthread_cond_wait", "pthread_cond_timedwait"}
 N_TO_N = {"ALLGATHER", "ALLGATHERV", "ALLREDUCE", "ALLTOALL", "REDUCE_SCATTER", "REDUCE_SCATTER_BLOCK"}
 
 
@@ -301,6 +302,9 @@ def read(anchor):
                     sent=e.size_sent,
                     received=e.size_received,
                 )
+            elif isinstance(e, ev.ThreadAcquireLock | ev.OmpAcquireLock | ev.ThreadReleaseLock | ev.OmpReleaseLock):
+                kind = "acquire" if isinstance(e, ev.ThreadAcquireLock | ev.OmpAcquireLock) else "release"
+                put(key, t, kind, lock=(str(getattr(e, "model", None)), e.lock_id), order=e.acquisition_order)
             elif isinstance(e, ev.ThreadFork):
                 put(key, t, "fork", threads=e.number_of_requested_threads)
             elif isinstance(e, ev.ThreadJoin):
@@ -349,6 +353,7 @@ class Analysis:
         self.find_openmp()
         if self.model == "thesis":
             self.find_one_sided()
+            self.charge_owners_of_locks()
         self.number = self.number_callpaths()
         self.cut()
         self.costs()
@@ -629,6 +634,34 @@ class Analysis:
                 ]
                 self.add(w.metric, waiter.leave, w.waiting)
                 self.one_sided_pair(PAIRS[kind], waiter, w.waiting, cause, w.cause_time)
+
+    def charge_owners_of_locks(self):
+        """Charge waits for locks of threads to what the owners do meanwhile (specification.md#locks-of-threads)."""
+        owners = defaultdict(list)  # rank, lock, order -> its records
+        for loc in self.trace.locations:
+            for e in loc.events:
+                if e.kind in ("acquire", "release"):
+                    owners[loc.rank, e.lock, e.order].append(e)
+        spans = {}  # of ownerships that are known completely
+        for key, records in owners.items():
+            begin = min((e for e in records if e.kind == "acquire"), key=lambda e: e.t, default=None)
+            end = max((e for e in records if e.kind == "release"), key=lambda e: e.t, default=None)
+            spans[key] = begin, end
+        for (rank, lock, order), (own, _) in spans.items():
+            _, before = spans.get((rank, lock, order - 1), (None, None))
+            if own is None or before is None or not contends(own.call):
+                continue
+            enter, until = own.call.E, min(before.t, own.call.L)
+            rest = max(0, until - enter)
+            for (*other, _), (begin, end) in spans.items():
+                if other == [rank, lock] and begin is not None and end is not None:
+                    for path, since, to in running(begin.loc):
+                        ticks = min(until, end.t, to) - max(enter, begin.t, since)
+                        if ticks > 0:
+                            self.add("interval_delay_lock", begin, ticks, path)
+                            rest -= ticks
+            self.add("wait_unexplained", own, rest)
+            self.add("delay_unattributed", own, rest)
 
     def window_collective(self, kind, calls):
         """Create, free, and fence synchronize if all members are in the call at the same time."""
@@ -1094,6 +1127,22 @@ class Analysis:
             if ticks:
                 cells[metric, tuple(r[1] for r in path), rank, thread] += ticks / self.trace.resolution
         return dict(cells)
+
+
+def contends(call):
+    """Return whether waiting for a lock in this call is a wait state."""
+    _, name, paradigm = call.region
+    return paradigm == "OPENMP" or (paradigm == "PTHREAD" and name in MUTEX_CALLS)
+
+
+def running(loc):
+    """Yield call paths of a location, and from when to when they run."""
+    path, since = None, None
+    for e in loc.events:
+        if e.kind in ("enter", "leave"):
+            if path:
+                yield path, since, e.t
+            path, since = (e.call.path if e.kind == "enter" else e.call.path[:-1]), e.t
 
 
 FAMILIES = ("delay_", "interval_delay_", "critical_", "non_critical_path_", "inter_partition_", "mpi_wait_", "wait_")

@@ -1,6 +1,7 @@
-"""Random programs whose threads send messages, simulated and written in the trace language of tests/tracedsl.py.
+"""Random programs with threads, simulated and written in the trace language of tests/tracedsl.py.
 
-Masters work, and talk with each other, between teams; in a team, all threads do. All times are whole milliseconds.
+Masters work, and talk with each other, between teams; in a team, all threads do, and wait for a lock of the process.
+All times are whole milliseconds.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ class Run:
         self.now = {(rank, thread): 0 for rank in range(ranks) for thread in range(threads)}
         self.lines = [f"ranks {ranks}", f"threads {threads}"]
         self.tag = 0
+        # For each rank, when its lock is free, and how often it has been acquired.
+        self.free, self.acquired = [0] * ranks, [0] * ranks
 
     def note(self, place: tuple[int, int], what: str, enter: int, leave: int) -> None:
         rank, thread = place
@@ -49,6 +52,20 @@ class Run:
             self.call(sender, f"MPI_Send({other}, tag={self.tag})")
         self.call(receiver, f"MPI_Recv({source}, tag={self.tag})", begin + CALL)
 
+    def critical(self) -> None:
+        """Let a thread run a critical section, which each process has one of."""
+        place = rank, _ = self.draw(st.sampled_from(list(self.now)))
+        enter = self.now[place]
+        acquire = self.now[place] = max(enter, self.free[rank]) + self.draw(st.integers(0, 1))
+        self.work(place)
+        self.now[place] += self.draw(st.integers(0, 3))
+        self.work(place)
+        release = self.free[rank] = self.now[place]
+        self.now[place] += CALL
+        self.acquired[rank] += 1
+        self.note(place, f"!$omp critical(order={self.acquired[rank]})", enter, self.now[place])
+        self.lines[-1] += f" @{acquire / 1000:.3f}, {release / 1000:.3f}"
+
     def collective(self) -> None:
         masters = [(rank, 0) for rank in range(self.ranks)]
         end = max(self.now[master] for master in masters) + CALL
@@ -65,8 +82,11 @@ class Run:
             for thread in range(self.threads):
                 self.now[rank, thread] = forks[rank] + self.draw(st.integers(0, 2))
         begins = dict(self.now)
-        for _ in range(self.draw(st.integers(0, 5))):
-            self.message(range(self.threads))
+        for _ in range(self.draw(st.integers(0, 8))):
+            if self.draw(st.booleans()):
+                self.message(range(self.threads))
+            else:
+                self.critical()
         has_barrier = self.draw(st.booleans())
         for rank, fork in forks.items():
             places = [(rank, thread) for thread in range(self.threads)]

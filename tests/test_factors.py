@@ -45,6 +45,7 @@ PARTS = {
     "wait_until": "rma_early_wait",
     "progress": "rma_progress",
     "lock_competition": "interval_lock",
+    "lock_contention": "interval_lock",
 }
 
 

@@ -282,6 +282,26 @@ def test_what_is_paid_for_lies_in_the_window_what_pays_need_not(tmp_path):
     assert whywait.analyze(tmp_path, window=(0, 3)).tables.wait_states.num_rows == 2
 
 
+def test_owners_of_a_lock_pay_for_the_part_of_the_waits_in_the_window(tmp_path):
+    """Two threads wait for the master until 3, one for the next owner from 3.5 on."""
+    trace = trace_from_text(
+        """
+        0: fork [0, 10]
+        0: !$omp parallel @a.c:1 [0, 10]
+        0: !$omp critical @a.c:2(order=1) [1, 3] @1, 3
+        0.1: !$omp parallel @a.c:1 [0, 10]
+        0.1: !$omp critical @a.c:2(order=2) [1.5, 5] @3.5, 5
+        0.2: !$omp parallel @a.c:1 [0, 10]
+        0.2: !$omp critical @a.c:2(order=3) [2, 6] @5, 6
+        """,
+        tmp_path,
+    )
+    part = whywait.analyze(trace, window=(2.5, 4))
+    costs = part.profile.cells("interval_delay_lock")
+    assert dict(zip((costs.key % 3).tolist(), costs.value.tolist(), strict=True)) == pytest.approx({0: 1.0, 1: 0.5})
+    assert part.metrics["delay_unattributed"].total == pytest.approx(0.5)
+
+
 def test_a_window_cannot_be_written_or_explained(tmp_path):
     part = whywait.analyze(DATA / "stencil", window=(0.5, 0.6))
     for write in (part.write, part.write_html):

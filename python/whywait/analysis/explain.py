@@ -241,12 +241,11 @@ class _Tree:
                 node["completion"] = part
             else:
                 part["counters"], part["rates"] = {}, {}
-                part["thread"], part["waiter_thread"] = node["cause_thread"], node["thread"]
+                part["thread"], part["waiter_thread"] = self._place(factor["location"])[1], node["thread"]
                 node["work"].append(part)
                 if interval is not None:
-                    for column, side in (("thread", "cause"), ("waiter_thread", "waiter")):
-                        ran = self._runner(interval[f"{side}_location"], factor["callpath"])
-                        part[column] = self._place(ran)[1]
+                    waiter = self._runner(interval["waiter_location"], factor["callpath"])
+                    part["waiter_thread"] = self._place(waiter)[1]
                     self._compared.append((part, factor["callpath"], interval))
         return None
 

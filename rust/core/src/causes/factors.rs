@@ -15,6 +15,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::critical_sections::{self, Activity, ContendedLock};
 use super::interval_index::{IndexedPoint, IndexedWait, IntervalIndex};
 use super::intervals::{IntervalStart, work_since};
 use super::past::{self, Past};
@@ -173,13 +174,21 @@ pub(crate) fn find(
         )
         .collect();
     let works = works.concat();
+    // The contended locks of the shards with waits for some.
+    let mut locks: Vec<Vec<ContendedLock>> = trace.shards.iter().map(|_| Vec::new()).collect();
+    for wait in rows.iter().map(|&row| &waits[row as usize]) {
+        let locks = &mut locks[trace.position(wait.location)];
+        if model != CostModel::Scalasca && locks.is_empty() && critical_sections::is_contention(wait.kind) {
+            *locks = critical_sections::find(trace, trace.shard(wait.location));
+        }
+    }
     let explained: Vec<(Vec<Factor>, Option<WaitIntervals>)> = rows
         .par_iter()
         .zip(&found)
         .map(|(&row, found)| {
             let wait = &waits[row as usize];
             let Some(WaitSides { is_contention, sides }) = *found else {
-                return (vec![unattributed(trace, wait, row, wait.waiting as f64)], None);
+                return (of_lock(trace, &locks[trace.position(wait.location)], (wait, row)), None);
             };
             let sides = sides.map(|request| {
                 let index = &indexes[trace.position(request.location)];
@@ -378,6 +387,27 @@ impl<'a> Measured<'a> {
 /// Ticks of a call path in some work.
 fn ticks_in(work: &[(CallPathId, i64)], callpath: CallPathId) -> i64 {
     work.binary_search_by_key(&callpath, |&(other, _)| other).map_or(0, |i| work[i].1)
+}
+
+/// The factors of a wait without intervals: what the owners of the lock did if it is for a lock of threads.
+fn of_lock(trace: &Trace, locks: &[ContendedLock], (wait, row): (&WaitState, u32)) -> Vec<Factor> {
+    let (activities, unowned) = critical_sections::causes(trace, trace.shard(wait.location), locks, wait.instance)
+        .unwrap_or((Vec::new(), wait.waiting));
+    let factor = |Activity { owner, callpath, ticks }| Factor {
+        wait: row,
+        kind: FactorKind::Delay,
+        location: owner,
+        callpath,
+        ticks,
+        waiter_ticks: 0,
+        earlier: NONE,
+        share: ticks as f64,
+    };
+    let mut factors: Vec<Factor> = activities.into_iter().map(factor).collect();
+    if unowned > 0 {
+        factors.push(unattributed(trace, wait, row, unowned as f64));
+    }
+    factors
 }
 
 fn unattributed(trace: &Trace, wait: &WaitState, row: u32, share: f64) -> Factor {

@@ -16,12 +16,13 @@
 //! | one pass over each location gives all intervals | [`intervals`], by [`steps`], [`rolling_profile`], [`last_sync`] |
 //! | delays, and the shares of delays and earlier waits | [`delay`], by [`scaling_factors`] |
 //! | phi, backwards over all locations | [`propagation`] |
-//! | costs by call path | [`costs`] |
+//! | costs by call path | [`costs`], and of locks of threads [`critical_sections`] |
 //! | the factors of single waits, from the kept part of all intervals | [`factors`], [`interval_index`] |
 //!
 //! *Source*: specification.md#causes; thesis, sections 4.1 and 4.3.3, definitions 4 to 20, equations 4.1 to 4.19.
 
 mod costs;
+mod critical_sections;
 mod delay;
 mod devices;
 pub mod factors;
@@ -52,13 +53,14 @@ use crate::ids::{CommId, LocationId, ProcessId};
 use crate::per_shard::PerShard;
 use crate::remote_calls::RemoteCalls;
 use crate::severity::{self, Cost};
-use crate::trace::{NONE, Trace};
+use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::collective_sync::{CollectiveSync, CollectiveSyncs, Participants};
 use crate::waits::device::Devices;
 
 pub use crate::schema::Class;
 use costs::BookedCosts;
+use critical_sections::ContendedLock;
 pub(crate) use fixed::Fixed;
 pub(crate) use interval_index::IntervalIndex;
 pub(crate) use points::{Anchor, GroupSync, IdleTeamSpan, Key, Place, Position, Relation, SyncPoint};
@@ -206,12 +208,21 @@ pub(crate) fn find(
         })
         .unzip();
     delay::compute_shares(trace, &mut tables, works, model)?;
-    divide(trace, &mut tables, (window, focus))?;
+    let find_locks =
+        |shard| if model == CostModel::Scalasca { Vec::new() } else { critical_sections::find(trace, shard) };
+    let locks: Vec<Vec<ContendedLock>> = trace.shards.par_iter().map(find_locks).collect();
+    divide(trace, &mut tables, &locks, (window, focus))?;
     let mut diagnostics = Diagnostics::default();
     propagation::propagate(trace, &mut tables, model, &mut diagnostics)?;
 
-    let booked: Vec<BookedCosts> =
-        trace.shards.par_iter().zip(&tables).map(|(shard, table)| costs::book(trace, shard, table, model)).collect();
+    let of_shard = |((shard, table), locks): ((&Shard, &Table), &Vec<ContendedLock>)| {
+        let mut booked = costs::book(trace, shard, table, model);
+        for (part, costs) in table.parts.iter().zip(&mut booked.parts) {
+            costs.extend(critical_sections::book(trace, shard, locks, &part.extent));
+        }
+        booked
+    };
+    let booked: Vec<BookedCosts> = trace.shards.par_iter().zip(&tables).zip(&locks).map(of_shard).collect();
     let (mut costs, mut outside, mut of_classes) = (Vec::new(), Vec::new(), Vec::new());
     for BookedCosts { parts, classes } in booked {
         let mut parts = parts.into_iter();
@@ -225,7 +236,7 @@ pub(crate) fn find(
     for table in &mut tables {
         table.forget_costs();
     }
-    Ok(Causes { costs, focus_costs, explanations: explain(&tables, waits), tables, diagnostics })
+    Ok(Causes { costs, focus_costs, explanations: explain(&tables, waits, model), tables, diagnostics })
 }
 
 /// Returns the parts of waits to compute costs for: the part of each wait inside a window, or all of it; and in
@@ -233,6 +244,7 @@ pub(crate) fn find(
 fn divide(
     trace: &Trace,
     tables: &mut [Table],
+    locks: &[Vec<ContendedLock>],
     (window, focus): (Option<&Range<i64>>, Option<&Range<i64>>),
 ) -> Result<()> {
     let mut extents = vec![window.cloned().map_or(Extent::All, Extent::Inside)];
@@ -241,6 +253,7 @@ fn divide(
             let mut waits = table.own_waits.rows.iter().filter(|wait| wait.waiting > 0);
             waits.any(|wait| outside.of(wait, &table.points[wait.point as usize], shard) > 0)
         });
+        let reaches_out = reaches_out || locks.iter().any(|locks| critical_sections::reach_into(locks, &outside));
         if trace.exchange.allgather(reaches_out)?.contains(&true) {
             extents.push(outside);
         }
@@ -325,10 +338,12 @@ fn collect_sync_points(
 }
 
 /// The explanation of each wait state, from the table of its shard.
-fn explain(tables: &[Table], waits: &PerShard<WaitState>) -> PerShard<Option<Explanation>> {
+fn explain(tables: &[Table], waits: &PerShard<WaitState>, model: CostModel) -> PerShard<Option<Explanation>> {
     let of_shard = |(i, table): (usize, &Table)| {
         let (first, waits) = waits.of(i);
-        let mut explanations = vec![None; waits.len()];
+        // The owners of a lock are charged directly, and no later wait is charged to waits for it.
+        let of_lock = |wait: &WaitState| model != CostModel::Scalasca && critical_sections::is_contention(wait.kind);
+        let mut explanations: Vec<_> = waits.iter().map(|wait| of_lock(wait).then(Explanation::default)).collect();
         // Waits of threads and at shutdown have no wait state.
         for own_wait in table.own_waits.rows.iter().filter(|own_wait| own_wait.state != NONE) {
             let point = &table.points[own_wait.point as usize];

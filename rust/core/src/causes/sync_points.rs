@@ -14,7 +14,7 @@
 
 use super::points::{Anchor, Place, Relation, SyncPoint, SyncScope};
 use super::states::States;
-use super::{Class, CostModel, GroupSync, Key, SyncPoints, devices, teams};
+use super::{Class, CostModel, GroupSync, Key, SyncPoints, critical_sections, devices, teams};
 use crate::ids::CommId;
 use crate::remote_calls::RemoteCalls;
 use crate::severity::Metric;
@@ -39,6 +39,9 @@ pub(super) fn collect<'a>(
     let mut states = States::new(shard, waits, first);
     let of_two = |(wait, state): (&'a WaitState, u32)| {
         let class = Class::of(wait.kind).filter(|class| wait.cause_instance.is_some() && has_costs(*class, model))?;
+        if critical_sections::is_contention(wait.kind) {
+            return None;
+        }
         Some(PairwiseWait { class, places: sync_places(class)?, wait, state })
     };
     let mut of_two = waits.iter().zip(first as u32..).filter_map(of_two).peekable();

@@ -310,6 +310,17 @@ impl Extent {
             Self::Outside(window) => wait.waiting - within(window),
         }
     }
+
+    /// The parts of a stretch of time; they may be empty.
+    pub(crate) fn parts(&self, time: &Range<i64>) -> impl Iterator<Item = Range<i64>> {
+        let Range { start, end } = *time;
+        let (first, last) = match self {
+            Self::All => (start..end, 0..0),
+            Self::Inside(window) => (start.max(window.start)..end.min(window.end), 0..0),
+            Self::Outside(window) => (start..end.min(window.start), start.max(window.end)..end),
+        };
+        [first, last].into_iter()
+    }
 }
 
 /// The parts of waits that costs are computed for.

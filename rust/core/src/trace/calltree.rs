@@ -106,6 +106,13 @@ impl CallTree {
         self.nodes[callpath].region
     }
 
+    /// The caller of a call path, or none at a root.
+    #[must_use]
+    #[inline]
+    pub fn parent(&self, callpath: CallPathId) -> CallPathId {
+        self.nodes[callpath].parent
+    }
+
     /// Adds the call paths of another tree that are missing here; returns the call path here of each of its nodes.
     ///
     /// Merging shards in order gives the numbering that a single pass over all locations would have given.

@@ -140,10 +140,20 @@ fn tasks_between(shard: &Shard, location: LocationId, from: i64, to: i64) -> i64
 }
 
 /// A thread's release or acquisition of a lock: location and record.
-type Hold<'a> = (LocationId, &'a Lock);
+pub(crate) type Hold<'a> = (LocationId, &'a Lock);
 
-/// Every acquisition of a lock by a thread of the process, with the release before it.
-pub(crate) fn handovers<'a>(shard: &'a Shard, process: &Process) -> Vec<(Hold<'a>, Hold<'a>)> {
+/// One thread's ownership of a lock, from its first acquisition to its last release.
+pub(crate) struct Ownership<'a> {
+    /// Number of the ownership in the order of acquisitions.
+    pub order: u32,
+    /// The acquisition, if it is recorded.
+    pub acquire: Option<Hold<'a>>,
+    /// The release, if it is recorded.
+    pub release: Option<Hold<'a>>,
+}
+
+/// The ownerships of each lock of the process, in the order of acquisitions.
+pub(crate) fn ownerships<'a>(shard: &'a Shard, process: &Process) -> Vec<Vec<Ownership<'a>>> {
     let mut locks: Vec<Hold> = Vec::new();
     for location in process.locations {
         let rows = shard.locks.of(shard.local(location));
@@ -151,33 +161,43 @@ pub(crate) fn handovers<'a>(shard: &'a Shard, process: &Process) -> Vec<(Hold<'a
     }
     // Nested acquisitions share one acquisition order: the first acquire and the last release count.
     locks.sort_by_key(|(_, lock)| (lock.paradigm, lock.lock, lock.order, !lock.acquired, lock.time));
-    let mut handovers = Vec::new();
-    for of_lock in locks.chunk_by(|a, b| (a.1.paradigm, a.1.lock) == (b.1.paradigm, b.1.lock)) {
-        let owners: Vec<&[Hold]> = of_lock.chunk_by(|a, b| a.1.order == b.1.order).collect();
-        for pair in owners.windows(2) {
-            let (release, acquire) = (pair[0][pair[0].len() - 1], pair[1][0]);
-            let consecutive = release.1.order.checked_add(1) == Some(acquire.1.order);
-            if consecutive && acquire.1.acquired && !release.1.acquired && acquire.1.instance.is_some() {
-                handovers.push((release, acquire));
-            }
-        }
-    }
-    handovers
+    let of_owner = |records: &[Hold<'a>]| Ownership {
+        order: records[0].1.order,
+        acquire: records.first().copied().filter(|(_, lock)| lock.acquired && lock.instance.is_some()),
+        release: records.last().copied().filter(|(_, lock)| !lock.acquired),
+    };
+    let of_lock = |records: &[Hold<'a>]| records.chunk_by(|a, b| a.1.order == b.1.order).map(of_owner).collect();
+    locks.chunk_by(|a, b| (a.1.paradigm, a.1.lock) == (b.1.paradigm, b.1.lock)).map(of_lock).collect()
+}
+
+/// Every acquisition of a lock after the release by its previous owner.
+pub(crate) fn handovers<'a>(ownerships: &[Ownership<'a>]) -> impl Iterator<Item = (Hold<'a>, Hold<'a>)> {
+    ownerships.windows(2).filter_map(|pair| {
+        let is_next = pair[0].order.checked_add(1) == Some(pair[1].order);
+        Some((pair[0].release?, pair[1].acquire?)).filter(|_| is_next)
+    })
+}
+
+/// The wait for a lock that ends with a handover, if there is one.
+pub(crate) fn contention(
+    trace: &Trace,
+    shard: &Shard,
+    ((cause_location, release), (location, acquire)): (Hold, Hold),
+) -> Option<WaitState> {
+    let kind = match trace.regions.class(trace.tree.region(shard.callpath(acquire.instance))) {
+        RegionClass::Critical => Metric::OmpCriticalContention,
+        RegionClass::OpenMp => Metric::OmpLockContention,
+        RegionClass::MutexLock => Metric::MutexContention,
+        RegionClass::ConditionWait => Metric::ConditionContention,
+        _ => return None,
+    };
+    let waiting = release.time.min(shard.leave(acquire.instance)) - shard.enter(acquire.instance);
+    let cause = (cause_location, release.instance);
+    (waiting > 0).then(|| WaitState::new(kind, (location, acquire.instance), waiting, cause))
 }
 
 fn book_locks(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Findings) {
-    for ((cause_location, release), (location, acquire)) in handovers(shard, process) {
-        let kind = match trace.regions.class(trace.tree.region(shard.callpath(acquire.instance))) {
-            RegionClass::Critical => Metric::OmpCriticalContention,
-            RegionClass::OpenMp => Metric::OmpLockContention,
-            RegionClass::MutexLock => Metric::MutexContention,
-            RegionClass::ConditionWait => Metric::ConditionContention,
-            _ => continue,
-        };
-        let waiting = release.time.min(shard.leave(acquire.instance)) - shard.enter(acquire.instance);
-        if waiting > 0 {
-            let cause = (cause_location, release.instance);
-            findings.waits.push(WaitState::new(kind, (location, acquire.instance), waiting, cause));
-        }
+    for ownerships in ownerships(shard, process) {
+        findings.waits.extend(handovers(&ownerships).filter_map(|handover| contention(trace, shard, handover)));
     }
 }

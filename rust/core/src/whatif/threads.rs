@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use crate::trace::columns::ThreadStep;
 use crate::trace::locations::Process;
 use crate::trace::{Shard, Trace};
-use crate::waits::threads::{Part, barriers_of, handovers, teams};
+use crate::waits::threads::{Part, barriers_of, handovers, ownerships, teams};
 
 /// Finds the arcs of all threads.
 pub(super) fn collect(trace: &Trace, builder: &mut Builder) {
@@ -99,8 +99,8 @@ impl Threads<'_> {
     }
 
     fn locks(&self, process: &Process, builder: &mut Builder) {
-        for (before, after) in handovers(self.shard, process) {
-            let ((location, release), (own, acquire)) = (before, after);
+        let ownerships = ownerships(self.shard, process);
+        for ((location, release), (own, acquire)) in ownerships.iter().flat_map(|of_lock| handovers(of_lock)) {
             if location == own {
                 continue;
             }

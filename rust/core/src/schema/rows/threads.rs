@@ -39,6 +39,7 @@ macro_rules! threads {
             waits_for: "for other threads to leave the critical section",
             look_at: "How much work is inside the critical section, and whether it must be.",
             paradigm: Paradigm::OpenMp,
+            class: Some(Class::Lock),
             document: "openmp",
             source: "Scalasca, Lock Contention of OpenMP",
             ..WAIT
@@ -50,6 +51,7 @@ macro_rules! threads {
             waits_for: "for other threads to release a lock",
             look_at: "How long the lock is held, and whether several locks could replace it.",
             paradigm: Paradigm::OpenMp,
+            class: Some(Class::Lock),
             document: "openmp",
             source: "Scalasca, Lock Contention of OpenMP",
             ..WAIT
@@ -62,6 +64,7 @@ macro_rules! threads {
             look_at: "How long the mutex is held, and whether several could replace it.",
             paradigm: Paradigm::Pthread,
             is_balanced_away: false,
+            class: Some(Class::Lock),
             document: "openmp",
             source: "Scalasca, Lock Contention of POSIX threads",
             ..WAIT
@@ -74,6 +77,7 @@ macro_rules! threads {
             look_at: "How many threads are woken at the same time.",
             paradigm: Paradigm::Pthread,
             is_balanced_away: false,
+            class: Some(Class::Lock),
             document: "openmp",
             source: "Scalasca, Lock Contention of POSIX threads",
             ..WAIT
