@@ -342,3 +342,31 @@ def test_messages_without_a_partner_are_noted(tmp_path):
     result = whywait.analyze(anchor, causes=False, queues="send")
     assert sum(one["count"] for one in result.warnings if "unmatched" in one["kind"]) == 1
     assert result.metrics["mpi_match_attempts"].total == 0
+
+
+@pytest.mark.parametrize("arrival", ["send", "estimate"])
+def test_a_recorded_flood_has_the_counters_of_its_text(arrival):
+    """The program sends 20 messages of 64 bytes thrice, and one of 1 MiB: see tests/data/programs/flood.c."""
+    result = whywait.analyze(Path(__file__).parent / "data" / "flood", causes=False, queues=arrival)
+
+    def of(metric):
+        return {row["callpath"][-2]: row["value"] for row in result.severities(metric).to_pylist() if row["value"]}
+
+    assert of("mpi_unexpected") == {"late_receiver": 20, "in_reverse": 20, "rendezvous": 1}
+    # The data of the large message stays at its sender.
+    assert of("mpi_unexpected_bytes") == {"late_receiver": 1280, "in_reverse": 1280}
+    assert of("mpi_unexpected_time")["late_receiver"] == pytest.approx(20 * 0.02, rel=0.1)
+    assert of("mpi_posted_time") == {"late_sender": pytest.approx(20 * 0.02, rel=0.1)}
+    # In reverse each search goes through all messages that are left: 20 + 19 + ... + 1.
+    attempts = {"late_receiver": 20, "in_reverse": 210, "late_sender": 20, "rendezvous": 1}
+    assert of("mpi_match_attempts") == attempts
+    assert of("mpi_overtaken") == {"in_reverse": 19}
+    assert of("mpi_eager") == {"late_receiver": 20, "in_reverse": 20}
+    assert of("mpi_rendezvous") == {"rendezvous": 1}
+    # Of the others each receive was posted before its send began.
+    assert of("mpi_protocol_unknown") == {"late_sender": 20}
+    levels = {row["metric"]: row["maximum"] for row in result.queue_levels().to_pylist() if row["rank"] == 1}
+    assert levels == {
+        "mpi_unexpected_queue": 20, "mpi_unexpected_data": 1280, "mpi_posted_queue": 20, "mpi_receive_requests": 20,
+        "mpi_requests": 20, "mpi_bytes_in_flight": 1 << 20,
+    }  # fmt: skip

@@ -23,6 +23,7 @@ TRACES = {
     "collectives": ("collectives", 4, [], {}),
     "p2p": ("p2p", 4, [], {}),
     "intercomm": ("intercomm", 4, [], {}),
+    "flood": ("flood", 2, [], {}),
     "rma_fence": ("rma_fence", 4, [], {"osc": "rdma"}),
     "rma_gats_rdma": ("rma_gats", 4, [], {"osc": "rdma"}),
     "rma_gats_pt2pt": ("rma_gats", 4, [], {"osc": "pt2pt"}),
