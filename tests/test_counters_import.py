@@ -163,6 +163,16 @@ def test_an_offset_takes_times_as_they_are(files, trace, tmp_path, capsys):
     assert result.counters.window(3, 4)["OMPI_SPC_SEND"].total == 8
 
 
+@pytest.mark.parametrize("offset", ["97", "-120", "nan", "inf", "1e300"])
+def test_an_offset_puts_snapshots_into_the_run(files, trace, tmp_path, capsys, offset):
+    for rank in range(2):
+        for time in (100, 101):
+            files.data(rank, (1, 0, 0, 0, 0, 0), time)
+    command = ["counters", "import", str(files.directory), str(trace), "-o", str(tmp_path / "new"), "--offset", offset]
+    assert main(command) == 2
+    assert "snapshots of rank 0 begin at" in capsys.readouterr().err
+
+
 def test_recorded_counters_of_open_mpi_are_found(files, trace, tmp_path):
     from whywait.analysis.spc import available
 
@@ -213,6 +223,11 @@ def no_bins(files):
     path.write_bytes(content)
 
 
+def negative_offset(files):
+    path = files.directory / "spc_data.node.job.xml"
+    path.write_text(path.read_text().replace("<value_offset>8<", "<value_offset>-8<"))
+
+
 def other_counters(files):
     files.names = NAMES[:-1]
     files.xml("spc_data.node.job.1.xml")
@@ -223,6 +238,7 @@ def other_counters(files):
     [
         (break_nothing, "the XML file that describes the counters is missing"),
         (cut, "44 bytes, where the XML file has a value at"),
+        (negative_offset, "bytes, where the XML file has a value at -8"),
         (no_bins, "OMPI_SPC_P2P_MESSAGE_SIZE has 0 bins, with rules at 64 and bins at 72"),
         (other_counters, "the counters differ from those in"),
         (lambda files: files.xml(count=9), "declares 9 counters but contains 6"),

@@ -104,6 +104,8 @@ def put_into(
     ------
     whywait.ArchiveError
         If a file is missing, truncated, malformed, or of another run.
+    whywait.UsageError
+        If the offset puts all snapshots of a process outside of the run.
     """
     import pyarrow as pa
 
@@ -155,7 +157,13 @@ def _sample_times(
     stamps = [stamp for stamp, _ in process.snapshots]
     span = None
     if offset is not None:
-        times = [facts["origin"] + round((stamp + offset) * resolution) for stamp in stamps]
+        seconds = [stamp + offset for stamp in stamps]
+        if seconds and not any(0 <= time <= facts["length"] for time in seconds):
+            raise _native.UsageError(
+                f"with an offset of {offset:g} s, the snapshots of rank {process.rank} begin at {seconds[0]:g} s "
+                f"and end at {seconds[-1]:g} s, but the run ends at {facts['length']:g} s"
+            )
+        times = [facts["origin"] + round(time * resolution) for time in seconds]
     elif len(stamps) > 1 and stamps[-1] > stamps[0]:
         length = stamps[-1] - stamps[0]
         times = [begin + (end - begin) * (stamp - stamps[0]) // length for stamp in stamps]
@@ -187,7 +195,8 @@ def _read(path: Path, layout: _Layout, clock: int | None) -> list[int]:
 
 def _number(content: bytes, offset: int, kind: str, path: Path) -> int:
     try:
-        (number,) = struct.unpack_from(kind, content, offset)
+        # A negative offset would count from the end.
+        (number,) = struct.unpack_from(kind, content, offset if offset >= 0 else len(content))
     except struct.error:
         text = f"{path}: {len(content)} bytes, where the XML file has a value at {offset}"
         raise _native.ArchiveError(text) from None
