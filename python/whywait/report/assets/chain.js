@@ -127,18 +127,19 @@ export function blamed(history) {
   return found.sort((a, b) => b.explains - a.explains);
 }
 
-// The largest root cause as a sentence.
-export function whyText(history, root) {
+// The largest root cause as a sentence. `placeName` returns the name of a thread of a rank.
+export function whyText(history, root, placeName) {
+  const who = root.rank === null ? "" : placeName(root.rank, root.thread);
   const begin = `The longest of them (${seconds(history.waiting)}) waits`;
   if (root.kind === "unexplained") {
     return `${seconds(root.explains)} of the longest of them (${seconds(history.waiting)}) are unexplained: `
-      + `what rank ${root.rank} did is much shorter. Noise, the network, or the library itself may be behind it.`;
+      + `what ${who} did is much shorter. Noise, the network, or the library itself may be behind it.`;
   }
   if (root.kind === "completion") {
-    return `${begin} because rank ${root.rank} left the preceding ${shortName(root.callpath.at(-1))} `
+    return `${begin} because ${who} left the preceding ${shortName(root.callpath.at(-1))} `
       + `${seconds(root.time - root.waiter_time)} later.`;
   }
-  return `${begin} because rank ${root.rank} spends ${seconds(root.time)} in ${root.callpath.slice(-2).map(shortName).join(" → ")}`
+  return `${begin} because ${who} spends ${seconds(root.time)} in ${root.callpath.slice(-2).map(shortName).join(" → ")}`
     + `${root.waiter_time > 0.01 * root.time ? `, the waiter only ${seconds(root.waiter_time)}` : ""}.`;
 }
 

@@ -268,11 +268,19 @@ export class Model {
     return placeName(rank[place], thread[place], this.resolution.merged > 1 ? undefined : this.streams[place], this.threaded);
   }
 
+  // A thread or stream of a rank.
+  threadName(rank, thread) {
+    return placeName(rank, thread ?? 0, this.streamOf(rank, thread), this.threaded);
+  }
+
   // The short form, as in the timeline.
   shortPlaceName(rank, thread) {
+    return this.streamOf(rank, thread) ?? `rank ${rank}${thread ? `.${thread}` : ""}`;
+  }
+
+  streamOf(rank, thread) {
     const place = this.places.rank.findIndex((one, i) => one === rank && this.places.thread[i] === (thread ?? 0));
-    const stream = this.resolution.merged > 1 ? undefined : this.streams[place];
-    return stream ?? `rank ${rank}${thread ? `.${thread}` : ""}`;
+    return this.resolution.merged > 1 ? undefined : this.streams[place];
   }
 
   get hasStreams() {

@@ -193,7 +193,7 @@ export class Overview {
     // A wait that extends beyond the focus is described whole.
     const isCut = root && problem.history.waiting > 1.001 * problem.waiting;
     const cut = isCut ? ` Of this wait, ${seconds(problem.waiting)} lie in the focus.` : "";
-    if (root) facts.push(["Why", `${whyText(problem.history, root)}${cut}`]);
+    if (root) facts.push(["Why", `${whyText(problem.history, root, (rank, thread) => this.model.threadName(rank, thread))}${cut}`]);
     if (problem.look_at) facts.push(["Look at", problem.look_at]);
     const longest = document.getElementById("data-timeline") && problem.history;
     return make("article", { class: "problem" },
