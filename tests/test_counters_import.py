@@ -70,7 +70,7 @@ def trace(tmp_path):
 def files(tmp_path):
     files = Files(tmp_path / "spc")
     for rank in range(2):
-        files.data(rank, (10 + rank, 4000, 0, 3, 7, 5), bins=(6, 1))
+        files.data(rank, (10 + rank, 4000, 1, 3, 7, 5), bins=(6, 1))
     return files
 
 
@@ -114,6 +114,23 @@ def test_bins_of_collective_operations_are_small_and_large(trace, tmp_path):
         name: 20, f"{name}[small,small]": 2, f"{name}[small,large]": 4, f"{name}[large,small]": 6,
         f"{name}[large,large]": 8,
     }  # fmt: skip
+
+
+def test_counters_that_are_0_everywhere_are_left_out(trace, tmp_path, capsys):
+    """Open MPI also writes 0 for counters that are off. Of a counter that counts all bins are known."""
+    from whywait.analysis.spc import available
+
+    files = Files(tmp_path / "spc", ["OMPI_SPC_SEND", "OMPI_SPC_RECV", "OMPI_SPC_P2P_MESSAGE_SIZE"])
+    for rank in range(2):
+        files.data(rank, (rank, 0, 4 * rank), bins=(4 * rank, 0))
+    result = imported(files, trace, tmp_path / "new")
+    assert "\n1 more is 0 in all files and left out" in capsys.readouterr().out
+    assert {name: counter.total for name, counter in result.counters.items()} == {
+        "OMPI_SPC_SEND": 1, "OMPI_SPC_P2P_MESSAGE_SIZE": 4, "OMPI_SPC_P2P_MESSAGE_SIZE[<=12288]": 4,
+        "OMPI_SPC_P2P_MESSAGE_SIZE[>12288]": 0,
+    }  # fmt: skip
+    states = {row["name"]: row["state"] for row in available(result)}
+    assert (states["SEND"], states["RECV"]) == ("recorded", "derived")
 
 
 def test_each_process_has_the_clock_of_its_node(files, trace, tmp_path):
@@ -200,10 +217,10 @@ def test_more_counters_than_one_record_holds_are_imported(trace, tmp_path):
     """A metric record has a byte for the number of its values."""
     files = Files(tmp_path / "spc", [f"OMPI_SPC_X{i}" for i in range(300)])
     for rank in range(2):
-        (files.directory / f"spc_data.node.job.{rank}").write_bytes(struct.pack("<300q", *range(300)))
+        (files.directory / f"spc_data.node.job.{rank}").write_bytes(struct.pack("<300q", *range(1, 301)))
     result = imported(files, trace, tmp_path / "new")
     assert len(result.counters) == 300
-    assert result.counters["OMPI_SPC_X299"].total == 2 * 299
+    assert result.counters["OMPI_SPC_X299"].total == 2 * 300
 
 
 def break_nothing(files):
@@ -223,6 +240,11 @@ def no_bins(files):
     path.write_bytes(content)
 
 
+def all_off(files):
+    for rank in range(2):
+        files.data(rank, (0,) * 6)
+
+
 def negative_offset(files):
     path = files.directory / "spc_data.node.job.xml"
     path.write_text(path.read_text().replace("<value_offset>8<", "<value_offset>-8<"))
@@ -238,6 +260,7 @@ def other_counters(files):
     [
         (break_nothing, "the XML file that describes the counters is missing"),
         (cut, "44 bytes, where the XML file has a value at"),
+        (all_off, "all counters are 0; mpi_spc_attach selects those to count"),
         (negative_offset, "bytes, where the XML file has a value at -8"),
         (no_bins, "OMPI_SPC_P2P_MESSAGE_SIZE has 0 bins, with rules at 64 and bins at 72"),
         (other_counters, "the counters differ from those in"),

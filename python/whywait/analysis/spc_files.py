@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -38,6 +39,7 @@ class _Value:
     """A number in a data file: a counter, or one of the bins of a counter."""
 
     name: str
+    counter: str
     offset: int
     unit: str
     mode: int
@@ -67,6 +69,8 @@ class Imported:
     """The counters written into a trace."""
 
     counters: list[str]
+    #: Counters that are 0 in all files, and are left out.
+    zero: list[str]
     processes: int
     samples: int
     #: Seconds from the first to the last snapshot by their names, and from MPI_Init to MPI_Finalize, for the process
@@ -82,6 +86,8 @@ def put_into(
     Without an offset, the first snapshot of a process is placed at the Leave of MPI_Init, the last one at the Enter of
     MPI_Finalize, and the others in proportion between them. All counters are 0 at the Enter of MPI_Init, and have their
     final values at the Leave of MPI_Finalize.
+
+    Counters that are 0 in all files are left out: Open MPI also writes 0 for those that are off.
 
     Parameters
     ----------
@@ -103,7 +109,7 @@ def put_into(
     Raises
     ------
     whywait.ArchiveError
-        If a file is missing, truncated, malformed, or of another run.
+        If a file is missing, truncated, malformed, or of another run, or if all counters are 0.
     whywait.UsageError
         If the offset puts all snapshots of a process outside of the run.
     """
@@ -131,14 +137,23 @@ def put_into(
             rows.append(_read(process.end, layout, clock))
         samples.append({"group": call["group"], "times": times, "values": rows})
         spans += [span] if span else []
+    columns = zip(*(row for of in samples for row in of["values"]), strict=True)
+    counted = {value.counter for value, column in zip(layout.values, columns, strict=True) if any(column)}
+    if not counted:
+        raise _native.ArchiveError(f"{directory}: all counters are 0; mpi_spc_attach selects those to count")
+    is_kept = [value.counter in counted for value in layout.values]
+    for of in samples:
+        of["values"] = [list(compress(row, is_kept)) for row in of["values"]]
+    kept = list(compress(layout.values, is_kept))
     counters = [
         {"name": value.name, "mode": value.mode}
         | (_NANOSECONDS if value.is_time else {"unit": value.unit, "exponent": 0})
-        for value in layout.values
+        for value in kept
     ]
     _native.import_counters(run, target, "Open MPI SPC", counters, samples)
     return Imported(
-        [value.name for value in layout.values],
+        [value.name for value in kept],
+        [value.name for value in layout.values if value.counter not in counted and value.name == value.counter],
         len(processes),
         sum(len(of["times"]) for of in samples),
         max(spans, key=lambda span: abs(span[0] - span[1]), default=None),
@@ -238,7 +253,7 @@ def _layout_of(path: Path) -> tuple[_Layout, int | None]:
         mode = _STATE if bare in _STATES else _WATERMARK if one and one.kind == "watermark" else _TOTAL
         is_time = one.kind == "timer" if one else "TIME" in bare
         unit = one.unit if one else "#"
-        layout.values.append(_Value(name, 8 * number if offset is None else offset, unit, mode, is_time))
+        layout.values.append(_Value(name, name, 8 * number if offset is None else offset, unit, mode, is_time))
         rules, bins = (_integer(element, place, path) for place in ("rules_offset", "bin_offset"))
         # Counters without bins have offsets of -1.
         if rules is not None and bins is not None and min(rules, bins) > 0:
@@ -273,7 +288,7 @@ def _bins(layout: _Layout, processes: Sequence[_Process]) -> Iterator[_Value]:
             bounds = [_number(content, rules + 4 * number, "<i", path) for number in range(1, count)]
             labels = [*(f"<={bound}" for bound in bounds), f">{bounds[-1]}"]
         for number, label in enumerate(labels):
-            yield _Value(f"{name}[{label}]", bins + 8 * number, one.unit if one else "#", _TOTAL)
+            yield _Value(f"{name}[{label}]", name, bins + 8 * number, one.unit if one else "#", _TOTAL)
 
 
 def _processes(directory: Path) -> list[_Process]:

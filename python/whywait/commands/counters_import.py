@@ -63,13 +63,17 @@ def _import(options: argparse.Namespace) -> int:
     file = target / f"{run.archive_name}.otf2"
     if options.json:
         print_json(
-            {"file": str(file), "counters": done.counters, "processes": done.processes, "samples": done.samples}
+            {"file": str(file), "counters": done.counters, "zero": done.zero}
+            | {"processes": done.processes, "samples": done.samples}
             | {"snapshot_span": done.spans and done.spans[0], "run_span": done.spans and done.spans[1]}
         )
         return 0
     sys.stdout.write(
         f"Written to {file}: {len(done.counters)} counters of {done.processes:,} processes, {done.samples:,} samples\n"
     )
+    if done.zero:
+        number = f"{len(done.zero)} more {'is' if len(done.zero) == 1 else 'are'}"
+        sys.stdout.write(f"{number} 0 in all files and left out: turned off, or nothing to count\n")
     if done.spans:
         sys.stdout.write(
             f"Snapshots span {done.spans[0]:.6g} s by their names, MPI_Init to MPI_Finalize {done.spans[1]:.6g} s: "
