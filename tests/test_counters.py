@@ -345,7 +345,7 @@ def test_only_locations_with_samples_have_cells(tmp_path):
 def test_counters_do_not_depend_on_a_memory_limit(tmp_path):
     stream = [(0, 0, (100,)), (0, "enter", "main"), (50, 0, (900,)), (100, "leave", "main")]
     anchor = archive(tmp_path, [counter(), counter("level", MetricMode.ABSOLUTE_POINT)], [stream])
-    limited = whywait.analyze(anchor, causes=False, memory_limit=512 << 20, spill_directory=tmp_path)
+    limited = whywait.analyze(anchor, causes=False, memory_limit=2 << 30, spill_directory=tmp_path)
     assert limited.tables.counter_cells == analyze(anchor).tables.counter_cells
 
 

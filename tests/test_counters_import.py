@@ -100,8 +100,7 @@ def test_values_at_the_end_are_totals_of_the_run(files, trace, tmp_path, capsys)
     wait_states = [one.wait_states().select(["kind", "rank", "path", "enter", "waiting"]) for one in (result, before)]
     assert wait_states[0] == wait_states[1]
     assert result.facts["length"] == before.facts["length"]
-    # But for the locations of metrics.
-    assert {warning["kind"] for warning in result.warnings} - {"not_a_thread"} == set()
+    assert result.warnings == []
 
 
 def test_bins_of_collective_operations_are_small_and_large(trace, tmp_path):

@@ -518,7 +518,17 @@ fn other_locations(trace: &Trace) -> Diagnostics {
     let own = trace.shards.iter().flat_map(|shard| shard.locations);
     for index in own {
         let location = &trace.definitions.locations[index];
-        if !matches!(location.kind, LocationType::CPU_THREAD | LocationType::UNKNOWN) && !location.is_stream() {
+        let is_known = match location.kind {
+            LocationType::CPU_THREAD | LocationType::UNKNOWN => true,
+            // Without calls, they do what they are for.
+            LocationType::METRIC => {
+                let shard = trace.shard(index);
+                let i = shard.local(index);
+                shard.event_offsets[i] == shard.event_offsets[i + 1]
+            }
+            _ => location.is_stream(),
+        };
+        if !is_known {
             let time = trace.span().map_or(0, |(first, _)| first);
             diagnostics.count(DiagnosticKind::NotAThread, 1, Some(Place { location: index, time }));
         }

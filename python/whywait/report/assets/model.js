@@ -288,7 +288,9 @@ export class Model {
   }
 
   get threaded() {
-    this.threadedKnown ??= this.shown.some((place) => this.places.thread[place] > 0);
+    // Streams have names of their own.
+    const isStream = (place) => this.resolution.merged === 1 && place in this.streams;
+    this.threadedKnown ??= this.shown.some((place) => this.places.thread[place] > 0 && !isStream(place));
     return this.threadedKnown;
   }
 

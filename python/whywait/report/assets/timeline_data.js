@@ -47,7 +47,7 @@ export class TimelineData {
     this.planes = head.classes.length;
     this.levels = head.levels.map((level, i) => ({ ...level, shares: shares[i], present: this.present(level, shares[i]) }));
     this.rowOf = firsts(this.calls.location, this.count);
-    this.threaded = this.places.thread.subarray(0, this.count).some((thread) => thread > 0);
+    this.threaded = Array.from(this.places.thread.subarray(0, this.count)).some((thread, row) => thread > 0 && !(this.indexes[row] in this.streams));
     this.arrows = [[this.messages, "message"], [this.transfers, "transfer"]];
   }
 
