@@ -4,13 +4,13 @@ import pytest
 import whywait
 from hypothesis import given
 from hypothesis import strategies as st
+from whywait.analysis.correlation import pearson
 from whywait.analysis.load import (
     Kernel,
     adjusted_load,
     geometry_efficiency,
     gpu_efficiency,
     imbalance,
-    pearson,
     process_loads,
     share,
 )

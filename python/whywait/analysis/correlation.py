@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -12,7 +13,6 @@ import pyarrow as pa
 from whywait import _native
 from whywait.analysis.counters import Counters
 from whywait.analysis.iterations import iterations
-from whywait.analysis.load import pearson
 from whywait.analysis.queues import Queues
 from whywait.model.counters import name_of_maximum
 from whywait.model.profile import sum_at
@@ -33,6 +33,18 @@ class Correlation(NamedTuple):
     y: str
     n: int
     r: float | None
+
+
+def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float | None:
+    """Return Pearson's r; None for fewer than 3 pairs or a constant quantity."""
+    a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if a.size != b.size:
+        raise _native.UsageError(f"{a.size} values cannot be paired with {b.size}")
+    if a.size < 3:
+        return None
+    a, b = a - a.mean(), b - b.mean()
+    norm = math.sqrt(float(a @ a) * float(b @ b))
+    return float(a @ b) / norm if norm > 0 else None
 
 
 def by_rank(result: ResultData, name: str) -> npt.NDArray[np.float64]:

@@ -151,15 +151,3 @@ def geometry_efficiency(blocks: int, threads: int, multiprocessors: int, warp: i
         return number / (places * -(-number // places))
 
     return filled(blocks, multiprocessors) * filled(threads, warp)
-
-
-def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float | None:
-    """Return Pearson's r; None for fewer than 3 pairs or a constant quantity."""
-    a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if a.size != b.size:
-        raise _native.UsageError(f"{a.size} values cannot be paired with {b.size}")
-    if a.size < 3:
-        return None
-    a, b = a - a.mean(), b - b.mean()
-    norm = math.sqrt(float(a @ a) * float(b @ b))
-    return float(a @ b) / norm if norm > 0 else None

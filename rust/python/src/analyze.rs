@@ -10,13 +10,13 @@ use whywait_core::causes::CostModel;
 use whywait_core::exchange::Transport;
 use whywait_core::trace::load::SHARD_EVENTS;
 
+use crate::analysis::Analysis;
 use crate::counters;
 use crate::errors::{UsageError, core_error};
 use crate::job::serve;
 use crate::memory;
 use crate::queues;
 use crate::ranks::Ranks;
-use crate::result::Analysis;
 use crate::run::Run;
 
 /// Analyzes a run on `threads` threads (all cores by default). With `ranks`, several processes share the work, and only

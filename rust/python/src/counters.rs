@@ -9,9 +9,9 @@ use whywait_core::ids::{CallPathId, LocationId};
 use whywait_core::trace::counters::{Counter, CounterCell, Kind};
 use whywait_otf2::enums::MetricMode;
 
+use crate::analysis::Analysis;
 use crate::arrow::{Names, Optional, Table};
 use crate::errors::{UsageError, core_error};
-use crate::result::Analysis;
 
 fn all(analysis: &Analysis) -> &[Counter] {
     &analysis.result.trace.definitions.counters.all

@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::waits::device::{Kernel, Span, Synchronization};
 
+use crate::analysis::Analysis;
 use crate::arrow::{Optional, Table};
 use crate::errors::core_error;
-use crate::result::Analysis;
 
 /// Computation of threads while the devices of their process run no kernel, between two times (seconds since the begin
 /// of the trace). `computes` tells for each call path whether it is computation.

@@ -8,10 +8,10 @@ use pyo3::prelude::*;
 use whywait_core::causes::factors::{Factor, Side, WaitIntervals};
 use whywait_core::trace::NONE;
 
+use crate::analysis::Analysis;
 use crate::arrow::{Names, Optional, Table};
 use crate::errors::core_error;
 use crate::job::detached;
-use crate::result::Analysis;
 
 /// The compared intervals of waits, and the factors in them.
 pub(crate) fn tables(analysis: &Analysis, py: Python<'_>, rows: &[u32]) -> PyResult<(Table, Table)> {

@@ -20,9 +20,9 @@ mod perfetto;
 mod queues;
 mod ranks;
 mod records;
-mod result;
 mod run;
 mod schema;
+mod tables;
 mod timeline;
 mod waits;
 mod whatif;
@@ -33,6 +33,8 @@ use pyo3::pymodule;
 /// The compiled part of whywait, private to the package.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::analysis::Analysis;
     #[pymodule_export]
     use super::analyze::analyze;
     #[pymodule_export]
@@ -53,8 +55,6 @@ mod _native {
     use super::perfetto::write_perfetto;
     #[pymodule_export]
     use super::queues::{queue_levels, queue_metrics};
-    #[pymodule_export]
-    use super::result::Analysis;
     #[pymodule_export]
     use super::run::{Run, copy_archive};
     #[pymodule_export]

@@ -12,9 +12,9 @@ use whywait_core::schema::Metric;
 
 use whywait_otf2::enums::ParameterType;
 
+use crate::analysis::Analysis;
 use crate::arrow::{Names, Optional, Table};
 use crate::errors::{UsageError, core_error};
-use crate::result::Analysis;
 
 /// The iterations of the loop whose marker is a call path or, by its name, a parameter: one row each, with a column for
 /// each kind of wait state that occurs in the run; and the call path of the marker.

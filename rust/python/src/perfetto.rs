@@ -17,9 +17,9 @@ use whywait_core::schema::Metric;
 use whywait_core::trace::Trace;
 use whywait_core::trace::decode::Progress;
 
+use crate::analysis::Analysis;
 use crate::errors::{UsageError, core_error};
 use crate::job::wait;
-use crate::result::Analysis;
 
 /// Writes a trace for Perfetto; returns the numbers of its items by kind.
 ///

@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use whywait_core::queues::{Arrival, Bins, Level, Lists, Moment, Options, Quantity};
 use whywait_core::schema::{QueueMetric, Unit};
 
+use crate::analysis::Analysis;
 use crate::arrow::{Names, Optional, Table};
 use crate::errors::UsageError;
-use crate::result::Analysis;
 
 /// Names of all counts.
 #[pyfunction]

@@ -10,10 +10,10 @@ use whywait_core::export::timeline::{Arrow, Request, build};
 use whywait_core::schema::Metric;
 use whywait_core::trace::decode::Progress;
 
+use crate::analysis::Analysis;
 use crate::arrow::Table;
 use crate::errors::{UsageError, core_error};
 use crate::job::wait;
-use crate::result::Analysis;
 
 /// Builds a timeline if this process has all events: shares of classes by time and location, and individual calls,
 /// waits, messages and transfers.

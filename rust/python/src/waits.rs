@@ -9,9 +9,9 @@ use arrow_buffer::NullBufferBuilder;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
+use crate::analysis::Analysis;
 use crate::arrow::{Names, Optional, Table};
 use crate::errors::core_error;
-use crate::result::Analysis;
 
 /// Named columns that are built in one pass.
 type Columns = Vec<(&'static str, ArrayRef)>;

@@ -17,12 +17,12 @@ use whywait_core::whatif::{
     Simulation as CoreSimulation, Simulator as CoreSimulator,
 };
 
+use crate::analysis::Analysis;
 use crate::analyze::{cost_model_of, tick};
 use crate::arrow::Table;
 use crate::errors::{UsageError, core_error};
 use crate::job::{detached, wait};
 use crate::memory;
-use crate::result::Analysis;
 
 /// Which instances a hypothesis is about, as Python compiles it.
 #[derive(FromPyObject)]

@@ -1,0 +1,409 @@
+//! The results of an analysis as tables.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, Int64Array, UInt32Array, UInt64Array};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use whywait_core::causes::Class;
+use whywait_core::critical_path::Segment;
+use whywait_core::diagnostics::DiagnosticKind;
+use whywait_core::ids::InstanceId;
+use whywait_core::queues::Cell as QueueCell;
+use whywait_core::schema::Unit;
+use whywait_core::severity::{Cost, Severity};
+use whywait_core::trace::columns::OperationKind;
+use whywait_core::transfers::{EpochKind, Transfer};
+use whywait_core::waits::longest;
+
+use crate::analysis::Analysis;
+use crate::arrow::{Names, Optional, Table};
+use crate::counters;
+use crate::devices;
+use crate::errors::core_error;
+use crate::factors;
+use crate::job::detached;
+use crate::queues;
+use crate::run::locations_table;
+use crate::waits;
+
+impl Analysis {
+    /// A table of all cells: integer severities, costs, and cells of the replayed queues.
+    fn cells(&self, counted: &[Severity], shares: &[Cost], queues: &[QueueCell]) -> PyResult<Table> {
+        let mut columns = Cells::default();
+        for cell in counted {
+            let value = match cell.metric.unit() {
+                Unit::Time => self.seconds(cell.value),
+                Unit::Count | Unit::Bytes => cell.value as f64,
+            };
+            columns.push(cell.metric.name(), (cell.callpath.number(), cell.location.number()), value);
+        }
+        let resolution = self.result.trace.resolution as f64;
+        for share in shares {
+            columns.push(
+                share.metric.name(),
+                (share.callpath.number(), share.location.number()),
+                share.value / resolution,
+            );
+        }
+        for cell in queues {
+            let value = match cell.metric.unit() {
+                Unit::Time => self.seconds(cell.value),
+                Unit::Count | Unit::Bytes => cell.value as f64,
+            };
+            columns.push(cell.metric.name(), (cell.callpath.number(), cell.location.number()), value);
+        }
+        columns.finish()
+    }
+}
+
+/// Columns of a table of cells.
+#[derive(Default)]
+struct Cells {
+    metrics: Names,
+    /// Call paths and locations.
+    numbers: [Vec<u32>; 2],
+    values: Vec<f64>,
+}
+
+impl Cells {
+    fn push(&mut self, metric: &str, (callpath, location): (u32, u32), value: f64) {
+        self.metrics.push(metric);
+        self.numbers[0].push(callpath);
+        self.numbers[1].push(location);
+        self.values.push(value);
+    }
+
+    fn finish(self) -> PyResult<Table> {
+        let [callpaths, locations] = self.numbers;
+        Table::new(vec![
+            ("metric", self.metrics.finish()),
+            ("callpath", Arc::new(UInt32Array::from(callpaths))),
+            ("location", Arc::new(UInt32Array::from(locations))),
+            ("value", Arc::new(Float64Array::from(self.values))),
+        ])
+    }
+}
+
+#[pymethods]
+impl Analysis {
+    /// Distinct regions of the call tree.
+    fn regions(&self) -> PyResult<Table> {
+        let definitions = self.archive.definitions();
+        let regions: Vec<_> =
+            self.regions.iter().map(|&key| self.result.trace.regions.region(definitions, key)).collect();
+        let text = |get: fn(&whywait_core::trace::regions::Region) -> &str| -> ArrayRef {
+            Arc::new(regions.iter().map(|region| Some(get(region))).collect::<arrow_array::StringArray>())
+        };
+        let mut paradigms = Names::default();
+        let mut roles = Names::default();
+        for region in &regions {
+            paradigms.push(region.paradigm.name().unwrap_or("UNKNOWN"));
+            roles.push(region.role.name().unwrap_or("UNKNOWN"));
+        }
+        Table::new(vec![
+            ("region", Arc::new((0..regions.len() as u32).collect::<UInt32Array>())),
+            ("name", text(|region| &region.name)),
+            ("canonical_name", text(|region| &region.canonical_name)),
+            ("paradigm", paradigms.finish()),
+            ("role", roles.finish()),
+            ("file", text(|region| &region.file)),
+            ("begin_line", Arc::new(regions.iter().map(|region| region.begin_line).collect::<UInt32Array>())),
+            ("end_line", Arc::new(regions.iter().map(|region| region.end_line).collect::<UInt32Array>())),
+        ])
+    }
+
+    /// The call tree.
+    fn callpaths(&self) -> PyResult<Table> {
+        let nodes = self.result.trace.tree.nodes();
+        let parents = nodes.iter().map(|node| node.parent.known());
+        Table::new(vec![
+            ("callpath", Arc::new((0..nodes.len() as u32).collect::<UInt32Array>())),
+            ("parent", Arc::new(parents.collect::<UInt32Array>())),
+            ("region", Arc::new(self.region_of.iter().copied().collect::<UInt32Array>())),
+        ])
+    }
+
+    /// All locations.
+    fn locations(&self) -> PyResult<Table> {
+        locations_table(self.archive.definitions(), &self.result.trace.definitions)
+    }
+
+    /// Non-zero severities.
+    fn severities(&self) -> PyResult<Table> {
+        let costs = self.result.causes.as_ref().map_or(&[][..], |causes| &causes.costs);
+        let queues = self.result.queues.as_ref().map_or(&[][..], |queues| &queues.cells);
+        self.cells(&self.result.severities, costs, queues)
+    }
+
+    /// Times and waits of a window, in the shape of `severities`; bounds in seconds since the begin of the trace.
+    fn window(&self, py: Python<'_>, begin: f64, end: f64) -> PyResult<Table> {
+        self.result.need_events().map_err(core_error)?;
+        let window = self.tick(begin)..self.tick(end);
+        let pool = whywait_core::pool::new(0).map_err(core_error)?;
+        let cells = detached(py, || pool.install(|| self.result.severities_within(&window)))?;
+        self.cells(&cells, &[], &[])
+    }
+
+    /// Definitions of the trace's counters.
+    fn counters(&self) -> PyResult<Table> {
+        counters::definitions(self)
+    }
+
+    /// Totals of the trace's counters by call path and location.
+    fn counter_cells(&self) -> PyResult<Table> {
+        counters::cells(self, &self.result.counters.cells)
+    }
+
+    /// Kernels, synchronizations, activities of hosts that starve devices, and counts.
+    fn devices<'py>(&self, py: Python<'py>) -> PyResult<(Table, Table, Table, Bound<'py, PyDict>)> {
+        devices::tables(self, py)
+    }
+
+    /// Computation of threads while the devices of their process run no kernel, between two times.
+    fn host_computation(&self, py: Python<'_>, computes: Vec<bool>, begin: f64, end: f64) -> PyResult<Table> {
+        devices::host_computation(self, py, &computes, (begin, end))
+    }
+
+    /// Totals of the trace's counters in a window of time, in the shape of `counter_cells`.
+    fn counter_window(&self, py: Python<'_>, begin: f64, end: f64) -> PyResult<Table> {
+        counters::window(self, py, begin, end)
+    }
+
+    /// All counters over time, in `bins` of equal width, on groups of `merged` neighboring locations.
+    fn counter_courses(&self, py: Python<'_>, merged: usize, bins: usize) -> PyResult<Table> {
+        counters::courses(self, py, merged, bins)
+    }
+
+    /// Totals of the counters of single locations in intervals of time; with `shared`, of all other counters too.
+    #[pyo3(signature = (intervals, shared=false))]
+    fn counter_changes(&self, py: Python<'_>, intervals: counters::Intervals, shared: bool) -> PyResult<Table> {
+        counters::changes(self, py, &intervals, shared)
+    }
+
+    /// Levels of the replayed queues: maxima and means.
+    fn queue_levels(&self) -> PyResult<Table> {
+        queues::levels(self)
+    }
+
+    /// Every increment of the counts of the replayed queues, if requested.
+    fn queue_moments(&self) -> PyResult<Table> {
+        queues::moments(self)
+    }
+
+    /// Levels of the replayed queues by bins.
+    fn queue_series(&self) -> PyResult<Table> {
+        queues::series(self)
+    }
+
+    /// Delay costs, in the shape of `severities`.
+    fn delay_costs(&self) -> PyResult<Table> {
+        let costs = self.result.causes.as_ref().map_or(&[][..], |causes| &causes.costs);
+        let delays: Vec<Cost> = costs.iter().filter(|cost| cost.metric.is_delay_cost()).copied().collect();
+        self.cells(&[], &delays, &[])
+    }
+
+    /// Delay costs of the waits in the focus, and their unexplained rest, in the shape of `severities`; `None` if they
+    /// equal those of the whole run.
+    fn focus_costs(&self) -> PyResult<Option<Table>> {
+        self.result.need_events().map_err(core_error)?;
+        let costs = self.result.causes.as_ref().and_then(|causes| causes.focus_costs.as_ref());
+        costs.map(|costs| self.cells(&[], costs, &[])).transpose()
+    }
+
+    /// The critical path in the order of time; times in seconds since the begin of the trace.
+    fn critical_path(&self) -> PyResult<Table> {
+        let path = self.result.causes.as_ref().map_or(&[][..], |causes| &causes.path);
+        let begin = self.begin();
+        let seconds = |ticks: fn(&Segment) -> i64, since: i64| -> ArrayRef {
+            Arc::new(Float64Array::from_iter_values(path.iter().map(|segment| self.seconds(ticks(segment) - since))))
+        };
+        let mut callpaths = Optional::default();
+        let mut hops = arrow_array::builder::StringBuilder::new();
+        for segment in path {
+            callpaths.push(segment.callpath.known());
+            hops.append_option(segment.hop.map(Class::name));
+        }
+        Table::new(vec![
+            ("location", Arc::new(UInt32Array::from_iter_values(path.iter().map(|segment| segment.location.number())))),
+            ("from", seconds(|segment| segment.from, begin)),
+            ("to", seconds(|segment| segment.to, begin)),
+            ("callpath", callpaths.finish()),
+            ("callpath_time", seconds(|segment| segment.ticks, 0)),
+            ("hop", Arc::new(hops.finish())),
+        ])
+    }
+
+    /// All wait states.
+    fn wait_states(&self, py: Python<'_>) -> PyResult<Table> {
+        waits::table(self, py)
+    }
+
+    /// The rows in `wait_states` of the longest: of each kind at most `count`, in ascending order.
+    fn longest_waits(&self, py: Python<'_>, count: usize) -> PyResult<Vec<usize>> {
+        let pool = whywait_core::pool::new(0).map_err(core_error)?;
+        detached(py, || pool.install(|| longest::of_each_kind(&self.result.waits, count)))
+    }
+
+    /// The activities to which the cost model attributes wait states, given by their rows in `wait_states`: the
+    /// compared intervals, one row per wait with a known cause, and the factors, one row each.
+    fn factors(&self, py: Python<'_>, rows: Vec<u32>) -> PyResult<(Table, Table)> {
+        factors::tables(self, py, &rows)
+    }
+
+    /// All transfers of one-sided communication.
+    fn transfers(&self, py: Python<'_>) -> PyResult<Table> {
+        let trace = &self.result.trace;
+        let begin = self.begin();
+        let pool = whywait_core::pool::new(0).map_err(core_error)?;
+        let transfers = detached(py, || pool.install(|| self.result.transfers()))?.map_err(core_error)?;
+        let mut kinds = Names::default();
+        let mut epochs = Names::default();
+        for transfer in transfers.iter() {
+            kinds.push(match transfer.kind {
+                OperationKind::Put => "put",
+                OperationKind::Get => "get",
+                OperationKind::Atomic | OperationKind::FetchingAtomic => "atomic",
+            });
+            epochs.push_optional(match transfer.epoch {
+                EpochKind::None => None,
+                EpochKind::Fence => Some("fence"),
+                EpochKind::Access => Some("access"),
+                EpochKind::Lock => Some("lock"),
+            });
+        }
+        let number = |number: fn(&Transfer) -> u32| Arc::new(transfers.iter().map(number).collect::<UInt32Array>());
+        let window = |transfer: &Transfer| trace.definitions.windows[transfer.window].id;
+        let time: Float64Array = transfers.iter().map(|transfer| self.seconds(transfer.time - begin)).collect();
+        let time: ArrayRef = Arc::new(time);
+        let end = transfers.iter().map(|transfer| transfer.end.map(|end| self.seconds(end - begin)));
+        Table::new(vec![
+            ("kind", kinds.finish()),
+            ("epoch", epochs.finish()),
+            ("window", Arc::new(transfers.iter().map(window).collect::<UInt32Array>())),
+            ("bytes", Arc::new(UInt64Array::from_iter_values(transfers.iter().map(|transfer| transfer.bytes)))),
+            ("origin_location", number(|transfer| transfer.origin.0.number())),
+            ("origin_callpath", number(|transfer| transfer.callpath.number())),
+            ("origin", time.clone()),
+            ("source_location", number(|transfer| transfer.source.number())),
+            ("start", time),
+            ("destination_location", number(|transfer| transfer.destination.number())),
+            ("end", Arc::new(end.collect::<Float64Array>())),
+        ])
+    }
+
+    /// Inconsistencies of the trace.
+    fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let begin = self.begin();
+        let mut warnings = Vec::new();
+        for (kind, note) in self.result.diagnostics.iter() {
+            let warning = PyDict::new(py);
+            warning.set_item("kind", kind.name())?;
+            warning.set_item("count", note.count)?;
+            let first = note.occurrences.first();
+            let detail = first.and_then(|first| first.detail.as_ref());
+            let text = kind.text().to_owned() + &detail.map_or_else(String::new, |detail| format!("; first: {detail}"));
+            warning.set_item("text", text)?;
+            let place = first.and_then(|first| {
+                let definitions = &self.result.trace.definitions;
+                let location = definitions.locations.get(first.place.location.index())?;
+                let time = self.seconds(first.place.time.saturating_sub(begin));
+                Some(format!("{} at {time:.6} s", definitions.label(location)))
+            });
+            warning.set_item("place", place)?;
+            warnings.push(warning);
+        }
+        Ok(warnings)
+    }
+
+    /// The places of warnings, at most 10,000 of each kind.
+    fn inconsistencies(&self) -> PyResult<Table> {
+        let begin = self.begin();
+        let mut kinds = Names::default();
+        let mut locations = Vec::new();
+        let mut times = Vec::new();
+        let mut details = Vec::new();
+        for (kind, note) in self.result.diagnostics.iter() {
+            for occurrence in &note.occurrences {
+                kinds.push(kind.name());
+                locations.push(occurrence.place.location.number());
+                times.push(self.seconds(occurrence.place.time.saturating_sub(begin)));
+                details.push(occurrence.detail.clone());
+            }
+        }
+        Table::new(vec![
+            ("kind", kinds.finish()),
+            ("location", Arc::new(UInt32Array::from(locations))),
+            ("time", Arc::new(Float64Array::from(times))),
+            ("detail", Arc::new(details.into_iter().collect::<arrow_array::StringArray>())),
+        ])
+    }
+
+    /// The instances of a call path, by location and Enter.
+    fn instances(&self, py: Python<'_>, callpath: u32) -> PyResult<Table> {
+        counters::instances(self, py, callpath)
+    }
+
+    /// Enter and Leave of the first `MPI_Init` and `MPI_Finalize` of each process, ticks; without such a call, its
+    /// first or last event. Processes without events have no row.
+    fn library_calls(&self) -> PyResult<Table> {
+        let trace = &self.result.trace;
+        let mut times: [Vec<i64>; 4] = Default::default();
+        let mut groups = Vec::new();
+        for process in &trace.definitions.processes {
+            let location = process.locations.start;
+            if !trace.owns(location) {
+                continue;
+            }
+            let shard = trace.shard(location);
+            let span = &shard.spans[shard.local(location)];
+            if span.first > span.last {
+                continue;
+            }
+            let call = |instance: InstanceId, or: i64| {
+                if instance.is_some() { (shard.enter(instance), shard.leave(instance)) } else { (or, or) }
+            };
+            let ((a, b), (c, d)) = (call(span.init, span.first), call(span.finalize, span.last));
+            times.iter_mut().zip([a, b, c, d]).for_each(|(column, time)| column.push(time));
+            groups.push((process.rank, trace.definitions.locations[location].group));
+        }
+        let [init_enter, init_leave, finalize_enter, finalize_leave] =
+            times.map(|column| -> ArrayRef { Arc::new(Int64Array::from(column)) });
+        Table::new(vec![
+            ("rank", Arc::new(UInt32Array::from_iter_values(groups.iter().map(|(rank, _)| *rank)))),
+            ("group", Arc::new(UInt32Array::from_iter_values(groups.iter().map(|(_, group)| *group)))),
+            ("init_enter", init_enter),
+            ("init_leave", init_leave),
+            ("finalize_enter", finalize_enter),
+            ("finalize_leave", finalize_leave),
+        ])
+    }
+
+    /// Key figures of the whole run.
+    fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let trace = &self.result.trace;
+        let (first, last) = trace.span().unwrap_or((0, 0));
+        let facts = PyDict::new(py);
+        facts.set_item("origin", first)?;
+        facts.set_item("begin", 0.0)?;
+        facts.set_item("end", self.seconds(last - first))?;
+        facts.set_item("length", self.seconds(last - first))?;
+        if let Some((from, to)) = self.result.focus {
+            facts.set_item("focus_begin", self.seconds(from - first))?;
+            facts.set_item("focus_end", self.seconds(to - first))?;
+        }
+        facts.set_item("resolution", trace.resolution)?;
+        facts.set_item("processes", trace.definitions.processes.len())?;
+        facts.set_item("locations", trace.definitions.locations.len())?;
+        facts.set_item("events", trace.events)?;
+        facts.set_item("callpaths", trace.tree.len())?;
+        let violations = |kind| self.result.diagnostics.occurrences(kind);
+        facts.set_item("clock_violations_p2p", violations(DiagnosticKind::ClockViolationMessage))?;
+        facts.set_item("clock_violations_coll", violations(DiagnosticKind::ClockViolationCollective))?;
+        if let Some(queues) = &self.result.queues {
+            facts.set_item("eager_limit_in_node", queues.limits[0])?;
+            facts.set_item("eager_limit_between_nodes", queues.limits[1])?;
+        }
+        Ok(facts)
+    }
+}
