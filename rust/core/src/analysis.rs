@@ -515,21 +515,15 @@ fn analyze_messages(
 /// Reports the locations for which there is only a profile.
 fn other_locations(trace: &Trace) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
-    let own = trace.shards.iter().flat_map(|shard| shard.locations);
-    for index in own {
+    let time = trace.span().map_or(0, |(first, _)| first);
+    for (shard, index) in trace.shards.iter().flat_map(|shard| shard.locations.map(move |index| (shard, index))) {
         let location = &trace.definitions.locations[index];
         let is_known = match location.kind {
             LocationType::CPU_THREAD | LocationType::UNKNOWN => true,
-            // Without calls, they do what they are for.
-            LocationType::METRIC => {
-                let shard = trace.shard(index);
-                let i = shard.local(index);
-                shard.event_offsets[i] == shard.event_offsets[i + 1]
-            }
+            LocationType::METRIC => !shard.has_calls(index),
             _ => location.is_stream(),
         };
         if !is_known {
-            let time = trace.span().map_or(0, |(first, _)| first);
             diagnostics.count(DiagnosticKind::NotAThread, 1, Some(Place { location: index, time }));
         }
     }

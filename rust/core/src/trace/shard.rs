@@ -261,6 +261,13 @@ impl Shard {
         Ids { start, end }
     }
 
+    /// Whether a location has region instances.
+    #[must_use]
+    pub fn has_calls(&self, location: LocationId) -> bool {
+        let i = self.local(location);
+        self.event_offsets[i] < self.event_offsets[i + 1]
+    }
+
     /// What runs on the shard's i-th location in a time window: the innermost call path ([`CallPathId::NONE`]
     /// outside of all regions), begin and end, without gaps.
     pub fn stretches(
