@@ -42,7 +42,7 @@ export class TimelineData {
     // Locations are numbered by row here; those after the last row only record metrics. Files of whywait 0.1.0 have a
     // row for each location.
     this.count = head.rows ?? this.places.rank.length;
-    /** @type {ArrayLike<number>} The indexes of the locations. */
+    /** @type {ArrayLike<number>} The indexes of the locations, which are the rows if each has one. */
     this.indexes = this.places.location ?? Uint32Array.from(this.places.rank, (_, index) => index);
     this.planes = head.classes.length;
     this.levels = head.levels.map((level, i) => ({ ...level, shares: shares[i], present: this.present(level, shares[i]) }));

@@ -186,8 +186,8 @@ def _blocks(result: ResultData, timeline: Timeline) -> Iterator[tuple[str, str]]
             {
                 "rank": locations.rank[rows.order].astype(np.int32),
                 "thread": locations.thread[rows.order].astype(np.int32),
-                "location": rows.order.astype(np.uint32),
             }
+            | ({"location": rows.order.astype(np.uint32)} if rows.count < len(locations) else {})
         ),
     )
     yield (
