@@ -10,7 +10,7 @@ import signal
 import sys
 from contextlib import suppress
 from importlib import import_module
-from threading import Thread, get_ident
+from threading import Thread
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from whywait import mpi
@@ -137,8 +137,9 @@ def _load() -> None:
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     if signal.getsignal(signal.SIGINT) is not signal.SIG_DFL:
         return
+    sys.meta_path.insert(0, _WithoutPandas())
     # No module of this package: then neither thread waits for a module that the other waits to finish.
-    loading = Thread(target=_import_arrow)
+    loading = Thread(target=_import, args=("pyarrow.compute",))
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         if loading.is_alive():
@@ -152,32 +153,29 @@ def _load() -> None:
 
 
 class _WithoutPandas:
-    """A finder of modules that hides pandas from the thread that made it."""
+    """A finder of modules that keeps Arrow from importing pandas.
 
-    def __init__(self) -> None:
-        self._thread = get_ident()
+    Arrow imports pandas with its first array, which takes longer than the analysis of a short trace, and no command
+    needs it. Where pandas is missing, Arrow does not look for it again. Arrow is compiled, so the import seems to come
+    from who calls it; that of other packages, such as pycubexr, is left alone.
+    """
 
-    def find_spec(self, name: str, *_: object) -> None:
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
         """Leave the search to the next finder."""
-        if name == "pandas" and get_ident() == self._thread:
+        if name != "pandas":
+            return
+        frame = sys._getframe(1)  # noqa: SLF001
+        while frame.f_back is not None and "importlib" in frame.f_globals["__name__"]:
+            frame = frame.f_back
+        if frame.f_globals["__name__"].partition(".")[0] in {"pyarrow", "whywait"}:
             raise ModuleNotFoundError(name=name)
 
 
-def _import_arrow() -> None:
-    """Import Arrow, unless it is missing: who needs it says so.
-
-    Arrow imports pandas with its first array, which takes longer than the analysis of a short trace, and no command
-    needs it. Where pandas is missing, Arrow does not look for it again.
-    """
-    hidden = _WithoutPandas()
+def _import(module: str) -> None:
+    """Import a module, unless it is missing: who needs it says so."""
     with suppress(ImportError):
-        arrow = import_module("pyarrow")
-        sys.meta_path.insert(0, hidden)
-        try:
-            arrow.array([])
-        finally:
-            sys.meta_path.remove(hidden)
-        import_module("pyarrow.compute")
+        import_module(module)
 
 
 def _run(options: argparse.Namespace) -> int:
