@@ -135,7 +135,8 @@ def _load() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # The pool that Arrow takes by default clears more memory than tables of this size need.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_DFL:
+    answer = signal.getsignal(signal.SIGINT)
+    if answer not in {signal.SIG_DFL, signal.SIG_IGN}:
         return
     sys.meta_path.insert(0, _WithoutPandas())
     # No module of this package: then neither thread waits for a module that the other waits to finish.
@@ -149,7 +150,8 @@ def _load() -> None:
         signal.default_int_handler(number, frame)
 
     loading.start()
-    signal.signal(signal.SIGINT, interrupt)
+    if answer is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, interrupt)
 
 
 class _WithoutPandas:
