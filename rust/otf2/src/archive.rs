@@ -12,7 +12,7 @@ use crate::file::ChunkFile;
 pub use crate::oddity::{Oddity, OddityKind};
 use crate::reader::LocationReader;
 
-/// So many bytes of an anchor file are looked at.
+/// Number of bytes of an anchor file that are read at most.
 const LARGEST_ANCHOR: u64 = 16 << 20;
 
 /// How to open an archive.
@@ -41,11 +41,11 @@ impl Archive {
         Self::open_with(path, OpenOptions::default())
     }
 
-    /// Opens an archive in a certain way.
+    /// Opens an archive with options.
     pub fn open_with(path: &Path, options: OpenOptions) -> Result<Self> {
         let path = anchor_path(path)?;
         let mut bytes = Vec::new();
-        // Whatever file the user names is read no further than an anchor can reach.
+        // Whatever file the user names, no more is read than an anchor can take.
         let read = |file: File| file.take(LARGEST_ANCHOR).read_to_end(&mut bytes);
         File::open(&path).and_then(read).map_err(Error::io(&path))?;
         let (anchor, mut oddities) = Anchor::from_bytes(&path, &bytes)?;
@@ -58,7 +58,7 @@ impl Archive {
         let mut definitions_path = locations.clone().into_os_string();
         definitions_path.push(".def");
         let file = match ChunkFile::open(definitions_path.into(), anchor.definition_chunk_size, false) {
-            // The anchor is there: it is the archive that lacks something, not the user's path.
+            // The anchor exists, so the archive is incomplete rather than the user's path wrong.
             Err(Error::Io { path, source }) if source.kind() == std::io::ErrorKind::NotFound => {
                 return Err(Error::NoArchive { path, why: "the archive's global definitions are missing".into() });
             }

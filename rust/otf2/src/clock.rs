@@ -7,7 +7,7 @@ use crate::records::ClockOffset;
 const MAGIC: f64 = 6_755_399_441_055_744.0;
 const MAGIC_LIMIT: f64 = 2_251_799_813_685_248.0;
 
-/// From here on a number does not fit: 2^63.
+/// 2^63, the smallest number that does not fit.
 const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
 
 /// The part between two offset measurements.
@@ -25,11 +25,11 @@ pub struct ClockCorrection {
     intervals: Box<[Interval]>,
 }
 
-/// Where in the intervals a location's time has arrived; it moves only forwards, as that of the official reader.
+/// The current interval of a location; it only advances, as in the official reader.
 #[derive(Debug, Clone, Copy)]
 pub struct ClockCursor<'a> {
     current: Interval,
-    /// Last time of the current interval, which has no end if no other follows.
+    /// Last time of the current interval; the last interval has no end.
     until: u64,
     rest: &'a [Interval],
 }
@@ -110,7 +110,7 @@ fn round_half_even(x: f64) -> i64 {
     } else if x.abs() < TOO_LARGE {
         x.round_ties_even() as i64
     } else {
-        // As the conversion of the official reader on x86.
+        // Converts as the official reader does on x86.
         i64::MIN
     }
 }

@@ -20,7 +20,7 @@ use crate::wire::{Decoder, Fault};
 pub struct Definitions {
     lists: Lists,
     indexes: [Index; Space::NAMED.len()],
-    /// Definitions whose id was taken, as positions in file order.
+    /// Definitions whose id was already taken, as positions in file order.
     duplicates: Vec<usize>,
 }
 
@@ -243,7 +243,7 @@ impl Index {
             return false;
         }
         self.count += 1;
-        // Foreign ids may be huge: the table follows the number of definitions, not their ids.
+        // Ids in a file may be huge: the table grows with the number of definitions, not with their ids.
         if id < 8 * self.count + 64 {
             let at = id as usize;
             if self.dense.len() <= at {
@@ -257,7 +257,7 @@ impl Index {
     }
 }
 
-/// A reference to something not defined so far.
+/// A reference to something not yet defined.
 struct Reference {
     /// Number of the record that refers.
     from: u8,
@@ -266,7 +266,7 @@ struct Reference {
     offset: u64,
 }
 
-/// Collects oddities of one file; many of one kind become one.
+/// Collects oddities of one file; many of one kind are merged into one.
 struct Oddities {
     path: PathBuf,
     found: Vec<Oddity>,
@@ -274,7 +274,7 @@ struct Oddities {
     unresolved: Vec<Reference>,
 }
 
-/// So many oddities of a kind are listed one by one.
+/// Number of oddities of a kind that are listed individually.
 const LISTED: u64 = 20;
 
 impl Oddities {

@@ -143,7 +143,7 @@ impl ChunkFile {
     }
 }
 
-/// A file that ends without saying so.
+/// A file without an end mark.
 pub(crate) const END_EXPECTED: Fault = Fault { offset: 0, expected: "the end of file mark", cut: true };
 
 /// Reads the header of a chunk: the byte order and the numbers of its events.
@@ -158,12 +158,13 @@ fn header(from: &mut Decoder<'_>) -> std::result::Result<(u64, u64), Fault> {
     Ok((from.full_u64()?, from.full_u64()?))
 }
 
-/// Reads bytes of a file through the buffer. Less are returned if the file has become shorter.
+/// Reads bytes of a file through the buffer. Returns fewer if the file has become shorter.
 fn read_at<'b>(file: &File, offset: u64, size: usize, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
     if buffer.len() < size + PAGE {
         buffer.resize(size + PAGE, 0);
     }
-    // Some processors copy much more slowly to addresses a few bytes after the begin of a page, where large blocks begin.
+    // Some processors copy much more slowly to addresses a few bytes after the begin of a page, where large blocks
+    // begin.
     let begin = buffer.as_ptr().align_offset(PAGE).min(PAGE);
     let buffer = &mut buffer[begin..begin + size];
     let mut filled = 0;

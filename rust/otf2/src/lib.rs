@@ -3,8 +3,8 @@
 //! [`Archive`] reads definitions, and a [`LocationReader`] sends the events of one location to
 //! an [`EventSink`]. An [`ArchiveWriter`] writes both back. Nothing here knows what the events mean.
 //!
-//! Foreign numbers are checked before they are used: a broken file is an [`Error`] with file and byte offset, never a
-//! panic, and memory grows with the bytes that are present, not with the counts they claim.
+//! Numbers from files are checked before they are used: a broken file is an [`Error`] with file and byte offset, never
+//! a panic, and memory grows with the bytes that are present, not with the counts they claim.
 
 #![deny(unsafe_code)]
 #![allow(

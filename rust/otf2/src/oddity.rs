@@ -10,15 +10,15 @@ use crate::error::Place;
 pub enum OddityKind {
     /// A file is truncated; its content was read.
     Truncated,
-    /// More follows the end of a file.
+    /// More bytes follow the end of a file.
     Trailing,
-    /// Several definitions with one id; the first one is found by it.
+    /// Several definitions with one id; look-up by id finds the first.
     Duplicate,
     /// A definition refers to a later one.
     ForwardReference,
     /// A definition refers to one that does not exist.
     DanglingReference,
-    /// A count that does not hold.
+    /// A count that is wrong.
     Count,
     /// A string that is not UTF-8, read with replacement characters.
     NotUtf8,

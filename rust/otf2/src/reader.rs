@@ -1,4 +1,4 @@
-//! The events of one location, in file order, to whoever wants them.
+//! Sends the events of one location, in file order, to a sink.
 
 use std::ops::Range;
 use std::path::Path;
@@ -42,11 +42,11 @@ pub struct ReadSummary {
     pub events: u64,
     /// What is missing if the file ends too early. All complete records before it were delivered.
     pub truncated: Option<Error>,
-    /// What else is odd about the file.
+    /// Other oddities of the file.
     pub oddities: Vec<Oddity>,
 }
 
-/// The event file of a location, with what translates it.
+/// The event file of a location, with its translation tables and clock correction.
 #[derive(Debug)]
 pub struct LocationReader {
     events: ChunkFile,
@@ -61,7 +61,7 @@ pub struct LocationReader {
 /// Local ids below this number are translated without looking at the kind of their table.
 const SMALL: usize = 256;
 
-/// A short metric record has at most so many values: two bytes each and more.
+/// Largest number of values in a short metric record; each takes at least two bytes.
 const SHORT: usize = 8;
 
 /// How the records of a chunk end.
@@ -102,13 +102,13 @@ impl LocationReader {
         self.events.path()
     }
 
-    /// What the local definition file says.
+    /// The content of the local definition file.
     #[must_use]
     pub fn local_definitions(&self) -> &LocalDefinitions {
         &self.local
     }
 
-    /// What is odd about the local definitions.
+    /// Oddities of the local definitions.
     #[must_use]
     pub fn oddities(&self) -> &[Oddity] {
         &self.oddities
@@ -217,7 +217,7 @@ impl LocationReader {
         Ok(summary)
     }
 
-    /// Notes a chunk header with wrong numbers of events, once for all chunks.
+    /// Reports a chunk header with wrong numbers of events, once for all chunks.
     fn check_count(&self, chunk: &Chunk<'_>, events: u64, summary: &mut ReadSummary) {
         let (first, last) = chunk.events;
         if last.wrapping_sub(first).wrapping_add(1) != events && summary.oddities.is_empty() {
@@ -235,7 +235,7 @@ fn begins_with_time(chunk: &Chunk<'_>) -> bool {
     matches!(chunk.records.peek(), Some(TIMESTAMP | ATTRIBUTE_LIST | END_OF_FILE | END_OF_CHUNK) | None)
 }
 
-/// What goes from one record to the next.
+/// State carried from one record to the next.
 struct State<'a> {
     by: Translator<'a>,
     /// Global ids of the first local region ids.

@@ -21,14 +21,14 @@ use crate::wire::{ByteOrder, Encoder};
 /// How to write an archive.
 #[derive(Debug, Clone, Default)]
 pub struct WriteOptions {
-    /// Machine, creator, chunk sizes, and so on. The writer sets counts, substrate, and compression; it writes the current
-    /// formats only.
+    /// Machine, creator, chunk sizes, and so on. The writer sets counts, substrate, and compression; it writes the
+    /// current formats only.
     pub anchor: Anchor,
     /// Byte order of all files.
     pub byte_order: ByteOrder,
 }
 
-/// An archive in the making. It becomes readable with [`finish`](Self::finish), which writes the anchor last.
+/// An archive being written. It becomes readable with [`finish`](Self::finish), which writes the anchor last.
 #[derive(Debug)]
 pub struct ArchiveWriter {
     anchor_path: PathBuf,
@@ -45,7 +45,7 @@ struct Shared {
 }
 
 impl ArchiveWriter {
-    /// Begins the archive `name` in the directory `directory`, which is made if need be. An archive of that name must
+    /// Begins the archive `name` in the directory `directory`, which is created if needed. An archive of that name must
     /// not exist.
     pub fn create(directory: &Path, name: &str, mut options: WriteOptions) -> Result<Self> {
         let locations = directory.join(name);
@@ -134,7 +134,7 @@ impl ArchiveWriter {
         record.clear();
         anchor.write(&mut record);
         refused(&record, "anchor", &self.anchor_path)?;
-        // Under its own name only once it is complete: a reader finds a whole archive or none.
+        // Renamed only once it is complete, so that a reader finds a whole archive or none.
         let unfinished = self.anchor_path.with_extension("otf2.part");
         fs::write(&unfinished, record.bytes()).map_err(Error::io(&unfinished))?;
         fs::rename(&unfinished, &self.anchor_path).map_err(Error::io(&self.anchor_path))
@@ -145,7 +145,7 @@ impl ArchiveWriter {
     }
 }
 
-/// The files of one location in the making.
+/// The files of one location being written.
 #[derive(Debug)]
 #[must_use = "the events are complete only after `finish`"]
 pub struct LocationWriter<'a> {
@@ -225,10 +225,10 @@ impl LocationWriter<'_> {
 
 /// Bytes that stay free in a chunk for the end of the file.
 const END_SIZE: usize = 2;
-/// Smallest size of a chunk in bytes. The official library wants more; tests do with less.
+/// Smallest size of a chunk in bytes. The official library requires more; tests use less.
 const SMALLEST_CHUNK: u64 = 64;
 
-/// A chunked file in the making.
+/// A chunked file being written.
 #[derive(Debug)]
 struct ChunkWriter {
     path: PathBuf,
@@ -264,7 +264,7 @@ impl ChunkWriter {
         }
     }
 
-    /// Makes room for a record; says whether a new chunk had to begin.
+    /// Makes room for a record; returns whether a new chunk had to begin.
     fn reserve(&mut self, record: &'static str, size: usize) -> Result<bool> {
         if self.chunk.len() + size + END_SIZE <= self.chunk_size {
             return Ok(false);
@@ -325,8 +325,8 @@ pub struct Recording {
     pub samples: Vec<(u64, u32, Vec<TypedValue>)>,
 }
 
-/// Writes all of an archive once more, under the same name in the directory `to`. Local times and ids stay as they are.
-/// Returns the defects of the original; a truncated file is copied up to its end.
+/// Copies an archive, under the same name, to the directory `to`. Local times and ids stay as they are. Returns the
+/// defects of the original; a truncated file is copied up to its end.
 pub fn copy_archive(from: &Archive, to: &Path, options: WriteOptions) -> Result<Vec<Oddity>> {
     copy_and_add(from, to, options, Vec::new(), &[])
 }

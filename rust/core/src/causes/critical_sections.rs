@@ -7,12 +7,12 @@
 //!                  |<--- 2 --->|  |<-- 1 -->|           threads that wait for the owner
 //! ```
 //!
-//! A wait for a lock lasts until the previous owner releases it, and other threads own the lock one after the other in
-//! this time. Each tick in which one of them owns it is charged to what that thread does, for each thread that waits.
-//! While nobody owns the lock, between a release and the next acquisition, waiting is not attributed.
+//! A wait for a lock lasts until the previous owner releases it; until then, other threads own the lock one after the
+//! other. Each tick of ownership is charged to what the owner does in it, once for each thread that waits. Waiting
+//! while nobody owns the lock, between a release and the next acquisition, is not attributed.
 //!
-//! These waits are no synchronization points: what happened before a thread acquired its lock can cause its later
-//! waits.
+//! These waits are not synchronization points: what happened before a thread acquired its lock can still cause its
+//! later waits.
 //!
 //! *Source*: specification.md#locks-of-threads.
 
@@ -31,9 +31,9 @@ use crate::waits::threads::{Ownership, contention, handovers, ownerships};
 
 /// A lock that threads waited for.
 pub(super) struct ContendedLock {
-    /// The ownerships in the order of time, without overlaps.
+    /// The ownerships in order of time, without overlaps.
     sections: Vec<Section>,
-    /// The waits in the order of their calls.
+    /// The waits in order of their calls.
     waits: Vec<LockWait>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct ContendedLock {
 struct Section {
     owner: LocationId,
     time: Range<i64>,
-    /// The length of all sections before it, ticks.
+    /// The total length of all sections before it, ticks.
     before: i64,
 }
 
@@ -191,7 +191,7 @@ pub(super) fn causes(
     Some((activities, lock.unowned(time)))
 }
 
-/// Passes what a location does in a stretch of time: call paths, and when they run without what they call.
+/// Passes on what a location does in a stretch of time: call paths, and when they run themselves, without callees.
 fn activities(
     trace: &Trace,
     shard: &Shard,

@@ -40,7 +40,7 @@ pub(super) fn compute_shares(
     let shares: Vec<Outbox<ShareOfWait>> =
         tables.par_iter_mut().zip(works).map(|(table, inbox)| rate_waits(trace, table, &inbox, model)).collect();
     tables.par_iter_mut().zip(trace.exchange.alltoallv(shares)?).for_each(|(table, inbox)| {
-        // Copies stand between the waits that others know by their numbers.
+        // Copies stand between the waits, which others refer to by number.
         let has_copies = table.pasts.iter().any(Option::is_some);
         let originals =
             table.own_waits.rows.iter().zip(0..).filter(|(wait, _)| has_copies && wait.original().is_none());
@@ -160,7 +160,7 @@ fn synchronization(
     delays: &mut Vec<ProfileEntry>,
     model: CostModel,
 ) -> i64 {
-    // Common work, the number of call paths that both have, and of those without delay.
+    // Common work, and the numbers of common call paths and of those without delay.
     let (mut common, mut shared, mut level) = (0, 0, 0);
     for (callpath, waiter) in ProfileEntry::read(other) {
         let ticks = own[callpath];
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!((nobody.work_rate, nobody.wait_rate), (0.0, 0.0));
     }
 
-    /// Only what is more than the waiter's counts, by call path; Scalasca charges no more than that.
+    /// Only the excess over the waiter's work counts, by call path; Scalasca charges no more than that.
     #[test]
     fn delays_are_differences() {
         let (cost_share, delays) = rated(Class::LateSender, 9, 2, &[5, 1, 3], &[(0, 2), (1, 7)]);
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(delays, [(0, 3), (2, 3)]);
     }
 
-    /// Where the cause did much that the waiter did not, only what both did is said.
+    /// If the cause did much that the waiter did not, only what both did is listed.
     #[test]
     fn few_entries_say_what_many_delays_are() {
         let (cost_share, delays) = rated(Class::LateSender, 99, 0, &[5, 1, 3, 7, 1 << 40], &[(1, 9), (3, 2), (8, 1)]);

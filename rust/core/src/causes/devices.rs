@@ -5,7 +5,7 @@
 //! | of a host for a device | Leave of the call | behind the kernel | all that is not waiting; nothing |
 //! | of a device for a host | ahead of the kernel | behind the Enter of the launch | all of both |
 //!
-//! A kernel that began with its launch, without queueing behind another one, synchronizes stream and host even if the
+//! A kernel that began with its launch, without queueing behind another, synchronizes stream and host even if the
 //! device was not idle: the work of the host before the launch cannot cause later waits. A kernel that began when a
 //! kernel on another stream ended synchronizes the two streams.
 //!

@@ -95,7 +95,7 @@ pub struct Side {
 pub struct WaitIntervals {
     /// Position of the wait among the wait states.
     pub wait: u32,
-    /// Whether it waited for the end of the cause, not for its begin.
+    /// Whether it waited for the cause to end, not to begin.
     pub is_contention: bool,
     /// The waiter.
     pub waiter: Side,
@@ -246,7 +246,7 @@ fn measure(
         // The point before the first interval is its left end.
         let mut before = (first > index.offsets[i]).then(|| &index.points[first as usize - 1]);
         if let Some(left) = before {
-            // Only in a master is the call path at a point known without the steps before it.
+            // Only on a master is the call path at a point known without the steps before it.
             if is_master && index.pasts[i].is_none() {
                 steps.skip(trace, left.position);
             }
@@ -259,7 +259,7 @@ fn measure(
             advance(trace, &mut steps, index, first_of_master, point.position, |callpath, ticks| {
                 profile.add(callpath, ticks);
             });
-            // Release 2.6 loses what a worker does from the last barrier of its team on.
+            // Scalasca 2.6 loses what a worker does after the last barrier of its team.
             let lost = before.filter(|before| before.class == Class::OmpBarrier && point.place == Place::Fork);
             if let Some(barrier) = lost.filter(|_| model == CostModel::Scalasca && !is_master) {
                 profile.drop_block();
@@ -286,7 +286,7 @@ fn measure(
     works
 }
 
-/// Divides intervals that are sorted by their ends into runs of such as overlap or touch, each with its first point.
+/// Divides intervals, sorted by their ends, into runs that overlap or touch, each with its first point.
 fn overlapping(requests: &[IntervalRequest]) -> Vec<(u32, &[IntervalRequest])> {
     let mut runs: Vec<(u32, &[IntervalRequest])> = Vec::new();
     let mut end = requests.len();
@@ -433,7 +433,7 @@ fn share(
     [waiter, cause]: [Measured; 2],
     model: CostModel,
 ) -> (Vec<Factor>, Option<WaitIntervals>) {
-    // A wait for the end of the cause is for all of its work, other waits only for its excess over the waiter's own.
+    // A wait for the end of the cause is due to all of its work, other waits only to its excess over the waiter's work.
     let counted = |callpath: CallPathId| if is_contention { 0 } else { ticks_in(waiter.work, callpath) };
     let delay = cause.work.iter().map(|&(callpath, ticks)| (ticks - counted(callpath)).max(0)).sum();
     let waited = cause.waits().map(|(_, point)| point.waiting).sum();

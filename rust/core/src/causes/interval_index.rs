@@ -25,10 +25,10 @@ pub(crate) struct IndexedPoint {
     pub place: Place,
 }
 
-/// Where the intervals of some waits begin at their cause.
+/// Where the intervals of some waits begin at the cause.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexedGroup {
-    /// The last row of its waits, and one more.
+    /// One past the last row of its waits.
     pub end: u32,
     pub begin: IntervalBegin,
 }
@@ -107,7 +107,7 @@ impl IntervalIndex {
         tables.into_par_iter().map(of_table).collect()
     }
 
-    /// Where the interval of a wait begins that this shard's location caused at a point.
+    /// Where the interval of a wait begins that a location of this shard caused at a point.
     pub(crate) fn begin_of_cause(&self, wait: &IndexedWait) -> IntervalBegin {
         let groups = self.groups.of(wait.cause_point as usize);
         let group = groups.get(groups.partition_point(|group| group.end <= wait.cost_share));

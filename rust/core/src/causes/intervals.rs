@@ -87,7 +87,7 @@ struct Roles {
     group_syncs: Vec<GroupSync>,
     pairs: Vec<SyncPoint>,
     caused: Vec<CausedWait>,
-    /// The numbers of all, counted through, by position.
+    /// Their numbers, consecutive over all roles, sorted by position.
     keys: Vec<Key>,
 }
 
@@ -138,7 +138,7 @@ impl Roles {
         relations.any(|relation| matches!(relation, Relation::Pair | Relation::Group | Relation::Contention))
     }
 
-    /// What each location of the shard has of the events of its master; nothing if it has no past.
+    /// The master's events in the past of each location of the shard; empty if it has no past.
     fn gaps(&self, trace: &Trace, shard: &Shard, model: CostModel) -> Vec<(LocationId, Vec<Gap>)> {
         let mut rest = &self.keys[..];
         let of_location = |i: usize| {
@@ -218,11 +218,11 @@ struct LocationPass<'a> {
     work: Vec<ProfileEntry>,
     /// Room for the waits caused at a point.
     rows: Vec<Row>,
-    /// For each location its master, and what it has of the events of that.
+    /// For each location its master, and the events of it in the location's past.
     gaps: Vec<(LocationId, Vec<Gap>)>,
     /// Ticks that the location has in its past.
     in_past: FxHashMap<CallPathId, i64>,
-    /// For each point of which there are copies the rows of those that are yet to be made.
+    /// For each point that has copies, the rows of those yet to be made.
     copies: FxHashMap<u32, Range<u32>>,
     table: Table,
     /// Work of the waits' intervals, for the causing processes.
@@ -319,7 +319,7 @@ impl LocationPass<'_> {
         });
     }
 
-    /// What comes back to the wait at the point before from its copies.
+    /// What copies return to the wait at the point that they were made of.
     fn add_copies(&mut self, i: usize, number: u32) {
         let Some(original) = number.checked_sub(1).filter(|&before| before >= self.first) else { return };
         let point = &self.table.points[original as usize];
@@ -358,7 +358,7 @@ impl LocationPass<'_> {
         }
     }
 
-    /// Whose delays those in the past of a location are, given what it does itself.
+    /// Which call paths of a location's past are delays of its master, given what it does itself.
     fn past(&self, i: usize, own: &[(CallPathId, i64)]) -> Option<Past> {
         let (master, gaps) = &self.gaps[i];
         if gaps.is_empty() {
@@ -381,7 +381,7 @@ impl LocationPass<'_> {
             }
         }
         for pair in self.roles.pairs(pairs) {
-            // The wait of a member of a group stands in its group synchronization.
+            // The wait of a group's member is part of its group synchronization.
             if matches!(pair.relation, Relation::Pair | Relation::Contention | Relation::Device) {
                 if point.waiting == 0 {
                     point.class = pair.class;

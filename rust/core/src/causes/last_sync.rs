@@ -61,7 +61,7 @@ impl LastSyncIndex {
             Relation::Pair => {
                 self.pairs.insert(process, LastSync { point, before: call.total - completion });
             }
-            // All time of the call but the wait belongs to the next interval.
+            // All time of the call except the wait belongs to the next interval.
             Relation::Contention => {
                 self.contentions.insert(process, LastSync { point, before: call.waiting });
             }

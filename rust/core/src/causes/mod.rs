@@ -108,11 +108,11 @@ pub(crate) struct Causes {
     pub diagnostics: Diagnostics,
 }
 
-/// Synchronizations that have no wait states.
+/// Synchronizations without wait states.
 pub(crate) struct Synchronized<'a> {
     /// Collective synchronizations of all owners.
     pub of_owners: Vec<CollectiveSyncs>,
-    /// Those of the shards themselves.
+    /// Synchronizations inside the shards.
     pub of_shards: &'a [Vec<CollectiveSync>],
     /// The devices of the shards, if there are any.
     pub devices: &'a [Devices],
@@ -341,7 +341,7 @@ fn collect_sync_points(
 fn explain(tables: &[Table], waits: &PerShard<WaitState>, model: CostModel) -> PerShard<Option<Explanation>> {
     let of_shard = |(i, table): (usize, &Table)| {
         let (first, waits) = waits.of(i);
-        // The owners of a lock are charged directly, and no later wait is charged to waits for it.
+        // The owners of a lock are charged directly, and waits for it are not charged for later waits.
         let of_lock = |wait: &WaitState| model != CostModel::Scalasca && critical_sections::is_contention(wait.kind);
         let mut explanations: Vec<_> = waits.iter().map(|wait| of_lock(wait).then(Explanation::default)).collect();
         // Waits of threads and at shutdown have no wait state.

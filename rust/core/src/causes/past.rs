@@ -6,9 +6,9 @@
 //!          |    past     |                |    past      |
 //! ```
 //!
-//! A thread that communicates has intervals, which may reach back before its fork, where the thread does not exist. There
-//! its time, its synchronizations and its waits are those of the master: its table gets *copies* of the master's points
-//! outside its teams. A copy adds no cost of its own; what it caused goes to the original
+//! A thread that communicates has intervals, which may reach back before its fork, where the thread does not exist.
+//! There its time, its synchronizations and its waits are those of the master: its table gets *copies* of the master's
+//! points outside its teams. A copy adds no cost of its own; what it caused goes to the original
 //! ([`super::Relation::Past`]), and delays in the master's call paths are the master's.
 //!
 //! Threads forked by a thread other than the master have no past.
@@ -88,7 +88,7 @@ pub(crate) fn gaps(trace: &Trace, shard: &Shard, location: LocationId) -> (Locat
     (master, gaps)
 }
 
-/// The position after all events of a location up to a time.
+/// The position after all events of a location up to a given time.
 fn behind(shard: &Shard, i: usize, time: i64) -> Position {
     let (first, end) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
     let events = &shard.events.time[first as usize..end as usize];

@@ -60,13 +60,13 @@ impl Position {
         Self::new(event, Place::Behind as u64)
     }
 
-    /// What a thread has before its fork, before the Enter of its parallel region.
+    /// The past of a thread, before the Enter of its parallel region.
     pub(crate) fn past(event: u32) -> Self {
         Self::new(event, PAST)
     }
 
-    /// Where the i-th point of the thread that forks stands in the past of a thread that it forks; `None` if that is
-    /// too far.
+    /// Where the i-th point of the forking thread stands in the past of a thread that it forks; `None` if the number
+    /// does not fit.
     pub(crate) fn copy_of(self, i: u32) -> Option<Self> {
         (i < 1 << SUB).then_some(Self(self.0 | u64::from(i)))
     }
@@ -94,7 +94,7 @@ impl Key {
         self.0 as u32 as usize
     }
 
-    /// With another number, which is larger by `more`.
+    /// The same with a number that is larger by `more`.
     pub(crate) fn moved(self, more: u32) -> Self {
         Self(self.0 + u128::from(more))
     }
@@ -143,7 +143,7 @@ pub struct Anchor {
 }
 
 impl Anchor {
-    /// A place in a call, given as location and region instance.
+    /// A place in a call, given by location and region instance.
     #[must_use]
     pub fn new((location, instance): (LocationId, InstanceId), place: Place) -> Self {
         Self { location, instance, place }
@@ -212,7 +212,7 @@ pub enum Relation {
     Threads,
     /// A master without its team.
     Alone,
-    /// A thread and the one that forked it, before the fork: the wait of both is the same.
+    /// A thread and the one that forked it, before the fork: both have the same wait.
     Past,
 }
 
@@ -244,7 +244,7 @@ pub struct SyncPoint {
 /// The locations that take part in a [`GroupSync`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncScope {
-    /// Nobody.
+    /// No location.
     Nobody,
     /// All processes.
     Everybody,

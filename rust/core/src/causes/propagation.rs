@@ -180,14 +180,14 @@ struct Walker<'a> {
     width: usize,
     /// Buffer with one value per class.
     phi: Vec<f64>,
-    /// Number of waits whose phi has not arrived, by causing point; 0 where no earlier wait gets a share.
+    /// Number of waits whose phi has not arrived, by causing point; 0 if no earlier wait gets a share.
     missing: Vec<u32>,
     /// Groups by the first point that gets a share.
     first_group: Vec<u32>,
     next_group: Vec<u32>,
     /// Sections that can go on.
     runnable: Vec<u32>,
-    /// Sections that could not finish, once known.
+    /// Sections that cannot finish, once known.
     unfinished: Option<Vec<u32>>,
     /// Rows for other shards, and the shards with rows.
     outgoing: Vec<PhiBatch>,
@@ -341,8 +341,8 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Sends the final phi of a point's wait (thesis, definition 20) to its causes, each its part; returns how many of
-    /// them are in other shards.
+    /// Sends the final phi of a point's wait (thesis, definition 20) to its causes, to each its part; returns how many
+    /// of them are in other shards.
     fn send_phi(&mut self, section: usize, point: u32) -> usize {
         let waiting = self.table.points[point as usize].waiting;
         if waiting <= 0 {
@@ -417,7 +417,7 @@ impl Table {
     fn sections(&self) -> Vec<u32> {
         let mut firsts = vec![self.points.len() as u32];
         for i in (0..self.offsets.len() - 1).rev() {
-            // The first point that any interval so far gives a share to.
+            // The first point to which any interval so far gives a share.
             let mut shared_from = NONE;
             for point in self.points_of(i).rev() {
                 let shared = self.groups.of(point).iter().filter(|group| group.shares()).map(|group| group.shared_from);

@@ -19,7 +19,7 @@ struct State {
     before: i64,
     /// That block; [`NEVER_RAN`] if it has not.
     block: u32,
-    /// One behind the block before that in which it ran; 0 if there is none.
+    /// One past the previous block in which it ran; 0 if there is none.
     earlier: u32,
     /// Neighbors in the order of recent use: the more recent, the less recent.
     newer: CallPathId,
@@ -185,7 +185,7 @@ mod tests {
                     if number > 0 {
                         prop_assert_eq!(profile.cut(), number as u32);
                     }
-                    // In the last round nobody asks for what lies far back any more.
+                    // The last round no longer queries what lies far back.
                     if round == 2 && forgets[number] == 0 {
                         first = number;
                         profile.forget_before(number as u32);

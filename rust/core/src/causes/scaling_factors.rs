@@ -22,7 +22,7 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    /// A wait for a process that came late (equations 4.9, 4.10).
+    /// A wait for a process that was late (equations 4.9, 4.10).
     pub(super) fn of_synchronization(waiting: i64, delay: i64, waited: i64, class: Class, model: CostModel) -> Self {
         let explained = delay + waited;
         if explained == 0 {
@@ -35,8 +35,8 @@ impl Rates {
         Self { direct, work: rate, wait: rate, explained }.bounded(model)
     }
 
-    /// A wait for the end of what another process did (equations 4.14 to 4.17), which `worked` and `waited` in its
-    /// interval; the waiter worked so long in its own.
+    /// A wait for the end of what another process did (equations 4.14 to 4.17). That process `worked` and `waited` in
+    /// its interval, the waiter `waiter_worked` in its own.
     pub(super) fn of_contention(waiting: i64, worked: i64, waited: i64, waiter_worked: i64, model: CostModel) -> Self {
         // Without its waits the causing process would have been in time.
         let is_quick = worked == 0 || worked < waiter_worked;
@@ -47,7 +47,7 @@ impl Rates {
         Self { direct: waiting, work, wait, explained }.bounded(model)
     }
 
-    /// No tick pays for more than one.
+    /// No tick is charged for more than one.
     fn bounded(mut self, model: CostModel) -> Self {
         if model == CostModel::Bounded && self.explained < self.direct {
             let most = 1.0 / self.direct as f64;

@@ -1,4 +1,4 @@
-//! The wait states of a shard, as they are looked up: by their calls, mostly in order.
+//! Look-up of a shard's wait states by call, mostly in order.
 
 use crate::galloping_search::partition_point_near;
 use crate::ids::InstanceId;
@@ -6,7 +6,7 @@ use crate::severity::Metric;
 use crate::trace::{NONE, Shard};
 use crate::waits::WaitState;
 
-/// Wait states of a shard, to be found by their calls.
+/// The wait states of a shard, by call.
 pub(super) struct States<'a> {
     shard: &'a Shard,
     /// In the order of the calls.
@@ -26,7 +26,7 @@ impl<'a> States<'a> {
     pub(super) fn find(&mut self, kind: Metric, instance: InstanceId) -> u32 {
         let enter = |instance: InstanceId| self.shard.instances.enter[instance];
         let wanted = enter(instance);
-        // Mostly the next is asked for.
+        // Most queries are for the next one.
         self.next = partition_point_near(self.waits, self.next, |wait| enter(wait.instance) < wanted);
         let of_call = self.waits[self.next..].iter().take_while(|wait| wait.instance == instance);
         let found = of_call.zip(self.first + self.next..).find(|(wait, _)| wait.kind == kind);

@@ -210,7 +210,7 @@ pub(crate) struct CostShare {
 }
 
 impl CostShare {
-    /// A wait as it arrived, before its shares are known.
+    /// A wait that has arrived, before its shares are known.
     pub(crate) fn new(caused: &CausedWait, arrival: u32) -> Self {
         let CausedWait { shard, own_wait, class, relation, waiting, .. } = *caused;
         // Each tick of the master alone costs as many ticks as there are idle threads.
@@ -229,7 +229,7 @@ impl CostShare {
         }
     }
 
-    /// What comes back to a wait from its copy, which is yet to be made: what that caused later.
+    /// What a copy, yet to be made, returns to its wait: what it caused later.
     pub(crate) fn of_copy(original: &Point, shard: u32) -> Self {
         Self {
             direct: 0,
@@ -245,7 +245,7 @@ impl CostShare {
         }
     }
 
-    /// Whether it stands for a wait of another location, which is shared out.
+    /// Whether it stands for a wait of another location, whose shares are distributed.
     pub(crate) fn is_shared_out(&self) -> bool {
         !matches!(self.relation, Relation::Alone | Relation::Past)
     }
@@ -340,7 +340,7 @@ pub(crate) struct WaitPart {
 }
 
 impl WaitPart {
-    /// A part of which there are these amounts; none if that is all.
+    /// A part with these amounts; none if it is all of each wait.
     pub(crate) fn new(extent: Extent, amounts: Vec<i64>) -> Self {
         Self { extent, amounts, classes: Classes::default(), columns: 0..0, phi: Vec::new() }
     }

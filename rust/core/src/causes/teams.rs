@@ -1,6 +1,6 @@
 //! Synchronization points of thread teams: forks, barriers, joins, and the time in which the master is alone.
 //!
-//! *Source*: specification.md#costs-of-thread-teams. Threads are not in the thesis: as Scalasca has them.
+//! *Source*: specification.md#costs-of-thread-teams. The thesis has no threads; these follow Scalasca.
 
 use super::points::{Anchor, GroupSync, IdleTeamSpan, Place, Relation, SyncPoint, SyncScope};
 use super::states::States;

@@ -224,7 +224,7 @@ fn match_shard<'a>(
     Matches { sends, matched }
 }
 
-/// Reports what is left over in a channel; leaves the channel out where nobody can tell which send is missing.
+/// Reports what is left over in a channel, and excludes the channel if it is unclear which send is missing.
 fn report(trace: &Trace, shard: &Shard, channel: &mut Channel, sends: &[&SendInfo], diagnostics: &mut Diagnostics) {
     let send = sends.get(channel.first as usize);
     if channel.sends > channel.receives {
@@ -235,7 +235,7 @@ fn report(trace: &Trace, shard: &Shard, channel: &mut Channel, sends: &[&SendInf
         let receive = &shard.receives.rows[row as usize];
         let place = Place { location: shard.location_of(&shard.receives, row), time: receive.time };
         diagnostics.count(DiagnosticKind::UnmatchedReceive, u64::from(channel.receives - channel.sends), Some(place));
-        // Only the end is missing of a sender whose file ends early: what was sent before still meets in order.
+        // A sender with a truncated file lacks only its last sends; the earlier ones still match in order.
         if !trace.is_truncated(receive.peer) {
             channel.first = NONE;
         }

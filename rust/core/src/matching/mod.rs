@@ -34,7 +34,7 @@ impl Rounds {
         Self { count, of: sizes().flat_map(round).collect() }
     }
 
-    /// The shards of this process that it is the turn of in a round, as positions.
+    /// The shards of this process whose turn it is in a round, as positions.
     pub(crate) fn own(&self, exchange: &Exchange, round: usize) -> Range<usize> {
         let own = exchange.own();
         let of = &self.of[own.start as usize..own.end as usize];
@@ -51,7 +51,7 @@ pub(crate) fn spread(something: u32, sequence: u32, shards: usize) -> u32 {
 
 /// Rows of all locations of a process in the order of time, as positions in the shard.
 ///
-/// Within a location the order of the records stands; only processes that communicate on several threads need a merge.
+/// Within a location the records keep their order; only processes that communicate on several threads need a merge.
 fn in_time_order(ranges: &[Range<usize>], time: impl Fn(usize) -> i64) -> Vec<u32> {
     let mut order: Vec<u32> = ranges.iter().cloned().flatten().map(|row| row as u32).collect();
     if ranges.iter().filter(|range| !range.is_empty()).count() > 1 {

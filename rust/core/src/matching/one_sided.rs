@@ -231,7 +231,7 @@ impl Reader<'_> {
 
     fn collective(&mut self, location: LocationId, sync: &Synchronization, operation: u8) {
         let Some(library) = self.class(sync.instance).library() else { return };
-        // Some tools do record what others leave to the name of the call.
+        // Some tools record what others only imply by the name of the call.
         let last = self.epochs.collectives.last();
         if last.is_some_and(|part| part.instance == sync.instance && part.window.is_none()) {
             self.epochs.collectives.pop();
@@ -250,8 +250,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The operations that a call completes at their targets: all but those that were complete before, as when a lock
-    /// was given back.
+    /// The operations that a call completes at their targets: all except those that are already complete, for example
+    /// because a lock was released.
     fn finish_all(&mut self, library: Library, instance: InstanceId) -> Vec<u32> {
         let enter = self.shard.enter(instance);
         let mut rows = std::mem::take(&mut self.state.unfinished[library as usize]);
@@ -413,7 +413,7 @@ impl Reader<'_> {
             return;
         };
         self.epochs.locks[lock as usize].release = sync.instance;
-        // The record names the target: the lock itself must be given back there.
+        // The record names the target: the lock itself must be released there.
         if mpi && sync.target != ALL {
             self.completion(sync.instance, sync.target);
         } else if mpi {

@@ -10,7 +10,7 @@ use crate::trace::NONE;
 #[derive(Debug)]
 pub struct Queues<'a, K, T> {
     rows: Vec<&'a T>,
-    /// Behind each row the next of its key, or [`NONE`].
+    /// After each row the next one of its key, or [`NONE`].
     next: Vec<u32>,
     /// First row that was not taken, and last row.
     ends: FxHashMap<K, (u32, u32)>,

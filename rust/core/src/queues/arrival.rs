@@ -21,7 +21,7 @@ const SAMPLES: usize = 5;
 
 /// Locality and protocol (two bits), size.
 type TransferClass = u16;
-/// All of them: sizes are powers of two, and 0.
+/// Number of classes: sizes are powers of two, and 0.
 const TRANSFER_CLASSES: usize = (u64::BITS as usize + 1) << 2;
 /// Region, number of messages, largest size.
 type CallClass = (RegionKey, u16, u16);
@@ -48,7 +48,7 @@ fn call_class(trace: &Trace, shard: &Shard, call: InstanceId, completed: &[Optio
 struct Samples {
     /// By class.
     transfers: Vec<Vec<i64>>,
-    /// Number, and the least.
+    /// Number of samples, and the minimum.
     calls: FxHashMap<CallClass, (usize, i64)>,
     /// Cache of the latest class, which is usually that of the next call.
     latest: Option<(CallClass, (usize, i64))>,
@@ -68,7 +68,7 @@ impl Samples {
         samples.1 = samples.1.min(least);
     }
 
-    /// Takes a call.
+    /// Adds a call.
     #[inline]
     fn call(&mut self, class: CallClass, length: i64) {
         match &mut self.latest {
@@ -84,7 +84,7 @@ impl Samples {
         }
     }
 
-    /// Takes the samples of the calls of a shard.
+    /// Adds the samples of a shard's calls.
     fn of_shard(trace: &Trace, shard: &Shard, messages: &[Option<Message>], limits: Limits) -> Self {
         let mut samples = Self::new();
         for i in 0..shard.locations.len() {

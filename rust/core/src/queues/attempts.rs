@@ -85,8 +85,8 @@ pub(super) fn with_others(messages: &[Queued], mut count: impl FnMut(&Queued, u3
     }
     let (by_post, in_post) = order(messages, |message| message.posted);
     let (by_arrival, in_arrival) = order(messages, |message| message.arrival);
-    // Posted receives by the order of posting, whose message is still to come; messages by the order of arrival, whose
-    // receive is.
+    // Posted receives whose message is still to come, in order of posting; messages whose receive is still to come, in
+    // order of arrival.
     let (mut posted, mut unexpected) = (Entries::new(messages.len()), Entries::new(messages.len()));
     let (mut posts, mut arrivals) = (&by_post[..], &by_arrival[..]);
     while let Some(now) =
@@ -95,7 +95,7 @@ pub(super) fn with_others(messages: &[Queued], mut count: impl FnMut(&Queued, u3
             .flatten()
             .min()
     {
-        // Entries of one time are all inserted before any of them searches.
+        // All entries of one time are inserted before any of them searches.
         let (posts_now, rest) =
             posts.split_at(posts.iter().take_while(|&&i| messages[i as usize].posted == now).count());
         posts = rest;

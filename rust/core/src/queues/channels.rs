@@ -109,7 +109,7 @@ pub(super) enum Found {
 
 /// Replays the queues of a receiver.
 pub(super) fn search(messages: &mut [Queued], lists: Lists, mut count: impl FnMut(&Queued, Found)) {
-    // Each thread received those of a channel in order, or nearly so: a stable sort merges what is in order.
+    // Each thread received the messages of a channel in order, or nearly so; a stable sort merges ordered runs.
     messages.sort_by_key(|message| (message.comm, message.source, message.sent));
     for channel in messages.chunk_by_mut(|a, b| (a.comm, a.source) == (b.comm, b.source)) {
         let mut earliest = i64::MAX;

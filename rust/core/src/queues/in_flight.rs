@@ -14,12 +14,12 @@ use crate::ids::LocationId;
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub(super) struct Step {
     pub(super) time: i64,
-    /// Bytes that are sent, less those that are received.
+    /// Bytes sent less bytes received.
     pub(super) by: i64,
 }
 
 impl Step {
-    /// Takes a change that is not before the steps; all of one time make one step.
+    /// Adds a change that is not before the last step; all changes of one time make one step.
     #[inline]
     pub(super) fn add(steps: &mut Vec<Self>, time: i64, by: i64) {
         match steps.last_mut() {
@@ -48,7 +48,7 @@ impl Slices {
         (begin.min(self.run.1), begin.saturating_add(self.length).min(self.run.1))
     }
 
-    /// Sends steps, in the order of time, where they are followed.
+    /// Sends steps, in order of time, to the shards of their slices.
     pub(super) fn post(self, steps: &[Step], outbox: &mut Outbox<Step>) {
         let (mut slice, mut end) = (0, i64::MIN);
         for &Step { time, by } in steps {

@@ -1,4 +1,4 @@
-//! Sums, one location at a time, and on request every increment of them.
+//! Sums, one location at a time, and on request each of their increments.
 
 use bitcode::{Decode, Encode};
 

@@ -24,7 +24,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// All of them.
+    /// All quantities.
     pub const ALL: [Self; 7] = [
         Self::Unexpected,
         Self::UnexpectedData,
@@ -75,11 +75,11 @@ pub struct Level {
     pub integral: i128,
     /// Sum over time, and maximum, in each bin.
     pub bins: Vec<(i128, i64)>,
-    /// What it is when it is not zero: from, to (ticks), and the level, in the order of time; if that was asked for.
+    /// Where it is not zero: begin and end, ticks, and the level, in order of time; empty unless requested.
     pub steps: Option<Vec<(i64, i64, i64)>>,
 }
 
-/// How much to keep of a level's course.
+/// How much of a level's course to keep.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Detail<'a> {
     /// The edges of bins, ticks.
@@ -100,9 +100,9 @@ pub(super) fn sort_by_time<T: Copy>(changes: &mut Vec<T>, time: impl Fn(&T) -> i
 
 /// Sorts block by block, and merges each with the end of those before it; `false` as soon as that takes too long.
 fn merge<T: Copy>(changes: &mut [T], time: impl Fn(&T) -> i64) -> bool {
-    // What a sort needs besides a block fits the stack.
+    // Besides a block, what a sort needs fits on the stack.
     const BLOCK: usize = 128;
-    // A block overlaps few others, or sorting by digits is quicker; of some blocks nobody knows.
+    // If a block overlaps many others, a radix sort is faster; a few blocks are too small a sample.
     const OVERLAP: usize = 2 * BLOCK;
     const MOST: usize = 16 * OVERLAP;
     let mut left = MOST;
@@ -226,7 +226,7 @@ impl<'a> Course<'a> {
         }
         if time > self.since {
             if self.now != 0 {
-                // The product of two numbers of 64 bits fits.
+                // The product of two 64-bit numbers fits.
                 self.level.integral += i128::from(self.now).wrapping_mul(i128::from(time - self.since));
                 if !self.detail.edges.is_empty() || self.detail.has_steps {
                     self.spread(time);
@@ -264,7 +264,7 @@ impl<'a> Course<'a> {
     }
 }
 
-/// A size as what a level changes by.
+/// A size as the change of a level.
 pub(super) fn size(by: u64) -> i64 {
     i64::try_from(by).unwrap_or(i64::MAX)
 }
@@ -294,7 +294,7 @@ mod tests {
     use super::super::Bins;
     use super::*;
 
-    /// Rises and falls in the order of time.
+    /// Rises and falls in order of time.
     fn changes(rises: &[Change], falls: &[Change]) -> Vec<(i64, i64)> {
         let mut changes: Vec<(i64, i64)> = rises.iter().map(|&(time, by)| (time, size(by))).collect();
         changes.extend(falls.iter().map(|&(time, by)| (time, -size(by))));

@@ -63,9 +63,9 @@ pub struct Options {
 /// The bins of levels over time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Bins {
-    /// So many of equal width over the run; 0 for none.
+    /// This many bins of equal width over the run; 0 for none.
     Number(usize),
-    /// Between these times, seconds since the begin of the trace, in increasing order.
+    /// Bins between these times, seconds since the begin of the trace, in increasing order.
     Edges(Vec<f64>),
 }
 
@@ -111,7 +111,7 @@ type Counts = Accumulator<QueueMetric>;
 /// A call path at a location.
 type Place = (CallPathId, LocationId);
 
-/// Sums at places in any order.
+/// Sums at places, in any order.
 #[derive(Default)]
 struct Sums(FxHashMap<Place, [i64; QueueMetric::ALL.len()]>);
 

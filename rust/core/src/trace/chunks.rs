@@ -10,7 +10,7 @@ use super::decode::Decoder;
 /// A location is worth sharing if it has this many chunks for each thread.
 const CHUNKS_A_THREAD: u64 = 4;
 
-/// Whether several threads should read a location together, if there are only `shards` shards for them.
+/// Whether several threads should share the reading of a location, given that there are only `shards` shards.
 #[must_use]
 pub fn worth_sharing(reader: &LocationReader, shards: usize) -> bool {
     let threads = rayon::current_num_threads();

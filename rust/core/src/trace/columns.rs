@@ -1,7 +1,7 @@
 //! The rows of a shard: events and communication records as columns.
 //!
-//! Enter and Leave are the bulk: a time and a call path each. Communication records stand in column sets of their own;
-//! each row names the region instance it was recorded in. All positions (`u32`) count within the shard.
+//! Enter and Leave are the bulk: a time and a call path each. Communication records have columns of their own; each row
+//! names the region instance in which it was recorded. All positions (`u32`) are relative to the shard.
 
 use std::ops::Range;
 
@@ -147,7 +147,7 @@ pub struct Sent {
 pub struct Received {
     /// Time of the receive (completion) record, ticks.
     pub time: i64,
-    /// Bytes as the receive record gives them.
+    /// Bytes received, as recorded.
     pub bytes: u64,
     /// Region instance that completed the receive.
     pub instance: InstanceId,
@@ -263,7 +263,7 @@ pub struct Operation {
     pub done_local: InstanceId,
     /// Region instance of the call that completed it at the target, or none.
     pub done_remote: InstanceId,
-    /// What it moves.
+    /// Direction of the transfer.
     pub kind: OperationKind,
 }
 
@@ -275,7 +275,7 @@ pub const ALL: ProcessId = ProcessId::new(u32::MAX - 1);
 pub enum SyncKind {
     /// A collective operation on a window, a value of `CollectiveOp`.
     Collective(u8),
-    /// `MPI_Win_start` and so on, by the class of the region; the group.
+    /// `MPI_Win_start` and the like, by the class of the region; the group.
     Group(GroupId),
     /// An unsuccessful `MPI_Win_test`.
     FailedTest,
@@ -317,7 +317,7 @@ pub struct Synchronization {
     pub window: WindowId,
     /// The target process of a lock, the partner of a notification, [`ALL`], or none.
     pub target: ProcessId,
-    /// Number of operations of the shard before it: their order.
+    /// Number of operations of the shard before it, which gives their order.
     pub after: u32,
     /// What it is.
     pub kind: SyncKind,
@@ -345,11 +345,11 @@ pub struct Team {
     pub instance: InstanceId,
     /// First barrier of the team's part in [`super::Shard::barriers`].
     pub barriers: u32,
-    /// One behind the last barrier.
+    /// One past the last barrier.
     pub barriers_end: u32,
 }
 
-/// A parameter takes another value than it had at its location.
+/// A change of a parameter's value at a location.
 #[derive(Clone, Copy, Debug)]
 pub struct ParameterChange {
     /// Time of the record, ticks.
@@ -406,7 +406,7 @@ pub enum ThreadStep {
 pub struct Thread {
     /// Time of the record, ticks.
     pub time: i64,
-    /// The thread: id of its communicator, and number in there.
+    /// The thread: id of its communicator, and its number there.
     pub thread: (u32, u64),
     /// What happens.
     pub step: ThreadStep,

@@ -3,8 +3,8 @@
 //! A *sample* is the value of a counter at some time. The growth between two samples is distributed over the call paths
 //! that ran in between, in proportion to their time; a strict counter is sampled at every Enter and Leave, so this is a
 //! single call path. A level that is valid until the next sample, or since the last one, is integrated over that
-//! interval; a level known only at its samples is interpolated linearly. A change at a point in time belongs to the call
-//! path that runs then.
+//! interval; a level known only at its samples is interpolated linearly. A change at a point in time belongs to the
+//! call path that runs then.
 //!
 //! Growth outside all regions is booked on no call path, so the cells of a location add up to its last value minus its
 //! first.
@@ -55,7 +55,7 @@ impl Interval {
     }
 }
 
-/// What ran at a location so far.
+/// What has run on a location so far.
 #[derive(Clone, Copy)]
 pub struct LocationHistory<'a> {
     /// Enters and Leaves, after those of earlier locations of the shard.
@@ -307,7 +307,7 @@ impl<'a> CounterBook<'a> {
                 let has_fallen = interval.amount.value() < 0.0;
                 self.has_fallen[index as usize] |= has_fallen;
                 if !counter.is_trusted() {
-                    // It may turn out to be a level.
+                    // The counter may turn out to be a level.
                     interval.ends = Some(value.plus(before.value));
                 } else if has_fallen {
                     result = Err(Fault::Reset);
@@ -377,7 +377,7 @@ impl<'a> CounterBook<'a> {
             callpaths_between(before, (time, position), history).map(|(_, since, until)| until - since).sum();
         let sums = interval.sums(all);
         if all == 0 {
-            // Only a pause.
+            // The interval is only a pause.
             return book(before.position.callpath, sums, 0);
         }
         let (mut passed, mut distributed) = (0, [Number::default(); 2]);

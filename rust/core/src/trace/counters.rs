@@ -87,7 +87,7 @@ impl Counter {
         }
     }
 
-    /// Whether a total that falls was reset; a counter of any other source that falls is taken as a level.
+    /// Whether a falling total was reset; a falling counter of any other source is treated as a level.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
         matches!(self.metric_type, MetricType::PAPI | MetricType::RUSAGE) || self.mode_override.is_some()
@@ -270,7 +270,8 @@ impl Counters {
                 streams.sort_unstable();
                 self.streams.entry(instance.id).or_insert(streams);
             }
-            // A scope without CPU threads, or that does not exist: its process, or else the recorder's.
+            // A scope without CPU threads, or one that does not exist, covers its process, or else that of the
+            // recorder.
             let recorder = by_id.get(&instance.recorder).copied();
             let processes = members.first().copied().into_iter().chain(recorder);
             let mut covered = threads(locations, members.iter().copied());

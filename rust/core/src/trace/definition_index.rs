@@ -8,10 +8,10 @@ use super::counters::Counters;
 use super::locations::{Location, Process, order_locations};
 use crate::ids::{CommId, GroupId, LocationId, ProcessId, WindowId};
 
-/// Who is a member of a communicator.
+/// The members of a communicator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Members {
-    /// Every process alone with itself.
+    /// Each process by itself.
     OwnProcess,
     /// Processes by rank.
     Processes(Vec<ProcessId>),
@@ -26,7 +26,7 @@ pub enum Members {
     Locations(Vec<LocationId>),
     /// Two groups of processes: ranks of a peer count in the group that the caller is not part of.
     TwoGroups(Vec<ProcessId>, Vec<ProcessId>),
-    /// The definition is missing or leads nowhere.
+    /// The definition is missing or refers to missing ones.
     Unknown,
 }
 
@@ -138,7 +138,7 @@ pub struct DefinitionIndex {
 }
 
 impl DefinitionIndex {
-    /// A location as people speak of it, before a time: by rank and thread, or by its id if it belongs to no process.
+    /// How messages name a location, before a time: by rank and thread, or by its id if it belongs to no process.
     #[must_use]
     pub fn label(&self, location: &Location) -> String {
         match self.processes.get(location.process.index()) {
@@ -339,7 +339,7 @@ impl Groups<'_> {
             locations.iter().map(process).collect()
         };
         let Some(members) = processes(&locations) else { return Members::Unknown };
-        // Ranks in such a communicator are positions among all processes, whoever the members are.
+        // Ranks in such a communicator are positions among all processes, regardless of the members.
         if group.group_type == GroupType::COMM_GROUP && group.group_flags.contains(GroupFlag::GLOBAL_MEMBERS) {
             let all = self.by_paradigm.get(&group.paradigm.0).and_then(|all| all.iter().copied().collect());
             match all.and_then(|all: Vec<LocationId>| processes(&all)) {

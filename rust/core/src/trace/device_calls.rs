@@ -1,8 +1,8 @@
-//! Calls of the host that have to do with accelerators.
+//! Calls of the host to its accelerators.
 
 use whywait_otf2::enums::Paradigm;
 
-/// What a call of the host is to its accelerators.
+/// The role of a host call for the host's accelerators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceCall {
     /// Launches a kernel.
@@ -20,7 +20,7 @@ pub enum DeviceCall {
 }
 
 impl DeviceCall {
-    /// What a call is, by its name in CUDA, HIP, `OpenCL` and `OpenACC`, or that of a construct of OpenMP.
+    /// The role of a call, by its name in CUDA, HIP, `OpenCL` and `OpenACC`, or by that of an OpenMP construct.
     pub(super) fn of(name: &str) -> Option<Self> {
         if name.starts_with("!$omp") {
             return name.starts_with("!$omp target submit").then_some(Self::Launch);
@@ -46,7 +46,7 @@ impl DeviceCall {
         })
     }
 
-    /// The paradigm of a call that has to do with devices, by its name.
+    /// The paradigm of a call to devices, by its name.
     pub(super) fn paradigm(name: &str) -> Option<Paradigm> {
         Self::of(name)?;
         let known = [
@@ -59,7 +59,7 @@ impl DeviceCall {
         known.into_iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, paradigm)| paradigm)
     }
 
-    /// Whether it returns when devices have done something.
+    /// Whether it waits for devices.
     #[must_use]
     pub fn is_synchronization(self) -> bool {
         !matches!(self, Self::Launch | Self::RecordEvent)

@@ -24,7 +24,7 @@ impl<T> IdMap<T> {
         id as usize & self.table.len().wrapping_sub(1)
     }
 
-    /// Sets the value of a number; returns the one before.
+    /// Sets the value of a number; returns the previous one.
     #[inline(always)]
     pub(super) fn insert(&mut self, id: u64, value: T) -> Option<T> {
         let place = self.place(id);
@@ -65,7 +65,7 @@ impl<T> IdMap<T> {
         }
     }
 
-    /// Takes the value of a number away.
+    /// Removes the value of a number and returns it.
     #[inline(always)]
     pub(super) fn remove(&mut self, id: u64) -> Option<T> {
         let place = self.place(id);

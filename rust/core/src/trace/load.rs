@@ -68,8 +68,8 @@ impl Trace {
     /// Reads all events of an archive with the threads of the current pool, in shards of at least about `shard_events`
     /// events. If several processes share the analysis, each reads its part.
     ///
-    /// Locations whose event files cannot be read are left out; if nothing remains, that is an error. `modes` says what
-    /// the values of counters are, by name, where the definitions do not.
+    /// Locations whose event files cannot be read are left out; if none remains, that is an error. `modes` gives the
+    /// modes of counters by name where the definitions are wrong.
     pub fn load(
         archive: &Archive,
         shard_events: u64,

@@ -1,7 +1,7 @@
 //! Regions: one key for each distinct region, and the class that the wait-state patterns ask for.
 //!
-//! Some measurement tools define the same region once a process; here such definitions are one region, so that the
-//! call paths of all processes meet.
+//! Some measurement tools define the same region once per process; here such definitions are one region, so that all
+//! processes share call paths.
 
 use std::sync::LazyLock;
 
@@ -25,7 +25,7 @@ pub enum RegionClass {
     Finalize,
     /// `MPI_Send`, `MPI_Ssend`: sends that can block for their receiver.
     BlockingSend,
-    /// `MPI_Isendrecv`: its request is done when a send and a receive are.
+    /// `MPI_Isendrecv`: its request completes with both a send and a receive.
     SendAndReceive,
     /// `MPI_Wait`, `MPI_Waitany`: complete at most one request.
     Wait,
@@ -89,7 +89,7 @@ pub enum RegionClass {
     MutexLock,
     /// `pthread_cond_wait`, `pthread_cond_timedwait`.
     ConditionWait,
-    /// A call that has to do with an accelerator.
+    /// A call to an accelerator.
     Device(DeviceCall),
 }
 
@@ -215,7 +215,7 @@ impl RegionClass {
     }
 }
 
-/// Calls of MPI that all processes of a communicator do together.
+/// Calls of MPI that are collective over a communicator.
 const CREATORS: [&str; 21] = [
     "comm_split",
     "comm_split_type",
@@ -281,11 +281,11 @@ const ARGUMENTS: &str = "()";
 static FORTRAN_CALLS: LazyLock<FxHashSet<&str>> =
     LazyLock::new(|| include_str!("mpi_calls.txt").split_whitespace().collect());
 
-/// The MPI call that a region is, in lower case and without what tells variants apart: the prefix, the suffix of large
-/// counts, underscores of Fortran compilers.
+/// The MPI call that a region is, in lower case and without what distinguishes variants: the prefix, the suffix of
+/// large counts, and the underscores of Fortran compilers.
 ///
-/// Not every tool says that an MPI call belongs to the paradigm MPI. Names of the standard's form are reserved; of
-/// those in lower case, as Fortran compilers write them, only the standard's calls are not the user's.
+/// Not every tool records that an MPI call belongs to the paradigm MPI. Names in the form of the standard are reserved;
+/// names in lower case, as Fortran compilers write them, are MPI calls only if they are in the standard.
 fn mpi_call(name: &str, paradigm: Paradigm) -> Option<String> {
     let reserved = name.strip_prefix("MPI_").is_some_and(|call| call.starts_with(|c: char| c.is_ascii_uppercase()));
     let fortran = || {
@@ -352,7 +352,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// The region with the paradigm and the role that its name tells, where the tool did not.
+    /// The region with paradigm and role taken from its name where the tool did not record them.
     fn recognized(mut self) -> Self {
         if mpi_call(self.name.strip_suffix(ARGUMENTS).unwrap_or(&self.name), self.paradigm).is_some() {
             self.paradigm = Paradigm::MPI;
@@ -382,7 +382,7 @@ impl Region {
     }
 }
 
-/// All regions of a run. A *key* names one: its number, or that of the name of a program, marked as such.
+/// All regions of a run. A *key* identifies one: its number, or the marked string id of a program's name.
 #[derive(Debug)]
 pub struct Regions {
     all: Vec<Region>,
@@ -398,14 +398,14 @@ const DENSE_IDS: usize = 1 << 16;
 impl Regions {
     /// Marks the key of a program: the rest of the key is the string id of its name.
     const PROGRAM: u32 = 1 << 31;
-    /// Key of regions that an event names but nobody defined.
+    /// Key of regions that an event refers to but that are not defined.
     pub const UNDEFINED: RegionKey = RegionKey::new(0);
-    /// Key of the time in which the measurement system wrote its buffer.
+    /// Key of the time in which the measurement system flushed its buffer.
     pub const BUFFER_FLUSH: RegionKey = RegionKey::new(1);
     /// Key of the time in which the measurement was switched off.
     pub const MEASUREMENT_OFF: RegionKey = RegionKey::new(2);
 
-    /// Whether a region is time of the measurement system, in which the program leaves no records.
+    /// Whether a region is time of the measurement system, without records of the program.
     #[must_use]
     pub fn is_pause(key: RegionKey) -> bool {
         key == Self::BUFFER_FLUSH || key == Self::MEASUREMENT_OFF

@@ -127,9 +127,9 @@ pub struct Shard {
     pub barriers: Rows<InstanceId>,
     /// Locks between threads.
     pub locks: Rows<Lock>,
-    /// Threads that are created one by one.
+    /// Events of threads that are created one by one.
     pub threads: Rows<Thread>,
-    /// Explicit tasks that ran, in the order of time.
+    /// Explicit tasks that ran, in order of time.
     pub tasks: Rows<TaskRun>,
     /// Changes of the program's parameters.
     pub parameters: Rows<ParameterChange>,
@@ -160,9 +160,9 @@ pub struct Shape {
 }
 
 impl Shard {
-    /// Reserves capacity for a number of events, and for other rows in the proportion of an earlier shard of the run.
+    /// Reserves capacity for a number of events, and for other rows in proportion to an earlier shard of the run.
     pub fn reserve(&mut self, events: usize, like: &Shape) {
-        // Some slack, because processes differ a little; no file holds more rows than events.
+        // Some slack, because processes differ a little; no file has more rows than events.
         let share = events as f64 / like.events.max(1) as f64 * 1.02;
         let room = |rows: usize| ((rows as f64 * share) as usize).min(events);
         self.events.reserve(events);
@@ -311,7 +311,7 @@ impl Shard {
         })
     }
 
-    /// Renumbers all call paths after the shards' trees were merged.
+    /// Renumbers all call paths after the trees of the shards have been merged.
     pub fn renumber(&mut self, callpaths: &[CallPathId]) {
         if callpaths.iter().enumerate().any(|(i, &callpath)| CallPathId::at(i) != callpath) {
             self.events.renumber(callpaths);

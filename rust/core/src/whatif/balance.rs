@@ -16,7 +16,7 @@ pub enum Balance {
     Scaled,
 }
 
-/// Equal integer shares of a sum: the quotient, and one more for the first ones, as many as the remainder.
+/// Equal integer shares of a sum: the quotient, and one more for as many of the first as the remainder says.
 fn shares(sum: i64, count: usize) -> impl Iterator<Item = i64> {
     let count = count.max(1) as i64;
     let (quotient, rest) = (sum.div_euclid(count), sum.rem_euclid(count));

@@ -20,7 +20,7 @@ use crate::{Error, Result};
 /// An item whose new time the simulation computes: Enter and Leave of each region instance, then meetings and stops.
 pub(super) type Node = u32;
 
-/// Represents the begin of the target's own last segment.
+/// Stands for the begin of the target's own last segment.
 pub(super) const OWN: Node = NONE;
 
 /// The measured run determines the cost of an arc.

@@ -96,7 +96,7 @@ pub(super) fn on_network(
     operation
 }
 
-/// Whether all are in their calls at the same time.
+/// Whether all members are in their calls at the same time.
 fn overlapping(calls: &[Call]) -> bool {
     let latest = calls.iter().map(|call| call.enter).max();
     latest < calls.iter().map(|call| call.leave).min()
@@ -342,7 +342,7 @@ pub(super) fn of_kind(kind: Kind, members: &[Member], calls: &[Call]) -> Option<
 }
 
 /// Non-blocking operations: the n-th ones that the members of a communicator start belong together. The call that
-/// completes one waits for the calls that started it. Returns the number of operations without partners.
+/// completes one waits for the calls that started it. Returns the number of operations without all partners.
 fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, builder: &mut Builder) -> Result<u64> {
     let mut operations: BTreeMap<(CommId, u32), Vec<(Member, Call)>> = BTreeMap::new();
     for (number, shard) in trace.shards.iter().enumerate() {

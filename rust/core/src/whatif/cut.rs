@@ -1,9 +1,9 @@
 //! Cuts: removes regions with everything they enclose, and messages (whatif.md#what-can-be-changed).
 //!
-//! What is cut on one side vanishes on the other: of a message both sides, of one without a partner its other call, of
-//! a collective operation the calls of all members. A call goes if nothing is left that it served; one that serves
-//! others as well stays, without the arc. What follows moves forward by the length of what went; the time before it
-//! stays with the caller.
+//! What is cut on one side vanishes on the other: both sides of a message, the other call of a message without a
+//! partner, the calls of all members of a collective operation. A call vanishes once nothing is left that it served;
+//! one that also serves others stays, without the arc. What follows moves forward by the length of what vanished; the
+//! time before it stays with the caller.
 
 use std::ops::RangeInclusive;
 
@@ -207,7 +207,7 @@ impl Cut {
         self.serve_less(builder, receive.0, [received.instance, received.request]);
     }
 
-    /// Notes that two calls of a shard serve one message less.
+    /// Records that two calls of a shard serve one message less.
     fn serve_less(&mut self, builder: &Builder, shard: usize, calls: [InstanceId; 2]) {
         for call in distinct(calls) {
             self.served[(builder.first_of(shard) + call.number()) as usize].1 += 1;
@@ -343,7 +343,7 @@ impl<'a> Gone<'a> {
     }
 }
 
-/// What is known of some rows of a shard.
+/// What is known about some rows of a shard.
 pub(super) fn rows<T>(all: &[Vec<T>], shard: usize, rows: std::ops::Range<usize>) -> &[T] {
     all.get(shard).map_or(&[], |of| &of[rows])
 }

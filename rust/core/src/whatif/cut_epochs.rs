@@ -60,8 +60,8 @@ impl Calls<'_> {
     }
 }
 
-/// A fence vanishes for all its members, with what they did since the one before; what they do until the next one must
-/// have a fence before it. The making of a window vanishes with all that is done on it, and its end for all its
+/// A fence vanishes for all its members, with what they did since the previous one; what they do until the next one
+/// must have a fence before it. The creation of a window vanishes with all operations on it, and its end for all its
 /// members.
 fn fences_stay_closed(calls: &Calls<'_>, epochs: &[Epochs]) -> Result<bool> {
     let trace = calls.trace;

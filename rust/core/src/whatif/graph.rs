@@ -1,8 +1,7 @@
 //! The dependency graph: the places in the events of each location that depend on others, or on which others depend.
 //!
 //! Between two of these *steps*, a location depends only on itself: it takes as long as measured, or as a hypothesis
-//! says.
-//! All times are *shifts* against the measured run. The shift of a step follows from the place before it and from the
+//! says. All times are *shifts* against the measured run. The shift of a step follows from the place before it and the
 //! sources of its arcs, less slack: `L' = max(E' + own, x' + weight)` of [`super::builder`] becomes
 //! `s(L) = max(s(E) + E + own - L, s(x) + x + weight - L)`. In a run without changes, all shifts are 0.
 

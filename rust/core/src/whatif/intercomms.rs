@@ -113,9 +113,9 @@ fn operations(trace: &Trace, builder: &Builder) -> BTreeMap<(CommId, bool, u32),
 /// The arcs of an operation, or of one direction of it.
 struct Flow {
     arcs: Operation,
-    /// Who takes part.
+    /// The members that take part.
     members: Vec<Member>,
-    /// The calls that end with it.
+    /// The calls that complete it.
     calls: Vec<Call>,
 }
 
@@ -146,7 +146,7 @@ fn both_ways(groups: [Group; 2], arcs: impl Fn(&[Call], &[Call]) -> Option<Opera
         .collect()
 }
 
-/// The root and the other group, which names it by its rank; the root's own group knows only that it is one of them.
+/// The root and the other group, which records the root's rank; the root's own group records only that it is a member.
 fn of_root(groups: [Group; 2]) -> Option<(Vec<Member>, Vec<Call>)> {
     let names = |group: &Group, other: &Group| group.iter().any(|(member, _)| (member.root as usize) < other.len());
     let [a, b] = groups;
@@ -156,7 +156,7 @@ fn of_root(groups: [Group; 2]) -> Option<(Vec<Member>, Vec<Call>)> {
         return None;
     }
     let root = own.into_iter().nth(rank as usize)?;
-    // Numbered anew, so that the root is a member of the operation.
+    // Renumbered, so that the root is a member of the operation.
     let members = std::iter::once(root).chain(other).zip(0..);
     let renumber = |((mut member, call), rank): ((Member, Call), u32)| {
         (member.rank, member.root) = (rank, 0);

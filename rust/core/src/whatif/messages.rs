@@ -30,8 +30,8 @@ const SAMPLES: usize = 5;
 
 /// A matched message.
 struct Message {
-    /// Numbers of the calls: starting and completing the send, posting and completing the receive; of the second
-    /// [`NONE`] if it is missing.
+    /// Numbers of the calls: starting and completing the send, posting and completing the receive; [`NONE`] for a
+    /// missing completion.
     calls: [u32; 4],
     /// The Enters that arcs need: start of the send, post of the receive.
     since: [i64; 2],
@@ -165,7 +165,7 @@ pub(super) fn collect(
                 callpath,
                 is_named: classifier.is_fixed(callpath),
                 probe: match probes[index].get(&(row as u32)) {
-                    // A message that is sent later is not the one that was probed.
+                    // A message sent after the probe is not the one that was probed.
                     Some(&probe) if send.enter <= shard.leave(probe) => here(probe),
                     _ => NONE,
                 },

@@ -227,12 +227,12 @@ impl Assumptions {
     }
 }
 
-/// An error if the work shall stop.
+/// An error if the work is to stop.
 fn go_on(progress: &Progress) -> Result<()> {
     if progress.is_cancelled() { Err(Error::Interrupted) } else { Ok(()) }
 }
 
-/// Whether calls may ask for requests that they do not complete.
+/// Whether calls may test requests that they do not complete.
 fn asks_in_vain(trace: &Trace) -> bool {
     let tests = |path: &CallPath| trace.regions.class(path.region) == RegionClass::Test;
     trace.tree.nodes().iter().any(tests) || trace.shards.iter().any(|shard| !shard.requests.rows.is_empty())
@@ -271,7 +271,7 @@ pub struct Simulation {
 }
 
 impl Simulator {
-    /// How often the events of the run count as processed while its graph is built.
+    /// How often each event counts towards the progress of building the graph.
     pub const PASSES: u64 = 4;
 
     /// Builds the dependency graph of a run; `records` says where its records come from.
@@ -383,7 +383,7 @@ impl Simulator {
         Ok(Simulation { shape, times, span, assumptions, notes })
     }
 
-    /// Number of lock epochs that now request their lock before the epoch that they follow, but did not so in the
+    /// Number of lock epochs that now request their lock before the epoch that they follow, but did not in the
     /// measured run, and how long they wait for it, ticks.
     fn inverted(&self, times: &Times) -> (u64, i64) {
         let measured = |place: u32| self.graph.time(place);
@@ -467,7 +467,7 @@ impl Simulator {
 }
 
 impl Simulation {
-    /// Makes the clock properties of the measured run those of this one.
+    /// Gives this run the clock properties of the measured one.
     fn set_clock(&self, clock: &mut ClockProperties) {
         let first = self.span.0.max(0) as u64;
         clock.global_offset = clock.global_offset.min(first);

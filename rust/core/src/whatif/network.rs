@@ -6,7 +6,7 @@
 
 use super::builder::{OWN, Raw};
 
-/// A network by its numbers, times in ticks.
+/// The parameters of a network, times in ticks.
 #[derive(Clone, Copy, Debug)]
 pub struct Network {
     /// Of a message between nodes, ticks.
@@ -32,9 +32,9 @@ pub(super) struct Operation {
     pub size: usize,
     /// Whether all are on one node.
     pub is_local: bool,
-    /// Most bytes that a member has sent.
+    /// Most bytes that any member has sent.
     pub sent: u64,
-    /// Most bytes that a member other than the root has received.
+    /// Most bytes that any member other than the root has received.
     pub received: u64,
     /// Bytes that the member of the last rank has received.
     pub received_by_last: u64,

@@ -126,7 +126,7 @@ fn on_network(
 /// Calls in which waits for posts and locks were found, by location and instance.
 struct Found {
     posts: FxHashSet<(LocationId, InstanceId)>,
-    /// With the release that was waited for.
+    /// The release that was waited for.
     locks: FxHashSet<((LocationId, InstanceId), (LocationId, InstanceId))>,
 }
 
@@ -154,7 +154,7 @@ impl Found {
     }
 }
 
-/// Fences and so on: as barriers where all were in the call at the same time; a fence that did not synchronize waits
+/// Fences and the like: barriers where all were in the call at the same time; a fence that did not synchronize waits
 /// for the last operation on its process in the epoch that it ends.
 fn collectives(
     trace: &Trace,
@@ -364,7 +364,7 @@ fn signals(trace: &Trace, epochs: &[Epochs], builder: &mut Builder) {
     }
 }
 
-/// `MPI_Win_complete` moves data, for which many libraries need the target: it waits for the target's next call, where
+/// `MPI_Win_complete` moves data, for which many libraries need the target: it waits for the target's next call if
 /// that begins within it.
 fn complete_progress(trace: &Trace, epochs: &[Epochs], model: &Model, builder: &mut Builder) {
     let mut calls: Vec<LibraryCalls> = trace.shards.iter().map(|shard| LibraryCalls::new(trace, shard)).collect();

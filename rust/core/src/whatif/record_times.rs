@@ -1,4 +1,4 @@
-//! When the records of a simulated run are (whatif.md#how-it-works).
+//! The times of the records of a simulated run (whatif.md#how-it-works).
 //!
 //! Every record lies between two consecutive Enters and Leaves, which the decoder counts; times alone are not enough,
 //! since events of equal time may be separated. In a call, records written before the time in the library keep their

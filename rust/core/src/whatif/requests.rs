@@ -1,8 +1,8 @@
 //! Requests that are cut.
 //!
-//! One record starts the request of a receive, another one completes it with its message. Only the latter tells which
-//! message it is, so the records of a location are read once before they are written, and before it is known which
-//! calls vanish: those that do nothing but ask in vain for requests that are cut.
+//! One record starts the request of a receive, another completes it with its message. Only the latter tells which
+//! message it is, so the records of a location are read once before they are written. This also finds the calls that
+//! vanish since they do nothing but test requests that are cut.
 
 use std::ops::RangeInclusive;
 
@@ -13,7 +13,7 @@ use super::cut::Gone;
 use super::record_times::{Side, side};
 use crate::trace::decode::Decoder;
 
-/// Finds the records that start a request whose receive vanishes, and the calls that only ask for vanished requests.
+/// Finds the records that start a request whose receive vanishes, and the calls that only test vanished requests.
 pub(super) struct Requests<'a> {
     decoder: Decoder<'a>,
     gone: Gone<'a>,
@@ -24,10 +24,10 @@ pub(super) struct Requests<'a> {
     receives: FxHashSet<u32>,
     /// The regions that the location is in.
     calls: Vec<Call>,
-    /// Calls that do nothing but ask for requests, and the first events of those of them that ask for one that stays.
+    /// Calls that do nothing but test requests, and the first events of those that test one that stays.
     tests: Vec<RangeInclusive<u32>>,
     useful: FxHashSet<u32>,
-    /// Calls that ask for receives, by their first events, and the numbers of these receives.
+    /// Calls that test requests of receives, by their first events, and the numbers of these receives.
     asked: Vec<(u32, u32)>,
 }
 
@@ -44,7 +44,7 @@ enum Request {
 struct Call {
     /// Position of its Enter.
     enter: u32,
-    /// Whether it asks for requests that are not complete, and whether it does anything else.
+    /// Whether it tests requests that are not complete, and whether it does anything else.
     asks: bool,
     serves: bool,
 }
@@ -70,7 +70,7 @@ impl<'a> Requests<'a> {
         self.receives
     }
 
-    /// The calls that do nothing but ask for requests that vanish, by their events.
+    /// The calls that do nothing but test requests that vanish, by their events.
     pub(super) fn idle_tests(mut self) -> Vec<RangeInclusive<u32>> {
         let stay = self.asked.iter().filter(|(_, receive)| !self.receives.contains(receive));
         self.useful.extend(stay.map(|&(call, _)| call));
@@ -83,7 +83,7 @@ impl<'a> Requests<'a> {
         self.gone.first + self.decoder.positions() as u32 - 1
     }
 
-    /// Notes that the current call asks for a request.
+    /// Records that the current call tests a request.
     fn ask(&mut self, request: Option<Request>) {
         let Some(call) = self.calls.last_mut() else { return };
         call.asks = true;

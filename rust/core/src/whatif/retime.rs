@@ -255,7 +255,7 @@ impl<const K: usize> Walk<K> {
     fn advance(&mut self, changes: &[Change], position: u32) {
         while self.next < position {
             let change = &changes[self.cursor as usize];
-            // Sums of growths are far from overflow (`Shape::check`).
+            // Sums of growths stay far from overflow (`Shape::check`).
             add(&mut self.shift, &in_lane(change.lane, change.growth));
             self.pass(changes, 1);
         }
@@ -324,7 +324,7 @@ const fn masks<const K: usize>() -> [[i64; K]; K] {
     masks
 }
 
-/// A step in a segment that changes, as measured, ticks.
+/// A step in a segment that changes; measured times, ticks.
 struct Part {
     /// Own time since the place before.
     own: i64,
@@ -334,7 +334,7 @@ struct Part {
     length: i64,
     /// Time of the whole segment, waiting included.
     measured: i64,
-    /// Whether it ends the segment; all of one that had no length is there.
+    /// Whether it ends the segment, which is where a segment of length 0 gets all of its new time.
     is_last: bool,
 }
 

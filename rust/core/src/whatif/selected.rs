@@ -83,10 +83,9 @@ impl Selected {
 /// The selection by location, or the reason why it is empty.
 pub(super) type Found = Result<Vec<Selected>, String>;
 
-/// What selections select in a run, by selection and location; an error for each that selects nothing. `sees` is told
-/// the segments of a location in the order of their positions, each with the number of its selection, and says whether
-/// it is kept; what else it makes of them is returned by location, and begins as `begin` makes it from the visits
-/// there.
+/// What selections select in a run, by selection and location; an error for each that selects nothing. `sees` gets the
+/// segments of a location in order of position, each with the number of its selection, and returns whether to keep it.
+/// It updates a state by location, which `begin` creates from the location's visits, and which is returned as well.
 pub(super) fn select<S: Send>(
     trace: &Trace,
     graph: &Graph,
@@ -204,7 +203,7 @@ impl<'a> Chosen<'a> {
         let is_plain = !is_cut && shape.of(location).is_empty();
         while next < end {
             if frames.is_empty() {
-                // No event before concerns any of them.
+                // No earlier event concerns any of them.
                 let Some(enter) = shard.events.next_enter(next..end, &self.begins) else { break };
                 next = enter;
             }
@@ -248,7 +247,7 @@ impl<'a> Chosen<'a> {
             }
             let callpath = shard.events.callpath(position);
             if is_plain && next < end && shard.events.is_leave(next) && (frames.is_empty() || self.deep == 0) {
-                // One segment, of an instance that encloses nothing and is part of no other.
+                // A single segment, of an instance that encloses nothing and is part of no other.
                 let leave = next;
                 next += 1;
                 let mut segment: Option<Segment> = None;

@@ -70,7 +70,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Between which times its events can be.
+    /// The range of times of its events.
     fn bounds(&self, trace: &Trace) -> Bounds {
         match self {
             Self::Archive(archive) => Bounds::new(archive, &trace.definitions),
@@ -78,8 +78,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The calls that do nothing but ask for requests that vanish, as ranges of events by location; none where nothing
-    /// is cut.
+    /// The calls that do nothing but test requests that vanish, as ranges of events by location; none if nothing is
+    /// cut.
     pub(super) fn idle_tests(&self, trace: &Trace, cut: &Cut) -> Result<Vec<Vec<RangeInclusive<u32>>>> {
         let bounds = self.bounds(trace);
         let find = |location: LocationId| {
@@ -93,7 +93,7 @@ impl<'a> Source<'a> {
         (0..trace.definitions.locations.len()).into_par_iter().map(LocationId::at).map(find).collect()
     }
 
-    /// Sends the records of a location with this id to `sink`; those of a file that ends too early as far as it goes.
+    /// Sends the records of a location with this id to `sink`; of a truncated file, those before its end.
     fn read(&self, location: LocationId, id: u64, sink: &mut dyn EventSink) -> Result<()> {
         match self {
             Self::Archive(archive) => match archive.location(id)?.read_events(&mut Vec::new(), sink) {
@@ -118,13 +118,13 @@ fn counter<'a>(trace: &'a Trace, archive: &'a Archive, bounds: Bounds, location:
     decoder
 }
 
-/// What takes the records of a simulated run.
+/// Receives the records of a simulated run.
 pub(super) trait Records {
     /// Takes the next record of the current location.
     fn put(&mut self, time: i64, event: &Event<'_>, attributes: &Attributes<'_>) -> whywait_otf2::Result<()>;
 }
 
-/// Takes records as a reader would send them.
+/// Receives records as from a reader.
 pub(super) struct Forwarded<'a>(pub &'a mut dyn EventSink);
 
 impl Records for Forwarded<'_> {
@@ -145,8 +145,8 @@ impl Records for Forwarded<'_> {
 }
 
 impl<'a> Simulated<'a> {
-    /// Makes a simulated run of the run before the change: `of` has its records, `trace` is what the analysis knows of
-    /// it; `hypotheses` says what was changed.
+    /// A simulated run from the run before the change: `of` has the records of that, `trace` is its decoded form, and
+    /// `hypotheses` says what was changed.
     pub fn new(
         of: Source<'a>,
         (simulator, simulation): (&'a Simulator, &'a Simulation),
@@ -178,12 +178,12 @@ impl<'a> Simulated<'a> {
         Some(clock)
     }
 
-    /// Between which times its events can be.
+    /// The range of times of its events.
     pub(super) fn new_bounds(&self) -> Bounds {
         Bounds::of(self.clock().as_ref(), self.simulation.span.0)
     }
 
-    /// Puts the records of a location somewhere.
+    /// Writes the records of a location to a sink.
     pub(super) fn location(&self, location: LocationId, to: &mut dyn Records) -> Result<()> {
         let id = self.trace.definitions.locations[location].id;
         let (position, shard) = (self.trace.position(location), self.trace.shard(location));
@@ -333,7 +333,7 @@ impl EventSink for Rewritten<'_> {
             return;
         }
         let event = if let Event::BufferFlush { stop_time } = *record {
-            // Its begin and its end become events once another record follows.
+            // Its begin and end become events once another record follows.
             let Bounds { first, last, .. } = self.decoder.bounds();
             let stop_time = stop_time.clamp(first, last);
             let behind = self.map.measured.partition_point(|&event| event <= stop_time);

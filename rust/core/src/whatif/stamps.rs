@@ -1,9 +1,8 @@
-//! When the records of messages are written in a changed run.
+//! The times of the records of messages in a changed run.
 //!
-//! A record keeps its distance to the Enter or the Leave of its call (whatif.md#how-it-works). Of the records of
-//! several messages in one call that is not enough: when the call gets shorter, those far from its Leave would come
-//! before their sends. So a send is recorded no later than its receive's call is left, and a receive no earlier than
-//! its send.
+//! A record keeps its distance to the Enter or the Leave of its call (whatif.md#how-it-works). For several messages in
+//! one call this is not enough: when the call gets shorter, receives far from its Leave would come before their sends.
+//! So a send is recorded no later than the Leave of its receive's call, and a receive no earlier than its send.
 
 use crate::Result;
 use crate::matching::messages::match_all;

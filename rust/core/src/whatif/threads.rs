@@ -114,7 +114,7 @@ impl Threads<'_> {
         }
     }
 
-    /// Threads that were created one by one.
+    /// The arcs of threads that were created one by one.
     fn created(&self, process: &Process, builder: &mut Builder) {
         let mut steps: FxHashMap<((u32, u64), ThreadStep), (LocationId, i64)> = FxHashMap::default();
         for location in process.locations {

@@ -8,7 +8,7 @@ use crate::enums::{Space, Type};
 use crate::idmap::IdMaps;
 use crate::wire::{Decoder, Encoder, Fault, Window};
 
-/// What turns the ids and times of a location into global ones.
+/// Translates ids and times of a location into global ones.
 #[derive(Debug, Clone)]
 pub(crate) struct Translator<'a> {
     pub(crate) maps: &'a IdMaps,
@@ -353,7 +353,7 @@ impl<'a, C: Count, E: Codec<'a, Value: Shown>> Codec<'a> for Counted<C, E> {
 
     fn read(from: &mut Decoder<'a>) -> Result<Self::Value, Fault> {
         let count = C::read(from)?;
-        // A foreign count says nothing about memory; the bytes at hand do.
+        // Memory grows with the bytes at hand, not with the count that a file claims.
         if count > from.remaining() as u64 {
             return Err(from.fault("as many members as counted"));
         }
@@ -381,7 +381,7 @@ impl<'a, C: Count, E: Codec<'a, Value: Shown>> Codec<'a> for Counted<C, E> {
     }
 }
 
-/// An owned value that comes in lists.
+/// An owned value that occurs in lists.
 pub(crate) trait Shown: Sized {
     fn show(values: &[Self]) -> Value<'_>;
 }
@@ -412,7 +412,7 @@ impl<'a, C: Count, E: Element + 'a> Codec<'a> for Borrowed<C, E> {
 
     fn read(from: &mut Decoder<'a>) -> Result<Self::Value, Fault> {
         let count = C::read(from)?;
-        // Each value takes at least one byte, so that a foreign count cannot keep the check below busy.
+        // Each value takes at least one byte, so that a wrong count cannot keep the check below busy.
         match u32::try_from(count) {
             Ok(count) if count as usize <= from.remaining() => List::read(from, count),
             _ => Err(from.fault("as many values as counted")),

@@ -483,7 +483,7 @@ impl<'a> Codec<'a> for IdPairs {
             1 => 2,
             _ => return Err(from.fault("a dense (0) or sparse (1) translation table")),
         };
-        // A foreign count says nothing about memory; the bytes at hand do.
+        // Memory grows with the bytes at hand, not with the count that a file claims.
         if count > from.remaining() as u64 / least {
             return Err(from.fault("as many translation table entries as counted"));
         }

@@ -173,7 +173,7 @@ macro_rules! events {
                 }
             }
 
-            /// Reads what follows the record number `id` if it is short and as it should be: sends the event to `sink`
+            /// Reads what follows the record number `id` if it is short and well-formed: sends the event to `sink`
             /// and returns where it ends.
             ///
             /// Each event is sent where its record is known, so that the sink's code for other records takes no time.

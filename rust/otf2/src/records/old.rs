@@ -1,4 +1,4 @@
-//! Numbers by which traces older than OTF2 1.2 describe regions and groups, and what later traces say instead.
+//! Numbers by which traces older than OTF2 1.2 describe regions and groups, and their equivalents in later traces.
 
 use crate::enums::{GroupFlag, GroupType, GroupTypePre12, Paradigm, RegionFlag, RegionRole, RegionType};
 
@@ -33,7 +33,7 @@ impl GroupTypePre12 {
     }
 }
 
-/// Old region types and what later traces say instead.
+/// Old region types and their equivalents in later traces.
 const REGION_TYPES: [(RegionType, RegionRole, Paradigm, RegionFlag); 35] = {
     use Paradigm as P;
     use RegionFlag as F;
@@ -80,7 +80,7 @@ const REGION_TYPES: [(RegionType, RegionRole, Paradigm, RegionFlag); 35] = {
 };
 
 impl RegionType {
-    /// What later traces say instead.
+    /// The equivalent in later traces.
     pub(super) fn meaning(self) -> (RegionRole, Paradigm, RegionFlag) {
         REGION_TYPES
             .iter()
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn what_is_left_for_old_readers_means_the_same() {
-        // A phase of an old trace loses its flag, and code without flags passes for a function.
+        // A phase of an old trace loses its flag, and code without flags becomes a function.
         let kept = |entry: &&(RegionType, RegionRole, Paradigm, RegionFlag)| entry.0 != RegionType::PHASE;
         for (old, role, paradigm, flags) in REGION_TYPES.iter().filter(kept).copied() {
             let left = RegionType::of(role, paradigm, flags);

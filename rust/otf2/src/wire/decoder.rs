@@ -49,7 +49,7 @@ impl<'a> Decoder<'a> {
         self.order
     }
 
-    /// Moves on by `count` bytes, to the limit at most.
+    /// Advances by `count` bytes, at most to the limit.
     #[inline]
     pub fn skip(&mut self, count: usize) {
         self.position += count.min(self.remaining());
@@ -204,7 +204,7 @@ impl<'a> Decoder<'a> {
         Ok(&rest[..length])
     }
 
-    /// Reads the length of a record; gives a decoder of the payload and moves on to what follows it.
+    /// Reads the length of a record; returns a decoder of the payload, and advances past it.
     #[inline(always)]
     pub fn payload(&mut self) -> Result<Decoder<'a>, Fault> {
         let begin = self.position;
@@ -239,9 +239,9 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Reads the numbers of a short record from a window of the bytes, least significant byte first. Whatever a number
-/// claims, it is taken from within the window, so that no number is checked alone: that the record stayed within its
-/// bounds shows at its end. `None` leaves the record to a [`Decoder`], which says what is wrong, if anything is.
+/// Reads the numbers of a short record from a window of the bytes, least significant byte first. Every number is read
+/// from within the window, so none needs a check of its own: the end of the record shows whether it stayed within its
+/// bounds. On `None`, a [`Decoder`] reads the record again, and reports what is wrong, if anything.
 #[derive(Debug)]
 pub(crate) struct Window<'a> {
     bytes: &'a [u8; WINDOW],
@@ -262,13 +262,13 @@ impl<'a> Window<'a> {
         Self { bytes, position }
     }
 
-    /// Where what was read ends, if it all lies in the window.
+    /// The end of what was read, if all of it lies in the window.
     #[inline(always)]
     pub(crate) fn end(&self) -> Option<usize> {
         self.end_within(self.position)
     }
 
-    /// The end of a record, if it lies in the window and so does all that was read in the record.
+    /// The end of a record, if it and all that was read in the record lie in the window.
     #[inline(always)]
     pub(crate) fn end_within(&self, end: usize) -> Option<usize> {
         (self.position <= end && end <= STARTS).then_some(end)

@@ -35,7 +35,7 @@ impl Encoder {
         self.refusal = None;
     }
 
-    /// Why something could not be written, if so.
+    /// The reason why something could not be written, if any.
     #[must_use]
     pub const fn refusal(&self) -> Option<&'static str> {
         self.refusal

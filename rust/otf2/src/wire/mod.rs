@@ -7,12 +7,12 @@ pub use decoder::Decoder;
 pub(crate) use decoder::{WINDOW, Window, load};
 pub use encoder::Encoder;
 
-/// What the decoder stumbled over. Becomes an [`Error`](crate::Error) where file and record are known.
+/// A fault that the decoder found. Becomes an [`Error`](crate::Error) where file and record are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
     /// Position in the decoded bytes.
     pub offset: usize,
-    /// What the format demands there.
+    /// What the format requires there.
     pub expected: &'static str,
     /// Whether the bytes as such ended, as opposed to a record that contradicts itself.
     pub cut: bool,
@@ -29,7 +29,7 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The order that the second byte of a chunk stands for.
+    /// The order that the second byte of a chunk denotes.
     #[must_use]
     pub const fn from_mark(mark: u8) -> Option<Self> {
         match mark {
@@ -39,7 +39,7 @@ impl ByteOrder {
         }
     }
 
-    /// The byte that stands for this order.
+    /// The byte that denotes this order.
     #[must_use]
     pub const fn mark(self) -> u8 {
         match self {

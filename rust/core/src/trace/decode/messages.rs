@@ -172,7 +172,7 @@ impl<'a> Decoder<'a> {
             self.note(DiagnosticKind::UnknownCommunicator, time);
             return;
         };
-        // A begin record may be missing, or left over from a call without an end record.
+        // The begin record may be missing, or be left over from a call without an end record.
         let enter = self.shard.enter(instance);
         let begin = begin.map_or(enter, |begin| begin.max(enter));
         self.shard.collectives.rows.push(Collective {

@@ -159,7 +159,7 @@ pub struct Decoder<'a> {
     /// Whether the run has windows.
     one_sided: bool,
     last_comm: Option<KnownComm<'a>>,
-    /// Id and number of the window that was named last, with its communicator.
+    /// Cache of the latest window: its id and number, with its communicator.
     last_window: Option<(u32, (WindowId, CommId))>,
     /// One entry per call path, for the current location.
     totals: Vec<CallPathTotals>,
@@ -312,7 +312,7 @@ impl<'a> Decoder<'a> {
         self.state.now
     }
 
-    /// Between which times records can be.
+    /// The range of plausible times of records.
     #[must_use]
     pub fn bounds(&self) -> Bounds {
         self.bounds
@@ -324,7 +324,7 @@ impl<'a> Decoder<'a> {
         (self.shard.sends.rows.len(), self.shard.receives.rows.len())
     }
 
-    /// What was odd so far.
+    /// The inconsistencies so far.
     pub fn diagnostics(&mut self) -> &mut Diagnostics {
         &mut self.diagnostics
     }
@@ -333,7 +333,7 @@ impl<'a> Decoder<'a> {
         self.diagnostics.add(kind, self.state.index, time);
     }
 
-    /// Moves on to `time`; returns the time that is valid.
+    /// Advances to `time`; returns it, or the time that replaces it if it is out of order or implausible.
     #[inline(always)]
     fn advance(&mut self, time: i64) -> i64 {
         if self.state.now <= time && time <= self.state.until {
@@ -571,14 +571,14 @@ impl EventSink for Decoder<'_> {
                     self.synchronize(time, window, ProcessId::NONE, 0, SyncKind::WaitChange);
                 }
             }
-            // What only orders memory synchronizes with nobody.
+            // Calls that only order memory accesses synchronize with nobody.
             Event::RmaSync { win, remote, sync_type }
                 if matches!(sync_type, RmaSyncType::NOTIFY_IN | RmaSyncType::NOTIFY_OUT) =>
             {
                 let is_incoming = sync_type == RmaSyncType::NOTIFY_IN;
                 self.synchronize_lock(time, win, remote, 0, SyncKind::Notify { is_incoming });
             }
-            // Score-P destroys the windows of OpenSHMEM outside of any region: no call, and nothing to complain of.
+            // Score-P destroys the windows of OpenSHMEM outside of any region, which is not an inconsistency.
             Event::RmaWinDestroy { win } => {
                 if let (Some(window), Some(instance)) = (self.index.window(win), self.instance()) {
                     self.synchronize_in(instance, time, window, ProcessId::NONE, 0, SyncKind::Destroy);

@@ -1,4 +1,4 @@
-//! One-sided operations, and what synchronizes them.
+//! One-sided operations and their synchronization.
 
 use whywait_otf2::enums::RmaSyncLevel;
 
@@ -11,7 +11,7 @@ use crate::trace::columns::{ALL, Operation, OperationKind, SyncKind, Synchroniza
 use crate::trace::definition_index::{Comm, Members};
 
 impl<'a> Decoder<'a> {
-    /// Index of a window and that of its communicator, likewise.
+    /// Index of a window, and that of its communicator.
     #[inline]
     pub(super) fn known_window(&mut self, id: u32) -> Option<(WindowId, CommId)> {
         if let Some((last, window)) = self.last_window
@@ -25,8 +25,8 @@ impl<'a> Decoder<'a> {
         Some(window)
     }
 
-    /// Index of a window and its communicator, which must be there; none of a window of threads and streams, in which
-    /// measurement systems record copies between the memories of a host and its devices.
+    /// Index of a window and its communicator, which must be there; `None` for a window of threads and streams, on
+    /// which measurement systems record copies between the memories of a host and its devices.
     pub(super) fn window(&mut self, time: i64, id: u32) -> Option<(WindowId, &'a Comm)> {
         let known = self.known_window(id);
         let window = known.and_then(|(window, comm)| Some((window, self.index.comms.get(comm.index())?)));

@@ -1,11 +1,11 @@
-//! Parameters: where they take another value.
+//! Changes of parameters.
 
 use whywait_otf2::Definitions;
 
 use super::Decoder;
 use crate::trace::columns::ParameterChange;
 
-/// What the measurement of accelerators numbers the calls with that launch kernels.
+/// The parameter by which the measurement of accelerators numbers the calls that launch kernels.
 const CALL_SITE: &str = "callsite id";
 
 /// Ids of the parameters that a program records, sorted.

@@ -35,7 +35,7 @@ impl Decoder<'_> {
 
     pub(super) fn end_team(&mut self) {
         if let (Some(team), Some(first)) = (self.state.teams.pop(), self.state.first_barriers.pop()) {
-            // Barriers of deeper teams have gone with these.
+            // Barriers of deeper teams went with those teams.
             let barriers = &mut self.shard.barriers.rows;
             let begin = barriers.len() as u32;
             barriers.extend(self.state.barriers.drain(first as usize..));
@@ -47,7 +47,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// Another task runs from now on: an explicit one, or the thread's own, which has the number 0.
+    /// From now on another task runs: an explicit one, or the thread's implicit one, which has number 0.
     pub(super) fn switch_task(&mut self, time: i64, number: u64) {
         if let Some(begin) = self.state.task.take() {
             self.shard.tasks.rows.push(TaskRun { begin, end: time });
@@ -59,7 +59,7 @@ impl Decoder<'_> {
     }
 
     pub(super) fn lock(&mut self, time: i64, paradigm: u8, lock: u32, order: u32, acquired: bool) {
-        // Old measurement systems wrote order 0 where they did not know it.
+        // Old measurement systems wrote 0 for an unknown order.
         if order != 0 {
             let instance = self.instance().unwrap_or(InstanceId::NONE);
             self.shard.locks.rows.push(Lock { time, instance, lock, order, paradigm, acquired });
