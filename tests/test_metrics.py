@@ -112,6 +112,17 @@ def test_classes_of_costs_have_names_of_their_own():
     assert [kind.display_name for kind in cost_classes(TREE.computed(barriers))] == ["Wait at Barrier"]
 
 
+def test_locks_of_threads_are_no_one_sided_wait_states():
+    formula = TREE["mpi_wait_terminal_lock"].formula
+    assert formula
+    terms = {term.metric for term in formula.terms}
+    locks = {name for name, pattern in patterns().items() if pattern.cost_class == "lock"}
+    assert {name for name in locks if name in terms} == {
+        name for name in locks if not name.startswith(("omp", "pthread"))
+    }
+    assert any(name.startswith("pthread") for name in locks)
+
+
 def test_a_difference_needs_all_that_is_subtracted():
     tree = TREE.computed({"time", "mpi_latesender", "mpi_latereceiver", "mpi_wait_propagating_ls"})
     assert "mpi_wait_terminal_ls" in tree

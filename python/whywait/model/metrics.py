@@ -310,7 +310,7 @@ def _read() -> Iterator[Metric]:
         kind, _, paradigm = kind.partition(" @")
         is_balanced_away = kind.endswith(" ~")
         del above[(len(line) - len(line.lstrip())) // 2 :]
-        formula = re.sub(r"\{(\w+)\}", lambda found: " + ".join(_of_class(found[1])), formula)
+        formula = re.sub(r"\{(\w+)(?: of ([\w ]+))?\}", lambda found: " + ".join(_of_class(*found.groups())), formula)
         yield Metric(
             name,
             display_name,
@@ -325,9 +325,10 @@ def _read() -> Iterator[Metric]:
         above.append(name)
 
 
-def _of_class(cost_class: str) -> list[str]:
-    """Return the wait states whose costs belong to a cost class."""
-    return [pattern.kind for pattern in patterns().values() if pattern.cost_class == cost_class]
+def _of_class(cost_class: str, paradigms: str | None) -> list[str]:
+    """Return the wait states whose costs belong to a cost class, all or those in calls of some paradigms."""
+    kinds = [pattern for pattern in patterns().values() if pattern.cost_class == cost_class]
+    return [pattern.kind for pattern in kinds if not paradigms or pattern.paradigm in paradigms.split()]
 
 
 def _wait_states() -> Iterator[Metric]:
