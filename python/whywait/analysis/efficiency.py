@@ -316,7 +316,7 @@ def _definitions(profile: Profile, waits: list[str]) -> dict[str, str]:
     io = " - mpi_io" if "mpi" in libraries else ""
     return {
         "comp": "execution outside of communication and thread libraries (the metric Computation)",
-        "elapsed": "execution + omp_idle_threads",
+        "elapsed": "execution + omp_idle_threads, over all threads of a process",
         "ideal": f"elapsed - ({' + '.join(libraries)} - wait{io})",
         **known,
         "load": f"time - omp_idle_threads - {' - '.join(libraries)}",

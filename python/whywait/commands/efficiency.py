@@ -266,7 +266,7 @@ def _table(methods: dict[Method, list[Efficiencies]]) -> Iterator[Line]:
                     times = [_cell("-" if time is None else seconds(time)) for time in known]
                     own = _LABELS[method] if "ideal" in name else ""
                     inputs.setdefault(name + own, "".join(times))
-    yield [("from these times of processes", "dim")]
+    yield [("from these times of processes, over all their threads", "dim")]
     for name, cells in inputs.items():
         if not name.endswith("0)"):
             yield [("   " + name.ljust(_LABEL - 3) + cells, "dim")]

@@ -142,8 +142,11 @@ def _pairs(rows: list[dict[str, Any]], by: Measure) -> Iterator[Line]:
     if not rows:
         return
     what = "node" if "node" in rows[0] else "rank"
-    first, second = (what, "waits for") if by == "waiting" else (f"from {what}", f"to {what}")
-    head = ("messages", "bytes", "in flight", "waiting", "share")
+    # Messages go from the first one to the second, for which the first one waits.
+    if by == "waiting":
+        first, second, *head = what, "waits for", "sent to it", "bytes", "in flight", "waiting", "share"
+    else:
+        first, second, *head = f"from {what}", f"to {what}", "messages", "bytes", "in flight", "waits for", "share"
     widths = (10, 11, 11, 11, 8)
     names = "".join(name.rjust(width) for name, width in zip(head, widths, strict=True))
     yield [(f"{first:>13}{second:>14}{names}", "bold")]

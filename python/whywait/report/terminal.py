@@ -237,7 +237,8 @@ def _who(place: dict[str, Any], width: int, *, unicode: bool) -> str:
         if other[:1] != [name]:
             break
         del other[0]
-    who = f"threads of rank {cause['rank']}" if place["metric"].startswith("omp_") else f"rank {cause['rank']}"
+    is_of_threads = place["metric"].startswith(("omp_", "pthread_"))
+    who = f"threads of rank {cause['rank']}" if is_of_threads else f"rank {cause['rank']}"
     what = f"{path(other, width // 2, unicode=unicode)} on {who}" if other else who
     if cause["share"] < _STANDS_OUT:
         return f"{where}; for many ranks, none stands out"
