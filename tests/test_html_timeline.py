@@ -97,6 +97,7 @@ def test_a_function_is_found(browser, stencil):
     found, path = stencil
     viewer = opened(browser, path)
     layers_off(viewer)
+    start = float(hash_of(viewer).split("from=")[1].split("&")[0])
     before = colors(viewer, ".times")
     find(viewer, "ALLREDUCE")
     settle(viewer)
@@ -111,7 +112,7 @@ def test_a_function_is_found(browser, stencil):
     assert after.get(most, 0) < before[most] / 4
     viewer.press("[aria-label='Find a function']", "Enter")
     settle(viewer)
-    first = min(e["time"] for e in enters(found, "MPI_Allreduce"))
+    first = min(e["time"] for e in enters(found, "MPI_Allreduce") if e["time"] > start)
     begin, end = (float(part.split("=")[1]) for part in hash_of(viewer).split("?")[1].split("&")[:2])
     assert begin < first < end
     viewer.press("[aria-label='Find a function']", "Enter")
@@ -363,3 +364,75 @@ def test_a_wait_for_a_kernel_is_caused_by_its_end(browser, tmp_path):
     # The host waits for the end of a kernel, and in MPI for a call to begin: either is when the wait ends.
     assert len(arrows) >= 4
     assert all(abs(begin - end) < 2 for begin, _, end, _ in arrows)
+
+
+def shares(viewer, table):
+    rows = viewer.js(
+        "return [...document.querySelectorAll(`[aria-label='${arguments[0]}'] tr`)].map((row) =>"
+        " [row.children[0].textContent.trim(), parseFloat(row.children[1].textContent.replace('<', ''))])",
+        table,
+    )
+    return dict(rows)
+
+
+@pytest.mark.parametrize("window", [(0.3594, 0.3595), (0.36778, 0.36783), (0.3594, 0.36257)])
+def test_the_classes_of_a_short_window_are_those_of_its_calls(browser, stencil, window):
+    _, path = stencil
+    viewer = opened(browser, path, f"#timeline?from={window[0]}&to={window[1]}")
+    viewer.js("document.querySelector('details.statistics').open = true")
+    viewer.until("document.querySelector('[aria-label=\"Time by function\"]')")
+    classes, functions = shares(viewer, "Time by class"), shares(viewer, "Time by function")
+    computation = sum(share for name, share in functions.items() if not name.startswith("MPI_"))
+    assert classes["Computation"] == pytest.approx(computation, abs=0.1 * len(functions))
+    assert sum(classes.values()) == pytest.approx(sum(functions.values()), abs=0.1 * len(functions))
+    viewer.is_well()
+
+
+def test_a_link_to_a_wait_selects_it(browser, stencil):
+    _, path = stencil
+    viewer = Viewer(browser, path).open("#overview")
+    viewer.until("document.querySelector('.problem .more')")
+    viewer.js("document.querySelector('.problem .more').click()")
+    viewer.until(SHOWN)
+    viewer.until("document.querySelector('.picked b')?.textContent.includes(': Late Sender: waits')")
+    viewer.is_well()
+
+
+def test_a_link_that_is_followed_wins_over_the_window(browser, stencil):
+    """The window gets into the address a moment later; by then the address may name another view."""
+    _, path = stencil
+    viewer = opened(browser, path)
+    viewer.press("body", "w")
+    viewer.js("const until = performance.now() + 300; location.hash = '#functions';while (performance.now() < until);")
+    viewer.until("document.body.dataset.view === 'functions'")
+    assert hash_of(viewer) == "#functions"
+    viewer.is_well()
+
+
+def test_waits_and_callees_follow_the_search(browser, stencil):
+    _, path = stencil
+    viewer = opened(browser, path)
+    layers_off(viewer)
+    before = colors(viewer, ".times")
+    work = max(before, key=before.get)
+    find(viewer, "main")
+    settle(viewer)
+    # All that `main` calls is highlighted with it.
+    assert colors(viewer, ".times")[work] == before[work]
+    viewer.is_well()
+
+
+def test_the_legend_has_functions_where_calls_are_shown(browser, stencil):
+    _, path = stencil
+    viewer = opened(browser, path)
+    viewer.js(
+        "const buttons = [...document.querySelectorAll('.timeline .toolbar button')];"
+        "buttons.find((button) => button.textContent === 'By function').click()"
+    )
+    settle(viewer)
+    assert "MPI_Waitall" in viewer.text(".classes")
+    assert "Waiting" in viewer.text(".classes")
+    viewer.press("body", "0")
+    viewer.until("document.querySelector('.times').dataset.shows === 'shares'")
+    assert "Point to point" in viewer.text(".classes")
+    viewer.is_well()

@@ -496,7 +496,7 @@ def test_clicking_and_hovering(browser, stencil):
     times.press("body", "0")
     times.until("document.querySelector('.times').dataset.shows === 'shares'")
     times.at("pointermove", 0.2, 0.5)
-    assert "Other communication100.0%" in times.text("#tip")
+    assert "Other library calls100.0%" in times.text("#tip")
     times.is_well()
 
 

@@ -192,10 +192,12 @@ export class Communication {
   fillTables() {
     const rows = (this.of === "node" ? this.facts.top_nodes : this.facts.top)[this.by];
     const name = (row, side) => (this.of === "node" ? row[side === "rank" ? "node" : "peer_node"] : this.name(row[side], row[`last_${side}`]));
-    const heads = this.by === "waiting" ? ["Waits", "For"] : ["From", "To"];
+    // Messages go from the first rank to the second, for which the first one waits.
+    const [heads, columns] = this.by === "waiting" ? [["Waits", "For"], ["Messages to it", "Bytes to it", "In flight", "Waiting"]]
+      : [["From", "To"], ["Messages", "Bytes", "In flight", "Waits for it"]];
     fill(this.table, make("table", { class: "ranking plain" },
       make("thead", {}, make("tr", {}, heads.map((name) => make("th", {}, name)),
-        ["Messages", "Bytes", "In flight", "Waiting", `Share of ${SHARES[this.by]}`].map((name) => make("th", { class: "number-of" }, name)))),
+        [...columns, `Share of ${SHARES[this.by]}`].map((name) => make("th", { class: "number-of" }, name)))),
       make("tbody", {}, rows.map((row) => make("tr", {},
         make("td", {}, name(row, "rank")), make("td", {}, name(row, "peer")),
         [(row.messages + row.transfers).toLocaleString("en-US"), quantity(row.bytes + row.transfer_bytes, "bytes"), seconds(row.time + row.transfer_time),

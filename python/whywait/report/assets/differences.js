@@ -3,7 +3,7 @@
 import { difference, relative, signed } from "./comparison.js";
 import { choice, fill, hiddenHeading, make } from "./dom.js";
 import { quantity } from "./format.js";
-import { address, nodeText, readNode } from "./link.js";
+import { nodeText, noteAddress, readNode } from "./link.js";
 import { selection } from "./model.js";
 import { resizable } from "./panes.js";
 import { TreeView } from "./tree.js";
@@ -123,7 +123,7 @@ export class Differences {
     const turn = (this.turn = (this.turn ?? 0) + 1);
     this.groupChoice.value = String(this.groups);
     this.describe();
-    if (this.node.isConnected) history.replaceState(null, "", address("differences", this.query()));
+    noteAddress("differences", this.query());
     const pairs = await model.groupPairs(this.metric, this.call, this.groups);
     // The selection may have changed meanwhile.
     if (turn !== this.turn) return;

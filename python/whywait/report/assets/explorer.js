@@ -3,7 +3,7 @@
 import { BoxPlots, HeatMap } from "./charts.js";
 import { choice, fill, hiddenHeading, make } from "./dom.js";
 import { clock, percent, plural, quantity, seconds, withUnit } from "./format.js";
-import { address, nodeText, readNode, timelineLink } from "./link.js";
+import { nodeText, noteAddress, readNode, timelineLink } from "./link.js";
 import { selection } from "./model.js";
 import { resizable } from "./panes.js";
 import { sourceButton } from "./source.js";
@@ -29,6 +29,8 @@ export class Explorer {
     this.model = model;
     this.metric = selection(0);
     this.call = selection(0);
+    // The call path that was chosen, also while it has nothing of the metric.
+    this.wanted = 0;
     this.system = selection(0);
     this.show = "absolute";
     this.places = new Float64Array(model.placeCount);
@@ -142,21 +144,30 @@ export class Explorer {
 
   // Selections -----------------------------------------------------------------------------------------------------
 
-  // Keep the selected call path, or its nearest ancestor where the metric has a value.
+  // Keeps the call path that was chosen; while nothing of the metric is there, shows where most of it is: at the nearest
+  // ancestor with some of it, or below that.
   chooseMetric(metric) {
     this.metric = metric;
-    const { callTree } = this.model;
-    let { node } = this.call;
-    while (callTree.parent[node] >= 0 && this.model.callValue(metric, selection(node)) === 0) node = callTree.parent[node];
-    if (node !== this.call.node) {
-      this.callView.reveal(node);
-      this.call = selection(node, this.callView.isOpen(node));
-    } else this.callView.refresh();
+    const { model } = this;
+    const { children, parent } = model.callTree;
+    const value = (node, self = false) => model.callValue(metric, selection(node, self));
+    const size = (node) => Math.abs(value(node));
+    let node = this.wanted;
+    if (!value(node)) {
+      while (parent[node] >= 0 && !value(node)) node = parent[node];
+      while (value(node) && children[node].length && !value(node, true)) {
+        node = children[node].reduce((best, child) => (size(child) > size(best) ? child : best));
+      }
+    }
+    if (node === this.call.node) this.callView.refresh();
+    else this.callView.reveal(node);
+    this.call = selection(node, this.callView.isOpen(node));
     this.placesChanged();
   }
 
   chooseCall(call) {
     this.call = call;
+    this.wanted = call.node;
     this.placesChanged();
   }
 
@@ -304,7 +315,7 @@ export class Explorer {
       jumps.push(make("button", { type: "button", onclick: () => this.go(by, i.cause_place[row], time) }, "Go to the cause"));
     }
     if (document.getElementById("data-timeline")) {
-      jumps.push(make("a", { href: timelineLink(i.enter[row], i.leave[row]) }, "On the timeline"));
+      jumps.push(make("a", { href: timelineLink(i.enter[row], i.leave[row], { wait: i.enter[row] + i.waiting[row] / 2, rank: i.rank[row], thread: i.thread[row] }) }, "On the timeline"));
     }
     return [rows.map(([name, text]) => [make("dt", {}, name), make("dd", {}, text)]), make("dd", { class: "jumps" }, jumps)];
   }
@@ -346,6 +357,7 @@ export class Explorer {
     this.systemView.reveal(system.node, this.systemView.forest.parent[system.node] < 0 ? null : system.self);
     this.metric = selection(metric.node, this.metricView.isOpen(metric.node));
     this.call = selection(call.node, this.callView.isOpen(call.node));
+    this.wanted = call.node;
     this.callView.refresh();
     this.placesChanged();
   }
@@ -363,7 +375,7 @@ export class Explorer {
   }
 
   remember() {
-    if (this.node.isConnected) history.replaceState(null, "", address("explore", this.query()));
+    noteAddress("explore", this.query());
   }
 
   // Restore the selection from an address; what it does not name is set to the root.

@@ -81,7 +81,7 @@ export class Functions {
   }
 
   list() {
-    fill(this.heads, this.used.map(([name, title]) => make("th", { "aria-sort": name === this.by ? "descending" : undefined, class: TEXTS.includes(name) ? undefined : "number-of" },
+    fill(this.heads, this.used.map(([name, title]) => make("th", { "aria-sort": name !== this.by ? undefined : name === "name" || name === "place" ? "ascending" : "descending", class: TEXTS.includes(name) ? undefined : "number-of" },
       make("button", { type: "button", class: "sort", onclick: () => { this.by = name; this.list(); } }, title))));
     const most = Math.max(...this.rows.map((row) => row.share), 0) || 1;
     fill(this.body, this.shown().map((row) => make("tr", {}, this.used.map(([name, , text]) => make("td", { class: name === "share" ? "bar" : TEXTS.includes(name) ? undefined : "number-of" },

@@ -53,7 +53,7 @@ export class Iterations {
   }
 
   legend() {
-    const parts = [["work", "computation"], ["waiting", "waiting"], ["library", "other"]];
+    const parts = [["work", "computation"], ["waiting", "waiting"], ["library", "other, and neighboring iterations"]];
     return make("span", { class: "keys" }, parts.map(([name, text]) =>
       make("span", {}, make("i", { class: `swatch ${name}`, style: { "--color": `var(--time-${name})` } }), ` ${text} `)),
     " average over ranks", this.count > this.columns ? "; where iterations share a column, the longest" : "");

@@ -6,6 +6,12 @@ export function readAddress() {
   return { view, query: new URLSearchParams(query) };
 }
 
+// Puts the state of a view into the address, without a new entry in the browser's history. A link that was followed
+// meanwhile stays: the page is told of a new address only later.
+export function noteAddress(view, query) {
+  if (readAddress().view === view) history.replaceState(null, "", address(view, query));
+}
+
 // A number in an address.
 export function numberIn(query, name, otherwise) {
   const value = Number.parseFloat(query.get(name));
@@ -32,8 +38,9 @@ export function exploreLink(metric, callpath, place) {
   });
 }
 
-// The address of a wait with some context around it.
-export function timelineLink(enter, leave) {
+// The address of a stretch of time with some context around it. A wait in it is selected: given by rank,
+// thread, and a time in it.
+export function timelineLink(enter, leave, wait = {}) {
   const room = 0.6 * (leave - enter);
-  return address("timeline", { from: Math.max(0, enter - room).toFixed(9), to: (leave + room).toFixed(9) });
+  return address("timeline", { from: Math.max(0, enter - room).toFixed(9), to: (leave + room).toFixed(9), ...wait });
 }

@@ -180,7 +180,8 @@ export class Overview {
     const { cause } = problem;
     if (cause) {
       const there = cause.callpath && cause.callpath.join("\n") !== problem.callpath.join("\n") ? shortName(cause.callpath.at(-1)) : null;
-      const whom = there ? `the ${there} of rank ${cause.rank}` : `rank ${cause.rank}`;
+      const place = this.model.threaded && !many && cause.rank === problem.worst_rank ? `threads of rank ${cause.rank}` : `rank ${cause.rank}`;
+      const whom = there ? `the ${there} of ${place}` : place;
       facts.push(["Who", cause.share > 0.995 ? `All of it is for ${whom}.`
         : cause.share < 0.0005 ? "No single rank stands out."
           : cause.share < STANDS_OUT ? `No single rank stands out: at most ${percent(cause.share)} of it is for ${whom}.`
@@ -205,7 +206,8 @@ export class Overview {
       this.spark(problem),
       make("dl", {}, facts.map(([name, text]) => [make("dt", {}, name), make("dd", {}, text)])),
       make("a", { class: "go", href: exploreLink(problem.metric, problem.callpath_id) }, "Show it in the explorer"),
-      longest && make("a", { class: "go more", href: timelineLink(longest.enter, longest.enter + longest.waiting) },
+      longest && make("a", { class: "go more", href: timelineLink(longest.enter, longest.enter + longest.waiting,
+        { wait: longest.enter + longest.waiting / 2, rank: longest.rank, thread: longest.thread }) },
         "Show the longest wait on the timeline"));
   }
 
@@ -229,10 +231,10 @@ export class Overview {
     const elsewhere = account.elsewhere > least ? `; causes of ${seconds(account.elsewhere)} lie outside the focus` : "";
     const none = `${elsewhere}${account.unknown > least ? `; ${seconds(account.unknown)} has no known cause` : ""}`;
     const isNamed = account.unexplained >= 0.001 * account.waiting && account.unexplained > 0;
-    const unknown = none + (isNamed ? `; ${seconds(account.unexplained)} exceeds all known causes` : "");
+    const unknown = none + (isNamed ? `; ${seconds(account.unexplained)} exceeds the extra time of its causes` : "");
     const idle = account.idle_costs > 0 ? ` Idle time of ${account.idle}, which ${account.idle === "threads" ? "does not count as waiting" : "no thread waits for"}, costs another ${seconds(account.idle_costs)}.` : "";
     return this.card("Who causes the waiting",
-      `${account.known > 0.9995 * account.waiting ? `The causes of all ${seconds(account.waiting)} of waiting are known`
+      `${account.waiting - account.known <= least && !isNamed ? `The causes of all ${seconds(account.waiting)} of waiting are known`
         : `The causes of ${percent(account.known / account.waiting)} of the ${seconds(account.waiting)} of waiting are known`}${unknown}. `
         + `These call paths took longer on some ranks than on others, which made the others wait, there or later.${idle}`,
       make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "Waiting caused", "Share", "Most on", "Seen as"].map((name) => make("th", {}, name)))),
@@ -248,7 +250,7 @@ export class Overview {
     const told = this.model.story.problems.filter(({ history }) => history && history.cause_rank !== null);
     if (!told.length) return null;
     return this.card("How the longest waits came about",
-      "Hatched: waiting. Solid: what kept the other rank busy for longer, or the call that it left later. Arrows: what ended a wait.",
+      "Dashed: waiting. Solid: the time since the two last synchronized, with what took the other longest in it. Arrows: what ended a wait.",
       told.map(({ display_name: label, history }) => make("figure", { class: "history" },
         make("figcaption", {}, make("b", {}, label), ` in ${shortName(history.callpath.at(-1))} on rank ${history.rank}: ${seconds(history.waiting)}`),
         chainPicture(history, (rank, thread) => this.model.shortPlaceName(rank, thread)))));
@@ -314,7 +316,8 @@ export class Overview {
     const values = efficiencies.filter(({ name, value }) => name in indent && value !== null);
     if (!values.length) return null;
     return this.card("Efficiencies",
-      "1 is best; above 0.8 is good. Each is the product of those indented below it.",
+      `1 is best; above 0.8 is good. Each is the product of those indented below it.${
+        this.model.threaded ? " Times of a process add up over its threads." : ""}`,
       make("div", { class: "efficiencies" }, values.map((one) => make("div", {
         class: "efficiency", style: { "--depth": indent[one.name], "--value": one.value },
       }, make("span", { class: "name" }, one.display_name), make("span", { class: "track" }, make("i")),

@@ -1,7 +1,9 @@
 // The timeline view: tools, address, selection, and search.
 
 import { choice, fill, hiddenHeading, make } from "./dom.js";
-import { address, exploreLink, numberIn } from "./link.js";
+import { plural } from "./format.js";
+import { exploreLink, noteAddress, numberIn } from "./link.js";
+import { selection } from "./model.js";
 import { TimelineData } from "./timeline_data.js";
 import { functionColor } from "./timeline_paint.js";
 import { TimelinePane, button, layerBoxes } from "./timeline_pane.js";
@@ -18,6 +20,8 @@ export class Timeline extends TimelinePane {
     this.model = model;
     /** @type {Promise<TimelineData> | null} */
     this.opening = null;
+    /** @type {Set<number> | null} */
+    this.found = null;
     this.node = make("section", { class: "timeline", "aria-label": "Timeline" });
   }
 
@@ -25,7 +29,7 @@ export class Timeline extends TimelinePane {
     return document.getElementById("data-timeline") !== null;
   }
 
-  // Shows an address: from, to (seconds), places (first-last, numbers of rows), wait (its begin).
+  // Shows an address: from, to (seconds), places (first-last, numbers of rows), wait (a time in it; of a rank and thread).
   async follow(query) {
     if (!this.exists) {
       fill(this.node, make("p", { class: "opening" },
@@ -41,8 +45,9 @@ export class Timeline extends TimelinePane {
     }
     if (query.size || !this.window) this.lookAt(query.has("from") || this.window ? query : this.start(query));
     this.resize();
-    if (query.has("wait") && query.has("at")) {
-      this.select(this.data.waitAt(numberIn(query, "at", 0), numberIn(query, "wait", 0), 1e-9));
+    if (query.has("wait")) {
+      const row = this.data.rowAt(numberIn(query, "rank", 0), numberIn(query, "thread", 0));
+      this.select(this.data.waitAt(row, numberIn(query, "wait", 0), 1e-9));
     }
     this.node.dataset.shown = "";
   }
@@ -83,34 +88,41 @@ export class Timeline extends TimelinePane {
     new ResizeObserver(() => this.resize()).observe(this.plane);
   }
 
-  // The legend: classes, or the functions with the most time.
+  // The legend: classes, or the functions with the most time where individual calls are shown.
   legend() {
     const { data } = this;
     const present = new Set(data.levels[0].present);
-    const names = this.coloring === "function"
-      ? this.largestFunctions().map((number) => make("span", {}, make("i", { class: "swatch", style: { "--color": functionColor(number) } }), this.model.regions[number].short))
-      : data.classes.map(([name, text], plane) => present.has(plane)
-        && make("span", {}, make("i", { class: `swatch ${name}`, style: { "--color": `var(--time-${name})` } }), text));
+    const ofClass = ([name, text], plane) => present.has(plane)
+      && make("span", {}, make("i", { class: `swatch ${name}`, style: { "--color": `var(--time-${name})` } }), text);
+    const ofFunction = (number) =>
+      make("span", {}, make("i", { class: "swatch", style: { "--color": functionColor(number) } }), this.model.regions[number].short);
+    const functions = this.coloring === "function" && this.canvas.dataset.shows === "calls" ? this.largestFunctions() : null;
+    const more = functions ? functions.length - NAMED : 0;
+    const names = functions ? [functions.slice(0, NAMED).map(ofFunction), more > 0 && make("span", {}, `and ${plural(more, "other")}`),
+      ofClass(data.classes.at(-1), data.planes - 1)] : data.classes.map(ofClass);
     fill(this.classes, names, make("span", {}, make("i", { class: "swatch nothing" }), "Outside the program"), this.said.left);
   }
 
+  // Functions by their own time in the run, longest first.
   largestFunctions() {
-    const { position, enter, leave } = this.data.calls;
+    const { model, data } = this;
+    const { own } = model.byCall(selection(model.metricNumber.get("time")));
     const times = new Map();
-    for (let i = 0; i < enter.length; i++) {
-      const number = this.data.functionOf(position[i]);
-      times.set(number, (times.get(number) ?? 0) + leave[i] - enter[i]);
+    for (let position = 0; position < model.positions; position++) {
+      const number = data.functionOf(position);
+      times.set(number, (times.get(number) ?? 0) + own[position + model.shift]);
     }
-    return [...times].sort((a, b) => b[1] - a[1]).slice(0, NAMED).map(([number]) => number);
+    return [...times].sort((a, b) => b[1] - a[1]).map(([number]) => number);
   }
 
   // Functions ------------------------------------------------------------------------------------------------------
 
-  // Highlights the calls of functions whose names contain the text.
+  // Highlights the calls of functions whose names contain the text, with what they call.
   search() {
     const text = this.searchBox.value.trim().toLowerCase();
     const numbers = this.model.regions.flatMap((region, number) => (region.name.toLowerCase().includes(text) ? [number] : []));
     this.found = text ? new Set(numbers) : null;
+    this.lit = text ? this.data.within(this.found) : null;
     const { calls, totals } = this.data;
     const count = text ? calls.position.reduce((sum, position) => sum + (this.found.has(this.data.functionOf(position)) ? 1 : 0), 0) : 0;
     this.hits.textContent = !text ? "" : count ? `${count.toLocaleString("en-US")} calls; Enter: the next`
@@ -118,10 +130,12 @@ export class Timeline extends TimelinePane {
     this.draw();
   }
 
-  // Centers the next match, large enough to be readable.
+  // Centers the next match in the window or after it, large enough to be readable.
   nextFound() {
     if (!this.found) return;
-    const call = this.data.nextCall(this.found, this.reached ?? -Infinity);
+    const { from, to } = this.window;
+    const isHere = this.reached >= from && this.reached <= to;
+    const call = this.data.nextCall(this.found, isHere ? this.reached : from);
     if (call < 0) return;
     const { enter, leave, location } = this.data.calls;
     this.reached = enter[call];
@@ -146,13 +160,11 @@ export class Timeline extends TimelinePane {
     this.noting = setTimeout(() => this.note(), 150);
   }
 
-  // Puts the window into the address, without a new entry in the browser's history.
   note() {
-    if (document.body.dataset.view !== "timeline") return;
     const { from, to, first, last } = this.window;
     const query = { from: from.toFixed(9), to: to.toFixed(9) };
     if (last - first < this.data.count) query.places = `${first}-${last - 1}`;
-    history.replaceState(null, "", address("timeline", query));
+    noteAddress("timeline", query);
   }
 
   // Keys that work wherever the focus is.

@@ -76,6 +76,11 @@ export class TimelineData {
     return this.namesThread(location) && rank[location] >= 0 ? `rank ${rank[location]}.${thread[location]}` : this.name(location);
   }
 
+  // The row of a thread, or -1.
+  rowAt(rank, thread) {
+    return Array.from({ length: this.count }, (_, row) => row).findIndex((row) => this.places.rank[row] === rank && this.places.thread[row] === thread);
+  }
+
   callName(position) {
     return position < 0 ? "" : this.model.callName(position + this.model.shift);
   }
@@ -154,6 +159,16 @@ export class TimelineData {
       while (open.length && (leave[open.at(-1)] <= enter[i] && leave[open.at(-1)] < leave[i])) open.pop();
       if (leave[i] >= from) found.push({ call: i, depth: open.length });
       open.push(i);
+    }
+    return found;
+  }
+
+  // For each call path whether it leads through one of some functions.
+  within(functions) {
+    const found = new Uint8Array(this.model.callpaths.region.length);
+    for (let position = 0; position < found.length; position++) {
+      const above = this.model.callTree.parent[position + this.model.shift] - this.model.shift;
+      found[position] = Number(functions.has(this.functionOf(position)) || (above >= 0 && found[above] > 0));
     }
     return found;
   }

@@ -36,8 +36,8 @@ export class TimelinePicture {
     this.layers = { waits: true, path: true, messages: true, causes: true };
     /** What calls are colored by: "class" or "function". */
     this.coloring = "class";
-    /** The functions that are looked for, by their numbers; null while none is. @type {Set<number> | null} */
-    this.found = null;
+    /** For each call path whether it is highlighted; null while all are. @type {Uint8Array | null} */
+    this.lit = null;
     /** The location whose calls are shown one below the other. */
     this.picked = 0;
     /** @type {import("./timeline_stack.js").CallStack | null} */
@@ -100,7 +100,11 @@ export class TimelinePicture {
     const picture = { context, room, x, y, rowHeight, gap: rowHeight >= 6 ? 1 : 0, colors: this.colors() };
     const level = data.level((to - from) / room.width, this.rows / room.height);
     const close = data.calls.location.length > 0 && x(level.width) - x(0) > 1.5;
-    this.canvas.dataset.shows = close ? "calls" : "shares";
+    const shows = close ? "calls" : "shares";
+    if (shows !== this.canvas.dataset.shows) {
+      this.canvas.dataset.shows = shows;
+      this.legend();
+    }
     context.save();
     context.beginPath();
     context.rect(room.x, room.y, room.width, room.height);
@@ -181,7 +185,7 @@ export class TimelinePicture {
         const left = Math.max(GUTTER, x(enter[i]));
         const wide = Math.min(this.width, x(leave[i])) - left;
         const box = [left, y(row), Math.max(0.5, wide - (wide > 3 ? 0.5 : 0)), rowHeight - gap];
-        if (!this.isFound(i)) {
+        if (!this.isLit(position[i])) {
           context.globalAlpha = 1;
           context.fillStyle = css("--card");
           context.fillRect(...box);
@@ -222,12 +226,17 @@ export class TimelinePicture {
   // The color of the name of a call.
   ink(call, colors) {
     const { position, classes } = this.data.calls;
+    if (!this.isLit(position[call])) return css("--soft");
     return this.coloring === "function" ? "#1a1a1a" : readable(colors.classes[classes[position[call]]]);
   }
 
-  isFound(call) {
-    return this.found === null || this.found.has(this.data.functionOf(this.data.calls.position[call]));
+  // Whether a call path is highlighted: all are, unless functions were searched for.
+  isLit(position) {
+    return this.lit === null || position < 0 || this.lit[position] > 0;
   }
+
+  // A hook for the enclosing view: calls are shown now, or shares of classes.
+  legend() {}
 
   paintWaits({ context, x, y, rowHeight, gap }) {
     const { location, position, begin, waiting } = this.data.waits;
@@ -243,14 +252,17 @@ export class TimelinePicture {
       const wide = x(begin[i] + waiting[i]) - left;
       if (wide < 1.5 && i !== this.selected) continue;
       painted++;
+      const isLit = this.isLit(position[i]);
+      context.globalAlpha = isLit ? 1 : 0.2;
       context.fillStyle = hatch;
       context.fillRect(left, y(location[i]), wide, rowHeight - gap);
-      if (rowHeight >= 15 && wide > 60) labels.push([i, Math.max(GUTTER, left), Math.min(this.width, left + wide)]);
+      if (isLit && rowHeight >= 15 && wide > 60) labels.push([i, Math.max(GUTTER, left), Math.min(this.width, left + wide)]);
       if (rowHeight >= 8 && wide >= 4) {
         context.strokeStyle = color;
         context.lineWidth = 1;
         context.strokeRect(left + 0.5, y(location[i]) + 0.5, wide - 1, rowHeight - gap - 1);
       }
+      context.globalAlpha = 1;
     }
     context.font = "11px system-ui, sans-serif";
     context.textBaseline = "middle";

@@ -46,7 +46,7 @@ export class CallStack {
       if (depth >= LEVELS) continue;
       const [left, right] = this.edges(call, width);
       if (right - left < 0.3) continue;
-      context.globalAlpha = this.timeline.isFound(call) ? 1 : 0.25;
+      context.globalAlpha = this.timeline.isLit(data.calls.position[call]) ? 1 : 0.25;
       context.fillStyle = this.timeline.tone(call, colors);
       context.fillRect(left, depth * LEVEL, Math.max(0.5, right - left - 0.5), LEVEL - 1);
       context.globalAlpha = 1;

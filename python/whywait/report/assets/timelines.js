@@ -4,7 +4,7 @@
 import { columnBlock } from "./data.js";
 import { choice, fill, hiddenHeading, make } from "./dom.js";
 import { seconds } from "./format.js";
-import { address, numberIn } from "./link.js";
+import { noteAddress, numberIn } from "./link.js";
 import { TimeMap } from "./time_map.js";
 import { TimelineData } from "./timeline_data.js";
 import { TimelinePane, button, layerBoxes } from "./timeline_pane.js";
@@ -135,13 +135,12 @@ export class Timelines {
   }
 
   note() {
-    if (document.body.dataset.view !== "timelines") return;
     const { from, to, first, last } = this.panes[0].window;
     /** @type {Record<string, string>} */
     const query = { from: from.toFixed(9), to: to.toFixed(9) };
     if (this.shift) query.shift = this.shift.toFixed(9);
     if (last - first < this.panes[0].data.count) query.places = `${first}-${last - 1}`;
-    history.replaceState(null, "", address("timelines", query));
+    noteAddress("timelines", query);
   }
 
   // Keys that work wherever the focus is.

@@ -5,6 +5,8 @@ import { percent, seconds } from "./format.js";
 import { exportButtons } from "./table_export.js";
 
 const FUNCTIONS = 12;
+// Bins in the window, if the shares of classes come from bins.
+const BINS = 200;
 
 export class WindowStatistics {
   constructor(data) {
@@ -25,28 +27,65 @@ export class WindowStatistics {
     const { from, to, first, last } = this.window;
     const { data } = this;
     const whole = (to - from) * (last - first);
-    const level = data.level(0, 0);
-    const shares = data.shares(level, from, to - from, 1, first, last, new Float32Array(data.planes));
-    const classes = data.classes.map(([name, text], plane) => ({ name, text, share: shares[plane] })).filter(({ share }) => share > 0);
-    const functions = this.functions();
+    const times = this.exclusive();
+    const isExact = data.calls.location.length > 0 && data.waits.begin.length >= data.totals.waits;
+    const level = data.level((to - from) / BINS, last - first);
+    const shares = isExact ? this.classTimes(times).map((time) => time / whole)
+      : data.shares(level, from, to - from, 1, first, last, new Float32Array(data.planes));
+    const classes = data.classes.map(([name, text], plane) => ({ name, text, share: shares[plane] })).filter(({ share }) => share > 1e-12);
+    const functions = this.functions(times);
     this.rows = [["what", "share", "seconds"], ...classes.map(({ text, share }) => [text, share, share * whole]),
       ...functions.map(({ name, time }) => [name, time / whole, time])];
     const row = (head, share) => make("tr", {}, make("th", {}, head), make("td", {}, percent(share)), make("td", {}, seconds(share * whole)));
     fill(this.body,
       make("table", { "aria-label": "Time by class" }, classes.sort((a, b) => b.share - a.share).map(({ name, text, share }) =>
         row([make("i", { class: `swatch ${name}`, style: { "--color": `var(--time-${name})` } }), " ", text], share))),
+      !isExact && make("p", { class: "hint" }, `Classes are known at a resolution of ${seconds(level.width)}.`),
       functions.length > 0 && make("table", { "aria-label": "Time by function" },
         functions.slice(0, FUNCTIONS).map(({ name, time }) => row(name, time / whole))),
       exportButtons("window", () => this.rows));
   }
 
-  // Exclusive time of each function in the window, longest first.
-  functions() {
+  // Time of each function in the window, without callees, longest first.
+  functions(times) {
+    const sums = new Map();
+    times.forEach((time, position) => sums.set(this.data.callName(position), (sums.get(this.data.callName(position)) ?? 0) + time));
+    return [...sums].map(([name, time]) => ({ name, time })).filter(({ time }) => time > 1e-12).sort((a, b) => b.time - a.time);
+  }
+
+  // Time of each class in the window; waiting replaces the class of the call in which it lies.
+  classTimes(times) {
+    const { data } = this;
+    const { from, to, first, last } = this.window;
+    const { location, position, begin, waiting } = data.waits;
+    const sums = new Array(data.planes).fill(0);
+    times.forEach((time, position) => { sums[data.calls.classes[position]] += time; });
+    const inside = Array.from(begin, (_, i) => i)
+      .filter((i) => location[i] >= first && location[i] < last && position[i] >= 0 && begin[i] < to && begin[i] + waiting[i] > from)
+      .sort((a, b) => location[a] - location[b] || begin[a] - begin[b]);
+    let [row, end] = [-1, from];
+    for (const i of inside) {
+      // Waits of one location may overlap.
+      if (location[i] !== row) [row, end] = [location[i], from];
+      const until = Math.min(to, begin[i] + waiting[i]);
+      const time = until - Math.max(end, begin[i]);
+      if (time <= 0) continue;
+      const plane = data.calls.classes[position[i]];
+      const part = Math.min(time, sums[plane]);
+      sums[plane] -= part;
+      sums[data.planes - 1] += part;
+      end = until;
+    }
+    return sums;
+  }
+
+  // Time of each call path in the window, without callees.
+  exclusive() {
     const { data } = this;
     const { from, to, first, last } = this.window;
     const { enter, leave, position } = data.calls;
     const times = new Map();
-    const add = (call, time) => times.set(data.callName(position[call]), (times.get(data.callName(position[call])) ?? 0) + time);
+    const add = (call, time) => times.set(position[call], (times.get(position[call]) ?? 0) + time);
     const inside = (begin, end) => Math.max(0, Math.min(end, to) - Math.max(begin, from));
     for (let location = first; location < last; location++) {
       const open = [];
@@ -60,6 +99,6 @@ export class WindowStatistics {
         open.push(i);
       }
     }
-    return [...times].map(([name, time]) => ({ name, time })).filter(({ time }) => time > 1e-12).sort((a, b) => b.time - a.time);
+    return times;
   }
 }
