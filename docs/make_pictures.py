@@ -37,7 +37,7 @@ def pages(directory: Path) -> Iterator[tuple[str, Path, str, tuple[int, int]]]:
     write_html(*(whywait.analyze(DATA / name) for name in names), pair, names=names)
     yield "report-overview", stencil, "#overview", (1280, 1060)
     yield "report-explorer", stencil, "#explore?metric=mpi_latesender&call=11", (1280, 900)
-    yield "report-timeline", stencil, "#timeline?from=0.638&to=0.7&wait=0.654985348&at=0", (1280, 717)
+    yield "report-timeline", stencil, "#timeline?from=0.638&to=0.7&wait=0.654985348&rank=0&thread=0", (1280, 717)
     yield "compare-changes", pair, "#changes", (1280, 1130)
     yield "compare-differences", pair, "#differences", (1280, 820)
 
