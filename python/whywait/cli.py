@@ -71,8 +71,8 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
+def parser(commands: Sequence[str] = _VERBS) -> argparse.ArgumentParser:
+    """Return the parser of the command line, or the part of it that knows these commands."""
     top = _Parser(
         prog="whywait",
         description="Find out why a parallel program waits: wait states, their causes, and the critical path.",
@@ -81,7 +81,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     verbs = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for verb in _VERBS:
+    for verb in commands:
         import_module(f"whywait.commands.{verb}").add(verbs)
     return top
 
@@ -105,10 +105,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not mpi.first():
         # Only the first of several processes prints.
         sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
-    top = parser()
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    # To build the parsers of all commands takes longer than some of them run.
+    top = parser(given[:1] if given and given[0] in _VERBS and "_ARGCOMPLETE" not in os.environ else _VERBS)
     if "_ARGCOMPLETE" in os.environ:
         import_module("argcomplete").autocomplete(top)
-    given = list(sys.argv[1:] if arguments is None else arguments)
     if not given:
         top.print_help(sys.stderr)
         top.exit(USAGE)
