@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -114,8 +113,7 @@ def analyze(
     ranks = mpi.ranks()
     with ranks or nullcontext():
         opened = run if isinstance(run, Run) else Run(run)
-        directory = spill_directory or tempfile.gettempdir()
-        _native.limit_memory(opened._native, memory_limit, directory, threads=threads)  # noqa: SLF001
+        _native.limit_memory(opened._native, memory_limit, spill_directory, threads=threads)  # noqa: SLF001
         native = _native.analyze(
             opened._native,  # noqa: SLF001
             threads=threads,

@@ -231,7 +231,7 @@ class Simulation:
         if self._native.needs_archive():
             trace = self.write(directory)
             return analyze(trace, threads=threads, memory_limit=limit, progress=progress, **options)
-        _native.limit_memory(self.measured.run._native, limit, tempfile.gettempdir(), threads=threads)  # noqa: SLF001
+        _native.limit_memory(self.measured.run._native, limit, None, threads=threads)  # noqa: SLF001
         native = self._native.analyze(
             self._text,
             threads=threads,

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from whywait.model.schema import patterns
@@ -154,6 +154,7 @@ class MetricTree:
         for metric in self:
             self._children.setdefault(metric.parent, []).append(metric)
         self._computed: dict[frozenset[str], MetricTree] = {}
+        self._paths: dict[str, list[Metric]] = {}
 
     def __iter__(self) -> Iterator[Metric]:
         return iter(self._metrics.values())
@@ -195,13 +196,14 @@ class MetricTree:
 
     def depth(self, name: str) -> int:
         """Return the number of metrics above this one."""
-        parent = self[name].parent
-        return 0 if parent is None else 1 + self.depth(parent)
+        return len(self.path(name)) - 1
 
     def path(self, name: str) -> list[Metric]:
         """Return the metrics from the root down to this one."""
-        metric = self[name]
-        return [*(self.path(metric.parent) if metric.parent else ()), metric]
+        if name not in self._paths:
+            metric = self[name]
+            self._paths[name] = [*(self.path(metric.parent) if metric.parent else ()), metric]
+        return self._paths[name]
 
     def wait_state(self, name: str) -> Metric | None:
         """Return the outermost wait state that contains a metric: for wrong-order messages, Late Sender.
@@ -303,7 +305,7 @@ _ALL_WAIT = Formula((Term(1, "all"), Term(1, "wait")))
 def _read() -> Iterator[Metric]:
     """Yield the metrics of the file."""
     above: list[str] = []
-    for line in files("whywait.model").joinpath("metrics.txt").read_text(encoding="utf-8").splitlines():
+    for line in Path(__file__).with_name("metrics.txt").read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
             continue
         name, display_name, unit, kind, formula, description = (field.strip() for field in line.split("|"))

@@ -20,10 +20,15 @@ const PER_THREAD: u64 = 24 << 20;
 const PER_LOCATION: u64 = 1 << 10;
 
 /// Limits the memory of the process while it analyzes `run` and keeps the result; the rest is spilled to a file in
-/// `directory`. Removes the limit if `size` is `None`.
+/// `directory`, by default that for temporary files. Removes the limit if `size` is `None`.
 #[pyfunction]
 #[pyo3(signature = (run, size, directory, *, threads=None))]
-pub(crate) fn limit_memory(run: &Run, size: Option<u64>, directory: PathBuf, threads: Option<usize>) -> PyResult<()> {
+pub(crate) fn limit_memory(
+    run: &Run,
+    size: Option<u64>,
+    directory: Option<PathBuf>,
+    threads: Option<usize>,
+) -> PyResult<()> {
     if let Some(bytes) = size {
         let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
         let locations = run.archive().definitions().locations.len() as u64;
@@ -38,6 +43,7 @@ pub(crate) fn limit_memory(run: &Run, size: Option<u64>, directory: PathBuf, thr
             )));
         }
     }
+    let directory = directory.unwrap_or_else(std::env::temp_dir);
     whywait_spill::limit(size.map(|bytes| Limit { bytes, directory })).map_err(|error| match error {
         Error::Directory { ref directory, ref source } => match source.raw_os_error() {
             Some(number) => PyOSError::new_err((number, source.to_string(), directory.display().to_string())),
