@@ -9,7 +9,7 @@ use arrow_array::types::{
     Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef};
-use arrow_buffer::ArrowNativeType;
+use arrow_buffer::{ArrowNativeType, NullBuffer};
 use arrow_schema::{DataType, Field};
 use parquet::schema::types::ColumnDescPtr;
 
@@ -51,6 +51,17 @@ impl Levels {
         if let Some(each) = &mut self.each {
             each.resize(self.len, self.highest);
         }
+    }
+
+    /// Append 1 for each value and 0 for each null.
+    fn extend(&mut self, nulls: &NullBuffer) {
+        let len = self.len + nulls.len();
+        let each = self.each();
+        for bits in nulls.inner().bit_chunks().iter_padded() {
+            each.extend((0..u64::BITS).map(|bit| (bits >> bit & 1) as u8));
+        }
+        each.truncate(len);
+        self.len = len;
     }
 
     fn repeat(&mut self, range: Range<usize>) {
@@ -118,30 +129,31 @@ impl Leaf {
         match array.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
             None => {
                 self.definition.extend_highest(array.len());
-                self.append_values(array, 0..array.len());
+                match (&mut self.values, array.as_primitive_opt::<Float64Type>()) {
+                    (Values::Doubles(values), Some(array)) => values.extend_from_slice(array.values()),
+                    _ => self.append_values(array, 0..array.len()),
+                }
             }
             Some(_) if self.definition.highest == 0 => return Err(Error::Null(self.descriptor.name().to_owned())),
             Some(nulls) => {
-                self.definition.each().extend(nulls.iter().map(u8::from));
-                self.definition.len += array.len();
-                if nulls.null_count() < array.len() {
-                    self.append_values(array, nulls.valid_indices());
+                self.definition.extend(&nulls);
+                match (&mut self.values, array.as_primitive_opt::<Float64Type>()) {
+                    (Values::Doubles(values), Some(array)) => extend_valid(values, array.values(), &nulls),
+                    _ if nulls.null_count() < array.len() => self.append_values(array, nulls.valid_indices()),
+                    _ => {}
                 }
             }
         }
         Ok(())
     }
 
+    /// Append the values of some rows; real numbers only if they are a dictionary.
     fn append_values(&mut self, array: &dyn Array, rows: impl Iterator<Item = usize>) {
         match &mut self.values {
             Values::Doubles(values) => {
-                if let Some(kept) = array.as_any_dictionary_opt() {
-                    let (keys, source) = (keys(kept.keys()), kept.values().as_primitive::<Float64Type>().values());
-                    values.extend(rows.map(|row| source[keys[row] as usize]));
-                } else {
-                    let source = array.as_primitive::<Float64Type>().values();
-                    values.extend(rows.map(|row| source[row]));
-                }
+                let kept = array.as_any_dictionary();
+                let (keys, source) = (keys(kept.keys()), kept.values().as_primitive::<Float64Type>().values());
+                values.extend(rows.map(|row| source[keys[row] as usize]));
             }
             Values::Numbered { codes, distinct } => {
                 if let Some(kept) = array.as_any_dictionary_opt() {
@@ -163,6 +175,18 @@ impl Leaf {
             }
         }
     }
+}
+
+/// Append the values that are not null. Nulls are often scattered, so that it is quicker to write all values and to
+/// overwrite the nulls.
+fn extend_valid(values: &mut Vec<f64>, source: &[f64], nulls: &NullBuffer) {
+    let mut end = values.len();
+    values.resize(end + source.len(), 0.0);
+    for (&value, is_valid) in source.iter().zip(nulls) {
+        values[end] = value;
+        end += usize::from(is_valid);
+    }
+    values.truncate(end);
 }
 
 /// The entries of a row in a leaf.

@@ -157,13 +157,18 @@ impl Values {
     pub(crate) fn encode(&self, kind: Kind, nulls: u64, data: &mut Vec<u8>) -> Encoded {
         match self {
             Self::Doubles(values) => {
+                let encoding = if repeat(values) { Encoding::PLAIN } else { Encoding::BYTE_STREAM_SPLIT };
                 let begin = data.len();
                 data.resize(begin + size_of_val(values.as_slice()), 0);
-                for (bytes, value) in data[begin..].chunks_exact_mut(size_of::<f64>()).zip(values) {
-                    bytes.copy_from_slice(&value.to_le_bytes());
+                if encoding == Encoding::PLAIN {
+                    for (bytes, value) in data[begin..].chunks_exact_mut(size_of::<f64>()).zip(values) {
+                        bytes.copy_from_slice(&value.to_le_bytes());
+                    }
+                } else {
+                    split(values, &mut data[begin..]);
                 }
                 let statistics = double(values.iter().copied(), nulls);
-                Encoded { encoding: Encoding::PLAIN, dictionary: None, statistics }
+                Encoded { encoding, dictionary: None, statistics }
             }
             Self::Numbered { codes, distinct } => {
                 let statistics = distinct.statistics(kind, nulls);
@@ -213,6 +218,21 @@ impl Distinct {
     fn bits(&self, number: u32) -> u64 {
         let Self::Numbers { bits, .. } = self else { unreachable!("a text is no number") };
         bits[number as usize]
+    }
+}
+
+/// Whether most real numbers are the same as the one in front, as where a table has many zeros.
+fn repeat(values: &[f64]) -> bool {
+    values.windows(2).filter(|pair| pair[0].to_bits() == pair[1].to_bits()).count() * 2 > values.len()
+}
+
+/// Write first the first byte of each real number, then the second of each, and so on: the high bytes of times are much
+/// alike, so the compressor takes a third of the time that it takes for whole numbers.
+fn split(values: &[f64], out: &mut [u8]) {
+    for (shift, bytes) in (0..u64::BITS).step_by(8).zip(out.chunks_exact_mut(values.len().max(1))) {
+        for (byte, value) in bytes.iter_mut().zip(values) {
+            *byte = (value.to_bits() >> shift) as u8;
+        }
     }
 }
 
