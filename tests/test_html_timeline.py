@@ -1,5 +1,6 @@
 """Functions on the timeline: colors, search, call stacks; and panes that are resized, sources, names of threads."""
 
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -435,4 +436,20 @@ def test_the_legend_has_functions_where_calls_are_shown(browser, stencil):
     viewer.press("body", "0")
     viewer.until("document.querySelector('.times').dataset.shows === 'shares'")
     assert "Point to point" in viewer.text(".classes")
+    viewer.is_well()
+
+
+def test_waits_in_the_focus_come_first(browser, stencil):
+    """Waits in MPI_Finalize are among the longest, but outside the focus. Escape leaves all waits."""
+    found, path = stencil
+    begin, end = found.summary()["focus"]["window"]
+    viewer = opened(browser, path)
+    for _ in range(4):
+        viewer.press("body", "w")
+        said = viewer.js("return document.querySelector('.picked p').textContent")
+        first, last = map(float, re.search(r"from ([\d.]+) s to ([\d.]+) s", said).groups())
+        assert first < end
+        assert last > begin
+    viewer.press("body", "Escape")
+    assert "click a wait" in viewer.js("return document.querySelector('.picked').textContent")
     viewer.is_well()

@@ -30,7 +30,7 @@ const KEYS = [
   ["o  e  f  l  m", "overview, explorer, functions, timeline, communication"],
   ["+ −  0", "timeline: zoom in, zoom out, whole run"],
   ["[ ]", "timeline: more ranks, fewer ranks"],
-  ["w", "timeline: next of the longest waits; Enter: its cause"],
+  ["w", "timeline: next of the longest waits; Enter: its cause, Escape: none"],
   ["/", "timeline: find a function; Enter: its next call"],
   ["t", "light or dark"],
   ["?", "this help"],

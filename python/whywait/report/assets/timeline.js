@@ -22,6 +22,8 @@ export class Timeline extends TimelinePane {
     this.opening = null;
     /** @type {Set<number> | null} */
     this.found = null;
+    /** @type {number[] | null} */
+    this.ranked = null;
     this.node = make("section", { class: "timeline", "aria-label": "Timeline" });
   }
 
@@ -171,7 +173,7 @@ export class Timeline extends TimelinePane {
   get actions() {
     return {
       "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2), "0": () => this.reset(),
-      "[": () => this.zoomRows(2), "]": () => this.zoomRows(0.5), w: () => this.next(),
+      "[": () => this.zoomRows(2), "]": () => this.zoomRows(0.5), w: () => this.next(), Escape: () => this.select(-1),
       "/": () => this.searchBox.focus(),
     };
   }
@@ -233,11 +235,20 @@ export class Timeline extends TimelinePane {
     this.select(wait);
   }
 
+  // Shows the next of the longest waits: first those in the focus.
   next() {
-    if (this.data.waits.begin.length) this.show((this.selected + 1) % this.data.waits.begin.length);
+    const { begin, waiting } = this.data.waits;
+    if (!begin.length) return;
+    if (!this.ranked) {
+      const [from, to] = this.model.story.focus.window ?? [0, Infinity];
+      const all = Array.from(begin, (_, i) => i);
+      const isInside = (i) => begin[i] < to && begin[i] + waiting[i] > from;
+      this.ranked = [...all.filter(isInside), ...all.filter((i) => !isInside(i))];
+    }
+    this.show(this.ranked[(this.ranked.indexOf(this.selected) + 1) % this.ranked.length]);
   }
 
-  // Centers the cause; if it waits there itself, selects that wait.
+  // Centers the cause and selects its row; if it waits there itself, also that wait.
   jumpToCause() {
     const { waits } = this.data;
     const wait = this.selected;
@@ -255,6 +266,7 @@ export class Timeline extends TimelinePane {
         && (before < 0 || ends > waits.begin[before] + waits.waiting[before])) before = i;
     }
     this.look(time - span / 2, time + span / 2, inside, inside + rows);
+    this.pick(cause);
     if (before >= 0) this.select(before);
   }
 }

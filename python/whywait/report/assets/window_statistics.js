@@ -37,11 +37,12 @@ export class WindowStatistics {
     this.rows = [["what", "share", "seconds"], ...classes.map(({ text, share }) => [text, share, share * whole]),
       ...functions.map(({ name, time }) => [name, time / whole, time])];
     const row = (head, share) => make("tr", {}, make("th", {}, head), make("td", {}, percent(share)), make("td", {}, seconds(share * whole)));
+    const table = (what, rows) => make("table", { "aria-label": what }, make("caption", {}, what), rows);
     fill(this.body,
-      make("table", { "aria-label": "Time by class" }, classes.sort((a, b) => b.share - a.share).map(({ name, text, share }) =>
+      table("Time by class", classes.sort((a, b) => b.share - a.share).map(({ name, text, share }) =>
         row([make("i", { class: `swatch ${name}`, style: { "--color": `var(--time-${name})` } }), " ", text], share))),
       !isExact && make("p", { class: "hint" }, `Classes are known at a resolution of ${seconds(level.width)}.`),
-      functions.length > 0 && make("table", { "aria-label": "Time by function" },
+      functions.length > 0 && table("Time by function",
         functions.slice(0, FUNCTIONS).map(({ name, time }) => row(name, time / whole))),
       exportButtons("window", () => this.rows));
   }
