@@ -114,3 +114,11 @@ def test_readme_shows_what_its_command_prints(tmp_path):
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout == shown
+
+
+@pytest.mark.parametrize(
+    ("place", "name"), [("jacobi", "jacobi"), ("jacobi/archive", "jacobi"), ("traces/jacobi", "jacobi")]
+)
+def test_a_run_is_called_by_what_says_something(tmp_path, place, name):
+    shutil.copytree(DATA / "stencil", tmp_path / place)
+    assert whywait.open(tmp_path / place).name == name

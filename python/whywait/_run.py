@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whywait import _native
-from whywait.model.names import close
+from whywait.model.names import GENERIC, close
 from whywait.store.files import MANIFEST
 
 # Arrow takes longer to import than a trace to open.
@@ -136,9 +136,9 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The name of the run: that of the archive, or of its directory if the archive is called ``traces``."""
-        name = self._native.archive_name
-        return self.path.resolve().parent.name if name == "traces" else name
+        """The name of the run: that of the archive, or, if that is generic, of a directory that contains it."""
+        names = [self._native.archive_name, *(directory.name for directory in self.path.resolve().parents)]
+        return next((name for name in names if name and name not in GENERIC), names[0])
 
     @property
     def identity(self) -> TraceIdentity:

@@ -20,6 +20,7 @@ from whywait._analyze import analyze
 from whywait._api import Result
 from whywait._load import load
 from whywait.analysis.series import Over, Point, SeriesData
+from whywait.model.names import GENERIC
 from whywait.store.files import MANIFEST, is_result
 from whywait.store.profile import is_profile
 
@@ -218,8 +219,7 @@ def _names(runs: list[tuple[Path | None, str]]) -> list[str]:
             continue
         place = path.resolve()
         parts = place.parts if place.is_dir() else (*place.parent.parts, place.stem)
-        # What every archive is called says nothing.
-        places.append([part for part in parts[1:] if part not in _COMMON] or [name])
+        places.append([part for part in parts[1:] if part not in GENERIC] or [name])
         everything.append(list(parts[1:]))
     if len({tuple(parts) for parts in places}) < len(places) == len(everything):
         places = everything
@@ -228,9 +228,6 @@ def _names(runs: list[tuple[Path | None, str]]) -> list[str]:
     while length < longest and len({tuple(parts[-length:]) for parts in places}) < len(places):
         length += 1
     return ["/".join(parts[-length:]) for parts in places]
-
-
-_COMMON = frozenset({"archive", "traces", "results", "result", "profile"})
 
 
 def _date(path: Path | None, result: Result) -> float | None:

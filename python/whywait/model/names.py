@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+#: Names of files and directories that say nothing about the run.
+GENERIC = frozenset({"archive", "traces", "results", "result", "profile"})
+
 
 def short_name(name: str) -> str:
     """Return a C++ function without its return type, template arguments and parameters; other names as they are."""
