@@ -221,9 +221,9 @@ impl Distinct {
     }
 }
 
-/// Whether most real numbers are the same as the one in front, as where a table has many zeros.
+/// Whether half of the real numbers are the same as the one in front, as where a table has many zeros.
 fn repeat(values: &[f64]) -> bool {
-    values.windows(2).filter(|pair| pair[0].to_bits() == pair[1].to_bits()).count() * 2 > values.len()
+    values.windows(2).filter(|pair| pair[0].to_bits() == pair[1].to_bits()).count() * 2 >= values.len()
 }
 
 /// Write first the first byte of each real number, then the second of each, and so on: the high bytes of times are much

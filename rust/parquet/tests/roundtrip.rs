@@ -189,6 +189,25 @@ proptest! {
     }
 
     #[test]
+    fn parts_of_long_columns_of_times_come_back(
+        parts in prop::collection::vec(prop::collection::vec(prop::option::weighted(0.7, prop_oneof![3 => any::<f64>(), 2 => Just(0.0)]), 0..200), 1..4),
+        skipped in 0..70_usize,
+    ) {
+        let schema = Arc::new(Schema::new(vec![Field::new("time", DataType::Float64, true)]));
+        let batch = |part: &Vec<Option<f64>>| {
+            let times: ArrayRef = Arc::new(part.iter().copied().collect::<Float64Array>());
+            let batch = RecordBatch::try_new(schema.clone(), vec![times]).expect("a column of this type");
+            batch.slice(skipped.min(part.len()), part.len().saturating_sub(skipped))
+        };
+        let batches: Vec<RecordBatch> = parts.iter().map(batch).collect();
+        let mut out = Vec::new();
+        let mut writer = Writer::new(&mut out, schema.clone(), Vec::new(), Vec::new()).expect("a known type");
+        writer.write(&batches).expect("room in memory");
+        writer.close().expect("room in memory");
+        prop_assert_eq!(read(out.into()), rows(&batches));
+    }
+
+    #[test]
     fn numbers_that_follow_each_other_come_back(runs in prop::collection::vec((any::<u32>(), 1_u32..300), 1..8)) {
         let numbers = runs.iter().flat_map(|&(first, count)| (0..count).map(move |i| first.wrapping_add(i)));
         let group = vec![batch(&numbers.map(|i| (i, None, None, None, None, None)).collect::<Vec<_>>())];
