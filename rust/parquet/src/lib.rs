@@ -5,7 +5,8 @@
 //! values are visited once per row group. A general writer would first expand the values and then hash each of them to
 //! find the keys again.
 //!
-//! Consecutive numbers, as of the locations in a table with a row for each, are packed by their differences instead.
+//! Consecutive numbers, as of the locations in a table with a row for each, are packed by their differences instead. Real
+//! numbers that change from row to row, as times do, are split into their bytes before they are compressed.
 //!
 //! Format: [Apache Parquet](https://parquet.apache.org/docs/file-format/), with one data page per column chunk.
 
