@@ -399,3 +399,18 @@ def test_time_hierarchy_adds_up_on_recorded_runs(case):
         children = sum(result.profile.total(child.name) for child in result.profile.metrics.children(metric.name))
         own = result.profile.total(metric.name)
         assert own >= children - 1e-9 * max(1.0, time), metric.name
+
+
+def test_namesakes_are_told_apart():
+    tree = metric_tree()
+    assert tree.labels(["mpi_latesender", "mpi_barrier_wait"]) == {
+        "mpi_latesender": "Late Sender",
+        "mpi_barrier_wait": "Wait at Barrier",
+    }
+    assert list(tree.labels(["mpi_barrier_wait", "omp_ibarrier_wait"]).values()) == [
+        "Wait at Barrier (MPI)",
+        "Wait at Barrier (OpenMP)",
+    ]
+    barriers = tree.labels(["mpi_barrier_wait", "omp_ibarrier_wait", "omp_ebarrier_wait"])
+    assert barriers["mpi_barrier_wait"] == "Wait at Barrier (MPI)"
+    assert len(set(barriers.values())) == 3

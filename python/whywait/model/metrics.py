@@ -205,6 +205,19 @@ class MetricTree:
             self._paths[name] = [*(self.path(metric.parent) if metric.parent else ()), metric]
         return self._paths[name]
 
+    def labels(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the display names of metrics for a list, in which a tree does not tell namesakes apart.
+
+        A metric with namesakes among the others is followed by the outermost metric above it that these do not have.
+        """
+        trails = {name: [metric.display_name for metric in self.path(name)] for name in names}
+        labels = {}
+        for name, (*above, label) in trails.items():
+            namesakes = [trail for other, trail in trails.items() if other != name and trail[-1] == label]
+            own = next((one for one in above if not any(one in trail for trail in namesakes)), None)
+            labels[name] = f"{label} ({own})" if namesakes and own else label
+        return labels
+
     def wait_state(self, name: str) -> Metric | None:
         """Return the outermost wait state that contains a metric: for wrong-order messages, Late Sender.
 

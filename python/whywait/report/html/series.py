@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from whywait import _native
+from whywait.model.metrics import metric_tree
 from whywait.model.names import short_name
 from whywait.report.badge import badge
 from whywait.report.html import blocks, story
@@ -153,15 +154,13 @@ def _values(series: SeriesData, name: str) -> list[float]:
 
 def _waits(series: SeriesData) -> list[dict[str, Any]]:
     """Return the wait states that occur, each once, largest first."""
-    states = {
-        metric.name: metric
-        for point in series.points
-        for metric in point.part.profile.metrics.waiting
-        if point.part.profile.total(metric.name)
+    profiles = [point.part.profile for point in series.points]
+    names = {
+        metric.name: None for profile in profiles for metric in profile.metrics.waiting if profile.total(metric.name)
     }
     rows = [
-        {"name": metric.name, "label": metric.display_name, "values": _values(series, metric.name)}
-        for metric in states.values()
+        {"name": name, "label": label, "values": _values(series, name)}
+        for name, label in metric_tree().labels(names).items()
     ]  # fmt: skip
     return sorted(rows, key=lambda row: -max(row["values"]))
 
