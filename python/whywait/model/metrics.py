@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -208,14 +209,17 @@ class MetricTree:
     def labels(self, names: Iterable[str]) -> dict[str, str]:
         """Return the display names of metrics for a list, in which a tree does not tell namesakes apart.
 
-        A metric with namesakes among the others is followed by the outermost metric above it that these do not have.
+        A metric with namesakes is followed by the outermost metric above it that some of them lack, and by the
+        outermost one that all of them lack: *Wait at Barrier (OpenMP, Implicit)*.
         """
         trails = {name: [metric.display_name for metric in self.path(name)] for name in names}
         labels = {}
         for name, (*above, label) in trails.items():
             namesakes = [trail for other, trail in trails.items() if other != name and trail[-1] == label]
-            own = next((one for one in above if not any(one in trail for trail in namesakes)), None)
-            labels[name] = f"{label} ({own})" if namesakes and own else label
+            some = (one for one in above if any(one not in trail for trail in namesakes))
+            own = (one for one in above if all(one not in trail for trail in namesakes))
+            kinds = dict.fromkeys([*islice(some, 1), *islice(own, 1)])
+            labels[name] = f"{label} ({', '.join(kinds)})" if kinds and namesakes else label
         return labels
 
     def wait_state(self, name: str) -> Metric | None:
