@@ -46,7 +46,7 @@ def loop_blocks(result: ResultData, named: str | int | None = None) -> Iterator[
     whole = {metric.name for metric in result.profile.metrics.waiting}
     shown = [kind for kind in found["wait_states"] if kind in kinds(table) and kind in whole][:_KINDS]
     names = [short_name(name) for name in found["callpath"]]
-    labels = {kind: result.profile.metrics[kind].display_name for kind in shown}
+    labels = result.profile.metrics.labels(shown)
     values = table["value"].to_pylist() if found["parameter"] else []
     # A parameter that counts from 0 repeats the iteration number.
     if values == [str(number) for number in range(len(values))]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from whywait.report.html.formulas import Factors, Formulas, combine
 from whywait.report.html.places import running
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import numpy.typing as npt
     import pyarrow as pa
@@ -144,8 +143,7 @@ def parts(result: ResultData, formulas: Formulas) -> list[dict[str, Any]]:
 
 def all_parts(metrics: MetricTree, formulas: Formulas) -> Iterator[Part]:
     """Yield all parts of the time, whatever their share."""
-    occurring = (metric for metric in metrics.waiting if formulas[metric.name])
-    labels = Counter(metric.display_name for metric in occurring)
+    labels = metrics.labels(metric.name for metric in metrics.waiting if formulas[metric.name])
     for metric, family in _branches(metrics):
         if family == "communication":
             # The rest outside of its branches, such as calls that query the time.
@@ -161,7 +159,7 @@ def all_parts(metrics: MetricTree, formulas: Formulas) -> Iterator[Part]:
 
 
 def _branch(
-    metrics: MetricTree, formulas: Formulas, metric: Metric, family: str, labels: Counter[str]
+    metrics: MetricTree, formulas: Formulas, metric: Metric, family: str, labels: Mapping[str, str]
 ) -> Iterator[Part]:
     below = {one.name for one in _below(metrics, metric.name)}
     waits = [wait for wait in metrics.waiting if wait.name in below]
@@ -172,10 +170,7 @@ def _branch(
     own = combine([(1, formulas[metric.name]), *((-1, factors) for factors in inside)])
     yield Part(metric.name, _label(metrics, metric), family, own)
     for wait in waits:
-        label = wait.display_name
-        if labels[label] > 1 and wait.parent:
-            label += f" ({metrics[wait.parent].display_name})"
-        yield Part(wait.name, label, "waiting", formulas[wait.name])
+        yield Part(wait.name, labels.get(wait.name, wait.display_name), "waiting", formulas[wait.name])
 
 
 def _branches(metrics: MetricTree) -> Iterator[tuple[Metric, str]]:
