@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
+import numpy as np
 
 from whywait import _native
 from whywait.analysis.explain import explain
+from whywait.analysis.ranking import Kinds
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from whywait.model.result import ResultData
 
 _DEPTH = 5
@@ -34,7 +36,9 @@ def histories(
     """
     if not result.has_causes or not _is_fast(result):
         return [None] * len(places)
-    longest = [_longest(result.tables.wait_states, place, window) for place in places]
+    waits = result.tables.wait_states
+    kinds = Kinds(waits)
+    longest = [_longest(waits, kinds, place, window) for place in places]
     rows = [row for row in longest if row is not None]
     try:
         explained = dict(zip(rows, explain(result, rows, _DEPTH), strict=True))
@@ -49,19 +53,13 @@ def _is_fast(result: ResultData) -> bool:
     return result.tables.analysis is not None or result.facts["events"] <= _ANALYZED_AGAIN
 
 
-def _longest(waits: pa.Table, place: dict[str, Any], window: tuple[float, float] | None) -> int | None:
+def _longest(waits: pa.Table, kinds: Kinds, place: dict[str, Any], window: tuple[float, float] | None) -> int | None:
     """Return the row of the longest wait with a known cause at a place."""
-    conditions = (
-        pc.equal(waits["kind"].cast(pa.string()), place["metric"]),
-        pc.equal(waits["callpath"], place["callpath_id"]),
-        pc.is_valid(waits["cause_callpath"]),
-    )
-    rows = pc.indices_nonzero(pc.and_(pc.and_(*conditions[:2]), conditions[2]))
+    here = kinds.mask({place["metric"]}) & (waits["callpath"].to_numpy() == place["callpath_id"])
+    rows = np.flatnonzero(here & waits["cause_callpath"].is_valid().to_numpy())
     if window is not None:
-        enter, leave = (waits[name].take(rows).to_numpy() for name in ("enter", "leave"))
+        enter, leave = (waits[name].to_numpy()[rows] for name in ("enter", "leave"))
         begin, end = window
         whole, part = (enter >= begin) & (leave <= end), (enter < end) & (leave > begin)
-        rows = rows.filter(pa.array(whole if whole.any() else part))
-    if not len(rows):
-        return None
-    return int(rows[pc.index(waiting := waits["waiting"].take(rows), pc.max(waiting)).as_py()].as_py())
+        rows = rows[whole if whole.any() else part]
+    return int(rows[np.argmax(waits["waiting"].to_numpy()[rows])]) if rows.size else None
