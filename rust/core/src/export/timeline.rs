@@ -16,18 +16,21 @@
 //! *Individual items* (waits, messages, transfers) are limited to those that take or cost most. Calls are included all
 //! or not at all.
 
+use std::cmp::Reverse;
+use std::iter;
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use crate::analysis::Analysis;
 use crate::ids::{CallPathId, LocationId};
 use crate::matching::messages;
-use crate::per_shard::PerShard;
 use crate::schema::MetricSet;
 use crate::severity::Metric;
 use crate::trace::decode::Progress;
 use crate::trace::{RegionClass, Shard, Trace};
-use crate::transfers::{self, Transfer};
-use crate::waits::WaitState;
+use crate::transfers;
+use crate::waits::interval;
 use crate::{Error, Result};
 
 /// Limits of a timeline, and the classes of call paths.
@@ -142,36 +145,84 @@ pub fn build(analysis: &Analysis, request: &Request, progress: &Progress) -> Res
         return Ok(None);
     }
     let calls = calls(trace, request.calls);
-    let begins = analysis.begins();
     let mut levels = levels(trace, request, !calls.rows.is_empty());
-    let waiting = waiting(trace, &analysis.waits, &begins, &request.waiting);
+    let counts = Metric::marked(request.waiting.iter().copied());
+    let of_shard = |(i, shard)| {
+        let (first, waits) = analysis.waits.of(i);
+        let begins = interval::begins(trace, waits);
+        let counted = || {
+            let waits = waits.iter().zip(&begins).zip(first as u32..);
+            waits.filter(|((wait, _), _)| counts[wait.kind as usize])
+        };
+        let mut longest =
+            Largest::new(request.most, |&(waiting, Wait { number, begin }): &_| (waiting, -begin, number));
+        for ((wait, &begin), number) in counted() {
+            longest.push((wait.waiting, Wait { number, begin }));
+        }
+        let times = counted().map(|((wait, &begin), _)| (wait.location, begin..begin + wait.waiting));
+        (Waiting::new(shard, times), longest)
+    };
+    let (waiting, longest): (Vec<_>, Vec<_>) =
+        trace.shards.par_iter().enumerate().map(|(i, shard)| of_shard((i, shard))).unzip();
     for level in &mut levels {
         fill(trace, request, &waiting, level, progress)?;
     }
-    let counts = Metric::marked(request.waiting.iter().copied());
-    let keys: Vec<(i64, i64, u32)> = (0..)
-        .zip(analysis.waits.iter().zip(&begins))
-        .filter(|(_, (wait, _))| counts[wait.kind as usize])
-        .map(|(number, (wait, &begin))| (wait.waiting, -begin, number))
-        .collect();
-    let total = keys.len() as u64;
-    let keys = largest(keys, request.most, |&key| key);
-    let rows = keys.into_iter().map(|(_, begin, number)| Wait { number, begin: -begin }).collect();
-    let waits = Chosen { rows, total };
+    let longest = Largest::all(longest);
+    let waits = Chosen { rows: longest.rows.into_iter().map(|(_, wait)| wait).collect(), total: longest.total };
     let messages = messages(trace, request.most)?;
-    let transfers = one_sided(&transfers::find(trace, &analysis.epochs)?, request.most);
+    let transfers = transfers(analysis, request.most)?;
     Ok(Some(Timeline { levels, calls, waits, messages, transfers }))
 }
 
-/// The `most` largest rows by a unique key, in the order of the key.
-fn largest<T, K: Ord>(mut rows: Vec<T>, most: usize, key: impl Fn(&T) -> K) -> Vec<T> {
-    let order = |a: &T, b: &T| key(b).cmp(&key(a));
-    if rows.len() > most {
-        rows.select_nth_unstable_by(most, order);
-        rows.truncate(most);
+/// The largest rows by a unique key, in bounded memory.
+struct Largest<T, K> {
+    rows: Vec<T>,
+    most: usize,
+    key: fn(&T) -> K,
+    /// Smaller rows are not among the largest.
+    least: Option<K>,
+    total: u64,
+}
+
+impl<T, K: Ord + Copy> Largest<T, K> {
+    /// Keeps at most this many rows.
+    fn new(most: usize, key: fn(&T) -> K) -> Self {
+        Self { rows: Vec::new(), most, key, least: None, total: 0 }
     }
-    rows.sort_unstable_by(order);
-    rows
+
+    fn push(&mut self, row: T) {
+        self.total += 1;
+        if self.least.is_some_and(|least| (self.key)(&row) < least) {
+            return;
+        }
+        self.rows.push(row);
+        if self.rows.len() >= 4 * self.most.max(1024) {
+            self.drop_small();
+        }
+    }
+
+    fn drop_small(&mut self) {
+        let key = self.key;
+        if self.rows.len() > self.most {
+            self.rows.select_nth_unstable_by_key(self.most, |row| Reverse(key(row)));
+            self.rows.truncate(self.most);
+            self.least = self.rows.iter().map(key).min();
+        }
+    }
+
+    /// The largest of several parts, in the order of the key.
+    fn all(parts: Vec<Self>) -> Chosen<T> {
+        let total = parts.iter().map(|part| part.total).sum();
+        let put_together = |mut all: Self, part: Self| {
+            all.rows.extend(part.rows);
+            all
+        };
+        let Some(mut all) = parts.into_iter().reduce(put_together) else { return Chosen { rows: Vec::new(), total } };
+        all.drop_small();
+        let key = all.key;
+        all.rows.sort_unstable_by_key(|row| Reverse(key(row)));
+        Chosen { rows: all.rows, total }
+    }
 }
 
 fn calls(trace: &Trace, most: usize) -> Chosen<Call> {
@@ -220,44 +271,42 @@ fn levels(trace: &Trace, request: &Request, has_calls: bool) -> Vec<Level> {
     merges.into_iter().map(level).collect()
 }
 
-/// When the locations wait: sorted, disjoint stretches of all locations in one vector, with offsets by location.
+/// When the locations of a shard wait: sorted, disjoint stretches of all locations in one vector, with offsets by
+/// location.
 struct Waiting {
-    stretches: Vec<(i64, i64)>,
+    stretches: Vec<Range<i64>>,
     offsets: Vec<usize>,
 }
 
 impl Waiting {
-    fn of(&self, location: LocationId) -> &[(i64, i64)] {
-        &self.stretches[self.offsets[location]..self.offsets[location.index() + 1]]
+    /// The times of waits, which are in the order of locations.
+    fn new(shard: &Shard, times: impl Iterator<Item = (LocationId, Range<i64>)>) -> Self {
+        let mut found = Self { stretches: Vec::new(), offsets: vec![0] };
+        let mut of_location = Vec::new();
+        let mut times = times.peekable();
+        for location in shard.locations {
+            of_location
+                .extend(iter::from_fn(|| times.next_if(|(waiter, _)| *waiter == location)).map(|(_, time)| time));
+            of_location.sort_unstable_by_key(|time| (time.start, time.end));
+            let first = found.stretches.len();
+            for time in of_location.drain(..) {
+                match found.stretches[first..].last_mut() {
+                    Some(last) if time.start <= last.end => last.end = last.end.max(time.end),
+                    _ => found.stretches.push(time),
+                }
+            }
+            found.offsets.push(found.stretches.len());
+        }
+        found
+    }
+
+    /// Those of the i-th location.
+    fn of(&self, i: usize) -> &[Range<i64>] {
+        &self.stretches[self.offsets[i]..self.offsets[i + 1]]
     }
 }
 
-fn waiting(trace: &Trace, waits: &PerShard<WaitState>, begins: &[i64], kinds: &[Metric]) -> Waiting {
-    let counts = Metric::marked(kinds.iter().copied());
-    let mut found = Waiting { stretches: Vec::new(), offsets: vec![0] };
-    let mut of_location = Vec::new();
-    let mut waits = waits.iter().zip(begins).peekable();
-    for location in (0..trace.definitions.locations.len()).map(LocationId::at) {
-        of_location.clear();
-        while let Some((wait, &begin)) = waits.next_if(|(wait, _)| wait.location == location) {
-            if counts[wait.kind as usize] {
-                of_location.push((begin, begin + wait.waiting));
-            }
-        }
-        of_location.sort_unstable();
-        let first = found.stretches.len();
-        for &(begin, end) in &of_location {
-            match found.stretches[first..].last_mut() {
-                Some(last) if begin <= last.1 => last.1 = last.1.max(end),
-                _ => found.stretches.push((begin, end)),
-            }
-        }
-        found.offsets.push(found.stretches.len());
-    }
-    found
-}
-
-fn fill(trace: &Trace, request: &Request, waiting: &Waiting, level: &mut Level, progress: &Progress) -> Result<()> {
+fn fill(trace: &Trace, request: &Request, waiting: &[Waiting], level: &mut Level, progress: &Progress) -> Result<()> {
     let planes = usize::from(request.classes) + 1;
     let begin = trace.span().map_or(0, |(first, _)| first);
     let locations = trace.definitions.locations.len();
@@ -269,7 +318,8 @@ fn fill(trace: &Trace, request: &Request, waiting: &Waiting, level: &mut Level, 
         let mut bins = Bins::new(planes, level.bins, begin, level.width);
         for location in members.clone() {
             bins.rewind();
-            add(trace, request, waiting, LocationId::at(location), &mut bins);
+            let location = LocationId::at(location);
+            add(trace, request, &waiting[trace.position(location)], location, &mut bins);
         }
         let cells = bins.finish();
         let whole = i128::from(level.width) * members.len().max(1) as i128;
@@ -358,7 +408,7 @@ fn add(trace: &Trace, request: &Request, waiting: &Waiting, location: LocationId
     let shard: &Shard = trace.shard(location);
     let i = shard.local(location);
     let wait_class = usize::from(request.classes);
-    let mut waits = waiting.of(location).iter().copied().peekable();
+    let mut waits = waiting.of(i).iter().cloned().peekable();
     let mut depth = 0u32;
     let mut from = 0;
     let mut callpath = CallPathId::NONE;
@@ -368,13 +418,13 @@ fn add(trace: &Trace, request: &Request, waiting: &Waiting, location: LocationId
             let class = usize::from(request.class_of[callpath]);
             while from < time {
                 match waits.peek() {
-                    Some(&(_, end)) if end <= from => {
+                    Some(wait) if wait.end <= from => {
                         waits.next();
                     }
-                    Some(&(begin, end)) if begin < time => {
-                        bins.add(class, from, begin);
+                    Some(&Range { start, end }) if start < time => {
+                        bins.add(class, from, start);
                         let end = end.min(time);
-                        bins.add(wait_class, from.max(begin), end);
+                        bins.add(wait_class, from.max(start), end);
                         from = end;
                     }
                     _ => {
@@ -397,7 +447,7 @@ fn add(trace: &Trace, request: &Request, waiting: &Waiting, location: LocationId
 
 fn messages(trace: &Trace, most: usize) -> Result<Chosen<Arrow>> {
     let (found, _) = messages::match_all(trace, |_, shard, matches| {
-        let mut chosen = CostliestArrows { rows: Vec::new(), most, total: 0 };
+        let mut chosen = costliest(most);
         for location in shard.locations {
             let i = shard.local(location);
             for row in shard.receives.range(i) {
@@ -424,56 +474,38 @@ fn messages(trace: &Trace, most: usize) -> Result<Chosen<Arrow>> {
         }
         chosen
     })?;
-    let mut all = CostliestArrows { rows: Vec::new(), most, total: 0 };
-    for of_shard in found {
-        all.total += of_shard.total;
-        all.rows.extend(of_shard.rows);
-    }
-    Ok(all.finish())
+    Ok(Largest::all(found))
 }
 
-fn one_sided(transfers: &[Transfer], most: usize) -> Chosen<Arrow> {
-    let mut chosen = CostliestArrows { rows: Vec::new(), most, total: 0 };
-    for transfer in transfers {
-        match transfer.end {
-            None => chosen.total += 1,
-            Some(end) => chosen.push(Arrow {
-                from: transfer.source,
-                to: transfer.destination,
-                start: transfer.time,
-                end,
-                bytes: transfer.bytes,
-                waiting: 0,
-            }),
+fn transfers(analysis: &Analysis, most: usize) -> Result<Chosen<Arrow>> {
+    let found = transfers::of_shards(&analysis.trace, &analysis.epochs, |transfers| {
+        let mut chosen = costliest(most);
+        for transfer in transfers {
+            match transfer.end {
+                None => chosen.total += 1,
+                Some(end) => chosen.push(Arrow {
+                    from: transfer.source,
+                    to: transfer.destination,
+                    start: transfer.time,
+                    end,
+                    bytes: transfer.bytes,
+                    waiting: 0,
+                }),
+            }
         }
-    }
-    chosen.finish()
+        chosen
+    })?;
+    Ok(Largest::all(found))
 }
 
-/// Keeps the most costly arrows, in bounded memory.
-struct CostliestArrows {
-    rows: Vec<Arrow>,
-    most: usize,
-    total: u64,
-}
+/// Costly first; the rest of the key only makes the order unique.
+type ArrowKey = (i64, i64, i64, LocationId, LocationId, u64);
 
-impl CostliestArrows {
-    fn push(&mut self, arrow: Arrow) {
-        self.total += 1;
-        self.rows.push(arrow);
-        if self.rows.len() >= 4 * self.most.max(1024) {
-            self.rows = largest(std::mem::take(&mut self.rows), self.most, Self::key);
-        }
-    }
-
-    /// Costly first; the rest of the key only makes the order unique.
-    fn key(arrow: &Arrow) -> (i64, i64, i64, LocationId, LocationId, u64) {
+/// The most costly arrows.
+fn costliest(most: usize) -> Largest<Arrow, ArrowKey> {
+    Largest::new(most, |arrow| {
         (arrow.waiting, arrow.end - arrow.start, -arrow.start, arrow.from, arrow.to, arrow.bytes)
-    }
-
-    fn finish(self) -> Chosen<Arrow> {
-        Chosen { rows: largest(self.rows, self.most, Self::key), total: self.total }
-    }
+    })
 }
 
 #[cfg(test)]
@@ -493,8 +525,19 @@ mod tests {
 
     #[test]
     fn the_largest_come_in_order() {
-        assert_eq!(largest(vec![3, 9, 1, 7, 5], 3, |&n| n), [9, 7, 5]);
-        assert_eq!(largest(vec![3, 9], 3, |&n| n), [9, 3]);
-        assert_eq!(largest(Vec::<u8>::new(), 3, |&n| n), []);
+        let of = |rows: &[u32]| {
+            let mut largest = Largest::new(3, |&n: &u32| n);
+            for &row in rows {
+                largest.push(row);
+            }
+            largest
+        };
+        let found = Largest::all(vec![of(&[3, 9, 1]), of(&[7, 5])]);
+        assert_eq!((found.rows, found.total), (vec![9, 7, 5], 5));
+        assert_eq!(Largest::all(vec![of(&[3, 9])]).rows, [9, 3]);
+        assert_eq!(Largest::all(vec![of(&[])]).rows, []);
+        let many: Vec<u32> = (0..20_000).map(|n| n * 7_919 % 20_000).collect();
+        let found = Largest::all(vec![of(&many[..9_000]), of(&many[9_000..])]);
+        assert_eq!((found.rows, found.total), (vec![19_999, 19_998, 19_997], 20_000));
     }
 }
