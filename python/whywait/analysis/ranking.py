@@ -113,12 +113,6 @@ class Kinds:
         mask: npt.NDArray[np.bool_] = np.array([name in kinds for name in self._names], np.bool_)[self._of_row]
         return mask
 
-    def numbers(self, kinds: list[str]) -> npt.NDArray[np.intp]:
-        """Return for each row the position of its kind in a list of all that occur."""
-        positions = [kinds.index(name) if name in self.occurring else -1 for name in self._names]
-        numbers: npt.NDArray[np.intp] = np.array(positions, np.intp)[self._of_row]
-        return numbers
-
 
 def _wanted_metrics(metrics: MetricTree, choice: Choice, kinds: Kinds) -> set[str]:
     name = choice.metric

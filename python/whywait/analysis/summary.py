@@ -13,18 +13,15 @@ from whywait.analysis.focus import ALL, FocusedData, focused
 from whywait.analysis.progress import progress_thread
 from whywait.analysis.spc import unexpected
 from whywait.analysis.waiting import account
+from whywait.model.tables import numbered_waits
 
 if TYPE_CHECKING:
     from whywait.model.metrics import Metric, MetricTree
     from whywait.model.result import ResultData
 
 _WORST = 20
-_PIECE = 1 << 18
 # The columns of wait states that the core needs to find the main causes.
-_BLAMED = pa.schema(
-    [("kind", pa.int32()), ("callpath", pa.uint32()), ("enter", pa.float64()), ("leave", pa.float64()),
-     ("waiting", pa.float64()), ("cause_callpath", pa.uint32()), ("cause_location", pa.uint32())]
-)  # fmt: skip
+_BLAMED = ("kind", "callpath", "enter", "leave", "waiting", "cause_callpath", "cause_location")
 
 
 def summarize(result: ResultData, focus_name: str | None = None) -> dict[str, Any]:
@@ -217,12 +214,7 @@ def _causes(result: ResultData, callpaths: list[int]) -> dict[tuple[str, int], d
     """Return for each wait state at the given call paths its number of instances and main cause."""
     # The core skips waits outside the focus, which avoids a copy of the table.
     whole, window = (result.whole, result.focus.window) if isinstance(result, FocusedData) else (result, None)
-    waits = whole.tables.wait_states.select(_BLAMED.names).unify_dictionaries()
-    if not waits.num_rows:
-        return {}
-    names = waits["kind"].chunk(0).dictionary.to_pylist()
-    # In pieces, because the table can be larger than memory.
-    numbered = pa.RecordBatchReader.from_batches(_BLAMED, map(_with_numbers, waits.to_batches(max_chunksize=_PIECE)))
+    names, waits = numbered_waits(whole.tables.wait_states, _BLAMED)
     path = result.tree.path
     return {
         (names[place["kind"]], place["callpath"]): {
@@ -235,10 +227,5 @@ def _causes(result: ResultData, callpaths: list[int]) -> dict[tuple[str, int], d
                 "share": place["cause_waiting"] / place["waiting"] if place["waiting"] else 0.0,
             },
         }
-        for place in pa.table(_native.blame(numbered, result.places.rank.tolist(), callpaths, window)).to_pylist()
+        for place in pa.table(_native.blame(waits, result.places.rank.tolist(), callpaths, window)).to_pylist()
     }
-
-
-def _with_numbers(waits: pa.RecordBatch) -> pa.RecordBatch:
-    """Return wait states with numbers instead of names, as the core expects."""
-    return waits.set_column(0, "kind", waits["kind"].indices).cast(_BLAMED)

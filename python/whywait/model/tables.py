@@ -19,7 +19,7 @@ from whywait.model.metrics import metric_tree
 from whywait.model.schema import schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
@@ -38,6 +38,10 @@ CRITICAL_PATH = schema_of("critical_path")
 TRANSFERS = schema_of("transfers")
 COUNTERS = schema_of("counters")
 COUNTER_CELLS = schema_of("counter_cells")
+# The types of columns of wait states with numbers; other columns hold seconds.
+_NUMBERS = {"kind": pa.int32()} | dict.fromkeys(
+    ("callpath", "location", "cause_callpath", "cause_location"), pa.uint32()
+)
 # Rows per piece of a table: large enough to be fast, small enough to take little memory.
 _PIECE = 1 << 18
 
@@ -116,6 +120,28 @@ def wait_state_pieces(tree: CallTree, locations: Locations, native: pa.Table) ->
         columns["part_of"] = _dictionary_column(of_kind.take(kinds.indices), labels)
         columns["path"] = _dictionary_column(piece["callpath_id"], tree.joined)
         yield pa.RecordBatch.from_arrays([columns[name] for name in WAIT_STATES.names], names=WAIT_STATES.names)
+
+
+def numbered_waits(native: pa.Table, columns: Sequence[str]) -> tuple[list[str], pa.RecordBatchReader]:
+    """Return the names of all kinds, and wait states as the core reads them: with ``kind`` as a number.
+
+    Parameters
+    ----------
+    native
+        All wait states from the native analysis.
+    columns
+        The columns to return, ``kind`` first.
+    """
+    waits = native.select(columns).unify_dictionaries()
+    chunks = waits["kind"].chunks
+    schema = pa.schema([(name, _NUMBERS.get(name, pa.float64())) for name in columns])
+
+    def with_numbers(piece: pa.RecordBatch) -> pa.RecordBatch:
+        return piece.set_column(0, "kind", piece["kind"].indices).cast(schema)
+
+    # In pieces, because the table can be larger than memory.
+    pieces = map(with_numbers, waits.to_batches(max_chunksize=_PIECE))
+    return chunks[0].dictionary.to_pylist() if chunks else [], pa.RecordBatchReader.from_batches(schema, pieces)
 
 
 def _part_of(kind: str) -> str | None:

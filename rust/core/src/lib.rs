@@ -18,6 +18,7 @@ pub mod failure;
 mod focus;
 mod galloping_search;
 pub mod ids;
+pub mod instances;
 pub mod iterations;
 pub mod matching;
 pub mod per_shard;

@@ -28,25 +28,11 @@ pub(crate) fn blame(
     callpaths: Vec<u32>,
     window: Option<(f64, f64)>,
 ) -> PyResult<Table> {
-    let batches = batches(&waits)?;
     let mut wanted = vec![false; callpaths.iter().max().map_or(0, |&most| most as usize + 1)];
     for callpath in callpaths {
         wanted[callpath as usize] = true;
     }
-    let of = |batch: Result<RecordBatch, ArrowError>| {
-        of(&batch.map_err(arrow_error)?, &ranks, &wanted, window)
-            .ok_or_else(|| UsageError::new_err("these are no wait states"))
-    };
-    let pool = pool::new(0).map_err(core_error)?;
-    let places = detached(py, || {
-        pool.install(|| {
-            let numbered = batches.enumerate().par_bridge().map(|(i, batch)| Ok((i, of(batch)?)));
-            let mut parts = numbered.collect::<PyResult<Vec<_>>>()?;
-            // Always in the same order, because sums of floats depend on it.
-            parts.sort_unstable_by_key(|&(i, _)| i);
-            Ok::<_, PyErr>(parts.into_iter().map(|(_, part)| part).reduce(Blame::with).unwrap_or_default().places())
-        })
-    })??;
+    let places = fold(py, &waits, |_, batch| of(batch, &ranks, &wanted, window), Blame::with)?.places();
     let causes = || places.iter().map(|place| place.cause);
     Table::new(vec![
         ("kind", Arc::new(UInt32Array::from_iter_values(places.iter().map(|place| place.kind)))),
@@ -60,6 +46,33 @@ pub(crate) fn blame(
         ("cause_rank", Arc::new(causes().map(|it| it.map(|it| it.rank)).collect::<Int32Array>())),
         ("cause_waiting", Arc::new(causes().map(|it| it.map(|it| it.waiting)).collect::<Float64Array>())),
     ])
+}
+
+/// What `of` finds in each batch of a table of wait states that begins at a row, put together by `with` in their order.
+pub(crate) fn fold<T: Default + Send>(
+    py: Python<'_>,
+    waits: &Bound<'_, PyAny>,
+    of: impl Fn(usize, &RecordBatch) -> Option<T> + Sync,
+    with: impl Fn(T, T) -> T + Send,
+) -> PyResult<T> {
+    let numbered = batches(waits)?.scan(0, |next, batch| {
+        let first = *next;
+        *next += batch.as_ref().map_or(0, RecordBatch::num_rows);
+        Some((first, batch))
+    });
+    let of = |(first, batch): (usize, Result<RecordBatch, ArrowError>)| {
+        let found = of(first, &batch.map_err(arrow_error)?);
+        Ok((first, found.ok_or_else(|| UsageError::new_err("these are no wait states"))?))
+    };
+    let pool = pool::new(0).map_err(core_error)?;
+    detached(py, || {
+        pool.install(|| {
+            let mut parts = numbered.par_bridge().map(of).collect::<PyResult<Vec<_>>>()?;
+            // Always in the same order, because sums of floats depend on it.
+            parts.sort_by_key(|&(first, _)| first);
+            Ok(parts.into_iter().map(|(_, part)| part).reduce(with).unwrap_or_default())
+        })
+    })?
 }
 
 /// The sums of a batch; `None` if it has other columns.

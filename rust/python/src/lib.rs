@@ -12,6 +12,7 @@ mod errors;
 mod estimate;
 mod factors;
 mod import;
+mod instances;
 mod job;
 mod loops;
 mod memory;
@@ -45,6 +46,8 @@ mod _native {
     use super::errors::{ArchiveError, Error, TraceError, UsageError};
     #[pymodule_export]
     use super::import::import_counters;
+    #[pymodule_export]
+    use super::instances::worst_instances;
     #[pymodule_export]
     use super::loops::{declared_loops, find_communication, find_iterations};
     #[pymodule_export]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from whywait.analysis.ranking import Kinds
+from whywait import _native
+from whywait.model.tables import numbered_waits
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -15,13 +16,8 @@ if TYPE_CHECKING:
     from whywait.model.calltree import CallTree
     from whywait.model.tables import Locations
 
-# Maximum number for a cell (wait state, call path, location), and for all cells.
-_OF_CELL = 20
+# Maximum number for all cells.
 OF_ALL = 20_000
-# Maximum number of candidates of each kind: those with the longest waits.
-_CANDIDATES = 500_000
-# How many times to remove the waits below the mean of their cell.
-_ROUNDS = 4
 
 
 def worst(
@@ -49,86 +45,24 @@ def worst(
         ``direct``, ``indirect`` and ``caused`` (NaN). In addition, the total number of waits: ``count`` by
         ``count_kind`` and ``count_position``.
     """
-    of_kinds = Kinds(native)
-    kinds = sorted(of_kinds.occurring)
-    kind = of_kinds.numbers(kinds)
-    waiting = native["waiting"].to_numpy()
-    callpath, location = native["callpath"].to_numpy(), native["location"].to_numpy()
-    rows = np.concatenate([_longest(of_kinds.rows({name}), waiting) for name in kinds] or [kind])
-    chosen = _choose(rows, (kind, callpath), (kind, callpath, location), waiting, limit)
-    table = native.take(pa.array(chosen)).combine_chunks()
+    names, waits = numbered_waits(native, ("kind", "callpath", "location", "waiting"))
+    chosen, places = map(pa.table, _native.worst_instances(waits, limit))
+    kinds = sorted({names[number] for number in places["kind"].to_pylist()})
+    number = np.array([kinds.index(name) if name in kinds else 0 for name in names], np.uint8)
+    table = native.take(chosen["row"]).combine_chunks()
+    location = table["location"].to_numpy()
     return kinds, {
-        **_counts(tree, kind, callpath),
-        "kind": kind[chosen].astype(np.uint8),
-        "position": tree.position[callpath[chosen]].astype(np.uint32),
-        "place": (location[chosen] // merged).astype(np.uint32),
-        "rank": locations.rank[location[chosen]].astype(np.int32),
-        "thread": locations.thread[location[chosen]].astype(np.int32),
+        "count_kind": number[places["kind"]],
+        "count_position": tree.position[places["callpath"]].astype(np.uint32),
+        "count": places["count"].to_numpy().astype(np.uint32),
+        "kind": np.array([kinds.index(name) for name in table["kind"].to_pylist()], np.uint8),
+        "position": tree.position[table["callpath"]].astype(np.uint32),
+        "place": (location // merged).astype(np.uint32),
+        "rank": locations.rank[location].astype(np.int32),
+        "thread": locations.thread[location].astype(np.int32),
         **{name: table[name].to_numpy() for name in ("enter", "leave", "waiting")},
         **_causes(tree, locations, table, merged),
     }
-
-
-def _longest(rows: npt.NDArray[np.int64], waiting: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    if rows.size <= _CANDIDATES:
-        return rows
-    return rows[np.argpartition(-waiting[rows], _CANDIDATES)[:_CANDIDATES]]
-
-
-def _choose(
-    rows: npt.NDArray[np.int64],
-    place: tuple[npt.NDArray[Any], ...],
-    cell: tuple[npt.NDArray[Any], ...],
-    waiting: npt.NDArray[np.float64],
-    limit: int,
-) -> npt.NDArray[np.int64]:
-    """Select the worst wait of each place in the program, then the worst of every cell, the second worst, and so on.
-
-    Returns
-    -------
-    numpy.ndarray
-        The chosen rows, longest waits first.
-    """
-    rows = _drop_short(rows, cell, waiting)
-    in_cell = _order(rows, cell, waiting)
-    within = in_cell < _OF_CELL
-    rows, in_cell = rows[within], in_cell[within]
-    # The worst wait of a place is the worst of one of its cells.
-    turn = np.where(_order(rows, place, waiting) < _OF_CELL, -1, in_cell)
-    chosen = rows[np.lexsort((-waiting[rows], turn))][:limit]
-    return chosen[np.argsort(-waiting[chosen], kind="stable")]
-
-
-def _drop_short(
-    rows: npt.NDArray[np.int64], columns: tuple[npt.NDArray[Any], ...], waiting: npt.NDArray[np.float64]
-) -> npt.NDArray[np.int64]:
-    """Remove most rows that are not among the longest of their cell, to sort fewer."""
-    cell = np.zeros(rows.size, np.int64)
-    for column in columns:
-        cell = cell * (int(column.max(initial=0)) + 1) + column[rows]
-    cell = pa.array(cell).dictionary_encode().indices.to_numpy()
-    for _ in range(_ROUNDS):
-        lengths, sizes = waiting[rows], np.bincount(cell)
-        above = lengths > (np.bincount(cell, lengths) / sizes)[cell]
-        # If at least that many waits exceed the mean, all of the longest do.
-        kept = above | (np.bincount(cell[above], minlength=sizes.size) < _OF_CELL)[cell]
-        rows, cell = rows[kept], cell[kept]
-    return rows
-
-
-def _order(
-    rows: npt.NDArray[np.int64], columns: tuple[npt.NDArray[Any], ...], waiting: npt.NDArray[np.float64]
-) -> npt.NDArray[np.int64]:
-    """Return for each row its rank by length among the rows with the same columns."""
-    if not rows.size:
-        return rows
-    order = np.lexsort((-waiting[rows], *(column[rows] for column in reversed(columns))))
-    sorted_columns = [column[rows[order]] for column in columns]
-    new = np.concatenate(([True], np.any([column[1:] != column[:-1] for column in sorted_columns], axis=0)))
-    starts = np.flatnonzero(new)
-    nth = np.empty(rows.size, np.int64)
-    nth[order] = np.arange(rows.size) - starts[np.cumsum(new) - 1]
-    return nth
 
 
 def _causes(tree: CallTree, locations: Locations, table: pa.Table, merged: int) -> dict[str, npt.NDArray[Any]]:
@@ -147,14 +81,4 @@ def _causes(tree: CallTree, locations: Locations, table: pa.Table, merged: int) 
             for name in ("cause_time", "direct", "indirect", "caused")
             if name in table.column_names
         },
-    }
-
-
-def _counts(tree: CallTree, kind: npt.NDArray[Any], callpath: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
-    size = max(1, len(tree))
-    key, count = np.unique(kind * np.int64(size) + callpath, return_counts=True)
-    return {
-        "count_kind": (key // size).astype(np.uint8),
-        "count_position": tree.position[key % size].astype(np.uint32),
-        "count": count.astype(np.uint32),
     }

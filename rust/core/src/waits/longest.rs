@@ -10,8 +10,8 @@ use super::WaitState;
 use crate::per_shard::PerShard;
 use crate::severity::Metric;
 
-/// The longest wait states of one kind so far, with the shortest of them on top.
-type Longest = BinaryHeap<Reverse<(i64, Reverse<usize>)>>;
+/// The longest wait states so far, each with its row, and with the shortest of them on top.
+pub(crate) type Longest = BinaryHeap<Reverse<(i64, Reverse<usize>)>>;
 
 /// Returns the positions of the longest wait states of each kind, in ascending order.
 ///
@@ -41,8 +41,8 @@ pub fn of_each_kind(waits: &PerShard<WaitState>, count: usize) -> Vec<usize> {
     rows
 }
 
-/// Adds a wait state if it is among the `count` longest.
-fn keep(longest: &mut Longest, wait: (i64, Reverse<usize>), count: usize) {
+/// Adds a wait state if it is among the `count` longest; of equally long ones, those in earlier rows are kept.
+pub(crate) fn keep(longest: &mut Longest, wait: (i64, Reverse<usize>), count: usize) {
     if longest.len() < count {
         longest.push(Reverse(wait));
     } else if let Some(mut shortest) = longest.peek_mut()

@@ -1,0 +1,43 @@
+//! Selects the wait states that a report shows one by one, from a table of wait states.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int32Type, UInt32Type};
+use arrow_array::{RecordBatch, UInt32Array, UInt64Array};
+use pyo3::prelude::*;
+use whywait_core::instances::{Instances, Wait};
+
+use crate::arrow::Table;
+use crate::blame::fold;
+
+/// The rows of the worst wait states, the longest first, at most `limit`; and all kinds and call paths with the number of
+/// their wait states.
+///
+/// `waits` has `kind` (a number), `callpath`, `location` and `waiting`.
+#[pyfunction]
+pub(crate) fn worst_instances(py: Python<'_>, waits: Bound<'_, PyAny>, limit: usize) -> PyResult<(Table, Table)> {
+    let (rows, places) = fold(py, &waits, of, Instances::with)?.worst(limit);
+    let rows = UInt64Array::from_iter_values(rows.into_iter().map(|row| row as u64));
+    let kinds = UInt32Array::from_iter_values(places.iter().map(|place| place.kind));
+    let callpaths = UInt32Array::from_iter_values(places.iter().map(|place| place.callpath));
+    let counts = UInt64Array::from_iter_values(places.iter().map(|place| place.count));
+    Ok((
+        Table::new(vec![("row", Arc::new(rows))])?,
+        Table::new(vec![("kind", Arc::new(kinds)), ("callpath", Arc::new(callpaths)), ("count", Arc::new(counts))])?,
+    ))
+}
+
+/// The worst of a batch that begins at a row; `None` if it has other columns.
+fn of(first: usize, batch: &RecordBatch) -> Option<Instances> {
+    let mut instances = Instances::default();
+    let kinds = batch.column_by_name("kind")?.as_primitive_opt::<Int32Type>()?.values();
+    let numbers = |name| Some(batch.column_by_name(name)?.as_primitive_opt::<UInt32Type>()?.values());
+    let (callpaths, locations) = (numbers("callpath")?, numbers("location")?);
+    let waiting = batch.column_by_name("waiting")?.as_primitive_opt::<Float64Type>()?.values();
+    for (row, &waiting) in waiting.iter().enumerate() {
+        let wait = Wait { kind: kinds[row] as u32, callpath: callpaths[row], location: locations[row], waiting };
+        instances.add(first + row, wait);
+    }
+    Some(instances)
+}
