@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from whywait.model.result import ResultData
 
+# Up to this number, the lengths and shares of iterations are written unrounded. More of them only serve a picture.
+_EXACT = 10_000
 # Maximum number of rows and columns of the matrix, and of pairs in the table.
 _ROWS = 256
 _PAIRS = 12
@@ -74,7 +76,13 @@ def _rows(result: ResultData, table: pa.Table, shown: list[str]) -> dict[str, np
         rows[name] = numbers(name).astype(np.float32)
     for number, kind in enumerate(shown):
         rows[f"kind-{number}"] = (numbers(kind) * each).astype(np.float32)
-    return rows
+    if table.num_rows <= _EXACT:
+        return rows
+    of_time = ("begin", "end")
+    return {
+        name: places.rounded(values) if values.dtype.kind == "f" and name not in of_time else values
+        for name, values in rows.items()
+    }
 
 
 def communication_blocks(result: ResultData) -> Iterator[tuple[str, str]]:

@@ -86,11 +86,11 @@ class Resolution:
             "position": rows.astype(np.uint32),
             "count": counts.astype(np.uint32),
             "place": distance.astype(np.uint32),
-            "value": value if self.exact else _cut(value),
+            "value": value if self.exact else rounded(value),
         }
 
 
-def _cut(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+def rounded(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
     """Round to 13 significant bits, about four digits."""
     bits = values.astype(np.float32).view(np.uint32)
     return ((bits + np.uint32(0x400)) & np.uint32(0xFFFFF800)).view(np.float32)
