@@ -58,10 +58,12 @@ def write_all(
     """
     with Staging(directory) as staging:
         writer = Writer(staging, result)
-        # Compute what several threads need before they start.
-        _ = result.tree, result.places, result.profile, result.tables.wait_states
         # The core draws the timeline and writes the long tables while this thread computes the others and the summary.
         with ThreadPoolExecutor(3) as beside:
+            # What several threads need is there before they start.
+            waits = beside.submit(lambda: result.tables.wait_states)
+            _ = result.tree, result.places, result.profile
+            waits.result()
             drawn = beside.submit(picture or _no_timeline)
             written = beside.submit(_write_long_tables, writer, result, drawn, transfers=transfers, counters=counters)
             described = beside.submit(_write_cube, result, staging)

@@ -24,7 +24,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::Result;
-use crate::exchange::{Inbox, Outbox};
+use crate::exchange::Inbox;
 use crate::ids::{CallPathId, GroupId, InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{Access, Epoch, Epochs, PairNumbers};
 use crate::trace::columns::{Operation, OperationKind};
@@ -80,6 +80,16 @@ struct TargetEpoch {
     number: u32,
 }
 
+/// Asks the shard of a target for the end of an epoch.
+#[derive(Clone, Copy, Encode, Decode)]
+struct Question {
+    /// The shard that asks.
+    from: u32,
+    /// Position of the epoch among those that it asks for.
+    position: u32,
+    epoch: TargetEpoch,
+}
+
 /// Data by epoch at a target.
 ///
 /// There are many epochs but few pairs of processes, so the epochs of a pair are a vector indexed by number.
@@ -115,8 +125,8 @@ enum End {
     Never,
     /// A region instance of the origin's process.
     Here(InstanceId),
-    /// The end of an epoch at the target.
-    There(TargetEpoch),
+    /// The end of an epoch at the target: its position among those that the shard asks for.
+    There(u32),
 }
 
 /// All transfers, by location of the origin and time.
@@ -132,30 +142,36 @@ pub(crate) fn of_shards<R: Send>(
     consume: impl Fn(&mut dyn Iterator<Item = Transfer>) -> R + Sync,
 ) -> Result<Vec<R>> {
     let shards = || trace.shards.par_iter().zip(epochs);
-    let ends: Vec<Vec<End>> = shards().map(|(shard, epochs)| ends(trace, shard, epochs)).collect();
-    let own = trace.exchange.own();
-    let questions = ends.par_iter().zip(own).map(|(ends, from)| ask(trace, from, ends)).collect();
-    let answer = |(questions, (shard, epochs)): (Inbox<(u32, TargetEpoch)>, (&Shard, &Epochs))| {
+    let ends: Vec<(Vec<End>, Vec<TargetEpoch>)> = shards().map(|(shard, epochs)| ends(trace, shard, epochs)).collect();
+    let ask = |((_, awaited), from): (&(_, Vec<TargetEpoch>), u32)| {
+        let mut outbox = trace.exchange.outbox();
+        for (epoch, position) in awaited.iter().zip(0..) {
+            outbox.push(trace.owner(epoch.target), Question { from, position, epoch: *epoch });
+        }
+        outbox
+    };
+    let questions = ends.par_iter().zip(trace.exchange.own()).map(ask).collect();
+    let answer = |(questions, (shard, epochs)): (Inbox<Question>, (&Shard, &Epochs))| {
         let leaves = leaves(trace, shard, epochs);
         let mut outbox = trace.exchange.outbox();
-        for &(from, epoch) in questions.rows() {
+        for &Question { from, position, epoch } in questions.rows() {
             if let Some(&Some(leave)) = leaves.get(epoch) {
-                outbox.push(from, (epoch, leave));
+                outbox.push(from, (position, leave));
             }
         }
         outbox
     };
     let answers = trace.exchange.alltoallv(questions)?.into_par_iter().zip(shards()).map(answer).collect();
     let answers = trace.exchange.alltoallv(answers)?;
-    let found = shards().zip(ends).zip(answers).map(|(((shard, epochs), ends), answers)| {
-        let mut there = Ends::default();
-        for &(epoch, leave) in answers.rows() {
-            *there.slot(epoch) = Some(leave);
+    let found = shards().zip(ends).zip(answers).map(|(((shard, epochs), (ends, awaited)), answers)| {
+        let mut there = vec![None; awaited.len()];
+        for &(position, leave) in answers.rows() {
+            there[position as usize] = Some(leave);
         }
         let end = |row: usize| match ends[row] {
             End::Never => None,
             End::Here(instance) => Some(shard.leave(instance)),
-            End::There(epoch) => there.get(epoch).copied().flatten(),
+            End::There(position) => there[position as usize],
         };
         let rows = (0..shard.locations.len()).flat_map(|i| shard.operations.range(i).map(move |row| (i, row)));
         consume(&mut rows.map(|(i, row)| transfer(trace, shard, epochs, shard.location(i), row, end(row))))
@@ -216,9 +232,20 @@ impl AccessNumbers {
     }
 }
 
-/// What ends each operation of a shard.
-fn ends(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Vec<End> {
+/// What ends each operation of a shard, and the epochs at targets among that.
+fn ends(trace: &Trace, shard: &Shard, epochs: &Epochs) -> (Vec<End>, Vec<TargetEpoch>) {
     let numbers = AccessNumbers::of(trace, &epochs.accesses);
+    let mut awaited = Vec::new();
+    // Counted from 1.
+    let mut positions = ByEpoch::<u32>::default();
+    let mut there = |epoch: TargetEpoch| {
+        let position = positions.slot(epoch);
+        if *position == 0 {
+            awaited.push(epoch);
+            *position = awaited.len() as u32;
+        }
+        End::There(*position - 1)
+    };
     let first =
         |calls: &[InstanceId]| calls.iter().find(|call| call.is_some()).map_or(End::Never, |&call| End::Here(call));
     let end = |(operation, &epoch): (&Operation, &Epoch)| {
@@ -236,7 +263,7 @@ fn ends(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Vec<End> {
             Epoch::Access(access) => {
                 let of = &epochs.accesses[access as usize];
                 match numbers.get(access, of, target) {
-                    Some(number) if !answered => End::There(TargetEpoch { window, target, origin: of.process, number }),
+                    Some(number) if !answered => there(TargetEpoch { window, target, origin: of.process, number }),
                     _ => first(&[of.complete]),
                 }
             }
@@ -247,26 +274,13 @@ fn ends(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Vec<End> {
                 } else if answered || target == part.process {
                     End::Here(part.instance)
                 } else {
-                    End::There(TargetEpoch { window, target, origin: ProcessId::NONE, number: part.sequence })
+                    there(TargetEpoch { window, target, origin: ProcessId::NONE, number: part.sequence })
                 }
             }
         }
     };
-    shard.operations.rows.iter().zip(&epochs.epoch_of).map(end).collect()
-}
-
-/// Asks the targets for the end of each epoch once.
-fn ask(trace: &Trace, from: u32, ends: &[End]) -> Outbox<(u32, TargetEpoch)> {
-    let mut asked = ByEpoch::<bool>::default();
-    let mut outbox = trace.exchange.outbox();
-    for end in ends {
-        if let &End::There(epoch) = end
-            && !std::mem::replace(asked.slot(epoch), true)
-        {
-            outbox.push(trace.owner(epoch.target), (from, epoch));
-        }
-    }
-    outbox
+    let ends = shard.operations.rows.iter().zip(&epochs.epoch_of).map(end).collect();
+    (ends, awaited)
 }
 
 /// Ends of the epochs at the targets of this shard.
