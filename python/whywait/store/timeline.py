@@ -26,20 +26,22 @@ _NAMES = [*(name for name, *_ in CLASSES), WAITING[0]]
 def shares(timeline: Timeline, locations: int) -> Iterator[pa.RecordBatch]:
     """Yield the nonzero shares of all classes in the bins."""
     for number, level in enumerate(timeline.levels):
-        plane, row, place = np.nonzero(level.shares)
-        first = row * level.merged
-        yield pa.record_batch(
-            [
-                pa.array(np.full(plane.size, number, np.uint32)),
-                pa.array(first.astype(np.uint32)),
-                pa.array((np.minimum(first + level.merged, locations) - 1).astype(np.uint32)),
-                pa.array(place * level.width),
-                pa.array((place + 1) * level.width),
-                pa.DictionaryArray.from_arrays(plane.astype(np.int32), _NAMES),
-                pa.array(level.shares[plane, row, place] / WHOLE),
-            ],
-            schema=SHARES,
-        )
+        cell = np.flatnonzero(level.shares).astype(np.int32)
+        row, place = np.divmod(cell, level.bins)
+        plane, row = np.divmod(row, level.rows)
+        first = np.arange(level.rows) * level.merged
+        starts = np.arange(level.bins + 1) * level.width
+        # Keys and few distinct values are quicker to make, and to write, than all values.
+        columns = {
+            "level": (np.zeros(cell.size, np.int8), np.array([number], np.uint32)),
+            "location": (row, first.astype(np.uint32)),
+            "last_location": (row, (np.minimum(first + level.merged, locations) - 1).astype(np.uint32)),
+            "begin": (place, starts[:-1]),
+            "end": (place, starts[1:]),
+            "class": (plane, _NAMES),
+            "share": (level.shares.reshape(-1)[cell], np.arange(WHOLE + 1) / WHOLE),
+        }
+        yield pa.record_batch({name: pa.DictionaryArray.from_arrays(*columns[name]) for name in SHARES.names})
 
 
 def tables(timeline: Timeline, locations: int) -> dict[str, pa.Table]:
