@@ -202,7 +202,8 @@ pub(crate) fn find(
         .zip(sync_points)
         .zip(caused)
         .map(|((shard, sync_points), caused)| {
-            let rows = caused.rows().copied().collect();
+            let mut rows = Vec::with_capacity(caused.len());
+            caused.parts().for_each(|part| rows.extend_from_slice(part));
             drop(caused);
             intervals::measure(trace, shard, sync_points, rows, &sets, model)
         })
