@@ -147,7 +147,7 @@ pub fn build(analysis: &Analysis, request: &Request, progress: &Progress) -> Res
     let calls = calls(trace, request.calls);
     let mut levels = levels(trace, request, !calls.rows.is_empty());
     let counts = Metric::marked(request.waiting.iter().copied());
-    let of_shard = |(i, shard)| {
+    let of_shard = |(i, shard): (usize, &Shard)| {
         let (first, waits) = analysis.waits.of(i);
         let begins = interval::begins(trace, waits);
         let counted = || {
@@ -160,10 +160,9 @@ pub fn build(analysis: &Analysis, request: &Request, progress: &Progress) -> Res
             longest.push((wait.waiting, Wait { number, begin }));
         }
         let times = counted().map(|((wait, &begin), _)| (wait.location, begin..begin + wait.waiting));
-        (Waiting::new(shard, times), longest)
+        (Waiting::new(shard, times), longest.cut())
     };
-    let (waiting, longest): (Vec<_>, Vec<_>) =
-        trace.shards.par_iter().enumerate().map(|(i, shard)| of_shard((i, shard))).unzip();
+    let (waiting, longest): (Vec<_>, Vec<_>) = trace.shards.par_iter().enumerate().map(of_shard).unzip();
     for level in &mut levels {
         fill(trace, request, &waiting, level, progress)?;
     }
@@ -208,6 +207,13 @@ impl<T, K: Ord + Copy> Largest<T, K> {
             self.rows.truncate(self.most);
             self.least = self.rows.iter().map(key).min();
         }
+    }
+
+    /// The same without memory that is not needed any more.
+    fn cut(mut self) -> Self {
+        self.drop_small();
+        self.rows.shrink_to_fit();
+        self
     }
 
     /// The largest of several parts, in the order of the key.
@@ -472,7 +478,7 @@ fn messages(trace: &Trace, most: usize) -> Result<Chosen<Arrow>> {
                 });
             }
         }
-        chosen
+        chosen.cut()
     })?;
     Ok(Largest::all(found))
 }
@@ -493,7 +499,7 @@ fn transfers(analysis: &Analysis, most: usize) -> Result<Chosen<Arrow>> {
                 }),
             }
         }
-        chosen
+        chosen.cut()
     })?;
     Ok(Largest::all(found))
 }
@@ -530,7 +536,7 @@ mod tests {
             for &row in rows {
                 largest.push(row);
             }
-            largest
+            largest.cut()
         };
         let found = Largest::all(vec![of(&[3, 9, 1]), of(&[7, 5])]);
         assert_eq!((found.rows, found.total), (vec![9, 7, 5], 5));
