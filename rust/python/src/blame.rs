@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int32Type, UInt32Type};
+use arrow_array::types::{Float64Type, Int64Type, UInt16Type, UInt32Type};
 use arrow_array::{Array, ArrayRef, Float64Array, Int32Array, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::ArrowError;
 use pyo3::prelude::*;
@@ -78,21 +78,21 @@ pub(crate) fn fold<T: Default + Send>(
 /// The sums of a batch; `None` if it has other columns.
 fn of(batch: &RecordBatch, ranks: &[i32], wanted: &[bool], window: Option<(f64, f64)>) -> Option<Blame> {
     let mut blame = Blame::default();
-    let kinds = batch.column_by_name("kind")?.as_primitive_opt::<Int32Type>()?.values();
-    let numbers = |name| batch.column_by_name(name)?.as_primitive_opt::<UInt32Type>();
+    let kinds = batch.column_by_name("kind")?.as_primitive_opt::<UInt16Type>()?.values();
+    let causes = |name| batch.column_by_name(name)?.as_primitive_opt::<Int64Type>();
     let seconds = |name| Some(batch.column_by_name(name)?.as_primitive_opt::<Float64Type>()?.values());
     let (enter, leave, waiting) = (seconds("enter")?, seconds("leave")?, seconds("waiting")?);
-    let callpaths = numbers("callpath")?.values();
-    let (cause_callpaths, causes) = (numbers("cause_callpath")?, numbers("cause_location")?);
+    let callpaths = batch.column_by_name("callpath")?.as_primitive_opt::<UInt32Type>()?.values();
+    let (cause_callpaths, causes) = (causes("cause_callpath")?, causes("cause_location")?);
     for (row, &callpath) in callpaths.iter().enumerate() {
         let inside = window.is_none_or(|(begin, end)| enter[row] < end && leave[row] > begin);
         if !inside || !wanted.get(callpath as usize).is_some_and(|&wanted| wanted) {
             continue;
         }
         let cause = causes.is_valid(row).then(|| ranks.get(causes.value(row) as usize)).flatten();
-        let cause_callpath = cause_callpaths.is_valid(row).then(|| cause_callpaths.value(row));
+        let cause_callpath = cause_callpaths.is_valid(row).then(|| cause_callpaths.value(row) as u32);
         blame.add(Wait {
-            kind: kinds[row] as u32,
+            kind: kinds[row].into(),
             callpath,
             waiting: waiting[row],
             cause: cause.map(|&rank| (rank, cause_callpath)),

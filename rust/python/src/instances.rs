@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int32Type, UInt32Type};
+use arrow_array::types::{Float64Type, UInt16Type, UInt32Type};
 use arrow_array::{RecordBatch, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use whywait_core::instances::{Instances, Wait};
@@ -31,12 +31,12 @@ pub(crate) fn worst_instances(py: Python<'_>, waits: Bound<'_, PyAny>, limit: us
 /// The worst of a batch that begins at a row; `None` if it has other columns.
 fn of(first: usize, batch: &RecordBatch) -> Option<Instances> {
     let mut instances = Instances::default();
-    let kinds = batch.column_by_name("kind")?.as_primitive_opt::<Int32Type>()?.values();
+    let kinds = batch.column_by_name("kind")?.as_primitive_opt::<UInt16Type>()?.values();
     let numbers = |name| Some(batch.column_by_name(name)?.as_primitive_opt::<UInt32Type>()?.values());
     let (callpaths, locations) = (numbers("callpath")?, numbers("location")?);
     let waiting = batch.column_by_name("waiting")?.as_primitive_opt::<Float64Type>()?.values();
     for (row, &waiting) in waiting.iter().enumerate() {
-        let wait = Wait { kind: kinds[row] as u32, callpath: callpaths[row], location: locations[row], waiting };
+        let wait = Wait { kind: kinds[row].into(), callpath: callpaths[row], location: locations[row], waiting };
         instances.add(first + row, wait);
     }
     Some(instances)
