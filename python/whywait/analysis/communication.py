@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whywait import _native
 
@@ -89,17 +90,13 @@ def between_nodes(result: ResultData) -> pa.Table:
 def nodes(result: ResultData) -> tuple[list[str], npt.NDArray[np.int64]]:
     """Return the names of the nodes, and for each rank the number of its node."""
     system = result.tables.system
-    parent, rank = (system[name].to_pylist() for name in ("parent", "rank"))
-    kind, label = system["kind"].to_pylist(), system["name"].to_pylist()
+    has_rank = pc.greater_equal(system["rank"], 0).fill_null(False)
+    processes = system.filter(pc.and_(pc.equal(system["kind"], "group"), has_rank))
+    # The node of a process is its innermost one in the tree.
+    places = processes["parent"].combine_chunks().dictionary_encode(null_encoding="encode")
     node_of = np.zeros(int(result.places.rank.max(initial=-1)) + 1, np.int64)
-    numbers: dict[int, int] = {}
-    for row, of in enumerate(rank):
-        if kind[row] != "group" or of is None or of < 0:
-            continue
-        # The node of a process is its innermost one in the tree.
-        place = parent[row]
-        node_of[of] = numbers.setdefault(-1 if place is None else place, len(numbers))
-    names = [label[place] if place >= 0 else "" for place in numbers]
+    node_of[processes["rank"].to_numpy()] = places.indices.to_numpy()
+    names = system["name"].cast(pa.string()).take(places.dictionary).fill_null("").to_pylist()
     often = Counter(names)
     # Nodes with the same name are distinguished by a number.
     return [f"{name} #{at}" if often[name] > 1 else name for at, name in enumerate(names)], node_of
@@ -148,7 +145,10 @@ def heaviest(pairs: pa.Table, by: Measure, most: int) -> list[dict[str, Any]]:
     """Return the pairs of ranks or nodes with the largest values of a measure, and their shares."""
     values = measure(pairs, by)
     total = float(values.sum())
-    order = np.argsort(-values, kind="stable")[:most]
+    rows = np.arange(values.size)
+    if values.size > most:
+        rows = np.flatnonzero(values >= np.partition(values, -most)[-most])
+    order = rows[np.argsort(-values[rows], kind="stable")][:most]
     order = order[values[order] > 0]
     rows = pairs.take(order).to_pylist()
     return [

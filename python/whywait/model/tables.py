@@ -63,11 +63,12 @@ class Locations:
         self.thread: npt.NDArray[np.int32] = table["thread"].to_numpy()
         #: Rank and thread as columns.
         self.ranks, self.threads = pa.array(self.rank), pa.array(self.thread)
-        kinds = pa.array(["CPU_THREAD", "UNKNOWN"])
+        kind = table["type"].cast(pa.string())
+        threads, metrics = pa.array(["CPU_THREAD", "UNKNOWN"]), pa.array(["METRIC"])
         #: Whether each is a thread of the program: others (metrics, streams of accelerators) share no work with these.
-        self.works: npt.NDArray[np.bool_] = pc.is_in(table["type"].cast(pa.string()), value_set=kinds).to_numpy() & (
-            self.rank >= 0
-        )
+        self.works: npt.NDArray[np.bool_] = pc.is_in(kind, value_set=threads).to_numpy() & (self.rank >= 0)
+        #: Whether each only records counters, which count for threads.
+        self.measures: npt.NDArray[np.bool_] = pc.is_in(kind, value_set=metrics).to_numpy()
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

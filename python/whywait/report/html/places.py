@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     import numpy.typing as npt
 
@@ -113,13 +111,12 @@ def stream_names(locations: Locations) -> dict[int, str]:
 
 def metric_places(locations: Locations) -> list[int]:
     """Return the locations that only record counters: they run nothing, and their counters count for threads."""
-    return [place for place, kind in enumerate(locations.table["type"].to_pylist()) if kind == "METRIC"]
+    return np.flatnonzero(locations.measures).tolist()
 
 
 def running(locations: Locations) -> npt.NDArray[np.int64]:
     """Return the locations that are not metric locations, or all if there are no others."""
-    places = np.arange(len(locations))
-    return np.setdiff1d(places, metric_places(locations)) if len(metric_places(locations)) < len(places) else places
+    return np.arange(len(locations)) if locations.measures.all() else np.flatnonzero(~locations.measures)
 
 
 def system_rows(system: pa.Table, locations: Locations, resolution: Resolution) -> dict[str, list[Any]]:
@@ -139,37 +136,38 @@ def system_rows(system: pa.Table, locations: Locations, resolution: Resolution) 
     dict
         ``name``, ``kind``, ``parent`` (row, or -1) and ``place`` (or -1) of each row.
     """
-    rows = list(_merged(locations, resolution) if resolution.merged > 1 else _rows(system))
-    return {name: [row[at] for row in rows] for at, name in enumerate(("name", "kind", "parent", "place"))}
+    return _merged(locations, resolution) if resolution.merged > 1 else _rows(system)
 
 
-Row = tuple[str, str, int, int]
+def _merged(locations: Locations, resolution: Resolution) -> dict[str, list[Any]]:
+    places = place_columns(locations, resolution)
+    bounds = list(zip(places["rank"].tolist(), places["last"].tolist(), strict=True))
+    names = [f"ranks {first}\N{EN DASH}{last}" if first != last else f"rank {first}" for first, last in bounds]
+    return {
+        "name": [f"{len(locations):,} locations", *names],
+        "kind": ["machine", *["processes"] * len(names)],
+        "parent": [-1, *[0] * len(names)],
+        "place": [-1, *range(len(names))],
+    }
 
 
-def _merged(locations: Locations, resolution: Resolution) -> Iterator[Row]:
-    yield (f"{len(locations):,} locations", "machine", -1, -1)
-    bounds = [*range(0, len(locations), resolution.merged), len(locations)]
-    for place, (start, end) in enumerate(pairwise(bounds)):
-        first, last = locations.rank[start], locations.rank[end - 1]
-        yield (f"ranks {first}\N{EN DASH}{last}" if first != last else f"rank {first}", "processes", 0, place)
-
-
-def _rows(system: pa.Table) -> Iterator[Row]:
-    rows = system.to_pylist()
-    members = Counter(row["parent"] for row in rows if row["kind"] == "location")
-    # The output row of each row: a process with one thread takes one.
-    line: list[int] = []
-    lines = 0
-    for number, row in enumerate(rows):
-        if row["kind"] == "location" and members[row["parent"]] == 1:
-            line.append(line[row["parent"]])
-            continue
-        alone = row["kind"] == "group" and members[number] == 1
-        place = rows[number + 1 if alone else number]["location"]
-        parent = -1 if row["parent"] is None else line[row["parent"]]
-        yield (row["name"], row["class"], parent, -1 if place is None else place)
-        line.append(lines)
-        lines += 1
+def _rows(system: pa.Table) -> dict[str, list[Any]]:
+    kind = system["kind"].to_numpy()
+    parent, location = (system[name].cast(pa.int64()).fill_null(-1).to_numpy() for name in ("parent", "location"))
+    is_location = kind == "location"
+    members = np.bincount(parent[is_location], minlength=kind.size)
+    # A process with one thread takes one row, the place of which follows in the next.
+    (alone,) = np.nonzero((kind == "group") & (members == 1))
+    place = location.copy()
+    place[alone] = location[alone + 1]
+    kept = ~(is_location & (members[parent] == 1))
+    row = np.cumsum(kept) - 1
+    return {
+        "name": system["name"].to_numpy()[kept].tolist(),
+        "kind": system["class"].to_numpy()[kept].tolist(),
+        "parent": np.where(parent >= 0, row[parent], -1)[kept].tolist(),
+        "place": place[kept].tolist(),
+    }
 
 
 def topologies(found: pa.Table) -> list[dict[str, Any]]:
