@@ -36,96 +36,150 @@ pub struct Place {
     pub count: u64,
 }
 
-/// The longest wait states of a cell or a place, and the number of all.
-#[derive(Debug, Default)]
-struct Worst {
-    count: u64,
-    longest: Longest,
+/// A wait state by its length (the bits of seconds, which are in the order of the values) and its row.
+type Length = (i64, Reverse<usize>);
+
+/// Kind, call path, and location.
+type Cell = (u32, u32, u32);
+
+/// The longest wait states of each cell.
+#[derive(Debug)]
+enum Cells {
+    /// As many as a report takes at most.
+    Several(FxHashMap<Cell, Longest>),
+    /// Only the longest: the cells alone fill the report.
+    One(FxHashMap<Cell, Length>),
 }
 
 /// Collects the longest wait states of every cell.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Instances {
-    /// By kind, call path, and location.
-    cells: FxHashMap<(u32, u32, u32), Worst>,
+    limit: usize,
+    cells: Cells,
+    /// By kind and call path: number of wait states, and the longest.
+    places: FxHashMap<(u32, u32), (u64, Longest)>,
 }
 
 impl Instances {
+    /// Collects for a report that takes at most `limit` wait states.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self { limit, cells: Cells::Several(FxHashMap::default()), places: FxHashMap::default() }
+    }
+
     /// Adds the wait state in a row of a table.
     pub fn add(&mut self, row: usize, wait: Wait) {
-        let cell = self.cells.entry((wait.kind, wait.callpath, wait.location)).or_default();
-        cell.count += 1;
-        // The bits of floats that are not negative are in the order of their values.
-        keep(&mut cell.longest, (wait.waiting.to_bits().cast_signed(), Reverse(row)), OF_CELL);
+        let Wait { kind, callpath, location, waiting } = wait;
+        let length = (waiting.to_bits().cast_signed(), Reverse(row));
+        let (count, longest) = self.places.entry((kind, callpath)).or_default();
+        *count += 1;
+        keep(longest, length, OF_CELL);
+        let cells = self.cells.add((kind, callpath, location), length);
+        if cells > self.limit {
+            self.cells.keep_one();
+        }
     }
 
     /// Adds the wait states that others collected.
     #[must_use]
     pub fn with(mut self, other: Self) -> Self {
-        #[expect(clippy::iter_over_hash_type, reason = "each cell takes one part")]
-        for (key, part) in other.cells {
-            self.cells.entry(key).or_default().add(part);
+        #[expect(clippy::iter_over_hash_type, reason = "each place takes one part")]
+        for (place, (number, lengths)) in other.places {
+            let (count, longest) = self.places.entry(place).or_default();
+            *count += number;
+            for Reverse(length) in lengths {
+                keep(longest, length, OF_CELL);
+            }
+        }
+        match other.cells {
+            Cells::Several(cells) =>
+            {
+                #[expect(clippy::iter_over_hash_type, reason = "each cell takes one part")]
+                for (cell, lengths) in cells {
+                    for Reverse(length) in lengths {
+                        self.cells.add(cell, length);
+                    }
+                }
+            }
+            Cells::One(cells) => {
+                self.cells.keep_one();
+                #[expect(clippy::iter_over_hash_type, reason = "each cell takes one part")]
+                for (cell, length) in cells {
+                    self.cells.add(cell, length);
+                }
+            }
+        }
+        if self.cells.len() > self.limit {
+            self.cells.keep_one();
         }
         self
     }
 
-    /// The rows of the worst wait states, the longest first, at most `limit`; and all places, sorted.
+    /// The rows of the worst wait states, the longest first; and all places, sorted.
     ///
     /// Of equally long wait states, the first counts as longer.
     #[must_use]
-    pub fn worst(self, limit: usize) -> (Vec<usize>, Vec<Place>) {
-        let mut sizes = [0; OF_CELL];
-        let mut numbers = FxHashMap::default();
-        let mut places: Vec<(Place, Longest)> = Vec::new();
-        let mut cells: Vec<(usize, Vec<_>)> = Vec::with_capacity(self.cells.len());
-        #[expect(clippy::iter_over_hash_type, reason = "rows and places are sorted")]
-        for ((kind, callpath, _), Worst { count, longest }) in self.cells {
-            let number = *numbers.entry((kind, callpath)).or_insert_with(|| {
-                places.push((Place { kind, callpath, count: 0 }, Longest::default()));
-                places.len() - 1
-            });
-            let (place, of_place) = &mut places[number];
-            place.count += count;
-            let longest = longest.into_sorted_vec();
-            sizes.iter_mut().zip(&longest).for_each(|(size, _)| *size += 1);
-            for &Reverse(wait) in &longest {
-                keep(of_place, wait, OF_CELL);
-            }
-            cells.push((number, longest));
-        }
-        // The cells fill the report in this many turns, if there are enough wait states.
-        let mut room = limit;
-        let leaves_room = |&&size: &&usize| {
-            let is_less = size < room;
-            room = room.saturating_sub(size);
-            is_less
+    pub fn worst(self) -> (Vec<usize>, Vec<Place>) {
+        let Self { limit, cells, places } = self;
+        let is_of_place = |(kind, callpath, _): Cell, length: Length| {
+            let longest = places.get(&(kind, callpath)).and_then(|(_, longest)| longest.peek());
+            longest.is_some_and(|shortest| length >= shortest.0)
         };
-        let turns = sizes.iter().take_while(leaves_room).count() + 1;
-        let mut chosen = Vec::new();
-        for (number, longest) in cells {
-            let shortest = places[number].1.peek();
-            for (turn, wait) in (1..).zip(longest) {
-                let is_of_place = shortest.is_some_and(|shortest| wait <= *shortest);
-                if is_of_place || turn <= turns {
-                    chosen.push((if is_of_place { 0 } else { turn }, wait));
-                }
+        // First those of places, and then the longest of each cell, the second longest, and so on.
+        let mut chosen: Vec<(usize, Reverse<Length>)> =
+            places.values().flat_map(|(_, longest)| longest).map(|&length| (0, length)).collect();
+        match cells {
+            Cells::Several(cells) => chosen.extend(cells.into_iter().flat_map(|(cell, longest)| {
+                let longest = (1..).zip(longest.into_sorted_vec());
+                longest.filter(move |&(_, Reverse(length))| !is_of_place(cell, length))
+            })),
+            Cells::One(cells) => {
+                let rest = cells.into_iter().filter(|&(cell, length)| !is_of_place(cell, length));
+                chosen.extend(rest.map(|(_, length)| (1, Reverse(length))));
             }
         }
-        chosen.sort_unstable();
-        chosen.truncate(limit);
-        chosen.sort_unstable_by_key(|&(_, wait)| wait);
+        if chosen.len() > limit {
+            chosen.select_nth_unstable(limit);
+            chosen.truncate(limit);
+        }
+        chosen.sort_unstable_by_key(|&(_, length)| length);
         let rows = chosen.into_iter().map(|(_, Reverse((_, Reverse(row))))| row).collect();
-        let mut places: Vec<Place> = places.into_iter().map(|(place, _)| place).collect();
+        let place = |((kind, callpath), (count, _))| Place { kind, callpath, count };
+        let mut places: Vec<Place> = places.into_iter().map(place).collect();
         places.sort_unstable();
         (rows, places)
     }
 }
 
-impl Worst {
-    fn add(&mut self, other: Self) {
-        self.count += other.count;
-        for Reverse(wait) in other.longest {
-            keep(&mut self.longest, wait, OF_CELL);
+impl Cells {
+    /// Adds a wait state; returns the number of cells.
+    fn add(&mut self, cell: Cell, length: Length) -> usize {
+        match self {
+            Self::Several(cells) => {
+                keep(cells.entry(cell).or_default(), length, OF_CELL);
+                cells.len()
+            }
+            Self::One(cells) => {
+                let longest = cells.entry(cell).or_insert(length);
+                *longest = length.max(*longest);
+                cells.len()
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Several(cells) => cells.len(),
+            Self::One(cells) => cells.len(),
+        }
+    }
+
+    /// Forgets all but the longest wait state of each cell.
+    fn keep_one(&mut self) {
+        if let Self::Several(cells) = self {
+            let longest =
+                |(cell, lengths): (Cell, Longest)| Some((cell, lengths.into_iter().map(|Reverse(it)| it).max()?));
+            *self = Self::One(std::mem::take(cells).into_iter().filter_map(longest).collect());
         }
     }
 }
@@ -169,12 +223,12 @@ mod tests {
             };
             let waits: Vec<Wait> = waits.iter().map(wait).collect();
             let cut = (waits.len() as f64 * cut) as usize;
-            let mut parts = [Instances::default(), Instances::default()];
+            let mut parts = [Instances::new(limit), Instances::new(limit)];
             for (row, &wait) in waits.iter().enumerate() {
                 parts[usize::from(row >= cut)].add(row, wait);
             }
             let [first, second] = parts;
-            let (rows, places) = second.with(first).worst(limit);
+            let (rows, places) = second.with(first).worst();
             prop_assert_eq!(rows, expected(&waits, limit));
             prop_assert!(places.is_sorted_by(|a, b| (a.kind, a.callpath) < (b.kind, b.callpath)));
             prop_assert_eq!(places.iter().map(|place| place.count).sum::<u64>(), waits.len() as u64);

@@ -32,7 +32,8 @@ pub(crate) fn blame(
     for callpath in callpaths {
         wanted[callpath as usize] = true;
     }
-    let places = fold(py, &waits, |_, batch| of(batch, &ranks, &wanted, window), Blame::with)?.places();
+    let places =
+        fold(py, &waits, |_, batch| of(batch, &ranks, &wanted, window), Blame::with)?.unwrap_or_default().places();
     let causes = || places.iter().map(|place| place.cause);
     Table::new(vec![
         ("kind", Arc::new(UInt32Array::from_iter_values(places.iter().map(|place| place.kind)))),
@@ -48,13 +49,14 @@ pub(crate) fn blame(
     ])
 }
 
-/// What `of` finds in each batch of a table of wait states that begins at a row, put together by `with` in their order.
-pub(crate) fn fold<T: Default + Send>(
+/// What `of` finds in each batch of a table of wait states that begins at a row, put together by `with` in their order;
+/// `None` without batches.
+pub(crate) fn fold<T: Send>(
     py: Python<'_>,
     waits: &Bound<'_, PyAny>,
     of: impl Fn(usize, &RecordBatch) -> Option<T> + Sync,
     with: impl Fn(T, T) -> T + Send,
-) -> PyResult<T> {
+) -> PyResult<Option<T>> {
     let numbered = batches(waits)?.scan(0, |next, batch| {
         let first = *next;
         *next += batch.as_ref().map_or(0, RecordBatch::num_rows);
@@ -70,7 +72,7 @@ pub(crate) fn fold<T: Default + Send>(
             let mut parts = numbered.par_bridge().map(of).collect::<PyResult<Vec<_>>>()?;
             // Always in the same order, because sums of floats depend on it.
             parts.sort_by_key(|&(first, _)| first);
-            Ok(parts.into_iter().map(|(_, part)| part).reduce(with).unwrap_or_default())
+            Ok(parts.into_iter().map(|(_, part)| part).reduce(with))
         })
     })?
 }

@@ -17,7 +17,9 @@ use crate::blame::fold;
 /// `waits` has `kind` (a number), `callpath`, `location` and `waiting`.
 #[pyfunction]
 pub(crate) fn worst_instances(py: Python<'_>, waits: Bound<'_, PyAny>, limit: usize) -> PyResult<(Table, Table)> {
-    let (rows, places) = fold(py, &waits, of, Instances::with)?.worst(limit);
+    let (rows, places) = fold(py, &waits, |first, batch| of(first, batch, limit), Instances::with)?
+        .unwrap_or_else(|| Instances::new(limit))
+        .worst();
     let rows = UInt64Array::from_iter_values(rows.into_iter().map(|row| row as u64));
     let kinds = UInt32Array::from_iter_values(places.iter().map(|place| place.kind));
     let callpaths = UInt32Array::from_iter_values(places.iter().map(|place| place.callpath));
@@ -29,8 +31,8 @@ pub(crate) fn worst_instances(py: Python<'_>, waits: Bound<'_, PyAny>, limit: us
 }
 
 /// The worst of a batch that begins at a row; `None` if it has other columns.
-fn of(first: usize, batch: &RecordBatch) -> Option<Instances> {
-    let mut instances = Instances::default();
+fn of(first: usize, batch: &RecordBatch, limit: usize) -> Option<Instances> {
+    let mut instances = Instances::new(limit);
     let kinds = batch.column_by_name("kind")?.as_primitive_opt::<UInt16Type>()?.values();
     let numbers = |name| Some(batch.column_by_name(name)?.as_primitive_opt::<UInt32Type>()?.values());
     let (callpaths, locations) = (numbers("callpath")?, numbers("location")?);
