@@ -241,7 +241,7 @@ def many_waits(rng, cells, each):
 def test_the_worst_of_every_cell(limit):
     found = many_waits(np.random.default_rng(3), 28, 50)
     native = found.tables.wait_states
-    kinds, columns = instances.worst(found.tree, found.places, native, 1, limit)
+    kinds, columns = instances.worst(found, limit)
     assert kinds == ["mpi_latesender"]
     waiting = columns["waiting"]
     assert waiting.size == min(limit, 28 * 20)

@@ -45,9 +45,9 @@ type Cell = (u32, u32, u32);
 /// The longest wait states of each cell.
 #[derive(Debug)]
 enum Cells {
-    /// As many as a report takes at most.
+    /// The longest of each.
     Several(FxHashMap<Cell, Longest>),
-    /// Only the longest: the cells alone fill the report.
+    /// Only the longest one of each: these alone fill the report.
     One(FxHashMap<Cell, Length>),
 }
 

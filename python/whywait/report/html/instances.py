@@ -2,70 +2,73 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from whywait import _native
-from whywait.model.tables import numbered_waits
+from whywait.model import tables
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from whywait.model.calltree import CallTree
+    from whywait.model.result import ResultData
     from whywait.model.tables import Locations
 
-# Maximum number for all cells.
+#: Maximum number for all cells.
 OF_ALL = 20_000
 
 
-def worst(
-    tree: CallTree, locations: Locations, native: pa.Table, merged: int, limit: int = OF_ALL
-) -> tuple[list[str], dict[str, npt.NDArray[Any]]]:
-    """Select the wait states for a page.
+class Instances(NamedTuple):
+    """The wait states that a page shows one by one.
 
-    Parameters
+    Attributes
     ----------
-    tree, locations
-        The call tree and locations that the table refers to.
-    native
-        All wait states from the native analysis.
-    merged
-        Number of neighboring locations per place.
-    limit
-        Maximum number of wait states.
-
-    Returns
-    -------
-    list of str, dict
-        The kinds, and columns of the chosen ones, longest waits first: ``kind`` (number), ``position``, ``place``,
-        ``rank``, ``thread``, ``enter``, ``leave``, ``waiting``, ``cause_position`` (-1 if unknown), ``cause_place``
-        (-1), ``cause_rank`` (-1), ``cause_thread`` (-1), ``cause_time`` (NaN) and the results of the cost model:
-        ``direct``, ``indirect`` and ``caused`` (NaN). In addition, the total number of waits: ``count`` by
-        ``count_kind`` and ``count_position``.
+    kinds
+        Their kinds.
+    columns
+        Columns, longest waits first: ``kind`` (number), ``position``, ``place``, ``rank``, ``thread``, ``enter``,
+        ``leave``, ``waiting``, ``cause_position`` (-1 if unknown), ``cause_place`` (-1), ``cause_rank`` (-1),
+        ``cause_thread`` (-1), ``cause_time`` (NaN) and the results of the cost model: ``direct``, ``indirect`` and
+        ``caused`` (NaN). In addition, the total number of waits: ``count`` by ``count_kind`` and ``count_position``.
     """
-    names, waits = numbered_waits(native, ("kind", "callpath", "location", "waiting"))
+
+    kinds: list[str]
+    columns: dict[str, npt.NDArray[Any]]
+
+    def merged(self, locations: int) -> dict[str, npt.NDArray[Any]]:
+        """Return the columns with this number of neighboring locations per place."""
+        return self.columns | {name: self.columns[name] // locations for name in ("place", "cause_place")}
+
+
+def worst(result: ResultData, limit: int = OF_ALL) -> Instances:
+    """Select at most ``limit`` wait states for a page; each location is a place."""
+    tree, locations = result.tree, result.places
+    native = tables.empty_numbered(tables.NUMBERED_WAITS) if result.is_profile else result.tables.wait_states
+    names, waits = tables.numbered_waits(native, ("kind", "callpath", "location", "waiting"))
     chosen, places = map(pa.table, _native.worst_instances(waits, limit))
     kinds = sorted({names[number] for number in places["kind"].to_pylist()})
     number = np.array([kinds.index(name) if name in kinds else 0 for name in names], np.uint8)
     table = native.take(chosen["row"]).combine_chunks()
     location = table["location"].to_numpy()
-    return kinds, {
+    columns = {
         "count_kind": number[places["kind"]],
         "count_position": tree.position[places["callpath"]].astype(np.uint32),
         "count": places["count"].to_numpy().astype(np.uint32),
         "kind": np.array([kinds.index(name) for name in table["kind"].to_pylist()], np.uint8),
         "position": tree.position[table["callpath"]].astype(np.uint32),
-        "place": (location // merged).astype(np.uint32),
+        "place": location.astype(np.uint32),
         "rank": locations.rank[location].astype(np.int32),
         "thread": locations.thread[location].astype(np.int32),
         **{name: table[name].to_numpy() for name in ("enter", "leave", "waiting")},
-        **_causes(tree, locations, table, merged),
+        **_causes(tree, locations, table),
     }
+    return Instances(kinds, columns)
 
 
-def _causes(tree: CallTree, locations: Locations, table: pa.Table, merged: int) -> dict[str, npt.NDArray[Any]]:
+def _causes(tree: CallTree, locations: Locations, table: pa.Table) -> dict[str, npt.NDArray[Any]]:
     known = table["cause_location"].is_valid().to_numpy()
     location = table["cause_location"].fill_null(0).to_numpy()
     placed = table["cause_callpath"].is_valid().to_numpy()
@@ -73,7 +76,7 @@ def _causes(tree: CallTree, locations: Locations, table: pa.Table, merged: int) 
     position = tree.position[callpath] if len(tree) else callpath
     return {
         "cause_position": np.where(placed, position, -1).astype(np.int32),
-        "cause_place": np.where(known, location // merged, -1).astype(np.int32),
+        "cause_place": np.where(known, location, -1).astype(np.int32),
         "cause_rank": np.where(known, locations.rank[location], -1).astype(np.int32),
         "cause_thread": np.where(known, locations.thread[location], -1).astype(np.int32),
         **{

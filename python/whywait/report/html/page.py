@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from importlib.resources import files
 from itertools import chain
@@ -12,7 +13,6 @@ import numpy as np
 
 from whywait import _native
 from whywait.analysis.summary import identity
-from whywait.model import tables
 from whywait.model.counters import seconds_of
 from whywait.model.names import short_name
 from whywait.report.html import blocks, instances, loops, places, sources, story
@@ -121,8 +121,11 @@ def run_blocks(
         Maximum number of individual wait states.
     """
     stored = stored_metrics(result.profile)
-    resolution, cells = _cells(result.profile, stored, room)
-    yield from fixed_blocks(result, formulas, front_page, stored, resolution, waits)
+    with ThreadPoolExecutor(1) as beside:
+        # The core chooses wait states while the cells are packed.
+        worst = beside.submit(instances.worst, result, waits)
+        resolution, cells = _cells(result.profile, stored, room)
+    yield from fixed_blocks(result, formulas, front_page, stored, resolution, worst.result())
     for number, block in enumerate(cells):
         yield f"cells-{number}", block
 
@@ -139,16 +142,15 @@ def fixed_blocks(
     front_page: object,
     stored: list[str],
     resolution: places.Resolution,
-    waits: int,
+    worst: instances.Instances,
 ) -> Iterator[tuple[str, str]]:
     """Yield name and content of each block of a run except the cells; parameters as in `run_blocks`.
 
-    ``stored`` names the metrics with cells, ``resolution`` is the resolution of these cells.
+    ``stored`` names the metrics with cells, ``resolution`` is the resolution of these cells, and ``worst`` are the
+    individual wait states.
     """
     profile, locations = result.profile, result.places
     factors = _Vectors()
-    single = tables.empty_numbered(tables.NUMBERED_WAITS) if result.is_profile else result.tables.wait_states
-    kinds, longest = instances.worst(result.tree, locations, single, resolution.merged, waits)
     yield (
         "meta",
         blocks.document(
@@ -167,7 +169,7 @@ def fixed_blocks(
                 "streams": places.stream_names(locations),
                 "metric_places": [] if resolution.merged > 1 else places.metric_places(locations),
                 "resolution": {"merged": resolution.merged, "exact": resolution.exact},
-                "kinds": kinds,
+                "kinds": worst.kinds,
                 "story": front_page,
             }
         ),
@@ -175,7 +177,7 @@ def fixed_blocks(
     yield "places", blocks.columns(dict(places.place_columns(locations, resolution)))
     yield "factors", blocks.columns({"factor": factors.all(len(result.tree))})
     yield "totals", blocks.columns(_totals(profile, stored))
-    yield "instances", blocks.columns(longest)
+    yield "instances", blocks.columns(worst.merged(resolution.merged))
 
 
 def _cells(profile: Profile, stored: list[str], room: int) -> tuple[places.Resolution, list[str]]:

@@ -9,7 +9,7 @@ import threading
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from whywait.report.html import blocks, loops, page, places, story
+from whywait.report.html import blocks, instances, loops, page, places, story
 from whywait.report.html.formulas import Formulas
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ class ServedPage:
         front_page = story.front_page(result, summary)
         self._stored = page.stored_metrics(result.profile)
         self._resolution = places.Resolution(1, exact=True)
-        fixed = page.fixed_blocks(result, formulas, front_page, self._stored, self._resolution, _WAITS)
+        worst = instances.worst(result, _WAITS)
+        fixed = page.fixed_blocks(result, formulas, front_page, self._stored, self._resolution, worst)
         self._blocks = dict(
             chain(fixed, timeline.items(), loops.loop_blocks(result), loops.communication_blocks(result))
         )
