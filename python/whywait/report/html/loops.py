@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from whywait.model.result import ResultData
 
-# Up to this number, the lengths and shares of iterations are written unrounded. More of them only serve a picture.
+# Up to this number, the parts and shares of iterations are written unrounded. More of them only serve a picture.
 _EXACT = 10_000
 # Maximum number of rows and columns of the matrix, and of pairs in the table.
 _ROWS = 256
@@ -78,9 +78,10 @@ def _rows(result: ResultData, table: pa.Table, shown: list[str]) -> dict[str, np
         rows[f"kind-{number}"] = (numbers(kind) * each).astype(np.float32)
     if table.num_rows <= _EXACT:
         return rows
-    of_time = ("begin", "end")
+    # The page looks for the longest iterations, and shows them where they are.
+    exact = ("begin", "end", "duration")
     return {
-        name: places.rounded(values) if values.dtype.kind == "f" and name not in of_time else values
+        name: places.rounded(values) if values.dtype.kind == "f" and name not in exact else values
         for name, values in rows.items()
     }
 
