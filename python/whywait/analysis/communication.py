@@ -145,10 +145,9 @@ def heaviest(pairs: pa.Table, by: Measure, most: int) -> list[dict[str, Any]]:
     """Return the pairs of ranks or nodes with the largest values of a measure, and their shares."""
     values = measure(pairs, by)
     total = float(values.sum())
-    rows = np.arange(values.size)
-    if values.size > most:
-        rows = np.flatnonzero(values >= np.partition(values, -most)[-most])
-    order = rows[np.argsort(-values[rows], kind="stable")][:most]
+    least = np.partition(values, -most)[-most] if values.size > most else 0
+    heavy = np.flatnonzero(values >= least)
+    order = heavy[np.argsort(-values[heavy], kind="stable")][:most]
     order = order[values[order] > 0]
     rows = pairs.take(order).to_pylist()
     return [

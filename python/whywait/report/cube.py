@@ -12,7 +12,6 @@ from typing import IO, TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from whywait import _native
 from whywait.report.system import system_xml
@@ -69,7 +68,7 @@ def _artificial_root(tree: CallTree) -> bool:
 
 def _locations_with_data(result: ResultData) -> npt.NDArray[np.int64]:
     """Return the locations to write: all except metric locations without calls, unless there are no others."""
-    is_metric = pc.equal(result.places.table["type"].cast(pa.string()), "METRIC").to_numpy()
+    is_metric = result.places.measures
     (locations,) = np.nonzero(~is_metric | (result.profile.by_location("time") > 0))
     return locations if locations.size else np.arange(is_metric.size)
 

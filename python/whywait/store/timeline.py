@@ -27,8 +27,8 @@ def shares(timeline: Timeline, locations: int) -> Iterator[pa.RecordBatch]:
     """Yield the nonzero shares of all classes in the bins."""
     for number, level in enumerate(timeline.levels):
         cell = np.flatnonzero(level.shares).astype(np.int32)
-        row, place = np.divmod(cell, level.bins)
-        plane, row = np.divmod(row, level.rows)
+        line, place = np.divmod(cell, level.bins)
+        plane, row = np.divmod(line, level.rows)
         first = np.arange(level.rows) * level.merged
         starts = np.arange(level.bins + 1) * level.width
         # Keys and few distinct values are quicker to make, and to write, than all values.

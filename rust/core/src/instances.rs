@@ -74,10 +74,7 @@ impl Instances {
         let (count, longest) = self.places.entry((kind, callpath)).or_default();
         *count += 1;
         keep(longest, length, OF_CELL);
-        let cells = self.cells.add((kind, callpath, location), length);
-        if cells > self.limit {
-            self.cells.keep_one();
-        }
+        self.cells.add((kind, callpath, location), length, self.limit);
     }
 
     /// Adds the wait states that others collected.
@@ -97,7 +94,7 @@ impl Instances {
                 #[expect(clippy::iter_over_hash_type, reason = "each cell takes one part")]
                 for (cell, lengths) in cells {
                     for Reverse(length) in lengths {
-                        self.cells.add(cell, length);
+                        self.cells.add(cell, length, self.limit);
                     }
                 }
             }
@@ -105,12 +102,9 @@ impl Instances {
                 self.cells.keep_one();
                 #[expect(clippy::iter_over_hash_type, reason = "each cell takes one part")]
                 for (cell, length) in cells {
-                    self.cells.add(cell, length);
+                    self.cells.add(cell, length, self.limit);
                 }
             }
-        }
-        if self.cells.len() > self.limit {
-            self.cells.keep_one();
         }
         self
     }
@@ -152,25 +146,19 @@ impl Instances {
 }
 
 impl Cells {
-    /// Adds a wait state; returns the number of cells.
-    fn add(&mut self, cell: Cell, length: Length) -> usize {
+    /// Adds a wait state; with more cells than the limit, one of each is enough.
+    fn add(&mut self, cell: Cell, length: Length, limit: usize) {
         match self {
             Self::Several(cells) => {
                 keep(cells.entry(cell).or_default(), length, OF_CELL);
-                cells.len()
+                if cells.len() > limit {
+                    self.keep_one();
+                }
             }
             Self::One(cells) => {
                 let longest = cells.entry(cell).or_insert(length);
                 *longest = length.max(*longest);
-                cells.len()
             }
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::Several(cells) => cells.len(),
-            Self::One(cells) => cells.len(),
         }
     }
 

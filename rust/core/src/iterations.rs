@@ -149,11 +149,8 @@ pub fn find(analysis: &Analysis, request: &Request) -> Result<Iterations> {
     let mut segments: Vec<u32> = (0..path.len() as u32).collect();
     segments.sort_by_key(|&number| path[number as usize].location);
     let finder = Finder { analysis, request, kinds: kinds.len(), column, segments };
-    // Each part of the shards sums up all iterations, so there is only one per thread.
-    let shards = analysis.trace.shards.len();
-    let (rows, waiting) = (0..shards)
+    let (rows, waiting) = (0..analysis.trace.shards.len())
         .into_par_iter()
-        .with_min_len(shards.div_ceil(rayon::current_num_threads()).max(1))
         .fold(Sums::default, |sums, shard| finder.add(sums, shard))
         .reduce(Sums::default, Sums::merged)
         .finish();

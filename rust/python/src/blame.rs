@@ -5,15 +5,11 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, UInt16Type, UInt32Type};
 use arrow_array::{Array, ArrayRef, Float64Array, Int32Array, RecordBatch, UInt32Array, UInt64Array};
-use arrow_schema::ArrowError;
 use pyo3::prelude::*;
-use rayon::prelude::*;
 use whywait_core::blame::{Blame, Wait};
-use whywait_core::pool;
 
-use crate::arrow::{Table, arrow_error, batches};
-use crate::errors::{UsageError, core_error};
-use crate::job::detached;
+use crate::arrow::Table;
+use crate::waits::fold;
 
 /// Sums wait states at some call paths by kind and call path, with the main cause of each.
 ///
@@ -47,34 +43,6 @@ pub(crate) fn blame(
         ("cause_rank", Arc::new(causes().map(|it| it.map(|it| it.rank)).collect::<Int32Array>())),
         ("cause_waiting", Arc::new(causes().map(|it| it.map(|it| it.waiting)).collect::<Float64Array>())),
     ])
-}
-
-/// What `of` finds in each batch of a table of wait states that begins at a row, put together by `with` in their order;
-/// `None` without batches.
-pub(crate) fn fold<T: Send>(
-    py: Python<'_>,
-    waits: &Bound<'_, PyAny>,
-    of: impl Fn(usize, &RecordBatch) -> Option<T> + Sync,
-    with: impl Fn(T, T) -> T + Send,
-) -> PyResult<Option<T>> {
-    let numbered = batches(waits)?.scan(0, |next, batch| {
-        let first = *next;
-        *next += batch.as_ref().map_or(0, RecordBatch::num_rows);
-        Some((first, batch))
-    });
-    let of = |(first, batch): (usize, Result<RecordBatch, ArrowError>)| {
-        let found = of(first, &batch.map_err(arrow_error)?);
-        Ok((first, found.ok_or_else(|| UsageError::new_err("these are no wait states"))?))
-    };
-    let pool = pool::new(0).map_err(core_error)?;
-    detached(py, || {
-        pool.install(|| {
-            let mut parts = numbered.par_bridge().map(of).collect::<PyResult<Vec<_>>>()?;
-            // Always in the same order, because sums of floats depend on it.
-            parts.sort_by_key(|&(first, _)| first);
-            Ok(parts.into_iter().map(|(_, part)| part).reduce(with))
-        })
-    })?
 }
 
 /// The sums of a batch; `None` if it has other columns.

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use whywait_core::instances::{Instances, Wait};
 
 use crate::arrow::Table;
-use crate::blame::fold;
+use crate::waits::fold;
 
 /// The rows of the worst wait states, the longest first, at most `limit`; and all kinds and call paths with the number of
 /// their wait states.

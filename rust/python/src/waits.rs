@@ -1,17 +1,19 @@
-//! Wait states as a table.
+//! Wait states as a table, and how such a table is read.
 
 use std::iter::repeat;
 use std::sync::Arc;
 
 use arrow_array::builder::Float64Builder;
-use arrow_array::{ArrayRef, Float64Array, UInt32Array};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt32Array};
 use arrow_buffer::NullBufferBuilder;
+use arrow_schema::ArrowError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
 use crate::analysis::Analysis;
-use crate::arrow::{Names, Optional, Table};
-use crate::errors::core_error;
+use crate::arrow::{Names, Optional, Table, arrow_error, batches};
+use crate::errors::{UsageError, core_error};
+use crate::job::detached;
 
 /// Named columns that are built in one pass.
 type Columns = Vec<(&'static str, ArrayRef)>;
@@ -25,6 +27,34 @@ pub(crate) fn table(analysis: &Analysis, py: Python<'_>) -> PyResult<Table> {
     let pool = whywait_core::pool::new(0).map_err(core_error)?;
     let columns = py.detach(|| pool.install(|| groups.par_iter().flat_map_iter(|columns| columns(analysis)).collect()));
     Table::new(columns)
+}
+
+/// What `of` finds in each batch of a table of wait states that begins at a row, put together by `with` in their order;
+/// `None` without batches.
+pub(crate) fn fold<T: Send>(
+    py: Python<'_>,
+    waits: &Bound<'_, PyAny>,
+    of: impl Fn(usize, &RecordBatch) -> Option<T> + Sync,
+    with: impl Fn(T, T) -> T + Send,
+) -> PyResult<Option<T>> {
+    let numbered = batches(waits)?.scan(0, |next, batch| {
+        let first = *next;
+        *next += batch.as_ref().map_or(0, RecordBatch::num_rows);
+        Some((first, batch))
+    });
+    let of = |(first, batch): (usize, Result<RecordBatch, ArrowError>)| {
+        let found = of(first, &batch.map_err(arrow_error)?);
+        Ok((first, found.ok_or_else(|| UsageError::new_err("these are no wait states"))?))
+    };
+    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    detached(py, || {
+        pool.install(|| {
+            let mut parts = numbered.par_bridge().map(of).collect::<PyResult<Vec<_>>>()?;
+            // Always in the same order, because sums of floats depend on it.
+            parts.sort_by_key(|&(first, _)| first);
+            Ok(parts.into_iter().map(|(_, part)| part).reduce(with))
+        })
+    })?
 }
 
 fn places(analysis: &Analysis) -> Columns {
