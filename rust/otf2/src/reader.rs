@@ -32,6 +32,8 @@ pub trait EventSink {
         let values = MetricValues::new(values);
         self.record(time, &Event::Metric { metric, values }, &Attributes::NONE);
     }
+    /// Comes after each chunk of an event file.
+    fn end_chunk(&mut self) {}
 }
 
 /// What a reader delivered.
@@ -192,6 +194,7 @@ impl LocationReader {
             }
             let before = state.events;
             let end = state.chunk(&chunk, sink);
+            sink.end_chunk();
             summary.events = state.events;
             match end.map_err(|(record, fault)| self.events.fault(&chunk, record, fault)) {
                 Err(error @ Error::Truncated { .. }) => {

@@ -97,6 +97,7 @@ fn follow(chunks: Vec<Chunk>, decoder: &mut Decoder<'_>) -> Result<ReadSummary> 
                 }
             }
         }
+        decoder.end_chunk();
         let summary = chunk.summary?;
         total.events += summary.events;
         total.oddities.extend(summary.oddities);

@@ -15,7 +15,7 @@ use super::decode::{Decoder, Progress};
 use super::definition_index::DefinitionIndex;
 use super::locations::Location;
 use super::regions::{RegionClass, Regions};
-use super::shard::{Rows, Shape, Shard};
+use super::shard::{Rows, Shard};
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::exchange::{Exchange, Transport};
 use crate::ids::{CallPathId, Ids, InstanceId, LocationId, ProcessId};
@@ -93,8 +93,8 @@ impl Trace {
             .into_par_iter()
             .skip(own.start as usize)
             .take(own.len())
-            .map_init(<(Vec<u8>, Shape)>::default, |(buffer, last), block| {
-                load_shard(archive, &regions, (&definitions, bounds), block, own.len(), (buffer, last), progress)
+            .map_init(Vec::new, |buffer, block| {
+                load_shard(archive, &regions, (&definitions, bounds), block, own.len(), buffer, progress)
             })
             .collect::<Result<_>>()?;
         Self::assemble(records, (definitions, regions), (shard_of, exchange), loaded)
@@ -240,14 +240,14 @@ fn blocks(definitions: &DefinitionIndex, shard_events: u64) -> Vec<(Shard, u64)>
     shards
 }
 
-/// Reads a shard. `last` is the shape of the previous shard; it is replaced by that of this one.
+/// Reads a shard through a buffer.
 fn load_shard(
     archive: &Archive,
     regions: &Regions,
     (definitions, bounds): (&DefinitionIndex, Bounds),
-    mut shard: Shard,
+    shard: Shard,
     shards: usize,
-    (buffer, last): (&mut Vec<u8>, &mut Shape),
+    buffer: &mut Vec<u8>,
     progress: &Progress,
 ) -> Result<(Shard, Diagnostics)> {
     let locations = shard.locations;
@@ -255,9 +255,8 @@ fn load_shard(
     if room > u64::from(u32::MAX >> 1) {
         return Err(Error::Trace(format!("a process with {room} events: more than 2^31 are not supported")));
     }
-    shard.reserve(room as usize, last);
-
     let mut decoder = Decoder::new(archive.definitions(), regions, definitions, bounds, shard);
+    decoder.expect(room as usize);
     for index in locations {
         if progress.is_cancelled() {
             return Err(Error::Interrupted);
@@ -284,9 +283,7 @@ fn load_shard(
         }
         progress.events.fetch_add(definitions.locations[index].events, std::sync::atomic::Ordering::Relaxed);
     }
-    let (shard, diagnostics) = decoder.finish();
-    *last = shard.shape();
-    Ok((shard, diagnostics))
+    Ok(decoder.finish())
 }
 
 /// Number of events to reserve capacity for; a wrong count cannot reserve more than the file size justifies.

@@ -147,46 +147,29 @@ pub struct Shard {
     pub tree: CallTree,
 }
 
-/// The number of events in a shard's files, and of its rows of each kind.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Shape {
-    events: u64,
-    instances: usize,
-    sends: usize,
-    receives: usize,
-    collectives: usize,
-    operations: usize,
-    synchronizations: usize,
-}
-
 impl Shard {
-    /// Reserves capacity for a number of events, and for other rows in proportion to an earlier shard of the run.
-    pub fn reserve(&mut self, events: usize, like: &Shape) {
-        // Some slack, because processes differ a little; no file has more rows than events.
-        let share = events as f64 / like.events.max(1) as f64 * 1.02;
-        let room = |rows: usize| ((rows as f64 * share) as usize).min(events);
-        self.events.reserve(events);
-        self.instances.enter.reserve_exact(room(like.instances));
-        self.instances.leave.reserve_exact(room(like.instances));
-        self.sends.rows.reserve_exact(room(like.sends));
-        self.receives.rows.reserve_exact(room(like.receives));
-        self.collectives.rows.reserve_exact(room(like.collectives));
-        self.operations.rows.reserve_exact(room(like.operations));
-        self.synchronizations.rows.reserve_exact(room(like.synchronizations));
+    /// Number of rows of the frequent kinds.
+    #[must_use]
+    pub fn rows(&self) -> [usize; 6] {
+        [
+            self.instances.enter.len(),
+            self.sends.rows.len(),
+            self.receives.rows.len(),
+            self.collectives.rows.len(),
+            self.operations.rows.len(),
+            self.synchronizations.rows.len(),
+        ]
     }
 
-    /// Number of rows of each kind.
-    #[must_use]
-    pub fn shape(&self) -> Shape {
-        Shape {
-            events: self.spans.iter().map(|span| span.events).sum(),
-            instances: self.instances.enter.len(),
-            sends: self.sends.rows.len(),
-            receives: self.receives.rows.len(),
-            collectives: self.collectives.rows.len(),
-            operations: self.operations.rows.len(),
-            synchronizations: self.synchronizations.rows.len(),
-        }
+    /// Reserves capacity for more rows of these kinds.
+    pub fn reserve(&mut self, [instances, sends, receives, collectives, operations, synchronizations]: [usize; 6]) {
+        self.instances.enter.reserve_exact(instances);
+        self.instances.leave.reserve_exact(instances);
+        self.sends.rows.reserve_exact(sends);
+        self.receives.rows.reserve_exact(receives);
+        self.collectives.rows.reserve_exact(collectives);
+        self.operations.rows.reserve_exact(operations);
+        self.synchronizations.rows.reserve_exact(synchronizations);
     }
 
     /// Releases unused capacity.

@@ -33,7 +33,8 @@ impl Simulated<'_> {
         let bounds = self.new_bounds();
         let load = |like: &Shard| -> Result<(Shard, Diagnostics)> {
             let mut shard = Shard { locations: like.locations, processes: like.processes, ..Shard::default() };
-            shard.reserve(like.events.len(), &like.shape());
+            shard.events.reserve(like.events.len());
+            shard.reserve(like.rows());
             let mut to = Decoded { decoder: Decoder::new(records, &regions, &definitions, bounds, shard), records: 0 };
             for location in like.locations {
                 if progress.is_cancelled() {
