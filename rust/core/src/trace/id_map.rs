@@ -5,8 +5,8 @@ use rustc_hash::FxHashMap;
 /// Values by key. The lowest bits of a key are its slot in a table; if the slot is taken, the key goes to a hash map.
 #[derive(Debug)]
 pub(super) struct IdMap<T> {
-    /// Number and value; the length is a power of two, or zero.
-    table: Vec<Option<(u64, T)>>,
+    /// Numbers and values; the length is a power of two, or zero.
+    table: Vec<(u64, Option<T>)>,
     /// Number of values in the table.
     used: usize,
     others: FxHashMap<u64, T>,
@@ -29,12 +29,12 @@ impl<T> IdMap<T> {
     pub(super) fn insert(&mut self, id: u64, value: T) -> Option<T> {
         let place = self.place(id);
         match self.table.get_mut(place) {
-            Some(entry @ None) => {
-                *entry = Some((id, value));
+            Some(entry @ (_, None)) => {
+                *entry = (id, Some(value));
                 self.used += 1;
                 if self.others.is_empty() { None } else { self.others.remove(&id) }
             }
-            Some(Some((there, before))) if *there == id => Some(std::mem::replace(before, value)),
+            Some((there, Some(before))) if *there == id => Some(std::mem::replace(before, value)),
             _ => self.insert_elsewhere(id, value),
         }
     }
@@ -46,11 +46,11 @@ impl<T> IdMap<T> {
             return self.others.insert(id, value);
         }
         let larger = (2 * size).max(16);
-        let mut table: Vec<_> = std::iter::repeat_with(|| None).take(larger).collect();
+        let mut table: Vec<_> = std::iter::repeat_with(|| (0, None)).take(larger).collect();
         // Keys with a slot of their own keep one in the larger table.
-        for entry in self.table.drain(..).flatten() {
+        for entry in self.table.drain(..).filter(|(_, value)| value.is_some()) {
             let place = entry.0 as usize & (larger - 1);
-            table[place] = Some(entry);
+            table[place] = entry;
         }
         self.table = table;
         self.insert(id, value)
@@ -60,7 +60,7 @@ impl<T> IdMap<T> {
     #[inline]
     pub(super) fn get(&self, id: u64) -> Option<&T> {
         match self.table.get(self.place(id)) {
-            Some(Some((there, value))) if *there == id => Some(value),
+            Some((there, Some(value))) if *there == id => Some(value),
             _ => self.others.get(&id),
         }
     }
@@ -69,8 +69,9 @@ impl<T> IdMap<T> {
     #[inline(always)]
     pub(super) fn remove(&mut self, id: u64) -> Option<T> {
         let place = self.place(id);
-        if let Some(entry) = self.table.get_mut(place)
-            && let Some((_, value)) = entry.take_if(|(there, _)| *there == id)
+        if let Some((there, value)) = self.table.get_mut(place)
+            && *there == id
+            && let Some(value) = value.take()
         {
             self.used -= 1;
             return Some(value);
@@ -81,7 +82,7 @@ impl<T> IdMap<T> {
     /// Removes all values; keeps the table if much of it was in use.
     pub(super) fn clear(&mut self) {
         if self.table.len() <= 4 * self.used {
-            self.table.fill_with(|| None);
+            self.table.fill_with(|| (0, None));
         } else {
             self.table = Vec::new();
         }
@@ -91,7 +92,7 @@ impl<T> IdMap<T> {
 
     /// All values, in no particular order.
     pub(super) fn values(&self) -> impl Iterator<Item = &T> {
-        self.table.iter().flatten().map(|(_, value)| value).chain(self.others.values())
+        self.table.iter().filter_map(|(_, value)| value.as_ref()).chain(self.others.values())
     }
 
     /// Number of values.
