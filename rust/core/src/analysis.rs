@@ -506,7 +506,7 @@ fn analyze_messages(
         .zip(&trace.shards)
         .zip(&candidates)
         .map(|((inbox, shard), candidates)| {
-            late_receiver::detect(trace, shard, inbox.rows().copied().collect(), |call| candidates.contains(&call))
+            late_receiver::detect(trace, shard, inbox.into_vec(), |call| candidates.contains(&call))
         })
         .collect();
     Ok(([late_senders, late_receivers], messages))

@@ -111,8 +111,19 @@ pub struct Inbox<T>(Vec<Vec<T>>);
 
 impl<T> Inbox<T> {
     /// All rows, by source shard and within it in the order of sending.
-    pub fn rows(&self) -> impl Iterator<Item = &T> {
-        self.0.iter().flatten()
+    pub fn rows(&self) -> InboxRows<'_, T> {
+        InboxRows { left: self.len(), part: [].iter(), parts: self.0.iter() }
+    }
+
+    /// All rows in this order.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<T> {
+        let rows = self.len();
+        let mut parts = self.0.into_iter();
+        let mut all = parts.next().unwrap_or_default();
+        all.reserve_exact(rows - all.len());
+        parts.for_each(|mut part| all.append(&mut part));
+        all
     }
 
     /// The parts, none of them empty.
@@ -132,6 +143,35 @@ impl<T> Inbox<T> {
         self.len() == 0
     }
 }
+
+/// The rows of an [`Inbox`].
+#[derive(Clone, Debug)]
+pub struct InboxRows<'a, T> {
+    left: usize,
+    part: std::slice::Iter<'a, T>,
+    parts: std::slice::Iter<'a, Vec<T>>,
+}
+
+impl<'a, T> Iterator for InboxRows<'a, T> {
+    type Item = &'a T;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a T> {
+        loop {
+            if let Some(row) = self.part.next() {
+                self.left -= 1;
+                return Some(row);
+            }
+            self.part = self.parts.next()?.iter();
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<T> ExactSizeIterator for InboxRows<'_, T> {}
 
 /// Distribution of shards over processes, and the transport between them.
 #[derive(Clone, Debug)]

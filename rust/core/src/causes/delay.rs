@@ -70,9 +70,9 @@ pub(super) fn send_same(outbox: &mut Outbox<ProfileEntry>, owner: u32) {
     outbox.push(owner, ProfileEntry::head(SAME));
 }
 
-/// The work that each waiter sent, in the order in which the waits arrived.
-fn received(inbox: &Inbox<ProfileEntry>) -> Vec<&[ProfileEntry]> {
-    let mut works: Vec<&[ProfileEntry]> = Vec::new();
+/// The work that each of `waiters` sent, in the order in which the waits arrived.
+fn received(inbox: &Inbox<ProfileEntry>, waiters: usize) -> Vec<&[ProfileEntry]> {
+    let mut works: Vec<&[ProfileEntry]> = Vec::with_capacity(waiters);
     for mut entries in inbox.parts() {
         while let Some((head, rest)) = entries.split_first() {
             let (work, rest) = match head.length() {
@@ -88,10 +88,10 @@ fn received(inbox: &Inbox<ProfileEntry>) -> Vec<&[ProfileEntry]> {
 
 fn rate_waits(trace: &Trace, table: &mut Table, inbox: &Inbox<ProfileEntry>, model: CostModel) -> Outbox<ShareOfWait> {
     let mut outbox = trace.exchange.outbox();
-    let received = received(inbox);
+    let received = received(inbox, table.cost_shares.len());
     let entries = std::mem::take(&mut table.entries);
     let mut own = vec![0; trace.tree.len()];
-    let mut range_max = RangeMax::new(table.points.len());
+    let mut range_max = RangeMax::new(table.points.len(), table.cost_shares.len());
     for group in &mut table.groups.rows {
         let work = group.work.of(&entries);
         let mut total = 0;
@@ -222,8 +222,8 @@ struct RangeMax {
 }
 
 impl RangeMax {
-    fn new(points: usize) -> Self {
-        Self { layers: Vec::new(), points }
+    fn new(points: usize, layers: usize) -> Self {
+        Self { layers: Vec::with_capacity(layers), points }
     }
 
     /// Covers the points `from..to` with a value.
@@ -369,7 +369,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_largest_value_wins(layers in prop::collection::vec((0.0f64..1.0, 0u32..12, 0u32..12), 0..20)) {
-            let mut range_max = RangeMax::new(12);
+            let mut range_max = RangeMax::new(12, 0);
             let mut expected = [0.0f64; 12];
             for (value, from, to) in layers {
                 range_max.add(value, from, to);

@@ -32,11 +32,12 @@ pub(super) fn measure(
 ) -> (Table, Outbox<ProfileEntry>) {
     let roles = Roles::new(trace, sync_points, caused);
     let mut table = Table { offsets: vec![0], ..Table::default() };
-    table.points.reserve_exact(roles.keys.chunk_by(|a, b| a.position() == b.position()).count());
-    table.own_waits.reserve(roles.pairs.len());
+    let points = roles.keys.chunk_by(|a, b| a.position() == b.position()).count();
+    table.points.reserve_exact(points);
+    table.own_waits.reserve(roles.pairs.len(), points);
     table.own_intervals.reserve_exact(roles.pairs.len());
     table.cost_shares.reserve_exact(roles.caused.len());
-    table.groups.reserve(roles.caused.len());
+    table.groups.reserve(roles.caused.len(), points);
     let mut pass = LocationPass {
         gaps: roles.gaps(trace, shard, model),
         trace,

@@ -202,10 +202,7 @@ pub(crate) fn find(
         .zip(sync_points)
         .zip(caused)
         .map(|((shard, sync_points), caused)| {
-            let mut rows = Vec::with_capacity(caused.len());
-            caused.parts().for_each(|part| rows.extend_from_slice(part));
-            drop(caused);
-            intervals::measure(trace, shard, sync_points, rows, &sets, model)
+            intervals::measure(trace, shard, sync_points, caused.into_vec(), &sets, model)
         })
         .unzip();
     delay::compute_shares(trace, &mut tables, works, model)?;

@@ -28,9 +28,10 @@ impl<T> Default for Csr<T> {
 }
 
 impl<T> Csr<T> {
-    /// Reserves space for more rows.
-    pub(crate) fn reserve(&mut self, rows: usize) {
+    /// Reserves space for rows of this many numbers.
+    pub(crate) fn reserve(&mut self, rows: usize, numbers: usize) {
         self.rows.reserve_exact(rows);
+        self.offsets.reserve_exact(numbers);
     }
 
     /// Adds a row; numbers must not decrease.

@@ -111,9 +111,11 @@ const FINALIZE: CommId = CommId::new(u32::MAX - 2);
 
 /// Matches all collective operations and hands each complete instance, ordered by rank, to `consume`.
 ///
-/// Returns the result of each owner for its instances, and the diagnostics.
-pub fn match_all<R: Send + Default>(
+/// Returns the result of each owner for its instances, which `begin` begins for at most so many members, and the
+/// diagnostics.
+pub fn match_all<R: Send>(
     trace: &Trace,
+    begin: impl Fn(usize) -> R + Sync,
     consume: impl Fn(&mut R, Kind, &[Member]) + Sync,
 ) -> Result<(Vec<R>, Diagnostics)> {
     let total = trace.exchange.sum(trace.shards.iter().map(|shard| shard.collectives.rows.len()).sum())?;
@@ -141,11 +143,10 @@ pub fn match_all<R: Send + Default>(
             .skip(served.start)
             .take(served.len())
             .map(|inbox| {
-                let mut members: Vec<Member> = inbox.rows().copied().collect();
-                drop(inbox);
+                let mut members: Vec<Member> = inbox.into_vec();
                 // What each shard has sent is in order: a stable sort merges it.
                 members.sort_by_key(|member| (member.comm, member.sequence, member.rank));
-                let mut result = R::default();
+                let mut result = begin(members.len());
                 let mut diagnostics = Diagnostics::default();
                 for instance in members.chunk_by(|a, b| a.comm == b.comm && a.sequence == b.sequence) {
                     let comm = instance[0].comm;

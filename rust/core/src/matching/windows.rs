@@ -65,8 +65,7 @@ pub fn match_all<R: Row + Copy>(
         .alltoallv(outgoing.collect())?
         .into_par_iter()
         .map(|inbox| {
-            let mut parts: Vec<Part> = inbox.rows().copied().collect();
-            drop(inbox);
+            let mut parts: Vec<Part> = inbox.into_vec();
             // The parts of each process are in order, so a stable sort only merges them.
             parts.sort_by_key(|part| (part.window, part.sequence, part.process));
             let mut outbox = trace.exchange.outbox();

@@ -70,7 +70,7 @@ impl Slices {
         detail: Detail,
     ) -> Result<Option<Level>> {
         let of_slice = exchange.alltoallv(outgoing)?.into_par_iter().map(|inbox| {
-            let mut steps: Vec<Step> = inbox.rows().copied().collect();
+            let mut steps: Vec<Step> = inbox.into_vec();
             sort_by_time(&mut steps, |step| step.time);
             steps
         });

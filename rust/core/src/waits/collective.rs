@@ -25,10 +25,12 @@ use rayon::prelude::*;
 /// Detects all wait states in collective operations: one entry per shard. `with_syncs` also returns which processes
 /// synchronized with which, one entry per owner of instances.
 pub fn detect(trace: &Trace, with_syncs: bool) -> Result<(Vec<Findings>, Vec<CollectiveSyncs>, Diagnostics)> {
-    let (found, mut diagnostics) = match_all(trace, |found: &mut Found, kind, members| {
-        found.keeps_syncs = with_syncs;
-        found.evaluate(kind, members);
-    })?;
+    let begin = |members: usize| {
+        let parts = Vec::with_capacity(if with_syncs { members } else { 0 });
+        let collective_syncs = CollectiveSyncs { parts, ..CollectiveSyncs::default() };
+        Found { waits: Vec::with_capacity(members), collective_syncs, keeps_syncs: with_syncs, ..Found::default() }
+    };
+    let (found, mut diagnostics) = match_all(trace, begin, Found::evaluate)?;
     let sent = found.into_par_iter().map(|Found { waits, diagnostics, mut collective_syncs, sets, .. }| {
         let process = |location: LocationId| trace.definitions.locations[location].process;
         for set in sets {
@@ -54,7 +56,7 @@ pub fn detect(trace: &Trace, with_syncs: bool) -> Result<(Vec<Findings>, Vec<Col
         .into_par_iter()
         .zip(&trace.shards)
         .map(|(inbox, shard)| {
-            let mut waits: Vec<WaitState> = inbox.rows().copied().collect();
+            let mut waits: Vec<WaitState> = inbox.into_vec();
             // Each owner sends its waits in order, so a stable sort only has to merge them.
             waits.sort_by_key(|wait| (wait.location, wait.instance, wait.kind));
             let mut cells = Accumulator::new(&trace.tree);

@@ -261,21 +261,25 @@ pub(super) fn collect(
     builder: &mut Builder,
     assumptions: &mut Assumptions,
 ) -> Result<Vec<u32>> {
-    let (found, _) = match_all(trace, |found: &mut Found, kind, members| {
-        let is_gone = |member: &Member| cut.has_instance(trace, (member.location, member.instance));
-        if !cut.is_empty() && members.iter().any(is_gone) {
-            let number = |member: &Member| builder.instance(trace, (member.location, member.instance));
-            found.gone.extend(members.iter().filter(|member| !is_gone(member)).map(number));
-        }
-        let calls: Vec<Call> = members.iter().map(|member| Call::blocking(trace, builder, member)).collect();
-        let operation = of_kind(kind, members, &calls);
-        found.undecided += u64::from(kind == Kind::Undecided && operation.is_none());
-        let operation = match network {
-            None => operation,
-            Some((network, nodes)) => operation.map(|of| on_network(of, network, nodes, trace, members, &calls)),
-        };
-        found.operations.extend(operation);
-    })?;
+    let (found, _) = match_all(
+        trace,
+        |_| Found::default(),
+        |found, kind, members| {
+            let is_gone = |member: &Member| cut.has_instance(trace, (member.location, member.instance));
+            if !cut.is_empty() && members.iter().any(is_gone) {
+                let number = |member: &Member| builder.instance(trace, (member.location, member.instance));
+                found.gone.extend(members.iter().filter(|member| !is_gone(member)).map(number));
+            }
+            let calls: Vec<Call> = members.iter().map(|member| Call::blocking(trace, builder, member)).collect();
+            let operation = of_kind(kind, members, &calls);
+            found.undecided += u64::from(kind == Kind::Undecided && operation.is_none());
+            let operation = match network {
+                None => operation,
+                Some((network, nodes)) => operation.map(|of| on_network(of, network, nodes, trace, members, &calls)),
+            };
+            found.operations.extend(operation);
+        },
+    )?;
     let mut gone = Vec::new();
     for found in found {
         gone.extend(found.gone);

@@ -53,7 +53,7 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> R
     let received =
         trace.exchange.alltoallv(outgoing.collect())?.into_par_iter().zip(&trace.shards).zip(epochs).zip(waits);
     received.for_each(|(((writes, shard), epochs), waits)| {
-        let mut writes: Vec<Write> = writes.rows().copied().collect();
+        let mut writes: Vec<Write> = writes.into_vec();
         writes.sort_unstable_by_key(|write| (write.target, write.enter, write.origin));
         for change in &epochs.changes {
             let (enter, leave) = (shard.enter(change.instance), shard.leave(change.instance));
