@@ -260,9 +260,12 @@ impl<'a> Walker<'a> {
         if self.missing[point as usize] == RELEASED {
             return;
         }
+        let begin = row as usize * self.width;
+        let charged = &mut self.table.charged_phi[begin..begin + self.width];
+        // To write a page for the first time is cheaper before it is read than after.
+        charged.fill(0.0);
         if let Some(phi) = phi {
-            let begin = row as usize * self.width;
-            self.table.charged_phi[begin..begin + self.width].copy_from_slice(phi);
+            charged.copy_from_slice(phi);
             let cost_share = &self.table.cost_shares[row as usize];
             if self.model == CostModel::Scalasca && cost_share.relation == Relation::Threads {
                 // Scalasca 2.6 drops the costs of this class here.
