@@ -46,7 +46,25 @@ pub struct Cause {
 pub struct Blame {
     places: Vec<Place>,
     numbers: FxHashMap<(u32, u32), usize>,
-    causes: FxHashMap<(usize, i32, Option<u32>), f64>,
+    /// Kind, call path and number of the latest place, which is often the next one, too.
+    latest: Option<(u32, u32, usize)>,
+    /// By place the time that others wait for each cause.
+    causes: Vec<FxHashMap<CauseKey, f64>>,
+}
+
+/// A rank in the upper half, and in the lower half its call path counted from 1, or 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct CauseKey(u64);
+
+impl CauseKey {
+    fn new(rank: i32, callpath: Option<u32>) -> Self {
+        Self(u64::from(rank as u32) << u32::BITS | callpath.map_or(0, |callpath| u64::from(callpath) + 1))
+    }
+
+    fn cause(self, waiting: f64) -> Cause {
+        let callpath = (self.0 as u32).checked_sub(1);
+        Cause { rank: (self.0 >> u32::BITS) as i32, callpath, waiting }
+    }
 }
 
 impl Blame {
@@ -55,7 +73,7 @@ impl Blame {
         let Wait { kind, callpath, waiting, cause } = wait;
         let number = self.place(kind, callpath, 1, waiting);
         if let Some((rank, callpath)) = cause {
-            *self.causes.entry((number, rank, callpath)).or_default() += waiting;
+            *self.causes[number].entry(CauseKey::new(rank, callpath)).or_default() += waiting;
         }
     }
 
@@ -64,19 +82,28 @@ impl Blame {
     pub fn with(mut self, other: Self) -> Self {
         let place = |place: &Place| self.place(place.kind, place.callpath, place.instances, place.waiting);
         let numbers: Vec<usize> = other.places.iter().map(place).collect();
-        #[expect(clippy::iter_over_hash_type, reason = "each sum takes one part")]
-        for ((number, rank, callpath), waiting) in other.causes {
-            *self.causes.entry((numbers[number], rank, callpath)).or_default() += waiting;
+        for (number, causes) in numbers.into_iter().zip(other.causes) {
+            #[expect(clippy::iter_over_hash_type, reason = "each sum takes one part")]
+            for (cause, waiting) in causes {
+                *self.causes[number].entry(cause).or_default() += waiting;
+            }
         }
         self
     }
 
     /// Books wait states on their place and returns its number.
     fn place(&mut self, kind: u32, callpath: u32, instances: u64, waiting: f64) -> usize {
-        let number = *self.numbers.entry((kind, callpath)).or_insert_with(|| {
-            self.places.push(Place { kind, callpath, instances: 0, waiting: 0.0, cause: None });
-            self.places.len() - 1
-        });
+        let number = match self.latest {
+            Some((latest_kind, latest_callpath, number)) if (latest_kind, latest_callpath) == (kind, callpath) => {
+                number
+            }
+            _ => *self.numbers.entry((kind, callpath)).or_insert_with(|| {
+                self.places.push(Place { kind, callpath, instances: 0, waiting: 0.0, cause: None });
+                self.causes.push(FxHashMap::default());
+                self.places.len() - 1
+            }),
+        };
+        self.latest = Some((kind, callpath, number));
         self.places[number].instances += instances;
         self.places[number].waiting += waiting;
         number
@@ -85,20 +112,11 @@ impl Blame {
     /// The places in order of first occurrence. Of equal causes, the one with the lowest rank counts.
     #[must_use]
     pub fn places(mut self) -> Vec<Place> {
-        #[expect(clippy::iter_over_hash_type, reason = "the comparison decides, not the order")]
-        for ((number, rank, callpath), waiting) in self.causes {
-            let cause = &mut self.places[number].cause;
-            let is_more = |other: &Cause| {
-                other
-                    .waiting
-                    .total_cmp(&waiting)
-                    .then(rank.cmp(&other.rank))
-                    .then(callpath.cmp(&other.callpath))
-                    .is_lt()
-            };
-            if cause.as_ref().is_none_or(is_more) {
-                *cause = Some(Cause { rank, callpath, waiting });
-            }
+        let order = |a: &Cause, b: &Cause| {
+            a.waiting.total_cmp(&b.waiting).then(b.rank.cmp(&a.rank)).then(b.callpath.cmp(&a.callpath))
+        };
+        for (place, causes) in self.places.iter_mut().zip(self.causes) {
+            place.cause = causes.into_iter().map(|(cause, waiting)| cause.cause(waiting)).max_by(order);
         }
         self.places
     }
