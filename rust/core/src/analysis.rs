@@ -190,6 +190,8 @@ pub struct Analysis {
     calls: RemoteCalls,
     /// Transfers, if several processes were told to find them.
     transfers: Option<Vec<Transfer>>,
+    /// Whether the severities are those of a window.
+    is_restricted: bool,
 }
 
 impl Analysis {
@@ -252,12 +254,14 @@ impl Analysis {
     #[must_use]
     pub fn severities_within(&self, window: &Range<i64>) -> Vec<Severity> {
         let path = self.causes.as_ref().map_or(&[][..], |causes| &causes.stretches);
-        window::severities(&self.trace, &self.waits, path, window)
+        let whole = (!self.is_restricted).then_some(&*self.severities);
+        window::severities(&self.trace, &self.waits, path, whole, window)
     }
 
     /// Restricts severities and the critical path to a window; the wait states stay.
     fn restrict(&mut self, window: &Range<i64>) {
         self.severities = self.severities_within(window);
+        self.is_restricted = true;
         if let Some(causes) = &mut self.causes {
             causes.path = window::clipped(&causes.path, window).collect();
             causes.costs.retain(|cost| cost.metric.is_delay_cost());
@@ -266,7 +270,20 @@ impl Analysis {
 
     /// Gathers the findings of all processes at the first.
     fn gather(self, diagnostics: Vec<Diagnostics>, with_transfers: bool) -> Result<Option<Self>> {
-        let Self { trace, severities, waits, causes, epochs, calls, queues, counters, devices, focus, .. } = self;
+        let Self {
+            trace,
+            severities,
+            waits,
+            causes,
+            epochs,
+            calls,
+            queues,
+            counters,
+            devices,
+            focus,
+            is_restricted,
+            ..
+        } = self;
         let exchange = trace.exchange.clone();
         let calls = calls.gather(&trace, &waits)?;
         let of_origins = if with_transfers { transfers::find(&trace, &epochs)? } else { Vec::new() };
@@ -300,6 +317,7 @@ impl Analysis {
             diagnostics,
             calls,
             transfers,
+            is_restricted,
         };
         Ok(exchange.is_root().then_some(all))
     }
@@ -450,6 +468,7 @@ pub(crate) fn analyze_trace(
         diagnostics: Diagnostics::default(),
         calls,
         transfers: None,
+        is_restricted: false,
     };
     if let Some(window) = window {
         found.restrict(&window);

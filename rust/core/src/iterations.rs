@@ -28,7 +28,7 @@ use crate::ids::{CallPathId, LocationId};
 use crate::schema::MetricSet;
 use crate::severity::Metric;
 use crate::trace::{NONE, Shard, Trace};
-use crate::waits::{WaitState, interval};
+use crate::waits::{self, WaitState, interval};
 use whywait_otf2::enums::LocationType;
 
 /// A loop to divide the run by.
@@ -139,7 +139,7 @@ pub struct Iterations {
 /// Finds the iterations of a loop; needs the events.
 pub fn find(analysis: &Analysis, request: &Request) -> Result<Iterations> {
     analysis.need_events()?;
-    let occurs = Metric::marked(analysis.waits.iter().map(|wait| wait.kind));
+    let occurs = waits::kinds(&analysis.waits);
     let kinds: Vec<Metric> = Metric::ALL.iter().copied().filter(|kind| occurs[kind.number()]).collect();
     let mut column = vec![0; Metric::ALL.len()];
     for (number, kind) in kinds.iter().enumerate() {
@@ -225,7 +225,6 @@ impl Finder<'_> {
         let trace = &self.analysis.trace;
         let shard = &trace.shards[number];
         let waits = self.analysis.waits.of(number).1;
-        let begins = interval::begins(trace, waits);
         for process in shard.processes {
             let process = &trace.definitions.processes[process];
             let master = process.locations.start;
@@ -262,13 +261,13 @@ impl Finder<'_> {
                     ..NO_ITERATION
                 });
             }
-            let first = waits.partition_point(|wait| wait.location < process.locations.start);
-            let end = waits.partition_point(|wait| wait.location < process.locations.end);
-            let mut at = 0;
-            for (wait, &begin) in waits[first..end].iter().zip(&begins[first..end]) {
-                at = self.book_wait(wait, begin, &bounds, at, &mut sums.waiting);
-            }
             for location in process.locations {
+                let first = waits.partition_point(|wait| wait.location < location);
+                let end = first + waits[first..].partition_point(|wait| wait.location == location);
+                let mut at = 0;
+                interval::each_near(trace, &waits[first..end], &[i64::MIN..i64::MAX], |wait, begin| {
+                    at = self.book_wait(wait, begin, &bounds, at, &mut sums.waiting);
+                });
                 self.book_path(location, &bounds, &mut sums.rows);
             }
         }

@@ -16,14 +16,17 @@ use rustc_hash::FxHashMap;
 use crate::critical_path::{Segment, Stretch};
 use crate::ids::{CallPathId, LocationId};
 use crate::per_shard::PerShard;
+use crate::schema::MetricSet;
 use crate::severity::{Accumulator, Metric, Severity, combine};
 use crate::trace::columns::Team;
 use crate::trace::{NONE, Shard, Trace};
-use crate::waits::WaitState;
 use crate::waits::interval::{self, overlap};
+use crate::waits::{self, WaitState};
 
 /// Times, waits, the critical path and thread management inside the window. `path` holds the stretches of the critical
-/// path, sorted by location.
+/// path, sorted by location; `whole` the severities of the whole run, if they are known.
+///
+/// Most of a run is quicker found as what its small rest leaves of the whole.
 ///
 /// Returns non-zero cells, sorted by metric, call path, location.
 #[must_use]
@@ -31,29 +34,49 @@ pub(crate) fn severities(
     trace: &Trace,
     waits: &PerShard<WaitState>,
     path: &[Stretch],
+    whole: Option<&[Severity]>,
     window: &Range<i64>,
 ) -> Vec<Severity> {
-    let shards = trace.shards.par_iter().enumerate();
-    let cells = shards.map(|(i, shard)| {
-        let mut cells = of_shard(trace, shard, waits.of(i).1, window);
-        cells.extend(critical_path(trace, shard, path, window));
-        cells
-    });
-    combine(cells.flatten_iter().collect())
+    let within = |windows: &[Range<i64>]| -> Vec<Severity> {
+        let shards = trace.shards.par_iter().enumerate();
+        let cells = shards.map(|(i, shard)| {
+            let mut cells = of_shard(trace, shard, waits.of(i).1, windows);
+            cells.extend(critical_path(trace, shard, path, windows));
+            cells
+        });
+        cells.flatten_iter().collect()
+    };
+    let (first, last) = trace.span().unwrap_or_default();
+    let length = window.end.min(last).saturating_sub(window.start.max(first));
+    let Some(whole) = whole.filter(|_| length > (last - first) / 2) else {
+        return combine(within(std::slice::from_ref(window)));
+    };
+    let mut is_divided = waits::kinds(waits);
+    for metric in [Metric::Time, Metric::CriticalPath, Metric::OmpFork, Metric::OmpManagement, Metric::WrongOrder] {
+        is_divided[metric.number()] = true;
+    }
+    let mut cells: Vec<Severity> = whole.iter().filter(|cell| is_divided[cell.metric.number()]).copied().collect();
+    let rest = within(&[i64::MIN..window.start, window.end..i64::MAX]);
+    cells.extend(rest.into_iter().map(|cell| Severity { value: -cell.value, ..cell }));
+    combine(cells)
 }
 
 /// Time of a shard's locations on the critical path; `path` is sorted by location.
-fn critical_path(trace: &Trace, shard: &Shard, path: &[Stretch], window: &Range<i64>) -> Vec<Severity> {
+fn critical_path(trace: &Trace, shard: &Shard, path: &[Stretch], windows: &[Range<i64>]) -> Vec<Severity> {
     let first = path.partition_point(|stretch| stretch.location < shard.locations.start);
     let end = path.partition_point(|stretch| stretch.location < shard.locations.end);
     let mut ticks: FxHashMap<(CallPathId, LocationId), i64> = FxHashMap::default();
     let mut spans = Vec::new();
-    for stretch in &path[first..end] {
+    let is_near = |stretch: &&Stretch| windows.iter().any(|window| stretch.may_overlap(trace, shard, window));
+    for stretch in path[first..end].iter().filter(is_near) {
         stretch.collect(trace, shard, &mut spans);
         for (callpath, span) in &spans {
             // With clock errors a span can end before it begins, in the whole run as well.
-            let ends = [span.start, span.end].map(|time| time.max(window.start).min(window.end));
-            *ticks.entry((*callpath, stretch.location)).or_insert(0) += ends[1] - ends[0];
+            let inside = windows.iter().map(|window| {
+                let ends = [span.start, span.end].map(|time| time.max(window.start).min(window.end));
+                ends[1] - ends[0]
+            });
+            *ticks.entry((*callpath, stretch.location)).or_insert(0) += inside.sum::<i64>();
         }
     }
     let metric = Metric::CriticalPath;
@@ -77,43 +100,56 @@ pub fn clipped(path: &[Segment], window: &Range<i64>) -> impl Iterator<Item = Se
     })
 }
 
-fn of_shard(trace: &Trace, shard: &Shard, waits: &[WaitState], window: &Range<i64>) -> Vec<Severity> {
+fn of_shard(trace: &Trace, shard: &Shard, waits: &[WaitState], windows: &[Range<i64>]) -> Vec<Severity> {
     let mut cells = Accumulator::new(&trace.tree);
-    let begins = interval::begins(trace, waits);
-    let mut waits = waits.iter().zip(begins).peekable();
+    let mut waits = waits.chunk_by(|a, b| a.location == b.location).peekable();
     for i in 0..shard.locations.len() {
         let location = shard.location(i);
-        for (callpath, begin, end) in shard.stretches(&trace.tree, i, window.clone()) {
+        for (callpath, begin, end) in windows.iter().flat_map(|window| shard.stretches(&trace.tree, i, window.clone()))
+        {
             if callpath.is_some() {
                 cells.add(Metric::Time, callpath, end - begin);
             }
         }
-        while let Some((wait, begin)) = waits.next_if(|(wait, _)| wait.location == location) {
-            let callpath = shard.callpath(wait.instance);
-            let waiting = overlap(window, begin..begin + wait.waiting);
-            cells.add(wait.kind, callpath, waiting);
-            // Each wait in wrong order is of one of two kinds, so their parent adds no waits of its own.
-            if matches!(wait.kind, Metric::WrongOrderSame | Metric::WrongOrderDifferent) {
-                cells.add(Metric::WrongOrder, callpath, waiting);
-            }
+        if let Some(waits) = waits.next_if(|waits| waits[0].location == location) {
+            interval::each_near(trace, waits, windows, |wait, begin| {
+                let callpath = shard.callpath(wait.instance);
+                let waiting = overlaps(windows, &(begin..begin + wait.waiting));
+                cells.add(wait.kind, callpath, waiting);
+                // Each wait in wrong order is of one of two kinds, so their parent adds no waits of its own.
+                if matches!(wait.kind, Metric::WrongOrderSame | Metric::WrongOrderDifferent) {
+                    cells.add(Metric::WrongOrder, callpath, waiting);
+                }
+            });
         }
         cells.end_location(location);
     }
     let mut cells = cells.finish();
     for i in 0..shard.locations.len() {
         for team in shard.teams.of(i).iter().filter(|team| team.fork != NONE && team.instance.is_some()) {
-            book_management(shard, shard.location(i), team, window, &mut cells);
+            book_management(shard, shard.location(i), team, windows, &mut cells);
         }
     }
     cells
 }
 
+/// The length of a span's parts inside the windows.
+fn overlaps(windows: &[Range<i64>], span: &Range<i64>) -> i64 {
+    windows.iter().map(|window| overlap(window, span.clone())).sum()
+}
+
 /// Moves the time of a team's fork and join to its parallel region.
-fn book_management(shard: &Shard, location: LocationId, team: &Team, window: &Range<i64>, cells: &mut Vec<Severity>) {
+fn book_management(
+    shard: &Shard,
+    location: LocationId,
+    team: &Team,
+    windows: &[Range<i64>],
+    cells: &mut Vec<Severity>,
+) {
     let fork = &shard.forks.rows[team.fork as usize];
     let callpath = shard.callpath(team.instance);
-    let begin = overlap(window, fork.fork..shard.enter(team.instance));
-    let end = if fork.join == i64::MIN { 0 } else { overlap(window, shard.leave(team.instance)..fork.join) };
+    let begin = overlaps(windows, &(fork.fork..shard.enter(team.instance)));
+    let end = if fork.join == i64::MIN { 0 } else { overlaps(windows, &(shard.leave(team.instance)..fork.join)) };
     let mut add = |metric, callpath, value| cells.push(Severity { metric, callpath, location, value });
     add(Metric::OmpFork, callpath, begin);
     add(Metric::OmpManagement, callpath, begin + end);

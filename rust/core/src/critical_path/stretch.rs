@@ -23,6 +23,19 @@ pub(crate) struct Stretch {
 }
 
 impl Stretch {
+    /// Whether anything of it may lie inside a window of time.
+    pub(crate) fn may_overlap(&self, trace: &Trace, shard: &Shard, window: &Range<i64>) -> bool {
+        if !shard.teams.rows.is_empty() || trace.definitions.has_streams {
+            // Forks, joins and kernels may reach beyond the events at its ends.
+            return true;
+        }
+        let events =
+            shard.event_offsets[shard.local(self.location)]..shard.event_offsets[shard.local(self.location) + 1];
+        let time = |event: u32| shard.events.time[event.clamp(events.start, events.end - 1) as usize];
+        let begin = self.begin.map_or(events.start, |begin| begin.event().saturating_sub(1));
+        time(begin) < window.end && time(self.end.event()) > window.start
+    }
+
     /// Replaces `spans` by the call paths that ran in it, in order of time (thesis, definition 22).
     pub(crate) fn collect(&self, trace: &Trace, shard: &Shard, spans: &mut Vec<(CallPathId, Range<i64>)>) {
         spans.clear();

@@ -259,8 +259,13 @@ impl Shard {
         i: usize,
         window: Range<i64>,
     ) -> impl Iterator<Item = (CallPathId, i64, i64)> {
-        let (mut running, mut depth, mut since) = (CallPathId::NONE, 0u32, window.start);
-        let mut events = self.event_offsets[i]..self.event_offsets[i + 1];
+        let all = self.event_offsets[i]..self.event_offsets[i + 1];
+        let times = &self.events.time[all.start as usize..all.end as usize];
+        let first = all.start + times.partition_point(|&time| time <= window.start) as u32;
+        let mut depth = self.depth_before(all.clone(), first);
+        let mut running = if first == all.start { CallPathId::NONE } else { self.runs_after(tree, first - 1, depth) };
+        let mut since = window.start;
+        let mut events = first..all.end;
         std::iter::from_fn(move || {
             while since < window.end {
                 let (ran, begin) = (running, since);
@@ -268,15 +273,8 @@ impl Shard {
                     since = window.end;
                     return Some((ran, begin, since));
                 };
-                let callpath = self.events.callpath(event);
-                if self.events.is_leave(event) {
-                    // A thread of a team spends no time in the call that forked it.
-                    depth = depth.saturating_sub(1);
-                    running = if depth == 0 { CallPathId::NONE } else { tree.nodes()[callpath].parent };
-                } else {
-                    depth += 1;
-                    running = callpath;
-                }
+                depth = if self.events.is_leave(event) { depth.saturating_sub(1) } else { depth + 1 };
+                running = self.runs_after(tree, event, depth);
                 since = since.max(self.events.time[event as usize].min(window.end));
                 if since > begin {
                     return Some((ran, begin, since));
@@ -284,6 +282,29 @@ impl Shard {
             }
             None
         })
+    }
+
+    /// The number of calls that are open before one of a location's events.
+    fn depth_before(&self, events: Range<u32>, event: u32) -> u32 {
+        let leaves = |part: Range<u32>| part.filter(|&event| self.events.is_leave(event)).count() as u32;
+        let (before, after) = (event - events.start, events.end - event);
+        // All calls end within the events of their location, so those that are open can be counted from both ends.
+        if before <= after {
+            before.saturating_sub(2 * leaves(events.start..event))
+        } else {
+            (2 * leaves(event..events.end)).saturating_sub(after)
+        }
+    }
+
+    /// What runs after an event, given the number of calls that are open then.
+    fn runs_after(&self, tree: &CallTree, event: u32, depth: u32) -> CallPathId {
+        let callpath = self.events.callpath(event);
+        match (self.events.is_leave(event), depth) {
+            (false, _) => callpath,
+            // A thread of a team spends no time in the call that forked it.
+            (true, 0) => CallPathId::NONE,
+            (true, _) => tree.nodes()[callpath].parent,
+        }
     }
 
     /// Processes with a truncated event file.

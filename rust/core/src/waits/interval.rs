@@ -25,13 +25,34 @@ use crate::trace::{Shard, Trace};
 pub fn begins(trace: &Trace, waits: &[WaitState]) -> Vec<i64> {
     let mut begins = Vec::with_capacity(waits.len());
     for of_location in waits.chunk_by(|a, b| a.location == b.location) {
-        let shard = trace.shard(of_location[0].location);
-        let mut operations = Operations::new(shard.collectives.of(shard.local(of_location[0].location)));
-        for of_call in of_location.chunk_by(|a, b| a.instance == b.instance) {
-            begins.extend(of_call.iter().map(|wait| begin(shard, wait, of_call, &mut operations)));
-        }
+        each_near(trace, of_location, &[i64::MIN..i64::MAX], |_, begin| begins.push(begin));
     }
     begins
+}
+
+/// Passes the wait states of a location to `book`, each with its begin. Those of calls outside all windows may be left
+/// out.
+pub(crate) fn each_near(
+    trace: &Trace,
+    waits: &[WaitState],
+    windows: &[Range<i64>],
+    mut book: impl FnMut(&WaitState, i64),
+) {
+    let Some(first) = waits.first() else { return };
+    let shard = trace.shard(first.location);
+    let mut operations = Operations::new(shard.collectives.of(shard.local(first.location)));
+    for of_call in waits.chunk_by(|a, b| a.instance == b.instance) {
+        // Waits lie in their call, or next to it.
+        let instance = of_call[0].instance;
+        let around = of_call.iter().fold(0i64, |sum, wait| sum.saturating_add(wait.waiting));
+        let (from, to) = (shard.enter(instance).saturating_sub(around), shard.leave(instance).saturating_add(around));
+        if !windows.iter().any(|window| from < window.end && to > window.start) {
+            continue;
+        }
+        for wait in of_call {
+            book(wait, begin(shard, wait, of_call, &mut operations));
+        }
+    }
 }
 
 fn begin(shard: &Shard, wait: &WaitState, of_call: &[WaitState], operations: &mut Operations<'_>) -> i64 {

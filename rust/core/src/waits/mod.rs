@@ -16,13 +16,24 @@ pub mod rma;
 pub mod threads;
 
 use bitcode::{Decode, Encode};
+use rayon::prelude::*;
 
 use crate::ids::{InstanceId, LocationId};
+use crate::per_shard::PerShard;
+use crate::schema::MetricSet;
 use crate::severity::Metric;
 use crate::trace::{Shard, Trace};
 
 /// Detectors that need only the events of one shard.
 pub const OF_ONE_SHARD: &[fn(&Trace, &Shard) -> Findings] = &[counts::book, threads::detect];
+
+/// For each metric number, whether any wait state is of this kind.
+#[must_use]
+pub fn kinds(waits: &PerShard<WaitState>) -> Vec<bool> {
+    let shards: Vec<&[WaitState]> = waits.of_shards().collect();
+    let marks = shards.into_par_iter().map(|waits| Metric::marked(waits.iter().map(|wait| wait.kind)));
+    marks.reduce(|| Metric::marked([]), |a, b| a.into_iter().zip(b).map(|(a, b)| a || b).collect())
+}
 
 /// A call in which a location idles for a remote event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
