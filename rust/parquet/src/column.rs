@@ -57,6 +57,7 @@ impl Levels {
     fn extend(&mut self, nulls: &NullBuffer) {
         let len = self.len + nulls.len();
         let each = self.each();
+        each.reserve(nulls.len().next_multiple_of(u64::BITS as usize));
         for bits in nulls.inner().bit_chunks().iter_padded() {
             each.extend((0..u64::BITS).map(|bit| (bits >> bit & 1) as u8));
         }

@@ -11,6 +11,9 @@ use crate::{delta, hybrid};
 /// Numbers below this are looked up in a vector.
 const DENSE: u64 = 1 << 16;
 
+/// Real numbers that are compared or split together.
+const LANES: usize = 8;
+
 /// No number yet.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -97,7 +100,9 @@ impl Distinct {
                 }
                 Kind::Signed64 => int64(range(bits.iter().map(|&bits| bits as i64)), nulls),
                 Kind::Unsigned64 => int64(range(bits.iter().copied()).map(|it| (it.0 as i64, it.1 as i64)), nulls),
-                Kind::Double | Kind::Text => double(bits.iter().map(|&bits| f64::from_bits(bits)), nulls),
+                Kind::Double | Kind::Text => {
+                    double(&bits.iter().map(|&bits| f64::from_bits(bits)).collect::<Vec<_>>(), nulls)
+                }
             },
             Self::Texts { texts, .. } => {
                 let text = |text: Option<&Box<str>>| text.map(|text| ByteArray::from(text.as_bytes().to_vec()));
@@ -124,11 +129,19 @@ fn int64(range: Option<(i64, i64)>, nulls: u64) -> Statistics {
 }
 
 /// Statistics of real numbers, which ignore NaN, and include both signs of zero.
-fn double(values: impl Iterator<Item = f64>, nulls: u64) -> Statistics {
+fn double(values: &[f64], nulls: u64) -> Statistics {
     // Comparisons with NaN are false, so it changes neither.
-    let (least, most) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
-        (if value < least { value } else { least }, if value > most { value } else { most })
-    });
+    let less = |least: f64, value: f64| if value < least { value } else { least };
+    let more = |most: f64, value: f64| if value > most { value } else { most };
+    let (mut lows, mut highs) = ([f64::INFINITY; LANES], [f64::NEG_INFINITY; LANES]);
+    let (whole, rest) = values.as_chunks::<LANES>();
+    for values in whole {
+        for (i, &value) in values.iter().enumerate() {
+            (lows[i], highs[i]) = (less(lows[i], value), more(highs[i], value));
+        }
+    }
+    let least = lows.iter().chain(rest).copied().fold(f64::INFINITY, less);
+    let most = highs.iter().chain(rest).copied().fold(f64::NEG_INFINITY, more);
     let known = least <= most;
     let least = if least == 0.0 { -0.0 } else { least };
     let most = if most == 0.0 { 0.0 } else { most };
@@ -167,7 +180,7 @@ impl Values {
                 } else {
                     split(values, &mut data[begin..]);
                 }
-                let statistics = double(values.iter().copied(), nulls);
+                let statistics = double(values, nulls);
                 Encoded { encoding, dictionary: None, statistics }
             }
             Self::Numbered { codes, distinct } => {
@@ -229,11 +242,32 @@ fn repeat(values: &[f64]) -> bool {
 /// Write first the first byte of each real number, then the second of each, and so on: the high bytes of times are much
 /// alike, so the compressor takes a third of the time that it takes for whole numbers.
 fn split(values: &[f64], out: &mut [u8]) {
-    for (shift, bytes) in (0..u64::BITS).step_by(8).zip(out.chunks_exact_mut(values.len().max(1))) {
-        for (byte, value) in bytes.iter_mut().zip(values) {
-            *byte = (value.to_bits() >> shift) as u8;
+    let mut streams = out.chunks_exact_mut(values.len().max(1));
+    let mut streams: [&mut [u8]; LANES] = std::array::from_fn(|_| streams.next().unwrap_or_default());
+    let (whole, rest) = values.as_chunks::<LANES>();
+    for (i, values) in whole.iter().enumerate() {
+        for (bytes, stream) in transposed(values.map(f64::to_bits)).into_iter().zip(&mut streams) {
+            stream[i * LANES..(i + 1) * LANES].copy_from_slice(&bytes.to_le_bytes());
         }
     }
+    for (i, value) in (whole.len() * LANES..).zip(rest) {
+        for (byte, stream) in value.to_bits().to_le_bytes().into_iter().zip(&mut streams) {
+            stream[i] = byte;
+        }
+    }
+}
+
+/// Exchanges the rows and columns of eight by eight bytes, by exchanging quarters, their quarters, and bytes.
+fn transposed(mut rows: [u64; 8]) -> [u64; 8] {
+    for (distance, mask) in [(4, 0x0000_0000_ffff_ffff_u64), (2, 0x0000_ffff_0000_ffff), (1, 0x00ff_00ff_00ff_00ff)] {
+        for i in (0..8).filter(|i| i & distance == 0) {
+            let shift = distance as u32 * u8::BITS;
+            let exchanged = (rows[i] >> shift ^ rows[i + distance]) & mask;
+            rows[i] ^= exchanged << shift;
+            rows[i + distance] ^= exchanged;
+        }
+    }
+    rows
 }
 
 /// Append Booleans, eight per byte.

@@ -1,6 +1,7 @@
 //! Writes Python's tables to Parquet files.
 
 use std::fs::File;
+use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
@@ -16,7 +17,10 @@ use crate::errors::{Error as WhywaitError, UsageError};
 /// `schema` is what the file keeps; columns of what is written may be dictionaries of that. `metadata` goes into the
 /// file as it is, and `repeating` are columns of real numbers that repeat.
 #[pyclass(frozen, module = "whywait._native")]
-pub(crate) struct TableWriter(Mutex<Option<Writer<File>>>);
+pub(crate) struct TableWriter(Mutex<Option<Writer<BufWriter<File>>>>);
+
+/// Bytes that are written at a time.
+const BLOCK: usize = 1 << 20;
 
 #[pymethods]
 impl TableWriter {
@@ -28,7 +32,8 @@ impl TableWriter {
         repeating: Vec<String>,
     ) -> PyResult<Self> {
         let schema: Schema = self::schema(&schema)?;
-        let writer = Writer::new(File::create(path)?, schema.into(), metadata, repeating).map_err(error)?;
+        let file = BufWriter::with_capacity(BLOCK, File::create(path)?);
+        let writer = Writer::new(file, schema.into(), metadata, repeating).map_err(error)?;
         Ok(Self(Mutex::new(Some(writer))))
     }
 
