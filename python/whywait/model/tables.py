@@ -41,8 +41,7 @@ COUNTER_CELLS = schema_of("counter_cells")
 # The types of columns of wait states with numbers, as the native analysis has them; other columns hold seconds.
 _NUMBERS = {
     "kind": pa.uint16(),
-    **dict.fromkeys(("callpath", "location"), pa.uint32()),
-    **dict.fromkeys(("cause_callpath", "cause_location"), pa.int64()),
+    **dict.fromkeys(("callpath", "location", "cause_callpath", "cause_location"), pa.uint32()),
 }
 # Rows per piece of a table: large enough to be fast, small enough to take little memory.
 _PIECE = 1 << 18

@@ -117,10 +117,6 @@ impl Names {
 pub(crate) struct Optional(Int64Builder);
 
 impl Optional {
-    pub(crate) fn with_capacity(rows: usize) -> Self {
-        Self(Int64Builder::with_capacity(rows))
-    }
-
     pub(crate) fn push(&mut self, value: Option<u32>) {
         self.0.append_option(value.map(i64::from));
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type, UInt16Type, UInt32Type};
+use arrow_array::types::{Float64Type, UInt16Type, UInt32Type};
 use arrow_array::{Array, ArrayRef, Float64Array, Int32Array, RecordBatch, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use whywait_core::blame::{Blame, Wait};
@@ -49,7 +49,7 @@ pub(crate) fn blame(
 fn of(batch: &RecordBatch, ranks: &[i32], wanted: &[bool], window: Option<(f64, f64)>) -> Option<Blame> {
     let mut blame = Blame::default();
     let kinds = batch.column_by_name("kind")?.as_primitive_opt::<UInt16Type>()?.values();
-    let causes = |name| batch.column_by_name(name)?.as_primitive_opt::<Int64Type>();
+    let causes = |name| batch.column_by_name(name)?.as_primitive_opt::<UInt32Type>();
     let seconds = |name| Some(batch.column_by_name(name)?.as_primitive_opt::<Float64Type>()?.values());
     let (enter, leave, waiting) = (seconds("enter")?, seconds("leave")?, seconds("waiting")?);
     let callpaths = batch.column_by_name("callpath")?.as_primitive_opt::<UInt32Type>()?.values();
@@ -60,7 +60,7 @@ fn of(batch: &RecordBatch, ranks: &[i32], wanted: &[bool], window: Option<(f64, 
             continue;
         }
         let cause = causes.is_valid(row).then(|| ranks.get(causes.value(row) as usize)).flatten();
-        let cause_callpath = cause_callpaths.is_valid(row).then(|| cause_callpaths.value(row) as u32);
+        let cause_callpath = cause_callpaths.is_valid(row).then(|| cause_callpaths.value(row));
         blame.add(Wait {
             kind: kinds[row].into(),
             callpath,

@@ -3,7 +3,7 @@
 use std::iter::repeat;
 use std::sync::Arc;
 
-use arrow_array::builder::Float64Builder;
+use arrow_array::builder::{Float64Builder, UInt32Builder};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt32Array};
 use arrow_buffer::NullBufferBuilder;
 use arrow_schema::ArrowError;
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use rayon::prelude::*;
 
 use crate::analysis::Analysis;
-use crate::arrow::{Names, Optional, Table, arrow_error, batches};
+use crate::arrow::{Names, Table, arrow_error, batches};
 use crate::errors::{UsageError, core_error};
 use crate::job::detached;
 
@@ -91,20 +91,20 @@ fn calls(analysis: &Analysis) -> Columns {
 fn causes(analysis: &Analysis) -> Columns {
     let begin = analysis.begin();
     let rows = analysis.result.waits.len();
-    let [mut locations, mut callpaths] = [(); 2].map(|()| Optional::with_capacity(rows));
+    let [mut locations, mut callpaths] = [(); 2].map(|()| UInt32Builder::with_capacity(rows));
     let mut times = Float64Builder::with_capacity(rows);
     let mut enters = Vec::with_capacity(BATCH);
     for waits in analysis.result.waits.of_shards().flat_map(|waits| waits.chunks(BATCH)) {
         analysis.result.causing_enters(waits, &mut enters);
         for (wait, enter) in waits.iter().zip(&enters) {
-            locations.push(wait.cause_location.known());
-            callpaths.push(enter.map(|(_, callpath)| callpath.number()));
+            locations.append_option(wait.cause_location.known());
+            callpaths.append_option(enter.map(|(_, callpath)| callpath.number()));
             times.append_option(enter.map(|(time, _)| analysis.seconds(time - begin)));
         }
     }
     vec![
-        ("cause_location", locations.finish()),
-        ("cause_callpath", callpaths.finish()),
+        ("cause_location", Arc::new(locations.finish())),
+        ("cause_callpath", Arc::new(callpaths.finish())),
         ("cause_time", Arc::new(times.finish())),
     ]
 }
