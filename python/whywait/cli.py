@@ -120,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         mpi.leave()
     try:
         if getattr(options, "analyzes", True):
-            _load()
+            _load(getattr(options, "modules", ()))
         return _run(options)
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -130,8 +130,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return OK
 
 
-def _load() -> None:
-    """Load NumPy and Arrow in a thread, and answer Ctrl-C: until then it ends the process (see `whywait.__main__`)."""
+def _load(modules: Sequence[str]) -> None:
+    """Load NumPy, Arrow, and some modules in a thread, and answer Ctrl-C.
+
+    Until all are loaded, Ctrl-C ends the process (see `whywait.__main__`).
+    """
     # There is no linear algebra here: to start its threads takes longer than some traces.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # The pool that Arrow takes by default clears more memory than tables of this size need.
@@ -140,8 +143,8 @@ def _load() -> None:
     if answer not in {signal.SIG_DFL, signal.SIG_IGN}:
         return
     sys.meta_path.insert(0, _WithoutPandas())
-    # No module of this package: then neither thread waits for a module that the other waits to finish.
-    loading = Thread(target=_import, args=("pyarrow.compute",))
+    # No module imports itself through others, so no thread waits for a module whose import waits for that thread.
+    loading = Thread(target=_import, args=(("pyarrow.compute", *modules),))
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         if loading.is_alive():
@@ -175,10 +178,11 @@ class _WithoutPandas:
             raise ModuleNotFoundError(name=name)
 
 
-def _import(module: str) -> None:
-    """Import a module, unless it is missing: who needs it says so."""
+def _import(modules: Sequence[str]) -> None:
+    """Import modules, unless one is missing: who needs it says so."""
     with suppress(ImportError):
-        import_module(module)
+        for module in modules:
+            import_module(module)
 
 
 def _run(options: argparse.Namespace) -> int:

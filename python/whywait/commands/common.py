@@ -11,7 +11,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -32,6 +32,7 @@ def add_verb(
     *,
     together: bool = False,
     analyzes: bool = True,
+    modules: Sequence[str] = (),
 ) -> argparse.ArgumentParser:
     """Add a verb that works on a trace, or on other operands.
 
@@ -48,7 +49,9 @@ def add_verb(
     together
         Whether all processes under ``mpiexec`` execute the verb together; otherwise only the first one does.
     analyzes
-        Whether the verb needs more than definitions; if so, the libraries for tables are loaded before it starts.
+        Whether the verb needs more than definitions; if so, the libraries for tables are loaded while it starts.
+    modules
+        Modules that the verb needs after its analysis, and which are loaded meanwhile.
     """
     parser: argparse.ArgumentParser = verbs.add_parser(
         name,
@@ -60,7 +63,7 @@ def add_verb(
     for operand, text in operands.items():
         parser.add_argument(operand, metavar=operand.upper(), help=text)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.set_defaults(run=run, together=together, analyzes=analyzes)
+    parser.set_defaults(run=run, together=together, analyzes=analyzes, modules=modules)
     return parser
 
 
