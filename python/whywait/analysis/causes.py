@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -36,7 +37,8 @@ class CostClass(NamedTuple):
     metrics: tuple[str, ...]
 
 
-def cost_classes(metrics: MetricTree) -> list[CostClass]:
+@lru_cache(16)
+def cost_classes(metrics: MetricTree) -> tuple[CostClass, ...]:
     """Return the classes of delay costs that an analysis computes, in the order of the metric tree."""
     found: dict[str, CostClass] = {}
     for metric in metrics:
@@ -48,7 +50,7 @@ def cost_classes(metrics: MetricTree) -> list[CostClass]:
         known = found.get(name, CostClass(name, whole.display_name.removesuffix(" delay costs"), ()))
         found[name] = known._replace(metrics=(*known.metrics, metric.name))
     names = Counter(kind.display_name for kind in found.values())
-    return [kind if names[kind.display_name] == 1 else _qualified(metrics, kind) for kind in found.values()]
+    return tuple(kind if names[kind.display_name] == 1 else _qualified(metrics, kind) for kind in found.values())
 
 
 def _qualified(metrics: MetricTree, kind: CostClass) -> CostClass:

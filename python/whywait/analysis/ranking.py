@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,17 +80,8 @@ class Kinds:
         kinds = native["kind"].unify_dictionaries().combine_chunks()
         self._names: list[str] = kinds.dictionary.to_pylist()
         self._of_row: npt.NDArray[np.integer] = kinds.indices.to_numpy()
-        self._counts = np.bincount(self._of_row, minlength=len(self._names))
         #: The kinds that occur.
-        self.occurring = {name for name, count in zip(self._names, self._counts.tolist(), strict=True) if count}
-
-    @cached_property
-    def _rows(self) -> dict[str, npt.NDArray[np.intp]]:
-        by_kind = np.argsort(self._of_row, kind="stable")
-        ends = np.cumsum(self._counts)
-        return {
-            name: by_kind[end - count : end] for name, count, end in zip(self._names, self._counts, ends, strict=True)
-        }
+        self.occurring = set(kinds.unique().to_pylist())
 
     def of_metric(self, metrics: MetricTree, name: str) -> set[str]:
         """Return the kinds whose rows make up a wait state: its own, or if it is itself a part, those of its parts."""
@@ -105,12 +95,14 @@ class Kinds:
 
     def rows(self, kinds: set[str]) -> npt.NDArray[np.intp]:
         """Return the numbers of the rows that are of one of these kinds, in their order."""
-        rows = [self._rows[kind] for kind in kinds & self.occurring]
-        return rows[0] if len(rows) == 1 else np.sort(np.concatenate([*rows, np.empty(0, np.intp)]))
+        return np.flatnonzero(self.mask(kinds))
 
     def mask(self, kinds: set[str]) -> npt.NDArray[np.bool_]:
         """Return a mask of the rows of these kinds."""
-        mask: npt.NDArray[np.bool_] = np.array([name in kinds for name in self._names], np.bool_)[self._of_row]
+        mask = np.zeros(self._of_row.size, np.bool_)
+        for number, name in enumerate(self._names):
+            if name in kinds:
+                mask |= self._of_row == number
         return mask
 
 

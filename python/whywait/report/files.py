@@ -140,7 +140,8 @@ def _write_tables(writer: Writer, result: ResultData) -> None:
     if dataset.queue_levels is not None:
         writer.table("queue_levels", levels(result))
     if (part := focused(result)).focus.window is not None:
-        names = [metric.name for metric in part.profile.metrics if metric.name in result.in_window]
+        divided = result.in_window
+        names = [metric.name for metric in part.profile.metrics if metric.name in divided]
         writer.pieces("focus", tables.SEVERITIES, tables.severity_pieces(part.profile, locations, names))
         if dataset.focus_costs is not None:
             costs = tables.severity_pieces(part.charged, locations, cost_names(result.profile))
