@@ -143,9 +143,7 @@ pub fn match_all<R: Send>(
             .skip(served.start)
             .take(served.len())
             .map(|inbox| {
-                let mut members: Vec<Member> = inbox.into_vec();
-                // What each shard has sent is in order: a stable sort merges it.
-                members.sort_by_key(|member| (member.comm, member.sequence, member.rank));
+                let members = by_instance(inbox.into_vec());
                 let mut result = begin(members.len());
                 let mut diagnostics = Diagnostics::default();
                 for instance in members.chunk_by(|a, b| a.comm == b.comm && a.sequence == b.sequence) {
@@ -167,6 +165,57 @@ pub fn match_all<R: Send>(
         }
     }
     Ok((results, diagnostics))
+}
+
+/// Orders members by communicator, sequence, and rank.
+///
+/// Those of an instance mostly arrive by rank, as shards are in the order of processes. So they only have to be brought
+/// together, which takes a count by communicator and sequence.
+fn by_instance(mut members: Vec<Member>) -> Vec<Member> {
+    // The first number of each communicator, and how many it has.
+    let mut numbers: FxHashMap<CommId, (usize, usize)> = FxHashMap::default();
+    for same in members.chunk_by(|a, b| a.comm == b.comm) {
+        let most = same.iter().map(|member| member.sequence as usize + 1).max().unwrap_or(0);
+        let (_, count) = numbers.entry(same[0].comm).or_default();
+        *count = most.max(*count);
+    }
+    let mut comms: Vec<CommId> = numbers.keys().copied().collect();
+    comms.sort_unstable();
+    let mut instances = 0;
+    for comm in comms {
+        let (first, count) = numbers.entry(comm).or_default();
+        *first = instances;
+        instances += *count;
+    }
+    let key = |member: &Member| (member.comm, member.sequence, member.rank);
+    // Only few of the instances may be here.
+    if instances / 4 > members.len() || u32::try_from(members.len()).is_err() {
+        members.sort_by_key(key);
+        return members;
+    }
+    let mut next = vec![0u32; instances + 1];
+    let each = |of: &mut dyn FnMut(usize, &Member)| {
+        for same in members.chunk_by(|a, b| a.comm == b.comm) {
+            let (first, _) = numbers[&same[0].comm];
+            same.iter().for_each(|member| of(first + member.sequence as usize, member));
+        }
+    };
+    each(&mut |instance, _| next[instance + 1] += 1);
+    for instance in 0..instances {
+        next[instance + 1] += next[instance];
+    }
+    let mut order = vec![0u32; members.len()];
+    let mut row = 0;
+    each(&mut |instance, _| {
+        order[next[instance] as usize] = row;
+        next[instance] += 1;
+        row += 1;
+    });
+    let mut sorted: Vec<Member> = order.into_iter().map(|row| members[row as usize]).collect();
+    if !sorted.is_sorted_by_key(key) {
+        sorted.sort_by_key(key);
+    }
+    sorted
 }
 
 /// Number of processes that start or end the library.
@@ -263,4 +312,39 @@ fn check(instance: &[Member], size: usize, diagnostics: &mut Diagnostics) -> Opt
         return None;
     }
     Some(Kind::of(first.operation))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Few members of many instances are sorted, others are counted.
+        #[test]
+        fn members_of_an_instance_come_together(
+            sent in prop::collection::vec((prop::sample::select(vec![0, 3, INIT.number()]), 0u32..9, 0u32..4), 0..60),
+            stride in prop::sample::select(vec![1, 1000]),
+        ) {
+            let member = |(number, &(comm, sequence, rank)): (usize, &(u32, u32, u32))| Member {
+                begin: number as i64,
+                end: 0,
+                sent: 0,
+                received: 0,
+                comm: CommId::new(comm),
+                sequence: sequence * stride,
+                rank,
+                root: NONE,
+                location: LocationId::new(0),
+                instance: InstanceId::new(0),
+                operation: 0,
+            };
+            let members: Vec<Member> = sent.iter().enumerate().map(member).collect();
+            let mut expected = members.clone();
+            expected.sort_by_key(|member| (member.comm, member.sequence, member.rank));
+            let numbers = |members: &[Member]| members.iter().map(|member| member.begin).collect::<Vec<_>>();
+            prop_assert_eq!(numbers(&by_instance(members)), numbers(&expected));
+        }
+    }
 }
