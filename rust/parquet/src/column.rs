@@ -65,10 +65,10 @@ impl Levels {
         self.len = len;
     }
 
-    fn repeat(&mut self, range: Range<usize>) {
-        self.len += range.len();
+    fn repeat(&mut self, range: Range<usize>, count: usize) {
+        self.len += range.len() * count;
         if let Some(each) = &mut self.each {
-            each.extend_from_within(range);
+            repeat(each, range, count);
         }
     }
 
@@ -79,10 +79,10 @@ impl Levels {
 
 impl Leaf {
     fn new(descriptor: ColumnDescPtr, kind: Kind, repeats: bool, rows: usize) -> Self {
-        let values = if kind == Kind::Double && !repeats {
-            Values::Doubles(Vec::with_capacity(rows))
-        } else {
-            Values::Numbered { codes: Vec::with_capacity(rows), distinct: Distinct::new(kind) }
+        let values = match kind {
+            Kind::Double if !repeats => Values::Doubles(Vec::with_capacity(rows)),
+            Kind::Signed32 | Kind::Unsigned32 => Values::Integers(Vec::with_capacity(rows)),
+            _ => Values::Numbered { codes: Vec::with_capacity(rows), distinct: Distinct::new(kind) },
         };
         let definition = Levels { highest: descriptor.max_def_level() as u8, len: 0, each: None };
         Self { descriptor, kind, definition, repetition: Vec::new(), values }
@@ -92,6 +92,7 @@ impl Leaf {
     pub(crate) fn len(&self) -> usize {
         match &self.values {
             Values::Doubles(values) => values.len(),
+            Values::Integers(values) => values.len(),
             Values::Numbered { codes, .. } => codes.len(),
         }
     }
@@ -105,6 +106,7 @@ impl Leaf {
         let Some((array, row)) = value else { return };
         match &mut self.values {
             Values::Doubles(values) => values.push(array.as_primitive::<Float64Type>().value(row)),
+            Values::Integers(values) => extend_integers(values, array, std::iter::once(row)),
             Values::Numbered { codes, distinct } => codes.push(number(self.kind, distinct, array, row)),
         }
     }
@@ -113,15 +115,17 @@ impl Leaf {
         Span { levels: self.definition.len..self.definition.len, values: self.len()..self.len() }
     }
 
-    /// Repeat the entries of a row.
-    fn repeat(&mut self, span: &Span) {
-        self.definition.repeat(span.levels.clone());
+    /// Repeat the entries of a row a number of times.
+    fn repeat(&mut self, span: &Span, count: usize) {
+        self.definition.repeat(span.levels.clone(), count);
         if self.descriptor.max_rep_level() > 0 {
-            self.repetition.extend_from_within(span.levels.clone());
+            repeat(&mut self.repetition, span.levels.clone(), count);
         }
         match &mut self.values {
-            Values::Doubles(values) => values.extend_from_within(span.values.clone()),
-            Values::Numbered { codes, .. } => codes.extend_from_within(span.values.clone()),
+            Values::Doubles(values) => repeat(values, span.values.clone(), count),
+            Values::Integers(values) | Values::Numbered { codes: values, .. } => {
+                repeat(values, span.values.clone(), count);
+            }
         }
     }
 
@@ -156,6 +160,15 @@ impl Leaf {
                 let (keys, source) = (keys(kept.keys()), kept.values().as_primitive::<Float64Type>().values());
                 values.extend(rows.map(|row| source[keys[row] as usize]));
             }
+            Values::Integers(values) => {
+                if let Some(kept) = array.as_any_dictionary_opt() {
+                    let (keys, mut source) = (keys(kept.keys()), Vec::new());
+                    extend_integers(&mut source, kept.values(), 0..kept.values().len());
+                    values.extend(rows.map(|row| source[keys[row] as usize]));
+                } else {
+                    extend_integers(values, array, rows);
+                }
+            }
             Values::Numbered { codes, distinct } => {
                 if let Some(kept) = array.as_any_dictionary_opt() {
                     let mut known = vec![NONE; kept.values().len()];
@@ -167,14 +180,32 @@ impl Leaf {
                         }
                         *known
                     }));
-                } else if let Some(numbers) = array.as_primitive_opt::<UInt32Type>() {
-                    let numbers = numbers.values();
-                    codes.extend(rows.map(|row| distinct.number(u64::from(numbers[row]))));
                 } else {
                     codes.extend(rows.map(|row| number(self.kind, distinct, array, row)));
                 }
             }
         }
+    }
+}
+
+/// Append integers of 32 bits.
+fn extend_integers(values: &mut Vec<u32>, array: &dyn Array, rows: impl Iterator<Item = usize>) {
+    if let Some(numbers) = array.as_primitive_opt::<UInt32Type>() {
+        values.extend(rows.map(|row| numbers.values()[row]));
+    } else {
+        let numbers = array.as_primitive::<Int32Type>().values();
+        values.extend(rows.map(|row| numbers[row].cast_unsigned()));
+    }
+}
+
+/// Append some entries again, a number of times.
+fn repeat<T: Copy>(entries: &mut Vec<T>, range: Range<usize>, count: usize) {
+    let (begin, length) = (entries.len(), range.len() * count);
+    entries.extend_from_within(range.start..range.start + length.min(range.len()));
+    // Twice as many each time.
+    while entries.len() < begin + length {
+        let end = entries.len().min(2 * begin + length - entries.len());
+        entries.extend_from_within(begin..end);
     }
 }
 
@@ -264,23 +295,32 @@ fn nested(field: &Field, array: &dyn Array, leaves: &mut [Leaf]) {
     // For each dictionary value its begin in `spans`, which has one span per leaf.
     let mut known = vec![NONE; kept.values().len()];
     let mut spans: Vec<Span> = Vec::new();
-    for (row, &key) in keys.iter().enumerate() {
-        if kept.keys().is_null(row) {
+    let nulls = kept.keys().nulls();
+    let is_null = |row: usize| nulls.is_some_and(|nulls| nulls.is_null(row));
+    let mut row = 0;
+    while let Some(&key) = keys.get(row) {
+        if is_null(row) {
             absent(field, Level::default(), leaves);
+            row += 1;
             continue;
         }
+        let mut count = keys[row..].iter().take_while(|&&next| next == key).count();
+        if nulls.is_some() {
+            count = (row..row + count).take_while(|&row| !is_null(row)).count();
+        }
+        row += count;
         let known = &mut known[key as usize];
-        if *known != NONE {
-            for (leaf, span) in leaves.iter_mut().zip(&spans[*known as usize..]) {
-                leaf.repeat(span);
+        if *known == NONE {
+            *known = spans.len() as u32;
+            spans.extend(leaves.iter().map(Leaf::span));
+            visit(field, kept.values().as_ref(), key as usize, Level::default(), leaves);
+            for (leaf, span) in leaves.iter().zip(&mut spans[*known as usize..]) {
+                (span.levels.end, span.values.end) = (leaf.definition.len, leaf.len());
             }
-            continue;
+            count -= 1;
         }
-        *known = spans.len() as u32;
-        spans.extend(leaves.iter().map(Leaf::span));
-        visit(field, kept.values().as_ref(), key as usize, Level::default(), leaves);
-        for (leaf, span) in leaves.iter().zip(&mut spans[*known as usize..]) {
-            (span.levels.end, span.values.end) = (leaf.definition.len, leaf.len());
+        for (leaf, span) in leaves.iter_mut().zip(&spans[*known as usize..]) {
+            leaf.repeat(span, count);
         }
     }
 }

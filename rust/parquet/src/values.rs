@@ -37,6 +37,17 @@ impl Distinct {
     /// The number of a numeric value.
     #[inline]
     pub(crate) fn number(&mut self, value: u64) -> u32 {
+        match self {
+            Self::Numbers { dense, .. } if dense.get(value as usize).is_some_and(|&found| found != NONE) => {
+                dense[value as usize]
+            }
+            _ => self.number_of_new(value),
+        }
+    }
+
+    /// The number of a numeric value that may have none, or that is large.
+    #[inline(never)]
+    fn number_of_new(&mut self, value: u64) -> u32 {
         let Self::Numbers { bits, dense, sparse } = self else { unreachable!("a text is no number") };
         let next = bits.len() as u32;
         let found = if value < DENSE {
@@ -153,6 +164,8 @@ fn double(values: &[f64], nulls: u64) -> Statistics {
 pub(crate) enum Values {
     /// Real numbers that seldom repeat.
     Doubles(Vec<f64>),
+    /// The bits of integers of 32 bits.
+    Integers(Vec<u32>),
     /// The number of each value among the distinct ones.
     Numbered { codes: Vec<u32>, distinct: Distinct },
 }
@@ -183,55 +196,63 @@ impl Values {
                 let statistics = double(values, nulls);
                 Encoded { encoding, dictionary: None, statistics }
             }
-            Self::Numbered { codes, distinct } => {
-                let statistics = distinct.statistics(kind, nulls);
-                if kind == Kind::Bool {
-                    booleans(codes.iter().map(|&code| distinct.is_true(code)), data);
-                    return Encoded { encoding: Encoding::PLAIN, dictionary: None, statistics };
+            Self::Integers(numbers) => {
+                let is_signed = kind == Kind::Signed32;
+                if follow(numbers) {
+                    let numbers = || numbers.iter().map(|&number| number.cast_signed());
+                    let bits = |(least, most): (u32, u32)| (least.cast_signed(), most.cast_signed());
+                    let range =
+                        if is_signed { range(numbers()) } else { range(numbers().map(i32::cast_unsigned)).map(bits) };
+                    delta::encode(numbers(), data);
+                    let (encoding, statistics) = (Encoding::DELTA_BINARY_PACKED, int32(range, nulls));
+                    return Encoded { encoding, dictionary: None, statistics };
                 }
-                if distinct.follows(kind, codes) {
-                    delta::encode(codes.iter().map(|&code| distinct.bits(code) as i32), data);
-                    return Encoded { encoding: Encoding::DELTA_BINARY_PACKED, dictionary: None, statistics };
-                }
-                let mut dictionary = Vec::new();
-                for number in 0..distinct.len() {
-                    distinct.plain(kind, number, &mut dictionary);
-                }
-                let width = hybrid::width(distinct.len().saturating_sub(1) as u32);
-                let fixed = kind.bytes();
-                if fixed > 0 && dictionary.len() + codes.len() * width as usize / 8 > codes.len() * fixed {
-                    for &code in codes {
-                        distinct.plain(kind, code as usize, data);
-                    }
-                    return Encoded { encoding: Encoding::PLAIN, dictionary: None, statistics };
-                }
-                data.push(width as u8);
-                hybrid::encode(codes, width, data);
-                let dictionary = Some((dictionary, distinct.len()));
-                Encoded { encoding: Encoding::RLE_DICTIONARY, dictionary, statistics }
+                let mut distinct = Distinct::new(kind);
+                let wide =
+                    |number: u32| if is_signed { i64::from(number.cast_signed()) as u64 } else { u64::from(number) };
+                let codes: Vec<u32> = numbers.iter().map(|&number| distinct.number(wide(number))).collect();
+                distinct.encode(&codes, kind, nulls, data)
             }
+            Self::Numbered { codes, distinct } => distinct.encode(codes, kind, nulls, data),
         }
     }
 }
 
 impl Distinct {
-    fn is_true(&self, number: u32) -> bool {
-        self.bits(number) != 0
-    }
-
-    /// Whether most numbers of 32 bits follow the one in front, as locations do in tables with a row for each.
-    fn follows(&self, kind: Kind, codes: &[u32]) -> bool {
-        if !matches!(kind, Kind::Signed32 | Kind::Unsigned32) {
-            return false;
+    /// Append the values with these numbers to `data`.
+    fn encode(&self, codes: &[u32], kind: Kind, nulls: u64, data: &mut Vec<u8>) -> Encoded {
+        let statistics = self.statistics(kind, nulls);
+        if kind == Kind::Bool {
+            booleans(codes.iter().map(|&code| self.is_true(code)), data);
+            return Encoded { encoding: Encoding::PLAIN, dictionary: None, statistics };
         }
-        let next = |pair: &&[u32]| self.bits(pair[1]) == self.bits(pair[0]).wrapping_add(1);
-        codes.windows(2).filter(next).count() * 4 > codes.len() * 3
+        let mut dictionary = Vec::new();
+        for number in 0..self.len() {
+            self.plain(kind, number, &mut dictionary);
+        }
+        let width = hybrid::width(self.len().saturating_sub(1) as u32);
+        let fixed = kind.bytes();
+        if fixed > 0 && dictionary.len() + codes.len() * width as usize / 8 > codes.len() * fixed {
+            for &code in codes {
+                self.plain(kind, code as usize, data);
+            }
+            return Encoded { encoding: Encoding::PLAIN, dictionary: None, statistics };
+        }
+        data.push(width as u8);
+        hybrid::encode(codes, width, data);
+        let dictionary = Some((dictionary, self.len()));
+        Encoded { encoding: Encoding::RLE_DICTIONARY, dictionary, statistics }
     }
 
-    fn bits(&self, number: u32) -> u64 {
+    fn is_true(&self, number: u32) -> bool {
         let Self::Numbers { bits, .. } = self else { unreachable!("a text is no number") };
-        bits[number as usize]
+        bits[number as usize] != 0
     }
+}
+
+/// Whether most integers follow the one in front, as locations do in tables with a row for each.
+fn follow(numbers: &[u32]) -> bool {
+    numbers.windows(2).filter(|pair| pair[1] == pair[0].wrapping_add(1)).count() * 4 > numbers.len() * 3
 }
 
 /// Whether half of the real numbers are the same as the one in front, as where a table has many zeros.
