@@ -111,6 +111,7 @@ pub struct Inbox<T>(Vec<Vec<T>>);
 
 impl<T> Inbox<T> {
     /// All rows, by source shard and within it in the order of sending.
+    #[must_use]
     pub fn rows(&self) -> InboxRows<'_, T> {
         InboxRows { left: self.len(), part: [].iter(), parts: self.0.iter() }
     }

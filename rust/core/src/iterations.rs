@@ -265,7 +265,7 @@ impl Finder<'_> {
                 let first = waits.partition_point(|wait| wait.location < location);
                 let end = first + waits[first..].partition_point(|wait| wait.location == location);
                 let mut at = 0;
-                interval::each_near(trace, &waits[first..end], &[i64::MIN..i64::MAX], |wait, begin| {
+                interval::each_near(trace, &waits[first..end], &[interval::ANY_TIME], |wait, begin| {
                     at = self.book_wait(wait, begin, &bounds, at, &mut sums.waiting);
                 });
                 self.book_path(location, &bounds, &mut sums.rows);

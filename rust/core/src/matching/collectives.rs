@@ -194,19 +194,21 @@ fn by_instance(mut members: Vec<Member>) -> Vec<Member> {
         return members;
     }
     let mut next = vec![0u32; instances + 1];
-    let each = |of: &mut dyn FnMut(usize, &Member)| {
+    let each = |of: &mut dyn FnMut(usize)| {
         for same in members.chunk_by(|a, b| a.comm == b.comm) {
             let (first, _) = numbers[&same[0].comm];
-            same.iter().for_each(|member| of(first + member.sequence as usize, member));
+            for member in same {
+                of(first + member.sequence as usize);
+            }
         }
     };
-    each(&mut |instance, _| next[instance + 1] += 1);
+    each(&mut |instance| next[instance + 1] += 1);
     for instance in 0..instances {
         next[instance + 1] += next[instance];
     }
     let mut order = vec![0u32; members.len()];
     let mut row = 0;
-    each(&mut |instance, _| {
+    each(&mut |instance| {
         order[next[instance] as usize] = row;
         next[instance] += 1;
         row += 1;

@@ -18,6 +18,9 @@ use crate::schema::{Class, Metric, Pattern, Position};
 use crate::trace::columns::Collective;
 use crate::trace::{Shard, Trace};
 
+/// The window that everything lies in.
+pub(crate) const ANY_TIME: Range<i64> = i64::MIN..i64::MAX;
+
 /// Begin of each wait state, ticks; it ends after its waiting time.
 ///
 /// `waits` must be ordered by location and time, as the analysis returns them.
@@ -25,7 +28,7 @@ use crate::trace::{Shard, Trace};
 pub fn begins(trace: &Trace, waits: &[WaitState]) -> Vec<i64> {
     let mut begins = Vec::with_capacity(waits.len());
     for of_location in waits.chunk_by(|a, b| a.location == b.location) {
-        each_near(trace, of_location, &[i64::MIN..i64::MAX], |_, begin| begins.push(begin));
+        each_near(trace, of_location, &[ANY_TIME], |_, begin| begins.push(begin));
     }
     begins
 }
