@@ -180,7 +180,8 @@ class _WithoutPandas:
 
 def _import(modules: Sequence[str]) -> None:
     """Import modules, unless one is missing: who needs it says so."""
-    with suppress(ImportError):
+    # Modules that work with threads cannot be imported once the program ends, as after an error.
+    with suppress(ImportError, RuntimeError):
         for module in modules:
             import_module(module)
 

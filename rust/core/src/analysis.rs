@@ -12,7 +12,7 @@ use crate::causes::factors::{self, Factors};
 use crate::causes::{self, CostModel, Explanation, IntervalIndex, Synchronized};
 use crate::counters::{self, Recorded};
 use crate::critical_path::{self, Segment, Stretch};
-use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
+use crate::diagnostics::Diagnostics;
 use crate::exchange::Transport;
 use crate::focus;
 use crate::ids::CallPathId;
@@ -33,7 +33,7 @@ use crate::waits::rma::{self, OneSided};
 use crate::waits::{self, Findings, WaitState, collective, interval, late_receiver, late_sender};
 use crate::window;
 use crate::{Error, Result};
-use whywait_otf2::enums::{LocationType, MetricMode};
+use whywait_otf2::enums::MetricMode;
 
 /// Options of an analysis.
 #[derive(Clone, Debug)]
@@ -270,20 +270,7 @@ impl Analysis {
 
     /// Gathers the findings of all processes at the first.
     fn gather(self, diagnostics: Vec<Diagnostics>, with_transfers: bool) -> Result<Option<Self>> {
-        let Self {
-            trace,
-            severities,
-            waits,
-            causes,
-            epochs,
-            calls,
-            queues,
-            counters,
-            devices,
-            focus,
-            is_restricted,
-            ..
-        } = self;
+        let Self { trace, severities, waits, causes, epochs, calls, queues, counters, devices, focus, .. } = self;
         let exchange = trace.exchange.clone();
         let calls = calls.gather(&trace, &waits)?;
         let of_origins = if with_transfers { transfers::find(&trace, &epochs)? } else { Vec::new() };
@@ -317,7 +304,7 @@ impl Analysis {
             diagnostics,
             calls,
             transfers,
-            is_restricted,
+            is_restricted: false,
         };
         Ok(exchange.is_root().then_some(all))
     }
@@ -361,7 +348,7 @@ pub(crate) fn analyze_trace(
     monitor: &Monitor,
 ) -> Result<Option<Analysis>> {
     let (counters, of_counters) = counters::collect(&mut trace)?;
-    let mut diagnostics = vec![std::mem::take(&mut trace.diagnostics), other_locations(&trace), of_counters];
+    let mut diagnostics = vec![std::mem::take(&mut trace.diagnostics), trace.other_locations(), of_counters];
     let window = options.window.map(|bounds| window::ticks(&trace, bounds));
     if window.is_some() && trace.exchange.processes() > 1 {
         return Err(Error::Usage("one process analyzes a part of a run: start it without mpiexec".to_owned()));
@@ -529,24 +516,6 @@ fn analyze_messages(
         })
         .collect();
     Ok(([late_senders, late_receivers], messages))
-}
-
-/// Reports the locations for which there is only a profile.
-fn other_locations(trace: &Trace) -> Diagnostics {
-    let mut diagnostics = Diagnostics::default();
-    let time = trace.span().map_or(0, |(first, _)| first);
-    for (shard, index) in trace.shards.iter().flat_map(|shard| shard.locations.map(move |index| (shard, index))) {
-        let location = &trace.definitions.locations[index];
-        let is_known = match location.kind {
-            LocationType::CPU_THREAD | LocationType::UNKNOWN => true,
-            LocationType::METRIC => !shard.has_calls(index),
-            _ => location.is_stream(),
-        };
-        if !is_known {
-            diagnostics.count(DiagnosticKind::NotAThread, 1, Some(Place { location: index, time }));
-        }
-    }
-    diagnostics
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub(crate) fn severities(
     };
     let (first, last) = trace.span().unwrap_or_default();
     let length = window.end.min(last).saturating_sub(window.start.max(first));
-    let Some(whole) = whole.filter(|_| length > (last - first) / 2) else {
+    let Some(whole) = whole.filter(|_| length > last.saturating_sub(first) / 2) else {
         return combine(within(std::slice::from_ref(window)));
     };
     let mut is_divided = waits::kinds(waits);

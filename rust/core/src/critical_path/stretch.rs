@@ -29,10 +29,11 @@ impl Stretch {
             // Forks, joins and kernels may reach beyond the events at its ends.
             return true;
         }
-        let events =
-            shard.event_offsets[shard.local(self.location)]..shard.event_offsets[shard.local(self.location) + 1];
-        let time = |event: u32| shard.events.time[event.clamp(events.start, events.end - 1) as usize];
-        let begin = self.begin.map_or(events.start, |begin| begin.event().saturating_sub(1));
+        let i = shard.local(self.location);
+        let (first, end) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
+        let Some(last) = end.checked_sub(1).filter(|&last| first <= last) else { return false };
+        let time = |event: u32| shard.events.time[event.clamp(first, last) as usize];
+        let begin = self.begin.map_or(first, |begin| begin.event().saturating_sub(1));
         time(begin) < window.end && time(self.end.event()) > window.start
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use whywait_otf2::Archive;
-use whywait_otf2::enums::MetricMode;
+use whywait_otf2::enums::{LocationType, MetricMode};
 use whywait_otf2::{Definitions, LocationReader};
 
 use super::bounds::Bounds;
@@ -16,7 +16,7 @@ use super::definition_index::DefinitionIndex;
 use super::locations::Location;
 use super::regions::{RegionClass, Regions};
 use super::shard::{Rows, Shard};
-use crate::diagnostics::{DiagnosticKind, Diagnostics};
+use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::exchange::{Exchange, Transport};
 use crate::ids::{CallPathId, Ids, InstanceId, LocationId, ProcessId};
 use crate::{Error, Result};
@@ -199,6 +199,24 @@ impl Trace {
     #[inline]
     pub fn owner(&self, process: ProcessId) -> u32 {
         self.shard_of[self.definitions.master(process)]
+    }
+
+    /// Reports the locations for which there is only a profile.
+    pub(crate) fn other_locations(&self) -> Diagnostics {
+        let mut diagnostics = Diagnostics::default();
+        let time = self.span.map_or(0, |(first, _)| first);
+        for (shard, index) in self.shards.iter().flat_map(|shard| shard.locations.map(move |index| (shard, index))) {
+            let location = &self.definitions.locations[index];
+            let is_known = match location.kind {
+                LocationType::CPU_THREAD | LocationType::UNKNOWN => true,
+                LocationType::METRIC => !shard.has_calls(index),
+                _ => location.is_stream(),
+            };
+            if !is_known {
+                diagnostics.count(DiagnosticKind::NotAThread, 1, Some(Place { location: index, time }));
+            }
+        }
+        diagnostics
     }
 
     /// First and last time of the run in ticks; `None` if nothing was recorded.

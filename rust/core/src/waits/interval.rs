@@ -49,7 +49,7 @@ pub(crate) fn each_near(
         let instance = of_call[0].instance;
         let around = of_call.iter().fold(0i64, |sum, wait| sum.saturating_add(wait.waiting));
         let (from, to) = (shard.enter(instance).saturating_sub(around), shard.leave(instance).saturating_add(around));
-        if !windows.iter().any(|window| from < window.end && to > window.start) {
+        if !windows.iter().any(|window| from <= window.end && to >= window.start) {
             continue;
         }
         for wait in of_call {

@@ -7,6 +7,7 @@ mod counters;
 mod messages;
 mod one_sided;
 mod parameters;
+mod room;
 mod threads;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,6 +30,7 @@ use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId, WindowId};
 use calls::{CallPathTotals, Frame, OUTSIDE};
 use messages::{Envelope, KnownComm};
+use room::Room;
 
 /// Progress of reading, and a request to stop.
 #[derive(Debug, Default)]
@@ -170,15 +172,9 @@ pub struct Decoder<'a> {
     values: Vec<TypedValue>,
     /// Parts of the current process' teams at the threads that forked: (team, number of the part) to the fork.
     forks: FxHashMap<(CommId, u32), u32>,
-    /// Number of events in the files of the shard, until there is room for their rows.
-    expected: Option<usize>,
-    /// Number of events of earlier locations.
-    earlier: usize,
+    room: Room,
     state: State,
 }
-
-/// The part of a shard's events after which its rows are extrapolated.
-const SAMPLE: usize = 16;
 
 impl<'a> Decoder<'a> {
     /// A decoder for a block of processes and their locations.
@@ -205,28 +201,8 @@ impl<'a> Decoder<'a> {
             book: CounterBook::new(index),
             values: Vec::new(),
             forks: FxHashMap::default(),
-            expected: None,
-            earlier: 0,
+            room: Room::default(),
             state: State::new(LocationId::NONE, ProcessId::NONE),
-        }
-    }
-
-    /// Makes room for a number of events, and later for their other rows.
-    pub fn expect(&mut self, events: usize) {
-        self.shard.events.reserve(events);
-        self.expected = Some(events);
-    }
-
-    /// Makes room for the rows of the expected events once enough of them are there to extrapolate.
-    fn extrapolate(&mut self) {
-        let Some(expected) = self.expected else { return };
-        let read = self.earlier + self.decoded() as usize;
-        if read > expected / SAMPLE {
-            self.expected = None;
-            let missing = expected.saturating_sub(read);
-            // Some slack, because a program does not always do the same; no file has more rows than events.
-            let more = |rows| ((rows as f64 * missing as f64 / read as f64 * 1.1) as usize).min(missing);
-            self.shard.reserve(self.shard.rows().map(more));
         }
     }
 
@@ -276,7 +252,7 @@ impl<'a> Decoder<'a> {
         self.diagnostics.count(DiagnosticKind::PendingRequest, pending as u64, place);
         self.state.span.last = last;
         self.state.span.events = events;
-        self.earlier += events as usize;
+        self.room.earlier += events as usize;
         if let Some(message) = truncated {
             self.state.span.truncated = true;
             self.diagnostics.explain(DiagnosticKind::Truncated, index, last, message);
