@@ -304,10 +304,8 @@ fn nested(field: &Field, array: &dyn Array, leaves: &mut [Leaf]) {
             row += 1;
             continue;
         }
-        let mut count = keys[row..].iter().take_while(|&&next| next == key).count();
-        if nulls.is_some() {
-            count = (row..row + count).take_while(|&row| !is_null(row)).count();
-        }
+        // Null keys may have the same value: to look beyond them would visit them again and again.
+        let mut count = (row..keys.len()).take_while(|&next| keys[next] == key && !is_null(next)).count();
         row += count;
         let known = &mut known[key as usize];
         if *known == NONE {
