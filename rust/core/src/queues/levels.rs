@@ -159,7 +159,7 @@ fn distribute<T: Copy>(changes: &mut Vec<T>, time: impl Fn(&T) -> i64) {
     let digits = (u64::BITS - (last.wrapping_sub(first) as u64).leading_zeros()).div_ceil(BITS);
     // The table of a digit costs as much as many changes do.
     if u32::try_from(changes.len()).is_err()
-        || digits as usize * DIGITS > changes.len() * changes.len().ilog2() as usize
+        || digits as usize * DIGITS > changes.len() * changes.len().checked_ilog2().unwrap_or(0) as usize
     {
         return changes.sort_by_key(time);
     }
