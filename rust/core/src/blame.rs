@@ -46,8 +46,8 @@ pub struct Cause {
 pub struct Blame {
     places: Vec<Place>,
     numbers: FxHashMap<(u32, u32), usize>,
-    /// Kind, call path and number of the latest place, which is often the next one, too.
-    latest: Option<(u32, u32, usize)>,
+    /// The latest place and its number, which are often the next ones, too.
+    latest: Option<((u32, u32), usize)>,
     /// By place the time that others wait for each cause.
     causes: Vec<FxHashMap<CauseKey, f64>>,
 }
@@ -94,16 +94,14 @@ impl Blame {
     /// Books wait states on their place and returns its number.
     fn place(&mut self, kind: u32, callpath: u32, instances: u64, waiting: f64) -> usize {
         let number = match self.latest {
-            Some((latest_kind, latest_callpath, number)) if (latest_kind, latest_callpath) == (kind, callpath) => {
-                number
-            }
+            Some((latest, number)) if latest == (kind, callpath) => number,
             _ => *self.numbers.entry((kind, callpath)).or_insert_with(|| {
                 self.places.push(Place { kind, callpath, instances: 0, waiting: 0.0, cause: None });
                 self.causes.push(FxHashMap::default());
                 self.places.len() - 1
             }),
         };
-        self.latest = Some((kind, callpath, number));
+        self.latest = Some(((kind, callpath), number));
         self.places[number].instances += instances;
         self.places[number].waiting += waiting;
         number
