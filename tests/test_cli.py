@@ -392,10 +392,20 @@ def test_a_look_at_a_trace_does_not_wait_for_arrow():
     assert done.stderr == "False\n"
 
 
+@pytest.mark.parametrize(("change", "documented"), [("pass", False), ("cli.defaultdict = None", True)])
+def test_functions_of_arrow_are_loaded_without_their_documentation(change, documented):
+    """And as usual, if an Arrow of other structure refuses that."""
+    code = f"from whywait import cli; {change}; cli._import_compute(); import pyarrow.compute as pc; "
+    code += "print(pc.max_element_wise([1, 5], 3, skip_nulls=False), 'skip_nulls :' in pc.max_element_wise.__doc__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["[", "3,", "5", "]", str(documented)]
+
+
 @pytest.mark.parametrize("interrupt", ["SIG_DFL", "SIG_IGN"])
-def test_arrow_does_not_load_pandas(tmp_path, interrupt):
+def test_arrow_loads_no_more_than_needed(tmp_path, interrupt):
     """Nor where a shell ignores Ctrl-C for what it runs in the background."""
-    (tmp_path / "pandas.py").write_text("import sys; sys.stderr.write('loaded pandas')")
+    for package in ("pandas", "dateutil"):
+        (tmp_path / f"{package}.py").write_text(f"import sys; sys.stderr.write('loaded {package}')")
     program = f"import runpy, signal; signal.signal(signal.SIGINT, signal.{interrupt}); "
     program += "runpy.run_module('whywait', run_name='__main__', alter_sys=True)"
     analysis = [sys.executable, "-c", program, "analyze", "-q", DATA / "stencil", "-o", tmp_path / "results"]

@@ -8,9 +8,11 @@ import os
 import re
 import signal
 import sys
+from collections import defaultdict
 from contextlib import suppress
 from importlib import import_module
 from threading import Thread
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from whywait import mpi
@@ -142,9 +144,9 @@ def _load(modules: Sequence[str]) -> None:
     answer = signal.getsignal(signal.SIGINT)
     if answer not in {signal.SIG_DFL, signal.SIG_IGN}:
         return
-    sys.meta_path.insert(0, _WithoutPandas())
+    sys.meta_path.insert(0, _OnlyArrow())
     # No module imports itself through others, so no thread waits for a module whose import waits for that thread.
-    loading = Thread(target=_import, args=(("pyarrow.compute", *modules),))
+    loading = Thread(target=_import, args=(modules,))
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         if loading.is_alive():
@@ -158,18 +160,18 @@ def _load(modules: Sequence[str]) -> None:
         signal.signal(signal.SIGINT, interrupt)
 
 
-class _WithoutPandas:
-    """A finder of modules that keeps Arrow from importing pandas.
+class _OnlyArrow:
+    """A finder of modules that keeps Arrow from importing pandas and dateutil.
 
-    Arrow imports pandas with its first array, which takes longer than the analysis of a short trace, and no command
-    needs it. Where pandas is missing, Arrow does not look for it again. Arrow is compiled, so the import seems to come
-    from who calls it; that of other packages, such as pycubexr, is left alone.
+    Arrow imports pandas with its first array, which takes longer than the analysis of a short trace, and dateutil, or
+    looks for it again, with each array of Python objects. No command needs them. Arrow is compiled, so the import seems
+    to come from who calls it; that of other packages, such as pycubexr, is left alone.
     """
 
     @staticmethod
     def find_spec(name: str, *_: object) -> None:
         """Leave the search to the next finder."""
-        if name != "pandas":
+        if name not in {"pandas", "dateutil"}:
             return
         frame = sys._getframe(1)  # noqa: SLF001
         while frame.f_back is not None and "importlib" in frame.f_globals["__name__"]:
@@ -182,8 +184,22 @@ def _import(modules: Sequence[str]) -> None:
     """Import modules, unless one is missing: who needs it says so."""
     # Modules that work with threads cannot be imported once the program ends, as after an error.
     with suppress(ImportError, RuntimeError):
+        _import_compute()
         for module in modules:
             import_module(module)
+
+
+def _import_compute() -> None:
+    """Import the functions of Arrow without the documentation that it puts together for each of them.
+
+    That takes longer than the rest of the import. If Arrow changes, the next import of the module is the usual one.
+    """
+    parser = ModuleType("pyarrow.vendored.docscrape")
+    parser.NumpyDocString = lambda _: defaultdict(list)  # type: ignore[attr-defined]
+    sys.modules[parser.__name__] = parser
+    with suppress(Exception):
+        import_module("pyarrow.compute")
+    del sys.modules[parser.__name__]
 
 
 def _run(options: argparse.Namespace) -> int:
