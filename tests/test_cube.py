@@ -9,6 +9,7 @@ import pytest
 import whywait
 from hypothesis import given, settings
 from otf2.enums import LocationType, MetricMode
+from whywait.report import cube
 from whywait.report.cube import write_cube
 
 from tests import fake_native
@@ -165,6 +166,14 @@ SYSTEM = {
         {"id": 12, "group_type": "COMM_GROUP", "paradigm": "MPI", "members": [1, 0]},
     ],
 }
+
+
+@pytest.mark.parametrize("size", [0, 4711, (8 << 30) - 1, 8 << 30])
+def test_headers_of_members_are_those_of_tarfile(size):
+    for name in ("0.index", "233.data", "anchor.xml"):
+        entry = tarfile.TarInfo(name)
+        entry.size, entry.mode = size, 0o600
+        assert cube._header(name, size) == entry.tobuf(tarfile.PAX_FORMAT)
 
 
 def test_system_tree_and_topology(written):

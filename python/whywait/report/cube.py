@@ -7,6 +7,7 @@ every reader supports that (pycubexr rejects such files), and stored values are 
 from __future__ import annotations
 
 import tarfile
+from functools import lru_cache
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, TypeVar
 
@@ -144,13 +145,29 @@ def _prepend(first: T, rest: Iterable[T]) -> Iterator[T]:
 
 def _write_member(out: IO[bytes], name: str, size: int, parts: Iterable[bytes]) -> None:
     """Write a member of the archive piece by piece, which Python's tarfile module cannot do."""
-    entry = tarfile.TarInfo(name)
-    entry.size = size
-    entry.mode = 0o600
-    out.write(entry.tobuf(tarfile.PAX_FORMAT))
+    out.write(_header(name, size))
     for part in parts:
         out.write(part)
     out.write(bytes(-size % tarfile.BLOCKSIZE))
+
+
+def _header(name: str, size: int) -> bytes:
+    """Return the header of a member: most members have the size of others, and differ in name and checksum only."""
+    header = bytearray(_unnamed_header(size))
+    # A size of 8 GiB or more is in blocks of its own before.
+    block = memoryview(header)[-tarfile.BLOCKSIZE :]
+    letters = name.encode()
+    block[: len(letters)] = letters
+    block[148:154] = b"%06o" % (int(bytes(block[148:154]), 8) + sum(letters))
+    return bytes(header)
+
+
+@lru_cache(maxsize=64)
+def _unnamed_header(size: int) -> bytes:
+    entry = tarfile.TarInfo()
+    entry.size = size
+    entry.mode = 0o600
+    return entry.tobuf(tarfile.PAX_FORMAT)
 
 
 def _anchor(result: ResultData, statistics: str | None, locations: npt.NDArray[np.int64]) -> Iterator[str]:
