@@ -7,7 +7,7 @@ and `table` spreads it over the rows.
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +16,19 @@ import pyarrow.compute as pc
 from whywait import _native
 from whywait.model.calltree import PATH_TYPE
 from whywait.model.metrics import metric_tree
+from whywait.model.profile import Cells
 from whywait.model.schema import schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
 
     from whywait.model.calltree import CallTree
-    from whywait.model.profile import Cells, Profile
+    from whywait.model.profile import Profile
+
+T = TypeVar("T")
 
 SEVERITIES = schema_of("severities")
 WAIT_STATES = schema_of("wait_states")
@@ -86,26 +89,32 @@ def severity_pieces(
     """Yield the cells of metrics as rows of `SEVERITIES`, ordered by metric, call tree and location."""
     names = list(names)
     labels = pa.array(names, pa.string())
-    for code, name in enumerate(names):
-        cells = profile.inclusive_cells(name) if inclusive else profile.cells(name)
-        for start in range(0, len(cells), _PIECE):
-            yield _severity_piece(profile.tree, locations, labels, code, cells, slice(start, start + _PIECE))
+
+    def parts() -> Iterator[tuple[int, Cells]]:
+        for code, name in enumerate(names):
+            key, value = profile.inclusive_cells(name) if inclusive else profile.cells(name)
+            for start in range(0, key.size, _PIECE):
+                yield code, Cells(key[start : start + _PIECE], value[start : start + _PIECE])
+
+    for group in _groups(parts(), lambda part: len(part[1])):
+        yield _severity_piece(profile.tree, locations, labels, group)
 
 
 def _severity_piece(
-    tree: CallTree, locations: Locations, labels: pa.Array, code: int, cells: Cells, part: slice
+    tree: CallTree, locations: Locations, labels: pa.Array, cells: list[tuple[int, Cells]]
 ) -> pa.RecordBatch:
-    position, location = np.divmod(cells.key[part], len(locations))
+    codes = np.repeat(np.array([code for code, _ in cells], np.int32), [len(part) for _, part in cells])
+    position, location = np.divmod(np.concatenate([part.key for _, part in cells]), len(locations))
     callpaths = pa.array(tree.preorder[position].astype(np.uint32))
     places = pa.array(location.astype(np.uint32))
     columns = [
-        _dictionary_column(pa.array(np.full(location.size, code, np.int32)), labels),
+        _dictionary_column(pa.array(codes), labels),
         _dictionary_column(callpaths, tree.paths),
         callpaths,
         places,
         _dictionary_column(places, locations.ranks),
         _dictionary_column(places, locations.threads),
-        pa.array(cells.value[part]),
+        pa.array(np.concatenate([part.value for _, part in cells])),
     ]
     return pa.RecordBatch.from_arrays(columns, names=SEVERITIES.names)
 
@@ -253,23 +262,23 @@ def write(path: Path, schema: pa.Schema, pieces: Iterable[pa.RecordBatch], repea
     arrow = b64encode(schema.serialize()).decode()
     writer = _native.TableWriter(path, schema, [("ARROW:schema", arrow), *own], list(repeating))
     rows = 0
-    for group in _groups(pieces):
+    for group in _groups(pieces, len):
         writer.write(pa.Table.from_batches(group))
         rows += sum(piece.num_rows for piece in group)
     writer.close()
     return rows
 
 
-def _groups(pieces: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Combine small pieces: each row group has an overhead in time and space."""
-    group: list[pa.RecordBatch] = []
+def _groups(parts: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+    """Combine small parts: each piece, and each row group of a file, has an overhead in time and space."""
+    group: list[T] = []
     rows = 0
-    for piece in pieces:
-        if group and rows + piece.num_rows > _PIECE:
+    for part in parts:
+        if group and rows + size(part) > _PIECE:
             yield group
             group, rows = [], 0
-        group.append(piece)
-        rows += piece.num_rows
+        group.append(part)
+        rows += size(part)
     if group:
         yield group
 
