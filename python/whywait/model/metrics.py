@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from whywait.model.schema import patterns
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
 Kind = Literal["stored", "wait", "completion", "idle", "cause", "thesis", "pre", "post", "hidden", "counter", "heading"]
 
@@ -84,7 +83,7 @@ class Formula:
         missing = [term for term in self.terms if term.metric not in known and not term.optional]
         if not any(term.sign > 0 for term in terms) or any(whole or term.sign < 0 for term in missing):
             return None
-        return Formula(terms)
+        return self if len(terms) == len(self.terms) else Formula(terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +142,12 @@ class Metric:
         """Whether values are integers: all except times and some counters."""
         return self.unit != "sec" and not self.real
 
+    def placed(self, parent: str | None, formula: Formula | None) -> Metric:
+        """Return the metric with another parent and formula: itself, if these are its own."""
+        if parent == self.parent and formula is self.formula:
+            return self
+        return replace(self, parent=parent, formula=formula)
+
 
 class MetricTree:
     """Metrics in display order: every metric after its parent, siblings in order."""
@@ -184,6 +189,8 @@ class MetricTree:
 
     def suggestion(self, text: str) -> str:
         """Return suggestions for an unknown name, as the end of a message; empty if there are none."""
+        from difflib import get_close_matches
+
         known = {metric.name.lower(): metric.name for metric in self}
         # Of several with the same display name, prefer wait states.
         for metric in sorted(self, key=lambda metric: self.wait_state(metric.name) is None):
@@ -274,22 +281,17 @@ class MetricTree:
             undecided = {metric.name for metric in waiting}
             for metric in waiting:
                 formula = cast("Formula", metric.formula)
-                if not any(term.metric in undecided for term in formula.terms):
+                if undecided.isdisjoint(term.metric for term in formula.terms):
                     undecided.discard(metric.name)
                     if (rest := formula.restricted(formulas.keys(), whole=metric.unit == "occ")) is not None:
                         formulas[metric.name] = rest
             waiting = [metric for metric in waiting if metric.name in undecided]
         kept = (metric for metric in self if metric.name in formulas and metric.kind != "hidden")
-        return MetricTree(
-            replace(
-                metric,
-                formula=formulas[metric.name],
-                parent=next(
-                    (above.name for above in reversed(self.path(metric.name)[:-1]) if above.name in formulas), None
-                ),
-            )
-            for metric in kept
-        )
+        return MetricTree(metric.placed(self._parent(metric, formulas), formulas[metric.name]) for metric in kept)
+
+    def _parent(self, metric: Metric, kept: Container[str]) -> str | None:
+        """Return the nearest metric above that is kept."""
+        return next((above.name for above in reversed(self.path(metric.name)[:-1]) if above.name in kept), None)
 
 
 @cache
@@ -306,7 +308,7 @@ def metric_tree() -> MetricTree:
     def below(parent: Metric | None) -> Iterator[Metric]:
         for metric in children.get(parent.name if parent else None, ()):
             paradigm = metric.paradigm or (parent.paradigm if parent else None)
-            placed = replace(metric, paradigm=paradigm)
+            placed = metric if paradigm == metric.paradigm else replace(metric, paradigm=paradigm)
             yield placed
             yield from below(placed)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,6 +25,8 @@ def short_name(name: str) -> str:
 
 def close(text: str, known: Iterable[str]) -> str:
     """Return the known names close to a text, as the end of a message; empty if there are none."""
+    from difflib import get_close_matches
+
     names: dict[str, str] = {}
     for name in known:
         names.setdefault(name.casefold(), name)
