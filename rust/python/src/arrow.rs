@@ -1,5 +1,6 @@
 //! Tables that any Arrow library can import without a copy.
 
+use std::ptr;
 use std::sync::Arc;
 
 use arrow_array::builder::{Int64Builder, UInt16Builder};
@@ -82,25 +83,35 @@ pub(crate) fn schema(schema: &Bound<'_, PyAny>) -> PyResult<Schema> {
 /// A column of names with few distinct values.
 #[derive(Default)]
 pub(crate) struct Names {
-    distinct: Vec<String>,
+    distinct: Vec<&'static str>,
     keys: UInt16Builder,
     /// The key of the latest name, which is usually the next one too.
     last: u16,
 }
 
 impl Names {
-    pub(crate) fn push(&mut self, name: &str) {
-        if self.distinct.get(usize::from(self.last)).is_none_or(|last| last != name) {
-            let known = self.distinct.iter().position(|known| known == name).unwrap_or_else(|| {
-                self.distinct.push(name.to_owned());
-                self.distinct.len() - 1
-            });
-            self.last = u16::try_from(known).expect("few names");
+    /// An empty column with room for some rows.
+    pub(crate) fn with_capacity(rows: usize) -> Self {
+        Self { keys: UInt16Builder::with_capacity(rows), ..Self::default() }
+    }
+
+    pub(crate) fn push(&mut self, name: &'static str) {
+        // A name nearly always comes from the same place, and addresses are compared faster than letters.
+        if self.distinct.get(usize::from(self.last)).is_none_or(|&last| !ptr::eq(last, name)) {
+            self.last = u16::try_from(self.key(name)).expect("few names");
         }
         self.keys.append_value(self.last);
     }
 
-    pub(crate) fn push_optional(&mut self, name: Option<&str>) {
+    fn key(&mut self, name: &'static str) -> usize {
+        let at = self.distinct.iter().position(|&known| ptr::eq(known, name));
+        at.or_else(|| self.distinct.iter().position(|&known| known == name)).unwrap_or_else(|| {
+            self.distinct.push(name);
+            self.distinct.len() - 1
+        })
+    }
+
+    pub(crate) fn push_optional(&mut self, name: Option<&'static str>) {
         match name {
             Some(name) => self.push(name),
             None => self.keys.append_null(),

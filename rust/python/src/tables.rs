@@ -67,7 +67,7 @@ struct Cells {
 }
 
 impl Cells {
-    fn push(&mut self, metric: &str, (callpath, location): (u32, u32), value: f64) {
+    fn push(&mut self, metric: &'static str, (callpath, location): (u32, u32), value: f64) {
         self.metrics.push(metric);
         self.numbers[0].push(callpath);
         self.numbers[1].push(location);

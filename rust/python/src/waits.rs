@@ -58,8 +58,9 @@ pub(crate) fn fold<T: Send>(
 }
 
 fn places(analysis: &Analysis) -> Columns {
-    let (mut kinds, mut last) = (Names::default(), Names::default());
-    let mut locations = Vec::with_capacity(analysis.result.waits.len());
+    let rows = analysis.result.waits.len();
+    let [mut kinds, mut last] = [(); 2].map(|()| Names::with_capacity(rows));
+    let mut locations = Vec::with_capacity(rows);
     for wait in &analysis.result.waits {
         kinds.push(wait.kind.name());
         locations.push(wait.location.number());

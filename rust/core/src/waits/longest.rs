@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
 
 use super::WaitState;
 use crate::per_shard::PerShard;
+use crate::schema::MetricSet;
 use crate::severity::Metric;
 
 /// The longest wait states so far, each with its row, and with the shortest of them on top.
@@ -19,24 +19,23 @@ pub(crate) type Longest = BinaryHeap<Reverse<(i64, Reverse<usize>)>>;
 #[must_use]
 pub fn of_each_kind(waits: &PerShard<WaitState>, count: usize) -> Vec<usize> {
     let shards: Vec<_> = waits.of_shards().enumerate().collect();
-    let of_shards: Vec<FxHashMap<Metric, Longest>> = shards
+    let of_shards: Vec<Vec<Longest>> = shards
         .into_par_iter()
         .map(|(shard, rows)| {
-            let mut kinds = FxHashMap::default();
+            let mut kinds = vec![Longest::new(); Metric::ALL.len()];
             for (row, wait) in (waits.of(shard).0..).zip(rows) {
-                keep(kinds.entry(wait.kind).or_default(), (wait.waiting, Reverse(row)), count);
+                keep(&mut kinds[wait.kind.number()], (wait.waiting, Reverse(row)), count);
             }
             kinds
         })
         .collect();
-    let mut kinds: FxHashMap<Metric, Longest> = FxHashMap::default();
-    for (kind, longest) in of_shards.into_iter().flatten() {
-        let kind = kinds.entry(kind).or_default();
+    let mut kinds = vec![Longest::new(); Metric::ALL.len()];
+    for (kind, longest) in of_shards.into_iter().flat_map(|of_shard| of_shard.into_iter().enumerate()) {
         for Reverse(wait) in longest {
-            keep(kind, wait, count);
+            keep(&mut kinds[kind], wait, count);
         }
     }
-    let mut rows: Vec<usize> = kinds.into_values().flatten().map(|Reverse((_, Reverse(row)))| row).collect();
+    let mut rows: Vec<usize> = kinds.into_iter().flatten().map(|Reverse((_, Reverse(row)))| row).collect();
     rows.sort_unstable();
     rows
 }
