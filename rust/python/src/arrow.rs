@@ -1,6 +1,5 @@
 //! Tables that any Arrow library can import without a copy.
 
-use std::ptr;
 use std::sync::Arc;
 
 use arrow_array::builder::{Int64Builder, UInt16Builder};
@@ -96,19 +95,14 @@ impl Names {
     }
 
     pub(crate) fn push(&mut self, name: &'static str) {
-        // A name nearly always comes from the same place, and addresses are compared faster than letters.
-        if self.distinct.get(usize::from(self.last)).is_none_or(|&last| !ptr::eq(last, name)) {
-            self.last = u16::try_from(self.key(name)).expect("few names");
+        if self.distinct.get(usize::from(self.last)).is_none_or(|&last| last != name) {
+            let known = self.distinct.iter().position(|&known| known == name).unwrap_or_else(|| {
+                self.distinct.push(name);
+                self.distinct.len() - 1
+            });
+            self.last = u16::try_from(known).expect("few names");
         }
         self.keys.append_value(self.last);
-    }
-
-    fn key(&mut self, name: &'static str) -> usize {
-        let at = self.distinct.iter().position(|&known| ptr::eq(known, name));
-        at.or_else(|| self.distinct.iter().position(|&known| known == name)).unwrap_or_else(|| {
-            self.distinct.push(name);
-            self.distinct.len() - 1
-        })
     }
 
     pub(crate) fn push_optional(&mut self, name: Option<&'static str>) {
