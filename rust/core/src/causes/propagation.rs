@@ -262,24 +262,19 @@ impl<'a> Walker<'a> {
         }
         let begin = row as usize * self.width;
         let charged = &mut self.table.charged_phi[begin..begin + self.width];
-        let Some(phi) = phi else {
+        if let Some(phi) = phi {
+            charged.copy_from_slice(phi);
+            let cost_share = &self.table.cost_shares[row as usize];
+            if self.model == CostModel::Scalasca && cost_share.relation == Relation::Threads {
+                // Scalasca 2.6 drops the costs of this class here.
+                for part in self.table.parts.iter().filter(|part| part.classes.all.contains(&cost_share.class)) {
+                    self.table.charged_phi[begin + part.columns.start + part.classes.column(cost_share.class)] = 0.0;
+                }
+            }
+        } else {
             // To write a page for the first time is cheaper before it is read than after.
             charged.fill(0.0);
-            return self.count_arrival(point);
-        };
-        charged.copy_from_slice(phi);
-        let cost_share = &self.table.cost_shares[row as usize];
-        if self.model == CostModel::Scalasca && cost_share.relation == Relation::Threads {
-            // Scalasca 2.6 drops the costs of this class here.
-            for part in self.table.parts.iter().filter(|part| part.classes.all.contains(&cost_share.class)) {
-                self.table.charged_phi[begin + part.columns.start + part.classes.column(cost_share.class)] = 0.0;
-            }
         }
-        self.count_arrival(point);
-    }
-
-    /// Counts a wait whose phi has arrived, which may unblock its cause.
-    fn count_arrival(&mut self, point: u32) {
         if self.missing[point as usize] == 0 {
             return;
         }
