@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from whywait.model.schema import patterns
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 Kind = Literal["stored", "wait", "completion", "idle", "cause", "thesis", "pre", "post", "hidden", "counter", "heading"]
 
@@ -142,11 +142,11 @@ class Metric:
         """Whether values are integers: all except times and some counters."""
         return self.unit != "sec" and not self.real
 
-    def placed(self, parent: str | None, formula: Formula | None) -> Metric:
-        """Return the metric with another parent and formula: itself, if these are its own."""
-        if parent == self.parent and formula is self.formula:
-            return self
-        return replace(self, parent=parent, formula=formula)
+
+def _with(metric: Metric, **fields: Any) -> Metric:
+    """Return a metric with these fields: itself, if it has them already."""
+    has = all(getattr(metric, name) == value for name, value in fields.items())
+    return metric if has else replace(metric, **fields)
 
 
 class MetricTree:
@@ -287,11 +287,16 @@ class MetricTree:
                         formulas[metric.name] = rest
             waiting = [metric for metric in waiting if metric.name in undecided]
         kept = (metric for metric in self if metric.name in formulas and metric.kind != "hidden")
-        return MetricTree(metric.placed(self._parent(metric, formulas), formulas[metric.name]) for metric in kept)
-
-    def _parent(self, metric: Metric, kept: Container[str]) -> str | None:
-        """Return the nearest metric above that is kept."""
-        return next((above.name for above in reversed(self.path(metric.name)[:-1]) if above.name in kept), None)
+        return MetricTree(
+            _with(
+                metric,
+                formula=formulas[metric.name],
+                parent=next(
+                    (above.name for above in reversed(self.path(metric.name)[:-1]) if above.name in formulas), None
+                ),
+            )
+            for metric in kept
+        )
 
 
 @cache
@@ -308,7 +313,7 @@ def metric_tree() -> MetricTree:
     def below(parent: Metric | None) -> Iterator[Metric]:
         for metric in children.get(parent.name if parent else None, ()):
             paradigm = metric.paradigm or (parent.paradigm if parent else None)
-            placed = metric if paradigm == metric.paradigm else replace(metric, paradigm=paradigm)
+            placed = _with(metric, paradigm=paradigm)
             yield placed
             yield from below(placed)
 
