@@ -151,7 +151,7 @@ def _write_member(out: IO[bytes], name: str, size: int, parts: Iterable[bytes]) 
     out.write(bytes(-size % tarfile.BLOCKSIZE))
 
 
-def _header(name: str, size: int) -> bytes:
+def _header(name: str, size: int) -> bytearray:
     """Return the header of a member: most members have the size of others, and differ in name and checksum only."""
     header = bytearray(_unnamed_header(size))
     # A size of 8 GiB or more is in blocks of its own before.
@@ -159,7 +159,7 @@ def _header(name: str, size: int) -> bytes:
     letters = name.encode()
     block[: len(letters)] = letters
     block[148:154] = b"%06o" % (int(bytes(block[148:154]), 8) + sum(letters))
-    return bytes(header)
+    return header
 
 
 @lru_cache(maxsize=64)
