@@ -519,11 +519,17 @@ fn analyze_messages(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::path::Path;
 
     use super::*;
     use crate::exchange::threads;
+
+    /// A shipped trace.
+    pub(crate) fn shipped(case: &str) -> Archive {
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data");
+        Archive::open(&data.join(case)).unwrap()
+    }
 
     /// All that there is to say of an analysis, as text: times, costs to 12 digits.
     fn said(analysis: &Analysis) -> Vec<String> {
@@ -558,10 +564,9 @@ mod tests {
     /// Shipped traces: whatever the number of shards and processes, the result is the same.
     #[test]
     fn the_result_does_not_depend_on_shards_and_processes() {
-        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data");
         let mut compared = 0;
         for case in ["p2p", "collectives", "sor_fence", "sor_gats", "sor_locks", "rma_progress", "intercomm"] {
-            let archive = Archive::open(&data.join(case)).unwrap();
+            let archive = shipped(case);
             for cost_model in [CostModel::Unified, CostModel::Scalasca] {
                 let options = Options { cost_model, transfers: true, ..Options::default() };
                 let whole = analyze(&archive, &options, None, &Monitor::default()).unwrap().unwrap();

@@ -161,21 +161,16 @@ fn book_management(
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use whywait_otf2::Archive;
-
     use super::*;
+    use crate::analysis::tests::shipped;
     use crate::analysis::{Monitor, Options, analyze};
 
     /// Most of a run, found as what the rest leaves of the whole, is what its own events and waits add up to.
     #[test]
     fn what_the_rest_leaves_is_what_is_there() {
-        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data");
         let mut compared = 0;
         for case in ["p2p", "collectives", "sor_fence", "sor_gats", "sor_locks", "omp_nested", "rma_progress"] {
-            let archive = Archive::open(&data.join(case)).unwrap();
-            let found = analyze(&archive, &Options::default(), None, &Monitor::default()).unwrap().unwrap();
+            let found = analyze(&shipped(case), &Options::default(), None, &Monitor::default()).unwrap().unwrap();
             let (first, last) = found.trace.span().unwrap();
             let path = &found.causes.as_ref().unwrap().stretches;
             let part = |share: f64| first + ((last - first) as f64 * share) as i64;
