@@ -57,16 +57,16 @@ pub(super) fn propagate(
         .zip(trace.exchange.own())
         .map(|(table, shard)| Walker::new(trace, shard, table, model))
         .collect();
-    let mut inbox: Vec<PhiBatch> = walkers.iter().map(|_| PhiBatch::default()).collect();
+    let mut inbox: Vec<Vec<PhiBatch>> = walkers.iter().map(|_| Vec::new()).collect();
     loop {
         let remote = run_walkers(trace, &mut walkers, &mut inbox);
         let has_nothing =
-            walkers.iter().zip(&inbox).all(|(walker, inbox)| walker.runnable.is_empty() && inbox.rows.is_empty());
+            walkers.iter().zip(&inbox).all(|(walker, inbox)| walker.runnable.is_empty() && inbox.is_empty());
         let is_idle = has_nothing && remote.iter().all(Vec::is_empty);
         let arrived = trace.exchange.alltoall(remote.into_iter().map(|remote| (is_idle, remote)).collect())?;
         let all_are_idle = arrived.iter().all(|&(is_idle, _)| is_idle);
         for (shard, sent) in arrived.into_iter().flat_map(|(_, sent)| sent) {
-            inbox[(shard - trace.exchange.own().start) as usize].add(sent);
+            inbox[(shard - trace.exchange.own().start) as usize].push(sent);
         }
         if all_are_idle && !break_cycle(trace, &mut walkers, diagnostics)? {
             return Ok(());
@@ -106,7 +106,7 @@ const ROWS_PER_PROCESS: usize = 1 << 20;
 
 /// Advances all shards of this process until they are blocked, or have many rows for other processes; returns these
 /// rows by process.
-fn run_walkers(trace: &Trace, walkers: &mut [Walker], inbox: &mut [PhiBatch]) -> Vec<Vec<(u32, PhiBatch)>> {
+fn run_walkers(trace: &Trace, walkers: &mut [Walker], inbox: &mut [Vec<PhiBatch>]) -> Vec<Vec<(u32, PhiBatch)>> {
     let own = trace.exchange.own();
     let mut remote: Vec<Vec<(u32, PhiBatch)>> = (0..trace.exchange.processes()).map(|_| Vec::new()).collect();
     let mut rows = 0;
@@ -116,29 +116,22 @@ fn run_walkers(trace: &Trace, walkers: &mut [Walker], inbox: &mut [PhiBatch]) ->
             .zip(inbox.par_iter_mut())
             .map(|(walker, inbox)| {
                 let inbox = std::mem::take(inbox);
-                if inbox.rows.is_empty() && walker.runnable.is_empty() { Vec::new() } else { walker.run(inbox) }
+                if inbox.is_empty() && walker.runnable.is_empty() { Vec::new() } else { walker.run(inbox) }
             })
             .collect();
         for (shard, sent) in outgoing.into_iter().flatten() {
             if own.contains(&shard) {
-                inbox[(shard - own.start) as usize].add(sent);
+                inbox[(shard - own.start) as usize].push(sent);
             } else {
                 rows += sent.rows.len();
                 remote[trace.exchange.process_of(shard)].push((shard, sent));
             }
         }
         let can_continue =
-            walkers.iter().zip(&*inbox).any(|(walker, inbox)| !walker.runnable.is_empty() || !inbox.rows.is_empty());
+            walkers.iter().zip(&*inbox).any(|(walker, inbox)| !walker.runnable.is_empty() || !inbox.is_empty());
         if !can_continue || rows >= ROWS_PER_PROCESS {
             return remote;
         }
-    }
-}
-
-impl PhiBatch {
-    fn add(&mut self, other: Self) {
-        self.rows.extend(other.rows);
-        self.values.extend(other.values);
     }
 }
 
@@ -239,11 +232,13 @@ impl<'a> Walker<'a> {
 
     /// Processes incoming rows, and advances until blocked or until there are many rows for other shards; returns
     /// these.
-    fn run(&mut self, inbox: PhiBatch) -> Vec<(u32, PhiBatch)> {
-        let mut values = inbox.values.chunks_exact(self.width.max(1));
-        for arrival in inbox.rows {
-            let phi = if arrival.has_values { values.next() } else { None };
-            self.receive_phi(arrival, phi);
+    fn run(&mut self, inbox: Vec<PhiBatch>) -> Vec<(u32, PhiBatch)> {
+        for PhiBatch { rows, values } in inbox {
+            let mut values = values.chunks_exact(self.width.max(1));
+            for arrival in rows {
+                let phi = if arrival.has_values { values.next() } else { None };
+                self.receive_phi(arrival, phi);
+            }
         }
         let mut sent = 0;
         while sent < ROWS_PER_SHARD
