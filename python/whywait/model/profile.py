@@ -135,8 +135,8 @@ class Profile:
         counters
             The metrics among them that are counters of the trace and not in the metric tree.
         """
-        # Derived metrics may have other values now.
-        own = {name: found for name, found in self._cells.items() if name in self._stored}
+        # Derived metrics may have other values now. Another thread may be adding some of this profile.
+        own = {name: found for name, found in self._cells.copy().items() if name in self._stored}
         return copy(self)._set_cells(  # noqa: SLF001  (its own)
             {**own, **cells}, self._stored | cells.keys(), (*self._counters, *counters)
         )
