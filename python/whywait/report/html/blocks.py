@@ -66,6 +66,6 @@ def _type(array: npt.NDArray[Any]) -> str:
 
 
 def _packed(raw: bytes) -> str:
-    # Level 6 takes nearly twice as long and saves 1%.
-    deflate = zlib.compressobj(4, zlib.DEFLATED, -zlib.MAX_WBITS)
+    # Level 4 takes half as long again and saves 3 to 5%, level 6 three times as long and 4 to 7%.
+    deflate = zlib.compressobj(1, zlib.DEFLATED, -zlib.MAX_WBITS)
     return base64.b64encode(deflate.compress(raw) + deflate.flush()).decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from whywait.analysis.focus import Focus
     from whywait.model.calltree import CallTree
     from whywait.model.result import ResultData
 
@@ -78,13 +80,17 @@ def _blocks(
         ),
     )  # fmt: skip
     for side, result, own, focus in zip("ab", runs, formulas, focuses, strict=True):
-        front_page = {
-            "waiting": total_waiting(result),
-            "parts": story.parts(result, own),
-            "efficiencies": story.efficiencies(result, focus._asdict()),
-        }
-        for name, block in run_blocks(result, own, front_page, room=ROOM // 2, waits=0):
+        front_page = partial(_front_page, result, own, focus)
+        for name, block in run_blocks(result, own, front_page, lambda: ROOM // 2, waits=0):
             yield f"{side}-{name}", block
+
+
+def _front_page(result: ResultData, formulas: Formulas, focus: Focus) -> dict[str, Any]:
+    return {
+        "waiting": total_waiting(result),
+        "parts": story.parts(result, formulas),
+        "efficiencies": story.efficiencies(result, focus._asdict()),
+    }
 
 
 class UnitedTree:

@@ -6,7 +6,6 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from importlib.resources import files
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from whywait.report.html.bundle import bundle
 from whywait.report.html.formulas import Factors, Formulas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from os import PathLike
     from pathlib import Path
 
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
 
 #: Maximum size of the cells in bytes: a much larger page opens slowly and is hard to share.
 ROOM = 46_000_000
+# Threads that pack cells: most of that is compression, for which Python lets others run.
+_THREADS = 4
 
 
 def write_html(
@@ -59,15 +60,20 @@ def write_html(
     source
         The directory with the source files of the program; None to show no source lines.
     """
-    formulas = Formulas(result.profile)
-    front_page = story.front_page(result, summary)
-    more = {**timeline, **dict(loops.loop_blocks(result, loop)), **dict(loops.communication_blocks(result))}
-    if source is not None:
-        more |= dict(sources.source_blocks(result.tree, source))
-    room = ROOM - sum(len(block) for block in more.values())
-    data = chain(run_blocks(result, formulas, front_page, room=room), more.items())
+
+    def other_blocks() -> dict[str, str]:
+        more = {**timeline, **dict(loops.loop_blocks(result, loop)), **dict(loops.communication_blocks(result))}
+        return more if source is None else more | dict(sources.source_blocks(result.tree, source))
+
+    def room() -> int:
+        return ROOM - sum(map(len, more.result().values()))
+
+    with ThreadPoolExecutor(2) as beside:
+        # With many locations, the cells take as long as all else.
+        front_page, more = beside.submit(story.front_page, result, summary), beside.submit(other_blocks)
+        own = dict(run_blocks(result, Formulas(result.profile), front_page.result, room))
     with path.open("w", encoding="utf-8") as out:
-        out.writelines(page(result.run.name, "app", data))
+        out.writelines(page(result.run.name, "app", (own | more.result()).items()))
 
 
 def page(title: str, program: str, data: Iterable[tuple[str, str | None]], *, served: bool = False) -> Iterator[str]:
@@ -105,7 +111,12 @@ def page(title: str, program: str, data: Iterable[tuple[str, str | None]], *, se
 
 
 def run_blocks(
-    result: ResultData, formulas: Formulas, front_page: object, *, room: int, waits: int = instances.OF_ALL
+    result: ResultData,
+    formulas: Formulas,
+    front_page: Callable[[], object],
+    room: Callable[[], int],
+    *,
+    waits: int = instances.OF_ALL,
 ) -> Iterator[tuple[str, str]]:
     """Yield name and content of each block of data of a run.
 
@@ -114,9 +125,9 @@ def run_blocks(
     result, formulas
         The run.
     front_page
-        The data of the front page, from `whywait.report.html.story.front_page`.
+        A function that returns the data of the front page, from `whywait.report.html.story.front_page`.
     room
-        Maximum size of the cells in bytes.
+        A function that returns the maximum size of the cells in bytes.
     waits
         Maximum number of individual wait states.
     """
@@ -125,7 +136,7 @@ def run_blocks(
         # The core chooses wait states while the cells are packed.
         worst = beside.submit(instances.worst, result, waits)
         resolution, cells = _cells(result.profile, stored, room)
-    yield from fixed_blocks(result, formulas, front_page, stored, resolution, worst.result())
+    yield from fixed_blocks(result, formulas, front_page(), stored, resolution, worst.result())
     for number, block in enumerate(cells):
         yield f"cells-{number}", block
 
@@ -180,18 +191,19 @@ def fixed_blocks(
     yield "instances", blocks.columns(worst.merged(resolution.merged))
 
 
-def _cells(profile: Profile, stored: list[str], room: int) -> tuple[places.Resolution, list[str]]:
+def _cells(profile: Profile, stored: list[str], room: Callable[[], int]) -> tuple[places.Resolution, list[str]]:
     """Pack the cells of all stored metrics at the finest resolution that fits in the page."""
+
+    def packed(name: str) -> str:
+        return blocks.columns(resolution.of_metric(profile, name))
+
     resolution = places.Resolution.of(profile, stored)
-    while True:
-        packed, size = [], 0
-        for name in stored:
-            packed.append(blocks.columns(resolution.of_metric(profile, name)))
-            if (size := size + len(packed[-1])) > room and resolution.merged < profile.locations:
+    with ThreadPoolExecutor(_THREADS) as threads:
+        while sum(map(len, cells := list(threads.map(packed, stored)))) > room():
+            if resolution.merged >= profile.locations:
                 break
-        else:
-            return resolution, packed
-        resolution = resolution.coarser()
+            resolution = resolution.coarser()
+    return resolution, cells
 
 
 def _shown_metrics(profile: Profile) -> Iterable[str]:
