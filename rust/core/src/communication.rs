@@ -199,13 +199,11 @@ fn total(parts: Vec<Sums>, most: usize) -> Communication {
         sizes.entry(key).or_default().add(traffic);
     }
     // Most pairs are in one part only, so sorting them together is quicker than adding one part to another.
-    let mut pairs: Vec<_> = parts
-        .into_par_iter()
-        .flat_map_iter(|part| {
-            let by = shift - part.shift;
-            part.pairs.into_iter().map(move |((from, to), pair)| ((from >> by, to >> by), pair))
-        })
-        .collect();
+    let mut pairs = Vec::with_capacity(parts.iter().map(|part| part.pairs.len()).sum());
+    for part in parts {
+        let by = shift - part.shift;
+        pairs.extend(part.pairs.into_iter().map(|((from, to), pair)| ((from >> by, to >> by), pair)));
+    }
     loop {
         pairs.par_sort_unstable_by_key(|&(blocks, _)| blocks);
         pairs.dedup_by(|(next, pair), (blocks, sum)| {
