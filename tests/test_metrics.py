@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from whywait.analysis.causes import cost_classes
 from whywait.model.metrics import Formula, Term, metric_tree
-from whywait.model.profile import Profile
+from whywait.model.profile import Cells, Profile, add
 from whywait.model.regions import MASKS, Region, masked
 from whywait.model.schema import patterns
 
@@ -326,6 +326,29 @@ def test_derived_metrics_equal_a_direct_evaluation(analysis, stored):
     for metric in profile.metrics:
         if metric.name != "critical_path_imbalance":
             assert np.array_equal(dense(profile, metric.name), slow(profile, metric.name)), metric.name
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([1, -1]), st.dictionaries(st.integers(0, 9), st.integers(1, 3))), max_size=3),
+    st.sampled_from([1, 1000]),
+)
+def test_cells_are_added_by_key(operands, distance):
+    expected = {}
+    for sign, cells in operands:
+        for key, value in cells.items():
+            expected[key * distance] = expected.get(key * distance, 0.0) + sign * value
+    columns = [(sign, sorted(cells.items())) for sign, cells in operands]
+    found = add(
+        [
+            (
+                sign,
+                Cells(np.array([key * distance for key, _ in rows], np.int64), np.array([v for _, v in rows], float)),
+            )
+            for sign, rows in columns
+        ]
+    )
+    assert found.key.tolist() == sorted(key for key, value in expected.items() if value)
+    assert found.value.tolist() == [expected[key] for key in found.key.tolist()]
 
 
 @given(analyses(metrics=("critical_path", "time", "mpi_latesender")))

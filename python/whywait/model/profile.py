@@ -83,6 +83,10 @@ def add(operands: list[tuple[int, Cells]]) -> Cells:
         return NOTHING
     if len(operands) == 1 and operands[0][0] > 0:
         return operands[0][1]
+    first, last = min(cells.key[0] for _, cells in operands), max(cells.key[-1] for _, cells in operands)
+    # Of more than two values, the sum could depend on the order.
+    if len(operands) <= 2 and last - first < 2 * sum(len(cells) for _, cells in operands):
+        return _add_densely(operands, first, last)
     key = np.concatenate([cells.key for _, cells in operands])
     value = np.concatenate([sign * cells.value for sign, cells in operands])
     order = np.argsort(key, kind="stable")
@@ -90,6 +94,15 @@ def add(operands: list[tuple[int, Cells]]) -> Cells:
     starts = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
     key, value = key[starts], np.add.reduceat(value, starts)
     return Cells(key[value != 0], value[value != 0])
+
+
+def _add_densely(operands: list[tuple[int, Cells]], first: int, last: int) -> Cells:
+    """Add cells whose keys fill much of a range, which takes no sorting."""
+    total = np.zeros(last - first + 1)
+    for sign, cells in operands:
+        total[cells.key - first] += sign * cells.value
+    key = np.flatnonzero(total)
+    return Cells(key + first, total[key])
 
 
 class Profile:
