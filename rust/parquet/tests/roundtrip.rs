@@ -24,8 +24,9 @@ fn shown(array: &dyn Array, row: usize) -> String {
     }
     match array.data_type() {
         DataType::Dictionary(..) => {
-            let kept = array.as_any_dictionary();
-            shown(kept.values().as_ref(), kept.normalized_keys()[row])
+            let one = array.slice(row, 1);
+            let kept = one.as_any_dictionary();
+            shown(kept.values().as_ref(), kept.normalized_keys()[0])
         }
         DataType::Boolean => array.as_boolean().value(row).to_string(),
         DataType::Int32 => array.as_primitive::<Int32Type>().value(row).to_string(),
