@@ -8,7 +8,7 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use zstd::bulk::Compressor;
 
-use crate::column::Leaf;
+use crate::column::{Leaf, Order, Part};
 use crate::{Result, hybrid};
 
 /// The bytes of a column chunk and its metadata.
@@ -17,24 +17,41 @@ pub(crate) struct Chunk {
     pub(crate) close: ColumnCloseResult,
 }
 
-/// Encode a leaf of `rows` rows.
-pub(crate) fn encode(leaf: &Leaf, rows: usize, compressor: &mut Compressor<'_>) -> Result<Chunk> {
+/// Encode a leaf of `rows` rows; `order` is that of the column.
+pub(crate) fn encode(
+    leaf: &Leaf,
+    order: Option<&Order>,
+    rows: usize,
+    compressor: &mut Compressor<'_>,
+) -> Result<Chunk> {
     let descriptor = &leaf.descriptor;
-    let levels = leaf.definition.len;
-    let nulls = (levels - leaf.len()) as u64;
+    let parts = order.map(|order| (leaf.parts.as_slice(), order));
+    let sum = |of_part: fn(&Part) -> usize| parts.map(|(parts, order)| order.sum(parts.iter().map(of_part)));
+    let levels = sum(|part| part.levels.len()).unwrap_or(leaf.definition.len);
+    let nulls = (levels - sum(|part| part.values.len()).unwrap_or(leaf.len())) as u64;
     let mut data = Vec::new();
-    if descriptor.max_rep_level() > 0 {
-        let width = hybrid::width(descriptor.max_rep_level() as u32);
-        with_length(&mut data, |data| hybrid::encode(&leaf.repetition, width, data));
-    }
-    if leaf.definition.highest > 0 {
-        let width = hybrid::width(u32::from(leaf.definition.highest));
-        with_length(&mut data, |data| match &leaf.definition.each {
-            Some(each) => hybrid::encode(each, width, data),
-            None => hybrid::encode_run(leaf.definition.highest, levels, width, data),
+    let mut put_levels = |each: &[u8], highest: u8| {
+        let width = hybrid::width(u32::from(highest));
+        with_length(&mut data, |data| match parts {
+            None => hybrid::encode(each, width, data),
+            Some((parts, order)) => {
+                let parts = parts.iter().map(|part| &each[part.levels.clone()]);
+                hybrid::join(parts, &order.runs, levels, width, data);
+            }
         });
+    };
+    if descriptor.max_rep_level() > 0 {
+        put_levels(&leaf.repetition, descriptor.max_rep_level() as u8);
     }
-    let values = leaf.values.encode(leaf.kind, nulls, &mut data);
+    match (&leaf.definition.each, leaf.definition.highest) {
+        (_, 0) => {}
+        (Some(each), highest) => put_levels(each, highest),
+        (None, highest) => {
+            let width = hybrid::width(u32::from(highest));
+            with_length(&mut data, |data| hybrid::encode_run(highest, levels, width, data));
+        }
+    }
+    let values = leaf.values.encode(leaf.kind, parts, nulls, &mut data);
 
     let mut sink = TrackedWrite::new(Vec::new());
     let mut pages = SerializedPageWriter::new(&mut sink);

@@ -17,11 +17,50 @@ use crate::schema::Kind;
 use crate::values::{Distinct, NONE, Values};
 use crate::{Error, Result};
 
+/// A column in a group of rows.
+#[derive(Debug)]
+pub(crate) struct Column {
+    pub(crate) leaves: Vec<Leaf>,
+    /// Of a nested column, the order of the parts of each leaf.
+    pub(crate) order: Option<Order>,
+}
+
+/// The rows of a nested column.
+#[derive(Debug, Default)]
+pub(crate) struct Order {
+    /// The number of the part that holds each row, and in how many rows it repeats.
+    pub(crate) runs: Vec<(u32, u32)>,
+    /// In how many rows each part occurs.
+    times: Vec<usize>,
+}
+
+impl Order {
+    #[inline]
+    fn push(&mut self, part: u32) {
+        match self.runs.last_mut() {
+            Some((last, times)) if *last == part => *times += 1,
+            _ => self.runs.push((part, 1)),
+        }
+        let at = part as usize;
+        if at >= self.times.len() {
+            self.times.resize(at + 1, 0);
+        }
+        self.times[at] += 1;
+    }
+
+    /// How much all rows have, given how much each part has.
+    pub(crate) fn sum(&self, of_part: impl Iterator<Item = usize>) -> usize {
+        self.times.iter().zip(of_part).map(|(times, of_part)| times * of_part).sum()
+    }
+}
+
 /// A leaf of a column in a group of rows.
 #[derive(Debug)]
 pub(crate) struct Leaf {
     pub(crate) descriptor: ColumnDescPtr,
     pub(crate) kind: Kind,
+    /// Of a nested column, the entries of different rows.
+    pub(crate) parts: Vec<Part>,
     /// Definition levels: how much of the path to the leaf is present, one per value or null.
     pub(crate) definition: Levels,
     /// Repetition levels: the list of the path that continues, in the same order; empty without lists.
@@ -65,13 +104,6 @@ impl Levels {
         self.len = len;
     }
 
-    fn repeat(&mut self, range: Range<usize>, count: usize) {
-        self.len += range.len() * count;
-        if let Some(each) = &mut self.each {
-            repeat(each, range, count);
-        }
-    }
-
     fn each(&mut self) -> &mut Vec<u8> {
         self.each.get_or_insert_with(|| vec![self.highest; self.len])
     }
@@ -85,7 +117,7 @@ impl Leaf {
             _ => Values::Numbered { codes: Vec::with_capacity(rows), distinct: Distinct::new(kind) },
         };
         let definition = Levels { highest: descriptor.max_def_level() as u8, len: 0, each: None };
-        Self { descriptor, kind, definition, repetition: Vec::new(), values }
+        Self { descriptor, kind, parts: Vec::new(), definition, repetition: Vec::new(), values }
     }
 
     /// Number of values.
@@ -111,21 +143,17 @@ impl Leaf {
         }
     }
 
-    fn span(&self) -> Span {
-        Span { levels: self.definition.len..self.definition.len, values: self.len()..self.len() }
+    /// Begins a part.
+    fn begin_part(&mut self) {
+        let (levels, values) = (self.definition.len, self.len());
+        self.parts.push(Part { levels: levels..levels, values: values..values });
     }
 
-    /// Repeat the entries of a row a number of times.
-    fn repeat(&mut self, span: &Span, count: usize) {
-        self.definition.repeat(span.levels.clone(), count);
-        if self.descriptor.max_rep_level() > 0 {
-            repeat(&mut self.repetition, span.levels.clone(), count);
-        }
-        match &mut self.values {
-            Values::Doubles(values) => repeat(values, span.values.clone(), count),
-            Values::Integers(values) | Values::Numbered { codes: values, .. } => {
-                repeat(values, span.values.clone(), count);
-            }
+    /// Ends the part that was begun last.
+    fn end_part(&mut self) {
+        let (levels, values) = (self.definition.len, self.len());
+        if let Some(part) = self.parts.last_mut() {
+            (part.levels.end, part.values.end) = (levels, values);
         }
     }
 
@@ -198,17 +226,6 @@ fn extend_integers(values: &mut Vec<u32>, array: &dyn Array, rows: impl Iterator
     }
 }
 
-/// Append some entries again, a number of times.
-fn repeat<T: Copy>(entries: &mut Vec<T>, range: Range<usize>, count: usize) {
-    let (begin, length) = (entries.len(), range.len() * count);
-    entries.extend_from_within(range.start..range.start + length.min(range.len()));
-    // Twice as many each time.
-    while entries.len() < begin + length {
-        let end = entries.len().min(2 * begin + length - entries.len());
-        entries.extend_from_within(begin..end);
-    }
-}
-
 /// Append the values that are not null. Nulls are often scattered, so that it is quicker to write all values and to
 /// overwrite the nulls.
 fn extend_valid(values: &mut Vec<f64>, source: &[f64], nulls: &NullBuffer) {
@@ -221,11 +238,14 @@ fn extend_valid(values: &mut Vec<f64>, source: &[f64], nulls: &NullBuffer) {
     values.truncate(end);
 }
 
+/// The parts of a leaf, and their order.
+pub(crate) type Parts<'a> = (&'a [Part], &'a Order);
+
 /// The entries of a row in a leaf.
-#[derive(Clone, Debug)]
-struct Span {
-    levels: Range<usize>,
-    values: Range<usize>,
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) levels: Range<usize>,
+    pub(crate) values: Range<usize>,
 }
 
 /// Shred a column into leaves.
@@ -233,29 +253,30 @@ struct Span {
 /// # Parameters
 /// `field` is the column of the file. `arrays` are its pieces, which may be dictionaries of the file's type. `repeats`
 /// tells whether real numbers repeat.
-pub(crate) fn leaves(
+pub(crate) fn shred(
     field: &Field,
     arrays: &[ArrayRef],
     descriptors: &[ColumnDescPtr],
     repeats: bool,
-) -> Result<Vec<Leaf>> {
+) -> Result<Column> {
     let rows = arrays.iter().map(Array::len).sum();
     let mut kinds = Vec::new();
     kinds_of(field.data_type(), &mut kinds);
+    let is_nested = Kind::of(field.data_type()).is_none();
+    let room = if is_nested { 0 } else { rows };
     let mut leaves: Vec<Leaf> =
-        descriptors.iter().zip(kinds).map(|(leaf, kind)| Leaf::new(leaf.clone(), kind, repeats, rows)).collect();
+        descriptors.iter().zip(kinds).map(|(leaf, kind)| Leaf::new(leaf.clone(), kind, repeats, room)).collect();
+    let mut order = Order::default();
     for array in arrays {
         if !same(field.data_type(), array.data_type()) {
             return Err(Error::Type(field.name().clone(), array.data_type().clone()));
         }
         match leaves.as_mut_slice() {
-            [leaf] if leaf.descriptor.max_rep_level() == 0 && Kind::of(field.data_type()).is_some() => {
-                leaf.append(array.as_ref())?;
-            }
-            leaves => nested(field, array.as_ref(), leaves),
+            [leaf] if !is_nested => leaf.append(array.as_ref())?,
+            leaves => nested(field, array.as_ref(), leaves, &mut order),
         }
     }
-    Ok(leaves)
+    Ok(Column { leaves, order: is_nested.then_some(order) })
 }
 
 /// Whether two types have the same values, disregarding dictionaries.
@@ -282,44 +303,40 @@ fn kinds_of(kind: &DataType, kinds: &mut Vec<Kind>) {
     }
 }
 
-/// Append a nested column; a value of a dictionary is shredded where it first occurs.
-fn nested(field: &Field, array: &dyn Array, leaves: &mut [Leaf]) {
-    let DataType::Dictionary(..) = array.data_type() else {
+/// Append a nested column. A value of a dictionary is shredded once, however often it occurs.
+fn nested(field: &Field, array: &dyn Array, leaves: &mut [Leaf], order: &mut Order) {
+    let mut add = |value: Option<(&dyn Array, usize)>| {
+        let number = leaves[0].parts.len() as u32;
+        leaves.iter_mut().for_each(Leaf::begin_part);
+        match value {
+            Some((array, row)) => visit(field, array, row, Level::default(), leaves),
+            None => absent(field, Level::default(), leaves),
+        };
+        leaves.iter_mut().for_each(Leaf::end_part);
+        number
+    };
+    let Some(kept) = array.as_any_dictionary_opt() else {
         for row in 0..array.len() {
-            visit(field, array, row, Level::default(), leaves);
+            order.push(add(Some((array, row))));
         }
         return;
     };
-    let kept = array.as_any_dictionary();
-    let keys = keys(kept.keys());
-    // For each dictionary value its begin in `spans`, which has one span per leaf.
     let mut known = vec![NONE; kept.values().len()];
-    let mut spans: Vec<Span> = Vec::new();
+    let mut null = NONE;
     let nulls = kept.keys().nulls();
-    let is_null = |row: usize| nulls.is_some_and(|nulls| nulls.is_null(row));
-    let mut row = 0;
-    while let Some(&key) = keys.get(row) {
-        if is_null(row) {
-            absent(field, Level::default(), leaves);
-            row += 1;
+    for (row, key) in keys(kept.keys()).into_iter().enumerate() {
+        if nulls.is_some_and(|nulls| nulls.is_null(row)) {
+            if null == NONE {
+                null = add(None);
+            }
+            order.push(null);
             continue;
         }
-        // Null keys may have the same value: to look beyond them would visit them again and again.
-        let mut count = (row..keys.len()).take_while(|&next| keys[next] == key && !is_null(next)).count();
-        row += count;
         let known = &mut known[key as usize];
         if *known == NONE {
-            *known = spans.len() as u32;
-            spans.extend(leaves.iter().map(Leaf::span));
-            visit(field, kept.values().as_ref(), key as usize, Level::default(), leaves);
-            for (leaf, span) in leaves.iter().zip(&mut spans[*known as usize..]) {
-                (span.levels.end, span.values.end) = (leaf.definition.len, leaf.len());
-            }
-            count -= 1;
+            *known = add(Some((kept.values().as_ref(), key as usize)));
         }
-        for (leaf, span) in leaves.iter_mut().zip(&spans[*known as usize..]) {
-            leaf.repeat(span, count);
-        }
+        order.push(*known);
     }
 }
 

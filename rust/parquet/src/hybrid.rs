@@ -59,6 +59,55 @@ pub(crate) fn pack<T: Copy + Into<u32>>(numbers: &[T], width: u32, out: &mut Vec
     }
 }
 
+/// Append numbers that come in parts, as one bit-packed run of `count` numbers. `order` has the number of each part in
+/// turn, and how often it comes one after the other.
+pub(crate) fn join<'a, T: Copy + Into<u32> + 'a>(
+    parts: impl Iterator<Item = &'a [T]>,
+    order: &[(u32, u32)],
+    count: usize,
+    width: u32,
+    out: &mut Vec<u8>,
+) {
+    if count == 0 {
+        return;
+    }
+    let groups = count.div_ceil(GROUP);
+    varint((groups as u64) << 1 | 1, out);
+    let end = out.len() + groups * width as usize;
+    out.reserve(groups * width as usize + size_of::<u64>());
+
+    // Each part is packed once, into words: the first of each, and where its others are.
+    let (mut firsts, mut others) = (Vec::new(), Vec::new());
+    for part in parts {
+        let mut words = part.chunks((u64::BITS / width) as usize).map(|numbers| {
+            let bits = numbers.iter().rev().fold(0_u64, |bits, &number| bits << width | u64::from(number.into()));
+            (bits, numbers.len() as u32 * width)
+        });
+        let (first, begin) = (words.next().unwrap_or_default(), others.len());
+        others.extend(words);
+        firsts.push((first, begin..others.len()));
+    }
+    let (mut buffer, mut used) = (0_u64, 0);
+    let mut append = |(bits, length): (u64, u32)| {
+        buffer |= bits << used;
+        used += length;
+        if used >= u64::BITS {
+            out.extend_from_slice(&buffer.to_le_bytes());
+            used -= u64::BITS;
+            buffer = bits.checked_shr(length - used).unwrap_or(0);
+        }
+    };
+    for &(part, times) in order {
+        let (first, more) = &firsts[part as usize];
+        for _ in 0..times {
+            append(*first);
+            others[more.clone()].iter().copied().for_each(&mut append);
+        }
+    }
+    out.extend_from_slice(&buffer.to_le_bytes());
+    out.resize(end, 0);
+}
+
 /// Append a number, seven bits a byte.
 pub(crate) fn varint(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
@@ -115,6 +164,29 @@ mod tests {
                 runs.iter().flat_map(|&(n, count)| std::iter::repeat_n(n >> (32 - width), count)).collect();
             let mut bytes = Vec::new();
             encode(&numbers, width, &mut bytes);
+            prop_assert_eq!(decode(&bytes, width, numbers.len()), numbers);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parts_come_back(
+            parts in prop::collection::vec(prop::collection::vec(0_u32..=u32::MAX, 0..9), 1..6),
+            order in prop::collection::vec((0_usize..6, 0_u32..4), 0..20),
+            width in 1_u32..=32,
+        ) {
+            let parts: Vec<Vec<u32>> =
+                parts.into_iter().map(|part| part.into_iter().map(|n| n >> (32 - width)).collect()).collect();
+            let order: Vec<(u32, u32)> =
+                order.into_iter().map(|(part, times)| ((part % parts.len()) as u32, times)).collect();
+            let numbers: Vec<u32> = order
+                .iter()
+                .flat_map(|&(part, times)| std::iter::repeat_n(&parts[part as usize], times as usize))
+                .flatten()
+                .copied()
+                .collect();
+            let mut bytes = Vec::new();
+            join(parts.iter().map(Vec::as_slice), &order, numbers.len(), width, &mut bytes);
             prop_assert_eq!(decode(&bytes, width, numbers.len()), numbers);
         }
     }

@@ -5,6 +5,8 @@
 //! values are visited once per row group. A general writer would first expand the values and then hash each of them to
 //! find the keys again.
 //!
+//! The values of a nested column, as the names of a call path, are shredded and packed once, too: a row appends their bits.
+//!
 //! Consecutive numbers, as of the locations in a table with a row for each, are packed by their differences instead. Real
 //! numbers that change from row to row, as times do, are split into their bytes before they are compressed.
 //!
@@ -162,8 +164,8 @@ impl Columns {
             .map(|leaf| self.leaves.column(leaf))
             .collect();
         let arrays: Vec<ArrayRef> = pieces.iter().map(|piece| piece.column(column).clone()).collect();
-        let leaves = column::leaves(field, &arrays, &leaves, self.repeating.contains(field.name()))?;
+        let column = column::shred(field, &arrays, &leaves, self.repeating.contains(field.name()))?;
         let mut compressor = Compressor::new(LEVEL)?;
-        leaves.iter().map(|leaf| chunk::encode(leaf, rows, &mut compressor)).collect()
+        column.leaves.iter().map(|leaf| chunk::encode(leaf, column.order.as_ref(), rows, &mut compressor)).collect()
     }
 }

@@ -1,10 +1,13 @@
 //! The values of a leaf: the distinct ones, and their numbers in order of the rows.
 
+use std::borrow::Cow;
+
 use parquet::basic::Encoding;
 use parquet::data_type::ByteArray;
 use parquet::file::statistics::Statistics;
 use rustc_hash::FxHashMap;
 
+use crate::column::Parts;
 use crate::schema::Kind;
 use crate::{delta, hybrid};
 
@@ -179,13 +182,14 @@ pub(crate) struct Encoded {
 }
 
 impl Values {
-    /// Append the values to `data`.
-    pub(crate) fn encode(&self, kind: Kind, nulls: u64, data: &mut Vec<u8>) -> Encoded {
+    /// Append the values to `data`; those of a nested column by its parts and their order.
+    pub(crate) fn encode(&self, kind: Kind, parts: Option<Parts<'_>>, nulls: u64, data: &mut Vec<u8>) -> Encoded {
         match self {
             Self::Doubles(values) => {
+                let values = &*in_order(values, parts);
                 let encoding = if repeat(values) { Encoding::PLAIN } else { Encoding::BYTE_STREAM_SPLIT };
                 let begin = data.len();
-                data.resize(begin + size_of_val(values.as_slice()), 0);
+                data.resize(begin + size_of_val(values), 0);
                 if encoding == Encoding::PLAIN {
                     for (bytes, value) in data[begin..].chunks_exact_mut(size_of::<f64>()).zip(values) {
                         bytes.copy_from_slice(&value.to_le_bytes());
@@ -197,6 +201,7 @@ impl Values {
                 Encoded { encoding, dictionary: None, statistics }
             }
             Self::Integers(numbers) => {
+                let numbers = &*in_order(numbers, parts);
                 let is_signed = kind == Kind::Signed32;
                 if follow(numbers) {
                     let numbers = || numbers.iter().map(|&number| number.cast_signed());
@@ -211,16 +216,19 @@ impl Values {
                 let wide =
                     |number: u32| if is_signed { i64::from(number.cast_signed()) as u64 } else { u64::from(number) };
                 let codes: Vec<u32> = numbers.iter().map(|&number| distinct.number(wide(number))).collect();
-                distinct.encode(&codes, kind, nulls, data)
+                distinct.encode(&codes, None, kind, nulls, data)
             }
-            Self::Numbered { codes, distinct } => distinct.encode(codes, kind, nulls, data),
+            Self::Numbered { codes, distinct } if kind == Kind::Text => {
+                distinct.encode(codes, parts, kind, nulls, data)
+            }
+            Self::Numbered { codes, distinct } => distinct.encode(&in_order(codes, parts), None, kind, nulls, data),
         }
     }
 }
 
 impl Distinct {
-    /// Append the values with these numbers to `data`.
-    fn encode(&self, codes: &[u32], kind: Kind, nulls: u64, data: &mut Vec<u8>) -> Encoded {
+    /// Append the values with these numbers to `data`, or those of its parts in their order.
+    fn encode(&self, codes: &[u32], parts: Option<Parts<'_>>, kind: Kind, nulls: u64, data: &mut Vec<u8>) -> Encoded {
         let statistics = self.statistics(kind, nulls);
         if kind == Kind::Bool {
             booleans(codes.iter().map(|&code| self.is_true(code)), data);
@@ -239,7 +247,14 @@ impl Distinct {
             return Encoded { encoding: Encoding::PLAIN, dictionary: None, statistics };
         }
         data.push(width as u8);
-        hybrid::encode(codes, width, data);
+        match parts {
+            None => hybrid::encode(codes, width, data),
+            Some((parts, order)) => {
+                let count = order.sum(parts.iter().map(|part| part.values.len()));
+                let parts = parts.iter().map(|part| &codes[part.values.clone()]);
+                hybrid::join(parts, &order.runs, count, width, data);
+            }
+        }
         let dictionary = Some((dictionary, self.len()));
         Encoded { encoding: Encoding::RLE_DICTIONARY, dictionary, statistics }
     }
@@ -248,6 +263,13 @@ impl Distinct {
         let Self::Numbers { bits, .. } = self else { unreachable!("a text is no number") };
         bits[number as usize] != 0
     }
+}
+
+/// The values of all rows, if these are in parts.
+fn in_order<'a, T: Copy>(values: &'a [T], parts: Option<Parts<'_>>) -> Cow<'a, [T]> {
+    let Some((parts, order)) = parts else { return Cow::Borrowed(values) };
+    let rows = order.runs.iter().flat_map(|&(part, times)| std::iter::repeat_n(&parts[part as usize], times as usize));
+    rows.flat_map(|part| &values[part.values.clone()]).copied().collect()
 }
 
 /// Whether most integers follow the one in front, as locations do in tables with a row for each.
