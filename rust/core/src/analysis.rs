@@ -276,13 +276,13 @@ impl Analysis {
         let of_origins = if with_transfers { transfers::find(&trace, &epochs)? } else { Vec::new() };
         let transfers = exchange.gatherv(of_origins)?;
         drop(epochs);
-        let waits = PerShard::new(vec![exchange.gatherv(waits)?]);
+        let waits = waits.gather(&exchange)?;
         let severities = exchange.gatherv(severities)?;
         let causes = match causes {
             None => None,
             Some(causes) => Some(Causes {
                 costs: severity::combine(exchange.gatherv(causes.costs)?),
-                explanations: PerShard::new(vec![exchange.gatherv(causes.explanations)?]),
+                explanations: causes.explanations.gather(&exchange)?,
                 ..causes
             }),
         };

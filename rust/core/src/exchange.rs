@@ -373,27 +373,34 @@ impl Exchange {
         Ok(Vec::new())
     }
 
-    /// All rows at the first process, in the order of the processes; nothing at the others. Senders produce rows in
-    /// slices while the first process receives the previous slice.
+    /// All rows at the first process, in the order of the processes; nothing at the others.
     pub fn gatherv<T: Row>(&self, rows: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>) -> Result<Vec<T>> {
         let mut rows = rows.into_iter();
         let counts = self.allgather(rows.len())?;
-        let slices = |(process, count): (usize, &usize)| std::iter::repeat_n(process, count.div_ceil(GATHERED));
-        let slices = counts.iter().enumerate().skip(1).flat_map(slices);
         let mut all = Vec::new();
         if self.is_root() {
-            all = rows.collect();
+            all = rows.by_ref().collect();
             all.reserve_exact(counts[1..].iter().sum());
-            for _ in slices {
-                self.gather(Vec::new())?.iter_mut().for_each(|slice| all.append(slice));
-            }
-        } else {
-            for process in slices {
-                let is_own = process == self.rank();
-                self.gather::<Vec<T>>(rows.by_ref().take(if is_own { GATHERED } else { 0 }).collect())?;
-            }
         }
+        self.slices(&counts, rows, |mut slice| all.append(&mut slice))?;
         Ok(all)
+    }
+
+    /// Passes the rows of all processes but the first to `arrive` at the first, in slices. Senders produce a slice while
+    /// the first process receives the previous one.
+    pub(crate) fn slices<T: Row>(
+        &self,
+        counts: &[usize],
+        mut rows: impl Iterator<Item = T>,
+        mut arrive: impl FnMut(Vec<T>),
+    ) -> Result<()> {
+        let slices = |(process, count): (usize, &usize)| std::iter::repeat_n(process, count.div_ceil(GATHERED));
+        for process in counts.iter().enumerate().skip(1).flat_map(slices) {
+            let own = if process == self.rank() { GATHERED } else { 0 };
+            let arrived = self.gather::<Vec<T>>(rows.by_ref().take(own).collect())?;
+            arrived.into_iter().filter(|slice| !slice.is_empty()).for_each(&mut arrive);
+        }
+        Ok(())
     }
 
     /// A sum over all processes.

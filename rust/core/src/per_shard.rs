@@ -4,6 +4,9 @@ use std::iter::Flatten;
 use std::ops::Index;
 use std::vec;
 
+use crate::Result;
+use crate::exchange::{Exchange, Row};
+
 /// Rows in one part per shard, numbered consecutively without copying them together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PerShard<T> {
@@ -57,6 +60,22 @@ impl<T> PerShard<T> {
     pub fn get(&self, number: usize) -> Option<&T> {
         let part = self.first.partition_point(|&first| first <= number) - 1;
         self.parts.get(part)?.get(number - self.first[part])
+    }
+}
+
+impl<T: Row> PerShard<T> {
+    /// The rows of all processes at the first; nothing at the others. Those of the first process stay where they are.
+    pub fn gather(self, exchange: &Exchange) -> Result<Self> {
+        let (mut parts, rows) = if exchange.is_root() { (self.parts, Self::default()) } else { (Vec::new(), self) };
+        let counts = exchange.allgather(rows.len())?;
+        exchange.slices(&counts, rows.into_iter(), |slice| parts.push(slice))?;
+        Ok(Self::new(parts))
+    }
+}
+
+impl<T> Default for PerShard<T> {
+    fn default() -> Self {
+        Self::new(Vec::new())
     }
 }
 
