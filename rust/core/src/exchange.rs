@@ -374,31 +374,30 @@ impl Exchange {
     }
 
     /// All rows at the first process, in the order of the processes; nothing at the others.
-    pub fn gatherv<T: Row>(&self, rows: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>) -> Result<Vec<T>> {
-        let mut rows = rows.into_iter();
-        let counts = self.allgather(rows.len())?;
-        let mut all = Vec::new();
-        if self.is_root() {
-            all = rows.by_ref().collect();
-            all.reserve_exact(counts[1..].iter().sum());
-        }
-        self.slices(&counts, rows, |mut slice| all.append(&mut slice))?;
+    pub fn gatherv<T: Row>(&self, rows: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
+        let rows: Vec<T> = rows.into_iter().collect();
+        let (mut all, rows) = if self.is_root() { (rows, Vec::new()) } else { (Vec::new(), rows) };
+        self.gather_slices(&[rows], |mut slice| all.append(&mut slice))?;
         Ok(all)
     }
 
-    /// Passes the rows of all processes but the first to `arrive` at the first, in slices. Senders produce a slice while
+    /// Passes the parts of all processes but the first to `arrive` at the first, in slices. Senders encode a slice while
     /// the first process receives the previous one.
-    pub(crate) fn slices<T: Row>(
-        &self,
-        counts: &[usize],
-        mut rows: impl Iterator<Item = T>,
-        mut arrive: impl FnMut(Vec<T>),
-    ) -> Result<()> {
-        let slices = |(process, count): (usize, &usize)| std::iter::repeat_n(process, count.div_ceil(GATHERED));
-        for process in counts.iter().enumerate().skip(1).flat_map(slices) {
-            let own = if process == self.rank() { GATHERED } else { 0 };
-            let arrived = self.gather::<Vec<T>>(rows.by_ref().take(own).collect())?;
-            arrived.into_iter().filter(|slice| !slice.is_empty()).for_each(&mut arrive);
+    pub(crate) fn gather_slices<T: Row>(&self, parts: &[Vec<T>], mut arrive: impl FnMut(Vec<T>)) -> Result<()> {
+        let mut slices = parts.iter().flat_map(|part| part.chunks(GATHERED));
+        let counts = self.allgather(slices.clone().count())?;
+        for process in (1..).zip(&counts[1..]).flat_map(|(process, &count)| std::iter::repeat_n(process, count)) {
+            let mut outgoing = vec![Bytes::new(); self.processes()];
+            if self.is_root() {
+                self.values(outgoing, None)?
+                    .into_iter()
+                    .filter(|slice: &Vec<T>| !slice.is_empty())
+                    .for_each(&mut arrive);
+            } else {
+                let own = if process == self.rank() { slices.next() } else { None };
+                outgoing[0] = encode(own.unwrap_or_default());
+                self.deliver(outgoing)?;
+            }
         }
         Ok(())
     }
@@ -417,7 +416,7 @@ impl Exchange {
 /// Parts by destination shard.
 type Boxes<T> = Vec<(u32, Vec<T>)>;
 
-fn encode<T: Encode>(value: &T) -> Bytes {
+fn encode<T: Encode + ?Sized>(value: &T) -> Bytes {
     bitcode::encode(value).into()
 }
 
