@@ -35,17 +35,16 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    #[inline]
-    fn push(&mut self, part: u32) {
+    fn push(&mut self, part: u32, times: usize) {
         match self.runs.last_mut() {
-            Some((last, times)) if *last == part => *times += 1,
-            _ => self.runs.push((part, 1)),
+            Some((last, before)) if *last == part => *before += times as u32,
+            _ => self.runs.push((part, times as u32)),
         }
         let at = part as usize;
         if at >= self.times.len() {
             self.times.resize(at + 1, 0);
         }
-        self.times[at] += 1;
+        self.times[at] += times;
     }
 
     /// How much all rows have, given how much each part has.
@@ -317,26 +316,32 @@ fn nested(field: &Field, array: &dyn Array, leaves: &mut [Leaf], order: &mut Ord
     };
     let Some(kept) = array.as_any_dictionary_opt() else {
         for row in 0..array.len() {
-            order.push(add(Some((array, row))));
+            order.push(add(Some((array, row))), 1);
         }
         return;
     };
     let mut known = vec![NONE; kept.values().len()];
     let mut null = NONE;
-    let nulls = kept.keys().nulls();
-    for (row, key) in keys(kept.keys()).into_iter().enumerate() {
-        if nulls.is_some_and(|nulls| nulls.is_null(row)) {
+    let (keys, nulls) = (keys(kept.keys()), kept.keys().nulls());
+    let is_null = |row: usize| nulls.is_some_and(|nulls| nulls.is_null(row));
+    let mut row = 0;
+    while let Some(&key) = keys.get(row) {
+        if is_null(row) {
             if null == NONE {
                 null = add(None);
             }
-            order.push(null);
+            order.push(null, 1);
+            row += 1;
             continue;
         }
+        // Null keys may have the same value: to look beyond them would visit them again and again.
+        let times = (row..keys.len()).take_while(|&next| keys[next] == key && !is_null(next)).count();
+        row += times;
         let known = &mut known[key as usize];
         if *known == NONE {
             *known = add(Some((kept.values().as_ref(), key as usize)));
         }
-        order.push(*known);
+        order.push(*known, times);
     }
 }
 
