@@ -316,6 +316,9 @@ def split(tree: CallTree, locations: int, severities: pa.Table) -> Iterator[tupl
     # The rows of a metric are contiguous, so a metric is a slice.
     bounds = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1], [True])))
     for start, end in pairwise(bounds.tolist()):
-        key = tree.position[callpath[start:end]] * locations + location[start:end]
-        order = np.argsort(key, kind="stable")
-        yield labels[codes[start]], Cells(key[order], value[start:end][order])
+        key, own = tree.position[callpath[start:end]] * locations + location[start:end], value[start:end]
+        # Call paths are often in pre-order already.
+        if (key[1:] < key[:-1]).any():
+            order = np.argsort(key, kind="stable")
+            key, own = key[order], own[order]
+        yield labels[codes[start]], Cells(key, own)
