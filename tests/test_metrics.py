@@ -337,15 +337,9 @@ def test_cells_are_added_by_key(operands, distance):
     for sign, cells in operands:
         for key, value in cells.items():
             expected[key * distance] = expected.get(key * distance, 0.0) + sign * value
-    columns = [(sign, sorted(cells.items())) for sign, cells in operands]
+    columns = [(sign, sorted(cells), [cells[key] for key in sorted(cells)]) for sign, cells in operands]
     found = add(
-        [
-            (
-                sign,
-                Cells(np.array([key * distance for key, _ in rows], np.int64), np.array([v for _, v in rows], float)),
-            )
-            for sign, rows in columns
-        ]
+        [(sign, Cells(np.array(key, np.int64) * distance, np.array(value, float))) for sign, key, value in columns]
     )
     assert found.key.tolist() == sorted(key for key, value in expected.items() if value)
     assert found.value.tolist() == [expected[key] for key in found.key.tolist()]

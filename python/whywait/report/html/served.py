@@ -64,6 +64,6 @@ class ServedPage:
         kind, _, number = name.partition("-")
         if kind != "cells" or not number.isdecimal() or int(number) >= len(self._stored):
             return None
-        # The profile computes values on first use and caches them, so only one thread may use it at a time.
+        # The profile computes values on first use: one request computes them, and others wait for these.
         with self._lock:
             return blocks.columns(self._resolution.of_metric(self._result.profile, self._stored[int(number)])).encode()
