@@ -36,9 +36,10 @@ pub(crate) struct Order {
 
 impl Order {
     fn push(&mut self, part: u32, times: usize) {
+        let rows = u32::try_from(times).expect("rows of a group");
         match self.runs.last_mut() {
-            Some((last, before)) if *last == part => *before += times as u32,
-            _ => self.runs.push((part, times as u32)),
+            Some((last, before)) if *last == part => *before += rows,
+            _ => self.runs.push((part, rows)),
         }
         let at = part as usize;
         if at >= self.times.len() {
