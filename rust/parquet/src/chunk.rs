@@ -8,7 +8,8 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use zstd::bulk::Compressor;
 
-use crate::column::{Leaf, Order, Part};
+use crate::column::Leaf;
+use crate::parts::{Order, Part, append};
 use crate::{Result, hybrid};
 
 /// The bytes of a column chunk and its metadata.
@@ -32,13 +33,7 @@ pub(crate) fn encode(
     let mut data = Vec::new();
     let mut put_levels = |each: &[u8], highest: u8| {
         let width = hybrid::width(u32::from(highest));
-        with_length(&mut data, |data| match parts {
-            None => hybrid::encode(each, width, data),
-            Some((parts, order)) => {
-                let parts = parts.iter().map(|part| &each[part.levels.clone()]);
-                hybrid::join(parts, &order.runs, levels, width, data);
-            }
-        });
+        with_length(&mut data, |data| append(each, parts, |part| &part.levels, width, data));
     };
     if descriptor.max_rep_level() > 0 {
         put_levels(&leaf.repetition, descriptor.max_rep_level() as u8);

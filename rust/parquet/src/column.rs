@@ -2,8 +2,6 @@
 //!
 //! Source of the levels: Melnik et al., "Dremel: interactive analysis of web-scale datasets", 2010, section 4.
 
-use std::ops::Range;
-
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
@@ -13,6 +11,7 @@ use arrow_buffer::{ArrowNativeType, NullBuffer};
 use arrow_schema::{DataType, Field};
 use parquet::schema::types::ColumnDescPtr;
 
+use crate::parts::{Order, Part};
 use crate::schema::Kind;
 use crate::values::{Distinct, NONE, Values};
 use crate::{Error, Result};
@@ -23,35 +22,6 @@ pub(crate) struct Column {
     pub(crate) leaves: Vec<Leaf>,
     /// Of a nested column, the order of the parts of each leaf.
     pub(crate) order: Option<Order>,
-}
-
-/// The rows of a nested column.
-#[derive(Debug, Default)]
-pub(crate) struct Order {
-    /// The number of the part that holds each row, and in how many rows it repeats.
-    pub(crate) runs: Vec<(u32, u32)>,
-    /// In how many rows each part occurs.
-    times: Vec<usize>,
-}
-
-impl Order {
-    fn push(&mut self, part: u32, times: usize) {
-        let rows = u32::try_from(times).expect("rows of a group");
-        match self.runs.last_mut() {
-            Some((last, before)) if *last == part => *before += rows,
-            _ => self.runs.push((part, rows)),
-        }
-        let at = part as usize;
-        if at >= self.times.len() {
-            self.times.resize(at + 1, 0);
-        }
-        self.times[at] += times;
-    }
-
-    /// How much all rows have, given how much each part has.
-    pub(crate) fn sum(&self, of_part: impl Iterator<Item = usize>) -> usize {
-        self.times.iter().zip(of_part).map(|(times, of_part)| times * of_part).sum()
-    }
 }
 
 /// A leaf of a column in a group of rows.
@@ -236,16 +206,6 @@ fn extend_valid(values: &mut Vec<f64>, source: &[f64], nulls: &NullBuffer) {
         end += usize::from(is_valid);
     }
     values.truncate(end);
-}
-
-/// The parts of a leaf, and their order.
-pub(crate) type Parts<'a> = (&'a [Part], &'a Order);
-
-/// The entries of a row in a leaf.
-#[derive(Debug)]
-pub(crate) struct Part {
-    pub(crate) levels: Range<usize>,
-    pub(crate) values: Range<usize>,
 }
 
 /// Shred a column into leaves.

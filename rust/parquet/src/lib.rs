@@ -16,6 +16,7 @@ mod chunk;
 mod column;
 mod delta;
 mod hybrid;
+mod parts;
 mod schema;
 mod values;
 

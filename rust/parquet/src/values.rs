@@ -7,7 +7,7 @@ use parquet::data_type::ByteArray;
 use parquet::file::statistics::Statistics;
 use rustc_hash::FxHashMap;
 
-use crate::column::Parts;
+use crate::parts::{Parts, append};
 use crate::schema::Kind;
 use crate::{delta, hybrid};
 
@@ -247,14 +247,7 @@ impl Distinct {
             return Encoded { encoding: Encoding::PLAIN, dictionary: None, statistics };
         }
         data.push(width as u8);
-        match parts {
-            None => hybrid::encode(codes, width, data),
-            Some((parts, order)) => {
-                let count = order.sum(parts.iter().map(|part| part.values.len()));
-                let parts = parts.iter().map(|part| &codes[part.values.clone()]);
-                hybrid::join(parts, &order.runs, count, width, data);
-            }
-        }
+        append(codes, parts, |part| &part.values, width, data);
         let dictionary = Some((dictionary, self.len()));
         Encoded { encoding: Encoding::RLE_DICTIONARY, dictionary, statistics }
     }
