@@ -382,8 +382,7 @@ pub(crate) fn analyze_trace(
 
     monitor.enter(Stage::Profile)?;
     let local: Vec<Findings> = trace
-        .shards
-        .par_iter()
+        .par_shards()
         .map(|shard| {
             let mut findings = Findings::default();
             for find in waits::OF_ONE_SHARD {
@@ -421,17 +420,19 @@ pub(crate) fn analyze_trace(
         let in_focus = focus.map(|(begin, end)| begin..end).filter(|_| window.is_none());
         let how = (options.cost_model, window.as_ref(), in_focus.as_ref());
         let mut found = causes::find(&trace, (&waits, &calls), synchronized, how)?;
-        let path = critical_path::find(&trace, &found.tables, options.cost_model)?;
+        // Only one thread follows the path.
+        let (path, mut costs) =
+            rayon::join(|| critical_path::find(&trace, &found.tables, options.cost_model), || found.book(&trace));
+        let path = path?;
         severities.extend(path.severities);
-        found.costs.extend(path.costs);
-        found.diagnostics.merge(path.diagnostics);
-        diagnostics.push(found.diagnostics);
+        costs.all.extend(path.costs);
+        let explanations = found.explain(&waits);
+        diagnostics.extend([found.diagnostics, path.diagnostics]);
         let intervals = (trace.exchange.processes() == 1).then(|| IntervalIndex::of_tables(found.tables));
-        let costs = severity::combine(found.costs);
         Some(Causes {
-            costs,
-            focus_costs: found.focus_costs.map(severity::combine),
-            explanations: found.explanations,
+            costs: severity::combine(costs.all),
+            focus_costs: costs.in_focus.map(severity::combine),
+            explanations,
             path: path.segments,
             stretches: path.stretches,
             intervals,
@@ -468,7 +469,7 @@ pub(crate) fn analyze_trace(
 
 /// Orders wait states by location and time. Each stage finds them in order, so a stable sort only has to merge them.
 fn sort(trace: &Trace, found: &mut [Findings]) {
-    found.par_iter_mut().zip(&trace.shards).for_each(|(findings, shard)| {
+    trace.par_shards().zip(found).for_each(|(shard, findings)| {
         let position = |wait: &WaitState| shard.instances.enter[wait.instance];
         findings.waits.sort_by_key(|wait| (wait.location, position(wait), wait.kind));
     });

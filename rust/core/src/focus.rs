@@ -30,7 +30,7 @@ pub(crate) fn bounds(trace: &Trace) -> Result<Option<(i64, i64)>> {
             phase(trace.regions.class(region), trace.regions.get(region))
         })
         .collect();
-    let own = trace.shards.par_iter().map(|shard| of_shard(shard, &phases)).reduce(|| (None, None), merge);
+    let own = trace.par_shards().map(|shard| of_shard(shard, &phases)).reduce(|| (None, None), merge);
     let (begin, end) = trace.exchange.allgather(own)?.into_iter().fold((None, None), merge);
     let (first, last) = trace.span().unwrap_or_default();
     let focus = (begin.unwrap_or(first), end.unwrap_or(last));

@@ -48,6 +48,9 @@ impl RemoteCalls {
     /// Requests the calls that cause waits of this process from the others.
     pub fn fetch(trace: &Trace, waits: &PerShard<WaitState>) -> Result<Self> {
         let exchange = &trace.exchange;
+        if exchange.processes() == 1 {
+            return Ok(Self::default());
+        }
         let mut questions: Vec<Vec<Name>> = vec![Vec::new(); exchange.processes()];
         for wait in waits.iter().filter(|wait| wait.cause_instance.is_some() && !trace.owns(wait.cause_location)) {
             let shard = trace.shard_of[wait.cause_location];

@@ -141,7 +141,7 @@ pub(crate) fn of_shards<R: Send>(
     epochs: &[Epochs],
     consume: impl Fn(&mut dyn Iterator<Item = Transfer>) -> R + Sync,
 ) -> Result<Vec<R>> {
-    let shards = || trace.shards.par_iter().zip(epochs);
+    let shards = || trace.par_shards().zip(epochs);
     let ends: Vec<(Vec<End>, Vec<TargetEpoch>)> = shards().map(|(shard, epochs)| ends(trace, shard, epochs)).collect();
     let ask = |((_, awaited), from): (&(_, Vec<TargetEpoch>), u32)| {
         let mut outbox = trace.exchange.outbox();

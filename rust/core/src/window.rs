@@ -38,7 +38,7 @@ pub(crate) fn severities(
     window: &Range<i64>,
 ) -> Vec<Severity> {
     let within = |windows: &[Range<i64>]| -> Vec<Severity> {
-        let shards = trace.shards.par_iter().enumerate();
+        let shards = trace.par_shards().enumerate();
         let cells = shards.map(|(i, shard)| {
             let mut cells = of_shard(trace, shard, waits.of(i).1, windows);
             cells.extend(critical_path(trace, shard, path, windows));

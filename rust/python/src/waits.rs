@@ -21,11 +21,13 @@ type Columns = Vec<(&'static str, ArrayRef)>;
 /// Number of waits whose causes are fetched from memory together.
 const BATCH: usize = 1 << 12;
 
-/// All wait states, one row each. Groups of columns are built in parallel.
+/// All wait states, one row each. Groups of columns are built in parallel, the one that takes longest first.
 pub(crate) fn table(analysis: &Analysis, py: Python<'_>) -> PyResult<Table> {
-    let groups: [fn(&Analysis) -> Columns; 4] = [places, calls, causes, explanations];
+    let groups: [fn(&Analysis) -> Columns; 4] = [causes, places, calls, explanations];
     let pool = whywait_core::pool::new(0).map_err(core_error)?;
-    let columns = py.detach(|| pool.install(|| groups.par_iter().flat_map_iter(|columns| columns(analysis)).collect()));
+    let columns = py.detach(|| {
+        pool.install(|| groups.par_iter().with_max_len(1).flat_map_iter(|columns| columns(analysis)).collect())
+    });
     Table::new(columns)
 }
 

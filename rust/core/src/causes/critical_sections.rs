@@ -30,6 +30,7 @@ use crate::waits::WaitState;
 use crate::waits::threads::{Ownership, contention, handovers, ownerships};
 
 /// A lock that threads waited for.
+#[derive(Debug)]
 pub(super) struct ContendedLock {
     /// The ownerships in order of time, without overlaps.
     sections: Vec<Section>,
@@ -38,6 +39,7 @@ pub(super) struct ContendedLock {
 }
 
 /// The time in which a thread owns the lock.
+#[derive(Debug)]
 struct Section {
     owner: LocationId,
     time: Range<i64>,
@@ -46,6 +48,7 @@ struct Section {
 }
 
 /// A thread that waits for the lock.
+#[derive(Debug)]
 struct LockWait {
     location: LocationId,
     instance: InstanceId,

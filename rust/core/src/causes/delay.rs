@@ -37,8 +37,12 @@ pub(super) fn compute_shares(
     model: CostModel,
 ) -> Result<()> {
     let works = trace.exchange.alltoallv(works)?;
-    let shares: Vec<Outbox<ShareOfWait>> =
-        tables.par_iter_mut().zip(works).map(|(table, inbox)| rate_waits(trace, table, &inbox, model)).collect();
+    let shares: Vec<Outbox<ShareOfWait>> = tables
+        .par_iter_mut()
+        .with_max_len(1)
+        .zip(works)
+        .map(|(table, inbox)| rate_waits(trace, table, &inbox, model))
+        .collect();
     tables.par_iter_mut().zip(trace.exchange.alltoallv(shares)?).for_each(|(table, inbox)| {
         // Copies stand between the waits, which others refer to by number.
         let has_copies = table.pasts.iter().any(Option::is_some);

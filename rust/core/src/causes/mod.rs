@@ -93,19 +93,25 @@ pub struct Explanation {
     pub caused: f64,
 }
 
-/// Root causes.
+/// The causes of all wait states.
 #[derive(Debug)]
 pub(crate) struct Causes {
     /// The points of all shards, and what happens at them.
     pub tables: Vec<Table>,
-    /// Costs, and the classification of waits.
-    pub costs: Vec<Cost>,
-    /// Costs of the parts of waits inside the focus; `None` if these are all waits.
-    pub focus_costs: Option<Vec<Cost>>,
-    /// One entry per wait state; `None` for those without costs.
-    pub explanations: PerShard<Option<Explanation>>,
     /// Inconsistencies of the trace.
     pub diagnostics: Diagnostics,
+    /// The locks of threads that others waited for, by shard.
+    locks: Vec<Vec<ContendedLock>>,
+    model: CostModel,
+}
+
+/// What the causes of wait states cost.
+#[derive(Debug)]
+pub(crate) struct Costs {
+    /// Costs, and the classification of waits.
+    pub all: Vec<Cost>,
+    /// Costs of the parts of waits inside the focus; `None` if these are all waits.
+    pub in_focus: Option<Vec<Cost>>,
 }
 
 /// Synchronizations without wait states.
@@ -197,8 +203,7 @@ pub(crate) fn find(
     });
     let caused = trace.exchange.alltoallv(outgoing.collect())?;
     let (mut tables, works): (Vec<Table>, Vec<Outbox<ProfileEntry>>) = trace
-        .shards
-        .par_iter()
+        .par_shards()
         .zip(sync_points)
         .zip(caused)
         .map(|((shard, sync_points), caused)| {
@@ -208,33 +213,43 @@ pub(crate) fn find(
     delay::compute_shares(trace, &mut tables, works, model)?;
     let find_locks =
         |shard| if model == CostModel::Scalasca { Vec::new() } else { critical_sections::find(trace, shard) };
-    let locks: Vec<Vec<ContendedLock>> = trace.shards.par_iter().map(find_locks).collect();
+    let locks: Vec<Vec<ContendedLock>> = trace.par_shards().map(find_locks).collect();
     divide(trace, &mut tables, &locks, (window, focus))?;
     let mut diagnostics = Diagnostics::default();
     propagation::propagate(trace, &mut tables, model, &mut diagnostics)?;
+    Ok(Causes { tables, diagnostics, locks, model })
+}
 
-    let of_shard = |((shard, table), locks): ((&Shard, &Table), &Vec<ContendedLock>)| {
-        let mut booked = costs::book(trace, shard, table, model);
-        for (part, costs) in table.parts.iter().zip(&mut booked.parts) {
-            costs.extend(critical_sections::book(trace, shard, locks, &part.extent));
+impl Causes {
+    /// Computes the costs of all waits.
+    pub(crate) fn book(&self, trace: &Trace) -> Costs {
+        let of_shard = |((shard, table), locks): ((&Shard, &Table), &Vec<ContendedLock>)| {
+            let mut booked = costs::book(trace, shard, table, self.model);
+            for (part, costs) in table.parts.iter().zip(&mut booked.parts) {
+                costs.extend(critical_sections::book(trace, shard, locks, &part.extent));
+            }
+            booked
+        };
+        let shards = trace.par_shards().zip(&self.tables).zip(&self.locks);
+        let booked: Vec<BookedCosts> = shards.map(of_shard).collect();
+        let (mut all, mut outside, mut of_classes) = (Vec::new(), Vec::new(), Vec::new());
+        for BookedCosts { parts, classes } in booked {
+            let mut parts = parts.into_iter();
+            all.extend(parts.next().into_iter().flatten());
+            outside.extend(parts.next().into_iter().flatten());
+            of_classes.extend(classes);
         }
-        booked
-    };
-    let booked: Vec<BookedCosts> = trace.shards.par_iter().zip(&tables).zip(&locks).map(of_shard).collect();
-    let (mut costs, mut outside, mut of_classes) = (Vec::new(), Vec::new(), Vec::new());
-    for BookedCosts { parts, classes } in booked {
-        let mut parts = parts.into_iter();
-        costs.extend(parts.next().into_iter().flatten());
-        outside.extend(parts.next().into_iter().flatten());
-        of_classes.extend(classes);
+        let is_split = self.tables.iter().any(|table| table.parts.len() > 1);
+        let in_focus = is_split.then(|| severity::less(severity::combine(all.clone()), &severity::combine(outside)));
+        all.append(&mut of_classes);
+        Costs { all, in_focus }
     }
-    let is_split = tables.iter().any(|table| table.parts.len() > 1);
-    let focus_costs = is_split.then(|| severity::less(severity::combine(costs.clone()), &severity::combine(outside)));
-    costs.append(&mut of_classes);
-    for table in &mut tables {
-        table.forget_costs();
+
+    /// Returns one entry per wait state, `None` for those without costs, and drops what only the costs need.
+    pub(crate) fn explain(&mut self, waits: &PerShard<WaitState>) -> PerShard<Option<Explanation>> {
+        self.tables.iter_mut().for_each(Table::forget_costs);
+        explain(&self.tables, waits, self.model)
     }
-    Ok(Causes { costs, focus_costs, explanations: explain(&tables, waits, model), tables, diagnostics })
 }
 
 /// Returns the parts of waits to compute costs for: the part of each wait inside a window, or all of it; and in
@@ -247,7 +262,7 @@ fn divide(
 ) -> Result<()> {
     let mut extents = vec![window.cloned().map_or(Extent::All, Extent::Inside)];
     if let Some(outside) = focus.cloned().map(Extent::Outside) {
-        let reaches_out = trace.shards.par_iter().zip(&*tables).any(|(shard, table)| {
+        let reaches_out = trace.par_shards().zip(&*tables).any(|(shard, table)| {
             let mut waits = table.own_waits.rows.iter().filter(|wait| wait.waiting > 0);
             waits.any(|wait| outside.of(wait, &table.points[wait.point as usize], shard) > 0)
         });
@@ -270,7 +285,7 @@ fn divide(
 
 /// The part of each row's wait that costs are computed for, by shard. The rates of distribution do not change.
 fn amounts(trace: &Trace, tables: &[Table], extent: &Extent) -> Result<Vec<Vec<i64>>> {
-    let outgoing = trace.shards.par_iter().zip(tables).map(|(shard, table)| {
+    let outgoing = trace.par_shards().zip(tables).map(|(shard, table)| {
         let mut outbox = trace.exchange.outbox();
         for wait in table.own_waits.rows.iter().filter(|wait| wait.waiting > 0 && wait.cost_share != NONE) {
             let amount = extent.of(wait, &table.points[wait.point as usize], shard);
@@ -322,8 +337,7 @@ fn collect_sync_points(
     });
     let collective_syncs = trace.exchange.alltoallv(outgoing.collect())?;
     let sync_points = trace
-        .shards
-        .par_iter()
+        .par_shards()
         .zip(collective_syncs)
         .enumerate()
         .map(|(i, (shard, collective_syncs))| {

@@ -217,7 +217,7 @@ pub fn instances(trace: &Trace, callpath: CallPathId) -> Vec<Stretch> {
         }
         found
     };
-    trace.shards.par_iter().map(of_shard).collect::<Vec<_>>().concat()
+    trace.par_shards().map(of_shard).collect::<Vec<_>>().concat()
 }
 
 /// When the call path of a stretch runs in it.

@@ -72,8 +72,7 @@ pub(super) fn assess(
         return Ok((Vec::new(), Vec::new()));
     }
     let parts: Vec<(Sums, Vec<Severity>)> = trace
-        .shards
-        .par_iter()
+        .par_shards()
         .zip(tables)
         .map(|(shard, table)| {
             let mut sums = Sums::new(lengths.len());

@@ -162,7 +162,7 @@ pub fn build(analysis: &Analysis, request: &Request, progress: &Progress) -> Res
         let times = counted().map(|((wait, &begin), _)| (wait.location, begin..begin + wait.waiting));
         (Waiting::new(shard, times), longest.cut())
     };
-    let (waiting, longest): (Vec<_>, Vec<_>) = trace.shards.par_iter().enumerate().map(of_shard).unzip();
+    let (waiting, longest): (Vec<_>, Vec<_>) = trace.par_shards().enumerate().map(of_shard).unzip();
     for level in &mut levels {
         fill(trace, request, &waiting, level, progress)?;
     }

@@ -99,7 +99,7 @@ fn describe(trace: &Trace, definitions: &Definitions, name: &str) -> Parameter {
         own
     };
     let none = || Own { least: u32::MAX, most: 0, rises: true, inside: 0, outside: 0 };
-    let all = trace.shards.par_iter().map(of_shard).reduce(none, Own::merged);
+    let all = trace.par_shards().map(of_shard).reduce(none, Own::merged);
     Parameter {
         name: name.to_owned(),
         least: if all.least == u32::MAX { 0 } else { all.least },

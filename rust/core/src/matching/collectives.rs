@@ -126,7 +126,7 @@ pub fn match_all<R: Send>(
     for round in 0..rounds.count {
         let is_served = |owner: u32| rounds.of[owner as usize] as usize == round;
         let posted: Vec<(Outbox<Member>, Diagnostics)> =
-            trace.shards.par_iter().map(|shard| post(trace, shard, is_served)).collect();
+            trace.par_shards().map(|shard| post(trace, shard, is_served)).collect();
         let mut outgoing = Vec::with_capacity(posted.len());
         for (outbox, shard_notes) in posted {
             outgoing.push(outbox);

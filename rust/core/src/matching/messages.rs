@@ -78,7 +78,7 @@ pub fn match_all<R: Send>(
     let rounds = Rounds::new(&trace.exchange, total * size_of::<SendInfo>());
     for round in 0..rounds.count {
         let is_served = |owner: u32| rounds.of[owner as usize] as usize == round;
-        let outgoing = trace.shards.par_iter().map(|shard| post(trace, shard, is_served)).collect();
+        let outgoing = trace.par_shards().map(|shard| post(trace, shard, is_served)).collect();
         let incoming = trace.exchange.alltoallv(outgoing)?;
         let served = rounds.own(&trace.exchange, round);
         let matched: Vec<(R, Diagnostics)> = incoming

@@ -23,7 +23,7 @@ use crate::trace::{RegionClass, Shard, Trace};
 pub fn find(trace: &Trace) -> Result<Option<Vec<Epochs>>> {
     let has_any = |shard: &Shard| !shard.operations.rows.is_empty() || !shard.synchronizations.rows.is_empty();
     let found = trace.exchange.any(trace.shards.iter().any(has_any))?;
-    Ok(found.then(|| trace.shards.par_iter().map(|shard| of_shard(trace, shard)).collect()))
+    Ok(found.then(|| trace.par_shards().map(|shard| of_shard(trace, shard)).collect()))
 }
 
 fn of_shard(trace: &Trace, shard: &Shard) -> Epochs {

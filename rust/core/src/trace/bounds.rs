@@ -9,6 +9,7 @@
 
 use std::ops::RangeInclusive;
 
+use rayon::prelude::*;
 use whywait_otf2::records::ClockProperties;
 use whywait_otf2::{Archive, Attributes, Event, EventSink};
 
@@ -39,8 +40,8 @@ impl Bounds {
     #[must_use]
     pub fn new(archive: &Archive, definitions: &DefinitionIndex) -> Self {
         let step = definitions.locations.len().div_ceil(ASKED).max(1);
-        let busy = definitions.locations.iter().step_by(step).filter(|location| location.events > 0);
-        let firsts: Vec<i64> = busy.filter_map(|location| first_time(archive, location.id)).collect();
+        let busy = definitions.locations.par_iter().step_by(step).filter(|location| location.events > 0);
+        let firsts = busy.filter_map(|location| first_time(archive, location.id)).collect();
         Self::agreed(archive.definitions().clock_properties.first().and_then(Self::by), firsts)
     }
 

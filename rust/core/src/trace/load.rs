@@ -93,6 +93,7 @@ impl Trace {
             .into_par_iter()
             .skip(own.start as usize)
             .take(own.len())
+            .with_max_len(1)
             .map_init(Vec::new, |buffer, block| {
                 load_shard(archive, &regions, (&definitions, bounds), block, own.len(), buffer, progress)
             })
@@ -166,6 +167,11 @@ impl Trace {
     #[inline]
     pub fn shard(&self, location: LocationId) -> &Shard {
         &self.shards[self.position(location)]
+    }
+
+    /// The shards of this process for all threads, one at a time: some take longer than others.
+    pub(crate) fn par_shards(&self) -> impl IndexedParallelIterator<Item = &Shard> {
+        self.shards.par_iter().with_max_len(1)
     }
 
     /// Position of the shard of a location among those of this process.

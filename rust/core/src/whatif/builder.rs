@@ -223,8 +223,7 @@ impl Builder {
         let groups = self.groups();
         let needed = self.needed();
         let drafts: Vec<Vec<Draft>> = trace
-            .shards
-            .par_iter()
+            .par_shards()
             .enumerate()
             .map(|(number, shard)| self.drafts(number, shard, &needed, &groups))
             .collect();

@@ -117,7 +117,7 @@ pub(super) fn collect(
 ) -> Result<Sizes> {
     let classifier = ProtocolClassifier::new(trace, definitions);
     let is_cutting = !cut.is_empty() || !model.cut_messages.is_empty();
-    let probes: Vec<FxHashMap<u32, InstanceId>> = trace.shards.par_iter().map(|shard| probes(trace, shard)).collect();
+    let probes: Vec<FxHashMap<u32, InstanceId>> = trace.par_shards().map(|shard| probes(trace, shard)).collect();
     let (found, _) = match_all(trace, |index, shard, matches| {
         let (mut messages, mut gone) = (Vec::new(), Vec::new());
         for (row, receive) in shard.receives.rows.iter().enumerate() {

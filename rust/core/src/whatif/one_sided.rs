@@ -342,7 +342,7 @@ fn signals(trace: &Trace, epochs: &[Epochs], builder: &mut Builder) {
         };
         writes.map(write).filter(|&(target, _, origin, _)| target != origin).collect()
     };
-    let mut writes: Vec<_> = trace.shards.par_iter().enumerate().flat_map_iter(of_shard).collect();
+    let mut writes: Vec<_> = trace.par_shards().enumerate().flat_map_iter(of_shard).collect();
     writes.par_sort_unstable();
     let mut last: FxHashMap<ProcessId, (i64, u32)> = FxHashMap::default();
     for (number, (shard, epochs)) in trace.shards.iter().zip(epochs).enumerate() {

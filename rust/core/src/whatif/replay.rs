@@ -57,7 +57,7 @@ impl Simulated<'_> {
             }
             Ok(to.decoder.finish())
         };
-        let shards = trace.shards.par_iter().map(load).collect::<Result<Vec<_>>>()?;
+        let shards = trace.par_shards().map(load).collect::<Result<Vec<_>>>()?;
         for (shard, _) in &shards {
             for (location, span) in shard.locations.zip(&shard.spans) {
                 definitions.locations[location].events = span.events;

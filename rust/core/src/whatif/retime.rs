@@ -596,5 +596,5 @@ pub(super) fn all_events(trace: &Trace, graph: &Graph, shape: &Shape, times: &Ti
         }
         all
     };
-    trace.shards.par_iter().map(of_shard).collect()
+    trace.par_shards().map(of_shard).collect()
 }

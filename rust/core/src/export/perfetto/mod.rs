@@ -92,8 +92,7 @@ pub fn write(
             "several processes share this analysis, each with only a part of the events: write timelines without MPI";
         return Err(Error::Usage(text.to_owned()));
     }
-    let kept: Vec<WrittenEvents> =
-        trace.shards.par_iter().map(|shard| WrittenEvents::of(trace, shard, selection)).collect();
+    let kept: Vec<WrittenEvents> = trace.par_shards().map(|shard| WrittenEvents::of(trace, shard, selection)).collect();
     let begins = analysis.begins();
     let transfers = analysis.transfers()?;
     let mut flows = Flows::new(trace, selection, &kept);

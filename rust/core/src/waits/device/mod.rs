@@ -177,7 +177,7 @@ pub(crate) fn detect(archive: &Archive, trace: &Trace, found: &[Findings]) -> Re
         };
         { shard.processes }.map(host).filter(|host| !host.streams.is_empty()).collect()
     };
-    let hosts: Vec<Vec<Host>> = trace.shards.par_iter().enumerate().map(hosts).collect();
+    let hosts: Vec<Vec<Host>> = trace.par_shards().enumerate().map(hosts).collect();
     let busy = BusyTimes::new(archive, trace, hosts.iter().flatten().flat_map(|host| &host.runs))?;
     let definitions = archive.definitions();
     let null_streams = definitions.location_properties.iter();

@@ -75,7 +75,7 @@ pub(super) fn detect(
     (with_meetings, directions): (bool, bool),
 ) -> Result<Diagnostics> {
     let (instances, diagnostics) = match_all(trace, epochs, evaluate)?;
-    let shards = || trace.shards.par_iter().zip(epochs);
+    let shards = || trace.par_shards().zip(epochs);
     let accesses = shards().map(|(shard, epochs)| accesses(trace, shard, epochs)).collect();
     let accesses = trace.exchange.alltoallv(accesses)?;
     let received = accesses.into_par_iter().zip(instances).zip(shards()).zip(waits);

@@ -70,7 +70,7 @@ struct AccessEnd {
 }
 
 pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> Result<()> {
-    let shards = || trace.shards.par_iter().zip(epochs);
+    let shards = || trace.par_shards().zip(epochs);
     let posts = shards().map(|(shard, epochs)| posts(trace, shard, epochs)).collect();
     let posts = trace.exchange.alltoallv(posts)?;
     let received = posts.into_par_iter().zip(shards()).zip(&mut *waits);

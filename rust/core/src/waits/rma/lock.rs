@@ -83,7 +83,7 @@ pub(crate) struct Predecessor {
 /// The calls that waited, ordered by region instance; one list per shard.
 pub(super) fn detect(trace: &Trace, epochs: &[Epochs]) -> Result<(Vec<Vec<Contention>>, Diagnostics)> {
     let (before, diagnostics) = predecessors(trace, epochs)?;
-    let received = before.into_par_iter().zip(trace.shards.par_iter().zip(epochs));
+    let received = before.into_par_iter().zip(trace.par_shards().zip(epochs));
     Ok((received.map(|(before, (shard, epochs))| contend(shard, epochs, &before)).collect(), diagnostics))
 }
 
@@ -91,7 +91,7 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs]) -> Result<(Vec<Vec<Conten
 pub(crate) fn predecessors(trace: &Trace, epochs: &[Epochs]) -> Result<(Vec<Inbox<Predecessor>>, Diagnostics)> {
     let classes = static_locks(trace, epochs)?;
     let exclusive = exclusive_windows(trace, epochs)?;
-    let shards = || trace.shards.par_iter().zip(epochs);
+    let shards = || trace.par_shards().zip(epochs);
     let held = trace.exchange.own().into_par_iter().zip(shards());
     let held: Vec<(Outbox<HeldLock>, Diagnostics)> =
         held.map(|(number, (shard, epochs))| held_locks(trace, shard, epochs, number, &classes, &exclusive)).collect();

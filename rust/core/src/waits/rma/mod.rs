@@ -62,7 +62,7 @@ pub fn detect(
         waits.count_passive_syncs(trace, shard, epochs, thesis_pairs);
     }
     let collective_syncs = waits.iter_mut().map(|waits| std::mem::take(&mut waits.collective_syncs)).collect();
-    let findings = trace.shards.par_iter().zip(waits).map(|(shard, waits)| waits.book(trace, shard)).collect();
+    let findings = trace.par_shards().zip(waits).map(|(shard, waits)| waits.book(trace, shard)).collect();
     Ok((OneSided { findings, epochs, collective_syncs }, diagnostics))
 }
 

@@ -43,7 +43,7 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> R
     if !trace.exchange.any(epochs.iter().any(|epochs| !epochs.notifications.is_empty()))? {
         return Ok(());
     }
-    let outgoing = trace.shards.par_iter().zip(epochs).map(|(shard, epochs)| {
+    let outgoing = trace.par_shards().zip(epochs).map(|(shard, epochs)| {
         let mut outbox = trace.exchange.outbox();
         for row in epochs.notifications.iter().filter(|row| !row.is_incoming) {
             let notification = SentNotification {

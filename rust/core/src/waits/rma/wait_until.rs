@@ -37,7 +37,7 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> R
     if !trace.exchange.any(epochs.iter().any(|epochs| !epochs.changes.is_empty()))? {
         return Ok(());
     }
-    let outgoing = trace.shards.par_iter().map(|shard| {
+    let outgoing = trace.par_shards().map(|shard| {
         let mut outbox = trace.exchange.outbox();
         for (row, operation) in shard.operations.rows.iter().enumerate() {
             let location = origin_of(shard, row as u32);
