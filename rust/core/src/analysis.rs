@@ -420,10 +420,12 @@ pub(crate) fn analyze_trace(
         let in_focus = focus.map(|(begin, end)| begin..end).filter(|_| window.is_none());
         let how = (options.cost_model, window.as_ref(), in_focus.as_ref());
         let mut found = causes::find(&trace, (&waits, &calls), synchronized, how)?;
-        // Only one thread follows the path.
-        let (path, mut costs) =
-            rayon::join(|| critical_path::find(&trace, &found.tables, options.cost_model), || found.book(&trace));
-        let path = path?;
+        // This thread follows the path, because it exchanges data; the others compute costs.
+        let mut costs = causes::Costs::default();
+        let path = rayon::in_place_scope(|others| {
+            others.spawn(|_| costs = found.book(&trace));
+            critical_path::find(&trace, &found.tables, options.cost_model)
+        })?;
         severities.extend(path.severities);
         costs.all.extend(path.costs);
         let explanations = found.explain(&waits);

@@ -106,7 +106,7 @@ pub(crate) struct Causes {
 }
 
 /// What the causes of wait states cost.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Costs {
     /// Costs, and the classification of waits.
     pub all: Vec<Cost>,
