@@ -48,6 +48,7 @@ impl RemoteCalls {
     /// Requests the calls that cause waits of this process from the others.
     pub fn fetch(trace: &Trace, waits: &PerShard<WaitState>) -> Result<Self> {
         let exchange = &trace.exchange;
+        // A process alone has all calls itself.
         if exchange.processes() == 1 {
             return Ok(Self::default());
         }

@@ -248,7 +248,25 @@ impl Causes {
     /// Returns one entry per wait state, `None` for those without costs, and drops what only the costs need.
     pub(crate) fn explain(&mut self, waits: &PerShard<WaitState>) -> PerShard<Option<Explanation>> {
         self.tables.iter_mut().for_each(Table::forget_costs);
-        explain(&self.tables, waits, self.model)
+        let of_shard = |(i, table): (usize, &Table)| {
+            let (first, waits) = waits.of(i);
+            // The owners of a lock are charged directly, and waits for it are not charged for later waits.
+            let of_lock =
+                |wait: &WaitState| self.model != CostModel::Scalasca && critical_sections::is_contention(wait.kind);
+            let mut explanations: Vec<_> = waits.iter().map(|wait| of_lock(wait).then(Explanation::default)).collect();
+            // Waits of threads and at shutdown have no wait state.
+            for own_wait in table.own_waits.rows.iter().filter(|own_wait| own_wait.state != NONE) {
+                let point = &table.points[own_wait.point as usize];
+                let share = own_wait.waiting as f64 / point.waiting.max(1) as f64;
+                explanations[own_wait.state as usize - first] = Some(Explanation {
+                    indirect: own_wait.indirect,
+                    propagating: table.propagating[own_wait.point as usize] * share,
+                    caused: table.phi()[own_wait.point as usize] * share,
+                });
+            }
+            explanations
+        };
+        PerShard::new(self.tables.par_iter().enumerate().map(of_shard).collect())
     }
 }
 
@@ -347,26 +365,4 @@ fn collect_sync_points(
         })
         .collect();
     Ok((sets, sync_points))
-}
-
-/// The explanation of each wait state, from the table of its shard.
-fn explain(tables: &[Table], waits: &PerShard<WaitState>, model: CostModel) -> PerShard<Option<Explanation>> {
-    let of_shard = |(i, table): (usize, &Table)| {
-        let (first, waits) = waits.of(i);
-        // The owners of a lock are charged directly, and waits for it are not charged for later waits.
-        let of_lock = |wait: &WaitState| model != CostModel::Scalasca && critical_sections::is_contention(wait.kind);
-        let mut explanations: Vec<_> = waits.iter().map(|wait| of_lock(wait).then(Explanation::default)).collect();
-        // Waits of threads and at shutdown have no wait state.
-        for own_wait in table.own_waits.rows.iter().filter(|own_wait| own_wait.state != NONE) {
-            let point = &table.points[own_wait.point as usize];
-            let share = own_wait.waiting as f64 / point.waiting.max(1) as f64;
-            explanations[own_wait.state as usize - first] = Some(Explanation {
-                indirect: own_wait.indirect,
-                propagating: table.propagating[own_wait.point as usize] * share,
-                caused: table.phi()[own_wait.point as usize] * share,
-            });
-        }
-        explanations
-    };
-    PerShard::new(tables.par_iter().enumerate().map(of_shard).collect())
 }
