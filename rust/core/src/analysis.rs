@@ -512,7 +512,7 @@ fn analyze_messages(
         .exchange
         .alltoallv(outgoing)?
         .into_par_iter()
-        .zip(&trace.shards)
+        .zip(trace.par_shards())
         .zip(&candidates)
         .map(|((inbox, shard), candidates)| {
             late_receiver::detect(trace, shard, inbox.into_vec(), |call| candidates.contains(&call))

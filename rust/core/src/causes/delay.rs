@@ -37,11 +37,11 @@ pub(super) fn compute_shares(
     model: CostModel,
 ) -> Result<()> {
     let works = trace.exchange.alltoallv(works)?;
-    let shares: Vec<Outbox<ShareOfWait>> = tables
-        .par_iter_mut()
-        .with_max_len(1)
+    let shares: Vec<Outbox<ShareOfWait>> = trace
+        .par_shards()
+        .zip(&mut *tables)
         .zip(works)
-        .map(|(table, inbox)| rate_waits(trace, table, &inbox, model))
+        .map(|((_, table), inbox)| rate_waits(trace, table, &inbox, model))
         .collect();
     tables.par_iter_mut().zip(trace.exchange.alltoallv(shares)?).for_each(|(table, inbox)| {
         // Copies stand between the waits, which others refer to by number.

@@ -84,8 +84,8 @@ fn agree_on_classes(trace: &Trace, tables: &mut [Table]) -> Result<()> {
             let groups = table.groups.rows.iter().filter(|group| group.relation != Relation::Past);
             Classes::new(groups.filter(has_any).map(|group| group.class)).all
         };
-        let of_shards: Vec<Vec<Class>> = tables.par_iter().map(of_groups).collect();
-        Classes::new(of_shards.into_iter().flatten()).all
+        let of_shards: Vec<Class> = tables.par_iter().flat_map_iter(of_groups).collect();
+        Classes::new(of_shards.into_iter()).all
     };
     let parts = tables.first().map_or(0, |table| table.parts.len());
     let here: Vec<Vec<Class>> = (0..parts).map(occurring).collect();

@@ -44,7 +44,7 @@ pub fn match_all<R: Row + Copy>(
     epochs: &[Epochs],
     evaluate: impl Fn(&[Part]) -> R + Sync,
 ) -> Result<(Vec<Vec<Option<R>>>, Diagnostics)> {
-    let outgoing = trace.exchange.own().into_par_iter().zip(&trace.shards).zip(epochs).map(|((i, shard), epochs)| {
+    let outgoing = trace.par_shards().zip(trace.exchange.own()).zip(epochs).map(|((shard, i), epochs)| {
         let mut outbox = trace.exchange.outbox();
         for (position, part) in epochs.collectives.iter().enumerate() {
             // Nobody waits for a call on a window that one process has to itself.

@@ -135,7 +135,7 @@ pub(super) struct Estimate {
 impl Estimate {
     /// Estimates times from the messages of all shards.
     pub(super) fn new(trace: &Trace, messages: &[Vec<Option<Message>>], limits: Limits) -> Result<Self> {
-        let of_shards = messages.par_iter().zip(&trace.shards);
+        let of_shards = messages.par_iter().zip(trace.par_shards());
         let of_shards = of_shards.map(|(messages, shard)| Samples::of_shard(trace, shard, messages, limits).encode());
         let mut all = Samples::new();
         for (transfers, calls) in trace.exchange.allgather(of_shards.collect::<Vec<_>>())?.into_iter().flatten() {

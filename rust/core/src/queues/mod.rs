@@ -239,7 +239,7 @@ pub fn replay(trace: &Trace, mut messages: Vec<Messages>, options: &Options) -> 
         let receivers = Receivers { trace, shard, messages: &messages, limits, estimate };
         (receivers.replay(options.lists, detail), if options.moments { receivers.moments(options) } else { Vec::new() })
     };
-    let replayed: Vec<(Replayed, Vec<Moment>)> = messages.into_par_iter().zip(&trace.shards).map(replay).collect();
+    let replayed: Vec<(Replayed, Vec<Moment>)> = messages.into_par_iter().zip(trace.par_shards()).map(replay).collect();
 
     let (mut in_flight, mut matched) = (Vec::new(), Vec::new());
     let mut found = Vec::with_capacity(replayed.len());
@@ -253,7 +253,7 @@ pub fn replay(trace: &Trace, mut messages: Vec<Messages>, options: &Options) -> 
         None => None,
     };
     let matched = trace.exchange.alltoallv(matched)?;
-    let of_shards = found.into_par_iter().zip(&trace.shards).zip(matched).map(|((found, shard), matched)| {
+    let of_shards = found.into_par_iter().zip(trace.par_shards()).zip(matched).map(|((found, shard), matched)| {
         let (counts, sums, mut levels, mut moments) = found;
         let mut ledger = Ledger::new(counts, options.moments);
         levels.extend(requests::replay(trace, shard, &mut ledger, detail));

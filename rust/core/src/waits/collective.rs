@@ -54,7 +54,7 @@ pub fn detect(trace: &Trace, with_syncs: bool) -> Result<(Vec<Findings>, Vec<Col
         .exchange
         .alltoallv(outgoing)?
         .into_par_iter()
-        .zip(&trace.shards)
+        .zip(trace.par_shards())
         .map(|(inbox, shard)| {
             let mut waits: Vec<WaitState> = inbox.into_vec();
             // Each owner sends its waits in order, so a stable sort only has to merge them.

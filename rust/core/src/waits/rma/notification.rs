@@ -59,7 +59,7 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> R
         outbox
     });
     let received =
-        trace.exchange.alltoallv(outgoing.collect())?.into_par_iter().zip(&trace.shards).zip(epochs).zip(waits);
+        trace.exchange.alltoallv(outgoing.collect())?.into_par_iter().zip(trace.par_shards()).zip(epochs).zip(waits);
     received.for_each(|(((notices, shard), epochs), waits)| {
         let mut notices =
             Queues::new(notices.rows(), |notification| (notification.window, notification.to, notification.from));

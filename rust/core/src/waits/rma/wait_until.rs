@@ -51,7 +51,7 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> R
         outbox
     });
     let received =
-        trace.exchange.alltoallv(outgoing.collect())?.into_par_iter().zip(&trace.shards).zip(epochs).zip(waits);
+        trace.exchange.alltoallv(outgoing.collect())?.into_par_iter().zip(trace.par_shards()).zip(epochs).zip(waits);
     received.for_each(|(((writes, shard), epochs), waits)| {
         let mut writes: Vec<Write> = writes.into_vec();
         writes.sort_unstable_by_key(|write| (write.target, write.enter, write.origin));
