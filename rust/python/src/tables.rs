@@ -9,11 +9,11 @@ use whywait_core::causes::Class;
 use whywait_core::critical_path::Segment;
 use whywait_core::diagnostics::DiagnosticKind;
 use whywait_core::ids::InstanceId;
+use whywait_core::matching::transfers::{EpochKind, Transfer};
 use whywait_core::queues::Cell as QueueCell;
 use whywait_core::schema::Unit;
 use whywait_core::severity::{Cost, Severity};
 use whywait_core::trace::columns::OperationKind;
-use whywait_core::transfers::{EpochKind, Transfer};
 use whywait_core::waits::longest;
 
 use crate::analysis::Analysis;
@@ -140,7 +140,7 @@ impl Analysis {
     fn window(&self, py: Python<'_>, begin: f64, end: f64) -> PyResult<Table> {
         self.result.need_events().map_err(core_error)?;
         let window = self.tick(begin)..self.tick(end);
-        let pool = whywait_core::pool::new(0).map_err(core_error)?;
+        let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
         let cells = detached(py, || pool.install(|| self.result.severities_within(&window)))?;
         self.cells(&cells, &[], &[])
     }
@@ -241,7 +241,7 @@ impl Analysis {
 
     /// The rows in `wait_states` of the longest: of each kind at most `count`, in ascending order.
     fn longest_waits(&self, py: Python<'_>, count: usize) -> PyResult<Vec<usize>> {
-        let pool = whywait_core::pool::new(0).map_err(core_error)?;
+        let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
         detached(py, || pool.install(|| longest::of_each_kind(&self.result.waits, count)))
     }
 
@@ -255,7 +255,7 @@ impl Analysis {
     fn transfers(&self, py: Python<'_>) -> PyResult<Table> {
         let trace = &self.result.trace;
         let begin = self.begin();
-        let pool = whywait_core::pool::new(0).map_err(core_error)?;
+        let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
         let transfers = detached(py, || pool.install(|| self.result.transfers()))?.map_err(core_error)?;
         let mut kinds = Names::default();
         let mut epochs = Names::default();
