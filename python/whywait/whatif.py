@@ -9,10 +9,8 @@ True
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
-import weakref
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from whywait import _native
-from whywait._analyze import analyze, to_result
+from whywait._analyze import analyze
 from whywait._api import Result
-from whywait._run import Definitions, Run
+from whywait._run import Run
 from whywait.analysis.hypotheses import OF_MODEL, Compiler
 from whywait.analysis.native import NativeDataset
 from whywait.model.hypotheses import (
@@ -45,7 +43,6 @@ from whywait.model.hypotheses import (
     parse,
 )
 from whywait.model.hypothesis_file import read
-from whywait.model.trace import TraceIdentity
 
 __all__ = [
     "AsynchronousProgress",
@@ -224,23 +221,8 @@ class Simulation:
         -------
         Result
         """
-        # The trace lasts as long as the simulation: a result may be asked for more of it.
-        directory = tempfile.mkdtemp(prefix="whatif-")
-        weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
-        options, threads, limit = self._options, self._threads, self._memory_limit
-        if self._native.needs_archive():
-            trace = self.write(directory)
-            return analyze(trace, threads=threads, memory_limit=limit, progress=progress, **options)
-        _native.limit_memory(self.measured.run._native, limit, None, threads=threads)  # noqa: SLF001
-        native = self._native.analyze(
-            self._text,
-            threads=threads,
-            wrong_order_window=options["wrong_order_window"],
-            causes=options["causes"],
-            cost_model=options["cost_model"],
-            progress=progress,
-        )
-        return to_result(native, SimulatedRun(self, Path(directory)), options)
+        run = SimulatedRun(self)
+        return analyze(run, threads=self._threads, memory_limit=self._memory_limit, progress=progress, **self._options)
 
     def diff(self, metrics: Iterable[str] | None = None) -> pa.Table:
         """Compare the simulated run with the run without changes, see `whywait.compare.diff`."""
@@ -292,28 +274,23 @@ class Simulation:
 
 
 class SimulatedRun(Run):
-    """The trace of a simulated run, which is written when it is first read.
+    """The trace of a simulated run, which need not be written.
 
     Parameters
     ----------
     simulation
         The simulation.
-    directory
-        The directory for the archive.
     """
 
-    def __init__(self, simulation: Simulation, directory: Path) -> None:
+    def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
-        self._directory = directory
-
-    @cached_property
-    def _opened(self) -> _native.Run:  # type: ignore[override]
-        return _native.Run(self.path if self.path.is_file() else self._simulation.write(self._directory))
+        self._opened = simulation._native.run(simulation._text)  # noqa: SLF001
 
     @property
     def path(self) -> Path:
-        """The anchor file: that of `Simulation.write`, else one that is written when the trace is first read."""
-        return self._simulation.written or self._directory / f"{_ARCHIVE}.otf2"
+        """The anchor file: that of `Simulation.write`, or one that does not exist."""
+        measured = self._simulation.measured.run.path
+        return self._simulation.written or measured.with_name(f"{measured.name}.simulated")
 
     def reopen(self) -> _native.Run:
         """Open the trace."""
@@ -325,32 +302,9 @@ class SimulatedRun(Run):
         return self._simulation.measured.run.name
 
     @property
-    def identity(self) -> TraceIdentity:
-        """The identity of the trace, without what only its files say."""
-        return TraceIdentity(self.name, self.path)
-
-    @cached_property
-    def definitions(self) -> Definitions:
-        """The definition records, by kind."""
-        return _SimulatedDefinitions(self)
-
-    @property
     def oddities(self) -> list[tuple[str, str, str]]:
         """Errors in the definitions of the measured run."""
         return self._simulation.measured.run.oddities
-
-
-class _SimulatedDefinitions(Definitions):
-    """The definition records of the measured run, without its clock properties."""
-
-    def __init__(self, run: SimulatedRun) -> None:
-        super().__init__(run._simulation.measured.run._native)  # noqa: SLF001
-        self._simulated = run
-
-    def __getitem__(self, kind: str) -> pa.Table:
-        if kind == "ClockProperties":
-            return Definitions(self._simulated._native)[kind]  # noqa: SLF001
-        return super().__getitem__(kind)
 
 
 _ARCHIVE = "traces"

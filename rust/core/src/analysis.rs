@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
-use whywait_otf2::Archive;
+use whywait_otf2::Recording;
 
 use crate::causes::factors::{self, Factors};
 use crate::causes::{self, CostModel, Explanation, IntervalIndex, Synchronized};
@@ -326,27 +326,17 @@ fn merge(of_processes: Vec<Vec<Diagnostics>>) -> Diagnostics {
     }
 }
 
-/// Reads and analyzes an archive with the threads of the current pool, and with several processes if there is a
-/// transport. Then only the first process has a result.
+/// Reads and analyzes a run with the threads of the current pool, and with several processes if there is a transport.
+/// Then only the first process has a result.
 pub fn analyze(
-    archive: &Archive,
+    recording: Arc<dyn Recording>,
     options: &Options,
     transport: Option<Arc<dyn Transport>>,
     monitor: &Monitor,
 ) -> Result<Option<Analysis>> {
     monitor.enter(Stage::Decode)?;
-    let trace =
-        Trace::load(archive, options.shard_events.max(1), &options.counter_modes, transport, &monitor.progress)?;
-    analyze_trace(trace, archive, options, monitor)
-}
-
-/// Analyzes a run in memory. The archive has its definitions, and the events of its devices.
-pub(crate) fn analyze_trace(
-    mut trace: Trace,
-    archive: &Archive,
-    options: &Options,
-    monitor: &Monitor,
-) -> Result<Option<Analysis>> {
+    let shard_events = options.shard_events.max(1);
+    let mut trace = Trace::load(recording, shard_events, &options.counter_modes, transport, &monitor.progress)?;
     let (counters, of_counters) = counters::collect(&mut trace)?;
     let mut diagnostics = vec![std::mem::take(&mut trace.diagnostics), trace.other_locations(), of_counters];
     let window = options.window.map(|bounds| window::ticks(&trace, bounds));
@@ -356,7 +346,7 @@ pub(crate) fn analyze_trace(
 
     monitor.enter(Stage::Messages)?;
     let mut found: Vec<Findings> = trace.shards.iter().map(|_| Findings::default()).collect();
-    let classifier = options.queues.as_ref().map(|_| ProtocolClassifier::new(&trace, archive.definitions()));
+    let classifier = options.queues.as_ref().map(|_| ProtocolClassifier::new(&trace));
     let (of_messages, messages) = analyze_messages(&trace, options, classifier.as_ref(), &mut diagnostics)?;
     for findings in of_messages {
         add(&mut found, findings);
@@ -394,7 +384,7 @@ pub(crate) fn analyze_trace(
     add(&mut found, local);
     sort(&trace, &mut found);
     let devices = if trace.definitions.has_streams {
-        let (devices, of_devices) = device::detect(archive, &trace, &found)?;
+        let (devices, of_devices) = device::detect(&trace, &found)?;
         add(&mut found, of_devices);
         sort(&trace, &mut found);
         devices
@@ -529,9 +519,9 @@ pub(crate) mod tests {
     use crate::parallel::exchange::threads;
 
     /// A shipped trace.
-    pub(crate) fn shipped(case: &str) -> Archive {
+    pub(crate) fn shipped(case: &str) -> Arc<dyn Recording> {
         let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data");
-        Archive::open(&data.join(case)).unwrap()
+        Arc::new(whywait_otf2::Archive::open(&data.join(case)).unwrap())
     }
 
     /// All that there is to say of an analysis, as text: times, costs to 12 digits.
@@ -569,15 +559,15 @@ pub(crate) mod tests {
     fn the_result_does_not_depend_on_shards_and_processes() {
         let mut compared = 0;
         for case in ["p2p", "collectives", "sor_fence", "sor_gats", "sor_locks", "rma_progress", "intercomm"] {
-            let archive = shipped(case);
+            let recording = shipped(case);
             for cost_model in [CostModel::Unified, CostModel::Scalasca] {
                 let options = Options { cost_model, transfers: true, ..Options::default() };
-                let whole = analyze(&archive, &options, None, &Monitor::default()).unwrap().unwrap();
+                let whole = analyze(recording.clone(), &options, None, &Monitor::default()).unwrap().unwrap();
                 let expected = said(&whole);
                 let options = Options { shard_events: 1, ..options };
                 for processes in 1..5 {
                     let found = threads::run(processes, |transport| {
-                        analyze(&archive, &options, Some(transport), &Monitor::default()).unwrap()
+                        analyze(recording.clone(), &options, Some(transport), &Monitor::default()).unwrap()
                     });
                     for (rank, found) in found.iter().enumerate() {
                         assert_eq!(found.is_some(), rank == 0, "{case}: rank {rank} of {processes}");
