@@ -218,7 +218,7 @@ impl Analysis {
             Some(transfers) => Ok(Cow::Borrowed(transfers)),
             None if self.has_events() => transfers::find(&self.trace, &self.epochs).map(Cow::Owned),
             None => {
-                let text = "of several processes transfers must be asked for when they analyze the run (transfers)";
+                let text = "under mpiexec, transfers are only available if the analysis keeps them: analyze(..., transfers=True)";
                 Err(Error::Usage(text.to_owned()))
             }
         }
@@ -524,8 +524,8 @@ pub(crate) mod tests {
         Arc::new(whywait_otf2::Archive::open(&data.join(case)).unwrap())
     }
 
-    /// All that there is to say of an analysis, as text: times, costs to 12 digits.
-    fn said(analysis: &Analysis) -> Vec<String> {
+    /// An analysis as comparable lines, costs to 12 digits.
+    fn lines(analysis: &Analysis) -> Vec<String> {
         let mut lines = vec![format!("{:?} {:?}", analysis.trace.span(), analysis.trace.events)];
         lines.extend(analysis.trace.tree.nodes().iter().map(|node| format!("{node:?}")));
         lines.extend(analysis.severities.iter().map(|cell| format!("{cell:?}")));
@@ -563,7 +563,7 @@ pub(crate) mod tests {
             for cost_model in [CostModel::Unified, CostModel::Scalasca] {
                 let options = Options { cost_model, transfers: true, ..Options::default() };
                 let whole = analyze(recording.clone(), &options, None, &Monitor::default()).unwrap().unwrap();
-                let expected = said(&whole);
+                let expected = lines(&whole);
                 let options = Options { shard_events: 1, ..options };
                 for processes in 1..5 {
                     let found = threads::run(processes, |transport| {
@@ -573,10 +573,10 @@ pub(crate) mod tests {
                         assert_eq!(found.is_some(), rank == 0, "{case}: rank {rank} of {processes}");
                     }
                     assert!(whole.trace.exchange.shards() < found[0].as_ref().unwrap().trace.exchange.shards());
-                    for (said, expected) in said(found[0].as_ref().unwrap()).iter().zip(&expected) {
-                        assert_eq!(said, expected, "{case}: {processes} processes");
+                    for (line, expected) in lines(found[0].as_ref().unwrap()).iter().zip(&expected) {
+                        assert_eq!(line, expected, "{case}: {processes} processes");
                     }
-                    assert_eq!(said(found[0].as_ref().unwrap()).len(), expected.len(), "{case}");
+                    assert_eq!(lines(found[0].as_ref().unwrap()).len(), expected.len(), "{case}");
                     compared += expected.len();
                 }
             }
