@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 import whywait
-from whywait.compare import write_html
-from whywait.whatif import Balance
+from whywait.hypotheses import Balance
 
 from tests.browser import Viewer
 
@@ -30,7 +29,7 @@ def pages(tmp_path_factory):
     found = {name: directory / f"{name}.html" for name in VIEWS}
     stencil.write_html(found["report"])
     whywait.analyze(DATA / "omp_nested").write_html(found["hybrid"])
-    write_html(stencil, fence, found["compare"])
+    whywait.compare(stencil, fence).write_html(found["compare"])
     whywait.whatif(stencil, [Balance("relax/work")]).write_html(found["whatif"])
     whywait.series([fence, stencil], names=["a", "b"]).write_html(found["series"])
     return found

@@ -331,7 +331,6 @@ def test_a_result_without_counters_has_none(tmp_path):
     result.write(tmp_path / "results")
     assert not (tmp_path / "results" / "counters.parquet").exists()
     assert not whywait.load(tmp_path / "results").counters
-    assert not whywait.load(Path(__file__).parent / "data" / "result_0_1_0").counters
 
 
 def test_only_locations_with_samples_have_cells(tmp_path):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import whywait
-from whywait.model.hypotheses import Cpu, Scale
+from whywait.hypotheses import Cpu, Scale
 
 from tests.tracedsl import ticks, trace_from_text
 

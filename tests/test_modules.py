@@ -72,16 +72,13 @@ def test_files_of_a_room_know_each_other_in_one_direction(room):
     assert circle(within(room)) is None
 
 
-# Longer files, and why.
+# A file has one idea; one that takes more lines than most says why it is not two.
 LONG = {
-    "tests/naive.py": "an oracle is one text, to be read against the specification",
-    "tests/naive_causes.py": "the same, of delays, propagation and the critical path",
-    "tests/naive_rma.py": "the same, of one-sided communication",
+    "tests/naive_causes.py": "an oracle is one text, to be read against the specification",
     "tests/tracedsl.py": "one language: what it says, read and written",
     "tests/test_whatif.py": "all hypotheses of one verb, against the same programs",
-    "tests/test_counters.py": "all that one kind of record can say",
 }
-MOST_LINES = 600
+MOST_LINES = 900
 
 
 def test_no_file_is_long_without_a_reason():

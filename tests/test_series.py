@@ -14,8 +14,8 @@ import whywait
 from hypothesis import given
 from hypothesis import strategies as st
 from whywait.analysis.scaling_models import NEEDED, TERMS, fit
+from whywait.analysis.threshold import Threshold
 from whywait.cli import main
-from whywait.compare import Threshold
 from whywait.report.html.series import parts
 
 from tests.browser import Page, Viewer

@@ -25,25 +25,24 @@ import whywait
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from whywait import UsageError, _native, cli
-from whywait.model.hypotheses import duration
-from whywait.whatif import (
+from whywait.api.whatif import Lengths
+from whywait.hypotheses import (
     Balance,
     Cpu,
     Cut,
     CutMessages,
     EagerLimit,
     IdealNetwork,
-    Lengths,
     Network,
     Overhead,
     Protocol,
     Scale,
     Selection,
     Set,
-    fit,
     parse,
     read,
 )
+from whywait.hypotheses.kinds import duration
 
 from tests import naive_whatif
 from tests.programs import messages_of_two_sizes, programs
@@ -343,7 +342,7 @@ def test_balance_conserves_sums(stencil):
 
 
 def test_lanes_find_the_same_lengths(stencil):
-    from whywait.analysis.hypotheses import Compiler
+    from whywait.hypotheses.compiler import Compiler
 
     hypotheses = [Scale("relax", factor / 10) for factor in range(10)]
     compiler = Compiler(stencil, None, None)
@@ -386,7 +385,7 @@ def test_several_lists_of_hypotheses_are_as_each_alone(tmp_path_factory, program
         st.just(IdealNetwork()),
     )
     lists = data.draw(st.lists(st.lists(hypothesis, max_size=2), min_size=2, max_size=9))
-    lengths = whywait.whatif.Lengths(result)
+    lengths = Lengths(result)
     assert lengths.of(lists) == [alone for one in lists for alone in lengths.of([one])]
 
 
@@ -1065,7 +1064,7 @@ def test_changes_on_another_network_are_compared_with_the_run_on_it(small, capsy
 def test_a_network_is_found_in_what_messages_took(workload, tmp_path, capsys):
     """A message travels 1500 ns, and the call that receives it takes 400 ns more."""
     _native.generate(workload, tmp_path, ranks=16, iterations=10, seed=7, imbalance=0.2)
-    local = fit(tmp_path)["local"]
+    local = whywait.fit_network(tmp_path)["local"]
     assert local.latency == pytest.approx(1.9e-6)
     assert local.bandwidth == float("inf")
     assert cli.main(["whatif", str(tmp_path), "--network", "fit"]) == 0
@@ -1073,7 +1072,7 @@ def test_a_network_is_found_in_what_messages_took(workload, tmp_path, capsys):
 
 
 def test_two_sizes_give_a_bandwidth(tmp_path):
-    found = fit(trace_from_text(messages_of_two_sizes(6), tmp_path))["local"]
+    found = whywait.fit_network(trace_from_text(messages_of_two_sizes(6), tmp_path))["local"]
     assert found.latency == pytest.approx(0.1)
     assert found.bandwidth == pytest.approx(100)
 
@@ -1099,7 +1098,7 @@ def test_nothing_is_left_under_the_final_name_by_who_is_killed(small, tmp_path):
         import os, signal, sys
         from pathlib import Path
         import whywait
-        from whywait.whatif import Scale
+        from whywait.hypotheses import Scale
         rename = Path.rename
         def killed(path, target):
             if path.suffix == ".otf2":

@@ -9,7 +9,8 @@ import whywait
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from whywait import UsageError, _native
-from whywait.whatif import Balance, Cut, CutMessages, Hypothesis, IdealNetwork, Scale, SimulatedRun, Simulation
+from whywait.api.whatif import SimulatedRun, Simulation
+from whywait.hypotheses import Balance, Cut, CutMessages, Hypothesis, IdealNetwork, Scale
 
 from tests.programs import programs
 from tests.rma_programs import one_sided_programs

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whywait.analysis.causes import costliest, critical, delay_costs
-from whywait.model.hypotheses import (
+from whywait.hypotheses.kinds import (
     AsynchronousProgress,
     Balance,
     Cut,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from whywait.model.hypotheses import Hypothesis
+    from whywait.hypotheses.kinds import Hypothesis
     from whywait.model.result import ResultData
 
 #: The kinds of changes, by name.

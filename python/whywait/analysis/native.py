@@ -135,10 +135,6 @@ class NativeDataset:
     def timeline(self) -> None:
         return None
 
-    @property
-    def packed_timeline(self) -> Mapping[str, str]:
-        return {}
-
     @cached_property
     def focus_costs(self) -> pa.Table | None:
         costs = self.analysis.focus_costs()

@@ -29,7 +29,7 @@ class Dataset(Protocol):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The options of `whywait.analyze` that the result depends on; unknown for version 0.1.0."""
+        """The options of `whywait.analyze` that the result depends on."""
         ...
 
     @property
@@ -149,11 +149,6 @@ class Dataset(Protocol):
     @property
     def timeline(self) -> Timeline | None:
         """The stored timeline; None if there is none."""
-        ...
-
-    @property
-    def packed_timeline(self) -> Mapping[str, str]:
-        """The timeline as blocks of a page, as stored by versions before 0.2.0; empty if there are none."""
         ...
 
     @property

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from whywait import _native
-from whywait.model.hypotheses import (
+from whywait.hypotheses.kinds import (
     AsynchronousProgress,
     Balance,
     Cpu,

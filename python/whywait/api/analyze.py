@@ -6,14 +6,14 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
 from whywait import _native, mpi
-from whywait._run import Run
+from whywait.api.run import Run
 
 # Arrow can be imported while the core works.
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from os import PathLike
 
-    from whywait._api import Result
+    from whywait.api.result import Result
     from whywait.model.metrics import Kind
 
 
@@ -154,8 +154,8 @@ def to_result(native: _native.Analysis | None, run: Run, options: Mapping[str, A
     options
         The options of `analyze` that affect the result.
     """
-    from whywait._api import Result
     from whywait.analysis.native import NativeDataset
+    from whywait.api.result import Result
     from whywait.model.metrics import metric_tree
     from whywait.model.profile import in_window
 
