@@ -9,6 +9,7 @@ from pathlib import Path
 
 import whywait
 
+
 def test_the_stub_agrees_with_the_module(tmp_path):
     allowed = tmp_path / "allowed"
     # What the stub names is public enough; `Ranks` is what the module asks of its caller.

@@ -270,7 +270,7 @@ class Simulator:
         progress: Callable[[str, float], object] | None = None,
     ) -> Simulator: ...
     def transfers(self) -> list[tuple[bool, bool, float, float]]:
-        """Return what messages took, if enough receives waited: on a node, by rendezvous, mean size (bytes), time (s)."""
+        """Return what messages took, if enough receives waited: local, rendezvous, mean size (bytes), time (s)."""
     def dependencies(self) -> int:
         """Return the number of arcs between calls."""
     def simulate(

@@ -27,7 +27,6 @@ from whywait.hypotheses.kinds import (
 )
 from whywait.model.names import short_name
 from whywait.model.profile import sum_at
-from whywait.model.regions import LIBRARIES
 from whywait.model.schema import patterns
 from whywait.model.selection import every_callpath
 
@@ -286,7 +285,7 @@ class _Proposer:
 
     def _computes(self, number: int) -> bool:
         region = self._tree.kinds[self._tree.region_rows[number]]
-        return region.paradigm not in LIBRARIES and region.paradigm != "measurement"
+        return not region.is_library and region.paradigm != "measurement"
 
     def _rank_label(self, location: int) -> str:
         places = self._result.places
