@@ -71,6 +71,16 @@ def test_imports_go_down(name):
     assert [other for other in ARROWS[name] if floor(other) > floor(name)] == []
 
 
+FACE = "whywait"
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if floor(name) < floor(FACE)])
+def test_nothing_below_the_face_imports_from_it(name):
+    """Not even a module: `from whywait import _native` reads as if the names of the package were needed."""
+    tree = ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8")))
+    assert [node.lineno for node in tree if isinstance(node, ast.ImportFrom) and node.module == FACE] == []
+
+
 def test_nothing_goes_in_a_circle():
     try:
         TopologicalSorter(ARROWS).prepare()

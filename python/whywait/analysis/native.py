@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait import _native
+import whywait._native as _native
 from whywait.model.metrics import metric_tree
 from whywait.model.schema import patterns
 from whywait.model.system import system_table, topologies_table

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis.compare import is_comparable, resolve_metric, unit
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis.candidates import KINDS, Candidate, candidates
 from whywait.analysis.focus import focused
 from whywait.analysis.progress import progress_thread

@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
-from whywait import _native, mpi
+import whywait._native as _native
+import whywait.mpi as mpi
 from whywait.api.run import Run
 
 # Arrow can be imported while the core works.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis import compare as analysis
 from whywait.api.load import as_result
 

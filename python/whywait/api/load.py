@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whywait import _native
+import whywait._native as _native
 from whywait.api.analyze import analyze
 from whywait.api.result import Result
 from whywait.api.run import Run

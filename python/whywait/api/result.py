@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis.counters import with_counters
 from whywait.model import tables
 from whywait.model.result import ResultData

@@ -13,7 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis.series import Over, SeriesData
 from whywait.api.load import as_result, can_load
 from whywait.api.result import Result

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis.native import NativeDataset
 from whywait.api.analyze import analyze, to_result
 from whywait.api.compare import Comparison, compare

@@ -7,7 +7,7 @@ import os
 import tempfile
 from typing import TYPE_CHECKING, Any
 
-from whywait import _native
+import whywait._native as _native
 from whywait.api.analyze import analyze
 from whywait.api.whatif import whatif
 from whywait.hypotheses import parse

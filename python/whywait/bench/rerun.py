@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait import _native
+import whywait._native as _native
 from whywait.bench.case import facts, options
 
 if TYPE_CHECKING:

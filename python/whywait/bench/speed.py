@@ -11,7 +11,7 @@ import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
-from whywait import _native
+import whywait._native as _native
 from whywait._native import Error, UsageError
 
 if TYPE_CHECKING:

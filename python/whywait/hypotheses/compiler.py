@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whywait import _native
+import whywait._native as _native
 from whywait.hypotheses.kinds import (
     AsynchronousProgress,
     Balance,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from whywait import _native
+    import whywait._native as _native
     from whywait.model.timeline import Timeline
     from whywait.model.trace import TraceIdentity
 

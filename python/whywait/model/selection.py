@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait import _native
+import whywait._native as _native
 from whywait.model.names import close, short_name
 
 if TYPE_CHECKING:

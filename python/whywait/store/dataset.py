@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from whywait import _native
+import whywait._native as _native
 from whywait.model import tables
 from whywait.model.schema import schema_of
 from whywait.model.trace import TraceIdentity

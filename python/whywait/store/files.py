@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait import _native
+import whywait._native as _native
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait import _native
+import whywait._native as _native
 from whywait.model import tables
 from whywait.model.calltree import PATH_TYPE
 from whywait.store.timeline import read as read_timeline
