@@ -47,7 +47,7 @@ def test_axe_finds_nothing(browser, pages, page, view, scheme):
         if view in {"timeline", "timelines"}:
             viewer.until("document.querySelector('.timeline')?.dataset.shown !== undefined")
         viewer.js(files(AXE).joinpath("node_modules/axe-core/axe.min.js").read_text(encoding="utf-8"))
-        # To this version of axe every link to a view is one that skips content, and ought to have a target in the page.
+        # This version of axe takes every link to a view for a skip link, which needs a target in the page.
         rules = "{ rules: { 'skip-link': { enabled: false } } }"
         viewer.js(f"axe.run(document, {rules}).then((found) => {{ window.found = JSON.stringify(found.violations); }})")
         viewer.until("window.found !== undefined")

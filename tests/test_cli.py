@@ -197,7 +197,7 @@ def test_verbs_below_verbs_run_as_a_program(tmp_path):
 
 
 def test_ctrl_c_is_not_taken_from_who_ignores_it():
-    """As a shell has it of what it runs in the background."""
+    """As in background jobs of a shell."""
     ignoring = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n{INTERRUPTED}"
     command = [sys.executable, "-c", ignoring, "pyarrow.lib", "info", str(DATA / "stencil")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -371,7 +371,7 @@ def test_results_of_another_trace_are_left_alone(tmp_path, monkeypatch):
 
 
 def test_an_error_of_the_program_itself_says_where_it_was(monkeypatch, capsys):
-    """A panic is `whywait.Error` with its place (rust/core/src/failure.rs): told in a line, without a traceback."""
+    """A panic is `whywait.Error` with its place (rust/core/src/failure.rs): one line, without a traceback."""
 
     def fail(*_, **__):
         raise whywait.Error("the analysis failed, panicked at rust/core/src/x.rs:7:1: overflow; please report this")

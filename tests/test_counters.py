@@ -480,7 +480,7 @@ def test_score_ps_profile_has_the_same_sums(case):
         for row in profile[name.replace("-", "_")]:
             if isinstance(row.get("exclusive"), (int, float)):
                 theirs[tuple(row["callpath"]), row["rank"], row["thread"]] += row["exclusive"] * scale
-        # The profile also has what lies before the first and behind the last sample: at the program, without records.
+        # The profile also has changes before the first and after the last sample, at the program.
         theirs = {cell: value for cell, value in theirs.items() if value and len(cell[0]) > 1}
         # Of a level it has the sum of the samples.
         column = "value" if found.kind == "total" else "sampled"

@@ -78,7 +78,7 @@ def test_transfers_and_inconsistencies_are_kept(tmp_path):
     result.write(tmp_path / "without")
     with pytest.raises(whywait.UsageError, match="has no transfers: write them with `whywait analyze --transfers`"):
         load(tmp_path / "without").transfers()
-    # Those that an earlier result left behind are not of this one.
+    # Tables left by an earlier result do not belong to this one.
     result.write(tmp_path / "with")
     with pytest.raises(whywait.UsageError, match="has no transfers"):
         load(tmp_path / "with").transfers()

@@ -7,6 +7,7 @@ import whywait
 from otf2.enums import MetricMode
 from whywait.cli import main
 
+from tests import unpack
 from tests.browser import Page, Viewer
 from tests.test_counters import ASYNC, STRICT, archive, counter
 from tests.test_html_timeline import SHOWN, settle
@@ -31,7 +32,7 @@ def written(tmp_path_factory):
 
 def values(page):
     courses = page.blocks["timeline-courses"]
-    shape = whywait.report.html.blocks.unpack_document(courses)
+    shape = unpack.document(courses)
     columns = page.columns("timeline-counters")
     return shape, {
         name: columns[str(number)].reshape(shape["rows"], shape["bins"])
@@ -113,7 +114,7 @@ def test_counters_are_drawn_as_lanes(browser, written):
     # The first rank is the same all the time, between what the second one is before and after.
     assert tones[0] == tones[1]
     assert len(set(tones)) == 3
-    # Whoever points at a lane learns its value there.
+    # Pointing at a lane shows its value there.
     said = viewer.js(
         "const canvas = document.querySelector('.lanes canvas'); const box = canvas.getBoundingClientRect();"
         "return [[0.9, 0.25], [0.9, 0.75]].map(([x, y]) => {"

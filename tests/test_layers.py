@@ -53,7 +53,7 @@ ARROWS = {name: imports(name, path.read_text(encoding="utf-8")) for name, path i
 
 
 def floor(name):
-    """Return the floor of a module; one that is not named stands where its package stands."""
+    """Return the floor of a module: its own, or that of its package."""
     while not any(name in names for names in FLOORS):
         name, _, rest = name.rpartition(".")
         assert rest, name

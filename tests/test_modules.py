@@ -72,7 +72,7 @@ def test_files_of_a_room_know_each_other_in_one_direction(room):
     assert circle(within(room)) is None
 
 
-# A file has one idea; one that takes more lines than most says why it is not two.
+# A file has one idea. These are longer than most, with the reason why they are not two.
 LONG = {
     "tests/naive_causes.py": "an oracle is one text, to be read against the specification",
     "tests/tracedsl.py": "one language: what it says, read and written",

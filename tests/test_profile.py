@@ -247,7 +247,7 @@ def test_commands_that_need_events_say_so(command, capsys):
     said = capsys.readouterr().err
     assert "is a profile, which has no" in said
     assert "trace" in said
-    # Nobody analyzed it without causes.
+    # Another analysis would not help.
     assert "--no-causes" not in said
 
 

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 import whywait
 from whywait.cli import main
-from whywait.report.html import blocks
 from whywait.report.html.places import Resolution
 from whywait.report.html.served import ServedPage
 from whywait.report.html.server import Server
 from whywait.report.markdown import markdown
 
+from tests import unpack
 from tests.browser import Viewer
 from tests.fake_native import result, small
 
@@ -56,9 +56,9 @@ def test_blocks_are_those_of_the_page(stencil):
         assert status == 200
         names = re.findall(r'id="data-([\w-]+)" data-served=""></script>', page)
         assert {"meta", "instances", "timeline", "iterations", "communication", "cells-0"} <= set(names)
-        meta = blocks.unpack_document(get(server, "/data/meta")[1])
+        meta = unpack.document(get(server, "/data/meta")[1])
         for number, name in enumerate(meta["stored"]):
-            found = blocks.unpack_columns(get(server, f"/data/cells-{number}")[1])
+            found = unpack.columns(get(server, f"/data/cells-{number}")[1])
             cells = stencil.profile.cells(name)
             expected = Resolution(1, exact=True).cells(cells, stencil.profile.locations)
             for column, values in expected.items():
@@ -78,7 +78,7 @@ def test_other_paths_are_not_found(stencil, path):
 def test_only_this_machine_is_answered(stencil):
     with serving(stencil) as server:
         assert server.server_address[0] == "127.0.0.1"
-        # A page on the web can make its name point here, but the browser says by which name it asks.
+        # The name of a web page can resolve to this machine, but the browser sends the name it asks for.
         assert get(server, "/", host="evil.example:80")[0] == 403
         assert get(server, "/", host=f"localhost:{server.server_port}")[0] == 200
 

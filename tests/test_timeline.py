@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections import defaultdict
 from itertools import pairwise
@@ -18,8 +17,9 @@ from hypothesis import given, note, settings
 from otf2.enums import LocationType, MetricMode
 from whywait import _native, load
 from whywait.cli import main
-from whywait.report.html import blocks, timeline
+from whywait.report.html import timeline
 
+from tests import unpack
 from tests.browser import Page, Viewer
 from tests.fake_native import MAIN, FakeAnalysis
 from tests.fake_native import result as fake_result
@@ -257,7 +257,7 @@ def test_a_written_result_keeps_its_timeline(tmp_path):
     page = tmp_path / "again.html"
     assert main(["export", "html", str(tmp_path / "results"), "-o", str(page)]) == 0
     assert {name for name in Page(page).blocks if name.startswith("timeline")} == set(result.timeline)
-    # What another run left behind is not taken for its own.
+    # A timeline left by another run is not used.
     whywait.analyze(DATA / "p2p").write(tmp_path / "results")
     assert (tmp_path / "results" / "timeline.parquet").is_file()
     assert load(tmp_path / "results").timeline == {}
@@ -292,22 +292,11 @@ def test_its_tables_say_what_the_picture_shows(tmp_path):
     assert set(pq.read_table(tmp_path / "timeline_messages.parquet")["kind"].to_pylist()) == {"message"}
 
 
-def test_blocks_of_earlier_versions_are_read(tmp_path):
-    result = whywait.analyze(DATA / "stencil")
-    result.write(tmp_path)
-    run = json.dumps([result.facts[name] for name in ("length", "resolution", "locations", "events", "callpaths")])
-    for identity, kept in ((run, result.timeline), ("[1]", {})):
-        schema = pa.schema({"block": pa.string(), "content": pa.large_string()}, metadata={"run": identity})
-        table = pa.table({"block": list(result.timeline), "content": list(result.timeline.values())}, schema=schema)
-        pq.write_table(table, tmp_path / "timeline.parquet")
-        assert load(tmp_path).timeline == kept
-
-
 def test_blocks_are_those_of_the_tables():
     result = whywait.analyze(DATA / "stencil")
     packed = result.timeline
-    head = blocks.unpack_document(packed["timeline"])
-    waits = blocks.unpack_columns(packed["timeline-waits"])
+    head = unpack.document(packed["timeline"])
+    waits = unpack.columns(packed["timeline-waits"])
     table = result.tables.wait_states.to_pylist()
     expected = sorted(
         (row["location"], row["enter"], row["waiting"], -1 if row["cause_location"] is None else row["cause_location"])
@@ -318,7 +307,7 @@ def test_blocks_are_those_of_the_tables():
     found = sorted(zip(*columns, strict=True))
     assert len(found) == len(expected)
     np.testing.assert_allclose(np.array(found), np.array(expected), atol=1e-6)
-    path = blocks.unpack_columns(packed["timeline-path"])
+    path = unpack.columns(packed["timeline-path"])
     critical = result.critical_path()
     assert path["from"].tolist() == critical["from"].to_pylist()
     assert path["location"].tolist() == critical["location"].to_pylist()
@@ -339,15 +328,15 @@ def test_metric_locations_have_no_row(tmp_path):
     assert metric < cpu
     result.write(tmp_path / "results", html=True)
     for packed in (result.timeline, load(tmp_path / "results").timeline):
-        head = blocks.unpack_document(packed["timeline"])
+        head = unpack.document(packed["timeline"])
         (level,) = head["levels"]
         assert (head["rows"], level["rows"]) == (1, 1)
-        shares = blocks.unpack_columns(packed["timeline-shares"])["0"].reshape(PLANES, 1, level["bins"])
+        shares = unpack.columns(packed["timeline-shares"])["0"].reshape(PLANES, 1, level["bins"])
         assert (shares[NUMBER["work"], 0] == 255).all()
-        assert set(blocks.unpack_columns(packed["timeline-calls"])["location"].tolist()) == {0}
-        assert blocks.unpack_columns(packed["timeline-places"])["location"].tolist() == [cpu, metric]
-        courses = blocks.unpack_document(packed["timeline-courses"])
-        values = blocks.unpack_columns(packed["timeline-counters"])
+        assert set(unpack.columns(packed["timeline-calls"])["location"].tolist()) == {0}
+        assert unpack.columns(packed["timeline-places"])["location"].tolist() == [cpu, metric]
+        courses = unpack.document(packed["timeline-courses"])
+        values = unpack.columns(packed["timeline-counters"])
         names = [name for name, _ in courses["counters"]]
         known = {name: np.isfinite(values[str(i)].reshape(2, -1)).any(axis=1).tolist() for i, name in enumerate(names)}
         assert known == {"level": [False, True], "total": [True, False]}

@@ -352,7 +352,7 @@ def test_lanes_find_the_same_lengths(stencil):
 
 
 def test_a_candidate_that_is_refused_costs_the_others_nothing(stencil):
-    """Each in its lane: one that selects nothing, one that cannot be balanced, one that is longer than the clock."""
+    """Errors stay in their lane: nothing selected, nothing to balance, longer than the clock."""
     good = [Scale("relax/work", 0.5), Set("relax", 0.0), Balance("relax/work")]
     bad = [Scale("relax#9999999", 0.5), Scale("relax/work", 1e300), Scale("relax/work~77", 0.5)]
     lanes = Lengths(stencil)
@@ -485,7 +485,7 @@ def test_what_is_cut_is_gone_from_the_archive(name, tmp_path):
 
 
 def test_requests_of_receives_that_are_cut_are_never_started(tmp_path):
-    """Startall serves another message as well, and stays; the test that fails asks for nothing else, and vanishes."""
+    """Startall also starts another message, so it stays; the failing test asks for nothing else, so it vanishes."""
     trace = """
     0: main [0, 9]
     0: MPI_Recv_init(1, req=1, tag=1) [0, 0.1]
@@ -1093,7 +1093,7 @@ def test_nothing_is_left_if_writing_fails(small, tmp_path, monkeypatch):
 
 
 def test_nothing_is_left_under_the_final_name_by_who_is_killed(small, tmp_path):
-    """The anchor comes last: whoever finds one finds all of the archive."""
+    """The anchor is written last, so an archive with an anchor is complete."""
     script = """if True:
         import os, signal, sys
         from pathlib import Path
@@ -1213,7 +1213,7 @@ def test_a_location_of_which_all_is_cut_keeps_its_program(tmp_path):
 
 
 def test_calls_without_length_and_equal_times(tmp_path):
-    """Rule R as it is: what has the same time stays in its order."""
+    """Rule R: events with the same time keep their order."""
     trace = """
     *: main [0, 4]
     0: work [0, 1]
@@ -1231,7 +1231,7 @@ def test_calls_without_length_and_equal_times(tmp_path):
 
 
 def test_a_truncated_trace_is_simulated_as_far_as_it_goes(tmp_path):
-    """Rank 5 has no end: what it has keeps its length, and it is said that partners are missing."""
+    """Rank 5 has no end: its events keep their lengths, and missing partners are reported."""
     shutil.copytree(ROOT / "tests/data/stencil", tmp_path / "stencil")
     events = tmp_path / "stencil/traces/5.evt"
     events.write_bytes(events.read_bytes()[: events.stat().st_size // 2])

@@ -1,4 +1,4 @@
-"""A simulated run is analyzed in memory; whoever writes it and analyzes the archive gets the same (whatif.md)."""
+"""A simulated run analyzed in memory has the same result as its archive (whatif.md)."""
 
 from __future__ import annotations
 

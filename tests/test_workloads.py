@@ -56,7 +56,7 @@ def found_in(trace, workload=""):
         metric, path = row["metric"], paths[row["callpath"]]
         if metric.startswith(OTHER + CAUSES) or "count" in metric:
             continue
-        # Nobody is to blame for the latency of a launch.
+        # The latency of a launch is unattributed.
         if metric == "wait_unexplained" and "hip" in path:
             continue
         found[metric, path, ranks[row["location"]]] += round(row["value"] * 1e9)

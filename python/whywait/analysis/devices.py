@@ -145,9 +145,9 @@ class Devices:
             ``ranks``), number of ``kernels``, ``busy`` (seconds in which it ran any), ``share`` (of the run), sums of
             ``idle``, ``starved``, ``mpi_starved``, ``latency`` and ``queued``, and ``adjusted`` (``busy`` times the
             efficiency of what ran; None if ``efficiency_source`` of `loads` is ``none``). ``imbalance``: by which share
-            the busiest device exceeds the mean, as `whywait.analysis.load_balance.imbalance`; ``imbalance_adjusted``: the same
-            of ``adjusted`` (Eberius, equation 4.5), or None. ``kernels``: ``callpath``, ``device``, ``count``,
-            ``total``.
+            the busiest device exceeds the mean, as `whywait.analysis.load_balance.imbalance`; ``imbalance_adjusted``:
+            the same of ``adjusted`` (Eberius, equation 4.5), or None. ``kernels``: ``callpath``, ``device``,
+            ``count``, ``total``.
             ``synchronizations``: ``callpath``, ``rank``, ``count``, ``waiting``, ``completion``. ``starving``:
             ``callpath``, ``rank``, ``starving``. Each longest first. And `counts`, and what `loads` returns.
         """

@@ -21,7 +21,7 @@ _PARADIGMS = {"measurement_system": "measurement"}
 # Paradigms whose regions do not count as computation.
 _LIBRARIES = frozenset({"mpi", "shmem", "armci", "openmp", "pthread", "openacc", "opencl", "cuda", "hip"})
 
-# Tools other than Score-P record calls as plain functions. The roles are those that Score-P gives.
+# Tools other than Score-P record calls as plain functions. These are the roles that Score-P gives.
 _MPI_ROLES = {
     "point2point": r"I?([BRS]?send|recv)|[BPRS]?send_init|P?recv_init|I?sendrecv(_replace)?|I?m?probe|I?mrecv",
     "barrier": r"I?barrier(_init)?",
