@@ -1,5 +1,7 @@
 """What differs between two runs."""
 
+from pathlib import Path
+
 import pytest
 import whywait
 from hypothesis import given
@@ -128,3 +130,25 @@ def test_thresholds_that_make_no_sense(text):
 def test_thresholds_in_no_unit_of_the_metric(text):
     with pytest.raises(whywait.UsageError, match=r"is a time|is not a time"):
         Threshold.parse(text).exceeded(BEFORE, AFTER)
+
+
+def test_a_comparison_answers_as_the_analysis_does():
+    both = whywait.compare(BEFORE, AFTER)
+    assert both.names == (BEFORE.run.name, AFTER.run.name)
+    assert both.differences(["mpi_latesender"], groups=3) == differences(BEFORE, AFTER, ["mpi_latesender"], groups=3)
+    assert both.totals(callpath="MPI_Recv") == totals(BEFORE, AFTER, callpath="MPI_Recv")
+    time = max(run.metrics["time"].total for run in (BEFORE, AFTER))
+    assert both.differences().num_rows == 2
+    assert both.differences(least=0.005 / time)["metric"].to_pylist() == ["mpi_latesender"]
+    limits = [Threshold.parse("mpi_latesender>50%"), Threshold.parse("mpi_latesender>90%")]
+    assert both.exceeded(limits) == limits[:1]
+
+
+def test_compared_runs_are_read_or_analyzed(tmp_path):
+    """A trace, and the directory of its result, have no differences."""
+    data = Path(__file__).parent / "data"
+    whywait.analyze(data / "p2p").write(tmp_path / "results")
+    both = whywait.compare(data / "p2p", tmp_path / "results", names=("trace", "result"))
+    assert both.names == ("trace", "result")
+    assert both.differences().num_rows == 0
+    assert repr(both) == "<whywait.Comparison of 'trace' and 'result'>"
