@@ -42,6 +42,7 @@ def test_all_public_names_are_there_and_documented():
     for name in whywait.__all__:
         assert getattr(whywait, name).__doc__, name
     assert set(whywait.__all__) <= set(dir(whywait))
+    assert {*whywait._HOME, "hypotheses"} == set(whywait.__all__)
 
 
 def test_verbs_are_functions_whatever_is_imported():

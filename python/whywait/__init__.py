@@ -30,34 +30,22 @@ if TYPE_CHECKING:
     from whywait.api.whatif import Simulation, fit_network, whatif
     from whywait.model.metric_values import MetricValues
 
-# Where each name comes from.
-_HOME = {
-    "Advice": "whywait.api.advise",
-    "AdviceList": "whywait.api.advise",
-    "ArchiveError": "whywait._native",
-    "Choice": "whywait.analysis.ranking",
-    "Comparison": "whywait.api.compare",
-    "Definitions": "whywait.api.run",
-    "Error": "whywait._native",
-    "MetricValues": "whywait.model.metric_values",
-    "Result": "whywait.api.result",
-    "Run": "whywait.api.run",
-    "Series": "whywait.api.series",
-    "Simulation": "whywait.api.whatif",
-    "Threshold": "whywait.analysis.threshold",
-    "TraceError": "whywait._native",
-    "UsageError": "whywait._native",
-    "__version__": "whywait._native",
-    "advise": "whywait.api.advise",
-    "analyze": "whywait.api.analyze",
-    "compare": "whywait.api.compare",
-    "find_runs": "whywait.api.series",
-    "fit_network": "whywait.api.whatif",
-    "load": "whywait.api.load",
-    "open": "whywait.api.run",
-    "series": "whywait.api.series",
-    "whatif": "whywait.api.whatif",
+# Where the names come from.
+_MODULES = {
+    "whywait._native": "ArchiveError Error TraceError UsageError __version__",
+    "whywait.analysis.ranking": "Choice",
+    "whywait.analysis.threshold": "Threshold",
+    "whywait.api.advise": "Advice AdviceList advise",
+    "whywait.api.analyze": "analyze",
+    "whywait.api.compare": "Comparison compare",
+    "whywait.api.load": "load",
+    "whywait.api.result": "Result",
+    "whywait.api.run": "Definitions Run open",
+    "whywait.api.series": "Series find_runs series",
+    "whywait.api.whatif": "Simulation fit_network whatif",
+    "whywait.model.metric_values": "MetricValues",
 }
+_HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 __all__ = [
     "Advice",
