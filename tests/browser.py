@@ -4,7 +4,7 @@ import json
 import time
 from html.parser import HTMLParser
 
-from tests import unpack
+from whywait.report.html import blocks
 
 
 class Page(HTMLParser):
@@ -27,10 +27,10 @@ class Page(HTMLParser):
 
     @property
     def meta(self):
-        return unpack.document(self.blocks["meta"])
+        return blocks.unpack_document(self.blocks["meta"])
 
     def columns(self, name):
-        return unpack.columns(self.blocks[name])
+        return blocks.unpack_columns(self.blocks[name])
 
 
 class Viewer:

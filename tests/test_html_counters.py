@@ -7,7 +7,6 @@ import whywait
 from otf2.enums import MetricMode
 from whywait.cli import main
 
-from tests import unpack
 from tests.browser import Page, Viewer
 from tests.test_counters import ASYNC, STRICT, archive, counter
 from tests.test_html_timeline import SHOWN, settle
@@ -32,7 +31,7 @@ def written(tmp_path_factory):
 
 def values(page):
     courses = page.blocks["timeline-courses"]
-    shape = unpack.document(courses)
+    shape = whywait.report.html.blocks.unpack_document(courses)
     columns = page.columns("timeline-counters")
     return shape, {
         name: columns[str(number)].reshape(shape["rows"], shape["bins"])

@@ -10,7 +10,6 @@ from whywait.cli import main
 from whywait.report.html import blocks
 from whywait.report.html.bundle import bundle
 
-from tests import unpack
 from tests.browser import Page, Viewer
 from tests.fake_native import MAIN, FakeAnalysis, result
 
@@ -286,7 +285,7 @@ def test_sources_lie_below_their_directory(tmp_path):
     (tmp_path / "src/main.c").write_text("one\ntwo </script>\nthree\n")
     result(analysis).write_html(tmp_path / "report.html", source=tmp_path / "src")
     page = Page(tmp_path / "report.html")
-    known = unpack.document(page.blocks["sources"])
+    known = blocks.unpack_document(page.blocks["sources"])
     assert known == {
         "0": {"file": "main.c", "begin": 2, "first": 1, "lines": ["one", "two </script>", "three"], "more": False}
     }

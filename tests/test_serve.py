@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 import whywait
 from whywait.cli import main
+from whywait.report.html import blocks
 from whywait.report.html.places import Resolution
 from whywait.report.html.served import ServedPage
 from whywait.report.html.server import Server
 from whywait.report.markdown import markdown
 
-from tests import unpack
 from tests.browser import Viewer
 from tests.fake_native import result, small
 
@@ -56,9 +56,9 @@ def test_blocks_are_those_of_the_page(stencil):
         assert status == 200
         names = re.findall(r'id="data-([\w-]+)" data-served=""></script>', page)
         assert {"meta", "instances", "timeline", "iterations", "communication", "cells-0"} <= set(names)
-        meta = unpack.document(get(server, "/data/meta")[1])
+        meta = blocks.unpack_document(get(server, "/data/meta")[1])
         for number, name in enumerate(meta["stored"]):
-            found = unpack.columns(get(server, f"/data/cells-{number}")[1])
+            found = blocks.unpack_columns(get(server, f"/data/cells-{number}")[1])
             cells = stencil.profile.cells(name)
             expected = Resolution(1, exact=True).cells(cells, stencil.profile.locations)
             for column, values in expected.items():
