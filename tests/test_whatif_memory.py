@@ -1,4 +1,4 @@
-"""A simulated run is analyzed in memory; whoever writes it and analyzes the archive gets the same (whatif.md)."""
+"""A simulated run analyzed in memory has the same result as its archive (whatif.md)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import whywait
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from whywait import UsageError, _native
-from whywait.whatif import Balance, Cut, CutMessages, Hypothesis, IdealNetwork, Scale, SimulatedRun, Simulation
+from whywait.api.whatif import SimulatedRun, Simulation
+from whywait.hypotheses import Balance, Cut, CutMessages, Hypothesis, IdealNetwork, Scale
 
 from tests.programs import programs
 from tests.rma_programs import one_sided_programs

@@ -1,7 +1,7 @@
-"""Predict the run time after a change: hypotheses, and runs simulated from measured ones.
+"""Predict the run time after a change: runs simulated from measured ones.
 
 >>> import whywait
->>> from whywait.whatif import Balance, Scale
+>>> from whywait.hypotheses import Balance, Scale
 >>> sim = whywait.whatif("tests/data/stencil", [Scale("relax", 0.8), Balance("solve/**", mode="scaled")])
 >>> sim.after < sim.before  # seconds
 True
@@ -9,67 +9,28 @@ True
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from whywait import _native
-from whywait._analyze import analyze
-from whywait._api import Result
-from whywait._run import Run
-from whywait.analysis.hypotheses import OF_MODEL, Compiler
+import whywait._native as _native
 from whywait.analysis.native import NativeDataset
-from whywait.model.hypotheses import (
-    AsynchronousProgress,
-    Balance,
-    Cpu,
-    Cut,
-    CutMessages,
-    EagerLimit,
-    Hypothesis,
-    IdealNetwork,
-    Network,
-    Overhead,
-    Protocol,
-    Scale,
-    Selection,
-    Set,
-    parse,
-)
-from whywait.model.hypothesis_file import read
-
-__all__ = [
-    "AsynchronousProgress",
-    "Balance",
-    "Cpu",
-    "Cut",
-    "CutMessages",
-    "EagerLimit",
-    "Hypothesis",
-    "IdealNetwork",
-    "Network",
-    "Overhead",
-    "Protocol",
-    "RunLength",
-    "Scale",
-    "Selection",
-    "Set",
-    "Simulation",
-    "fit",
-    "parse",
-    "read",
-    "whatif",
-]
+from whywait.api.analyze import analyze
+from whywait.api.compare import Comparison, compare
+from whywait.api.result import Result
+from whywait.api.run import Run
+from whywait.hypotheses.compiler import OF_MODEL, Compiler
+from whywait.hypotheses.kinds import Cpu, IdealNetwork, Network, Overhead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from os import PathLike
+
+    from whywait.hypotheses.kinds import Hypothesis
 
 
 class RunLength(float):
@@ -224,14 +185,24 @@ class Simulation:
         run = SimulatedRun(self)
         return analyze(run, threads=self._threads, memory_limit=self._memory_limit, progress=progress, **self._options)
 
-    def diff(self, metrics: Iterable[str] | None = None) -> pa.Table:
-        """Compare the simulated run with the run without changes, see `whywait.compare.diff`."""
-        from whywait.analysis.compare import diff
-
-        return diff(self.reference, self.result, metrics)
+    @cached_property
+    def comparison(self) -> Comparison:
+        """The comparison of the run without changes with the simulated run."""
+        return compare(self.reference, self.result, names=("on the network" if self.base else "measured", "simulated"))
 
     def events(self, location: int) -> pa.Table:
-        """Return the times at which a location enters and leaves its regions: ``measured`` and ``simulated``, ticks."""
+        """Return the times at which a location enters and leaves its regions.
+
+        Parameters
+        ----------
+        location
+            Its index, as in `whywait.Run.locations`.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``measured`` and ``simulated``: ticks.
+        """
         return pa.table(self._native.events(location))
 
     def moments(self, most: int) -> pa.Table:
@@ -261,13 +232,11 @@ class Simulation:
         path
             The file. It is replaced if it exists.
         """
-        from whywait.compare import write_html
         from whywait.report.html.timeline import pair
 
-        runs = self.reference, self.result
-        names = ("on the network" if self.base else "measured", "simulated")
+        timelines = pair((self.reference, self.result), self.moments(_MOMENTS))
         changes = "; ".join(map(str, self.hypotheses)) or "nothing changed"
-        write_html(*runs, path, names=names, timelines=pair(runs, self.moments(_MOMENTS)), simulated=changes)
+        self.comparison.write_html(path, timelines=timelines, simulated=changes)
 
     def __repr__(self) -> str:
         return f"<whywait.Simulation: {self.before:.6g} s -> {self.after:.6g} s>"
@@ -434,7 +403,7 @@ class Lengths:
 
     @property
     def network(self) -> Network | None:
-        """The network that fits the run best (`fit`), between nodes and within one; None if too little is known."""
+        """The network that fits the run best (`fit_network`), between nodes and within one; None if unknown."""
         fitted = _fitted(self._native)
         remote, local = fitted.get("remote"), fitted.get("local")
         if remote and local:
@@ -465,7 +434,7 @@ def _analysis(result: Result) -> _native.Analysis:
     return native
 
 
-def fit(run: Result | Run | str | PathLike[str], *, threads: int | None = None) -> dict[str, Network]:
+def fit_network(run: Result | Run | str | PathLike[str], *, threads: int | None = None) -> dict[str, Network]:
     """Fit latency and bandwidth to the messages of a run.
 
     Parameters
@@ -484,7 +453,7 @@ def fit(run: Result | Run | str | PathLike[str], *, threads: int | None = None) 
 
     Examples
     --------
-    >>> network = whywait.whatif.fit("tests/data/stencil")
+    >>> network = whywait.fit_network("tests/data/stencil")
     """
     result = run if isinstance(run, Result) else analyze(run, threads=threads, causes=False)
     return _fitted(_native.Simulator(_analysis(result), threads=threads))
@@ -515,12 +484,3 @@ def _fit_line(samples: Sequence[tuple[float, float]]) -> Network:
         slope = sum(own * duration for own, duration in samples) / sum(own**2 for own, _ in samples)
         latency = 0.0
     return Network(latency, 1 / slope)
-
-
-class _Callable(ModuleType):
-    """A module that can be called: `whywait.whatif` is both the module of the hypotheses and the function."""
-
-    __call__ = staticmethod(whatif)
-
-
-sys.modules[__name__].__class__ = _Callable
