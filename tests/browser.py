@@ -29,6 +29,10 @@ class Page(HTMLParser):
     def meta(self):
         return blocks.unpack_document(self.blocks["meta"])
 
+    @property
+    def story(self):
+        return blocks.unpack_document(self.blocks["story"])
+
     def columns(self, name):
         return blocks.unpack_columns(self.blocks[name])
 

@@ -13,7 +13,7 @@ import whywait
 from otf2.enums import MetricMode
 from whywait.cli import main
 from whywait.compare import diff, write_html
-from whywait.report.html.comparison import UnitedTree, changes
+from whywait.report.html.compare import UnitedTree, changes
 from whywait.report.html.formulas import Formulas
 
 from tests.browser import Page, Viewer
@@ -90,7 +90,7 @@ def test_names_in_a_trace_are_no_markup(tmp_path):
     write_html(first, second, tmp_path / "diff.html", names=(NASTY, "b"))
     page = Page(tmp_path / "diff.html")
     assert not any(tag == "img" for tag, _ in page.elements)
-    assert {"comparison", "a-meta", "b-meta", "a-cells-0", "b-cells-0"} <= page.blocks.keys()
+    assert {"compare", "a-meta", "b-meta", "a-cells-0", "b-cells-0"} <= page.blocks.keys()
 
 
 def test_diff_writes_a_page_and_checks_thresholds(tmp_path, capsys):

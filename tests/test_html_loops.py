@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import whywait
-from whywait.report.html import blocks, loops
+from whywait.report.html import blocks
+from whywait.report.html.sections import Report, iterations
 
 from tests.browser import Page, Viewer
 from tests.fake_native import result, small
@@ -38,8 +39,8 @@ def test_the_page_has_the_iterations(looped):
 def test_parts_of_many_iterations_are_rounded(looped, monkeypatch):
     found, path = looped
     exact = Page(path).columns("iterations-rows")
-    monkeypatch.setattr("whywait.report.html.loops._EXACT", found.iterations().num_rows - 1)
-    rounded = blocks.unpack_columns(dict(loops.loop_blocks(found))["iterations-rows"])
+    monkeypatch.setattr("whywait.report.html.sections.iterations._EXACT", found.iterations().num_rows - 1)
+    rounded = blocks.unpack_columns(dict(iterations.data(Report(found, {}, {})))["iterations-rows"])
     for name, values in exact.items():
         rtol = 0 if values.dtype.kind == "i" or name in ("begin", "end", "duration") else 2.0**-12
         np.testing.assert_allclose(rounded[name], values, rtol=rtol)
@@ -100,5 +101,5 @@ def test_a_page_without_loop_and_messages_says_so(browser, tmp_path):
     viewer = Viewer(browser, small_page).open("#communication")
     viewer.until("document.querySelector('.communication .opening') !== null")
     viewer.open("#overview")
-    assert viewer.js("return document.querySelector('.iterations').hidden")
+    assert viewer.js("return document.querySelector('.iterations')") is None
     viewer.is_well()

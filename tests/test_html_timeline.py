@@ -1,14 +1,13 @@
 """Functions on the timeline: colors, search, call stacks; and panes that are resized, sources, names of threads."""
 
 import re
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 import whywait
 from whywait.cli import main
 from whywait.report.html import blocks
-from whywait.report.html.bundle import bundle
+from whywait.report.html.bundle import bundle, read
 
 from tests.browser import Page, Viewer
 from tests.fake_native import MAIN, FakeAnalysis, result
@@ -181,8 +180,7 @@ def test_the_call_stack_of_a_rank(browser, stencil):
 
 def test_calls_are_nested_as_they_were_made(browser, stencil):
     viewer = opened(browser, stencil[1])
-    assets = files("whywait.report").joinpath("assets")
-    code = bundle("timeline_data", lambda name: assets.joinpath(f"{name}.js").read_text(encoding="utf-8"))
+    code = bundle(["timeline_data"], read)
     depths = viewer.js(
         code + "const data = Object.create(TimelineData.prototype);"
         "data.rowOf = [0, 5, 6]; data.calls = { enter: [0, 0, 2, 2, 9, 0], leave: [10, 2, 2, 5, 10, 4] };"

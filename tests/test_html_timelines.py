@@ -1,13 +1,12 @@
 """Measured and simulated, one above the other: the timelines in the page of `whywait whatif --html`."""
 
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 import whywait
 from selenium.webdriver.common.action_chains import ActionChains
 from whywait.compare import write_html
-from whywait.report.html.bundle import bundle
+from whywait.report.html.bundle import bundle, read
 from whywait.whatif import Balance, Cut, Network, Scale
 
 from tests.browser import Page, Viewer
@@ -219,8 +218,7 @@ def test_the_run_on_another_network_stands_above(browser, tmp_path):
 
 def test_times_between_those_that_are_known(browser, stencil):
     """Large runs have some moments of each location only."""
-    assets = files("whywait.report").joinpath("assets")
-    program = bundle("time_map", lambda name: assets.joinpath(f"{name}.js").read_text(encoding="utf-8"))
+    program = bundle(["compare/time_map"], read)
     viewer = opened(browser, stencil[1])
     found = viewer.js(
         program

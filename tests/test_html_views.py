@@ -1,19 +1,17 @@
 """Functions, statistics of a window, the critical path from afar, tables to take along, and narrow windows."""
 
 from collections import defaultdict
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 import whywait
-from whywait.report.html.bundle import bundle
+from whywait.report.html.bundle import bundle, read
 
 from tests.browser import Viewer
 from tests.fake_native import MAIN, RECV, FakeAnalysis, result
 from tests.tracedsl import trace_from_text
 
 DATA = Path(__file__).parent / "data"
-ASSETS = files("whywait.report").joinpath("assets")
 ROWS = (
     "return [...document.querySelectorAll(arguments[0])].map((row) => [...row.cells].map((c) => c.textContent.trim()))"
 )
@@ -21,7 +19,7 @@ ROWS = (
 
 def module(name):
     """A module with what it takes, as the begin of a script."""
-    return bundle(name, lambda other: ASSETS.joinpath(f"{other}.js").read_text(encoding="utf-8")) + "\n"
+    return bundle([name], read) + "\n"
 
 
 def choose_metric(viewer, name):

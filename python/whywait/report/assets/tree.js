@@ -25,6 +25,27 @@ const FOUND = 200;
  * @property {(node: number) => boolean} [keep] shown even without a value
  */
 
+// Keys of trees, for the help.
+/** @type {[string, string][]} */
+export const TREE_KEYS = [
+  ["↑ ↓", "previous, next row"],
+  ["→ ←", "expand, collapse; move to the first child, to the parent"],
+  ["Enter, Space", "expand or collapse"],
+  ["Home, End, Page", "first row, last row, one page"],
+  ["/", "search this tree; Enter: next match, Escape: end the search"],
+];
+
+// What keys do in a view of several trees, of which the second is the call tree.
+/** @param {TreeView[]} views */
+export function treeActions(views) {
+  const current = () => views.find((view) => view.node.contains(document.activeElement)) ?? views[1];
+  return {
+    ...Object.fromEntries(views.map((view, i) => [i + 1, () => view.scroller.focus()])),
+    "/": () => current().searchBox.focus(),
+    h: () => views[1].followLargest(),
+  };
+}
+
 export class TreeView {
   /**
    * @param {string} title
@@ -69,6 +90,10 @@ export class TreeView {
       make("header", {}, make("h2", {}, this.title), make("label", { class: "find" }, this.searchBox, this.count)),
       this.scroller, this.note);
     new ResizeObserver(() => this.paintSoon()).observe(this.scroller);
+  }
+
+  repaint() {
+    if (this.rowOf) this.refresh();
   }
 
   // Expands the ancestors of a node, selects it, and scrolls it into view.

@@ -1,16 +1,18 @@
 // Three linked panes: metrics, call paths, and the system tree (processes and threads).
 
-import { BoxPlots, HeatMap } from "./charts.js";
-import { choice, fill, hiddenHeading, make } from "./dom.js";
-import { clock, percent, plural, quantity, seconds, withUnit } from "./format.js";
-import { nodeText, noteAddress, readNode, timelineLink } from "./link.js";
-import { selection } from "./model.js";
-import { resizable } from "./panes.js";
-import { sourceButton } from "./source.js";
-import { exportButtons } from "./table_export.js";
-import { TreeView } from "./tree.js";
+import { BoxPlots, HeatMap } from "../charts.js";
+import { hasBlock } from "../data.js";
+import { choice, fill, hiddenHeading, make } from "../dom.js";
+import { clock, percent, plural, quantity, seconds, withUnit } from "../format.js";
+import { nodeText, noteAddress, readNode, timelineLink } from "../link.js";
+import { selection } from "../model.js";
+import { resizable } from "../panes.js";
+import { addView } from "../sections.js";
+import { sourceButton } from "../source.js";
+import { exportButtons } from "../table_export.js";
+import { TREE_KEYS, TreeView, treeActions } from "../tree.js";
 
-export const SHOWN = [
+const SHOWN = [
   ["absolute", "Value", "Values in their unit"],
   ["root", "% of root", "Share of the root of the metric tree"],
   ["selection", "% of selection", "Share of the selection in the pane to the left"],
@@ -314,7 +316,7 @@ export class Explorer {
       const time = model.metricNumber.get("time");
       jumps.push(make("button", { type: "button", onclick: () => this.go(by, i.cause_place[row], time) }, "Go to the cause"));
     }
-    if (document.getElementById("data-timeline")) {
+    if (hasBlock("timeline")) {
       jumps.push(make("a", { href: timelineLink(i.enter[row], i.leave[row], { wait: i.enter[row] + i.waiting[row] / 2, rank: i.rank[row], thread: i.thread[row] }) }, "On the timeline"));
     }
     return [rows.map(([name, text]) => [make("dt", {}, name), make("dd", {}, text)]), make("dd", { class: "jumps" }, jumps)];
@@ -378,8 +380,21 @@ export class Explorer {
     noteAddress("explore", this.query());
   }
 
-  // Restore the selection from an address; what it does not name is set to the root.
-  follow(query) {
+  // Shows the place of an address; without one, what was selected before, or the worst problem.
+  follow(place) {
+    if (place.has("metric")) this.restore(place);
+    else if (this.been) this.select(this.metric, this.call, this.system);
+    else this.restore(new URLSearchParams(this.start()));
+    this.been = true;
+  }
+
+  start() {
+    const [worst] = this.model.story.problems;
+    return worst ? { metric: worst.metric, call: worst.callpath_id } : { metric: "time" };
+  }
+
+  // What the address does not name is set to the root.
+  restore(query) {
     const { model } = this;
     const metric = readNode(query.get("metric"));
     const call = readNode(query.get("call"));
@@ -394,4 +409,32 @@ export class Explorer {
       selection(system >= 0 && system < model.systemTree.size ? system : 0),
     );
   }
+
+  // Keys and colors ------------------------------------------------------------------------------------------------
+
+  get actions() {
+    const keys = SHOWN.map(([key]) => key);
+    return {
+      ...treeActions(this.views),
+      "%": () => {
+        this.show = keys[(keys.indexOf(this.show) + 1) % keys.length];
+        this.showChoice.show(this.show);
+        this.refreshAll();
+      },
+    };
+  }
+
+  repaint() {
+    for (const view of this.views) view.repaint();
+    this.map.draw();
+  }
 }
+
+addView({
+  name: "explore", title: "Explorer", key: "e", order: 20, View: Explorer,
+  keys: [...TREE_KEYS,
+    ["1 2 3", "go to metrics, call tree, system"],
+    ["h", "follow the largest value down"],
+    ["%", "switch between values, shares of the root, and shares of the selection"],
+  ],
+});

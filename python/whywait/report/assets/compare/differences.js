@@ -1,12 +1,13 @@
 // The panes of a comparison: metrics, call paths, ranks.
 
-import { difference, relative, signed } from "./comparison.js";
-import { choice, fill, hiddenHeading, make } from "./dom.js";
-import { quantity } from "./format.js";
-import { nodeText, noteAddress, readNode } from "./link.js";
-import { selection } from "./model.js";
-import { resizable } from "./panes.js";
-import { TreeView } from "./tree.js";
+import { choice, fill, hiddenHeading, make } from "../dom.js";
+import { quantity } from "../format.js";
+import { nodeText, noteAddress, readNode } from "../link.js";
+import { selection } from "../model.js";
+import { resizable } from "../panes.js";
+import { addView } from "../sections.js";
+import { TREE_KEYS, TreeView, treeActions } from "../tree.js";
+import { difference, relative, signed } from "./model.js";
 
 // A tree with the values of both runs, their difference, and the difference relative to the first run.
 class DifferenceView extends TreeView {
@@ -184,8 +185,20 @@ export class Differences {
     };
   }
 
-  // Restore the selection from an address.
-  follow(query) {
+  // Shows the place of an address; without one, what was selected before, or the largest change.
+  follow(place) {
+    if (place.has("metric")) this.restore(place);
+    else if (this.been) this.select(this.metric, this.call);
+    else this.restore(new URLSearchParams(this.start()));
+    this.been = true;
+  }
+
+  start() {
+    const [largest] = this.model.changes;
+    return largest?.metric ? { metric: largest.metric, call: largest.call ?? 0 } : { metric: "time" };
+  }
+
+  restore(query) {
     const { model } = this;
     const metric = readNode(query.get("metric"));
     const call = readNode(query.get("call"));
@@ -194,4 +207,17 @@ export class Differences {
     this.select(selection(model.metricNumber.get(metric.name) ?? 0, metric.self),
       selection(node >= 0 && node < model.callTree.size ? node : 0, call.self));
   }
+
+  get actions() {
+    return treeActions(this.views);
+  }
+
+  repaint() {
+    for (const view of this.views) view.repaint();
+  }
 }
+
+addView({
+  name: "differences", title: "Differences", key: "e", order: 20, View: Differences,
+  keys: [...TREE_KEYS, ["1 2", "go to metrics, call tree"], ["h", "follow the largest difference down"]],
+});

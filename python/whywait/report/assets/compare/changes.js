@@ -1,11 +1,12 @@
 // The front page of a comparison: what got better, what got worse, by how much and where.
 
-import { difference, relative, signed } from "./comparison.js";
+import { make, tip } from "../dom.js";
+import { percent, plural, seconds } from "../format.js";
+import { address } from "../link.js";
+import { selection } from "../model.js";
+import { addView } from "../sections.js";
 import { direction } from "./differences.js";
-import { make, tip } from "./dom.js";
-import { percent, plural, seconds } from "./format.js";
-import { address } from "./link.js";
-import { selection } from "./model.js";
+import { difference, relative, signed } from "./model.js";
 
 const SENTENCES = 4;
 // Even identical runs differ by this much.
@@ -156,3 +157,5 @@ export class Changes {
     return make("footer", {}, `whywait ${runs[1].whywait} · A: ${runs[0].run.path}${this.model.simulated ? "" : ` · B: ${runs[1].run.path}`} · All numbers are also in severities.parquet.`);
   }
 }
+
+addView({ name: "changes", title: "What changed", key: "o", order: 10, View: Changes });
