@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import add_verb, print_json
+from whywait.commands.answers import Answer
+from whywait.commands.common import add_verb
 from whywait.commands.results import (
     CALLPATH,
     FOCUS,
@@ -17,6 +17,7 @@ from whywait.commands.results import (
     profile_lines,
     refuse_both,
 )
+from whywait.report.terminal import seconds
 
 if TYPE_CHECKING:
     import argparse
@@ -72,12 +73,11 @@ def add_scaling(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the efficiencies."""
+def run(options: argparse.Namespace) -> Answer:
+    """Return the efficiencies."""
     from whywait import UsageError
     from whywait.analysis.efficiency import METHODS, scaling
     from whywait.analysis.focus import focused
-    from whywait.report.terminal import show, width
 
     refuse_both(options)
     if options.simulate and options.window:
@@ -97,13 +97,9 @@ def run(options: argparse.Namespace) -> int:
         methods = {"all": _simulated(methods["all"], results, callpath, options)}
     shown = _named if len(results) > 1 else _alone
     methods = {method: list(map(shown, rows, options.runs)) for method, rows in methods.items()}
-    if options.json:
-        scale = {"scaling": options.scaling} if len(results) > 1 else {}
-        print_json({**scale, "methods": {method: [row.as_dict() for row in rows] for method, rows in methods.items()}})
-    else:
-        show(lines(methods, width(sys.stdout)), sys.stdout)
-        show(profile_lines(*results), sys.stdout)
-    return 0
+    scale = {"scaling": options.scaling} if len(results) > 1 else {}
+    data = {**scale, "methods": {method: [row.as_dict() for row in rows] for method, rows in methods.items()}}
+    return Answer(data, lambda screen: [*lines(methods, screen.width), *profile_lines(*results)])
 
 
 def _simulated(
@@ -244,8 +240,6 @@ def _wrapped(text: str, width: int) -> Iterator[Line]:
 
 
 def _table(methods: dict[Method, list[Efficiencies]]) -> Iterator[Line]:
-    from whywait.report.terminal import seconds
-
     ours = methods["all"]
     title = f"Efficiency of {ours[0].callpath}" if ours[0].callpath is not None else "Efficiency"
     yield [(title[: _LABEL - 1].ljust(_LABEL) + "".join(_names(ours)), "bold")]

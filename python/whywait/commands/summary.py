@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import add_verb, positive, print_json
+from whywait.commands.answers import Answer
+from whywait.commands.common import add_verb, positive
 from whywait.commands.results import FOCUS, RESULT, load
 
 if TYPE_CHECKING:
@@ -35,18 +35,14 @@ def add(verbs: Any) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the summary."""
+def run(options: argparse.Namespace) -> Answer:
+    """Return the summary."""
     from whywait.report.markdown import markdown
-    from whywait.report.terminal import show, speaks_unicode, summary_lines, width
+    from whywait.report.terminal import summary_lines
 
     result = load(options.result)
     summary = result.summary(focus=options.focus)
-    if options.json:
-        print_json(summary)
-    elif options.markdown:
-        sys.stdout.write(markdown(result, summary, count=options.top))
-    else:
-        lines = summary_lines(summary, width=width(sys.stdout), unicode=speaks_unicode(sys.stdout))
-        show(lines, sys.stdout)
-    return 0
+    if options.markdown:
+        text = markdown(result, summary, count=options.top)
+        return Answer(summary, lambda _: ([(line, "")] for line in text.removesuffix("\n").split("\n")))
+    return Answer(summary, lambda screen: summary_lines(summary, width=screen.width, unicode=screen.unicode))
