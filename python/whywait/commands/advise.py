@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from whywait.commands.answers import Answer
-from whywait.commands.common import Progress, add_memory_limit, add_threads, add_verb, positive, share
+from whywait.commands.common import Progress, add_memory_limit, add_threads, add_top, add_verb, positive, share
 from whywait.commands.results import TRACE, open_trace
 from whywait.report.terminal import paragraph, percent, progress_sentence
 from whywait.report.values import quantity
@@ -31,9 +31,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"trace": TRACE},
     )
-    parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many changes to list (default: %(default)s)"
-    )
+    add_top(parser, "how many changes to list")
     parser.add_argument(
         "--rounds",
         type=_count,

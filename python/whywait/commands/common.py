@@ -99,6 +99,12 @@ def positive(text: str) -> int:
     return number
 
 
+def add_top(parser: argparse.ArgumentParser, what: str, default: int = 10) -> None:
+    """Add the option for the number of rows."""
+    text = f"{what} (default: %(default)s)"
+    parser.add_argument("--top", type=positive, default=default, metavar="N", help=text)
+
+
 def refuse_file(directory: Path) -> None:
     """Raise an error if a directory to write to is a file."""
     from whywait import UsageError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands import counters_import
 from whywait.commands.answers import Answer, Column, table
-from whywait.commands.common import Progress, add_verb, positive
+from whywait.commands.common import Progress, add_top, add_verb, positive
 from whywait.commands.results import TRACE, add_counter_mode, add_window, open_trace
 from whywait.report.terminal import seconds
 from whywait.report.values import quantity
@@ -111,9 +111,7 @@ def add(verbs: Any) -> None:
         "beside BYTES_SENT_MPI of Open MPI if the trace has it",
     )
     parser.add_argument("--iterations", metavar="PATH", help="show the counter in each instance of this call path")
-    parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many rows to show (default: %(default)s)"
-    )
+    add_top(parser, "how many rows to show")
 
 
 def run(options: argparse.Namespace) -> Answer:

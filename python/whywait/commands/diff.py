@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
-from whywait.commands.common import add_verb, positive, share
+from whywait.commands.common import add_top, add_verb, positive, share
 from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_window, load_part, name_of, profile_lines
 from whywait.report.terminal import whole_paths
 from whywait.report.values import group_name, quantity
@@ -52,9 +52,7 @@ def add(verbs: Any) -> None:
         metavar="N",
         help="divide the ranks into N contiguous groups and compare each group separately (default: 1 group)",
     )
-    parser.add_argument(
-        "--top", type=positive, default=20, metavar="N", help="how many call paths to show (default: %(default)s)"
-    )
+    add_top(parser, "how many call paths to show", 20)
     parser.add_argument(
         "--least",
         type=share,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer, Column, table
-from whywait.commands.common import Progress, add_verb, positive
+from whywait.commands.common import Progress, add_top, add_verb
 from whywait.commands.results import TRACE, open_trace
 
 if TYPE_CHECKING:
@@ -73,9 +73,7 @@ def add(verbs: Any) -> None:
         "stands for NAME:device=N (default: sm_efficiency*warp_execution_efficiency, or an upper bound from the "
         "geometry of launches, or how busy devices are)",
     )
-    parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many rows to show per table (default: %(default)s)"
-    )
+    add_top(parser, "how many rows to show per table")
 
 
 def run(options: argparse.Namespace) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer, Column, table
-from whywait.commands.common import add_verb, positive
+from whywait.commands.common import add_top, add_verb
 from whywait.commands.results import LOOP, RESULT, ask
 from whywait.report.terminal import path, percent, seconds
 
@@ -49,9 +49,7 @@ def add(verbs: Any) -> None:
         metavar="PATH",
         help=LOOP,
     )
-    parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many iterations to list (default: %(default)s)"
-    )  # fmt: skip
+    add_top(parser, "how many iterations to list")
 
 
 def run(options: argparse.Namespace) -> Answer:

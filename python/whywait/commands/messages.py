@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from whywait.commands.answers import Answer, Column, table
-from whywait.commands.common import add_verb, positive
+from whywait.commands.common import add_top, add_verb, positive
 from whywait.commands.results import RESULT, ask
 from whywait.report.terminal import seconds
 from whywait.report.values import quantity
@@ -50,9 +50,7 @@ def add(verbs: Any) -> None:
         help="combine the ranks of each node, or N neighboring ranks (default: single ranks; blocks if there are "
         "millions of pairs)",
     )
-    parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many pairs to list (default: %(default)s)"
-    )  # fmt: skip
+    add_top(parser, "how many pairs to list")
 
 
 def _merge(text: str) -> Literal["node"] | int:

@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
-from whywait.commands.common import Progress, add_verb, positive
+from whywait.commands.common import Progress, add_top, add_verb, positive
 from whywait.commands.diff import add_limits
 from whywait.commands.efficiency import DEPTH, add_scaling, judged
 from whywait.commands.results import FOCUS, RESULT_OR_PROFILE, profile_lines
@@ -66,9 +66,7 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--predict", type=positive, metavar="N", help="predict for N processes (default: 4 times the largest run)"
     )
-    parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many call paths to show (default: %(default)s)"
-    )
+    add_top(parser, "how many call paths to show")
     add_limits(
         parser,
         "fail if a metric of the newest run exceeds that of the previous run with the same number of processes and "

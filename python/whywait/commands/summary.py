@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
-from whywait.commands.common import add_verb, positive
+from whywait.commands.common import add_top, add_verb
 from whywait.commands.results import FOCUS, RESULT, load
 
 if TYPE_CHECKING:
@@ -26,13 +26,7 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument("--markdown", action="store_true", help="print Markdown")
     parser.add_argument("--focus", metavar="PATH", help=FOCUS)
-    parser.add_argument(
-        "--top",
-        type=positive,
-        default=5,
-        metavar="N",
-        help="how many rows to print per table of --markdown (default: %(default)s)",
-    )
+    add_top(parser, "how many rows to print per table of --markdown", 5)
 
 
 def run(options: argparse.Namespace) -> Answer:

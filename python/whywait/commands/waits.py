@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
-from whywait.commands.common import add_verb, positive
+from whywait.commands.common import add_top, add_verb
 from whywait.commands.results import CALLPATH, RESULT, add_window, load_part
 from whywait.report.terminal import path, percent, seconds, whole_paths
 
@@ -41,9 +41,7 @@ def add(verbs: Any) -> None:
     form.add_argument(
         "--statistics", action="store_true", help="for each kind its count, extremes, and quartiles, with a box plot"
     )
-    parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many waits or groups to list (default: %(default)s)"
-    )  # fmt: skip
+    add_top(parser, "how many waits or groups to list")
 
 
 def run(options: argparse.Namespace) -> Answer:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
-from whywait.commands.common import Progress, add_memory_limit, add_threads, add_verb, positive
+from whywait.commands.common import Progress, add_memory_limit, add_threads, add_top, add_verb
 from whywait.commands.diff import add_limits
 from whywait.commands.results import CALLPATH, TRACE, open_trace
 from whywait.report.values import quantity
@@ -125,9 +125,7 @@ def add(verbs: Any) -> None:
         "--results", metavar="DIR", help="write only the results of the simulated run to this directory"
     )
     parser.add_argument("--html", metavar="FILE", help="write both runs side by side as one HTML file")
-    parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many call paths to show (default: %(default)s)"
-    )
+    add_top(parser, "how many call paths to show")
     add_limits(parser, "fail as in diff if a metric grows by more ('time>5%%', 'mpi_latesender>0.5s')")
     add_threads(parser)
     add_memory_limit(parser)

@@ -1,12 +1,12 @@
 // The panes of a comparison: metrics, call paths, ranks.
 
-import { choice, fill, hiddenHeading, make } from "../dom.js";
+import { fill, hiddenHeading, make } from "../dom.js";
 import { quantity } from "../format.js";
 import { nodeText, noteAddress, readNode } from "../link.js";
 import { selection } from "../model.js";
 import { resizable } from "../panes.js";
 import { addView } from "../sections.js";
-import { TREE_KEYS, TreeView, treeActions } from "../tree.js";
+import { TREE_KEYS, TreeView, Trees } from "../tree.js";
 import { difference, relative, signed } from "./model.js";
 
 // A tree with the values of both runs, their difference, and the difference relative to the first run.
@@ -59,8 +59,9 @@ function changeColor(value, share) {
   return `color-mix(in oklab, var(--${value > 0 ? "waiting" : "work"}-0) ${Math.round(12 + 88 * share)}%, var(--card))`;
 }
 
-export class Differences {
+class Differences extends Trees {
   constructor(model) {
+    super();
     this.model = model;
     this.metric = selection(model.metricNumber.get("time") ?? 0);
     this.call = selection(0);
@@ -90,25 +91,15 @@ export class Differences {
       choose: (node, open) => { this.call = selection(node, open); this.changed(); },
     });
     this.views = [this.metricView, this.callView];
-    this.groupPane = make("div", {});
     this.groupChoice = make("select", { "aria-label": "Groups of ranks", onchange: () => {
       this.groups = Number(this.groupChoice.value);
       this.changed();
     } }, this.choices.map((groups) => make("option", { value: groups }, groups === 1 ? "all ranks together" : `${groups} groups`)));
-    this.orderChoice = choice("Order", [["tree", "Tree order", "As in the program"], ["value", "Largest first", "By inclusive difference"],
-      ["name", "By name", "Alphabetically"]], "tree", (order) => {
-      for (const view of this.views) { view.order = order; view.refresh(); view.bringIntoSight(); }
-    });
-    const equal = make("input", { type: "checkbox", onchange: () => {
-      for (const view of this.views) { view.hideZero = !equal.checked; view.refresh(); view.bringIntoSight(); }
-    } });
     this.crumbs = make("p", { class: "crumbs", "aria-live": "polite" });
     this.chart = make("div", { class: "pairs" });
     this.chartNote = make("p", { class: "note" });
     this.node = make("div", { class: "explorer differences" }, hiddenHeading("Differences"),
-      make("div", { class: "toolbar" }, this.orderChoice.node, make("label", { class: "check" }, equal, "show equal"),
-        make("button", { type: "button", title: "Expand the largest differences below the selection (h)",
-          onclick: () => this.callView.followLargest() }, "Follow the largest"), this.crumbs));
+      make("div", { class: "toolbar" }, this.tools("equal", "Expand the largest differences below the selection (h)"), this.crumbs));
     const panes = resizable(make("div", { class: "panes" }), this.views.map((view) => view.node), { sizes: [1, 1], names: ["Metrics", "Call tree"] });
     const ranks = make("section", { class: "detail", "aria-label": "Ranks" },
       make("header", {}, make("h2", {}, "Ranks"), make("span", { class: "hint" }, "A above, B below"), this.groupChoice), this.chart, this.chartNote);
@@ -185,14 +176,11 @@ export class Differences {
     };
   }
 
-  // Shows the place of an address; without one, what was selected before, or the largest change.
-  follow(place) {
-    if (place.has("metric")) this.restore(place);
-    else if (this.been) this.select(this.metric, this.call);
-    else this.restore(new URLSearchParams(this.start()));
-    this.been = true;
+  reselect() {
+    this.select(this.metric, this.call);
   }
 
+  // The largest change, or time if there is none.
   start() {
     const [largest] = this.model.changes;
     return largest?.metric ? { metric: largest.metric, call: largest.call ?? 0 } : { metric: "time" };
@@ -206,14 +194,6 @@ export class Differences {
     if (this.choices.includes(Number(query.get("groups")))) this.groups = Number(query.get("groups"));
     this.select(selection(model.metricNumber.get(metric.name) ?? 0, metric.self),
       selection(node >= 0 && node < model.callTree.size ? node : 0, call.self));
-  }
-
-  get actions() {
-    return treeActions(this.views);
-  }
-
-  repaint() {
-    for (const view of this.views) view.repaint();
   }
 }
 

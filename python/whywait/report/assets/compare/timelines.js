@@ -142,11 +142,7 @@ export class Timelines {
 
   get actions() {
     if (!this.panes.length) return {};
-    const [measured] = this.panes;
-    return {
-      "+": () => measured.zoom(0.5), "=": () => measured.zoom(0.5), "-": () => measured.zoom(2), "0": () => measured.reset(),
-      "[": () => measured.zoomRows(2), "]": () => measured.zoomRows(0.5), w: () => this.nextWait(0), x: () => this.nextWait(1),
-    };
+    return { ...this.panes[0].windowActions, w: () => this.nextWait(0), x: () => this.nextWait(1) };
   }
 
   repaint() {

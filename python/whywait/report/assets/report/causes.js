@@ -1,4 +1,4 @@
-// What makes others wait, and what determines how long the run takes.
+// What makes others wait, what determines how long the run takes, and what would help.
 
 import { make } from "../dom.js";
 import { clock, percent, seconds } from "../format.js";
@@ -63,5 +63,23 @@ function walk(model, { from, to, location, locations }) {
     make("span", {}, clock(to.at(-1), whole))));
 }
 
+// Changes, ordered by their simulated savings.
+function advice(model) {
+  const { advice: found } = model.story;
+  if (!found?.advice.length) return null;
+  const steps = found.plan.map(({ what, before, after }) => `${what} (${seconds(before)} → ${seconds(after)})`);
+  const plan = steps.length ? ` Combined, one after another: ${steps.join(", then ")}.` : "";
+  return card("What would help",
+    `Each change was simulated separately; the run takes ${seconds(found.before)}. Savings of several changes do not add up.${plan}`,
+    make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Change", "Saved", "Share", "Length", "Repeat with"].map((name) => make("th", {}, name)))),
+      make("tbody", {}, found.advice.slice(0, 6).map((row) => make("tr", {},
+        make("td", {}, row.what, row.worst && make("small", {}, ` remaining: ${row.worst.display_name}, ${seconds(row.worst.waiting)}`)),
+        make("td", {}, seconds(row.saved)),
+        make("td", { class: "bar" }, make("i", { style: { width: `${100 * row.share}%` } }), make("span", {}, percent(row.share))),
+        make("td", {}, seconds(row.after)),
+        make("td", {}, make("code", {}, `whywait whatif ${row.option}`)))))));
+}
+
 addCard(50, causes);
 addCard(70, criticalPath);
+addCard(80, advice);

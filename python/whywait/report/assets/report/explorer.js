@@ -10,24 +10,20 @@ import { resizable } from "../panes.js";
 import { addView } from "../sections.js";
 import { sourceButton } from "../source.js";
 import { exportButtons } from "../table_export.js";
-import { TREE_KEYS, TreeView, treeActions } from "../tree.js";
+import { TREE_KEYS, TreeView, Trees } from "../tree.js";
 
 const SHOWN = [
   ["absolute", "Value", "Values in their unit"],
   ["root", "% of root", "Share of the root of the metric tree"],
   ["selection", "% of selection", "Share of the selection in the pane to the left"],
 ];
-const ORDERS = [
-  ["tree", "Tree order", "In the order of the program and the machine"],
-  ["value", "Largest first", "By value, with all below"],
-  ["name", "By name", "Alphabetically"],
-];
 const INSTANCES = 200;
 const BOXES = 8;
 const OPENED = 100;
 
-export class Explorer {
+class Explorer extends Trees {
   constructor(model) {
+    super();
     this.model = model;
     this.metric = selection(0);
     this.call = selection(0);
@@ -77,19 +73,10 @@ export class Explorer {
     this.list = make("ol", { class: "instances", tabindex: "0" });
     this.listNote = make("span", { class: "hint" });
     this.showChoice = choice("Values", SHOWN, this.show, (show) => { this.show = show; this.refreshAll(); });
-    this.orderChoice = choice("Order", ORDERS, "tree", (order) => {
-      for (const view of this.views) { view.order = order; view.refresh(); view.bringIntoSight(); }
-    });
-    const zeros = make("input", { type: "checkbox", onchange: () => {
-      for (const view of this.views) { view.hideZero = !zeros.checked; view.refresh(); view.bringIntoSight(); }
-    } });
     this.crumbs = make("p", { class: "crumbs", "aria-live": "polite" });
     const take = exportButtons("values", () => this.valueTable());
     this.node = make("div", { class: "explorer" }, hiddenHeading("Explorer"),
-      make("div", { class: "toolbar" }, this.showChoice.node, this.orderChoice.node,
-        make("label", { class: "check" }, zeros, "show zeros"),
-        make("button", { type: "button", title: "Expand the largest values below the selection (h)",
-          onclick: () => this.callView.followLargest() }, "Follow the largest"), take, this.crumbs));
+      make("div", { class: "toolbar" }, this.showChoice.node, this.tools("zeros", "Expand the largest values below the selection (h)"), take, this.crumbs));
     const waits = make("section", { class: "detail", "aria-label": "Wait states" },
       make("header", {}, make("h2", {}, "Longest waits"), this.listNote, exportButtons("waits", () => this.waitTable())), this.list);
     const panes = resizable(make("div", { class: "panes" }), this.views.map((view) => view.node),
@@ -380,14 +367,11 @@ export class Explorer {
     noteAddress("explore", this.query());
   }
 
-  // Shows the place of an address; without one, what was selected before, or the worst problem.
-  follow(place) {
-    if (place.has("metric")) this.restore(place);
-    else if (this.been) this.select(this.metric, this.call, this.system);
-    else this.restore(new URLSearchParams(this.start()));
-    this.been = true;
+  reselect() {
+    this.select(this.metric, this.call, this.system);
   }
 
+  // The worst problem, or time if there is none.
   start() {
     const [worst] = this.model.story.problems;
     return worst ? { metric: worst.metric, call: worst.callpath_id } : { metric: "time" };
@@ -415,7 +399,7 @@ export class Explorer {
   get actions() {
     const keys = SHOWN.map(([key]) => key);
     return {
-      ...treeActions(this.views),
+      ...super.actions,
       "%": () => {
         this.show = keys[(keys.indexOf(this.show) + 1) % keys.length];
         this.showChoice.show(this.show);
@@ -425,7 +409,7 @@ export class Explorer {
   }
 
   repaint() {
-    for (const view of this.views) view.repaint();
+    super.repaint();
     this.map.draw();
   }
 }

@@ -173,11 +173,7 @@ export class Timeline extends TimelinePane {
 
   get actions() {
     if (!this.data) return {};
-    return {
-      "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2), "0": () => this.reset(),
-      "[": () => this.zoomRows(2), "]": () => this.zoomRows(0.5), w: () => this.next(), Escape: () => this.select(-1),
-      "/": () => this.searchBox.focus(),
-    };
+    return { ...this.windowActions, w: () => this.next(), Escape: () => this.select(-1), "/": () => this.searchBox.focus() };
   }
 
   // Waits ----------------------------------------------------------------------------------------------------------
