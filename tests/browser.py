@@ -62,6 +62,18 @@ class Viewer:
             assert time.monotonic() < end, f"never happened: {condition}; {self.browser.get_log('browser')}"
             time.sleep(0.02)
 
+    @property
+    def views(self):
+        """The names of the views that the page has."""
+        return self.js("return [...document.querySelectorAll('#top nav a')].map((link) => link.dataset.view)")
+
+    def show(self, view):
+        """Go to a view, and wait until it shows what it has."""
+        self.js("location.hash = arguments[0]", view)
+        self.until(f"document.body.dataset.view === '{view}' && document.querySelector('#view').childElementCount")
+        if view in {"timeline", "timelines"}:
+            self.until("document.querySelector('.timeline')?.dataset.shown !== undefined")
+
     def text(self, selector):
         return self.js("return document.querySelector(arguments[0])?.textContent ?? null", selector)
 

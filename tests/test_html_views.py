@@ -1,4 +1,4 @@
-"""Functions, statistics of a window, the critical path from afar, tables to take along, and narrow windows."""
+"""Functions, statistics of a window, the critical path from afar, and tables to take along."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -76,22 +76,6 @@ def test_recursion_counts_once_with_callees(browser, tmp_path):
     rows = viewer.js(ROWS, ".functions tbody tr")
     by_name = {row[0]: row for row in rows}
     assert by_name["f"][1:4] == ["6.00 s", "40.0%", "14.0 s"]
-
-
-def test_tables_can_be_taken_along(browser, stencil):
-    _, path = stencil
-    viewer = Viewer(browser, path).open("#functions")
-    viewer.until("document.querySelectorAll('.functions tbody tr').length")
-    # What would be saved is kept instead.
-    viewer.js("window.saved = []; URL.createObjectURL = (blob) => { window.saved.push(blob); return 'data:,'; }")
-    viewer.js("HTMLAnchorElement.prototype.click = function () { window.named = this.download; }")
-    viewer.js("[...document.querySelectorAll('.functions .take button')].find((b) => b.textContent === 'CSV').click()")
-    assert viewer.js("return window.named") == "functions.csv"
-    viewer.js("window.saved[0].text().then((text) => { window.text = text; })")
-    viewer.until("window.text !== undefined")
-    lines = viewer.js("return window.text").split("\r\n")
-    assert lines[0].startswith("Function,Own time (s),Share,")
-    assert len(lines) == 2 + viewer.js("return document.querySelectorAll('.functions tbody tr').length")
 
 
 def test_what_a_csv_file_quotes(browser, stencil):
@@ -188,19 +172,3 @@ def test_search_opens_what_it_finds(browser, stencil):
     )
     assert marked == int(viewer.text("[aria-label='Call tree'] .count").split()[-1])
     viewer.is_well()
-
-
-@pytest.mark.parametrize("width", [400, 800])
-def test_nothing_is_cut_off_in_a_narrow_window(browser, stencil, width):
-    _, path = stencil
-    # Chromium's windows are not that narrow, its emulated screens are.
-    screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-    try:
-        for view in ("overview", "explore", "functions", "timeline", "communication"):
-            viewer = Viewer(browser, path).open(f"#{view}")
-            viewer.until("document.querySelector('#view').childElementCount")
-            assert viewer.js("return document.documentElement.scrollWidth") <= width, view
-            viewer.is_well()
-    finally:
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -1,19 +1,9 @@
-"""Everything that a person can do to a page does what it says, with the mouse and keys of a real browser.
+"""Whatever a person can do to a page does what it says, with the mouse and keys of a real browser.
 
-| where | what | test |
-|---|---|---|
-| every page | keys of views, theme, help, skip link | here, test_html, test_accessibility |
-| trees | keys, click, double click, twist, search, scrolling | here, test_html, test_html_views |
-| explorer | values, order, zeros, largest, boxes, map, waits and their jumps, panes, copy, CSV, source | here, test_html, test_html_timeline, test_html_views |
-| overview | tooltips, links, chart of iterations | here, test_html, test_html_loops |
-| functions | sorting, search, links, copy, CSV | test_html_views |
-| timeline | keys, buttons, wheel, drag, double click, strip, layers, search, colors, stack, counters, statistics | here, test_timeline, test_html_timeline, test_html_counters, test_html_views |
-| communication | matrix, its sides, map | here, test_html_loops, test_communication |
-| comparison | trees, groups, tooltips, two timelines | here, test_comparison, test_html_timelines |
-| series | charts, search, tables | here, test_series |
-
-`python -m pytest -p tests.page_functions tests` lists the functions of the pages that no test has run.
-"""  # noqa: E501
+What the pages show is checked in the files of their parts: test_html, test_html_*, test_timeline, test_comparison,
+test_communication, and test_series. `python -m pytest -p tests.page_functions tests` lists the functions of the pages
+that no test has run.
+"""
 
 from pathlib import Path
 
@@ -114,19 +104,44 @@ def timeline(browser, pages, address="#timeline?from=0.4&to=0.5&places=2-5"):
     return hand
 
 
-def test_keys_lead_to_the_views(browser, pages):
+@pytest.mark.parametrize("page", ["report", "diff", "whatif", "series"])
+def test_each_view_has_a_key_and_a_link(browser, pages, page):
+    hand = opened(browser, pages, page)
+    views = hand.views
+    keys = hand.text("#help dt").split()
+    assert len(views) == len(keys) == len(set(keys)) > 1
+    for view, key in reversed(list(zip(views, keys, strict=True))):
+        hand.type(key)
+        hand.until(f"document.body.dataset.view === '{view}'")
+        hand.show(view)
+        assert hand.texts("#top nav [aria-current]") == hand.texts(f"#top nav [data-view={view}]")
+    for view in views:
+        hand.find(f"#top nav [data-view={view}]").click()
+        hand.until(f"document.body.dataset.view === '{view}'")
+    hand.is_well()
+
+
+@pytest.mark.parametrize("page", ["report", "whatif", "series"])
+def test_every_view_is_drawn_again_in_the_other_theme(browser, pages, page):
+    hand = opened(browser, pages, page)
+    background = "return getComputedStyle(document.body).backgroundColor"
+    for view in hand.views:
+        hand.show(view)
+        before = hand.js(background)
+        hand.type("t")
+        assert hand.js(background) != before
+    hand.is_well()
+
+
+def test_help_lists_the_keys(browser, pages):
     hand = opened(browser, pages, "report")
-    for key, view in zip("eflmo", ("explore", "functions", "timeline", "communication", "overview"), strict=True):
-        hand.type(key)
-        hand.until(f"document.body.dataset.view === '{view}'")
-    hand = opened(browser, pages, "whatif")
-    for key, view in zip("elo", ("differences", "timelines", "changes"), strict=True):
-        hand.type(key)
-        hand.until(f"document.body.dataset.view === '{view}'")
-    hand = opened(browser, pages, "series")
-    for key, view in zip("eo", ("scaling", "runs"), strict=True):
-        hand.type(key)
-        hand.until(f"document.body.dataset.view === '{view}'")
+    hand.type("?")
+    assert hand.js("return document.getElementById('help').open")
+    keys = hand.texts("#help dt")
+    for view, key in {"explorer": "h", "timeline": "w", "all": "t"}.items():
+        assert key in keys, view
+    hand.find("#help button", "Close").click()
+    assert not hand.js("return document.getElementById('help').open")
 
 
 def test_keys_move_in_a_tree(browser, pages):
@@ -140,6 +155,11 @@ def test_keys_move_in_a_tree(browser, pages):
         return hand.selected("call-tree")
 
     assert at(Keys.HOME) == names[0] == "stencil"
+    # The first press goes to the child, since the node is open.
+    assert at(Keys.ARROW_RIGHT) == names[1] == "main"
+    assert at(Keys.ARROW_LEFT) == "main"
+    assert at(Keys.ARROW_LEFT) == "stencil"
+    hand.type(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.HOME)
     assert at(Keys.ARROW_DOWN) == names[1] == "main"
     assert at(Keys.ARROW_UP) == "stencil"
     assert at(Keys.END) == names[-1]
@@ -272,11 +292,6 @@ def test_a_wait_leads_to_its_ends(browser, pages):
         hand.find(".instances .jumps button", text).click()
         assert hand.selected("call-tree") == call
         assert hand.selected("system") == f"MPI Rank {whose.split()[0]}"
-    hand.open("#explore?metric=mpi_latesender&call=11")
-    hand.until("document.querySelectorAll('.instances li').length")
-    hand.find(".instances li > button").click()
-    hand.find(".instances .jumps a", "On the timeline").click()
-    hand.until("document.body.dataset.view === 'timeline'")
     hand.is_well()
 
 
