@@ -19,7 +19,7 @@ from whywait.report.html.formulas import Formulas
 from whywait.report.html.parts import parts
 from whywait.report.html.places import Resolution
 
-from tests.browser import Page, Viewer
+from tests.browser import Page, Viewer, unpack_columns
 from tests.fake_native import BARRIER, MAIN, RECV, SEND, FakeAnalysis, dense, result, small
 
 DATA = Path(__file__).parent / "data"
@@ -165,7 +165,7 @@ def test_packed_columns_unpack_unchanged():
         "i4": np.array([-(2**31), 5], np.int32), "f4": np.array([1.5, -0.0, np.inf], np.float32),
         "f8": np.array([np.pi, -1e300, np.nan]), "none": np.empty(0),
     }  # fmt: skip
-    back = blocks.unpack_columns(blocks.columns(data))
+    back = unpack_columns(blocks.columns(data))
     assert list(back) == list(data)
     for name, column in data.items():
         assert back[name].dtype == column.dtype

@@ -7,7 +7,7 @@ import whywait
 from otf2.enums import MetricMode
 from whywait.cli import main
 
-from tests.browser import Page, Viewer
+from tests.browser import Page, Viewer, unpack_document
 from tests.test_counters import ASYNC, STRICT, archive, counter
 from tests.test_html_timeline import SHOWN, settle
 
@@ -31,7 +31,7 @@ def written(tmp_path_factory):
 
 def values(page):
     courses = page.blocks["timeline-courses"]
-    shape = whywait.report.html.blocks.unpack_document(courses)
+    shape = unpack_document(courses)
     columns = page.columns("timeline-counters")
     return shape, {
         name: columns[str(number)].reshape(shape["rows"], shape["bins"])

@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import whywait
-from whywait.report.html import blocks
 from whywait.report.html.sections import Report, iterations
 
-from tests.browser import Page, Viewer
+from tests.browser import Page, Viewer, unpack_columns, unpack_document
 from tests.fake_native import result, small
 
 DATA = Path(__file__).parent / "data"
@@ -25,7 +24,7 @@ def looped(tmp_path_factory):
 def test_the_page_has_the_iterations(looped):
     found, path = looped
     page, table = Page(path), found.iterations()
-    told = blocks.unpack_document(page.blocks["iterations"])
+    told = unpack_document(page.blocks["iterations"])
     rows = page.columns("iterations-rows")
     assert told["iterations"] == table.num_rows == len(rows["begin"])
     np.testing.assert_array_equal(rows["duration"], table["duration"].to_numpy())
@@ -40,7 +39,7 @@ def test_parts_of_many_iterations_are_rounded(looped, monkeypatch):
     found, path = looped
     exact = Page(path).columns("iterations-rows")
     monkeypatch.setattr("whywait.report.html.sections.iterations._EXACT", found.iterations().num_rows - 1)
-    rounded = blocks.unpack_columns(dict(iterations.data(Report(found, {}, {})))["iterations-rows"])
+    rounded = unpack_columns(dict(iterations.data(Report(found, {}, {})))["iterations-rows"])
     for name, values in exact.items():
         rtol = 0 if values.dtype.kind == "i" or name in ("begin", "end", "duration") else 2.0**-12
         np.testing.assert_allclose(rounded[name], values, rtol=rtol)

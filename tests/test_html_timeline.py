@@ -9,7 +9,7 @@ from whywait.cli import main
 from whywait.report.html import blocks
 from whywait.report.html.bundle import bundle, read
 
-from tests.browser import Page, Viewer
+from tests.browser import Page, Viewer, unpack_document
 from tests.fake_native import MAIN, FakeAnalysis, result
 
 DATA = Path(__file__).parent / "data"
@@ -283,7 +283,7 @@ def test_sources_lie_below_their_directory(tmp_path):
     (tmp_path / "src/main.c").write_text("one\ntwo </script>\nthree\n")
     result(analysis).write_html(tmp_path / "report.html", source=tmp_path / "src")
     page = Page(tmp_path / "report.html")
-    known = blocks.unpack_document(page.blocks["sources"])
+    known = unpack_document(page.blocks["sources"])
     assert known == {
         "0": {"file": "main.c", "begin": 2, "first": 1, "lines": ["one", "two </script>", "three"], "more": False}
     }

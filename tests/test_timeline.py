@@ -18,9 +18,9 @@ from hypothesis import given, note, settings
 from otf2.enums import LocationType, MetricMode
 from whywait import _native, load
 from whywait.cli import main
-from whywait.report.html import blocks, timeline
+from whywait.report.html import timeline
 
-from tests.browser import Page, Viewer
+from tests.browser import Page, Viewer, unpack_columns, unpack_document
 from tests.fake_native import MAIN, FakeAnalysis
 from tests.fake_native import result as fake_result
 from tests.programs import programs
@@ -306,8 +306,8 @@ def test_blocks_of_earlier_versions_are_read(tmp_path):
 def test_blocks_are_those_of_the_tables():
     result = whywait.analyze(DATA / "stencil")
     packed = result.timeline
-    head = blocks.unpack_document(packed["timeline"])
-    waits = blocks.unpack_columns(packed["timeline-waits"])
+    head = unpack_document(packed["timeline"])
+    waits = unpack_columns(packed["timeline-waits"])
     table = result.tables.wait_states.to_pylist()
     expected = sorted(
         (row["location"], row["enter"], row["waiting"], -1 if row["cause_location"] is None else row["cause_location"])
@@ -318,7 +318,7 @@ def test_blocks_are_those_of_the_tables():
     found = sorted(zip(*columns, strict=True))
     assert len(found) == len(expected)
     np.testing.assert_allclose(np.array(found), np.array(expected), atol=1e-6)
-    path = blocks.unpack_columns(packed["timeline-path"])
+    path = unpack_columns(packed["timeline-path"])
     critical = result.critical_path()
     assert path["from"].tolist() == critical["from"].to_pylist()
     assert path["location"].tolist() == critical["location"].to_pylist()
@@ -339,15 +339,15 @@ def test_metric_locations_have_no_row(tmp_path):
     assert metric < cpu
     result.write(tmp_path / "results", html=True)
     for packed in (result.timeline, load(tmp_path / "results").timeline):
-        head = blocks.unpack_document(packed["timeline"])
+        head = unpack_document(packed["timeline"])
         (level,) = head["levels"]
         assert (head["rows"], level["rows"]) == (1, 1)
-        shares = blocks.unpack_columns(packed["timeline-shares"])["0"].reshape(PLANES, 1, level["bins"])
+        shares = unpack_columns(packed["timeline-shares"])["0"].reshape(PLANES, 1, level["bins"])
         assert (shares[NUMBER["work"], 0] == 255).all()
-        assert set(blocks.unpack_columns(packed["timeline-calls"])["location"].tolist()) == {0}
-        assert blocks.unpack_columns(packed["timeline-places"])["location"].tolist() == [cpu, metric]
-        courses = blocks.unpack_document(packed["timeline-courses"])
-        values = blocks.unpack_columns(packed["timeline-counters"])
+        assert set(unpack_columns(packed["timeline-calls"])["location"].tolist()) == {0}
+        assert unpack_columns(packed["timeline-places"])["location"].tolist() == [cpu, metric]
+        courses = unpack_document(packed["timeline-courses"])
+        values = unpack_columns(packed["timeline-counters"])
         names = [name for name, _ in courses["counters"]]
         known = {name: np.isfinite(values[str(i)].reshape(2, -1)).any(axis=1).tolist() for i, name in enumerate(names)}
         assert known == {"level": [False, True], "total": [True, False]}

@@ -40,7 +40,6 @@ export const selection = (node, self = false) => ({ node, self });
  * @property {string} unit
  * @property {string} text
  * @property {string | null} formula
- * @property {boolean} [wait]
  * @property {[number, number][]} [terms] stored metrics, each with the number of its factors
  * @property {boolean} [maximum] values combine to the largest one, not to a sum
  * @property {boolean} [heading] without values

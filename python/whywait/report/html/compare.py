@@ -13,7 +13,7 @@ from whywait.model.metrics import metric_tree
 from whywait.model.names import short_name
 from whywait.report.html import blocks
 from whywait.report.html.formulas import Formulas
-from whywait.report.html.model import run_blocks
+from whywait.report.html.model import described, run_blocks
 from whywait.report.html.page import ROOM, page
 from whywait.report.html.parts import Part, all_parts, efficiency_rows, parts
 
@@ -154,21 +154,8 @@ def _metrics(runs: tuple[ResultData, ResultData]) -> list[dict[str, Any]]:
     shown = []
     for name in dict.fromkeys(metric.name for tree in trees for metric in tree):
         knowing = [run for run in runs if name in run.profile.metrics and name not in run.profile.void]
-        if not knowing:
-            continue
-        metric = knowing[0].profile.metrics[name]
-        shown.append(
-            {
-                "name": name,
-                "label": metric.display_name,
-                "parent": metric.parent,
-                "unit": metric.unit,
-                "text": metric.description,
-                "formula": str(metric.formula) if metric.formula else None,
-                "maximum": metric.is_maximum,
-                "heading": metric.kind == "heading",
-            }
-        )
+        if knowing:
+            shown.append(described(knowing[0].profile.metrics[name]))
     return shown
 
 

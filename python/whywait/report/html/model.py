@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from whywait.model.calltree import CallTree
+    from whywait.model.metrics import Metric
     from whywait.model.profile import Profile
     from whywait.model.result import ResultData
     from whywait.report.html.formulas import Factors, Formulas
@@ -132,19 +133,24 @@ class _Vectors:
         return np.frombuffer(b"".join(self._numbers) or bytes(8 * length), np.float64)
 
 
-def _metric(profile: Profile, name: str, factors: Factors, stored: list[str], vectors: _Vectors) -> dict[str, Any]:
-    metric = profile.metrics[name]
+def described(metric: Metric) -> dict[str, Any]:
+    """Return what a page tells of a metric, whatever its values."""
     return {
-        "name": name,
+        "name": metric.name,
         "label": metric.display_name,
         "parent": metric.parent,
         "unit": metric.unit,
         "text": metric.description,
         "formula": str(metric.formula) if metric.formula else None,
-        "wait": profile.metrics.wait_state(name) is not None,
-        "terms": [[stored.index(part), vectors.number(factor)] for part, factor in factors.items()],
         "maximum": metric.is_maximum,
         "heading": metric.kind == "heading",
+    }
+
+
+def _metric(profile: Profile, name: str, factors: Factors, stored: list[str], vectors: _Vectors) -> dict[str, Any]:
+    return {
+        **described(profile.metrics[name]),
+        "terms": [[stored.index(part), vectors.number(factor)] for part, factor in factors.items()],
         "seconds": stored.index(seconds) if (seconds := seconds_of(name)) in profile.metrics.beside else None,
     }
 

@@ -26,10 +26,6 @@ export function allCards(model) {
   return made.sort(([a], [b]) => a - b).map(([, makeCard]) => makeCard(model)).filter(Boolean);
 }
 
-export function card(title, lead, ...content) {
-  return make("section", { class: "card" }, make("h2", {}, title), lead && make("p", { class: "lead" }, lead), content);
-}
-
 // The rank with the largest value, and its thread if it has several.
 export function mostOn(row) {
   return row.worst_thread === null ? `rank ${row.worst_rank}` : `rank ${row.worst_rank}, thread ${row.worst_thread}`;

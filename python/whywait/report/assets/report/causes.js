@@ -1,8 +1,8 @@
 // What makes others wait, what determines how long the run takes, and what would help.
 
-import { make } from "../dom.js";
+import { card, make } from "../dom.js";
 import { clock, percent, seconds } from "../format.js";
-import { addCard, callLink, card, mostText } from "./cards.js";
+import { addCard, callLink, mostText } from "./cards.js";
 
 function causes(model) {
   const { delay, account } = model.story;

@@ -1,10 +1,10 @@
 // The overview: what matters most, as cards.
 
 import { shortName, shortNames } from "../chain.js";
-import { make } from "../dom.js";
+import { card, make } from "../dom.js";
 import { percent, plural, seconds } from "../format.js";
 import { addView } from "../sections.js";
-import { addCard, allCards, card } from "./cards.js";
+import { addCard, allCards } from "./cards.js";
 
 class Overview {
   constructor(model) {

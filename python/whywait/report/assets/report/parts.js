@@ -2,10 +2,10 @@
 
 import { fitCanvas } from "../charts.js";
 import { css } from "../color.js";
-import { make, tip } from "../dom.js";
+import { card, make, tip } from "../dom.js";
 import { percent, seconds } from "../format.js";
 import { exploreLink } from "../link.js";
-import { addCard, card } from "./cards.js";
+import { addCard } from "./cards.js";
 
 const FAMILIES = {
   work: "Computation", devices: "Devices", threads: "Threads", communication: "Communication", overhead: "Measurement",

@@ -2,10 +2,10 @@
 
 import { blamed, chainPicture, shortName, whyText } from "../chain.js";
 import { hasBlock } from "../data.js";
-import { make } from "../dom.js";
+import { card, make } from "../dom.js";
 import { percent, plural, seconds } from "../format.js";
 import { exploreLink, timelineLink } from "../link.js";
-import { STANDS_OUT, addCard, callText, card, mostOn, shareOn } from "./cards.js";
+import { STANDS_OUT, addCard, callText, mostOn, shareOn } from "./cards.js";
 
 function worstProblems(model) {
   const { problems } = model.story;
