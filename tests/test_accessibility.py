@@ -32,13 +32,13 @@ def pages(tmp_path_factory):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("page", PAGES)
-def test_axe_finds_nothing(browser, pages, page, scheme):
+def test_axe_has_no_findings(browser, pages, page, scheme):
     browser.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )
     viewer = Viewer(browser, pages[page]).open()
     viewer.js(files(AXE).joinpath("node_modules/axe-core/axe.min.js").read_text(encoding="utf-8"))
-    # To this version of axe every link to a view is one that skips content, and ought to have a target in the page.
+    # This version of axe takes links to views for skip links, which need a target in the page.
     rules = "{ rules: { 'skip-link': { enabled: false } } }"
     findings = {}
     for view in viewer.views:
@@ -54,7 +54,7 @@ def test_axe_finds_nothing(browser, pages, page, scheme):
     assert not any(findings.values()), findings
 
 
-def test_the_keyboard_skips_what_is_on_top(browser, pages):
+def test_skip_link(browser, pages):
     viewer = Viewer(browser, pages["report"]).open("#timeline")
     viewer.until("document.querySelector('.timeline')?.dataset.shown !== undefined")
     browser.find_element("css selector", "body").send_keys(Keys.TAB)
@@ -62,14 +62,14 @@ def test_the_keyboard_skips_what_is_on_top(browser, pages):
     assert viewer.js("return document.activeElement.getBoundingClientRect().top") >= 0
     browser.switch_to.active_element.send_keys(Keys.ENTER)
     assert viewer.js("return document.activeElement.id") == "view"
-    # The view stays, and the next stop is in it.
+    # The view stays, and the next tab stop is inside it.
     assert viewer.js("return location.hash").startswith("#timeline")
     browser.switch_to.active_element.send_keys(Keys.TAB)
     assert viewer.js("return document.activeElement.closest('#view .toolbar') !== null")
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_each_view_has_one_heading_of_its_own(browser, pages, page):
+def test_each_view_has_one_heading(browser, pages, page):
     viewer = Viewer(browser, pages[page]).open()
     for view in viewer.views:
         viewer.show(view)
@@ -78,8 +78,8 @@ def test_each_view_has_one_heading_of_its_own(browser, pages, page):
 
 @pytest.mark.parametrize("width", [400, 800])
 @pytest.mark.parametrize("page", PAGES)
-def test_nothing_is_cut_off_in_a_narrow_window(browser, pages, page, width):
-    # Chromium's windows are not that narrow, its emulated screens are.
+def test_narrow_windows_do_not_scroll_sideways(browser, pages, page, width):
+    # Chromium's windows cannot be that narrow, but its emulated screens can.
     screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     viewer = Viewer(browser, pages[page]).open()

@@ -56,9 +56,9 @@ def test_modules_are_found_from_the_directory_of_the_one_that_takes_them():
          "app.js takes c, which b.js does not export"),
         ({"app": 'import { b } from "./b.js";\nconst c = 1;\n', "b": "export const b = 1;\nfunction c() {}\n"},
          "b.js and app.js both declare c"),
-        ({"app": 'import b from "./b.js";\n'}, "app.js: .* is of a form that is not known here"),
-        ({"app": 'import { b as c } from "./b.js";\n'}, "is of a form that is not known here"),
-        ({"app": "export default 1;\n"}, "'export default 1;' is of a form that is not known here"),
+        ({"app": 'import b from "./b.js";\n'}, "app.js: .* is not a supported form of import or export"),
+        ({"app": 'import { b as c } from "./b.js";\n'}, "is not a supported form of import or export"),
+        ({"app": "export default 1;\n"}, "'export default 1;' is not a supported form of import or export"),
     ],
 )  # fmt: skip
 def test_modules_that_cannot_be_bundled_are_named(modules, text):

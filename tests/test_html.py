@@ -73,7 +73,7 @@ def check_numbers(found, page):
 
 
 @pytest.mark.parametrize("name", TRACES)
-def test_numbers_are_those_of_the_tables(name, tmp_path):
+def test_values_match_the_tables(name, tmp_path):
     found = whywait.analyze(DATA / name)
     page = page_of(found, tmp_path)
     check_numbers(found, page)
@@ -81,12 +81,12 @@ def test_numbers_are_those_of_the_tables(name, tmp_path):
     assert page.meta["callpaths"]["id"] == found.tree.preorder.tolist()
 
 
-def test_numbers_of_a_tree_out_of_order(tmp_path):
+def test_values_of_an_unordered_tree(tmp_path):
     found = result(small())
     check_numbers(found, page_of(found, tmp_path))
 
 
-def test_a_page_of_an_empty_run(tmp_path):
+def test_empty_run(tmp_path):
     found = result(FakeAnalysis([], [], [(0, 0)], {}))
     page = page_of(found, tmp_path)
     assert page.meta["stored"] == []
@@ -104,7 +104,7 @@ def test_parts_add_up_to_the_time(name):
     assert waiting == pytest.approx(found.metrics["waiting"].total, rel=1e-9)
 
 
-def test_names_of_a_trace_are_never_markup(tmp_path):
+def test_names_are_escaped(tmp_path):
     analysis = FakeAnalysis([None, 0], [(NASTY, "COMPILER", "FUNCTION"), RECV], [(0, 0)], {"time": {(0, 0): 1.0}})
     found = result(analysis)
     found.run._native.archive_name = NASTY
@@ -117,7 +117,7 @@ def test_names_of_a_trace_are_never_markup(tmp_path):
     }  # fmt: skip
 
 
-def test_no_address_but_those_of_namespaces(tmp_path):
+def test_no_external_addresses(tmp_path):
     page = page_of(result(small()), tmp_path)
     assert set(re.findall(r"\bhttps?://[^\s\"')]+", page.text)) == {"http://www.w3.org/2000/svg"}
     (policy,) = (attrs["content"] for tag, attrs in page.elements if attrs.get("http-equiv"))
@@ -130,7 +130,7 @@ def test_program_and_style_are_small(name):
     assert len((program(name) + ASSETS.joinpath("style.css").read_text(encoding="utf-8")).encode()) < 250_000
 
 
-def test_a_written_result_gives_the_same_page(tmp_path, capsys):
+def test_export_of_a_written_result_is_identical(tmp_path, capsys):
     assert main(["analyze", str(DATA / "stencil"), "-o", str(tmp_path), "--html", "--quiet"]) == 0
     first = Page(tmp_path / "report.html")
     assert main(["export", "html", str(tmp_path), "-o", str(tmp_path / "again.html"), "--json"]) == 0
@@ -143,7 +143,7 @@ def test_a_written_result_gives_the_same_page(tmp_path, capsys):
     assert capsys.readouterr().out == f"Written to {tmp_path / 'report.html'}: open it in a browser\n"
 
 
-def test_a_report_does_not_need_the_trace(tmp_path):
+def test_export_without_the_trace(tmp_path):
     shutil.copytree(DATA / "stencil", tmp_path / "trace")
     whywait.analyze(tmp_path / "trace").write(tmp_path / "results", html=True)
     shutil.rmtree(tmp_path / "trace")
@@ -153,13 +153,13 @@ def test_a_report_does_not_need_the_trace(tmp_path):
     assert before == after
 
 
-def test_a_directory_is_no_file(tmp_path, capsys):
+def test_output_must_not_be_a_directory(tmp_path, capsys):
     result(small()).write(tmp_path)
     assert main(["export", "html", str(tmp_path), "-o", str(tmp_path)]) == 2
     assert "is a directory" in capsys.readouterr().err
 
 
-def test_packed_columns_unpack_unchanged():
+def test_packed_columns_round_trip():
     data = {
         "u1": np.array([0, 255, 7], np.uint8), "u4": np.array([0, 2**32 - 1], np.uint32),
         "i4": np.array([-(2**31), 5], np.int32), "f4": np.array([1.5, -0.0, np.inf], np.float32),
@@ -170,11 +170,11 @@ def test_packed_columns_unpack_unchanged():
     for name, column in data.items():
         assert back[name].dtype == column.dtype
         np.testing.assert_array_equal(back[name], column)
-    with pytest.raises(TypeError, match="no column of int64"):
+    with pytest.raises(TypeError, match="cannot hold columns of type int64"):
         blocks.columns({"x": np.array([1])})
 
 
-def test_too_many_cells_are_merged_and_cut():
+def test_too_many_cells_are_merged_and_rounded():
     rng = np.random.default_rng(7)
     locations = 1001
     values = {(c, l): float(rng.gamma(2.0)) for c in range(3) for l in range(locations) if rng.random() < 0.7}  # noqa: E741
@@ -198,7 +198,7 @@ def test_too_many_cells_are_merged_and_cut():
     assert columns["value"].dtype == np.float32
 
 
-def test_a_page_has_its_limit(tmp_path, monkeypatch):
+def test_page_size_is_limited(tmp_path, monkeypatch):
     rng = np.random.default_rng(7)
     values = {"time": {(0, location): float(rng.random()) for location in range(3000)}}
     found = result(FakeAnalysis([None], [MAIN], [(r, 0) for r in range(3000)], values))
@@ -208,7 +208,7 @@ def test_a_page_has_its_limit(tmp_path, monkeypatch):
         page = page_of(found, tmp_path)
         seen.append(tuple(page.meta["resolution"].values()))
         assert sum(len(block) for name, block in page.blocks.items() if name.startswith("cells")) <= room
-        # Totals are exact all the same.
+        # Totals stay exact.
         columns, time_ = page.columns("totals"), page.meta["stored"].index("time")
         assert columns["value"][columns["metric"] == time_].tolist() == found.profile.by_position("time").tolist()
         assert page.columns(f"cells-{time_}")["value"].sum() == pytest.approx(found.metrics["time"].total, rel=1e-4)
@@ -235,7 +235,7 @@ def many_waits(rng, cells, each):
 
 
 @pytest.mark.parametrize("limit", [10_000, 300, 40])
-def test_the_worst_of_every_cell(limit):
+def test_longest_waits_of_every_cell(limit):
     found = many_waits(np.random.default_rng(3), 28, 50)
     native = found.tables.wait_states
     kinds, columns = instances.worst(found, limit)
@@ -244,7 +244,7 @@ def test_the_worst_of_every_cell(limit):
     assert waiting.size == min(limit, 28 * 20)
     assert (np.diff(waiting) <= 0).all()
     assert columns["count"].tolist() == [7 * 50] * 4
-    # Of each call path the longest are there in any case, as far as they fit.
+    # The longest waits of every call path come first, as far as they fit.
     for position in np.unique(columns["position"]):
         everything = np.sort(native["waiting"].to_numpy()[native["callpath"].to_numpy() == position])[::-1]
         chosen = waiting[columns["position"] == position]
@@ -273,7 +273,7 @@ def stencil(tmp_path_factory):
     return found, path
 
 
-def test_the_front_page_names_waits_and_their_causes(browser, stencil):
+def test_front_page(browser, stencil):
     found, path = stencil
     viewer = Viewer(browser, path).open()
     share = found.summary()["focus"]["account"]["share"]
@@ -297,7 +297,7 @@ def test_the_front_page_names_waits_and_their_causes(browser, stencil):
     viewer.is_well()
 
 
-def test_a_section_without_content_is_not_there(browser, tmp_path):
+def test_empty_cards_are_omitted(browser, tmp_path):
     found = result(FakeAnalysis([None], [MAIN], [(0, 0), (1, 0)], {"time": {(0, 0): 1.0, (0, 1): 2.0}}))
     found.write_html(tmp_path / "report.html")
     viewer = Viewer(browser, tmp_path / "report.html").open()
@@ -306,7 +306,7 @@ def test_a_section_without_content_is_not_there(browser, tmp_path):
     viewer.is_well()
 
 
-def test_a_deep_link_leads_to_the_numbers(browser, stencil):
+def test_deep_link_to_a_selection(browser, stencil):
     found, path = stencil
     call = next(c for c in range(len(found.tree)) if found.tree.path(c)[-1] == "MPI_Allreduce")
     viewer = Viewer(browser, path).open(f"#explore?metric=mpi_wait_nxn&call={call}&show=root")
@@ -324,7 +324,7 @@ def test_a_deep_link_leads_to_the_numbers(browser, stencil):
     viewer.is_well()
 
 
-def test_open_nodes_show_only_their_own(browser, stencil):
+def test_expanded_nodes_show_exclusive_values(browser, stencil):
     found, path = stencil
     viewer = Viewer(browser, path).open("#explore?metric=mpi_latesender")
     viewer.until("document.querySelectorAll('.box').length")
@@ -335,12 +335,12 @@ def test_open_nodes_show_only_their_own(browser, stencil):
     assert viewer.rows("metrics")["Messages in Wrong Order"] == f"{part * 1e3:.1f} ms"
     assert "metric=mpi_latesender%7E" in viewer.js("return location.hash")
     viewer.until(f"document.querySelector('.crumbs').textContent.includes('{(whole - part) * 1e3:.0f} ms')")
-    # The call tree follows: less by what the part had.
+    # The call tree shows the same difference.
     assert viewer.rows("call-tree")["stencil"] == f"{(whole - part) * 1e3:.0f} ms"
     viewer.is_well()
 
 
-def test_search_finds_and_opens_rows(browser, stencil):
+def test_search_in_a_tree(browser, stencil):
     _, path = stencil
     viewer = Viewer(browser, path).open("#explore?metric=time")
     viewer.until("document.querySelectorAll('.box').length")
@@ -375,7 +375,7 @@ def test_rows_sort_by_value(browser, stencil):
     viewer.is_well()
 
 
-def test_instances_and_their_causes(browser, stencil):
+def test_longest_waits_and_their_causes(browser, stencil):
     found, path = stencil
     viewer = Viewer(browser, path).open("#explore?metric=mpi_latesender")
     viewer.until("document.querySelectorAll('.instances button').length")
@@ -391,7 +391,7 @@ def test_instances_and_their_causes(browser, stencil):
     viewer.is_well()
 
 
-def test_boxes_are_the_distribution(browser, stencil):
+def test_box_plots_show_the_distribution(browser, stencil):
     found, path = stencil
     viewer = Viewer(browser, path).open("#explore?metric=mpi_latesender")
     viewer.until("document.querySelectorAll('.box').length")
@@ -404,7 +404,7 @@ def test_boxes_are_the_distribution(browser, stencil):
     viewer.is_well()
 
 
-def test_names_of_a_trace_are_shown_as_they_are(browser, tmp_path):
+def test_names_are_shown_verbatim(browser, tmp_path):
     analysis = FakeAnalysis(
         [None, 0, None],
         [(NASTY, "COMPILER", "FUNCTION"), RECV, MAIN],
@@ -419,7 +419,7 @@ def test_names_of_a_trace_are_shown_as_they_are(browser, tmp_path):
     assert NASTY in viewer.text(".odd")
     viewer.open("#explore?metric=time")
     viewer.until("document.querySelectorAll('.box').length")
-    # Two programs hang below one root, so that all can be selected together.
+    # Two programs share an artificial root, so that both can be selected together.
     assert viewer.selected("call-tree") == "All programs"
     viewer.press("#tree-call-tree", "ArrowRight")
     assert NASTY in viewer.rows("call-tree")
@@ -427,7 +427,7 @@ def test_names_of_a_trace_are_shown_as_they_are(browser, tmp_path):
     viewer.is_well()
 
 
-def test_a_topology_is_drawn(browser, tmp_path):
+def test_topology_map(browser, tmp_path):
     ranks = [(rank, 0) for rank in range(6)]
     values = {(0, rank): 1.0 + rank for rank in range(6)}
     definitions = {
@@ -449,7 +449,7 @@ def test_a_topology_is_drawn(browser, tmp_path):
         "arrange.value = '1'; arrange.dispatchEvent(new Event('change'));"
     )
     assert viewer.text("[aria-label='Arrangement of the map'] option:checked") == "grid (2 \N{MULTIPLICATION SIGN} 3)"
-    # The cell in the lower left corner is that of rank 3.
+    # Rank 3 is in the lower left corner.
     viewer.js(
         "const map = document.querySelector('.map canvas'); const box = map.getBoundingClientRect();"
         "const columns = Math.min(96, box.width / 3); const rows = Math.min(64, box.height / 2);"
@@ -463,7 +463,7 @@ def test_a_topology_is_drawn(browser, tmp_path):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_scale_is_even_in_lightness(browser, stencil, theme):
+def test_color_scale_is_even_in_lightness(browser, stencil, theme):
     _, path = stencil
     viewer = Viewer(browser, path)
     browser.execute_cdp_cmd(
@@ -499,7 +499,7 @@ def test_many_ranks_open_at_once(browser, tmp_path):
     viewer.is_well()
 
 
-def test_columns_that_nobody_asked_for_are_no_obstacle(tmp_path):
+def test_unknown_columns_are_ignored(tmp_path):
     analysis = small()
     analysis._wait_states = analysis._wait_states.append_column("more", pa.array([1] * 6))
     page_of(result(analysis), tmp_path)

@@ -1,4 +1,4 @@
-"""Iterations and the communication matrix in the page: the numbers of the tables, and a browser shows them."""
+"""Iterations and the communication matrix: the data of the page, and what a browser shows."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def looped(tmp_path_factory):
     return found, target / "report.html"
 
 
-def test_the_page_has_the_iterations(looped):
+def test_iterations_match_the_table(looped):
     found, path = looped
     page, table = Page(path), found.iterations()
     told = unpack_document(page.blocks["iterations"])
@@ -35,7 +35,7 @@ def test_the_page_has_the_iterations(looped):
         np.testing.assert_allclose(each, table[kind].to_numpy(), rtol=1e-6)
 
 
-def test_parts_of_many_iterations_are_rounded(looped, monkeypatch):
+def test_many_iterations_are_rounded(looped, monkeypatch):
     found, path = looped
     exact = Page(path).columns("iterations-rows")
     monkeypatch.setattr("whywait.report.html.sections.iterations._EXACT", found.iterations().num_rows - 1)
@@ -46,14 +46,14 @@ def test_parts_of_many_iterations_are_rounded(looped, monkeypatch):
     assert (rounded["computation"] != exact["computation"]).any()
 
 
-def test_the_page_has_the_matrix(looped):
+def test_matrix_matches_the_table(looped):
     found, path = looped
     pairs, columns = found.communication(), Page(path).columns("communication-pairs")
     for name in ("rank", "peer", "messages", "bytes", "waiting"):
         np.testing.assert_allclose(columns[name], pairs[name].to_numpy())
 
 
-def test_an_iteration_leads_to_the_timeline(browser, looped):
+def test_iteration_links_to_the_timeline(browser, looped):
     found, path = looped
     viewer = Viewer(browser, path).open()
     viewer.until("document.querySelector('.iterations .bars canvas')?.width > 300")
@@ -73,7 +73,7 @@ def test_an_iteration_leads_to_the_timeline(browser, looped):
     viewer.is_well()
 
 
-def test_the_matrix_in_a_browser(browser, looped):
+def test_matrix_in_a_browser(browser, looped):
     found, path = looped
     viewer = Viewer(browser, path).open("#communication")
     viewer.until("document.querySelector('.communication')?.dataset.shown === 'bytes'")
@@ -88,7 +88,7 @@ def test_the_matrix_in_a_browser(browser, looped):
     viewer.is_well()
 
 
-def test_a_page_without_loop_and_messages_says_so(browser, tmp_path):
+def test_page_without_loop_and_messages(browser, tmp_path):
     small_page = tmp_path / "report.html"
     result(small()).write_html(small_page)
     viewer = Viewer(browser, small_page).open("#communication")

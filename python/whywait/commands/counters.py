@@ -332,7 +332,7 @@ def summary(result: Result, window: tuple[float, float] | None = None) -> dict[s
         value, metric = found["value"].to_numpy(), found["metric"].to_numpy(zero_copy_only=False)
         totals = {name: row | {"total": float(value[metric == name].sum())} for name, row in totals.items()}
     levels: dict[str, dict[str, Any]] = {}
-    # When a level was at its maximum is only known for the whole run.
+    # The time of a maximum is known only for the whole run.
     kept = [name for name in ("maximum", "time", "rank", "mean", "unit") if name in rows.column_names]
     for row in rows.to_pylist():
         key = row["metric"] + (" (run)" if row["location"] is None else "")
@@ -517,7 +517,7 @@ def _rows(rows: list[dict[str, Any]]) -> Iterator[Line]:
         return
     # A total has no mean and no maximum over time. A level without a rank is that of the run.
     names = [name for name in rows[0] if name in {"rank", "callpath"} or any(row[name] is not None for row in rows)]
-    # Long numbers, too, have a space between them.
+    # Keep a space between long numbers.
     columns = [_numbers(name, f" {name}", gap=" ") for name in names if name != "callpath"]
     yield from table(rows, [*columns, Column("callpath", 0, "callpath")] if "callpath" in names else columns)
 

@@ -245,9 +245,9 @@ def _table(methods: dict[Method, list[Efficiencies]]) -> Iterator[Line]:
     yield [(title[: _LABEL - 1].ljust(_LABEL) + "".join(_names(ours)), "bold")]
     if ours[0].window:
         for number, name in enumerate(("from", "to")):
-            bounds = (_cell(seconds(row.window[number])) for row in ours if row.window)
+            bounds = (cell(seconds(row.window[number])) for row in ours if row.window)
             yield [(name.ljust(_LABEL) + "".join(bounds), "")]
-    yield [("processes".ljust(_LABEL) + "".join(_cell(f"{row.processes:,}") for row in ours), "")]
+    yield [("processes".ljust(_LABEL) + "".join(cell(f"{row.processes:,}") for row in ours), "")]
     inputs: dict[str, str] = {}
     for value in ours[0]:
         shown: list[Method] = ["all", "cube"] if value.name in _BY_METHOD and "cube" in methods else ["all"]
@@ -257,7 +257,7 @@ def _table(methods: dict[Method, list[Efficiencies]]) -> Iterator[Line]:
             for name in max((row[value.name].inputs for row in methods[method]), key=len):
                 if name.startswith(("avg", "max")):
                     known = [row[value.name].inputs.get(name) for row in methods[method]]
-                    times = [_cell("-" if time is None else seconds(time)) for time in known]
+                    times = [cell("-" if time is None else seconds(time)) for time in known]
                     own = _LABELS[method] if "ideal" in name else ""
                     inputs.setdefault(name + own, "".join(times))
     yield [("from these times of processes, over all their threads", "dim")]
@@ -272,18 +272,19 @@ def _names(rows: list[Efficiencies]) -> list[str]:
     room = _COLUMN - 1
     if len({name[:room] for name in names}) < len(set(names)):
         names = [name if len(name) <= room else f"..{name[-room + 2 :]}" for name in names]
-    return [_cell(name) for name in names]
+    return [cell(name) for name in names]
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """Align a text in a column of the table."""
     return text[: _COLUMN - 1].rjust(_COLUMN)
 
 
 def judged(value: Efficiency) -> tuple[str, str]:
     """Return a number and its color; POP regards 80% as acceptable."""
     if value.value is None:
-        return _cell("-"), ""
+        return cell("-"), ""
     if value.name in {"speedup", "ipc"}:
-        return _cell(f"{value.value:.2f}"), ""
+        return cell(f"{value.value:.2f}"), ""
     good = value.value <= 0.25 if value.name.startswith("load_imbalance") else value.value >= 0.8
-    return _cell(f"{value.value:.1%}"), "green" if good else "red"
+    return cell(f"{value.value:.1%}"), "green" if good else "red"

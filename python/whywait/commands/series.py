@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from whywait.commands.answers import Answer
 from whywait.commands.common import Progress, add_top, add_verb, positive
 from whywait.commands.diff import add_limits
-from whywait.commands.efficiency import DEPTH, add_scaling, judged
+from whywait.commands.efficiency import DEPTH, add_scaling, cell, judged
 from whywait.commands.results import FOCUS, RESULT_OR_PROFILE, profile_lines
 from whywait.report.terminal import percent, seconds
 from whywait.report.values import quantity
@@ -124,18 +124,18 @@ def _tables(study: Series, width: int) -> Iterator[Line]:
         part = slice(start, start + step)
         points, rows, own = study.points[part], efficiencies[part], accounts[part]
         yield [("Efficiency".ljust(_LABEL) + "".join(_end(point.name) for point in points), "bold")]
-        yield [("processes".ljust(_LABEL) + "".join(_cell(f"{point.processes:,}") for point in points), "")]
+        yield [("processes".ljust(_LABEL) + "".join(cell(f"{point.processes:,}") for point in points), "")]
         if any(point.threads != point.processes for point in points):
-            yield [("threads, of all processes".ljust(_LABEL) + "".join(_cell(f"{p.threads:,}") for p in points), "")]
+            yield [("threads, of all processes".ljust(_LABEL) + "".join(cell(f"{p.threads:,}") for p in points), "")]
         for name in known:
             found = [next((value for value in row if value.name == name), None) for row in rows]
             label = next(value.display_name for row in efficiencies for value in row if value.name == name)
-            cells = [(_cell("-"), "") if value is None else judged(value) for value in found]
+            cells = [(cell("-"), "") if value is None else judged(value) for value in found]
             yield [(("  " * DEPTH.get(name, 0) + label).ljust(_LABEL), ""), *cells]
         yield []
         yield [("Average time of a process".ljust(_LABEL), "bold")]
         each = [one["time"] / max(1, point.processes) for one, point in zip(own, points, strict=True)]
-        yield [("Time".ljust(_LABEL) + "".join(_cell(seconds(time)) for time in each), "")]
+        yield [("Time".ljust(_LABEL) + "".join(cell(seconds(time)) for time in each), "")]
         for key, label in _PARTS.items():
             if not any(one["parts"][key] for one in accounts):
                 continue
@@ -145,7 +145,7 @@ def _tables(study: Series, width: int) -> Iterator[Line]:
                 for part, one in zip(parts, own, strict=True)
             ]
             style = "red" if key == "waiting" else ""
-            yield [("  " + label.ljust(_LABEL - 2), ""), ("".join(map(_cell, shares)), style)]
+            yield [("  " + label.ljust(_LABEL - 2), ""), ("".join(map(cell, shares)), style)]
         if part.stop < len(study.points):
             yield []
 
@@ -184,8 +184,4 @@ def _models(
 def _end(name: str) -> str:
     """Return the end of a name, where names of runs differ."""
     room = _COLUMN - 1
-    return _cell(name if len(name) <= room else f"..{name[-room + 2 :]}")
-
-
-def _cell(text: str) -> str:
-    return text[: _COLUMN - 1].rjust(_COLUMN)
+    return cell(name if len(name) <= room else f"..{name[-room + 2 :]}")

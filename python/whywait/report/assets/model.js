@@ -182,7 +182,7 @@ export class Model {
     return this.valueCache.get(key);
   }
 
-  // The mean of a level at a call path; null of other metrics, and where it is not known.
+  // The mean of a level at a call path; null for other metrics, and where it is unknown.
   mean(metric, call) {
     const { seconds } = this.metrics[metric.node];
     if (seconds === null || seconds === undefined) return null;

@@ -1,4 +1,4 @@
-// The views of a page. Each module of a view adds its own, so that a new one needs to be named nowhere else.
+// The registry of the views of a page. Each view adds itself, so no other file names it.
 
 /**
  * A view on the page.

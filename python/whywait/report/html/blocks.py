@@ -42,7 +42,7 @@ def document(data: object) -> str:
 
 def _type(array: npt.NDArray[Any]) -> str:
     if (name := array.dtype.str[1:]) not in _TYPES:
-        raise TypeError(f"no column of {array.dtype} travels in a page")
+        raise TypeError(f"a page cannot hold columns of type {array.dtype}")
     return name
 
 

@@ -108,5 +108,5 @@ def _parse(name: str, text: str) -> _Module:
     exports = frozenset(one for exported, one in declared if exported)
     rest = _EXPORT.sub("", _IMPORT.sub("", text))
     if left := _LEFT.search(rest):
-        raise ValueError(f"{name}.js: {left[0]!r} is of a form that is not known here")
+        raise ValueError(f"{name}.js: {left[0]!r} is not a supported form of import or export")
     return _Module(imports, [one for _, one in declared], exports, rest)

@@ -1,4 +1,4 @@
-// The cards of the overview. Each module of a card adds its own, so that a new one needs to be named nowhere else.
+// The registry of the cards of the overview, and what they share. Each card adds itself, so no other file names it.
 
 import { shortName } from "../chain.js";
 import { make } from "../dom.js";

@@ -2,7 +2,7 @@
 
 A section has a function ``data(report)`` that yields the names and contents of its blocks, or nothing if the run has
 nothing to show in it. The scripts in ``assets/report`` read these blocks. The report in one file and the served report
-both consist of all sections, so a new module needs to be named nowhere else.
+both consist of all sections, so no other file names them.
 """
 
 from __future__ import annotations

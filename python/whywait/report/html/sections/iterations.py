@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from whywait.report.html import blocks, places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     import numpy.typing as npt
     import pyarrow as pa
