@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 import whywait
 from whywait.cli import main
-from whywait.report.html import blocks, instances
+from whywait.report.html import blocks, instances, sections
 from whywait.report.html.bundle import ASSETS, program
 from whywait.report.html.formulas import Formulas
 from whywait.report.html.parts import parts
@@ -84,6 +84,11 @@ def test_values_match_the_tables(name, tmp_path):
 def test_values_of_an_unordered_tree(tmp_path):
     found = result(small())
     check_numbers(found, page_of(found, tmp_path))
+
+
+def test_every_module_of_the_directory_is_a_section():
+    names = {path.stem for path in Path(sections.__file__).parent.glob("*.py")} - {"__init__"}
+    assert {section.__module__.rpartition(".")[2] for section in sections.SECTIONS} == names
 
 
 def test_empty_run(tmp_path):
