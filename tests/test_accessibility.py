@@ -38,7 +38,7 @@ def test_axe_has_no_findings(browser, pages, page, scheme):
     )
     viewer = Viewer(browser, pages[page]).open()
     viewer.js(files(AXE).joinpath("node_modules/axe-core/axe.min.js").read_text(encoding="utf-8"))
-    # This version of axe takes links to views for skip links, which need a target in the page.
+    # This version of axe takes every link to a view for a skip link, which needs a target in the page.
     rules = "{ rules: { 'skip-link': { enabled: false } } }"
     findings = {}
     for view in viewer.views:

@@ -113,7 +113,7 @@ def test_counters_are_drawn_as_lanes(browser, written):
     # The rate of the first rank is constant, between the two rates of the second one.
     assert tones[0] == tones[1]
     assert len(set(tones)) == 3
-    # The tooltip of a lane shows its value.
+    # Pointing at a lane shows its value there.
     said = viewer.js(
         "const canvas = document.querySelector('.lanes canvas'); const box = canvas.getBoundingClientRect();"
         "return [[0.9, 0.25], [0.9, 0.75]].map(([x, y]) => {"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from whywait import _native
+import whywait._native as _native
 from whywait.model.schema import patterns
 from whywait.model.timeline import CLASSES, WAITING, Courses, Timeline, classes, from_native
 from whywait.report.html import blocks
