@@ -15,9 +15,9 @@ settings.register_profile("explore", UNHURRIED, print_blob=True)
 settings.load_profile("same")
 
 
-@pytest.fixture(scope="module")
-def browser():
-    """Chromium. It needs the packages `chromium` and `chromium-driver` of the system and `selenium` of Python."""
+@pytest.fixture(scope="session")
+def chromium():
+    """One Chromium for all tests. It needs Debian's `chromium` and `chromium-driver`, and the package `selenium`."""
     selenium = pytest.importorskip("selenium.webdriver", reason="the package selenium drives the browser")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
@@ -31,3 +31,12 @@ def browser():
     window = selenium.Chrome(options=options, service=selenium.ChromeService(driver))
     yield window
     window.quit()
+
+
+@pytest.fixture
+def browser(chromium):
+    """A window of the browser as it was at first: empty, of its own size, and in its own theme."""
+    yield chromium
+    chromium.get("about:blank")
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
