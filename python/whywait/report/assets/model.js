@@ -23,10 +23,6 @@ export class Forest {
     for (let at = this.parent[i]; at >= 0; at = this.parent[at]) found.push(at);
     return found;
   }
-
-  root(i) {
-    return this.parent[i] < 0 ? i : this.root(this.parent[i]);
-  }
 }
 
 // A selected node; `self` excludes its descendants, as an expanded node does.
