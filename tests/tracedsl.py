@@ -350,7 +350,7 @@ def nest(calls: list[Call]) -> list[Call]:
 
 
 def new_archive(directory: Path | str, timer_resolution: int) -> Any:
-    """Open an official writer with the smallest buffers: clearing larger ones takes longer than writing a small trace."""
+    """Open a writer with the smallest buffers; clearing larger ones takes longer than writing a small trace."""
     smallest = 2**18
     return otf2.writer.open(
         str(directory),
