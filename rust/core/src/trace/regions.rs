@@ -275,7 +275,7 @@ fn is_shmem_test(name: &str) -> bool {
 }
 
 /// Some tools (TAU) write a call with the parentheses of its arguments.
-const ARGUMENTS: &str = "()";
+pub(super) const ARGUMENTS: &str = "()";
 
 /// The calls of MPI 4.1 that Fortran has.
 static FORTRAN_CALLS: LazyLock<FxHashSet<&str>> =
@@ -286,7 +286,7 @@ static FORTRAN_CALLS: LazyLock<FxHashSet<&str>> =
 ///
 /// Not every tool records that an MPI call belongs to the paradigm MPI. Names in the form of the standard are reserved;
 /// names in lower case, as Fortran compilers write them, are MPI calls only if they are in the standard.
-fn mpi_call(name: &str, paradigm: Paradigm) -> Option<String> {
+pub(super) fn mpi_call(name: &str, paradigm: Paradigm) -> Option<String> {
     let reserved = name.strip_prefix("MPI_").is_some_and(|call| call.starts_with(|c: char| c.is_ascii_uppercase()));
     let fortran = || {
         let call = name.strip_prefix("mpi_").filter(|call| call.ends_with('_'));
