@@ -8,8 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import whywait
 
+pytestmark = pytest.mark.docs
 ROOT = Path(__file__).parent.parent
 
 
