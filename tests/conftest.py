@@ -7,9 +7,10 @@ import shutil
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.results import UNRECORDED
+pytest.register_assert_rewrite("tests.browser", "tests.truths")
 
-pytest.register_assert_rewrite("tests.browser")
+from tests import truths  # noqa: E402 - rewritten by then
+from tests.results import UNRECORDED  # noqa: E402
 
 # The oracles hold a million objects and no cycles; looking for these as often as usual takes a third of their time.
 gc.set_threshold(200_000, 20, 100)
@@ -20,6 +21,12 @@ UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow,
 settings.register_profile("same", UNHURRIED, derandomize=True)
 settings.register_profile("explore", UNHURRIED, print_blob=True)
 settings.load_profile("same")
+
+
+def pytest_configure(config):
+    """Keep the truths of recorded traces."""
+    if cache := getattr(config, "cache", None):
+        truths.Kept.directory = cache.mkdir("truths")
 
 
 def pytest_collection_finish():

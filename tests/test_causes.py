@@ -25,6 +25,7 @@ from tests.team_programs import team_programs
 from tests.test_naive_causes import WORKED
 from tests.test_patterns import BLOCK, NANOSECOND, PATTERNS
 from tests.tracedsl import trace_from_text
+from tests.truths import costs
 
 CASES = cases()
 DATA = sorted(path.parent for path in (Path(__file__).parent / "data").glob("*/traces.otf2"))
@@ -72,8 +73,7 @@ def test_costs_equal_scalascas(case):
 def test_differs_from_scalasca_by_what_that_forgets(name):
     (case,) = (case for case in CASES if case.name == name)
     ours = causes(analysed(anchor_of(case), "scalasca").cells)
-    oracle = causes(table(Analysis(read(anchor_of(case)), "scalasca", limit=None).cells()))
-    compare(oracle, ours)
+    compare(causes(costs(anchor_of(case), "scalasca", limit=None).cells), ours)
 
 
 # The oracle takes every thread of a process to be in every team. What is known of nested teams is in test_reference.
@@ -83,7 +83,7 @@ ALL = [case for case in [*CASES, *DATA] if case.name not in INCOMPLETE | NESTED]
 
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.name)
 def test_equals_oracle(case):
-    compare(causes(table(Analysis(read(anchor_of(case)), "thesis").cells())), causes(analysed(anchor_of(case)).cells))
+    compare(causes(costs(anchor_of(case), "thesis").cells), causes(analysed(anchor_of(case)).cells))
 
 
 def compare(oracle, ours):
@@ -299,7 +299,7 @@ def test_equals_oracle_where_clocks_disagree(case, microseconds, tmp_path):
             with pytest.raises(AssertionError, match="waits that cause each other"):
                 Analysis(read(anchor), model)
         else:
-            compare(causes(table(Analysis(read(anchor), model, limit=None).cells())), causes(ours.cells))
+            compare(causes(costs(anchor, model, limit=None).cells), causes(ours.cells))
 
 
 def test_skewed_copies_have_violations(tmp_path):

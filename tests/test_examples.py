@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.docs
 ROOT = Path(__file__).parents[1]
 spec = importlib.util.spec_from_file_location("make_examples", ROOT / "docs/make_examples.py")
 make_examples = importlib.util.module_from_spec(spec)

@@ -9,6 +9,8 @@ import pytest
 
 from tests.test_docs import ROOT
 
+pytestmark = pytest.mark.docs
+
 
 def test_the_site_builds(tmp_path):
     for package in ("sphinx", "myst_parser", "pydata_sphinx_theme"):

@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import whywait
+
+pytestmark = pytest.mark.docs
 
 
 def test_the_stub_agrees_with_the_module(tmp_path):

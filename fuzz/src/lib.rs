@@ -1,4 +1,4 @@
-//! What each fuzz target does with any bytes. `rust/otf2/tests/fuzz.rs` includes this file as well and replays the
+//! What each fuzz target does with any bytes. `rust/otf2/tests/all/fuzz.rs` includes this file as well and replays the
 //! corpus, so that `./test` needs neither nightly Rust nor cargo-fuzz.
 
 use std::hint::black_box;

@@ -1,10 +1,8 @@
 //! Bytes as other writers leave them.
 
-mod common;
-
 use std::path::Path;
 
-use common::{Lines, expected};
+use super::common::{Lines, expected};
 use whywait_otf2::enums::{GroupType, MappingType, Paradigm, RegionRole, Type};
 use whywait_otf2::records::{ClockOffset, ClockProperties, IdPairs, MappingTable, StringRefs, TypedValue, UNDEFINED};
 use whywait_otf2::{Anchor, AttributeValue, Definitions, Event, LocalDefinitions, LocationReader, OddityKind};

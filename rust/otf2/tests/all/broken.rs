@@ -1,14 +1,12 @@
 //! Broken archives: cut at every byte, every byte changed. An error with file and offset or a partial result; never a
 //! panic, a hang, or memory out of proportion.
 
-mod common;
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 
-use common::{Files, Lines, Scratch, definitions};
+use super::common::{Files, Lines, Scratch, definitions};
 use whywait_otf2::wire::ByteOrder;
 use whywait_otf2::{
     Anchor, Archive, ArchiveWriter, Attributes, Definitions, Error, Event, EventSink, LocalDefinitions, LocationReader,

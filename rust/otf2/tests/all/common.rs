@@ -1,7 +1,5 @@
 //! Records of every kind, and a sink that remembers what it receives.
 
-#![allow(dead_code, reason = "each test uses its own part")]
-
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 

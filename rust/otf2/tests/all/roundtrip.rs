@@ -1,10 +1,8 @@
 //! Written records are read back unchanged, in every byte order and chunk size.
 
-mod common;
-
 use std::fs;
 
-use common::{Lines, Scratch, attributes, definitions, events, expected, local, values};
+use super::common::{Lines, Scratch, attributes, definitions, events, expected, local, values};
 use whywait_otf2::enums::{LocationType, Type};
 use whywait_otf2::records::{
     Definition, DefinitionRef, Location, MetricValues, StringRefs, Text, TypedValue, UNDEFINED,

@@ -1,8 +1,7 @@
 //! The fuzz targets on their corpus and on mutations of it, the same in every run: a short look for panics in stable
 //! Rust. `cargo fuzz run events fuzz/corpus/events` looks longer.
 
-mod common;
-#[path = "../../../fuzz/src/lib.rs"]
+#[path = "../../../../fuzz/src/lib.rs"]
 #[allow(missing_docs, unreachable_pub, clippy::pedantic, reason = "the crate of the fuzz targets, included")]
 mod targets;
 
@@ -10,7 +9,7 @@ use std::fs;
 use std::panic;
 use std::path::{Path, PathBuf};
 
-use common::Files;
+use super::common::Files;
 use whywait_otf2::wire::ByteOrder;
 
 /// Mutated files of each kind.
