@@ -367,8 +367,8 @@ def stored_metrics() -> list[str]:
 def region_terms(regions: Sequence[tuple[str, str, str]]) -> list[tuple[str, str]]:
     """Return paradigms and roles of regions in the terms of Cube.
 
-    A region is its name, paradigm, and role, in the terms of OTF2 or of Cube. Library calls that a tool recorded as plain
-    functions are recognized by their names.
+    A region is its name, paradigm, and role, in the terms of OTF2 or of Cube. Library calls that a tool recorded as
+    plain functions are recognized by their names.
     """
 
 def queue_metrics() -> list[str]:
