@@ -76,7 +76,8 @@ impl Simulated {
             if Gone::new(&self.simulator.cut, trace, location).is_empty() {
                 return Ok((id, records));
             }
-            let events = trace.recording().events(id)?;
+            // A location that cannot be read was not simulated either.
+            let Ok(events) = trace.recording().events(id) else { return Ok((id, 0)) };
             Ok((id, self.rewrite(location, &events, &mut Nowhere)?))
         });
         let counts: FxHashMap<u64, u64> = counts.collect::<Result<_>>()?;
@@ -216,7 +217,7 @@ impl EventSink for Nowhere {
     fn record(&mut self, _: i64, _: &Event<'_>, _: &Attributes<'_>) {}
 }
 
-/// The state of a location that is being written.
+/// The state of a location between two of its records.
 struct Rewritten<'a> {
     map: Map<'a>,
     gone: Gone<'a>,
