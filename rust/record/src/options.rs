@@ -1,0 +1,65 @@
+//! What the launcher asked for.
+
+use crate::table::{GROUPS, Group};
+
+/// Options of the recording.
+#[derive(Debug)]
+pub(crate) struct Options {
+    /// As they were given.
+    pub(crate) text: String,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) callpaths: bool,
+    pub(crate) depth: usize,
+    /// Bytes that the slots of the process may take.
+    pub(crate) max_size: u64,
+    pub(crate) sync: bool,
+    pub(crate) helper: bool,
+    pub(crate) quiet: bool,
+}
+
+impl Options {
+    /// Reads `name=value;name=value`; what it does not know is the launcher's business.
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut options = Self {
+            text: text.to_owned(),
+            groups: names("env,p2p,coll,cg,rma,io,spawn"),
+            callpaths: true,
+            depth: 128,
+            max_size: 4 << 30,
+            sync: true,
+            helper: true,
+            quiet: false,
+        };
+        for (name, value) in text.split(';').filter_map(|option| option.split_once('=')) {
+            match name {
+                "groups" => options.groups = names(value),
+                "callpaths" => options.callpaths = value != "0",
+                "depth" => options.depth = value.parse().unwrap_or(options.depth),
+                "max_size" => options.max_size = value.parse().unwrap_or(options.max_size),
+                "sync" => options.sync = value != "0",
+                "helper" => options.helper = value != "0",
+                "quiet" => options.quiet = value == "1",
+                _ => {}
+            }
+        }
+        options
+    }
+}
+
+fn names(list: &str) -> Vec<Group> {
+    let known = |name: &str| GROUPS.iter().find(|(known, _)| *known == name).map(|(_, group)| *group);
+    list.split(',').filter_map(known).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_override_defaults() {
+        let options = Options::parse("groups=coll,cg_query;depth=7;unknown=1;max_size=x;helper=0");
+        assert_eq!(options.groups, [Group::Coll, Group::CgQuery]);
+        assert_eq!((options.depth, options.max_size, options.helper, options.callpaths), (7, 4 << 30, false, true));
+        assert_eq!(Options::parse("").groups.len(), 7);
+    }
+}
