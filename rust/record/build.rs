@@ -100,6 +100,9 @@ fn main() {
             roles.join(", "),
         )
         .unwrap();
+        if function.get("caught").is_some() {
+            continue;
+        }
         for (twin, suffix) in [(0, ""), (1, "_c")].iter().take(1 + usize::from(large.is_some())) {
             for (profiling, prefix) in [(0, ""), (1, "P")] {
                 writeln!(exports, "    {prefix}MPI_{name}{suffix} = {};", index * 4 + twin * 2 + profiling).unwrap();

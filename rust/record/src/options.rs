@@ -15,6 +15,8 @@ pub(crate) struct Options {
     pub(crate) sync: bool,
     pub(crate) helper: bool,
     pub(crate) quiet: bool,
+    /// Rank 0 says at the end what to do with the archive.
+    pub(crate) announce: bool,
 }
 
 impl Options {
@@ -29,6 +31,7 @@ impl Options {
             sync: true,
             helper: true,
             quiet: false,
+            announce: false,
         };
         for (name, value) in text.split(';').filter_map(|option| option.split_once('=')) {
             match name {
@@ -39,6 +42,7 @@ impl Options {
                 "sync" => options.sync = value != "0",
                 "helper" => options.helper = value != "0",
                 "quiet" => options.quiet = value == "1",
+                "announce" => options.announce = value == "1",
                 _ => {}
             }
         }

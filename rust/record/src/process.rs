@@ -246,7 +246,7 @@ fn open(
         None => directory.to_owned(),
     };
     fs::create_dir_all(&home)?;
-    let spool = Spool::create(home, directory.to_owned(), run, rank as u32, loaded.options.max_size)?;
+    let spool = Spool::create(home, directory.to_owned(), run, rank as u32, size as u32, loaded.options.max_size)?;
     let reading = clock::reading();
     let mut version = [0_u8; 8192];
     let mut length = 0_i32;
@@ -444,6 +444,14 @@ pub(crate) fn finalized() {
     ended(END_FINALIZED);
     RECORDING.store(false, Ordering::Release);
     set_modes();
+    if let Some((spool, options)) = spool::get().zip(options())
+        && options.announce
+        && !options.quiet
+        && spool.rank == 0
+    {
+        let archive = spool.home.parent().unwrap_or(&spool.home).display();
+        say(&format!("recorded {} ranks: whywait analyze {archive}", spool.size));
+    }
 }
 
 extern "C" fn exits() {

@@ -221,11 +221,25 @@ fn wide(number: usize, frame: Frame) -> bool {
 #[cold]
 fn missing(number: usize, frame: Frame) -> c_int {
     let narrows = FUNCTIONS.get(number >> 2).is_some_and(|function| function.narrows);
+    if number & LARGE == 0 {
+        return abi::get().unsupported;
+    }
     let plain = number & !LARGE;
-    if number & LARGE != 0 && narrows && exists(plain) && !wide(number, frame) {
+    if narrows && exists(plain) && !wide(number, frame) {
         return call(plain, frame);
     }
-    abi::get().unsupported
+    // These had functions for large numbers before.
+    use crate::table::number as of;
+    let older = match number >> 2 {
+        of::TYPE_SIZE => of::TYPE_SIZE_X,
+        of::TYPE_GET_EXTENT => of::TYPE_GET_EXTENT_X,
+        of::TYPE_GET_TRUE_EXTENT => of::TYPE_GET_TRUE_EXTENT_X,
+        of::GET_ELEMENTS => of::GET_ELEMENTS_X,
+        of::STATUS_SET_ELEMENTS => of::STATUS_SET_ELEMENTS_X,
+        _ => return abi::get().unsupported,
+    };
+    let older = older * 4 + (number & PROFILING);
+    if exists(older) { call(older, frame) } else { abi::get().unsupported }
 }
 
 /// Whether [`call`] does not call the very function.

@@ -12,10 +12,11 @@ use std::sync::{Mutex, OnceLock};
 pub(crate) struct Spool {
     directory: PathBuf,
     /// Where the files belong, if they are kept on the node at first.
-    home: PathBuf,
+    pub(crate) home: PathBuf,
     pub(crate) pid: u32,
     run: [u8; 16],
     pub(crate) rank: u32,
+    pub(crate) size: u32,
     limit: u64,
     taken: AtomicU64,
     definitions: Mutex<File>,
@@ -48,6 +49,7 @@ impl Spool {
         home: PathBuf,
         run: [u8; 16],
         rank: u32,
+        size: u32,
         limit: u64,
     ) -> io::Result<&'static Self> {
         let path = directory.join(format!("{rank}.wwd"));
@@ -55,7 +57,7 @@ impl Spool {
         let header = DefinitionsHeader { magic: DEFINITIONS_MAGIC, version: VERSION, run, rank, unused: 0 };
         file.write_all(bytes_of(&header))?;
         let (pid, taken) = (std::process::id(), AtomicU64::new(0));
-        let spool = Self { directory, home, pid, run, rank, limit, taken, definitions: Mutex::new(file) };
+        let spool = Self { directory, home, pid, run, rank, size, limit, taken, definitions: Mutex::new(file) };
         Ok(SPOOL.get_or_init(|| spool))
     }
 
@@ -234,6 +236,7 @@ mod tests {
             pid: 0,
             run: [7; 16],
             rank: 3,
+            size: 4,
             limit: 2 * CHUNK as u64,
             taken: AtomicU64::new(0),
             definitions: Mutex::new(File::create(directory.join("3.wwd")).unwrap()),
