@@ -21,6 +21,7 @@ pub mod format;
 mod handles;
 mod helper;
 mod hook;
+mod modules;
 mod options;
 mod process;
 mod real;

@@ -9,7 +9,6 @@ pub(crate) struct Options {
     pub(crate) text: String,
     pub(crate) groups: Vec<Group>,
     pub(crate) callpaths: bool,
-    pub(crate) depth: usize,
     /// Bytes that the slots of the process may take.
     pub(crate) max_size: u64,
     pub(crate) sync: bool,
@@ -26,7 +25,6 @@ impl Options {
             text: text.to_owned(),
             groups: names("env,p2p,coll,cg,rma,io,spawn"),
             callpaths: true,
-            depth: 128,
             max_size: 4 << 30,
             sync: true,
             helper: true,
@@ -37,7 +35,6 @@ impl Options {
             match name {
                 "groups" => options.groups = names(value),
                 "callpaths" => options.callpaths = value != "0",
-                "depth" => options.depth = value.parse().unwrap_or(options.depth),
                 "max_size" => options.max_size = value.parse().unwrap_or(options.max_size),
                 "sync" => options.sync = value != "0",
                 "helper" => options.helper = value != "0",
@@ -61,9 +58,9 @@ mod tests {
 
     #[test]
     fn options_override_defaults() {
-        let options = Options::parse("groups=coll,cg_query;depth=7;unknown=1;max_size=x;helper=0");
+        let options = Options::parse("groups=coll,cg_query;unknown=1;max_size=x;helper=0");
         assert_eq!(options.groups, [Group::Coll, Group::CgQuery]);
-        assert_eq!((options.depth, options.max_size, options.helper, options.callpaths), (7, 4 << 30, false, true));
+        assert_eq!((options.max_size, options.helper, options.callpaths), (4 << 30, false, true));
         assert_eq!(Options::parse("").groups.len(), 7);
     }
 }

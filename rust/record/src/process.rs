@@ -164,7 +164,9 @@ fn start(session: Option<usize>) -> bool {
         return false;
     }
     comms::begin(group, rank, size);
-    unwind::begin(loaded.options.callpaths, loaded.options.depth);
+    if loaded.options.callpaths {
+        unwind::begin();
+    }
     if !loaded.options.helper {
         helper::disable();
     }

@@ -2,7 +2,7 @@
 
 use crate::abi;
 use crate::clock::now;
-use crate::format::{CHUNK, Call, Extension, SLOT, Stall, Switch, extension};
+use crate::format::{CHUNK, Call, Extension, Node, Nodes, SLOT, Stall, Switch, extension};
 use crate::hook::Frame;
 use crate::real::{self, own};
 use crate::requests::Request;
@@ -260,8 +260,24 @@ impl Thread {
     #[inline]
     pub(crate) fn path(&mut self, frame: Frame) -> u32 {
         self.switched();
-        let _ = frame;
-        0
+        let node = self.paths.walk(frame);
+        if !self.paths.added.is_empty() {
+            self.add_nodes();
+        }
+        node
+    }
+
+    /// Writes new nodes, three to a slot.
+    #[cold]
+    fn add_nodes(&mut self) {
+        let added = std::mem::take(&mut self.paths.added);
+        for nodes in added.chunks(3) {
+            let mut items = [Node::default(); 3];
+            items[..nodes.len()].copy_from_slice(nodes);
+            self.extension(Extension::Nodes, nodes.len() as u8, Nodes { head: 0, unused: 0, items });
+        }
+        self.paths.added = added;
+        self.paths.added.clear();
     }
 
     /// Tells of switches of the recording since the last call.
