@@ -20,6 +20,7 @@ mod parquet;
 mod perfetto;
 mod queues;
 mod ranks;
+mod recording;
 mod records;
 mod run;
 mod schema;
@@ -58,6 +59,8 @@ mod _native {
     use super::perfetto::write_perfetto;
     #[pymodule_export]
     use super::queues::{queue_levels, queue_metrics};
+    #[pymodule_export]
+    use super::recording::{finish_recording, is_unfinished_recording};
     #[pymodule_export]
     use super::run::{Run, copy_archive};
     #[pymodule_export]
