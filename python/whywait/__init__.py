@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from whywait._api import Result
     from whywait._load import load
     from whywait._native import ArchiveError, Error, TraceError, UsageError
+    from whywait._record import finish_recording, record
     from whywait._run import Definitions, Run, open  # noqa: A004
     from whywait.advise import advise
     from whywait.analysis.ranking import Choice
@@ -35,6 +36,8 @@ _HOME = {
     "Run": "whywait._run",
     "Series": "whywait.series",
     "analyze": "whywait._analyze",
+    "finish_recording": "whywait._record",
+    "record": "whywait._record",
     "load": "whywait._load",
     "open": "whywait._run",
     "ArchiveError": "whywait._native",
@@ -57,8 +60,10 @@ __all__ = [
     "__version__",
     "advise",
     "analyze",
+    "finish_recording",
     "load",
     "open",
+    "record",
     "series",
     "whatif",
 ]
