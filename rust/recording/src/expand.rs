@@ -401,7 +401,8 @@ impl State<'_> {
         for slot in &thread.before {
             before(&mut thread.out, slot);
         }
-        let is_known = self.model == Model::Full || function.is_in_scorep7();
+        let is_known =
+            self.model == Model::Full || (function.is_in_scorep7() && call.flags & flags::LARGE == 0);
         if self.model == Model::Scorep7 && (!is_known || function.class == Class::Imrecv) {
             self.ignored.insert(call.id);
             if function.class == Class::Isendrecv {
