@@ -191,14 +191,20 @@ impl Slots {
         if code != 0 {
             return Err(Stop::Error(io::Error::from_raw_os_error(code)));
         }
-        let flags = libc::MAP_SHARED | if touch { libc::MAP_POPULATE } else { 0 };
         // SAFETY: a new mapping of the file just extended.
-        let address =
-            unsafe { libc::mmap(std::ptr::null_mut(), CHUNK, libc::PROT_READ | libc::PROT_WRITE, flags, fd, offset) };
+        let address = unsafe {
+            libc::mmap(std::ptr::null_mut(), CHUNK, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, fd, offset)
+        };
         if address == libc::MAP_FAILED {
             return Err(Stop::Error(io::Error::last_os_error()));
         }
         self.chunks += 1;
+        if touch {
+            for page in (0..CHUNK).step_by(PAGE) {
+                // SAFETY: within the mapping. Writing makes a page ready for writing, and it holds zeros anyway.
+                unsafe { address.cast::<u8>().add(page).write_volatile(0) };
+            }
+        }
         Ok(Chunk(address.cast()))
     }
 
