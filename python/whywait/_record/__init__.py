@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from whywait._record import launch, libmpi
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from os import PathLike
 
 # Spools larger than this are finished by who reads them first.
@@ -132,12 +132,13 @@ def execute(recording: launch.Recording, *, keep_spool: bool, quiet: bool) -> in
         return code
     from whywait import _native
 
-    try:
-        summary = _native.finish_recording(directory, keep_spool=keep_spool)
-    except (_native.Error, OSError) as error:
-        say(f"{error}; try again with: whywait record --finish {directory}", quiet=False)
-        return code or 3
-    report(directory, summary, quiet=quiet)
+    for world in _worlds(directory):
+        try:
+            summary = _native.finish_recording(world, keep_spool=keep_spool)
+        except (_native.Error, OSError) as error:
+            say(f"{error}; try again with: whywait record --finish {world}")
+            return code or 3
+        report(world, summary, quiet=quiet)
     return code
 
 
@@ -164,6 +165,17 @@ def _run(recording: launch.Recording) -> tuple[Path, int]:
     absolute = launch.prepared(directory, recording)
     code = launch.run(recording.command, launch.environment(recording, absolute, library))
     return directory, code
+
+
+def _worlds(directory: Path) -> Iterator[Path]:
+    """Yield the recordings that a command left: a second world of processes goes into a directory beside the first."""
+    from whywait._native import is_unfinished_recording
+
+    yield directory
+    number = 2
+    while is_unfinished_recording(further := directory.with_name(f"{directory.name}-{number}")):
+        yield further
+        number += 1
 
 
 def _has_spool(directory: Path) -> bool:

@@ -53,6 +53,8 @@ pub(crate) struct Job<'a> {
     pub(crate) threads: &'a [(u32, Survey, Paths)],
     /// Name of its program, a string.
     pub(crate) program: u32,
+    /// The most functions of a call path, innermost ones.
+    pub(crate) depth: u32,
     /// Written into the local definitions.
     pub(crate) clock_offsets: &'a [whywait_otf2::records::ClockOffset],
 }
@@ -87,7 +89,8 @@ impl Job<'_> {
         let mut threads = Vec::new();
         for (number, survey, paths) in self.threads {
             let slots = Slots::open(&self.process.threads[number])?;
-            threads.push(Thread::new(to.location(location(self.rank, *number))?, slots, survey.slots, paths));
+            let to = to.location(location(self.rank, *number))?;
+            threads.push(Thread::new(to, slots, survey.slots, paths, self.depth));
         }
         if threads.is_empty() {
             let mut out = Out::new(to.location(location(self.rank, 0))?);
@@ -189,6 +192,8 @@ struct Thread<'a> {
     /// Slots that the survey found to make sense.
     left: u64,
     paths: &'a Paths,
+    /// The most frames of a path that count.
+    depth: u32,
     /// The call path of the regions that are open.
     node: u32,
     /// Nodes to be entered, innermost first.
@@ -205,12 +210,13 @@ struct Thread<'a> {
 }
 
 impl<'a> Thread<'a> {
-    fn new(to: LocationWriter<'a>, slots: Slots, left: u64, paths: &'a Paths) -> Self {
+    fn new(to: LocationWriter<'a>, slots: Slots, left: u64, paths: &'a Paths, depth: u32) -> Self {
         Self {
             out: Out::new(to),
             slots,
             left,
             paths,
+            depth,
             node: 0,
             entered: Vec::new(),
             open: None,
@@ -271,6 +277,10 @@ impl<'a> Thread<'a> {
     /// Leaves and enters functions until those of the path are open.
     fn follow(&mut self, path: u32, enter: u64, regions: &Regions) {
         let (paths, leave) = (self.paths, self.out.last);
+        if paths.depth(self.node).max(paths.depth(path)) > self.depth {
+            self.replace(path, enter, regions);
+            return;
+        }
         // From the innermost function of both paths to where they meet.
         let (mut from, mut to) = (self.node, path);
         let mut left = None;
@@ -300,6 +310,26 @@ impl<'a> Thread<'a> {
                 self.out.put(enter, &Event::Enter { region: regions.functions + function });
             }
             skipped = 0;
+        }
+        self.node = path;
+    }
+
+    /// The same where paths are deeper than what counts of them, so that it is another part of each.
+    fn replace(&mut self, path: u32, enter: u64, regions: &Regions) {
+        let (paths, leave) = (self.paths, self.out.last);
+        let innermost = |node: u32| {
+            std::iter::successors(Some(node), |node| Some(paths.parent(*node)))
+                .take_while(|node| *node != 0)
+                .take(self.depth as usize)
+        };
+        let (left, entered) = (innermost(self.node), innermost(path).collect::<Vec<u32>>());
+        for node in left.collect::<Vec<u32>>() {
+            self.leave_all(node, 0, leave, regions);
+        }
+        for node in entered.into_iter().rev() {
+            for function in paths.functions(node) {
+                self.out.put(enter, &Event::Enter { region: regions.functions + function });
+            }
         }
         self.node = path;
     }
@@ -401,8 +431,7 @@ impl State<'_> {
         for slot in &thread.before {
             before(&mut thread.out, slot);
         }
-        let is_known =
-            self.model == Model::Full || (function.is_in_scorep7() && call.flags & flags::LARGE == 0);
+        let is_known = self.model == Model::Full || (function.is_in_scorep7() && call.flags & flags::LARGE == 0);
         if self.model == Model::Scorep7 && (!is_known || function.class == Class::Imrecv) {
             self.ignored.insert(call.id);
             if function.class == Class::Isendrecv {
@@ -461,7 +490,7 @@ impl State<'_> {
                     self.send(out, time, &call, bytes, Some(id));
                 }
             }
-            Class::Coll if function.operation().is_some() && self.comm(call.object).is_some() => {
+            Class::Coll if function.operation.is_some() && self.comm(call.object).is_some() => {
                 out.put(time, &Event::MpiCollectiveBegin {});
             }
             Class::WinCreate => out.put(time, &Event::RmaCollectiveBegin {}),
@@ -513,7 +542,7 @@ impl State<'_> {
             Class::Isendrecv => self.request(out, call, call.id + 1),
             Class::Start if call.kind() == RequestKind::Receive as u8 => self.request(out, call, call.id),
             Class::Coll => {
-                if let (Some(collective_op), Some(comm)) = (function.operation(), self.comm(call.object)) {
+                if let (Some(collective_op), Some(comm)) = (function.operation, self.comm(call.object)) {
                     let (size_sent, size_received) =
                         collectives::bytes(collective_op, &comm, call.peer, bytes, call.received);
                     let root = collectives::root(call.peer);
@@ -529,7 +558,7 @@ impl State<'_> {
                     );
                 }
             }
-            Class::Icoll if self.model == Model::Full && function.operation().is_some() && call.id != 0 => {
+            Class::Icoll if self.model == Model::Full && function.operation.is_some() && call.id != 0 => {
                 out.put(time, &Event::NonBlockingCollectiveRequest { request_id: call.id });
             }
             Class::CommIdup if self.model == Model::Full && call.received != 0 => {
@@ -647,7 +676,7 @@ impl State<'_> {
                         self.request(out, &Call { peer: request.peer, ..*call }, request.id);
                     } else if request.kind == RequestKind::Collective as u8
                         && self.model == Model::Full
-                        && FUNCTIONS.get(usize::from(request.function)).is_some_and(|made| made.operation().is_some())
+                        && FUNCTIONS.get(usize::from(request.function)).is_some_and(|made| made.operation.is_some())
                     {
                         out.put(time, &Event::NonBlockingCollectiveRequest { request_id: request.id });
                     }
@@ -705,7 +734,7 @@ impl State<'_> {
         } else if is(RequestKind::Collective) {
             let made = FUNCTIONS.get(usize::from(request.function));
             if let (Model::Full, Some(collective_op), Some(comm)) =
-                (self.model, made.and_then(Function::operation), self.comm(request.object))
+                (self.model, made.and_then(|made| made.operation), self.comm(request.object))
             {
                 let (size_sent, size_received) =
                     collectives::bytes(collective_op, &comm, request.peer, bytes, request.received);

@@ -160,19 +160,22 @@ fn check_agreement(spool: &Spool) -> Result<()> {
     Ok(())
 }
 
-/// The model that was chosen when recording.
-fn recorded_model(spool: &Spool) -> Model {
-    let mut starts = spool.ranks.values().filter_map(|process| process.definitions.start.as_ref());
-    let is_scorep7 =
-        starts.next().is_some_and(|start| start.options.split(';').any(|option| option == "model=scorep7"));
-    if is_scorep7 { Model::Scorep7 } else { Model::Full }
+/// The most functions of a call path, if not chosen otherwise.
+const DEPTH: u32 = 128;
+
+/// The value of an option that was given when recording.
+fn option<'a>(spool: &'a Spool, name: &str) -> Option<&'a str> {
+    let start = spool.ranks.values().find_map(|process| process.definitions.start.as_ref())?;
+    start.options.split(';').find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
 }
 
 /// Surveys of a process by thread.
 type Surveys = Vec<(u32, Survey)>;
 
 fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Progress) -> Result<Summary> {
-    let model = options.model.unwrap_or_else(|| recorded_model(spool));
+    let model = options
+        .model
+        .unwrap_or_else(|| if option(spool, "model") == Some("scorep7") { Model::Scorep7 } else { Model::Full });
     let mut damage = std::mem::take(&mut spool.damage);
     let unified = Unified::new(spool, &mut damage);
     let surveys = survey(spool, progress)?;
@@ -214,6 +217,7 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
         ));
     }
     let local = |rank: u32| &unified.local[&rank];
+    let depth = option(spool, "depth").and_then(|depth| depth.parse().ok()).unwrap_or(DEPTH);
     let jobs: Vec<Job<'_>> = spool
         .ranks
         .iter()
@@ -225,6 +229,7 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
             local: local(*rank),
             threads,
             program: *program,
+            depth,
             clock_offsets,
         })
         .collect();

@@ -81,6 +81,8 @@ pub(crate) struct Function {
     pub(crate) class: Class,
     /// Version of MPI that introduced it.
     pub(crate) since: (u8, u8),
+    /// The operation of a collective function; none for those between neighbours, which OTF2 does not know.
+    pub(crate) operation: Option<CollectiveOp>,
 }
 
 include!(concat!(env!("OUT_DIR"), "/functions.rs"));
@@ -89,8 +91,8 @@ include!(concat!(env!("OUT_DIR"), "/functions.rs"));
 const SCOREP_7: (u8, u8) = (3, 1);
 
 impl Function {
-    const fn new(name: &'static str, class: Class, since: (u8, u8)) -> Self {
-        Self { name, class, since }
+    const fn new(name: &'static str, class: Class, since: (u8, u8), operation: Option<CollectiveOp>) -> Self {
+        Self { name, class, since, operation }
     }
 
     /// Whether Score-P 7.1 records this function.
@@ -115,7 +117,7 @@ impl Function {
             | Class::RecvInit
             | Class::Probe
             | Class::Mprobe => RegionRole::POINT2POINT,
-            Class::Coll | Class::Icoll | Class::CollInit => match self.operation().unwrap_or(CollectiveOp::ALLTOALL) {
+            Class::Coll | Class::Icoll | Class::CollInit => match self.operation.unwrap_or(CollectiveOp::ALLTOALL) {
                 CollectiveOp::BARRIER => RegionRole::BARRIER,
                 CollectiveOp::BCAST | CollectiveOp::SCATTER | CollectiveOp::SCATTERV => RegionRole::COLL_ONE2ALL,
                 CollectiveOp::GATHER | CollectiveOp::GATHERV | CollectiveOp::REDUCE => RegionRole::COLL_ALL2ONE,
@@ -134,39 +136,6 @@ impl Function {
                 _ => RegionRole::FUNCTION,
             },
         }
-    }
-
-    /// The operation of a collective function; none for those between neighbours, which OTF2 does not know: no process waits there
-    /// for all others.
-    #[must_use]
-    pub(crate) fn operation(&self) -> Option<CollectiveOp> {
-        let name = self.name.strip_prefix("MPI_").unwrap_or(self.name);
-        let name = match self.class {
-            Class::Icoll => name.strip_prefix('I').unwrap_or(name),
-            Class::CollInit => name.strip_suffix("_init").unwrap_or(name),
-            Class::Coll => name,
-            _ => return None,
-        };
-        Some(match name.to_ascii_lowercase().as_str() {
-            "barrier" => CollectiveOp::BARRIER,
-            "bcast" => CollectiveOp::BCAST,
-            "gather" => CollectiveOp::GATHER,
-            "gatherv" => CollectiveOp::GATHERV,
-            "scatter" => CollectiveOp::SCATTER,
-            "scatterv" => CollectiveOp::SCATTERV,
-            "allgather" => CollectiveOp::ALLGATHER,
-            "allgatherv" => CollectiveOp::ALLGATHERV,
-            "alltoall" => CollectiveOp::ALLTOALL,
-            "alltoallv" => CollectiveOp::ALLTOALLV,
-            "alltoallw" => CollectiveOp::ALLTOALLW,
-            "allreduce" => CollectiveOp::ALLREDUCE,
-            "reduce" => CollectiveOp::REDUCE,
-            "reduce_scatter" => CollectiveOp::REDUCE_SCATTER,
-            "reduce_scatter_block" => CollectiveOp::REDUCE_SCATTER_BLOCK,
-            "scan" => CollectiveOp::SCAN,
-            "exscan" => CollectiveOp::EXSCAN,
-            _ => return None,
-        })
     }
 
     /// The kind of an atomic operation.
@@ -210,9 +179,9 @@ mod tests {
 
     #[test]
     fn names_say_what_functions_do() {
-        assert_eq!(named("MPI_Iallreduce").operation(), Some(CollectiveOp::ALLREDUCE));
-        assert_eq!(named("MPI_Reduce_scatter_block_init").operation(), Some(CollectiveOp::REDUCE_SCATTER_BLOCK));
-        assert_eq!(named("MPI_Neighbor_alltoallv").operation(), None);
+        assert_eq!(named("MPI_Iallreduce").operation, Some(CollectiveOp::ALLREDUCE));
+        assert_eq!(named("MPI_Reduce_scatter_block_init").operation, Some(CollectiveOp::REDUCE_SCATTER_BLOCK));
+        assert_eq!(named("MPI_Neighbor_alltoallv").operation, None);
         assert_eq!(named("MPI_Neighbor_alltoallv").role(), RegionRole::COLL_ALL2ALL);
         assert_eq!(named("MPI_Rget_accumulate").atomic(), RmaAtomicType::FETCH_AND_ACCUMULATE);
         let both = IoOperationFlag(IoOperationFlag::NON_BLOCKING.0 | IoOperationFlag::COLLECTIVE.0);
@@ -224,7 +193,7 @@ mod tests {
     #[test]
     fn every_blocking_collective_but_those_of_neighbours_has_an_operation() {
         for function in FUNCTIONS.iter().filter(|function| function.class == Class::Coll) {
-            assert_eq!(function.operation().is_none(), function.name.contains("Neighbor"), "{}", function.name);
+            assert_eq!(function.operation.is_none(), function.name.contains("Neighbor"), "{}", function.name);
         }
     }
 }

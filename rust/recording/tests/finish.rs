@@ -142,13 +142,52 @@ fn call_paths_become_functions_that_last_from_call_to_call() {
     ];
     process.write(&scratch, &slots);
     finished(&scratch);
-    let functions = events(&scratch.0, 0);
-    let functions: Vec<&str> =
-        functions.iter().filter(|line| !line.contains("MPI_") && !line.contains("Mpi")).map(String::as_str).collect();
+    let functions = functions(&scratch);
     // The frames 1 and 4 are the same function at different places of its own, so it goes on; what it called is over.
     let expected =
         ["20 Enter main", "20 Enter step", "45 Leave step", "50 Enter solve", "55 Leave solve", "55 Leave main"];
     assert_eq!(functions, expected);
+}
+
+#[test]
+fn of_deep_call_paths_the_innermost_functions_count() {
+    let scratch = Scratch::new("depth");
+    let mut process = Process::with_options(0, 1, "depth=2");
+    process.end(90);
+    for id in 1..=4_u32 {
+        let mut code = Fields::default();
+        code.u32(id).u32(10).text(&format!("f{id}")).text("solver.py");
+        process.entry(Entry::Code, &code);
+    }
+    let node = |number: u64| [1 << 63 | number, number | (number - 1) << 32];
+    let nodes = |first: u64, count: u64| {
+        let mut words = [extension(Extension::Nodes, count as u8), 0, 0, 0, 0, 0, 0, 0];
+        for (item, number) in (first..first + count).enumerate() {
+            words[2 + 2 * item..4 + 2 * item].copy_from_slice(&node(number));
+        }
+        words
+    };
+    let at = |node, enter| words(&Call { node, object: COMM_WORLD, ..call("MPI_Barrier", enter, enter + 5) });
+    process.write(&scratch, &[nodes(1, 3), nodes(4, 1), at(2, 20), at(4, 30), at(4, 40)]);
+    finished(&scratch);
+    let expected = [
+        "20 Enter f1",
+        "20 Enter f2",
+        "25 Leave f2",
+        "25 Leave f1",
+        "30 Enter f3",
+        "30 Enter f4",
+        "45 Leave f4",
+        "45 Leave f3",
+    ];
+    assert_eq!(functions(&scratch), expected);
+}
+
+/// Enters and leaves of functions that are not MPI's.
+fn functions(scratch: &Scratch) -> Vec<String> {
+    let mut lines = events(&scratch.0, 0);
+    lines.retain(|line| !line.contains("MPI_") && !line.contains("Mpi"));
+    lines
 }
 
 #[test]

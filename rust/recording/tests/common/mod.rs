@@ -91,12 +91,16 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn new(rank: u32, size: u32) -> Self {
+        Self::with_options(rank, size, "groups=all")
+    }
+
+    pub(crate) fn with_options(rank: u32, size: u32, options: &str) -> Self {
         let mut definitions = header(DEFINITIONS_MAGIC, rank, 0);
         definitions.truncate(32);
         let mut process = Self { rank, definitions };
         let mut start = Fields::default();
         start.u32(rank).u32(size).u32(1000 + rank).u32(1).u64(1_000_000_000).u64(10).bytes(&[7; 16]).u64(0);
-        for text in ["mpich", "/usr/lib/libmpi.so", "MPICH 4", "node0", "/home/me/solver", "1", "groups=all"] {
+        for text in ["mpich", "/usr/lib/libmpi.so", "MPICH 4", "node0", "/home/me/solver", "1", options] {
             start.text(text);
         }
         process.entry(Entry::Start, &start);
