@@ -2,8 +2,9 @@
 
     python benches/record.py [--mpicc MPICC] [--library LIBRARY] [--runs N] [--instructions]
 
-One process, calls on MPI_COMM_SELF: MPI_Allreduce, and MPI_Irecv + MPI_Send + MPI_Wait, with few and with many frames on the stack. Runs with and without the recorder
-take turns, and the fastest counts. Instructions are counted by valgrind's callgrind, and do not vary with the load of the machine.
+One process, calls on MPI_COMM_SELF: MPI_Allreduce, and MPI_Irecv + MPI_Send + MPI_Wait, with few and with many frames on
+the stack. Runs with and without the recorder take turns, and the fastest of many rounds counts. Instructions are counted
+by valgrind's callgrind, and do not vary with the load of the machine.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def main() -> int:
                     if arguments.instructions:
                         time = instructions(program, case, frames, 20_000, variables)
                     else:
-                        time = run(program, case, frames, 100_000, 15, variables)
+                        time = run(program, case, frames, 20_000, 75, variables)
                     best[recorded] = min(best[recorded], time)
                 added = (best[True] - best[False]) / calls
                 print(f"{title:22}{depth:12}{best[False]:10.1f}{best[True]:10.1f}{added:16.1f}", flush=True)
