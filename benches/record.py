@@ -2,9 +2,9 @@
 
     python benches/record.py [--mpicc MPICC] [--library LIBRARY] [--runs N] [--instructions]
 
-One process, calls on MPI_COMM_SELF: MPI_Allreduce, and MPI_Irecv + MPI_Send + MPI_Wait, with few and with many frames on
-the stack. Runs with and without the recorder take turns, and the fastest of many rounds counts. Instructions are counted
-by valgrind's callgrind, and do not vary with the load of the machine.
+One process, calls on MPI_COMM_SELF: MPI_Allreduce, and MPI_Irecv + MPI_Send + MPI_Wait, with few and with many frames
+on the stack. Runs with and without the recorder take turns, and the fastest of many rounds counts. Instructions are
+counted by valgrind's callgrind, and do not vary with the load of the machine.
 """
 
 from __future__ import annotations
