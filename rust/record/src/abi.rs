@@ -248,7 +248,7 @@ impl Status {
     }
 
     pub(crate) fn tag(self) -> i32 {
-        self.field(get().status_tag)
+        get().tag(self.field(get().status_tag))
     }
 
     pub(crate) fn error(self) -> c_int {

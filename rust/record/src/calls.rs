@@ -367,8 +367,9 @@ fn parts(context: &mut Context, comm: &Comm, root: i32) -> (u64, u64) {
     if sends_in_place || receives_in_place {
         context.flags |= flags::IN_PLACE;
     }
-    // What is significant at the root only, and what the root of an intercommunicator has no part in.
-    let sends = !rooted || (if function.scatters { is_root } else { !(inter && is_root) });
+    // What is significant at the root only, and what the root of an intercommunicator has no part in. One count stands for both sides.
+    let one = !context.has(Role::Rcount) && !context.has(Role::Rcounts);
+    let sends = !rooted || one || (if function.scatters { is_root } else { !(inter && is_root) });
     let receives = !rooted || (if function.scatters { !(inter && is_root) } else { is_root });
     let has_sent = context.has(Role::Scount) || context.has(Role::Scounts);
     let has_received = context.has(Role::Rcount) || context.has(Role::Rcounts);
@@ -445,19 +446,19 @@ fn enter_message(context: &mut Context, kind: RequestKind) {
         bytes = bytes.wrapping_mul(u64::try_from(context.int(Role::Partitions)).unwrap_or(0));
     }
     let tag = context.tag(Role::Tag);
-    let mut made = kind;
-    let mut receives = false;
+    let mut request = Request { kind, peer, tag, object, bytes, ..Request::UNKNOWN };
     if sends && context.has(Role::Source) {
         // Both; either may be to nobody.
-        receives = context.peer(Role::Source) != PEER_NULL;
-        if peer == PEER_NULL && receives {
-            (made, receives) = (RequestKind::Receive, false);
-        }
+        (request.from, request.from_tag) = (context.peer(Role::Source), context.tag(Role::Rtag));
+        request.received = if context.has(Role::Rcount) { context.bytes(Role::Rcount, Role::Rtype) } else { bytes };
+        request.receives = request.from != PEER_NULL;
     }
-    if object == NONE || (peer == PEER_NULL && made == kind) {
-        made = RequestKind::None;
+    if object == NONE || (peer == PEER_NULL && !request.receives) {
+        request.kind = RequestKind::None;
+    } else if peer == PEER_NULL {
+        request.kind = RequestKind::Receive;
     }
-    context.request = Request { kind: made, receives, peer, tag, object, bytes, ..Request::UNKNOWN };
+    context.request = request;
     context.enter(peer, tag, object, bytes);
 }
 
@@ -487,11 +488,15 @@ fn completed(request: &Request, status: Option<Status>) -> Item {
         if request.cancelled && status.cancelled() {
             kind = RequestKind::Cancelled;
         } else if kind != RequestKind::Send {
-            let bytes = status.bytes();
-            item.bytes = [bytes as u32, (bytes >> 32) as u32];
+            let mut bytes = status.bytes();
             if kind == RequestKind::Receive {
                 (item.peer, item.tag) = (status.source(), status.tag());
+                // MPICH does not fill in the status of MPI_Isendrecv.
+                if request.receives && (differs(request.from, item.peer) || differs(request.from_tag, item.tag)) {
+                    (item.peer, item.tag, bytes) = (request.from, request.from_tag, request.received);
+                }
             }
+            item.bytes = [bytes as u32, (bytes >> 32) as u32];
         }
     }
     item.id = [request.id as u32, (request.id >> 32) as u32];
@@ -499,12 +504,16 @@ fn completed(request: &Request, status: Option<Status>) -> Item {
     item
 }
 
+/// Whether a status has something else than what was asked for, wildcards aside.
+fn differs(asked: i32, found: i32) -> bool {
+    asked >= 0 && asked != found
+}
+
 /// The receive of a request that is a send as well.
 fn completed_receive(request: &Request, status: Option<Status>) -> Option<Request> {
-    (request.receives && status.is_some()).then_some(Request {
+    (request.receives && request.kind == RequestKind::Send && status.is_some()).then_some(Request {
         id: request.id + 1,
         kind: RequestKind::Receive,
-        receives: false,
         persistent: false,
         ..*request
     })

@@ -25,8 +25,10 @@ pub(crate) struct Request {
     pub(crate) function: u16,
     pub(crate) flags: u16,
     pub(crate) kind: RequestKind,
-    /// A send that is a receive as well, with the next id.
+    /// A send that is a receive as well, with the next id: from whom, with what tag.
     pub(crate) receives: bool,
+    pub(crate) from: i32,
+    pub(crate) from_tag: i32,
     pub(crate) persistent: bool,
     /// Started; always true unless persistent.
     pub(crate) active: bool,
@@ -49,6 +51,8 @@ impl Request {
         flags: 0,
         kind: RequestKind::None,
         receives: false,
+        from: 0,
+        from_tag: 0,
         persistent: false,
         active: true,
         cancelled: false,
