@@ -111,9 +111,10 @@ fn main() {
     }
 
     let list = |name: &str, items: &[&str], from: fn(&str) -> String| {
-        let items: String = items.iter().map(|item| format!("    {},\n", from(item))).collect();
+        let items: Vec<String> = items.iter().map(|item| from(item)).collect();
+        let items = items.join(", ");
         format!(
-            "#[derive(Clone, Copy, PartialEq, Eq, Debug)]\n#[allow(dead_code, reason = \"the table is whole\")]\n#[repr(u8)]\npub(crate) enum {name} {{\n{items}}}\n"
+            "#[derive(Clone, Copy, PartialEq, Eq, Debug)]\n#[allow(dead_code, reason = \"the table is whole\")]\n#[repr(u8)]\npub(crate) enum {name} {{ {items} }}\n"
         )
     };
     let mut names = String::new();

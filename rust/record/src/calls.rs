@@ -201,7 +201,7 @@ impl<'a> Context<'a> {
         if bytes > u64::from(u32::MAX) && self.record {
             flags |= flags::WIDE;
             self.flags = flags;
-            self.thread.extension(Extension::Wide, 0, Wide { head: 0, bytes, ..Wide::default() });
+            self.thread.extension(Extension::Wide, 0, Wide { head: 0, bytes });
         }
         // SAFETY: a slot of this thread, or its scratch. The reader sees it once the time is there.
         unsafe {
@@ -446,7 +446,7 @@ fn enter_message(context: &mut Context, kind: RequestKind) {
         bytes = bytes.wrapping_mul(u64::try_from(context.int(Role::Partitions)).unwrap_or(0));
     }
     let tag = context.tag(Role::Tag);
-    let mut request = Request { kind, peer, tag, object, bytes, ..Request::UNKNOWN };
+    let mut request = Request { bytes, peer, tag, object, kind, ..Request::UNKNOWN };
     if sends && context.has(Role::Source) {
         // Both; either may be to nobody.
         (request.from, request.from_tag) = (context.peer(Role::Source), context.tag(Role::Rtag));
@@ -725,10 +725,6 @@ pub(crate) fn before(context: &mut Context) {
             let request = context.request;
             context.enter_request(&request);
         }
-        Class::Startall => {
-            context.take_all();
-            context.enter(PEER_UNDEFINED, 0, NONE, 0);
-        }
         Class::Wait | Class::Test => {
             context.take_one();
             if context.request.needs_status() {
@@ -736,7 +732,13 @@ pub(crate) fn before(context: &mut Context) {
             }
             context.enter(PEER_UNDEFINED, 0, NONE, 0);
         }
-        Class::Waitany | Class::Waitall | Class::Waitsome | Class::Testany | Class::Testall | Class::Testsome => {
+        Class::Startall
+        | Class::Waitany
+        | Class::Waitall
+        | Class::Waitsome
+        | Class::Testany
+        | Class::Testall
+        | Class::Testsome => {
             context.take_all();
             context.enter(PEER_UNDEFINED, 0, NONE, 0);
         }
@@ -755,17 +757,13 @@ pub(crate) fn before(context: &mut Context) {
             context.origin = Some(origin(context));
             context.enter(PEER_UNDEFINED, 0, object, 0);
         }
-        Class::CommName => {
-            let object = context.communicator();
-            context.enter(PEER_UNDEFINED, 0, object, 0);
-        }
         Class::CommFree => {
             context.handle = context.abi.load(context.word(Role::Comm), 0);
             context.comm = comms::remove(context.handle);
             let object = context.comm.map_or(NONE, |comm| comm.id);
             context.enter(PEER_UNDEFINED, 0, object, 0);
         }
-        Class::WinCreate => {
+        Class::CommName | Class::WinCreate => {
             let object = context.communicator();
             context.enter(PEER_UNDEFINED, 0, object, 0);
         }
@@ -1084,7 +1082,7 @@ fn leave_operation(context: &mut Context) {
         let kind = if context.index == number::RGET { RequestKind::Get } else { RequestKind::Put };
         let object = context.window.map_or(NONE, |window| window.id);
         if handle != context.abi.request_null {
-            REQUESTS.put(Request { handle, id, kind, object, ..Request::UNKNOWN });
+            REQUESTS.put(Request { handle, id, object, kind, ..Request::UNKNOWN });
         }
     }
     let received = match context.function.class {

@@ -9,6 +9,8 @@
 //! The program must not suffer: no lock, no allocation and no system call in a recorded call, but for those that make a communicator, a window, a file, a new
 //! call path or a new chunk; no signal handler; a fault of the recorder ends the recording only.
 
+#![allow(clippy::doc_markdown, reason = "MPI's own names are prose here")]
+
 mod abi;
 mod calls;
 mod clock;

@@ -101,7 +101,7 @@ unsafe fn describe(info: &libc::dl_phdr_info) -> Option<Object> {
     let mut object = Object {
         path: PathBuf::from(OsStr::from_bytes(name.to_bytes())),
         base,
-        range: usize::MAX..0,
+        range: 0..0,
         build_id: Vec::new(),
         segments: Vec::new(),
         header: None,
@@ -112,8 +112,11 @@ unsafe fn describe(info: &libc::dl_phdr_info) -> Option<Object> {
             libc::PT_LOAD => {
                 object.segments.push((header.p_vaddr..header.p_vaddr.wrapping_add(header.p_filesz), header.p_offset));
                 if header.p_flags & libc::PF_X != 0 {
-                    object.range.start = object.range.start.min(base.wrapping_add(range.start as usize));
-                    object.range.end = object.range.end.max(base.wrapping_add(range.end as usize));
+                    let code = base.wrapping_add(range.start as usize)..base.wrapping_add(range.end as usize);
+                    object.range = match object.range {
+                        none if none.is_empty() => code,
+                        known => known.start.min(code.start)..known.end.max(code.end),
+                    };
                 }
             }
             libc::PT_GNU_EH_FRAME => object.header = Some(range),
@@ -126,7 +129,7 @@ unsafe fn describe(info: &libc::dl_phdr_info) -> Option<Object> {
             _ => {}
         }
     }
-    (object.range.start < object.range.end).then_some(object)
+    (!object.range.is_empty()).then_some(object)
 }
 
 /// The build id among notes.
@@ -239,7 +242,7 @@ mod tests {
     #[test]
     fn this_program_is_known() {
         let modules = list(None);
-        assert!(modules.knows(this_program_is_known as usize));
+        assert!(modules.knows(this_program_is_known as *const () as usize));
         assert!(!modules.knows(8));
     }
 }

@@ -4,6 +4,7 @@ use crate::table::{GROUPS, Group};
 
 /// Options of the recording.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Options {
     /// As they were given.
     pub(crate) text: String,

@@ -244,7 +244,7 @@ fn open(
     size: i32,
 ) -> io::Result<()> {
     let home = match env::var_os(crate::format::ENVIRONMENT_SPOOL).filter(|path| !path.is_empty()) {
-        Some(local) => Path::new(&local).join(run.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+        Some(local) => Path::new(&local).join(format!("{:032x}", u128::from_be_bytes(run))),
         None => directory.to_owned(),
     };
     fs::create_dir_all(&home)?;

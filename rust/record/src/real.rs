@@ -4,7 +4,7 @@
 
 use crate::abi;
 use crate::hook::Frame;
-use crate::table::{FUNCTIONS, LARGE, PROFILING};
+use crate::table::{FUNCTIONS, LARGE, NO, PROFILING, Role, number as of};
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -208,7 +208,6 @@ pub(crate) fn call(number: usize, frame: Frame) -> c_int {
 
 /// Whether an argument is a number of elements that an `int` cannot hold.
 fn wide(number: usize, frame: Frame) -> bool {
-    use crate::table::{NO, Role};
     FUNCTIONS.get(number >> 2).is_some_and(|function| {
         [Role::Scount, Role::Rcount, Role::Tcount].iter().any(|role| {
             let place = function.roles[*role as usize];
@@ -229,7 +228,6 @@ fn missing(number: usize, frame: Frame) -> c_int {
         return call(plain, frame);
     }
     // These had functions for large numbers before.
-    use crate::table::number as of;
     let older = match number >> 2 {
         of::TYPE_SIZE => of::TYPE_SIZE_X,
         of::TYPE_GET_EXTENT => of::TYPE_GET_EXTENT_X,

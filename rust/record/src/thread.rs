@@ -231,11 +231,11 @@ impl Thread {
     /// Writes an extension.
     pub(crate) fn extension<T>(&mut self, kind: Extension, items: u8, content: T) {
         const { assert!(size_of::<T>() == SLOT) };
-        let slot = self.slot();
+        let slot = self.slot().cast::<T>();
         if !slot.is_null() {
             // SAFETY: a slot has room for it. All kinds begin with the head.
             unsafe {
-                slot.cast::<T>().write(content);
+                slot.write(content);
                 slot.cast::<u64>().write(extension(kind, items));
             }
         }
