@@ -13,8 +13,10 @@ import otf2
 from otf2 import events as records
 
 # Programs call these until something has happened.
-POLLS = ("MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Waitsome", "MPI_Iprobe", "MPI_Improbe", "MPI_Wtime",
-         "MPI_Win_test", "MPI_Request_get_status")  # fmt: skip
+POLLS = frozenset(
+    """MPI_Test MPI_Testall MPI_Testany MPI_Testsome MPI_Waitsome MPI_Iprobe MPI_Improbe MPI_Win_test
+    MPI_Request_get_status MPI_Wtime""".split()
+)
 
 
 def text(value):

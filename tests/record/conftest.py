@@ -1,7 +1,6 @@
 """Fixtures of the recorder's tests."""
 
 import pytest
-
 from whywait._record import launch, libmpi
 
 from .mpis import MPIS

@@ -74,7 +74,9 @@ def test_mpi4py_leaves_the_same_messages(mpi, reference, tmp_path):
 
 
 def test_the_official_tools_read_it(reference):
-    printed = subprocess.run(["otf2-print", str(reference / "traces.otf2")], capture_output=True, text=True, check=False)
+    printed = subprocess.run(
+        ["otf2-print", str(reference / "traces.otf2")], capture_output=True, text=True, check=False
+    )
     assert printed.returncode == 0, printed.stderr
     assert printed.stdout.count("MPI_ISEND ") == 40
 

@@ -146,7 +146,9 @@ def report(directory: Path, summary: Mapping[str, Any], *, quiet: bool) -> None:
     """Say what was recorded, and what is missing."""
     for note in (*summary["notes"], *summary["damage"]):
         say(note, quiet=quiet)
-    size, calls = _short(summary["bytes"], 1024, "B KB MB GB TB"), _short(summary["calls"], 1000, " k M G T")
+    from whywait.report.values import quantity
+
+    size, calls = quantity(summary["bytes"], "bytes"), quantity(summary["calls"], "")
     ranks = f"{summary['ranks']} rank{'s' * (summary['ranks'] != 1)}"
     say(f"recorded {ranks}, {calls} calls, {size}: whywait analyze {directory}", quiet=quiet)
 
@@ -211,15 +213,6 @@ def say(text: str, *, quiet: bool = False) -> None:
     if not quiet:
         sys.stderr.write(f"whywait: {text}\n")
         sys.stderr.flush()
-
-
-def _short(number: float, base: int, units: str) -> str:
-    names = units.split(" ")
-    exponent = 0
-    while number >= base and exponent < len(names) - 1:
-        number /= base
-        exponent += 1
-    return f"{number:.3g} {names[exponent]}".rstrip() if exponent else f"{number} {names[0]}".rstrip()
 
 
 def print_environment(recording: launch.Recording, write: Callable[[str], object] = sys.stdout.write) -> None:

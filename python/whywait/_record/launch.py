@@ -110,7 +110,7 @@ def program_name(command: Sequence[str]) -> str:
         words = iter(program[1:])
         for word in words:
             if word == "-m":
-                name = next(words, name).partition(".")[0]
+                name = next(words, name).rpartition(".")[2]
                 break
             if word == "-c":
                 break

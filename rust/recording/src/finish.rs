@@ -110,8 +110,14 @@ pub fn finish(directory: &Path, options: &Options, progress: &Progress) -> Resul
     if unfinished.exists() {
         fs::remove_dir_all(&unfinished).map_err(Error::io(&unfinished))?;
     }
-    let mut summary = write(&mut spool, &unfinished, options, progress)?;
-    summary.bytes = replace(directory, &unfinished)?;
+    let done = write(&mut spool, &unfinished, options, progress).and_then(|mut summary| {
+        summary.bytes = replace(directory, &unfinished)?;
+        Ok(summary)
+    });
+    let summary = done.inspect_err(|_| {
+        // On a full disk, somebody may need the space.
+        let _ = fs::remove_dir_all(&unfinished);
+    })?;
     if !options.keep_spool && summary.ranks == summary.size {
         fs::remove_dir_all(&spool_directory).map_err(Error::io(&spool_directory))?;
     }
@@ -319,8 +325,13 @@ fn ends(
             .collect();
         let how = match reason {
             Some(END_FINALIZED) => continue,
-            Some(END_ABORTED) => "called MPI_Abort",
+            Some(END_ABORTED) => {
+                lines.push(format!("rank {rank} called MPI_Abort"));
+                continue;
+            }
             Some(_) => "ended without MPI_Finalize",
+            // It stopped recording before, so how it ended is not known.
+            None if !process.definitions.lost.is_empty() => continue,
             None => "ended early",
         };
         match &stuck[..] {
