@@ -693,8 +693,8 @@ pub(crate) fn before(context: &mut Context) {
             context.enter(PEER_UNDEFINED, 0, object, 0);
         }
         Class::Finalize => {
-            process::finalizing();
             context.enter(PEER_UNDEFINED, 0, NONE, 0);
+            process::finalizing();
         }
         Class::Abort => {
             let object = context.communicator();

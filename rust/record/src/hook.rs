@@ -138,7 +138,12 @@ unsafe extern "C-unwind" fn hook(symbol: usize, frame: Frame) -> c_int {
     if matches!(function.class, Class::Init | Class::SessionInit) && mode == SPECIAL {
         return process::begin(symbol, function, frame);
     }
-    let Some(mut thread) = thread::enter() else { return real::call(symbol, frame) };
+    let Some(mut thread) = thread::enter() else {
+        if function.class == Class::Finalize {
+            fault::caught(process::finalizing);
+        }
+        return real::call(symbol, frame);
+    };
     let mut context = Context::new(function, index, symbol & LARGE != 0, frame, &mut thread, mode != KEEP);
     let fine = fault::caught(|| calls::before(&mut context));
     let code = real::call(symbol, frame);

@@ -413,10 +413,10 @@ pub(crate) fn lost(why: Stop) {
     }
 }
 
-/// Before MPI_Finalize.
+/// Before MPI_Finalize, whether it is recorded or not: other processes may wait for this one.
 pub(crate) fn finalizing() {
     if !SESSION.load(Ordering::Relaxed) {
-        sync::measure();
+        sync::end();
         comms::end();
     }
 }
