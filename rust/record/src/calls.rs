@@ -701,10 +701,7 @@ pub(crate) fn before(context: &mut Context) {
             context.enter(PEER_UNDEFINED, 0, object, 0);
             process::aborting();
         }
-        Class::Pcontrol => match context.int(Role::Flag) {
-            0 => process::switch(false),
-            _ => process::switch(true),
-        },
+        Class::Pcontrol => process::control(context.int(Role::Flag)),
         Class::Send | Class::Isend | Class::SendInit | Class::Isendrecv => enter_message(context, RequestKind::Send),
         Class::Sendrecv => {
             context.ensure_status();
@@ -864,6 +861,7 @@ pub(crate) fn after(context: &mut Context) {
     let fine = context.code == 0;
     match context.function.class {
         Class::Finalize => {
+            context.thread.switched();
             context.leave(0, 0, 0, 0);
             process::finalized();
         }

@@ -16,7 +16,8 @@ pub(crate) fn disable() {
 
 /// Asks for the next chunk of a thread. The state of a thread is never freed.
 pub(crate) fn ask(thread: &Thread) {
-    if !ENABLED.load(Relaxed) || (!RUNS.swap(true, Relaxed) && !start()) {
+    if !ENABLED.load(Relaxed) || (!RUNS.swap(true, Relaxed) && !start(run)) {
+        disable();
         return;
     }
     thread.asks();
@@ -24,21 +25,17 @@ pub(crate) fn ask(thread: &Thread) {
     WAKE.notify_one();
 }
 
-/// Starts the helper; signals are for the program's threads.
-fn start() -> bool {
+/// Starts a thread of the recorder; signals are for the program's threads.
+pub(crate) fn start(work: impl FnOnce() + Send + 'static) -> bool {
     // SAFETY: sets of signals on the stack, initialized before they are used.
-    let started = unsafe {
+    unsafe {
         let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        let started = std::thread::Builder::new().name("whywait".into()).stack_size(256 << 10).spawn(run).is_ok();
+        let started = std::thread::Builder::new().name("whywait".into()).stack_size(256 << 10).spawn(work).is_ok();
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
         started
-    };
-    if !started {
-        disable();
     }
-    started
 }
 
 fn run() {

@@ -2,6 +2,16 @@
 
 use crate::table::{GROUPS, Group};
 
+/// The part of the run that is recorded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Window {
+    Whole,
+    /// Seconds after MPI_Init.
+    Time(f64, f64),
+    /// From one call of MPI_Pcontrol to another, counted from 1.
+    Calls(u64, u64),
+}
+
 /// Options of the recording.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is an option of its own")]
@@ -12,6 +22,7 @@ pub(crate) struct Options {
     pub(crate) callpaths: bool,
     /// Bytes that the slots of the process may take.
     pub(crate) max_size: u64,
+    pub(crate) window: Window,
     pub(crate) sync: bool,
     pub(crate) helper: bool,
     pub(crate) quiet: bool,
@@ -27,6 +38,7 @@ impl Options {
             groups: names("env,p2p,coll,cg,rma,io,spawn"),
             callpaths: true,
             max_size: 4 << 30,
+            window: Window::Whole,
             sync: true,
             helper: true,
             quiet: false,
@@ -37,6 +49,7 @@ impl Options {
                 "groups" => options.groups = names(value),
                 "callpaths" => options.callpaths = value != "0",
                 "max_size" => options.max_size = value.parse().unwrap_or(options.max_size),
+                "window" => options.window = window(value).unwrap_or(Window::Whole),
                 "sync" => options.sync = value != "0",
                 "helper" => options.helper = value != "0",
                 "quiet" => options.quiet = value == "1",
@@ -46,6 +59,17 @@ impl Options {
         }
         options
     }
+}
+
+/// `FROM:TO` or `call:N..M`; an end that is left out is that of the run.
+fn window(text: &str) -> Option<Window> {
+    let end = |text: &str| if text.is_empty() { Some(f64::INFINITY) } else { text.parse().ok() };
+    if let Some(calls) = text.strip_prefix("call:") {
+        let (from, to) = calls.split_once("..")?;
+        return Some(Window::Calls(from.parse().ok()?, to.parse().unwrap_or(u64::MAX)));
+    }
+    let (from, to) = text.split_once(':')?;
+    Some(Window::Time(if from.is_empty() { 0.0 } else { from.parse().ok()? }, end(to)?))
 }
 
 fn names(list: &str) -> Vec<Group> {
@@ -63,5 +87,16 @@ mod tests {
         assert_eq!(options.groups, [Group::Coll, Group::CgQuery]);
         assert_eq!((options.max_size, options.helper, options.callpaths), (4 << 30, false, true));
         assert_eq!(Options::parse("").groups.len(), 7);
+    }
+
+    #[test]
+    fn windows_are_of_time_or_of_calls() {
+        let window = |text: &str| Options::parse(&format!("window={text}")).window;
+        assert_eq!(window("1.5:3"), Window::Time(1.5, 3.0));
+        assert_eq!(window(":3"), Window::Time(0.0, 3.0));
+        assert_eq!(window("2:"), Window::Time(2.0, f64::INFINITY));
+        assert_eq!(window("call:2..5"), Window::Calls(2, 5));
+        assert_eq!(window("call:2.."), Window::Calls(2, u64::MAX));
+        assert_eq!(window("x"), Window::Whole);
     }
 }

@@ -7,7 +7,7 @@ use crate::format::{
     ENVIRONMENT_OPTIONS, Entry, LOST_LIMIT, LOST_SPACE, NONE,
 };
 use crate::hook::{Frame, KEEP, MODES, PASS, RECORD};
-use crate::options::Options;
+use crate::options::{Options, Window};
 use crate::real::{self, own};
 use crate::spool::{self, Payload, Spool, Stop};
 use crate::table::{Class, FUNCTIONS, Function};
@@ -178,6 +178,7 @@ fn start(session: Option<usize>) -> bool {
         unsafe { ptr::with_exposed_provenance_mut::<c_char>(active).write(b'1' as c_char) };
     }
     RECORDING.store(true, Ordering::Release);
+    open_window(loaded.options.window);
     set_modes();
     sync::measure();
     true
@@ -358,12 +359,46 @@ fn set_modes() {
 }
 
 /// Recording goes off or on.
-pub(crate) fn switch(on: bool) {
+fn switch(on: bool) {
     if SWITCHED_OFF.swap(!on, Ordering::AcqRel) == on {
         let mut switches = SWITCHES.lock().unwrap_or_else(PoisonError::into_inner);
         switches.push((now(), on));
         SWITCH_COUNT.store(switches.len() as u64, Ordering::Release);
         set_modes();
+    }
+}
+
+/// Waits for the part of the run that is to be recorded.
+fn open_window(window: Window) {
+    match window {
+        Window::Time(from, to) => {
+            if from > 0.0 {
+                switch(false);
+            }
+            let wait = |seconds: f64| {
+                let time = std::time::Duration::try_from_secs_f64(seconds).unwrap_or(std::time::Duration::MAX);
+                std::thread::sleep(time);
+            };
+            helper::start(move || {
+                wait(from);
+                switch(true);
+                wait(to - from);
+                switch(false);
+            });
+        }
+        Window::Calls(..) => switch(false),
+        Window::Whole => {}
+    }
+}
+
+/// MPI_Pcontrol was called.
+pub(crate) fn control(level: i32) {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let call = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
+    match options().map(|options| options.window) {
+        Some(Window::Calls(from, to)) => switch((from..to).contains(&call)),
+        Some(Window::Time(..)) => {}
+        _ => switch(level != 0),
     }
 }
 

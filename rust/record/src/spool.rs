@@ -178,8 +178,8 @@ impl Slots {
     }
 
     /// Adds a chunk to the file and maps it. Its space is reserved first: a file with holes, mapped and written on a full file system, kills the
-    /// program. With `touch` its pages are made ready as well.
-    pub(crate) fn chunk(&mut self, spool: &Spool, touch: bool) -> Result<Chunk, Stop> {
+    /// program.
+    pub(crate) fn chunk(&mut self, spool: &Spool) -> Result<Chunk, Stop> {
         if spool.taken.fetch_add(CHUNK as u64, Relaxed) + CHUNK as u64 > spool.limit {
             spool.taken.fetch_sub(CHUNK as u64, Relaxed);
             return Err(Stop::Limit);
@@ -199,12 +199,6 @@ impl Slots {
             return Err(Stop::Error(io::Error::last_os_error()));
         }
         self.chunks += 1;
-        if touch {
-            for page in (0..CHUNK).step_by(PAGE) {
-                // SAFETY: within the mapping. Writing makes a page ready for writing, and it holds zeros anyway.
-                unsafe { address.cast::<u8>().add(page).write_volatile(0) };
-            }
-        }
         Ok(Chunk(address.cast()))
     }
 
@@ -214,6 +208,13 @@ impl Slots {
         // Only a matter of space.
         let _ = self.file.set_len(length);
     }
+}
+
+/// Makes the pages of a chunk ready for writing, which on the first write would cost more than all that is written to them.
+/// Kernels before 5.14 do not know this, and nothing is lost.
+pub(crate) fn populate(chunk: Chunk) {
+    // SAFETY: changes no content; if the thread unmapped the chunk meanwhile, an error comes back.
+    unsafe { libc::madvise(chunk.0.cast(), CHUNK, libc::MADV_POPULATE_WRITE) };
 }
 
 /// Unmaps a chunk that is full.
@@ -248,9 +249,9 @@ mod tests {
             definitions: Mutex::new(File::create(directory.join("3.wwd")).unwrap()),
         };
         let mut slots = Slots::create(&spool, 1).unwrap();
-        let first = slots.chunk(&spool, false).unwrap();
-        let second = slots.chunk(&spool, true).unwrap();
-        assert!(matches!(slots.chunk(&spool, false), Err(Stop::Limit)));
+        let first = slots.chunk(&spool).unwrap();
+        let second = slots.chunk(&spool).unwrap();
+        assert!(matches!(slots.chunk(&spool), Err(Stop::Limit)));
         // SAFETY: both chunks are mapped.
         unsafe {
             first.0.write(1);

@@ -98,7 +98,7 @@ fn register() -> Option<*mut Thread> {
         let Some(spool) = spool::get() else { return };
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let first = Slots::create(spool, number).map_err(spool::Stop::Error).and_then(|mut file| {
-            let chunk = file.chunk(spool, false)?;
+            let chunk = file.chunk(spool)?;
             Ok((file, chunk))
         });
         match first {
@@ -167,6 +167,7 @@ impl Thread {
         }
         spool::unmap(self.chunk);
         let file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.asked.store(false, Ordering::Relaxed);
         let ready = self.ready.swap(ptr::null_mut(), Ordering::Acquire);
         if !ready.is_null() {
             spool::unmap(Chunk(ready));
@@ -206,7 +207,7 @@ impl Thread {
             // The helper may have been at it when the lock was taken.
             next = self.ready.swap(ptr::null_mut(), Ordering::Acquire);
             if next.is_null() {
-                match spool::get().map(|spool| file.chunk(spool, false)) {
+                match spool::get().map(|spool| file.chunk(spool)) {
                     Some(Ok(chunk)) => next = chunk.0,
                     stop => {
                         drop(file);
@@ -282,7 +283,7 @@ impl Thread {
 
     /// Tells of switches of the recording since the last call.
     #[inline]
-    fn switched(&mut self) {
+    pub(crate) fn switched(&mut self) {
         if self.switches != process::switches() {
             self.tell();
         }
@@ -302,9 +303,12 @@ impl Thread {
         // What fails here is tried again, and told, by the thread itself.
         if self.asked.swap(false, Ordering::Relaxed)
             && self.ready.load(Ordering::Relaxed).is_null()
-            && let Some(Ok(chunk)) = spool::get().map(|spool| file.chunk(spool, true))
+            && let Some(Ok(chunk)) = spool::get().map(|spool| file.chunk(spool))
         {
+            // Before the pages are ready: the thread must not wait for them.
             self.ready.store(chunk.0, Ordering::Release);
+            drop(file);
+            spool::populate(chunk);
         }
     }
 
