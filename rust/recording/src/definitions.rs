@@ -13,10 +13,11 @@ use whywait_otf2::records::{
 };
 
 use crate::clocks::Clocks;
-use crate::expand::{Model, Regions, location};
+use crate::expand::{Model, Regions};
 use crate::functions::FUNCTIONS;
 use crate::paths::Functions;
 use crate::spool::Spool;
+use crate::thread::location;
 use crate::unify::{Group, Unified};
 
 /// Strings of the archive: those that definitions name are collected first and written before all others.

@@ -2,21 +2,22 @@
 //!
 //! The threads of a process are merged by time, because one may complete what another has started.
 
-use rustc_hash::{FxHashMap, FxHashSet};
-use whywait_otf2::enums::{
-    CollectiveOp, IoAccessMode, IoCreationFlag, IoStatusFlag, LockType, MeasurementMode, RmaSyncLevel, Type,
-};
+use rustc_hash::FxHashSet;
+use whywait_otf2::enums::{CollectiveOp, LockType, MeasurementMode, RmaSyncLevel, Type};
 use whywait_otf2::records::{AttributeValue, StringRefs, TypedValue, UNDEFINED};
-use whywait_otf2::{ArchiveWriter, Attributes, Event, LocalDefinitions, LocationWriter};
+use whywait_otf2::{ArchiveWriter, Attributes, Event};
 
 use crate::collectives;
 use crate::error::{Error, Result};
-use crate::format::{self, Call, Extension, LOCK_SHARED, NONE, PEER_ALL, Request as RawRequest, RequestKind, flags};
+use crate::files::{Files, Modes};
+use crate::format::{self, Call, LOCK_SHARED, NONE, PEER_ALL, RequestKind, flags};
 use crate::functions::{Class, FUNCTIONS, Function};
 use crate::paths::Paths;
+use crate::requests::{Request, listed, wide};
 use crate::rma::{Completion, Pending};
-use crate::spool::{Process, Slot, Slots, call as decoded, extension, word};
+use crate::spool::{Process, Slot, Slots};
 use crate::survey::Survey;
+use crate::thread::{Out, Thread, before, location};
 use crate::unify::{Id, Local, LocalComm, LocalFile, LocalWindow};
 
 /// Which records to write.
@@ -57,12 +58,6 @@ pub(crate) struct Job<'a> {
     pub(crate) depth: u32,
     /// Written into the local definitions.
     pub(crate) clock_offsets: &'a [whywait_otf2::records::ClockOffset],
-}
-
-/// The place of a thread in the archive.
-#[must_use]
-pub(crate) fn location(rank: u32, thread: u32) -> u64 {
-    u64::from(thread) << 32 | u64::from(rank)
 }
 
 impl Job<'_> {
@@ -150,261 +145,6 @@ const UNKNOWN_STATUS: i64 = i64::MIN;
 fn earliest(threads: &[Thread<'_>]) -> Option<usize> {
     let next = threads.iter().enumerate().filter_map(|(index, thread)| Some((thread.next.as_ref()?.enter, index)));
     next.min().map(|(_, index)| index)
-}
-
-/// A location being written. The first error is kept until the end.
-struct Out<'a> {
-    to: LocationWriter<'a>,
-    last: u64,
-    result: whywait_otf2::Result<()>,
-}
-
-impl<'a> Out<'a> {
-    fn new(to: LocationWriter<'a>) -> Self {
-        Self { to, last: 0, result: Ok(()) }
-    }
-
-    #[inline]
-    fn put(&mut self, time: u64, event: &Event<'_>) {
-        self.put_with(time, event, &Attributes::NONE);
-    }
-
-    /// Writes an event; clocks that run backwards stand still.
-    #[inline]
-    fn put_with(&mut self, time: u64, event: &Event<'_>, attributes: &Attributes<'_>) {
-        self.last = self.last.max(time);
-        if self.result.is_ok() {
-            self.result = self.to.write(self.last, event, attributes);
-        }
-    }
-
-    fn finish(self, clock_offsets: &[whywait_otf2::records::ClockOffset]) -> Result<()> {
-        self.result?;
-        self.to.finish(&LocalDefinitions { clock_offsets: clock_offsets.to_vec(), ..LocalDefinitions::default() })?;
-        Ok(())
-    }
-}
-
-/// A thread whose slots are being read.
-struct Thread<'a> {
-    out: Out<'a>,
-    slots: Slots,
-    /// Slots that the survey found to make sense.
-    left: u64,
-    paths: &'a Paths,
-    /// The most frames of a path that count.
-    depth: u32,
-    /// The call path of the regions that are open.
-    node: u32,
-    /// Nodes to be entered, innermost first.
-    entered: Vec<u32>,
-    /// The region of a call that never returned.
-    open: Option<u32>,
-    next: Option<Call>,
-    /// What stands before the next call.
-    before: Vec<Slot>,
-    /// Extensions of the next call.
-    after: Vec<Slot>,
-    /// A slot that was read and belongs to the call after the next.
-    kept: Option<Slot>,
-}
-
-impl<'a> Thread<'a> {
-    fn new(to: LocationWriter<'a>, slots: Slots, left: u64, paths: &'a Paths, depth: u32) -> Self {
-        Self {
-            out: Out::new(to),
-            slots,
-            left,
-            paths,
-            depth,
-            node: 0,
-            entered: Vec::new(),
-            open: None,
-            next: None,
-            before: Vec::new(),
-            after: Vec::new(),
-            kept: None,
-        }
-    }
-
-    #[inline]
-    fn slot(&mut self) -> Result<Option<Slot>> {
-        if let Some(kept) = self.kept.take() {
-            return Ok(Some(kept));
-        }
-        if self.left == 0 {
-            return Ok(None);
-        }
-        self.left -= 1;
-        Ok(self.slots.next()?.copied())
-    }
-
-    /// Reads the next call and what belongs to it.
-    #[inline]
-    fn load(&mut self) -> Result<()> {
-        self.next = None;
-        self.before.clear();
-        self.after.clear();
-        while let Some(slot) = self.slot()? {
-            match extension(&slot) {
-                None => {
-                    self.next = Some(decoded(&slot));
-                    break;
-                }
-                Some((kind, _)) if kind == Extension::Stall as u8 || kind == Extension::Switch as u8 => {
-                    self.before.push(slot);
-                }
-                Some(_) => {}
-            }
-        }
-        while self.next.is_some()
-            && let Some(slot) = self.slot()?
-        {
-            let belongs = extension(&slot).is_some_and(|(kind, _)| {
-                kind == Extension::Wide as u8
-                    || kind == Extension::Requests as u8
-                    || kind == Extension::Collective as u8
-            });
-            if !belongs {
-                self.kept = Some(slot);
-                break;
-            }
-            self.after.push(slot);
-        }
-        Ok(())
-    }
-
-    /// Leaves and enters functions until those of the path are open.
-    fn follow(&mut self, path: u32, enter: u64, regions: &Regions) {
-        let (paths, leave) = (self.paths, self.out.last);
-        if paths.depth(self.node).max(paths.depth(path)) > self.depth {
-            self.replace(path, enter, regions);
-            return;
-        }
-        // From the innermost function of both paths to where they meet.
-        let (mut from, mut to) = (self.node, path);
-        let mut left = None;
-        self.entered.clear();
-        while from != to {
-            let (up, down) = (paths.depth(from) >= paths.depth(to), paths.depth(to) >= paths.depth(from));
-            if up {
-                if let Some(node) = left.replace(from) {
-                    self.leave_all(node, 0, leave, regions);
-                }
-                from = paths.parent(from);
-            }
-            if down {
-                self.entered.push(to);
-                to = paths.parent(to);
-            }
-        }
-        // The outermost frames that differ may be one, at another place of the same function.
-        let outer = self.entered.last().map_or(&[][..], |node| paths.functions(*node));
-        let same = left.map_or(0, |node| paths.functions(node).iter().zip(outer).take_while(|(a, b)| a == b).count());
-        if let Some(node) = left {
-            self.leave_all(node, same, leave, regions);
-        }
-        let mut skipped = same;
-        for node in self.entered.iter().rev() {
-            for function in &paths.functions(*node)[skipped..] {
-                self.out.put(enter, &Event::Enter { region: regions.functions + function });
-            }
-            skipped = 0;
-        }
-        self.node = path;
-    }
-
-    /// The same where paths are deeper than what counts of them, so that it is another part of each.
-    fn replace(&mut self, path: u32, enter: u64, regions: &Regions) {
-        let (paths, leave) = (self.paths, self.out.last);
-        let innermost = |node: u32| {
-            std::iter::successors(Some(node), |node| Some(paths.parent(*node)))
-                .take_while(|node| *node != 0)
-                .take(self.depth as usize)
-        };
-        let (left, entered) = (innermost(self.node), innermost(path).collect::<Vec<u32>>());
-        for node in left.collect::<Vec<u32>>() {
-            self.leave_all(node, 0, leave, regions);
-        }
-        for node in entered.into_iter().rev() {
-            for function in paths.functions(node) {
-                self.out.put(enter, &Event::Enter { region: regions.functions + function });
-            }
-        }
-        self.node = path;
-    }
-
-    fn leave_all(&mut self, node: u32, but: usize, time: u64, regions: &Regions) {
-        for function in self.paths.functions(node)[but..].iter().rev() {
-            self.out.put(time, &Event::Leave { region: regions.functions + function });
-        }
-    }
-
-    fn end(&mut self, regions: &Regions, time: u64) {
-        if let Some(region) = self.open.take() {
-            self.out.put(time, &Event::Leave { region });
-        }
-        if self.node != 0 {
-            self.follow(0, self.out.last, regions);
-        }
-    }
-}
-
-/// A request that was completed or started.
-#[derive(Debug, Clone, Copy)]
-struct Request {
-    kind: u8,
-    id: u64,
-    bytes: u64,
-    peer: i32,
-    tag: i32,
-    object: u32,
-    /// Of a collective operation: own part received, function.
-    received: u64,
-    function: u16,
-}
-
-/// Requests in extensions.
-fn listed(slot: &Slot) -> impl Iterator<Item = Request> + '_ {
-    let (kind, items) = extension(slot).unwrap_or_default();
-    let items = match kind {
-        kind if kind == Extension::Requests as u8 => items.min(2),
-        kind if kind == Extension::Collective as u8 => 1,
-        _ => 0,
-    };
-    (0..items).map(move |item| {
-        if kind == Extension::Collective as u8 {
-            let (place, function) = (word(slot, 4), word(slot, 5));
-            return Request {
-                kind: RequestKind::Collective as u8,
-                id: word(slot, 1),
-                bytes: word(slot, 2),
-                peer: place as i32,
-                tag: 0,
-                object: (place >> 32) as u32,
-                received: word(slot, 3),
-                function: function as u16,
-            };
-        }
-        let half = |number: usize| {
-            let mut bytes = [0; 4];
-            let at = 8 + 28 * item + 4 * number;
-            bytes.copy_from_slice(&slot[at..at + 4]);
-            u32::from_le_bytes(bytes)
-        };
-        let both = |number: usize| u64::from(half(number)) | u64::from(half(number + 1)) << 32;
-        let object = half(6) & RawRequest::OBJECT;
-        Request {
-            kind: (half(6) >> 28) as u8,
-            id: both(0),
-            bytes: both(2),
-            peer: half(4).cast_signed(),
-            tag: half(5).cast_signed(),
-            object: if object == RawRequest::OBJECT { NONE } else { object },
-            received: 0,
-            function: 0,
-        }
-    })
 }
 
 /// What must be remembered between the calls of a process.
@@ -838,22 +578,6 @@ fn remote(peer: i32) -> u32 {
     u32::try_from(peer).unwrap_or(UNDEFINED)
 }
 
-fn wide(after: &[Slot]) -> u64 {
-    let wide = after.iter().find(|slot| extension(slot).is_some_and(|(kind, _)| kind == Extension::Wide as u8));
-    wide.map_or(0, |slot| word(slot, 1))
-}
-
-/// Writes what stands before a call.
-fn before(out: &mut Out<'_>, slot: &Slot) {
-    let (first, second) = (word(slot, 1), word(slot, 2));
-    if extension(slot).is_some_and(|(kind, _)| kind == Extension::Stall as u8) {
-        out.put(first, &Event::BufferFlush { stop_time: second.cast_signed() });
-    } else {
-        let measurement_mode = if second == 0 { MeasurementMode::OFF } else { MeasurementMode::ON };
-        out.put(first, &Event::MeasurementOnOff { measurement_mode });
-    }
-}
-
 fn complete(out: &mut Out<'_>, time: u64, win: Id, matching_id: u64, how: Completion) {
     match how {
         Completion::Local => out.put(time, &Event::RmaOpCompleteNonBlocking { win, matching_id }),
@@ -870,97 +594,4 @@ fn window_collective(
 ) {
     let (win, root) = (window.id, UNDEFINED);
     out.put(time, &Event::RmaCollectiveEnd { collective_op, sync_level, win, root, bytes_sent: 0, bytes_received: 0 });
-}
-
-/// Operations on files that are not complete.
-#[derive(Debug, Default)]
-struct Files {
-    count: u64,
-    blocking: u64,
-    /// By request, and by file for those that begin and end with two calls.
-    requests: FxHashMap<u64, u64>,
-    split: FxHashMap<u64, u64>,
-}
-
-impl Files {
-    fn start(&mut self, class: Class, call: &Call) -> u64 {
-        self.count += 1;
-        match class {
-            Class::Iio => drop(self.requests.insert(call.id, self.count)),
-            Class::IoBegin => drop(self.split.insert(u64::from(call.object), self.count)),
-            _ => self.blocking = self.count,
-        }
-        self.count
-    }
-
-    fn end(&mut self, class: Class, key: u64) -> Option<u64> {
-        match class {
-            Class::Iio => self.requests.remove(&key),
-            Class::IoEnd => self.split.remove(&key),
-            _ => Some(self.blocking),
-        }
-    }
-}
-
-/// Numbers of MPI's modes of files, which depend on the ABI.
-#[derive(Debug, Clone, Copy)]
-struct Modes {
-    append: i32,
-    create: i32,
-    delete_on_close: i32,
-    exclusive: i32,
-    read_only: i32,
-    unique: i32,
-    write_only: i32,
-}
-
-impl Modes {
-    fn of(process: &Process) -> Self {
-        match process.definitions.start.as_ref().map(|start| start.abi.as_str()) {
-            Some("mpi5") => Self {
-                append: 1,
-                create: 2,
-                delete_on_close: 4,
-                exclusive: 8,
-                read_only: 16,
-                unique: 128,
-                write_only: 256,
-            },
-            _ => Self {
-                append: 128,
-                create: 1,
-                delete_on_close: 16,
-                exclusive: 64,
-                read_only: 2,
-                unique: 32,
-                write_only: 4,
-            },
-        }
-    }
-
-    fn deletes(&self, mode: i32) -> bool {
-        mode & self.delete_on_close != 0
-    }
-
-    fn flags(&self, mode: i32, model: Model) -> (IoAccessMode, IoCreationFlag, IoStatusFlag) {
-        let has = |bit: i32| mode & bit != 0;
-        let access = match (has(self.read_only), has(self.write_only)) {
-            (true, _) => IoAccessMode::READ_ONLY,
-            (_, true) => IoAccessMode::WRITE_ONLY,
-            _ => IoAccessMode::READ_WRITE,
-        };
-        let creation = [
-            (self.create, IoCreationFlag::CREATE),
-            (self.exclusive, IoCreationFlag::EXCLUSIVE),
-            (self.unique, IoCreationFlag::UNIQUE),
-        ];
-        // Score-P takes one flag for the other.
-        let delete = if model == Model::Scorep7 { IoStatusFlag::CLOSE_ON_EXEC } else { IoStatusFlag::DELETE_ON_CLOSE };
-        let status = [(self.append, IoStatusFlag::APPEND), (self.delete_on_close, delete)];
-        (
-            access,
-            IoCreationFlag(creation.iter().filter(|(bit, _)| has(*bit)).fold(0, |all, (_, flag)| all | flag.0)),
-            IoStatusFlag(status.iter().filter(|(bit, _)| has(*bit)).fold(0, |all, (_, flag)| all | flag.0)),
-        )
-    }
 }

@@ -14,15 +14,18 @@ mod collectives;
 mod definitions;
 mod error;
 mod expand;
+mod files;
 mod finish;
 #[expect(clippy::doc_markdown, reason = "MPI's own names")]
 pub mod format;
 mod functions;
 mod paths;
+mod requests;
 mod rma;
 mod spool;
 mod survey;
 mod symbols;
+mod thread;
 mod unify;
 
 pub use error::{Error, Result};

@@ -134,14 +134,15 @@ struct Key {
 #[derive(Debug, Default)]
 struct Sides([Vec<Option<u32>>; 2]);
 
-/// More members than that are a sign of damage.
-const MOST_RANKS: u32 = 1 << 26;
+/// How many ranks a run can have for each one that left something. More are a sign of damage.
+const RANKS_FOR_EACH: usize = 1 << 12;
 
 impl Sides {
-    fn note(&mut self, entry: &CommEntry) {
+    /// Notes what an entry says of the members of a communicator, which are at most `most`.
+    fn note(&mut self, entry: &CommEntry, most: u32) {
         let own = usize::from(entry.remote_lead != NONE && entry.remote_lead < entry.lead);
-        self.size(own, entry.size);
-        self.size(1 - own, entry.remote_size);
+        self.size(own, entry.size.min(most));
+        self.size(1 - own, entry.remote_size.min(most));
         let side = &mut self.0[own];
         for (member, rank) in side.iter_mut().zip(&entry.members) {
             *member = Some(*rank);
@@ -152,7 +153,7 @@ impl Sides {
     }
 
     fn size(&mut self, side: usize, size: u32) {
-        if size <= MOST_RANKS && self.0[side].len() < size as usize {
+        if self.0[side].len() < size as usize {
             self.0[side].resize(size as usize, None);
         }
     }
@@ -250,7 +251,7 @@ impl Unified {
                     id
                 });
                 // The first two are predefined.
-                members[id as usize - 2].1.note(entry);
+                members[id as usize - 2].1.note(entry, self.size);
                 let CommEntry { rank, size, remote_size, .. } = *entry;
                 // Messages to another world would have no end in this trace.
                 if !is(CommName::Foreign) {
@@ -321,8 +322,9 @@ impl Unified {
 /// Number of ranks that the run had.
 fn size(spool: &Spool) -> u32 {
     let claimed = spool.ranks.values().filter_map(|process| process.definitions.start.as_ref()).map(|start| start.size);
-    let seen = spool.ranks.keys().next_back().map_or(0, |rank| rank + 1);
-    claimed.filter(|size| *size <= MOST_RANKS).max().unwrap_or(0).max(seen.min(MOST_RANKS))
+    let seen = spool.ranks.keys().next_back().map_or(0, |rank| rank.saturating_add(1));
+    let most = u32::try_from(spool.ranks.len().saturating_mul(RANKS_FOR_EACH)).unwrap_or(u32::MAX);
+    claimed.max().unwrap_or(0).max(seen).min(most)
 }
 
 /// Groups with the same members are one.

@@ -1,4 +1,5 @@
 //! Spools as the recorder writes them, and archives as text.
+#![allow(dead_code, reason = "each test uses a part")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
