@@ -23,6 +23,7 @@ FLOORS = (
         "whywait._api",
         "whywait._structure",
         "whywait._load",
+        "whywait._record",
         "whywait.compare",
         "whywait.series",
         "whywait.benchmark",

@@ -258,9 +258,10 @@ def test_children_of_python(mpi, tmp_path):
     (tmp_path / "children.py").write_text(
         """import multiprocessing
 import threading
-from mpi4py import MPI
 
 if __name__ == "__main__":
+    from mpi4py import MPI
+
     thread = threading.Thread(target=MPI.COMM_WORLD.Barrier)
     thread.start()
     thread.join()

@@ -114,7 +114,9 @@ def program_name(command: Sequence[str]) -> str:
                 break
             if word == "-c":
                 break
-            if not word.startswith("-"):
+            if word in {"-X", "-W"}:
+                next(words, "")
+            elif not word.startswith("-"):
                 name = Path(word).stem
                 break
     return re.sub(r"[^\w.+-]", "_", name) or "program"
@@ -288,5 +290,7 @@ def run(command: Sequence[str], variables: Mapping[str, str]) -> int:
         code = child.wait()
     finally:
         for number, handler in kept.items():
-            signal.signal(number, handler)
+            # None: it was not Python that had set it, but a library.
+            if handler is not None:
+                signal.signal(number, handler)
     return 128 - code if code < 0 else code
