@@ -16,6 +16,7 @@ FLOORS = (
     ("whywait.analysis",),
     ("whywait.store",),
     ("whywait.report",),
+    ("whywait._record",),
     ("whywait.api",),
     ("whywait",),
     ("whywait.bench",),

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from whywait import hypotheses
     from whywait._native import ArchiveError, Error, TraceError, UsageError
+    from whywait._record import finish_recording, record
     from whywait.analysis.ranking import Choice
     from whywait.analysis.threshold import Threshold
     from whywait.api.advise import Advice, AdviceList, advise
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 # Where the names come from.
 _MODULES = {
+    "whywait._record": "finish_recording record",
     "whywait._native": "ArchiveError Error TraceError UsageError __version__",
     "whywait.analysis.ranking": "Choice",
     "whywait.analysis.threshold": "Threshold",
@@ -68,10 +70,12 @@ __all__ = [
     "analyze",
     "compare",
     "find_runs",
+    "finish_recording",
     "fit_network",
     "hypotheses",
     "load",
     "open",
+    "record",
     "series",
     "whatif",
 ]

@@ -460,6 +460,22 @@ def worst_waits(waits: object, limit: int) -> tuple[Table, Table]:
     The rows, and the number of waits by kind and call path.
     """
 
+def finish_recording(
+    directory: str | PathLike[str],
+    *,
+    model: str | None = None,
+    keep_spool: bool = False,
+    progress: Callable[[float], object] | None = None,
+) -> dict[str, Any]:
+    """Make an archive of what the recorder left in a directory.
+
+    ``ranks`` (of which there is anything), ``size`` (of the run), ``calls``, ``bytes`` (of the archive), ``notes`` (what
+    is missing) and ``damage`` (what could not be used).
+    """
+
+def is_unfinished_recording(directory: str | PathLike[str]) -> bool:
+    """Return whether a directory holds a recording without an archive."""
+
 def workloads() -> list[str]:
     """Return the names of the synthetic workloads."""
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # Each verb is a module of whywait.commands with `add(subparsers)` and `run(arguments) -> exit code`.
 _VERBS = (
+    "record",
     "demo",
     "analyze",
     "report",

@@ -118,6 +118,8 @@ class Run:
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
+        if _native.is_unfinished_recording(path):
+            _native.finish_recording(path)
         try:
             self._opened = _native.Run(path)
         except _native.ArchiveError as error:

@@ -21,6 +21,7 @@ mod perfetto;
 mod progress;
 mod queues;
 mod ranks;
+mod recording;
 mod records;
 mod regions;
 mod run;
@@ -59,6 +60,8 @@ mod _native {
     use super::perfetto::write_perfetto;
     #[pymodule_export]
     use super::queues::{queue_levels, queue_metrics};
+    #[pymodule_export]
+    use super::recording::{finish_recording, is_unfinished_recording};
     #[pymodule_export]
     use super::regions::region_terms;
     #[pymodule_export]

@@ -16,6 +16,7 @@ use crate::arrow::{Names, Table};
 use crate::errors::{UsageError, archive_error};
 use crate::estimate::{self, Counter};
 use crate::job::detached;
+use crate::recording;
 use crate::records::{Columns, EventTable};
 
 /// A run whose definitions have been read.
@@ -135,13 +136,14 @@ impl Run {
         table.map_err(archive_error)?.finish()
     }
 
-    /// Inconsistencies of the archive's definitions: kind, place, text.
+    /// Inconsistencies of the archive's definitions, and what the recorder could not record: kind, place, text.
     fn oddities(&self) -> Vec<(&'static str, String, String)> {
         let oddities = self.recording.oddities().iter();
         let mut all: Vec<_> =
             oddities.map(|oddity| (oddity.kind.name(), oddity.place.to_string(), oddity.text.clone())).collect();
         let anchor = self.recording.path().display().to_string();
         all.extend(self.definitions.diagnostics.iter().map(|note| ("inconsistent", anchor.clone(), note.clone())));
+        all.extend(recording::notes(self.archive.anchor()).map(|note| ("recording", anchor.clone(), note.to_owned())));
         all
     }
 
@@ -156,6 +158,9 @@ impl Run {
         info.set_item("creator", &anchor.creator)?;
         info.set_item("machine", &anchor.machine_name)?;
         info.set_item("description", &anchor.description)?;
+        for (name, value) in recording::facts(anchor) {
+            info.set_item(name, value)?;
+        }
         info.set_item("processes", self.definitions.processes.len())?;
         info.set_item("locations", self.definitions.locations.len())?;
         let types = PyDict::new(py);

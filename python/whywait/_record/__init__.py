@@ -1,0 +1,226 @@
+"""Record the MPI calls of a program, and finish recordings. Imports neither NumPy nor Arrow."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whywait._record import launch, libmpi
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from os import PathLike
+
+# Spools larger than this are finished by who reads them first.
+_LARGE = 8 << 30
+
+
+def record(
+    command: Sequence[str],
+    *,
+    output: str | PathLike[str] | None = None,
+    force: bool = False,
+    spool: str | PathLike[str] | None = None,
+    mpi: Sequence[str | PathLike[str]] = (),
+    keep_spool: bool = False,
+    **options: str,
+) -> Path:
+    """Run a program and record its MPI calls.
+
+    The program needs no preparation: a library that records MPI calls is loaded into its processes.
+
+    Parameters
+    ----------
+    command
+        The program with its arguments, usually with a launcher: ``["mpiexec", "-n", "4", "./solver"]``.
+    output
+        The directory of the archive, which must not exist; by default the first free ``whywait-NAME.N``.
+    force
+        Whether to replace a recording in that directory.
+    spool
+        A directory on each machine where processes keep their files until they end.
+    mpi
+        MPI libraries that the program uses, if they are not found.
+    keep_spool
+        Whether to keep the recorder's own files.
+    **options
+        Options of the recorder, named as those of ``whywait record``, as text.
+
+    Returns
+    -------
+    pathlib.Path
+        The directory of the archive.
+
+    Raises
+    ------
+    whywait.UsageError
+        If the program cannot be recorded, failed, or called no MPI function.
+
+    Examples
+    --------
+    >>> directory = whywait.record(["mpiexec", "-n", "4", "./solver"])  # doctest: +SKIP
+    >>> whywait.analyze(directory)  # doctest: +SKIP
+    """
+    from whywait._native import UsageError
+
+    recording = launch.Recording(
+        list(command),
+        None if output is None else Path(output),
+        force,
+        options,
+        None if spool is None else Path(spool),
+        [Path(library) for library in mpi],
+    )
+    try:
+        directory, code = _run(recording)
+    except launch.LaunchError as error:
+        raise UsageError(str(error)) from error
+    if code:
+        raise UsageError(f"{command[0]} ended with exit code {code}; what it recorded is in {directory}")
+    return finish_recording(directory, keep_spool=keep_spool)
+
+
+def finish_recording(directory: str | PathLike[str], *, keep_spool: bool = False) -> Path:
+    """Make an OTF2 archive of a recording that was not finished, because its job ended or a machine failed.
+
+    `whywait.open` and `whywait.analyze` do so by themselves.
+
+    Parameters
+    ----------
+    directory
+        The directory of the recording.
+    keep_spool
+        Whether to keep the recorder's own files, so that it can be finished again.
+
+    Returns
+    -------
+    pathlib.Path
+        The directory.
+
+    Raises
+    ------
+    whywait.ArchiveError
+        If the recording is of another version, or its processes were recorded in different ways.
+    whywait.UsageError
+        If there is no recording.
+    OSError
+        If the archive cannot be written.
+    """
+    import whywait._native as _native
+
+    _native.finish_recording(directory, keep_spool=keep_spool)
+    return Path(directory)
+
+
+def execute(recording: launch.Recording, *, keep_spool: bool, quiet: bool) -> int:
+    """Run a program as ``whywait record`` does; return its exit code.
+
+    In a process that a launcher started, this becomes the program and does not return. Otherwise the archive is
+    finished when the program ends, and a line on the standard error says what was recorded.
+    """
+    if launch.in_recorded_process():
+        say("this already runs inside of a recording: the command runs unrecorded", quiet=quiet)
+        launch.replace_process(recording.command, {})
+    directory, code = _run(recording)
+    if not _has_spool(directory):
+        say(_why_nothing(recording), quiet=quiet)
+        _remove_empty(directory)
+        return code
+    if _size(directory) > _LARGE:
+        say(f"the recording is large: whywait analyze {directory} finishes it first", quiet=quiet)
+        return code
+    import whywait._native as _native
+
+    for world in _worlds(directory):
+        try:
+            summary = _native.finish_recording(world, keep_spool=keep_spool)
+        except (_native.Error, OSError) as error:
+            say(f"{error}; try again with: whywait record --finish {world}")
+            return code or 3
+        report(world, summary, quiet=quiet)
+    return code
+
+
+def report(directory: Path, summary: Mapping[str, Any], *, quiet: bool) -> None:
+    """Say what was recorded, and what is missing."""
+    for note in (*summary["notes"], *summary["damage"]):
+        say(note, quiet=quiet)
+    from whywait.report.values import quantity
+
+    size, calls = quantity(summary["bytes"], "bytes"), quantity(summary["calls"], "")
+    ranks = f"{summary['ranks']} rank{'s' * (summary['ranks'] != 1)}"
+    say(f"recorded {ranks}, {calls} calls, {size}: whywait analyze {directory}", quiet=quiet)
+
+
+def _run(recording: launch.Recording) -> tuple[Path, int]:
+    """Run a program; return the directory of the recording and the exit code."""
+    program = launch.checked(recording)
+    directory = launch.directory_for(recording)
+    library = launch.recorder(program, recording.libraries)
+    if launch.is_rank():
+        announced = {**recording.options, "announce": "1"}
+        variables = launch.environment(
+            launch.Recording(recording.command, options=announced, spool=recording.spool), directory.resolve(), library
+        )
+        launch.replace_process(recording.command, variables)
+    absolute = launch.prepared(directory, recording)
+    code = launch.run(recording.command, launch.environment(recording, absolute, library))
+    return directory, code
+
+
+def _worlds(directory: Path) -> Iterator[Path]:
+    """Yield the recordings that a command left: a second world of processes goes into a directory beside the first."""
+    from whywait._native import is_unfinished_recording
+
+    yield directory
+    number = 2
+    while is_unfinished_recording(further := directory.with_name(f"{directory.name}-{number}")):
+        yield further
+        number += 1
+
+
+def _has_spool(directory: Path) -> bool:
+    return any((directory / launch.SPOOL).glob("*.wwd"))
+
+
+def _size(directory: Path) -> int:
+    return sum(path.stat().st_size for path in (directory / launch.SPOOL).iterdir())
+
+
+def _remove_empty(directory: Path) -> None:
+    """Remove a directory in which nothing was recorded."""
+    for path in (directory / launch.SPOOL, directory):
+        try:
+            path.rmdir()
+        except OSError:
+            return
+
+
+def _why_nothing(recording: launch.Recording) -> str:
+    program = libmpi.program_of(list(recording.command)) or list(recording.command)
+    if launch.is_static(program):
+        return f"no MPI call was seen in {program[0]}: it is linked statically, so no library can be loaded into it"
+    hint = ""
+    if program != list(recording.command):
+        rest = list(recording.command)[: len(recording.command) - len(program)]
+        hint = f"; if it calls MPI, start it with: {' '.join(rest)} whywait record {' '.join(program)}"
+    return f"no process of {program[0]} called MPI_Init: nothing was recorded{hint}"
+
+
+def say(text: str, *, quiet: bool = False) -> None:
+    """Write a line to the standard error."""
+    if not quiet:
+        sys.stderr.write(f"whywait: {text}\n")
+        sys.stderr.flush()
+
+
+def print_environment(recording: launch.Recording, write: Callable[[str], object] = sys.stdout.write) -> None:
+    """Print what sets the environment of a job script so that its programs are recorded."""
+    import shlex
+
+    directory = launch.directory_for(recording)
+    absolute = launch.prepared(directory, recording)
+    library = launch.recorder([], recording.libraries)
+    for name, value in launch.environment(recording, absolute, library).items():
+        write(f"export {name}={shlex.quote(value)}\n")

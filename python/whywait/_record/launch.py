@@ -1,0 +1,296 @@
+"""Start a program so that its MPI calls are recorded."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whywait._record import libmpi
+from whywait._record.elf import MACHINES, Elf, ElfError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LIBRARY = Path(__file__).with_name("libwhywait_record.so")
+# Names of the environment that the recorder reads; see rust/recording/src/format.rs.
+ARCHIVE, OPTIONS, SPOOL_DIRECTORY, ACTIVE = (
+    "WHYWAIT_RECORD",
+    "WHYWAIT_RECORD_OPTIONS",
+    "WHYWAIT_RECORD_SPOOL",
+    "WHYWAIT_RECORD_ACTIVE",
+)
+SPOOL = ".spool"
+# What `mpiexec` sets in each process that it starts.
+RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
+GROUPS = ("env", "p2p", "coll", "cg", "rma", "io", "spawn", "cg_query", "misc")
+DEFAULT_GROUPS = GROUPS[:7]
+
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+
+
+class LaunchError(Exception):
+    """The program cannot be recorded.
+
+    Parameters
+    ----------
+    text
+        Why.
+    code
+        The exit code that says so.
+    """
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What is to be recorded, and how.
+
+    Parameters
+    ----------
+    command
+        The program with its arguments, with or without a launcher before it.
+    directory
+        Where the archive goes; None for the first free ``whywait-NAME.N``.
+    force
+        Whether to replace an archive that exists.
+    options
+        Options of the recorder, by name.
+    spool
+        A directory on each machine for the files until the processes end; None for the archive.
+    libraries
+        MPI libraries to make the recorder fit; none to find them.
+    """
+
+    command: Sequence[str]
+    directory: Path | None = None
+    force: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+    spool: Path | None = None
+    libraries: Sequence[Path] = ()
+
+
+def groups(text: str) -> list[str]:
+    """Return the groups that a list such as ``p2p,coll`` or ``all,-io`` names.
+
+    Raises
+    ------
+    ValueError
+        If there is no such group.
+    """
+    words = [word for word in text.split(",") if word]
+    chosen = set(DEFAULT_GROUPS if words and words[0].startswith("-") else ())
+    for word in words:
+        name = word.removeprefix("-")
+        if name not in {*GROUPS, "all"}:
+            raise ValueError(f"there is no group {name!r} (choose from {', '.join(GROUPS)}, all)")
+        named = GROUPS if name == "all" else (name,)
+        chosen = chosen.difference(named) if word.startswith("-") else chosen.union(named)
+    return [group for group in GROUPS if group in chosen]
+
+
+def program_name(command: Sequence[str]) -> str:
+    """Return the name of the program in a command: of an interpreter, that of the script."""
+    program = libmpi.program_of(list(command)) or list(command)
+    name = Path(program[0]).name
+    if libmpi.is_python(name):
+        # What follows the options; `-m package` names a package, `-c` nothing.
+        words = iter(program[1:])
+        for word in words:
+            if word == "-m":
+                name = next(words, name).rpartition(".")[2]
+                break
+            if word == "-c":
+                break
+            if word in {"-X", "-W"}:
+                next(words, "")
+            elif not word.startswith("-"):
+                name = Path(word).stem
+                break
+    return re.sub(r"[^\w.+-]", "_", name) or "program"
+
+
+def directory_for(recording: Recording) -> Path:
+    """Return where the archive goes.
+
+    Raises
+    ------
+    LaunchError
+        If something is there already.
+    """
+    if recording.directory is None:
+        name = program_name(recording.command)
+        number = 1
+        while (found := Path(f"whywait-{name}.{number}")).exists():
+            number += 1
+        return found
+    if recording.directory.exists():
+        if not recording.force:
+            raise LaunchError(f"{recording.directory} exists; choose another with -o, or use --force", 2)
+        if not recording.directory.is_dir():
+            raise LaunchError(f"{recording.directory} is a file", 2)
+        held = {entry.name for entry in recording.directory.iterdir()}
+        if held and not held & {SPOOL, "traces", "traces.otf2"}:
+            # What --force may replace is a recording, and nothing else.
+            raise LaunchError(f"{recording.directory} holds no recording: remove it yourself", 2)
+    return recording.directory
+
+
+def prepared(directory: Path, recording: Recording) -> Path:
+    """Make the directory of a recording and return its absolute path."""
+    if recording.force and directory.exists():
+        for name in (SPOOL, "traces", "traces.part"):
+            shutil.rmtree(directory / name, ignore_errors=True)
+        for name in ("traces.otf2", "traces.def"):
+            with suppress(FileNotFoundError):
+                (directory / name).unlink()
+    try:
+        (directory / SPOOL).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LaunchError(f"{directory}: {error.strerror}", 3) from error
+    return directory.resolve()
+
+
+def checked(recording: Recording) -> list[str]:
+    """Return the program of a command with its arguments, if it can be recorded.
+
+    Raises
+    ------
+    LaunchError
+        If the command or its program does not exist, cannot be executed, or is for another machine.
+    """
+    command = recording.command[0]
+    found = shutil.which(command)
+    if found is None:
+        if Path(command).is_file():
+            raise LaunchError(f"{command}: not executable", NOT_EXECUTABLE)
+        raise LaunchError(f"{command}: not found", NOT_FOUND)
+    if not libmpi.platform_has_recorder():
+        raise LaunchError("programs can be recorded on Linux (x86-64 and aarch64) only", 3)
+    if not LIBRARY.is_file():
+        raise LaunchError(f"{LIBRARY} is missing: this installation was built without the recorder", 3)
+    program = libmpi.program_of(list(recording.command))
+    path = shutil.which(program[0]) if program else None
+    if path is not None:
+        with suppress(ElfError):
+            if (elf := Elf(Path(path))).machine != MACHINES[os.uname().machine]:
+                raise LaunchError(f"{elf.path} is a program for another machine", 3)
+        with Path(path).open("rb") as file:
+            if (magic := file.read(5)).startswith(b"\x7fELF") and magic[4] == 1:
+                raise LaunchError(f"{path} is a 32-bit program, which cannot be recorded", 3)
+    return program
+
+
+def is_static(program: Sequence[str]) -> bool:
+    """Whether a program is linked statically, so that nothing can be loaded into it."""
+    path = shutil.which(program[0]) if program else None
+    try:
+        return path is not None and Elf(Path(path)).is_static
+    except (ElfError, OSError):
+        return False
+
+
+def recorder(program: Sequence[str], libraries: Sequence[Path] = ()) -> Path:
+    """Return the recorder for a program: without the functions that its MPI does not have.
+
+    Programs such as mpi4py take the existence of a function as proof that MPI has it. Where the MPI cannot be known,
+    the recorder stays as it is.
+    """
+    libraries = list(libraries) or libmpi.libraries_of(list(program))
+    if not libraries:
+        return LIBRARY
+    key = hashlib.sha256()
+    for path in (LIBRARY, *libraries):
+        status = path.stat()
+        key.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+    cached = _cache() / key.hexdigest()[:16] / LIBRARY.name
+    if not cached.is_file():
+        elf = Elf(LIBRARY)
+        present = libmpi.exports(libraries)
+        extra = {name for name in elf.exports() if name.startswith(("MPI_", "PMPI_")) and name not in present}
+        try:
+            cached.parent.mkdir(parents=True, exist_ok=True)
+            # Several processes may do this at once.
+            with tempfile.NamedTemporaryFile(dir=cached.parent, delete=False) as file:
+                file.write(elf.without(extra))
+            Path(file.name).chmod(0o755)
+            Path(file.name).replace(cached)
+        except OSError:
+            return LIBRARY
+    return cached
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "whywait" / "record"
+
+
+def environment(recording: Recording, directory: Path, library: Path) -> dict[str, str]:
+    """Return the variables that make a program record into a directory."""
+    # A program may have been given other libraries already: the recorder comes first.
+    others = os.environ.get("LD_PRELOAD", "")
+    variables = {
+        ARCHIVE: str(directory),
+        OPTIONS: ";".join(f"{name}={value}" for name, value in recording.options.items()),
+        "LD_PRELOAD": f"{library}:{others}" if others else str(library),
+    }
+    if recording.spool is not None:
+        variables[SPOOL_DIRECTORY] = str(recording.spool.resolve())
+    return variables
+
+
+def in_recorded_process() -> bool:
+    """Whether this process runs inside of a recording."""
+    return ACTIVE in os.environ or ARCHIVE in os.environ
+
+
+def is_rank() -> bool:
+    """Whether a launcher of parallel programs started this process as one of several."""
+    return any(name in os.environ for name in RANK_VARIABLES)
+
+
+def replace_process(command: Sequence[str], variables: Mapping[str, str]) -> None:
+    """Become the program."""
+    sys.stdout.flush()
+    try:
+        os.execvpe(command[0], list(command), {**os.environ, **variables})  # noqa: S606
+    except OSError as error:
+        raise LaunchError(f"{command[0]}: {error.strerror}", NOT_EXECUTABLE) from error
+
+
+def run(command: Sequence[str], variables: Mapping[str, str]) -> int:
+    """Run a command, pass signals on to it, and return its exit code as a shell does."""
+    # The preloaded library is for the program: the launcher itself is no MPI program, so it does no harm there.
+    try:
+        child = subprocess.Popen(list(command), env={**os.environ, **variables})  # noqa: S603
+    except OSError as error:
+        raise LaunchError(f"{command[0]}: {error.strerror}", NOT_EXECUTABLE) from error
+    passed = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT)
+    # From a terminal, Ctrl-C reaches the child as well.
+    kept = {
+        number: signal.signal(
+            number,
+            signal.SIG_IGN if number == signal.SIGINT and os.isatty(0) else lambda got, _: child.send_signal(got),
+        )
+        for number in passed
+    }
+    try:
+        code = child.wait()
+    finally:
+        for number, handler in kept.items():
+            # None: it was not Python that had set it, but a library.
+            if handler is not None:
+                signal.signal(number, handler)
+    return 128 - code if code < 0 else code

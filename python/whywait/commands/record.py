@@ -1,0 +1,164 @@
+"""Record the MPI calls of a program."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from whywait.commands.common import Help, memory_size, positive
+
+_DESCRIPTION = """\
+Run a program and record its MPI calls as an OTF2 archive. The program needs no preparation: a library is loaded into
+its processes. COMMAND is the program or its launcher: `whywait record mpiexec -n 4 ./solver`. Where the launcher does
+not pass the environment to other machines, put it first: `mpiexec -n 4 whywait record ./solver`.
+"""
+_EXAMPLE = """\
+examples:
+  whywait record mpiexec -n 4 ./solver input
+  whywait record -o run.1 mpiexec -n 4 python solver.py
+  whywait record --finish run.1
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "record",
+        help="record the MPI calls of a program",
+        description=textwrap.fill(_DESCRIPTION, 98),
+        epilog=_EXAMPLE,
+        formatter_class=Help,
+        usage="whywait record [OPTIONS] [--] COMMAND [ARG...]",
+    )
+    parser.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER, help="the program and its arguments")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="the archive to make (default: the first free whywait-NAME.N)"
+    )
+    parser.add_argument("--force", action="store_true", help="replace a recording in DIR")
+    parser.add_argument(
+        "--groups",
+        type=_groups,
+        metavar="LIST",
+        default="env,p2p,coll,cg,rma,io,spawn",
+        help="functions to record: env, p2p, coll, cg, rma, io, spawn, cg_query, misc, all, or -NAME (default: "
+        "env,p2p,coll,cg,rma,io,spawn)",
+    )
+    parser.add_argument(
+        "--callpaths", choices=("auto", "off"), default="auto", help="whether to record from where MPI is called"
+    )
+    parser.add_argument(
+        "--depth",
+        type=positive,
+        metavar="N",
+        default=128,
+        help="functions of a call path, innermost ones (default: 128)",
+    )
+    parser.add_argument(
+        "--python",
+        choices=("auto", "off", "all"),
+        default="auto",
+        help="functions of Python on call paths: those of the program, none, or all",
+    )
+    parser.add_argument(
+        "--max-size",
+        type=memory_size,
+        metavar="SIZE",
+        default=4 << 30,
+        help="most that a process records, such as 500M (default: 4G)",
+    )
+    parser.add_argument(
+        "--window",
+        metavar="FROM:TO",
+        default="",
+        help="seconds after MPI_Init, or call:N..M of MPI_Pcontrol, to record",
+    )
+    parser.add_argument(
+        "--spool", type=Path, metavar="DIR", help="a directory on each machine for files during the run"
+    )
+    parser.add_argument(
+        "--model",
+        choices=("full", "scorep7"),
+        default="full",
+        help="write all records, or only those that Score-P 7.1 writes",
+    )
+    parser.add_argument(
+        "--mpi", type=Path, metavar="LIBRARY", action="append", default=[], help="the program's MPI library"
+    )
+    parser.add_argument("--keep-spool", action="store_true", help="keep the recorder's own files")
+    parser.add_argument("--no-sync", action="store_true", help="do not compare the clocks of machines")
+    parser.add_argument("--no-helper", action="store_true", help="do not prepare files in a thread")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument("--finish", type=Path, metavar="DIR", help="finish a recording that was left, and run nothing")
+    parser.add_argument("--print-env", action="store_true", help="print what job scripts need to set, and run nothing")
+    parser.add_argument("--json", action="store_true", help="with --finish: print the result as JSON")
+    parser.set_defaults(run=run, together=True, analyzes=False, parser=parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Record a program, or finish a recording."""
+    from whywait import _record
+    from whywait._record import launch
+
+    if options.finish is not None:
+        return _finish(options)
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if not command and not options.print_env:
+        options.parser.error("COMMAND is missing")
+    recording = launch.Recording(
+        command, options.output, options.force, _recorder_options(options), options.spool, options.mpi
+    )
+    try:
+        if options.print_env:
+            _record.print_environment(recording)
+            return 0
+        return _record.execute(recording, keep_spool=options.keep_spool, quiet=options.quiet)
+    except launch.LaunchError as error:
+        if error.code == 2:
+            options.parser.error(str(error))
+        _record.say(str(error))
+        return error.code
+
+
+def _recorder_options(options: argparse.Namespace) -> dict[str, str]:
+    given = {
+        "groups": options.groups,
+        "callpaths": "0" if options.callpaths == "off" else "1",
+        "depth": str(options.depth),
+        "python": options.python,
+        "max_size": str(options.max_size),
+        "sync": "0" if options.no_sync else "1",
+        "helper": "0" if options.no_helper else "1",
+        "quiet": "1" if options.quiet else "0",
+    }
+    if options.window:
+        given["window"] = options.window
+    if options.model != "full":
+        given["model"] = options.model
+    return given
+
+
+def _finish(options: argparse.Namespace) -> int:
+    from whywait import _native, _record
+    from whywait.commands.common import Progress
+
+    with Progress(quiet=options.quiet) as progress:
+        summary = _native.finish_recording(
+            options.finish, keep_spool=options.keep_spool, progress=lambda share: progress("finishing", share)
+        )
+    if options.json:
+        from whywait.commands.answers import Answer, tell
+
+        return tell(Answer(summary, lambda _: ()), as_json=True)
+    _record.report(options.finish, summary, quiet=options.quiet)
+    return 0
+
+
+def _groups(text: str) -> str:
+    from whywait._record.launch import groups
+
+    try:
+        return ",".join(groups(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

@@ -1,0 +1,1 @@
+../../../docs/examples/record/heat.py

@@ -1,0 +1,134 @@
+//! Makes the exported functions and their description out of `mpi.toml`.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::{env, fs};
+
+/// What an argument can be; its place in this list is its column in `Function::roles`.
+const ROLES: &[&str] = &[
+    "sbuf",
+    "rbuf",
+    "buf",
+    "scount",
+    "stype",
+    "rcount",
+    "rtype",
+    "scounts",
+    "stypes",
+    "rcounts",
+    "rtypes",
+    "tcount",
+    "ttype",
+    "partitions",
+    "dest",
+    "source",
+    "root",
+    "target",
+    "tag",
+    "rtag",
+    "comm",
+    "newcomm",
+    "win",
+    "newwin",
+    "file",
+    "newfile",
+    "group",
+    "message",
+    "request",
+    "n",
+    "requests",
+    "status",
+    "statuses",
+    "flag",
+    "index",
+    "outcount",
+    "indices",
+    "lock",
+    "assert",
+    "mode",
+    "text",
+];
+
+fn camel(name: &str) -> String {
+    name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect()
+}
+
+fn main() {
+    println!("cargo:rerun-if-changed=mpi.toml");
+    // The stub that catches a call stores the argument registers, two more words, and finds the other arguments after those.
+    let registers = if env::var("CARGO_CFG_TARGET_ARCH").unwrap() == "aarch64" { 8 } else { 6 };
+    let word = |argument: usize| if argument < registers { argument } else { argument + 2 };
+
+    let table: toml::Table = fs::read_to_string("mpi.toml").unwrap().parse().unwrap();
+    let functions = table["function"].as_array().unwrap();
+    let (mut classes, mut groups) = (Vec::new(), Vec::new());
+    let (mut constants, mut rows, mut exports) = (String::new(), String::new(), String::new());
+    for (index, function) in functions.iter().enumerate() {
+        let text = |key: &str| function.get(key).and_then(toml::Value::as_str);
+        let name = text("name").unwrap().strip_prefix("MPI_").unwrap();
+        let (class, group) = (text("class").unwrap(), text("group").unwrap());
+        for (list, item) in [(&mut classes, class), (&mut groups, group)] {
+            if !list.contains(&item) {
+                list.push(item);
+            }
+        }
+        let mut roles = vec!["NO"; ROLES.len()].iter().map(ToString::to_string).collect::<Vec<_>>();
+        let mut arguments = 0;
+        for role in text("args").unwrap().split_whitespace() {
+            if role != "-" {
+                let column = ROLES.iter().position(|known| *known == role);
+                let column = column.unwrap_or_else(|| panic!("{name}: unknown argument {role}"));
+                assert!(roles[column] == "NO", "{name}: {role} twice");
+                roles[column] = word(arguments).to_string();
+            }
+            arguments += 1;
+        }
+        let large = text("large");
+        let large_arguments =
+            function.get("large_args").and_then(toml::Value::as_integer).map_or(arguments, |n| n as usize);
+        let upper = name.to_uppercase();
+        writeln!(constants, "pub(crate) const {upper}: usize = {index};").unwrap();
+        writeln!(
+            rows,
+            "    Function {{ name: c\"PMPI_{name}\", class: Class::{}, group: Group::{}, narrows: {}, scatters: {}, neighbours: {}, arguments: {}, roles: [{}] }},",
+            camel(class),
+            camel(group),
+            large == Some("counts"),
+            name.contains("catter") && roles[16] != "NO",
+            name.contains("eighbor"),
+            arguments.max(large_arguments),
+            roles.join(", "),
+        )
+        .unwrap();
+        if function.get("caught").is_some() {
+            continue;
+        }
+        for (twin, suffix) in [(0, ""), (1, "_c")].iter().take(1 + usize::from(large.is_some())) {
+            for (profiling, prefix) in [(0, ""), (1, "P")] {
+                writeln!(exports, "    {prefix}MPI_{name}{suffix} = {};", index * 4 + twin * 2 + profiling).unwrap();
+            }
+        }
+    }
+
+    let list = |name: &str, items: &[&str], from: fn(&str) -> String| {
+        let items: Vec<String> = items.iter().map(|item| from(item)).collect();
+        let items = items.join(", ");
+        format!(
+            "#[derive(Clone, Copy, PartialEq, Eq, Debug)]\n#[allow(dead_code, reason = \"the table is whole\")]\n#[repr(u8)]\npub(crate) enum {name} {{ {items} }}\n"
+        )
+    };
+    let mut names = String::new();
+    for group in &groups {
+        write!(names, "(\"{group}\", Group::{}), ", camel(group)).unwrap();
+    }
+    let source = format!(
+        "{}\n{}\n{}\npub(crate) const GROUPS: &[(&str, Group)] = &[{names}];\npub(crate) const ROLES: usize = {};\n\
+         pub(crate) static FUNCTIONS: [Function; {}] = [\n{rows}];\n/// Numbers of the functions.\n#[allow(dead_code, reason = \"the table is whole\")]\npub(crate) mod number {{\n{constants}}}\nexport! {{\n{exports}}}\n",
+        list("Class", &classes, camel),
+        list("Group", &groups, camel),
+        list("Role", ROLES, camel),
+        ROLES.len(),
+        functions.len(),
+    );
+    fs::write(Path::new(&env::var("OUT_DIR").unwrap()).join("table.rs"), source).unwrap();
+}

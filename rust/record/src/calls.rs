@@ -1,0 +1,1125 @@
+//! What is recorded of each class of functions: [`before`] the call and [`after`] it, as the two halves of a slot.
+
+use crate::abi::{self, Abi, Status};
+use crate::clock::now;
+use crate::comms::{self, Comm, Origin};
+use crate::files::{self, File};
+use crate::format::{
+    Call, Collective, CommName, Entry, Extension, LOCK_EXCLUSIVE, LOCK_SHARED, NONE, NOTE_FOREIGN, NOTE_FREED_RECEIVE,
+    NOTE_UNKNOWN_COMM, PEER_ALL, PEER_NULL, PEER_ROOT, PEER_UNDEFINED, Request as Item, RequestKind, Requests, Wide,
+    flags,
+};
+use crate::hook::Frame;
+use crate::requests::{MESSAGES, REQUESTS, Request, new_ids};
+use crate::spool::{self, Payload};
+use crate::table::{Class, Function, LARGE, NO, Role, number};
+use crate::thread::{self, Thread};
+use crate::windows::{self, Window};
+use crate::{process, real};
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A call under way.
+pub(crate) struct Context<'a> {
+    function: &'static Function,
+    index: usize,
+    large: bool,
+    frame: Frame,
+    thread: &'a mut Thread,
+    abi: &'static Abi,
+    record: bool,
+    slot: *mut Call,
+    flags: u16,
+    code: c_int,
+    leave: u64,
+    // What `before` leaves for `after`.
+    comm: Option<&'static Comm>,
+    window: Option<&'static Window>,
+    file: Option<&'static File>,
+    handle: usize,
+    request: Request,
+    origin: Option<Origin>,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(
+        function: &'static Function,
+        index: usize,
+        large: bool,
+        frame: Frame,
+        thread: &'a mut Thread,
+        record: bool,
+    ) -> Self {
+        Self {
+            function,
+            index,
+            large,
+            frame,
+            thread,
+            abi: abi::get(),
+            record,
+            slot: std::ptr::null_mut(),
+            flags: if large { flags::LARGE } else { 0 },
+            code: 0,
+            leave: 0,
+            comm: None,
+            window: None,
+            file: None,
+            handle: 0,
+            request: Request::UNKNOWN,
+            origin: None,
+        }
+    }
+
+    /// MPI returned.
+    #[inline]
+    pub(crate) fn returned(&mut self, code: c_int) {
+        self.leave = now();
+        self.code = code;
+    }
+
+    fn symbol(&self) -> usize {
+        self.index * 4 + if self.large { LARGE } else { 0 }
+    }
+
+    fn has(&self, role: Role) -> bool {
+        self.function.roles[role as usize] != NO
+    }
+
+    /// An argument; 0 if the function has none of this role.
+    #[inline]
+    fn word(&self, role: Role) -> usize {
+        match self.function.roles[role as usize] {
+            NO => 0,
+            place => self.frame.word(place),
+        }
+    }
+
+    #[inline]
+    fn int(&self, role: Role) -> i32 {
+        self.word(role) as i32
+    }
+
+    /// A number of elements.
+    #[inline]
+    fn count(&self, role: Role) -> u64 {
+        let word = self.word(role);
+        let count = if self.large { word as i64 } else { i64::from(word as i32) };
+        u64::try_from(count).unwrap_or(0)
+    }
+
+    /// Bytes of so many elements.
+    #[inline]
+    fn bytes(&mut self, count: Role, datatype: Role) -> u64 {
+        match self.count(count) {
+            0 => 0,
+            count => count.wrapping_mul(self.thread.type_size(self.word(datatype))),
+        }
+    }
+
+    #[inline]
+    fn peer(&self, role: Role) -> i32 {
+        self.abi.peer(self.int(role))
+    }
+
+    #[inline]
+    fn tag(&self, role: Role) -> i32 {
+        self.abi.tag(self.int(role))
+    }
+
+    /// Looks the communicator up, and returns its number.
+    fn communicator(&mut self) -> u32 {
+        self.comm = comms::get(self.word(Role::Comm));
+        match self.comm {
+            None => {
+                if self.abi.mask(self.word(Role::Comm)) != self.abi.comm_null {
+                    process::note(NOTE_UNKNOWN_COMM);
+                }
+                NONE
+            }
+            Some(comm) => {
+                if comm.foreign {
+                    process::note(NOTE_FOREIGN);
+                }
+                comm.id
+            }
+        }
+    }
+
+    fn window(&mut self) -> u32 {
+        self.window = windows::get(self.word(Role::Win));
+        self.window.map_or(NONE, |window| window.id)
+    }
+
+    fn file(&mut self) -> u32 {
+        self.file = files::get(self.word(Role::File));
+        self.file.map_or(NONE, |file| file.id)
+    }
+
+    /// The status for the call: the program's, or the recorder's own in its place.
+    fn ensure_status(&mut self) {
+        let place = self.function.roles[Role::Status as usize];
+        if place != NO && self.frame.word(place) == self.abi.status_ignore {
+            self.frame.set(place, self.own_statuses(1));
+        }
+    }
+
+    fn ensure_statuses(&mut self, count: usize) {
+        let place = self.function.roles[Role::Statuses as usize];
+        if place != NO && self.frame.word(place) == self.abi.status_ignore {
+            self.frame.set(place, self.own_statuses(count));
+        }
+    }
+
+    fn own_statuses(&mut self, count: usize) -> usize {
+        let words = count.saturating_mul(self.abi.status) / 8 + 8;
+        if self.thread.statuses.len() < words {
+            self.thread.statuses.resize(words, 0);
+        }
+        self.thread.statuses.as_mut_ptr().expose_provenance()
+    }
+
+    fn status(&self) -> Option<Status> {
+        let address = self.word(Role::Status);
+        (address != self.abi.status_ignore && address != 0).then_some(Status(address))
+    }
+
+    /// An `int` that the call returned.
+    fn returned_int(&self, role: Role) -> i32 {
+        let address = self.word(role);
+        // SAFETY: the program passed the address for MPI to write to.
+        if address == 0 { 0 } else { unsafe { (address as *const i32).read() } }
+    }
+
+    /// Writes the first half of the slot. The time is taken last.
+    #[inline]
+    fn enter(&mut self, peer: i32, tag: i32, object: u32, bytes: u64) {
+        let node = if self.record { self.thread.path(self.frame) } else { 0 };
+        let slot = self.thread.call(self.record);
+        self.slot = slot;
+        let mut flags = self.flags;
+        if bytes > u64::from(u32::MAX) && self.record {
+            flags |= flags::WIDE;
+            self.flags = flags;
+            self.thread.extension(Extension::Wide, 0, Wide { head: 0, bytes });
+        }
+        // SAFETY: a slot of this thread, or its scratch. The reader sees it once the time is there.
+        unsafe {
+            (*slot).function = self.index as u16;
+            (*slot).flags = flags;
+            (*slot).node = node;
+            (*slot).peer = peer;
+            (*slot).tag = tag;
+            (*slot).object = object;
+            (*slot).bytes = bytes as u32;
+            AtomicU64::from_ptr(&raw mut (*slot).enter).store(now(), Ordering::Release);
+        }
+    }
+
+    /// Writes the second half of the slot.
+    #[inline]
+    fn leave(&mut self, source: i32, tag: i32, received: u64, id: u64) {
+        let source = if self.code == 0 {
+            source
+        } else {
+            self.flags |= flags::FAILED;
+            self.code
+        };
+        // SAFETY: as in `enter`; a call that has not entered has no slot.
+        if let Some(slot) = unsafe { self.slot.as_mut() } {
+            slot.flags = self.flags;
+            slot.source = source;
+            slot.arrived_tag = tag;
+            slot.received = received;
+            slot.id = id;
+            // SAFETY: the field is aligned and lives as long as the slot.
+            unsafe { AtomicU64::from_ptr(&raw mut slot.leave).store(self.leave, Ordering::Release) };
+        }
+    }
+
+    fn extension<T>(&mut self, kind: Extension, items: u8, content: T) {
+        if self.record {
+            self.thread.extension(kind, items, content);
+        }
+    }
+
+    /// The request in the first half of the slot.
+    fn enter_request(&mut self, request: &Request) {
+        self.set_kind(request.kind);
+        self.enter(request.peer, request.tag, request.object, request.bytes);
+    }
+
+    fn set_kind(&mut self, kind: RequestKind) {
+        self.flags |= (kind as u16) << flags::KIND_SHIFT;
+    }
+
+    /// Remembers the request that the call made, and returns its id.
+    fn made(&mut self, ids: u64) -> u64 {
+        let handle = self.abi.load(self.word(Role::Request), 0);
+        if self.code != 0 || self.request.kind == RequestKind::None || handle == self.abi.request_null {
+            return 0;
+        }
+        let first = new_ids(ids);
+        // Of both, only the receive.
+        let id = if ids == 2 && self.request.kind == RequestKind::Receive { first + 1 } else { first };
+        REQUESTS.put(Request { handle, id, function: self.index as u16, flags: self.flags, ..self.request });
+        first
+    }
+
+    /// Takes the requests of the call's array out of the table.
+    fn take_all(&mut self) {
+        let array = self.word(Role::Requests);
+        let count = self.int(Role::N).max(0) as usize;
+        self.thread.taken.clear();
+        for place in 0..count {
+            let handle = self.abi.load(array, place);
+            if handle != self.abi.request_null
+                && let Some(request) = REQUESTS.take(handle)
+            {
+                self.thread.taken.push(Request { place: place as u32, ..request });
+            }
+        }
+        let needs = |request: &Request| request.needs_status();
+        if self.thread.taken.iter().any(needs) {
+            self.ensure_statuses(count);
+            self.ensure_status();
+        }
+    }
+
+    /// The request of the call, taken out of the table.
+    fn take_one(&mut self) {
+        let handle = self.abi.load(self.word(Role::Request), 0);
+        self.thread.taken.clear();
+        self.request = Request::UNKNOWN;
+        if handle != self.abi.request_null
+            && let Some(request) = REQUESTS.take(handle)
+        {
+            self.request = request;
+        }
+    }
+
+    /// Whether there is a request.
+    fn taken(&self) -> bool {
+        self.request.handle != 0
+    }
+}
+
+/// Bytes of an array of blocks.
+fn sum(context: &mut Context, blocks: usize, counts: Role, datatype: Role, datatypes: Role) -> u64 {
+    let array = context.word(counts);
+    if array == 0 {
+        return 0;
+    }
+    let types = context.has(datatypes).then(|| context.word(datatypes));
+    let mut total = 0_u64;
+    let mut elements = 0_u64;
+    for block in 0..blocks {
+        // SAFETY: the program passed an array of so many counts to MPI.
+        let count = unsafe {
+            if context.large {
+                (array as *const i64).add(block).read()
+            } else {
+                i64::from((array as *const i32).add(block).read())
+            }
+        };
+        let count = u64::try_from(count).unwrap_or(0);
+        match types {
+            Some(types) if count > 0 => {
+                let size = context.thread.type_size(context.abi.load(types, block));
+                total = total.wrapping_add(count.wrapping_mul(size));
+            }
+            _ => elements = elements.wrapping_add(count),
+        }
+    }
+    match types {
+        None if elements > 0 => elements.wrapping_mul(context.thread.type_size(context.word(datatype))),
+        _ => total,
+    }
+}
+
+/// One block of such an array.
+fn block(context: &mut Context, rank: i32, counts: Role, datatype: Role) -> u64 {
+    let array = context.word(counts);
+    let Some(rank) = usize::try_from(rank).ok().filter(|_| array != 0) else { return 0 };
+    // SAFETY: as above.
+    let count = unsafe {
+        if context.large {
+            (array as *const i64).add(rank).read()
+        } else {
+            i64::from((array as *const i32).add(rank).read())
+        }
+    };
+    u64::try_from(count).unwrap_or(0).wrapping_mul(context.thread.type_size(context.word(datatype)))
+}
+
+/// Bytes of the caller's part of a collective operation: sent, received.
+fn parts(context: &mut Context, comm: &Comm, root: i32) -> (u64, u64) {
+    let function = context.function;
+    let rooted = context.has(Role::Root);
+    let inter = comm.remote > 0;
+    let is_root = if inter { root == PEER_ROOT } else { root == comm.rank };
+    if rooted && root == PEER_NULL {
+        return (0, 0);
+    }
+    let (out, into) = comm.blocks(function.neighbours);
+    let in_place = |role| context.has(role) && context.word(role) == context.abi.in_place;
+    let (sends_in_place, receives_in_place) = (in_place(Role::Sbuf), in_place(Role::Rbuf));
+    if sends_in_place || receives_in_place {
+        context.flags |= flags::IN_PLACE;
+    }
+    // What is significant at the root only, and what the root of an intercommunicator has no part in. One count stands for both sides.
+    let one = !context.has(Role::Rcount) && !context.has(Role::Rcounts);
+    let sends = !rooted || one || (if function.scatters { is_root } else { !(inter && is_root) });
+    let receives = !rooted || (if function.scatters { !(inter && is_root) } else { is_root });
+    let has_sent = context.has(Role::Scount) || context.has(Role::Scounts);
+    let has_received = context.has(Role::Rcount) || context.has(Role::Rcounts);
+    let sent = if !has_sent || !sends || (sends_in_place && has_received) {
+        0
+    } else if context.has(Role::Scounts) {
+        sum(context, out, Role::Scounts, Role::Stype, Role::Stypes)
+    } else {
+        context.bytes(Role::Scount, Role::Stype)
+    };
+    let received = if !has_received || !receives || receives_in_place {
+        0
+    } else if context.has(Role::Rcounts) {
+        sum(context, into, Role::Rcounts, Role::Rtype, Role::Rtypes)
+    } else {
+        context.bytes(Role::Rcount, Role::Rtype)
+    };
+    let reduces = !has_sent && context.has(Role::Rcounts);
+    if reduces {
+        // Reduce_scatter: everything goes in, the own block comes out.
+        let own = block(context, comm.rank, Role::Rcounts, Role::Rtype);
+        return (received, own);
+    }
+    if sends_in_place && has_received && sends {
+        let own = context.has(Role::Scount) && context.has(Role::Rcounts);
+        let sent = if own { block(context, comm.rank, Role::Rcounts, Role::Rtype) } else { received };
+        return (sent, received);
+    }
+    if receives_in_place && receives {
+        let own = context.has(Role::Scounts) && context.has(Role::Rcount);
+        return (sent, if own { block(context, comm.rank, Role::Scounts, Role::Stype) } else { sent });
+    }
+    match (has_sent, has_received) {
+        (true, false) => (sent, sent),
+        (false, true) => (received, received),
+        _ => (sent, received),
+    }
+}
+
+/// First half of a collective operation.
+fn enter_collective(context: &mut Context) {
+    let object = context.communicator();
+    let root = if context.has(Role::Root) { context.peer(Role::Root) } else { PEER_UNDEFINED };
+    let (sent, received) = context.comm.map_or((0, 0), |comm| parts(context, comm, root));
+    context.request = Request {
+        kind: if object == NONE { RequestKind::None } else { RequestKind::Collective },
+        peer: root,
+        object,
+        bytes: sent,
+        received,
+        ..Request::UNKNOWN
+    };
+    context.enter(root, 0, object, sent);
+}
+
+/// First half of a message that is sent, received, or prepared.
+fn enter_message(context: &mut Context, kind: RequestKind) {
+    let object = if context.has(Role::Message) {
+        let handle = context.abi.load(context.word(Role::Message), 0);
+        context.handle = handle;
+        let message = if handle == context.abi.message_no_proc { None } else { MESSAGES.take(handle) };
+        context.request = message.unwrap_or(Request::UNKNOWN);
+        context.request.object
+    } else {
+        context.communicator()
+    };
+    let sends = kind == RequestKind::Send;
+    let mut peer = context.peer(if sends { Role::Dest } else { Role::Source });
+    if context.has(Role::Message) {
+        peer = if object == NONE { PEER_NULL } else { crate::format::PEER_ANY };
+    }
+    let mut bytes = context.bytes(Role::Scount, Role::Stype);
+    if context.has(Role::Partitions) {
+        bytes = bytes.wrapping_mul(u64::try_from(context.int(Role::Partitions)).unwrap_or(0));
+    }
+    let tag = context.tag(Role::Tag);
+    let mut request = Request { bytes, peer, tag, object, kind, ..Request::UNKNOWN };
+    if sends && context.has(Role::Source) {
+        // Both; either may be to nobody.
+        (request.from, request.from_tag) = (context.peer(Role::Source), context.tag(Role::Rtag));
+        request.received = if context.has(Role::Rcount) { context.bytes(Role::Rcount, Role::Rtype) } else { bytes };
+        request.receives = request.from != PEER_NULL;
+    }
+    if object == NONE || (peer == PEER_NULL && !request.receives) {
+        request.kind = RequestKind::None;
+    } else if peer == PEER_NULL {
+        request.kind = RequestKind::Receive;
+    }
+    context.request = request;
+    context.enter(peer, tag, object, bytes);
+}
+
+/// Second half of a blocking receive.
+fn leave_received(context: &mut Context) {
+    match context.status().filter(|_| context.code == 0) {
+        Some(status) => {
+            let source = status.source();
+            let bytes = if source == PEER_NULL { 0 } else { status.bytes() };
+            context.leave(source, status.tag(), bytes, 0);
+        }
+        None => context.leave(PEER_NULL, 0, 0, 0),
+    }
+}
+
+/// What a request that was completed becomes in the spool, and then in the table.
+fn completed(request: &Request, status: Option<Status>) -> Item {
+    if request.persistent {
+        REQUESTS.put_back(Request { active: false, cancelled: false, ..*request });
+    }
+    if !request.active || request.kind == RequestKind::None {
+        return Item::default();
+    }
+    let mut item = Item { object: request.object & Item::OBJECT, ..Item::default() };
+    let mut kind = request.kind;
+    if let Some(status) = status.filter(|_| request.needs_status()) {
+        if request.cancelled && status.cancelled() {
+            kind = RequestKind::Cancelled;
+        } else if kind != RequestKind::Send {
+            let mut bytes = status.bytes();
+            if kind == RequestKind::Receive {
+                (item.peer, item.tag) = (status.source(), status.tag());
+                // MPICH does not fill in the status of MPI_Isendrecv.
+                if request.receives && (differs(request.from, item.peer) || differs(request.from_tag, item.tag)) {
+                    (item.peer, item.tag, bytes) = (request.from, request.from_tag, request.received);
+                }
+            }
+            item.bytes = [bytes as u32, (bytes >> 32) as u32];
+        }
+    }
+    item.id = [request.id as u32, (request.id >> 32) as u32];
+    item.object |= (kind as u32) << 28;
+    item
+}
+
+/// Whether a status has something else than what was asked for, wildcards aside.
+fn differs(asked: i32, found: i32) -> bool {
+    asked >= 0 && asked != found
+}
+
+/// The receive of a request that is a send as well.
+fn completed_receive(request: &Request, status: Option<Status>) -> Option<Request> {
+    (request.receives && request.kind == RequestKind::Send && status.is_some()).then_some(Request {
+        id: request.id + 1,
+        kind: RequestKind::Receive,
+        persistent: false,
+        ..*request
+    })
+}
+
+/// Lists requests in extensions, two to a slot.
+struct List {
+    waiting: Option<Item>,
+}
+
+impl List {
+    fn item(&mut self, context: &mut Context, item: Item) {
+        if item.object >> 28 == 0 {
+            return;
+        }
+        match self.waiting.take() {
+            None => self.waiting = Some(item),
+            Some(first) => context.extension(Extension::Requests, 2, Requests { head: 0, items: [first, item] }),
+        }
+    }
+
+    fn flush(&mut self, context: &mut Context) {
+        if let Some(item) = self.waiting.take() {
+            context.extension(Extension::Requests, 1, Requests { head: 0, items: [item, Item::default()] });
+        }
+    }
+
+    fn collective(&mut self, context: &mut Context, request: &Request) {
+        self.flush(context);
+        let content = Collective {
+            head: 0,
+            id: request.id,
+            bytes: request.bytes,
+            received: request.received,
+            root: request.peer,
+            object: request.object,
+            function: request.function,
+            flags: request.flags & !(0xf << flags::KIND_SHIFT),
+        };
+        context.extension(Extension::Collective, 1, content);
+    }
+
+    /// A completed request.
+    fn completed(&mut self, context: &mut Context, request: &Request, status: Option<Status>) {
+        let item = completed(request, status);
+        if is_collective(request) {
+            if request.active {
+                self.collective(context, request);
+            }
+            return;
+        }
+        self.item(context, item);
+        if request.active
+            && let Some(receive) = completed_receive(request, status)
+        {
+            let item = completed(&receive, status);
+            self.item(context, item);
+        }
+    }
+}
+
+fn is_collective(request: &Request) -> bool {
+    matches!(request.kind, RequestKind::Collective | RequestKind::Communicator)
+}
+
+/// Second half of a call that completed one request.
+fn leave_completed(context: &mut Context, request: &Request, status: Option<Status>) {
+    if is_collective(request) || request.receives {
+        context.flags |= flags::LISTED;
+        let mut list = List { waiting: None };
+        list.completed(context, request, status);
+        list.flush(context);
+        if is_collective(request) && request.active {
+            context.set_kind(request.kind);
+        }
+        context.leave(0, 0, 0, request.id);
+        return;
+    }
+    let item = completed(request, status);
+    let kind = item.object >> 28;
+    context.flags |= (kind as u16) << flags::KIND_SHIFT;
+    if kind != 0
+        // SAFETY: the slot of the call, or the scratch.
+        && let Some(slot) = unsafe { context.slot.as_mut() }
+    {
+        slot.object = request.object;
+    }
+    let received = u64::from(item.bytes[0]) | u64::from(item.bytes[1]) << 32;
+    context.leave(item.peer, item.tag, received, if kind == 0 { 0 } else { request.id });
+}
+
+/// Puts back what a call did not complete.
+fn put_back(request: &Request) {
+    if request.handle != 0 {
+        REQUESTS.put_back(*request);
+    }
+}
+
+/// Second half of a call on one of an array: `index` is its place, if one was completed.
+fn leave_any(context: &mut Context, index: Option<i32>) {
+    let taken = std::mem::take(&mut context.thread.taken);
+    let mut done = None;
+    for request in taken.iter().rev() {
+        if index == i32::try_from(request.place).ok() && index.is_some() {
+            done = Some(*request);
+        } else {
+            put_back(request);
+        }
+    }
+    match done {
+        Some(request) if context.code == 0 => {
+            let status = context.status();
+            leave_completed(context, &request, status);
+        }
+        Some(request) => {
+            failed(&request);
+            context.leave(0, 0, 0, 0);
+        }
+        None => context.leave(0, 0, 0, 0),
+    }
+    context.thread.taken = taken;
+}
+
+/// A request that ended in an error: a persistent one can be started again.
+fn failed(request: &Request) {
+    if request.persistent {
+        put_back(&Request { active: false, ..*request });
+    }
+}
+
+/// Second half of a call that may complete several of an array: `count` of them, where `place(k)` is the place of the one whose status
+/// is the `k`-th.
+fn leave_some(context: &mut Context, count: usize, place: impl Fn(usize) -> usize) {
+    let mut taken = std::mem::take(&mut context.thread.taken);
+    let statuses = context.word(Role::Statuses);
+    let array = (statuses != context.abi.status_ignore && statuses != 0).then_some(Status(statuses));
+    let in_status = context.code == context.abi.in_status;
+    if context.code == 0 || in_status {
+        let mut list = List { waiting: None };
+        context.flags |= flags::LISTED;
+        for k in 0..count {
+            let wanted = place(k) as u32;
+            let at = match taken.get(k) {
+                Some(request) if request.place == wanted => Ok(k),
+                _ => taken.binary_search_by_key(&wanted, |request| request.place),
+            };
+            let Some(request) = at.ok().and_then(|at| taken.get_mut(at)) else { continue };
+            let status = array.map(|array| array.at(k));
+            let error = if in_status { status.map_or(context.code, Status::error) } else { 0 };
+            if error == context.abi.pending && in_status {
+                continue;
+            }
+            let done = *request;
+            request.handle = 0;
+            if error == 0 {
+                list.completed(context, &done, status);
+            } else {
+                failed(&done);
+            }
+        }
+        list.flush(context);
+    }
+    // The last first, so that equal handles keep their order.
+    taken.iter().rev().for_each(put_back);
+    context.leave(0, 0, 0, 0);
+    context.thread.taken = taken;
+}
+
+/// Before a call: the first half of its slot, and whatever must not change meanwhile.
+pub(crate) fn before(context: &mut Context) {
+    if context.record && real::falls_back(context.symbol()) {
+        context.flags |= flags::FALLBACK;
+    }
+    match context.function.class {
+        Class::Plain | Class::Init | Class::SessionInit | Class::TypeFree => {
+            let object = if context.has(Role::Comm) { context.communicator() } else { NONE };
+            context.enter(PEER_UNDEFINED, 0, object, 0);
+        }
+        Class::Finalize => {
+            context.enter(PEER_UNDEFINED, 0, NONE, 0);
+            process::finalizing();
+        }
+        Class::Abort => {
+            let object = context.communicator();
+            context.enter(PEER_UNDEFINED, 0, object, 0);
+            process::aborting();
+        }
+        Class::Pcontrol => process::control(context.int(Role::Flag)),
+        Class::Send | Class::Isend | Class::SendInit | Class::Isendrecv => enter_message(context, RequestKind::Send),
+        Class::Sendrecv => {
+            context.ensure_status();
+            enter_message(context, RequestKind::Send);
+        }
+        Class::Recv | Class::Mrecv => {
+            context.ensure_status();
+            enter_message(context, RequestKind::Receive);
+        }
+        Class::Irecv | Class::Imrecv | Class::RecvInit => enter_message(context, RequestKind::Receive),
+        Class::Probe | Class::Mprobe => {
+            let (peer, tag) = (context.peer(Role::Source), context.tag(Role::Tag));
+            let object = context.communicator();
+            context.enter(peer, tag, object, 0);
+        }
+        Class::Start => {
+            context.take_one();
+            let request = context.request;
+            context.enter_request(&request);
+        }
+        Class::Wait | Class::Test => {
+            context.take_one();
+            if context.request.needs_status() {
+                context.ensure_status();
+            }
+            context.enter(PEER_UNDEFINED, 0, NONE, 0);
+        }
+        Class::Startall
+        | Class::Waitany
+        | Class::Waitall
+        | Class::Waitsome
+        | Class::Testany
+        | Class::Testall
+        | Class::Testsome => {
+            context.take_all();
+            context.enter(PEER_UNDEFINED, 0, NONE, 0);
+        }
+        Class::RequestFree | Class::Cancel => {
+            context.take_one();
+            context.enter(PEER_UNDEFINED, 0, NONE, 0);
+        }
+        Class::Coll | Class::Icoll | Class::CollInit => enter_collective(context),
+        Class::CommCreate | Class::CommIdup | Class::IntercommMerge => {
+            let object = context.communicator();
+            context.origin = context.comm.map(Origin::child);
+            context.enter(PEER_UNDEFINED, 0, object, 0);
+        }
+        Class::CommCreateGroup | Class::IntercommCreate | Class::CommFromGroup | Class::CommForeign => {
+            let object = if context.has(Role::Comm) { context.communicator() } else { NONE };
+            context.origin = Some(origin(context));
+            context.enter(PEER_UNDEFINED, 0, object, 0);
+        }
+        Class::CommFree => {
+            context.handle = context.abi.load(context.word(Role::Comm), 0);
+            context.comm = comms::remove(context.handle);
+            let object = context.comm.map_or(NONE, |comm| comm.id);
+            context.enter(PEER_UNDEFINED, 0, object, 0);
+        }
+        Class::CommName | Class::WinCreate => {
+            let object = context.communicator();
+            context.enter(PEER_UNDEFINED, 0, object, 0);
+        }
+        Class::WinFree => {
+            context.handle = context.abi.load(context.word(Role::Win), 0);
+            context.window = windows::remove(context.handle);
+            let object = context.window.map_or(NONE, |window| window.id);
+            context.enter(PEER_UNDEFINED, 0, object, 0);
+        }
+        Class::WinName | Class::WinPlain | Class::WinFence => {
+            let object = context.window();
+            context.enter(PEER_UNDEFINED, context.int(Role::Assert), object, 0);
+        }
+        Class::WinGroup => {
+            let object = context.window();
+            let group = windows::group(context.word(Role::Group));
+            if let Some(window) = context.window {
+                let epoch = if context.index == number::WIN_POST { &window.exposure } else { &window.access };
+                epoch.store(group, Ordering::Relaxed);
+            }
+            context.enter(group, context.int(Role::Assert), object, 0);
+        }
+        Class::WinEnd => {
+            let object = context.window();
+            let group = context.window.map_or(-1, |window| {
+                let epoch = if context.index == number::WIN_COMPLETE { &window.access } else { &window.exposure };
+                epoch.load(Ordering::Relaxed)
+            });
+            context.enter(group, 0, object, 0);
+        }
+        Class::WinLock | Class::WinUnlock | Class::WinFlush | Class::WinFlushLocal => {
+            let object = context.window();
+            let target = if context.has(Role::Target) { context.peer(Role::Target) } else { PEER_ALL };
+            let exclusive = context.has(Role::Lock) && context.int(Role::Lock) == context.abi.lock_exclusive;
+            let lock = if exclusive || context.function.class != Class::WinLock { LOCK_EXCLUSIVE } else { LOCK_SHARED };
+            context.enter(target, lock, object, 0);
+        }
+        Class::Rma | Class::RmaRequest => {
+            let object = context.window();
+            let (target, bytes) = (context.peer(Role::Target), context.bytes(Role::Scount, Role::Stype));
+            context.enter(target, 0, object, bytes);
+        }
+        Class::Atomic | Class::AtomicRequest => {
+            let object = context.window();
+            let elements = if context.has(Role::Scount) { context.count(Role::Scount) } else { 1 };
+            context.enter(context.peer(Role::Target), 0, object, elements);
+        }
+        Class::FileOpen => {
+            let object = context.communicator();
+            context.enter(PEER_UNDEFINED, context.int(Role::Mode), object, 0);
+        }
+        Class::FileClose => {
+            context.handle = load_pointer(context.word(Role::File));
+            context.file = files::remove(context.handle);
+            let object = context.file.map_or(NONE, |file| file.id);
+            context.enter(PEER_UNDEFINED, 0, object, 0);
+        }
+        Class::FilePlain => {
+            let object = context.file();
+            context.enter(PEER_UNDEFINED, 0, object, 0);
+        }
+        Class::Io | Class::IoBegin | Class::IoEnd | Class::Iio => {
+            let object = context.file();
+            context.ensure_status();
+            let bytes = if context.has(Role::Scount) { context.bytes(Role::Scount, Role::Stype) } else { 0 };
+            context.request = Request {
+                kind: if object == NONE { RequestKind::None } else { RequestKind::File },
+                object,
+                bytes,
+                ..Request::UNKNOWN
+            };
+            context.enter(PEER_UNDEFINED, 0, object, bytes);
+        }
+    }
+}
+
+/// How a communicator comes to be that is not made by all of its parent.
+fn origin(context: &Context) -> Origin {
+    let (name, parent, tag, text) = match context.function.class {
+        Class::CommCreateGroup => {
+            (CommName::Group, context.comm.map_or(NONE, |comm| comm.id), context.int(Role::Tag), String::new())
+        }
+        Class::IntercommCreate => (CommName::Inter, NONE, context.int(Role::Tag), String::new()),
+        Class::CommFromGroup => (CommName::Session, NONE, 0, real::text(context.word(Role::Text))),
+        _ => (CommName::Foreign, NONE, 0, String::new()),
+    };
+    Origin { name, parent, k: 0, tag, text }
+}
+
+/// A handle in memory that is a pointer in all MPIs.
+fn load_pointer(address: usize) -> usize {
+    // SAFETY: the program passed the address to MPI.
+    if address == 0 { 0 } else { unsafe { (address as *const usize).read() } }
+}
+
+/// After a call: the second half of its slot, and what later calls need.
+pub(crate) fn after(context: &mut Context) {
+    let fine = context.code == 0;
+    match context.function.class {
+        Class::Finalize => {
+            context.thread.switched();
+            context.leave(0, 0, 0, 0);
+            process::finalized();
+        }
+        Class::Pcontrol => {}
+        Class::Recv | Class::Mrecv | Class::Sendrecv => leave_received(context),
+        Class::Isend | Class::Irecv | Class::Imrecv | Class::Icoll | Class::Iio => {
+            let id = context.made(1);
+            context.leave(0, 0, context.request.received, id);
+        }
+        Class::SendInit | Class::RecvInit | Class::CollInit => {
+            (context.request.persistent, context.request.active) = (true, false);
+            let id = context.made(1);
+            context.leave(0, 0, context.request.received, id);
+        }
+        Class::Isendrecv => {
+            let id = context.made(2);
+            context.leave(0, 0, 0, id);
+        }
+        Class::Start => {
+            let request = context.request;
+            if context.taken() {
+                put_back(&Request { active: fine || request.active, ..request });
+            }
+            if fine && is_collective(&request) {
+                context.flags |= flags::LISTED;
+                List { waiting: None }.collective(context, &request);
+            }
+            context.leave(0, 0, 0, request.id);
+        }
+        Class::Startall => {
+            let taken = std::mem::take(&mut context.thread.taken);
+            context.flags |= flags::LISTED;
+            let mut list = List { waiting: None };
+            for request in taken.iter().filter(|_| fine) {
+                if is_collective(request) {
+                    list.collective(context, request);
+                } else {
+                    let item = Item {
+                        id: [request.id as u32, (request.id >> 32) as u32],
+                        bytes: [request.bytes as u32, (request.bytes >> 32) as u32],
+                        peer: request.peer,
+                        tag: request.tag,
+                        object: request.object & Item::OBJECT | (request.kind as u32) << 28,
+                    };
+                    list.item(context, item);
+                }
+            }
+            list.flush(context);
+            for request in taken.iter().rev() {
+                put_back(&Request { active: fine || request.active, ..*request });
+            }
+            context.leave(0, 0, 0, 0);
+            context.thread.taken = taken;
+        }
+        Class::Wait => {
+            let request = context.request;
+            if fine && context.taken() {
+                let status = context.status();
+                leave_completed(context, &request, status);
+            } else {
+                failed(&request);
+                context.leave(0, 0, 0, 0);
+            }
+        }
+        Class::Test => {
+            let request = context.request;
+            if !fine {
+                failed(&request);
+                context.leave(0, 0, 0, 0);
+            } else if context.returned_int(Role::Flag) == 0 {
+                put_back(&request);
+                context.leave(0, 0, 0, if request.active { request.id } else { 0 });
+            } else if context.taken() {
+                let status = context.status();
+                leave_completed(context, &request, status);
+            } else {
+                context.leave(0, 0, 0, 0);
+            }
+        }
+        Class::Waitany | Class::Testany => {
+            let found = context.has(Role::Flag) && context.returned_int(Role::Flag) != 0 || !context.has(Role::Flag);
+            let index = context.returned_int(Role::Index);
+            leave_any(context, (found && index >= 0).then_some(index));
+        }
+        Class::Waitall | Class::Testall => {
+            let all = !context.has(Role::Flag) || context.code != 0 || context.returned_int(Role::Flag) != 0;
+            let count = if all { context.int(Role::N).max(0) as usize } else { 0 };
+            leave_all(context, count);
+        }
+        Class::Waitsome | Class::Testsome => {
+            let count = context.returned_int(Role::Outcount).max(0) as usize;
+            let indices = context.word(Role::Indices);
+            // SAFETY: MPI wrote so many indices.
+            leave_some(context, count, |k| unsafe { (indices as *const i32).add(k).read() } as usize);
+        }
+        Class::RequestFree => {
+            let request = context.request;
+            if !fine {
+                put_back(&request);
+            } else if request.active && request.kind == RequestKind::Receive {
+                process::note(NOTE_FREED_RECEIVE);
+            }
+            context.leave(0, 0, 0, request.id);
+        }
+        Class::Cancel => {
+            let request = context.request;
+            put_back(&Request { cancelled: fine || request.cancelled, ..request });
+            context.leave(0, 0, 0, request.id);
+        }
+        Class::Probe => leave_probed(context),
+        Class::Mprobe => {
+            let found = fine && (!context.has(Role::Flag) || context.returned_int(Role::Flag) != 0);
+            let handle = context.abi.load(context.word(Role::Message), 0);
+            if let Some(comm) = context
+                .comm
+                .filter(|_| found && handle != context.abi.message_no_proc && handle != context.abi.message_null)
+            {
+                MESSAGES.put(Request { handle, object: comm.id, ..Request::UNKNOWN });
+            }
+            leave_probed(context);
+        }
+        Class::Coll => context.leave(0, 0, context.request.received, 0),
+        Class::CommIdup => {
+            let new = new_communicator(context);
+            context.request = Request {
+                kind: if context.comm.is_some() { RequestKind::Communicator } else { RequestKind::None },
+                object: context.comm.map_or(NONE, |comm| comm.id),
+                peer: PEER_UNDEFINED,
+                ..Request::UNKNOWN
+            };
+            let request = context.made(1);
+            context.leave(0, 0, request, u64::from(new));
+        }
+        Class::CommCreate
+        | Class::IntercommMerge
+        | Class::CommCreateGroup
+        | Class::IntercommCreate
+        | Class::CommFromGroup
+        | Class::CommForeign => {
+            let new = new_communicator(context);
+            context.leave(0, 0, 0, u64::from(new));
+        }
+        Class::CommFree => {
+            if let Some(comm) = context.comm.filter(|_| !fine) {
+                comms::restore(context.handle, comm);
+            }
+            context.leave(0, 0, 0, 0);
+        }
+        Class::CommName => name(context, 0, context.comm.map(|comm| comm.id)),
+        Class::WinName => name(context, 1, context.window.map(|window| window.id)),
+        Class::TypeFree => {
+            thread::forget_types();
+            context.leave(0, 0, 0, 0);
+        }
+        Class::WinCreate => {
+            let handle = context.abi.load(context.word(Role::Newwin), 0);
+            let new = if fine { windows::add(handle, context.comm, context.index) } else { NONE };
+            context.leave(0, 0, 0, u64::from(new));
+        }
+        Class::WinFree => {
+            if let Some(window) = context.window.filter(|_| !fine) {
+                windows::restore(context.handle, window);
+            }
+            context.leave(0, 0, 0, 0);
+        }
+        Class::WinEnd => {
+            let ended = fine && (!context.has(Role::Flag) || context.returned_int(Role::Flag) != 0);
+            if let Some(window) = context.window.filter(|_| ended) {
+                let epoch = if context.index == number::WIN_COMPLETE { &window.access } else { &window.exposure };
+                epoch.store(-1, Ordering::Relaxed);
+            }
+            context.leave(i32::from(ended), 0, 0, 0);
+        }
+        Class::Rma | Class::RmaRequest | Class::Atomic | Class::AtomicRequest => leave_operation(context),
+        Class::FileOpen => {
+            let handle = load_pointer(context.word(Role::Newfile));
+            let name = real::text(context.word(Role::Text));
+            let new = if fine { files::add(handle, context.comm, context.int(Role::Mode), &name) } else { NONE };
+            context.leave(0, 0, 0, u64::from(new));
+        }
+        Class::FileClose => {
+            if let Some(file) = context.file.filter(|_| !fine) {
+                files::restore(context.handle, file);
+            }
+            context.leave(0, 0, 0, 0);
+        }
+        Class::Io | Class::IoEnd => {
+            let bytes = context.status().filter(|_| fine).map_or(0, Status::bytes);
+            context.leave(0, 0, bytes, 0);
+        }
+        _ => context.leave(0, 0, 0, 0),
+    }
+}
+
+fn leave_all(context: &mut Context, count: usize) {
+    leave_some(context, count, |k| k);
+}
+
+fn leave_probed(context: &mut Context) {
+    let found = context.code == 0 && (!context.has(Role::Flag) || context.returned_int(Role::Flag) != 0);
+    match context.status().filter(|_| found) {
+        Some(status) => context.leave(status.source(), status.tag(), 0, 0),
+        None => context.leave(PEER_UNDEFINED, 0, 0, 0),
+    }
+}
+
+/// Second half of an RMA operation.
+fn leave_operation(context: &mut Context) {
+    if context.code != 0 || context.window.is_none() {
+        context.leave(0, 0, 0, 0);
+        return;
+    }
+    let id = windows::operation();
+    if context.has(Role::Request) {
+        let handle = context.abi.load(context.word(Role::Request), 0);
+        let kind = if context.index == number::RGET { RequestKind::Get } else { RequestKind::Put };
+        let object = context.window.map_or(NONE, |window| window.id);
+        if handle != context.abi.request_null {
+            REQUESTS.put(Request { handle, id, object, kind, ..Request::UNKNOWN });
+        }
+    }
+    let received = match context.function.class {
+        Class::Atomic | Class::AtomicRequest if context.has(Role::Rcount) => context.count(Role::Rcount),
+        Class::Atomic if !context.has(Role::Scount) => 1,
+        _ => 0,
+    };
+    context.leave(0, 0, received, id);
+}
+
+/// Enters the communicator that the call made.
+fn new_communicator(context: &Context) -> u32 {
+    let handle = context.abi.load(context.word(Role::Newcomm), 0);
+    let known = if context.index == number::COMM_GET_PARENT { comms::get(handle) } else { None };
+    match (known, context.origin.as_ref()) {
+        (Some(known), _) => known.id,
+        (None, Some(origin)) if context.code == 0 => comms::add(handle, origin),
+        _ => NONE,
+    }
+}
+
+/// Second half of a call that names something.
+fn name(context: &mut Context, what: u32, id: Option<u32>) {
+    if let Some(id) = id.filter(|_| context.code == 0) {
+        let text = real::text(context.word(Role::Text));
+        spool::define(Entry::Name, &Payload::default().u32(what).u32(id).text(text));
+    }
+    context.leave(0, 0, 0, 0);
+}
+
+/// The call of MPI_Init, which returned before there was a spool.
+pub(crate) fn first(function: &'static Function, index: usize, frame: Frame, thread: &mut Thread, enter: u64) {
+    let record = process::options().is_some_and(|options| options.groups.contains(&function.group));
+    let mut context = Context::new(function, index, false, frame, thread, record);
+    context.enter(PEER_UNDEFINED, 0, NONE, 0);
+    // SAFETY: the slot was just written; its thread is this one.
+    if let Some(slot) = unsafe { context.slot.as_mut() } {
+        slot.enter = enter;
+    }
+    context.returned(0);
+    context.leave(0, 0, 0, 0);
+}

@@ -1,0 +1,155 @@
+//! Where each call of MPI arrives.
+
+use crate::calls::{self, Context};
+use crate::table::{Class, FUNCTIONS, LARGE};
+use crate::{fault, process, real, thread};
+use std::arch::naked_asm;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+/// The call goes on to MPI and nothing else happens.
+pub(crate) const PASS: u8 = 0;
+/// Not recorded, but what later calls need is kept.
+pub(crate) const KEEP: u8 = 1;
+/// Recorded.
+pub(crate) const RECORD: u8 = 2;
+/// Begins, ends or switches the recording.
+pub(crate) const SPECIAL: u8 = 3;
+
+/// What happens to each function now. Before MPI_Init, and once recording is off, only those that begin it are looked at.
+pub(crate) static MODES: [AtomicU8; FUNCTIONS.len()] = {
+    let mut modes = [const { AtomicU8::new(PASS) }; FUNCTIONS.len()];
+    let mut i = 0;
+    while i < modes.len() {
+        if matches!(FUNCTIONS[i].class, Class::Init | Class::SessionInit) {
+            modes[i] = AtomicU8::new(SPECIAL);
+        }
+        i += 1;
+    }
+    modes
+};
+
+/// Number of registers that hold arguments.
+#[cfg(target_arch = "x86_64")]
+const REGISTERS: usize = 6;
+#[cfg(target_arch = "aarch64")]
+const REGISTERS: usize = 8;
+
+/// What [`catch`] makes of a call: the registers with arguments, the caller's frame pointer, the return address, and then the
+/// arguments on the stack. Everything is a word, and arguments are addressed as words from its beginning.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Frame(*mut usize);
+
+impl Frame {
+    /// The word at a place given by [`Function::roles`](crate::table::Function::roles).
+    pub(crate) fn word(self, place: u8) -> usize {
+        // SAFETY: places come from the table, which lists the arguments that the caller passed.
+        unsafe { *self.0.add(usize::from(place)) }
+    }
+
+    /// Changes an argument. The words of its arguments belong to the called function, registers and stack alike.
+    pub(crate) fn set(self, place: u8, value: usize) {
+        // SAFETY: as above.
+        unsafe { *self.0.add(usize::from(place)) = value }
+    }
+
+    /// Argument `i`.
+    pub(crate) fn argument(self, i: usize) -> usize {
+        self.word(if i < REGISTERS { i } else { i + 2 } as u8)
+    }
+
+    /// Return address, stack pointer and frame pointer in the caller, after the return.
+    pub(crate) fn caller(self) -> (usize, usize, usize) {
+        // SAFETY: `catch` stored these words.
+        unsafe { (*self.0.add(REGISTERS + 1), self.0.add(REGISTERS + 2) as usize, *self.0.add(REGISTERS)) }
+    }
+}
+
+/// Makes a [`Frame`] and calls [`hook`]; the number of the symbol is in a scratch register.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+pub(crate) unsafe extern "C-unwind" fn catch() -> c_int {
+    naked_asm!(
+        ".cfi_startproc",
+        "push rbp",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset rbp, -16",
+        "sub rsp, 48",
+        ".cfi_adjust_cfa_offset 48",
+        "mov [rsp], rdi",
+        "mov [rsp + 8], rsi",
+        "mov [rsp + 16], rdx",
+        "mov [rsp + 24], rcx",
+        "mov [rsp + 32], r8",
+        "mov [rsp + 40], r9",
+        "mov edi, eax",
+        "mov rsi, rsp",
+        "call {hook}",
+        "add rsp, 48",
+        ".cfi_adjust_cfa_offset -48",
+        "pop rbp",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore rbp",
+        "ret",
+        ".cfi_endproc",
+        hook = sym hook,
+    )
+}
+
+/// Makes a [`Frame`] and calls [`hook`]; the number of the symbol is in a scratch register.
+#[cfg(target_arch = "aarch64")]
+#[unsafe(naked)]
+pub(crate) unsafe extern "C-unwind" fn catch() -> c_int {
+    naked_asm!(
+        ".cfi_startproc",
+        "sub sp, sp, #80",
+        ".cfi_adjust_cfa_offset 80",
+        "stp x29, x30, [sp, #64]",
+        ".cfi_offset x29, -16",
+        ".cfi_offset x30, -8",
+        "stp x0, x1, [sp]",
+        "stp x2, x3, [sp, #16]",
+        "stp x4, x5, [sp, #32]",
+        "stp x6, x7, [sp, #48]",
+        "add x29, sp, #64",
+        "mov w0, w16",
+        "mov x1, sp",
+        "bl {hook}",
+        "ldp x29, x30, [sp, #64]",
+        "add sp, sp, #80",
+        ".cfi_adjust_cfa_offset -80",
+        ".cfi_restore x29",
+        ".cfi_restore x30",
+        "ret",
+        ".cfi_endproc",
+        hook = sym hook,
+    )
+}
+
+/// A call of MPI: recorded if it is not part of another one.
+unsafe extern "C-unwind" fn hook(symbol: usize, frame: Frame) -> c_int {
+    let index = symbol >> 2;
+    let mode = MODES.get(index).map_or(PASS, |mode| mode.load(Relaxed));
+    if mode == PASS {
+        return real::call(symbol, frame);
+    }
+    let Some(function) = FUNCTIONS.get(index) else { return real::call(symbol, frame) };
+    if matches!(function.class, Class::Init | Class::SessionInit) && mode == SPECIAL {
+        return process::begin(symbol, function, frame);
+    }
+    let Some(mut thread) = thread::enter() else {
+        if function.class == Class::Finalize {
+            fault::caught(process::finalizing);
+        }
+        return real::call(symbol, frame);
+    };
+    let mut context = Context::new(function, index, symbol & LARGE != 0, frame, &mut thread, mode != KEEP);
+    let fine = fault::caught(|| calls::before(&mut context));
+    let code = real::call(symbol, frame);
+    context.returned(code);
+    if fine {
+        fault::caught(|| calls::after(&mut context));
+    }
+    code
+}

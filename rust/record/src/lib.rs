@@ -1,0 +1,36 @@
+//! The part of whywait that lives in the program whose MPI calls it records.
+//!
+//! `whywait record` preloads this library. It exports the functions of MPI, both as `MPI_X` and as `PMPI_X`, and goes on to the
+//! program's own MPI, which it finds when the first call comes. One binary serves all MPIs: what differs is in [`abi`].
+//!
+//! A call arrives in [`hook`], is described by [`calls`] in a slot of its [`thread`], and lies in a mapped file of the [`spool`] at once: whatever
+//! happens to the process, what returned is recorded. The layout of the files is in [`format`].
+//!
+//! The program must not suffer: no lock, no allocation and no system call in a recorded call, but for those that make a communicator, a window, a file, a new
+//! call path or a new chunk; no signal handler; a fault of the recorder ends the recording only.
+
+#![allow(clippy::doc_markdown, reason = "MPI's own names are prose here")]
+
+mod abi;
+mod calls;
+mod clock;
+mod comms;
+mod fault;
+mod files;
+#[path = "../../recording/src/format.rs"]
+#[allow(dead_code, unreachable_pub)]
+pub mod format;
+mod handles;
+mod helper;
+mod hook;
+mod modules;
+mod options;
+mod process;
+mod real;
+mod requests;
+mod spool;
+mod sync;
+mod table;
+mod thread;
+mod unwind;
+mod windows;

@@ -1,0 +1,513 @@
+//! Beginning and end of the recording in a process.
+
+use crate::clock::{self, Reading, now};
+use crate::fault::{self, say};
+use crate::format::{
+    CLAIM, DIRECTORY, END_ABORTED, END_EXITED, END_FINALIZED, ENVIRONMENT_ACTIVE, ENVIRONMENT_ARCHIVE,
+    ENVIRONMENT_OPTIONS, Entry, LOST_LIMIT, LOST_SPACE, NONE,
+};
+use crate::hook::{Frame, KEEP, MODES, PASS, RECORD};
+use crate::options::{Options, Window};
+use crate::real::{self, own};
+use crate::spool::{self, Payload, Spool, Stop};
+use crate::table::{Class, FUNCTIONS, Function};
+use crate::{abi, calls, comms, helper, sync, thread, unwind};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::{env, ptr};
+
+/// What was found when the library was loaded.
+struct Loaded {
+    archive: PathBuf,
+    options: Options,
+    reading: Reading,
+    time: u64,
+}
+
+static LOADED: OnceLock<Loaded> = OnceLock::new();
+/// MPI_Init was called.
+static BEGUN: AtomicBool = AtomicBool::new(false);
+/// Calls are recorded, but for switches.
+static RECORDING: AtomicBool = AtomicBool::new(false);
+static ENDED: AtomicBool = AtomicBool::new(false);
+/// MPI was begun by a session.
+static SESSION: AtomicBool = AtomicBool::new(false);
+/// Switches by MPI_Pcontrol.
+static SWITCHES: Mutex<Vec<(u64, bool)>> = Mutex::new(Vec::new());
+static SWITCH_COUNT: AtomicU64 = AtomicU64::new(0);
+static SWITCHED_OFF: AtomicBool = AtomicBool::new(false);
+/// Counts for [`Entry::Note`].
+static NOTES: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+
+/// In the environment of the process, changed in place once it records: to set a variable then could disturb another thread.
+static ACTIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// Runs when the library is loaded, which may be in any program: that of the user, its launcher, a shell.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOAD: extern "C" fn() = loaded;
+
+/// Runs when the process exits.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static UNLOAD: extern "C" fn() = exits;
+
+extern "C" fn loaded() {
+    fault::caught(|| {
+        let Some(archive) = env::var_os(ENVIRONMENT_ARCHIVE).filter(|path| !path.is_empty()) else { return };
+        if env::var_os(ENVIRONMENT_ACTIVE).is_some_and(|value| value == "1") {
+            return;
+        }
+        let options = Options::parse(&env::var(ENVIRONMENT_OPTIONS).unwrap_or_default());
+        clock::choose();
+        let (reading, time) = (clock::reading(), now());
+        let _ = LOADED.set(Loaded { archive: archive.into(), options, reading, time });
+        if let Ok(text) = CString::new(format!("{ENVIRONMENT_ACTIVE}=0")) {
+            let text = text.into_raw();
+            // SAFETY: the string is never freed. No other thread runs yet.
+            unsafe { libc::putenv(text) };
+            ACTIVE.store(text as usize + ENVIRONMENT_ACTIVE.len() + 1, Ordering::Relaxed);
+        }
+    });
+}
+
+/// Options of the recording.
+pub(crate) fn options() -> Option<&'static Options> {
+    LOADED.get().map(|loaded| &loaded.options)
+}
+
+/// MPI_Init, MPI_Init_thread or the first MPI_Session_init.
+pub(crate) fn begin(symbol: usize, function: &'static Function, frame: Frame) -> c_int {
+    if LOADED.get().is_none() || BEGUN.swap(true, Ordering::AcqRel) {
+        return real::call(symbol, frame);
+    }
+    let enter = now();
+    let code = real::call(symbol, frame);
+    if code != 0 {
+        BEGUN.store(false, Ordering::Release);
+        return code;
+    }
+    fault::caught(|| {
+        fault::prepare();
+        let session = (function.class == Class::SessionInit).then(|| {
+            SESSION.store(true, Ordering::Relaxed);
+            abi::get().load(frame.argument(2), 0)
+        });
+        if start(session) {
+            let mut active = thread::enter();
+            if let Some(thread) = active.as_mut() {
+                calls::first(function, symbol >> 2, frame, thread, enter);
+            }
+        }
+    });
+    code
+}
+
+/// Rank and size of the world, and its group.
+fn world(session: Option<usize>) -> Option<(i32, i32, usize)> {
+    let (mut rank, mut size, mut group) = (-1_i32, 0_i32, 0_usize);
+    let code = match session {
+        None => own!(COMM_GROUP, abi::get().comm_world, &raw mut group),
+        Some(session) => own!(GROUP_FROM_SESSION_PSET, session, c"mpi://WORLD".as_ptr(), &raw mut group),
+    };
+    if code != 0 {
+        return None;
+    }
+    own!(GROUP_RANK, group, &raw mut rank);
+    own!(GROUP_SIZE, group, &raw mut size);
+    (rank >= 0 && size > 0).then_some((rank, size, group))
+}
+
+/// What rank 0 tells the others: whether to record, whether there are several nodes, the run's id and the path of the archive.
+const MESSAGE: usize = 20 + 4096;
+
+/// Begins the recording.
+fn start(session: Option<usize>) -> bool {
+    let (Some(loaded), Some(library)) = (LOADED.get(), real::library()) else { return false };
+    let program = program();
+    if !abi::known(library) {
+        say(&format!("{program} runs unrecorded: unknown MPI {}", library.path.display()));
+        return false;
+    }
+    if let Some(other) = real::other_recorder() {
+        say(&format!("{program} runs unrecorded: {other} records it already"));
+        return false;
+    }
+    let Some((rank, size, group)) = world(session) else {
+        say(&format!("{program} runs unrecorded: it has no rank"));
+        return false;
+    };
+    let mut message = [0_u8; MESSAGE];
+    if rank == 0 || session.is_some() {
+        offer(&mut message, loaded, rank, size, session.is_some());
+    }
+    if session.is_none()
+        && own!(BCAST, message.as_mut_ptr(), MESSAGE, abi::get().byte, 0_usize, abi::get().comm_world) != 0
+    {
+        return false;
+    }
+    if message[0] == 0 {
+        return false;
+    }
+    let mut run = [0; 16];
+    run.copy_from_slice(&message[4..20]);
+    let path = message[20..].split(|byte| *byte == 0).next().unwrap_or_default();
+    let spool = Path::new(OsStr::from_bytes(path)).join(DIRECTORY);
+    sync::plan(message[1] != 0, rank, size);
+    if let Err(error) = open(loaded, library, &spool, run, rank, size) {
+        say(&format!("rank {rank} runs unrecorded: {}: {error}", spool.display()));
+        return false;
+    }
+    comms::begin(group, rank, size);
+    if loaded.options.callpaths {
+        unwind::begin();
+    }
+    if !loaded.options.helper {
+        helper::disable();
+    }
+    // SAFETY: registers a function of this library, which is never unloaded while the process runs.
+    unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+    let active = ACTIVE.load(Ordering::Relaxed);
+    if active != 0 {
+        // SAFETY: the byte after the equal sign of the variable.
+        unsafe { ptr::with_exposed_provenance_mut::<c_char>(active).write(b'1' as c_char) };
+    }
+    RECORDING.store(true, Ordering::Release);
+    open_window(loaded.options.window);
+    set_modes();
+    sync::measure();
+    true
+}
+
+/// Fills in the message: rank 0 claims an archive for this world, since the command may start several.
+fn offer(message: &mut [u8; MESSAGE], loaded: &Loaded, rank: i32, size: i32, session: bool) {
+    let mut run = [0_u8; 16];
+    let mut archive = loaded.archive.clone();
+    if session {
+        // Nothing can be sent: only some may have a session. The same on all ranks, then.
+        run[..8].copy_from_slice(&fingerprint(archive.as_os_str().as_bytes()).to_le_bytes());
+    } else {
+        // SAFETY: pointer and length are those of the array.
+        unsafe { libc::getrandom(run.as_mut_ptr().cast(), run.len(), 0) };
+    }
+    if rank == 0 {
+        match claim(&archive, run) {
+            Ok(path) => archive = path,
+            Err(error) => {
+                say(&format!("{} runs unrecorded: {}: {error}", program(), archive.display()));
+                return;
+            }
+        }
+    }
+    let path = archive.into_os_string().into_vec();
+    if path.len() < MESSAGE - 20 {
+        message[0] = 1;
+        message[1] = u8::from(sync::several_nodes(size));
+        message[4..20].copy_from_slice(&run);
+        message[20..20 + path.len()].copy_from_slice(&path);
+    }
+}
+
+/// FNV-1a.
+fn fingerprint(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Claims the archive, or the first of `PATH-2`, `PATH-3`, ... that no other world has.
+fn claim(archive: &Path, run: [u8; 16]) -> io::Result<PathBuf> {
+    for number in 1..=9999 {
+        let mut path = archive.as_os_str().to_owned();
+        if number > 1 {
+            path.push(format!("-{number}"));
+        }
+        let spool = Path::new(&path).join(DIRECTORY);
+        fs::create_dir_all(&spool)?;
+        match OpenOptions::new().write(true).create_new(true).open(spool.join(CLAIM)) {
+            Ok(mut file) => return file.write_all(&run).map(|()| path.into()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+fn open(
+    loaded: &Loaded,
+    library: &real::Library,
+    directory: &Path,
+    run: [u8; 16],
+    rank: i32,
+    size: i32,
+) -> io::Result<()> {
+    let home = match env::var_os(crate::format::ENVIRONMENT_SPOOL).filter(|path| !path.is_empty()) {
+        Some(local) => Path::new(&local).join(format!("{:032x}", u128::from_be_bytes(run))),
+        None => directory.to_owned(),
+    };
+    fs::create_dir_all(&home)?;
+    let spool = Spool::create(home, directory.to_owned(), run, rank as u32, size as u32, loaded.options.max_size)?;
+    let reading = clock::reading();
+    let mut version = [0_u8; 8192];
+    let mut length = 0_i32;
+    own!(GET_LIBRARY_VERSION, version.as_mut_ptr(), &raw mut length);
+    let version = &version[..(length.max(0) as usize).min(version.len())];
+    let trim = version.iter().rposition(|byte| !byte.is_ascii_whitespace() && *byte != 0).map_or(0, |end| end + 1);
+    let payload = Payload::default()
+        .i32(rank)
+        .i32(size)
+        .u32(std::process::id())
+        .u32(clock::kind())
+        .u64(clock::frequency(loaded.reading, reading))
+        .u64(loaded.time)
+        .raw(&boot_id())
+        .u64(time_namespace())
+        .text(abi::get().name)
+        .text(library.path.as_os_str().as_bytes())
+        .text(&version[..trim])
+        .text(host())
+        .text(env::current_exe().unwrap_or_default().as_os_str().as_bytes())
+        .text(env!("CARGO_PKG_VERSION"))
+        .text(&loaded.options.text);
+    spool.define(Entry::Start, &payload)?;
+    define_reading(loaded.reading);
+    define_reading(reading);
+    Ok(())
+}
+
+fn define_reading(reading: Reading) {
+    spool::define(Entry::Clock, &Payload::default().u64(reading.ticks).u64(reading.monotonic).u64(reading.realtime));
+}
+
+/// Id of this boot of the machine: processes where it is the same, and the time namespace, share their clock.
+pub(crate) fn boot_id() -> [u8; 16] {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: Vec<u8> =
+        text.bytes().filter_map(|byte| char::from(byte).to_digit(16)).map(|digit| digit as u8).collect();
+    let mut id = [0; 16];
+    for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = pair[0] << 4 | pair[1];
+    }
+    id
+}
+
+/// Number of the time namespace, 0 if the kernel has none.
+pub(crate) fn time_namespace() -> u64 {
+    fs::metadata("/proc/self/ns/time").map_or(0, |file| std::os::unix::fs::MetadataExt::ino(&file))
+}
+
+fn host() -> Vec<u8> {
+    let mut name = [0_u8; 256];
+    // SAFETY: pointer and length are those of the array; the last byte stays 0.
+    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
+    CStr::from_bytes_until_nul(&name).map_or_else(|_| Vec::new(), |name| name.to_bytes().to_vec())
+}
+
+/// Name of the program.
+pub(crate) fn program() -> String {
+    let path = env::current_exe().unwrap_or_default();
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Whether a class of functions leaves something behind that later calls need.
+fn keeps(class: Class) -> bool {
+    !matches!(
+        class,
+        Class::Plain
+            | Class::Send
+            | Class::Recv
+            | Class::Sendrecv
+            | Class::Probe
+            | Class::Coll
+            | Class::WinPlain
+            | Class::WinFence
+            | Class::WinLock
+            | Class::WinUnlock
+            | Class::WinFlush
+            | Class::WinFlushLocal
+            | Class::Rma
+            | Class::Atomic
+            | Class::Io
+            | Class::IoBegin
+            | Class::IoEnd
+            | Class::FilePlain
+            | Class::Init
+    )
+}
+
+/// Sets what happens to each function from now on.
+fn set_modes() {
+    let Some(options) = options() else { return };
+    let on = RECORDING.load(Ordering::Acquire);
+    let off = SWITCHED_OFF.load(Ordering::Acquire);
+    for (mode, function) in MODES.iter().zip(&FUNCTIONS) {
+        let new = if !on {
+            // All processes must take part in the measurement of the clocks.
+            if function.class == Class::Finalize && sync::planned() { KEEP } else { PASS }
+        } else if options.groups.contains(&function.group) && !off && function.class != Class::Init {
+            RECORD
+        } else if keeps(function.class) {
+            KEEP
+        } else {
+            PASS
+        };
+        mode.store(new, Ordering::Relaxed);
+    }
+}
+
+/// Recording goes off or on.
+fn switch(on: bool) {
+    if SWITCHED_OFF.swap(!on, Ordering::AcqRel) == on {
+        let mut switches = SWITCHES.lock().unwrap_or_else(PoisonError::into_inner);
+        switches.push((now(), on));
+        SWITCH_COUNT.store(switches.len() as u64, Ordering::Release);
+        set_modes();
+    }
+}
+
+/// Waits for the part of the run that is to be recorded.
+fn open_window(window: Window) {
+    match window {
+        Window::Time(from, to) => {
+            if from > 0.0 {
+                switch(false);
+            }
+            let wait = |seconds: f64| {
+                let time = std::time::Duration::try_from_secs_f64(seconds).unwrap_or(std::time::Duration::MAX);
+                std::thread::sleep(time);
+            };
+            helper::start(move || {
+                wait(from);
+                switch(true);
+                wait(to - from);
+                switch(false);
+            });
+        }
+        Window::Calls(..) => switch(false),
+        Window::Whole => {}
+    }
+}
+
+/// MPI_Pcontrol was called.
+pub(crate) fn control(level: i32) {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let call = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
+    match options().map(|options| options.window) {
+        Some(Window::Calls(from, to)) => switch((from..to).contains(&call)),
+        Some(Window::Time(..)) => {}
+        _ => switch(level != 0),
+    }
+}
+
+/// How many switches there were.
+#[inline]
+pub(crate) fn switches() -> u64 {
+    SWITCH_COUNT.load(Ordering::Relaxed)
+}
+
+/// The switches after the first `known`: when, and whether to on.
+pub(crate) fn switches_since(known: u64) -> Vec<(u64, bool)> {
+    let switches = SWITCHES.lock().unwrap_or_else(PoisonError::into_inner);
+    switches.get(known as usize..).unwrap_or_default().to_vec()
+}
+
+/// Counts something for the report.
+pub(crate) fn note(what: u32) {
+    if let Some(note) = NOTES.get(what as usize) {
+        note.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Nothing is recorded from now on.
+pub(crate) fn stop(reason: u32, text: &str) {
+    if RECORDING.swap(false, Ordering::AcqRel) {
+        set_modes();
+        if let Some(spool) = spool::get() {
+            // There may be no space for it.
+            let _ = spool.define(Entry::Lost, &Payload::default().u32(NONE).u64(now()).u32(reason).text(text));
+        }
+    }
+}
+
+/// There is no space for further slots.
+pub(crate) fn lost(why: Stop) {
+    if !RECORDING.load(Ordering::Acquire) {
+        return;
+    }
+    let rank = spool::get().map_or(0, |spool| spool.rank);
+    let (reason, text) = match why {
+        Stop::Limit => (LOST_LIMIT, "the size given by --max-size is reached".to_owned()),
+        Stop::Error(error) => (LOST_SPACE, error.to_string()),
+    };
+    stop(reason, &text);
+    if !options().is_some_and(|options| options.quiet && reason == LOST_LIMIT) {
+        say(&format!("rank {rank} stops recording: {text}"));
+    }
+}
+
+/// Before MPI_Finalize, whether it is recorded or not: other processes may wait for this one.
+pub(crate) fn finalizing() {
+    if !SESSION.load(Ordering::Relaxed) {
+        sync::end();
+        comms::end();
+    }
+}
+
+/// MPI_Finalize returned, or the process calls MPI_Abort.
+pub(crate) fn ended(reason: u32) {
+    if ENDED.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    for (what, note) in NOTES.iter().enumerate() {
+        let count = note.load(Ordering::Relaxed);
+        if count > 0 {
+            spool::define(Entry::Note, &Payload::default().u32(what as u32).u64(count));
+        }
+    }
+    define_reading(clock::reading());
+    spool::define(Entry::End, &Payload::default().u64(now()).u32(reason));
+}
+
+/// MPI_Abort is called.
+pub(crate) fn aborting() {
+    ended(END_ABORTED);
+}
+
+/// MPI_Finalize returned.
+pub(crate) fn finalized() {
+    ended(END_FINALIZED);
+    RECORDING.store(false, Ordering::Release);
+    set_modes();
+    if let Some((spool, options)) = spool::get().zip(options())
+        && options.announce
+        && !options.quiet
+        && spool.rank == 0
+    {
+        let archive = spool.home.parent().unwrap_or(&spool.home).display();
+        say(&format!("recorded {} ranks: whywait analyze {archive}", spool.size));
+    }
+}
+
+extern "C" fn exits() {
+    fault::caught(|| {
+        if RECORDING.load(Ordering::Acquire) {
+            ended(if SESSION.load(Ordering::Relaxed) { END_FINALIZED } else { END_EXITED });
+            RECORDING.store(false, Ordering::Release);
+            set_modes();
+        }
+        if spool::get().is_some_and(|spool| spool.pid == std::process::id()) {
+            spool::move_home();
+        }
+    });
+}
+
+/// A child of the process is not recorded: the files are the parent's.
+extern "C" fn forked() {
+    RECORDING.store(false, Ordering::Release);
+    for mode in &MODES {
+        mode.store(PASS, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,370 @@
+//! What a thread of the program has: its slots, and whether it is in a call.
+
+use crate::abi;
+use crate::clock::now;
+use crate::format::{CHUNK, Call, Extension, Node, Nodes, SLOT, Stall, Switch, extension};
+use crate::hook::Frame;
+use crate::real::{self, own};
+use crate::requests::Request;
+use crate::spool::{self, Chunk, Slots};
+use crate::table::{LARGE, PROFILING, number};
+use crate::unwind::Paths;
+use crate::{helper, process};
+use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+/// State of a thread that made a call. It lies behind one thread-local pointer.
+pub(crate) struct Thread {
+    inside: bool,
+    /// Where the next slot goes, where the present chunk asks for attention, and where it ends.
+    cursor: *mut u8,
+    attention: *mut u8,
+    end: *mut u8,
+    chunk: Chunk,
+    /// Chunks that were filled, and which the present call may still need.
+    full: Vec<Chunk>,
+    file: Mutex<Slots>,
+    /// The chunk that the helper made ready.
+    ready: AtomicPtr<u8>,
+    /// The helper was asked for one.
+    asked: AtomicBool,
+    /// Where calls go that are not recorded.
+    scratch: Call,
+    switches: u64,
+    pub(crate) types: Types,
+    pub(crate) paths: Paths,
+    /// Requests that the present call may complete.
+    pub(crate) taken: Vec<Request>,
+    /// Statuses for a program that does not ask for them.
+    pub(crate) statuses: Vec<u64>,
+}
+
+thread_local! {
+    static THREAD: Cell<*mut Thread> = const { Cell::new(ptr::null_mut()) };
+}
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+static KEY: OnceLock<libc::pthread_key_t> = OnceLock::new();
+
+/// A thread within a call of MPI. Calls that MPI makes itself, or a function of the program that MPI calls, are part of it.
+pub(crate) struct Inside(*mut Thread);
+
+impl Deref for Inside {
+    type Target = Thread;
+    fn deref(&self) -> &Thread {
+        // SAFETY: the thread's own state, which lives until the thread ends.
+        unsafe { &*self.0 }
+    }
+}
+
+impl DerefMut for Inside {
+    fn deref_mut(&mut self) -> &mut Thread {
+        // SAFETY: as above; `inside` makes this the only one.
+        unsafe { &mut *self.0 }
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        self.inside = false;
+    }
+}
+
+/// Enters a call of MPI, unless the thread is in one.
+#[inline]
+pub(crate) fn enter() -> Option<Inside> {
+    let mut thread = THREAD.with(Cell::get);
+    if thread.is_null() {
+        thread = register()?;
+    }
+    // SAFETY: the thread's own state.
+    unsafe {
+        if (*thread).inside {
+            return None;
+        }
+        (*thread).inside = true;
+    }
+    Some(Inside(thread))
+}
+
+/// First call of a thread.
+#[cold]
+fn register() -> Option<*mut Thread> {
+    let mut thread = ptr::null_mut();
+    crate::fault::caught(|| {
+        let Some(spool) = spool::get() else { return };
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let first = Slots::create(spool, number).map_err(spool::Stop::Error).and_then(|mut file| {
+            let chunk = file.chunk(spool)?;
+            Ok((file, chunk))
+        });
+        match first {
+            Ok((file, chunk)) => {
+                let mut new = Box::new(Thread {
+                    inside: false,
+                    cursor: ptr::null_mut(),
+                    attention: ptr::null_mut(),
+                    end: ptr::null_mut(),
+                    chunk,
+                    full: Vec::with_capacity(4),
+                    file: Mutex::new(file),
+                    ready: AtomicPtr::new(ptr::null_mut()),
+                    asked: AtomicBool::new(false),
+                    scratch: Call::default(),
+                    switches: process::switches(),
+                    types: Types::default(),
+                    paths: Paths::new(),
+                    taken: Vec::with_capacity(128),
+                    statuses: Vec::new(),
+                });
+                new.begin(chunk);
+                thread = Box::into_raw(new);
+            }
+            Err(stop) => process::lost(stop),
+        }
+    });
+    if thread.is_null() {
+        return None;
+    }
+    THREAD.with(|place| place.set(thread));
+    let key = *KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: the pointer is valid, and the destructor gets the value set below.
+        unsafe { libc::pthread_key_create(&raw mut key, Some(ended)) };
+        key
+    });
+    // SAFETY: the key exists.
+    unsafe { libc::pthread_setspecific(key, thread.cast()) };
+    Some(thread)
+}
+
+/// The thread ends: its last chunk is closed. The state itself stays, as the helper may look at it.
+unsafe extern "C" fn ended(thread: *mut libc::c_void) {
+    THREAD.with(|place| place.set(ptr::null_mut()));
+    // SAFETY: the value is the thread's state.
+    let thread = unsafe { &mut *thread.cast::<Thread>() };
+    crate::fault::caught(|| thread.close());
+}
+
+impl Thread {
+    fn begin(&mut self, chunk: Chunk) {
+        self.chunk = chunk;
+        self.cursor = chunk.0;
+        self.end = chunk.0.wrapping_add(CHUNK);
+        self.attention = chunk.0.wrapping_add(CHUNK / 2);
+    }
+
+    fn close(&mut self) {
+        self.full.drain(..).for_each(spool::unmap);
+        self.paths = Paths::new();
+        (self.taken, self.statuses) = (Vec::new(), Vec::new());
+        let mut unused = (self.end as usize).wrapping_sub(self.cursor as usize);
+        if self.end.is_null() {
+            return;
+        }
+        spool::unmap(self.chunk);
+        let file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.asked.store(false, Ordering::Relaxed);
+        let ready = self.ready.swap(ptr::null_mut(), Ordering::Acquire);
+        if !ready.is_null() {
+            spool::unmap(Chunk(ready));
+            unused += CHUNK;
+        }
+        file.close(unused);
+        (self.cursor, self.attention, self.end) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+    }
+
+    /// A new slot of zeros, null if recording is off.
+    #[inline]
+    pub(crate) fn slot(&mut self) -> *mut u8 {
+        if self.cursor >= self.attention && !self.turn() {
+            return ptr::null_mut();
+        }
+        let slot = self.cursor;
+        self.cursor = slot.wrapping_add(SLOT);
+        slot
+    }
+
+    /// The present chunk is half full, or full.
+    #[cold]
+    fn turn(&mut self) -> bool {
+        if self.end.is_null() {
+            return false;
+        }
+        if self.cursor < self.end {
+            self.attention = self.end;
+            helper::ask(self);
+            return true;
+        }
+        let from = now();
+        let mut next = self.ready.swap(ptr::null_mut(), Ordering::Acquire);
+        let late = next.is_null();
+        if late {
+            let mut file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            // The helper may have been at it when the lock was taken.
+            next = self.ready.swap(ptr::null_mut(), Ordering::Acquire);
+            if next.is_null() {
+                match spool::get().map(|spool| file.chunk(spool)) {
+                    Some(Ok(chunk)) => next = chunk.0,
+                    stop => {
+                        drop(file);
+                        // The last chunk stays mapped: a call that has not returned may lie in it.
+                        (self.cursor, self.attention, self.end) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+                        if let Some(Err(stop)) = stop {
+                            process::lost(stop);
+                        }
+                        return false;
+                    }
+                }
+            }
+        }
+        self.full.push(self.chunk);
+        self.begin(Chunk(next));
+        if late {
+            self.extension(Extension::Stall, 0, Stall { head: 0, from, to: now() });
+        }
+        true
+    }
+
+    /// Writes an extension.
+    pub(crate) fn extension<T>(&mut self, kind: Extension, items: u8, content: T) {
+        const { assert!(size_of::<T>() == SLOT) };
+        let slot = self.slot().cast::<T>();
+        if !slot.is_null() {
+            // SAFETY: a slot has room for it. All kinds begin with the head.
+            unsafe {
+                slot.write(content);
+                slot.cast::<u64>().write(extension(kind, items));
+            }
+        }
+    }
+
+    /// The slot of a call; if nothing is to be recorded, one that nobody reads.
+    #[inline]
+    pub(crate) fn call(&mut self, record: bool) -> *mut Call {
+        if record {
+            let slot = self.slot();
+            if !self.full.is_empty() {
+                self.full.drain(..).for_each(spool::unmap);
+            }
+            if !slot.is_null() {
+                return slot.cast();
+            }
+        }
+        &raw mut self.scratch
+    }
+
+    /// The call path of a call.
+    #[inline]
+    pub(crate) fn path(&mut self, frame: Frame) -> u32 {
+        self.switched();
+        let node = self.paths.walk(frame);
+        if !self.paths.added.is_empty() {
+            self.add_nodes();
+        }
+        node
+    }
+
+    /// Writes new nodes, three to a slot.
+    #[cold]
+    fn add_nodes(&mut self) {
+        let added = std::mem::take(&mut self.paths.added);
+        for nodes in added.chunks(3) {
+            let mut items = [Node::default(); 3];
+            items[..nodes.len()].copy_from_slice(nodes);
+            self.extension(Extension::Nodes, nodes.len() as u8, Nodes { head: 0, unused: 0, items });
+        }
+        self.paths.added = added;
+        self.paths.added.clear();
+    }
+
+    /// Tells of switches of the recording since the last call.
+    #[inline]
+    pub(crate) fn switched(&mut self) {
+        if self.switches != process::switches() {
+            self.tell();
+        }
+    }
+
+    #[cold]
+    fn tell(&mut self) {
+        for (time, on) in process::switches_since(self.switches) {
+            self.extension(Extension::Switch, 0, Switch { head: 0, time, on: u64::from(on) });
+        }
+        self.switches = process::switches();
+    }
+
+    /// Has the next chunk made ready, by the helper.
+    pub(crate) fn prepare(&self) {
+        let mut file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        // What fails here is tried again, and told, by the thread itself.
+        if self.asked.swap(false, Ordering::Relaxed)
+            && self.ready.load(Ordering::Relaxed).is_null()
+            && let Some(Ok(chunk)) = spool::get().map(|spool| file.chunk(spool))
+        {
+            // Before the pages are ready: the thread must not wait for them.
+            self.ready.store(chunk.0, Ordering::Release);
+            drop(file);
+            spool::populate(chunk);
+        }
+    }
+
+    /// Whether the helper shall look at the thread.
+    pub(crate) fn asks(&self) {
+        self.asked.store(true, Ordering::Relaxed);
+    }
+
+    /// Size of an element of a type.
+    #[inline]
+    pub(crate) fn type_size(&mut self, datatype: usize) -> u64 {
+        let handle = abi::get().mask(datatype);
+        let epoch = TYPES_FREED.load(Ordering::Relaxed);
+        if self.types.epoch != epoch {
+            self.types = Types { epoch, ..Types::default() };
+        }
+        let place = handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61;
+        match self.types.sizes.get(place) {
+            Some(&(known, size)) if known == handle => size,
+            _ => self.ask_type(handle, place),
+        }
+    }
+
+    #[cold]
+    fn ask_type(&mut self, handle: usize, place: usize) -> u64 {
+        let mut size = -1_i64;
+        let large = number::TYPE_SIZE * 4 + LARGE + PROFILING;
+        let code = if real::exists(large) {
+            real::own_symbol(large, [handle, &raw mut size as usize])
+        } else if real::exists(number::TYPE_SIZE_X * 4 + PROFILING) {
+            own!(TYPE_SIZE_X, handle, &raw mut size)
+        } else {
+            let mut short = -1_i32;
+            let code = own!(TYPE_SIZE, handle, &raw mut short);
+            size = i64::from(short);
+            code
+        };
+        let size = if code == 0 { u64::try_from(size).unwrap_or(0) } else { 0 };
+        if let Some(entry) = self.types.sizes.get_mut(place) {
+            *entry = (handle, size);
+        }
+        size
+    }
+}
+
+/// Raised when a type is freed, as its handle may come again.
+static TYPES_FREED: AtomicU64 = AtomicU64::new(0);
+
+/// Forgets the sizes of all types, in all threads.
+pub(crate) fn forget_types() {
+    TYPES_FREED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Sizes of the types used last, by handle.
+#[derive(Default)]
+pub(crate) struct Types {
+    epoch: u64,
+    sizes: [(usize, u64); 8],
+}

@@ -1,0 +1,265 @@
+//! Call paths: which functions of the program the call of MPI is in.
+//!
+//! Most stacks are those of the call before, but for the innermost frames. So the stack is unwound frame by frame only until a frame of the last walk is met, with
+//! its return address in the same place; then the other return addresses are compared where they lie, and if they are the same, so is the rest.
+
+use crate::format::Node;
+use crate::hook::Frame;
+use crate::modules;
+use framehop::{CacheNative, FrameAddress, MustNotAllocateDuringUnwind, UnwindRegsNative, Unwinder};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// A stack deeper than this is cut.
+const DEEPEST: usize = 4096;
+/// Recursion deeper than this many equal frames in a row is one.
+const EQUAL: u8 = 8;
+
+static ON: AtomicBool = AtomicBool::new(false);
+
+/// Call paths are recorded from now on.
+pub(crate) fn begin() {
+    modules::refreshed();
+    ON.store(true, Relaxed);
+}
+
+/// A frame of the last walk.
+#[derive(Clone, Copy)]
+struct Step {
+    /// Where its return address lies, and the address.
+    place: usize,
+    address: usize,
+    node: u32,
+    /// How many frames in a row have this address.
+    equal: u8,
+}
+
+/// Call paths of a thread.
+pub(crate) struct Paths {
+    cache: CacheNative<MustNotAllocateDuringUnwind>,
+    /// The stack; empty until it is known.
+    stack: Range<usize>,
+    /// The last walk, the outermost frame first.
+    last: Vec<Step>,
+    /// Frames of the present walk that the last one does not have, the innermost first.
+    fresh: Vec<(usize, usize)>,
+    tree: Tree,
+    /// Nodes that the walk added.
+    pub(crate) added: Vec<Node>,
+}
+
+impl Paths {
+    pub(crate) fn new() -> Self {
+        Self {
+            cache: CacheNative::new_in(),
+            stack: 0..0,
+            last: Vec::new(),
+            fresh: Vec::new(),
+            tree: Tree::default(),
+            added: Vec::new(),
+        }
+    }
+
+    /// The node of the stack that made a call.
+    #[inline]
+    pub(crate) fn walk(&mut self, frame: Frame) -> u32 {
+        if !ON.load(Relaxed) {
+            return 0;
+        }
+        let (address, sp, fp) = frame.caller();
+        // The common case: the same call again.
+        match self.last.last() {
+            Some(top) if top.place == place(sp) && top.address == address && self.holds(self.last.len() - 1) => {
+                top.node
+            }
+            _ => self.unwind(address, sp, fp),
+        }
+    }
+
+    /// Whether the first `count` frames of the last walk are still there. They lie further out on the stack than a frame that is.
+    #[inline]
+    fn holds(&self, count: usize) -> bool {
+        self.last.get(..count).is_some_and(|steps| {
+            // SAFETY: the places were read in the last walk, and are on the part of this stack that is in use.
+            steps.iter().rev().all(|step| unsafe { *(step.place as *const usize) } == step.address)
+        })
+    }
+
+    fn unwind(&mut self, address: usize, sp: usize, fp: usize) -> u32 {
+        if self.stack.is_empty() {
+            self.stack = stack();
+        }
+        self.fresh.clear();
+        let mut complete = true;
+        let (mut address, mut at) = (address, place(sp));
+        let mut registers = registers(address, sp, fp);
+        // Frames of the last walk that may still be there.
+        let mut known = self.last.len();
+        let Some(mut modules) = modules::current() else { return 0 };
+        // On a stack of the program's own making nothing is known of its end.
+        let mut read = |from: u64| {
+            let from = from as usize;
+            if self.stack.contains(&from) && from.is_multiple_of(8) && self.stack.end - from >= 8 {
+                // SAFETY: on the thread's stack.
+                Ok(unsafe { *(from as *const u64) })
+            } else {
+                Err(())
+            }
+        };
+        if !self.stack.contains(&sp) {
+            known = 0;
+        }
+        loop {
+            while known > 0 && self.last[known - 1].place < at {
+                known -= 1;
+            }
+            if known > 0 && self.last[known - 1].place == at && self.last[known - 1].address == address && {
+                // SAFETY: as in `holds`.
+                self.last[..known - 1].iter().rev().all(|step| unsafe { *(step.place as *const usize) } == step.address)
+            } {
+                break;
+            }
+            if !modules.knows(address.wrapping_sub(1)) {
+                match modules::refreshed() {
+                    Some(new) if new.knows(address.wrapping_sub(1)) => modules = new,
+                    // Code that was made at run time.
+                    _ => {
+                        complete = false;
+                        known = 0;
+                        break;
+                    }
+                }
+            }
+            self.fresh.push((at, address));
+            let Some(lookup) = FrameAddress::from_return_address(address as u64) else { break };
+            match modules.unwinder.unwind_frame(lookup, &mut registers, &mut self.cache, &mut read) {
+                Ok(Some(next)) if self.fresh.len() < DEEPEST => {
+                    address = next as usize;
+                    at = place(registers.sp() as usize);
+                }
+                // The outermost frame often ends in an error.
+                _ => {
+                    known = 0;
+                    break;
+                }
+            }
+        }
+        self.last.truncate(known);
+        let mut step = self.last.last().copied().unwrap_or(Step { place: 0, address: 0, node: 0, equal: 0 });
+        if !complete {
+            step.node = self.tree.node(0, 0, &mut self.added);
+        }
+        while let Some((place, address)) = self.fresh.pop() {
+            let equal = if address == step.address { step.equal.saturating_add(1) } else { 1 };
+            let node =
+                if equal > EQUAL { step.node } else { self.tree.node(step.node, address as u64, &mut self.added) };
+            step = Step { place, address, node, equal };
+            self.last.push(step);
+        }
+        // What cannot be compared later is not kept.
+        if !complete || !cfg!(target_arch = "x86_64") || !self.stack.contains(&sp) {
+            self.last.clear();
+        }
+        step.node
+    }
+}
+
+/// Where the return address lies, given the stack pointer after the return.
+fn place(sp: usize) -> usize {
+    sp.wrapping_sub(8)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn registers(address: usize, sp: usize, fp: usize) -> UnwindRegsNative {
+    UnwindRegsNative::new(address as u64, sp as u64, fp as u64)
+}
+
+#[cfg(target_arch = "aarch64")]
+fn registers(address: usize, sp: usize, fp: usize) -> UnwindRegsNative {
+    UnwindRegsNative::new(address as u64, sp as u64, fp as u64)
+}
+
+/// Where the stack of this thread is.
+fn stack() -> Range<usize> {
+    // SAFETY: an attribute object that the first call sets up and the last one frees.
+    unsafe {
+        let mut attributes = std::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &raw mut attributes) != 0 {
+            return 0..0;
+        }
+        let (mut start, mut size) = (std::ptr::null_mut(), 0);
+        let code = libc::pthread_attr_getstack(&raw const attributes, &raw mut start, &raw mut size);
+        libc::pthread_attr_destroy(&raw mut attributes);
+        if code == 0 { start as usize..(start as usize).saturating_add(size) } else { 0..0 }
+    }
+}
+
+/// Nodes by parent and address: open addressing.
+#[derive(Default)]
+struct Tree {
+    places: Vec<Node>,
+    count: u32,
+}
+
+impl Tree {
+    fn find(places: &[Node], parent: u32, address: u64) -> usize {
+        let mask = places.len().wrapping_sub(1);
+        let key = address ^ u64::from(parent).wrapping_mul(0x00c6_a4a7_935b_d1e9);
+        let mut at = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
+        while let Some(node) = places.get(at).filter(|node| node.node != 0) {
+            if node.parent == parent && node.address == address {
+                break;
+            }
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    /// The child of a node with an address, which is added if there is none.
+    fn node(&mut self, parent: u32, address: u64, added: &mut Vec<Node>) -> u32 {
+        let at = Self::find(&self.places, parent, address);
+        match self.places.get(at) {
+            Some(found) if found.node != 0 => found.node,
+            _ => self.add(parent, address, added),
+        }
+    }
+
+    #[cold]
+    fn add(&mut self, parent: u32, address: u64, added: &mut Vec<Node>) -> u32 {
+        if self.count as usize * 2 >= self.places.len() {
+            let mut places = vec![Node::default(); (self.places.len() * 2).max(256)];
+            for node in self.places.iter().filter(|node| node.node != 0) {
+                let at = Self::find(&places, node.parent, node.address);
+                places[at] = *node;
+            }
+            self.places = places;
+        }
+        self.count += 1;
+        let node = Node { address, node: self.count, parent };
+        let at = Self::find(&self.places, parent, address);
+        self.places[at] = node;
+        added.push(node);
+        node.node
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_told_apart_by_parent_and_address() {
+        let (mut tree, mut added) = (Tree::default(), Vec::new());
+        let mut expected = Vec::new();
+        for address in 1..2000 {
+            let outer = tree.node(0, address, &mut added);
+            let inner = tree.node(outer, 7, &mut added);
+            expected.push((address, outer, inner));
+        }
+        assert_eq!(added.len(), 2 * expected.len());
+        for (address, outer, inner) in expected {
+            assert_eq!((tree.node(0, address, &mut added), tree.node(outer, 7, &mut added)), (outer, inner));
+        }
+        assert_eq!(added.iter().map(|node| node.node).collect::<Vec<_>>(), (1..=3998).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,250 @@
+//! The definitions of the archive, laid out as Score-P does it.
+
+use rustc_hash::FxHashMap;
+use whywait_otf2::ArchiveWriter;
+use whywait_otf2::enums::{
+    CommFlag, GroupFlag, GroupType, GroupTypePre12, IoHandleFlag, IoParadigmClass, IoParadigmFlag, LocationGroupType,
+    LocationType, Paradigm, ParadigmClass, RegionFlag, RegionRole, RegionType, RmaWinFlag, SystemTreeDomain, Type,
+};
+use whywait_otf2::records::{
+    Attribute, ClockProperties, Comm, Definition, Group as GroupRecord, InterComm, IoHandle, IoParadigm, IoRegularFile,
+    Location, LocationGroup, Paradigm as ParadigmRecord, Region, RmaWin, SystemTreeNode, SystemTreeNodeDomain, Text,
+    UNDEFINED,
+};
+
+use crate::clocks::Clocks;
+use crate::expand::{Model, Regions};
+use crate::functions::FUNCTIONS;
+use crate::paths::Functions;
+use crate::spool::Spool;
+use crate::thread::location;
+use crate::unify::{Group, Unified};
+
+/// Strings of the archive: those that definitions name are collected first and written before all others.
+#[derive(Debug, Default)]
+pub(crate) struct Strings {
+    list: Vec<String>,
+    known: FxHashMap<String, u32>,
+}
+
+impl Strings {
+    /// The id of a string.
+    pub(crate) fn id(&mut self, text: &str) -> u32 {
+        if let Some(id) = self.known.get(text) {
+            return *id;
+        }
+        let id = self.list.len() as u32;
+        self.list.push(text.to_owned());
+        self.known.insert(text.to_owned(), id);
+        id
+    }
+}
+
+/// Definitions being collected.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    /// Strings so far.
+    pub(crate) strings: Strings,
+    records: Vec<Definition>,
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        let mut strings = Strings::default();
+        // The empty string comes first, as readers expect of what has no name.
+        strings.id("");
+        Self { strings, records: Vec::new() }
+    }
+}
+
+/// The attribute of the beginning of a program.
+const PROCESS_ID: u32 = 0;
+
+impl Catalog {
+    fn add(&mut self, record: impl Into<Definition>) {
+        self.records.push(record.into());
+    }
+
+    /// Defines the regions that occur: MPI functions in the order of the table, then those on call paths.
+    pub(crate) fn regions(&mut self, used: &[bool], functions: &Functions) -> Regions {
+        let mut mpi = vec![None; FUNCTIONS.len()];
+        let mut count = 0;
+        for (number, function) in FUNCTIONS.iter().enumerate().filter(|(number, _)| used[*number]) {
+            mpi[number] = Some(count);
+            let names = (self.strings.id(function.name), self.strings.id(function.name));
+            self.region(count, names, "MPI", 0, function.role(), Paradigm::MPI);
+            count += 1;
+        }
+        for (number, function) in (count..).zip(&functions.list) {
+            let names = (self.strings.id(&function.name), self.strings.id(&function.linkage_name));
+            self.region(number, names, &function.file, function.line, RegionRole::FUNCTION, Paradigm::COMPILER);
+        }
+        Regions { mpi, functions: count, process_id: PROCESS_ID }
+    }
+
+    fn region(
+        &mut self,
+        id: u32,
+        (name, canonical_name): (u32, u32),
+        file: &str,
+        line: u32,
+        region_role: RegionRole,
+        paradigm: Paradigm,
+    ) {
+        let source_file = if file.is_empty() { UNDEFINED } else { self.strings.id(file) };
+        self.add(Region {
+            id,
+            name,
+            description: 0,
+            region_type: RegionType::UNKNOWN,
+            source_file,
+            begin_line_number: line,
+            end_line_number: 0,
+            canonical_name,
+            region_role,
+            paradigm,
+            region_flags: RegionFlag::NONE,
+        });
+    }
+
+    /// Defines processes, their threads and machines.
+    pub(crate) fn system(&mut self, spool: &Spool, unified: &Unified) {
+        let mpi = self.strings.id("MPI");
+        self.add(ParadigmRecord { paradigm: Paradigm::MPI, name: mpi, paradigm_class: ParadigmClass::PROCESS });
+        let (name, value_type) = (self.strings.id("ProcessId"), Type::UINT64);
+        let description = self.strings.id("Process identifier");
+        self.add(Attribute { id: PROCESS_ID, name, value_type, description });
+        let (machine, node) = (self.strings.id("machine"), self.strings.id("node"));
+        let system = self.strings.id("Linux");
+        self.node(0, system, machine, UNDEFINED, SystemTreeDomain::MACHINE);
+        let mut hosts: FxHashMap<String, u32> = FxHashMap::default();
+        for rank in 0..unified.size {
+            let process = spool.ranks.get(&rank);
+            let host = process.and_then(|process| process.definitions.start.as_ref()).map(|start| start.host.clone());
+            let host = host.filter(|host| !host.is_empty()).unwrap_or_else(|| "unknown".into());
+            let system_tree_parent = hosts.get(&host).copied().unwrap_or_else(|| {
+                let id = hosts.len() as u32 + 1;
+                let name = self.strings.id(&host);
+                self.node(id, name, node, 0, SystemTreeDomain::SHARED_MEMORY);
+                hosts.insert(host, id);
+                id
+            });
+            let name = self.strings.id(&format!("MPI Rank {rank}"));
+            self.add(LocationGroup {
+                id: rank,
+                name,
+                location_group_type: LocationGroupType::PROCESS,
+                system_tree_parent,
+                creating_location_group: UNDEFINED,
+            });
+            let mut threads: Vec<u32> =
+                process.map(|process| process.threads.keys().copied().collect()).unwrap_or_default();
+            if threads.is_empty() {
+                threads.push(0);
+            }
+            for thread in threads {
+                let name = if thread == 0 { "Master thread".into() } else { format!("Thread {thread}") };
+                let name = self.strings.id(&name);
+                self.add(Location {
+                    id: location(rank, thread),
+                    name,
+                    location_type: LocationType::CPU_THREAD,
+                    number_of_events: 0,
+                    location_group: rank,
+                });
+            }
+        }
+    }
+
+    fn node(&mut self, id: u32, name: u32, class_name: u32, parent: u32, system_tree_domain: SystemTreeDomain) {
+        self.add(SystemTreeNode { id, name, class_name, parent });
+        self.add(SystemTreeNodeDomain { system_tree_node: id, system_tree_domain });
+    }
+
+    /// Defines what processes share.
+    pub(crate) fn objects(&mut self, unified: &Unified, model: Model) {
+        for (id, group) in (0..).zip(&unified.groups) {
+            let (group_type_pre12, group_type, members) = match group {
+                Group::Locations => {
+                    let all = (0..unified.size).map(|rank| location(rank, 0)).collect();
+                    (GroupTypePre12::COMM_LOCATIONS, GroupType::COMM_LOCATIONS, all)
+                }
+                Group::Itself => (GroupTypePre12::COMM_SELF, GroupType::COMM_SELF, Vec::new()),
+                Group::Ranks(ranks) => {
+                    let ranks = ranks.iter().map(|rank| u64::from(*rank)).collect();
+                    (GroupTypePre12::COMM_GROUP, GroupType::COMM_GROUP, ranks)
+                }
+            };
+            let (paradigm, group_flags) = (Paradigm::MPI, GroupFlag::NONE);
+            self.add(GroupRecord { id, name: 0, group_type_pre12, members, group_type, paradigm, group_flags });
+        }
+        for (id, comm) in (0..).zip(&unified.comms) {
+            let name = self.strings.id(&comm.name);
+            // Those that exist from the start are not created in the trace.
+            let has_events = model == Model::Full && id > 1;
+            let flags = if has_events { CommFlag::CREATE_DESTROY_EVENTS } else { CommFlag::NONE };
+            let parent = comm.parent.unwrap_or(UNDEFINED);
+            match comm.remote {
+                None => self.add(Comm { id, name, group: comm.group, parent, flags }),
+                Some(group_b) => {
+                    // Both groups are in it.
+                    let common_communicator = comm.parent.unwrap_or(0);
+                    self.add(InterComm { id, name, group_a: comm.group, group_b, common_communicator, flags });
+                }
+            }
+        }
+        for (id, window) in (0..).zip(&unified.windows) {
+            let maker = FUNCTIONS.get(window.maker as usize).map_or("MPI_Win_create", |function| function.name);
+            let given = if model == Model::Full { window.name.as_str() } else { "" };
+            let name =
+                if given.is_empty() { self.strings.id(&format!("{maker} window")) } else { self.strings.id(given) };
+            self.add(RmaWin { id, name, comm: window.comm, flags: RmaWinFlag::CREATE_DESTROY_EVENTS });
+        }
+        if !unified.files.is_empty() {
+            let name = self.strings.id("MPI-IO");
+            self.add(IoParadigm {
+                id: 0,
+                identification: name,
+                name,
+                io_paradigm_class: IoParadigmClass::PARALLEL,
+                io_paradigm_flags: IoParadigmFlag::NONE,
+                properties: Vec::new(),
+            });
+        }
+        for (id, path) in (0..).zip(&unified.paths) {
+            let name = self.strings.id(path);
+            self.add(IoRegularFile { id, name, scope: UNDEFINED });
+        }
+        for (id, file) in (0..).zip(&unified.files) {
+            self.add(IoHandle {
+                id,
+                name: 0,
+                file: file.path,
+                io_paradigm: 0,
+                io_handle_flags: IoHandleFlag::NONE,
+                comm: file.comm,
+                parent: UNDEFINED,
+            });
+        }
+    }
+
+    /// Hands everything to the archive; the run lasts from the first to the last of these times.
+    pub(crate) fn write(self, to: &ArchiveWriter, clocks: &Clocks, (begin, end): (i64, i64)) {
+        let ticks = |from: u64| (begin.cast_unsigned().wrapping_sub(from)).cast_signed() as f64;
+        let realtime = clocks
+            .realtime
+            .map(|(at, realtime)| realtime.wrapping_add_signed((ticks(at) / clocks.resolution as f64 * 1e9) as i64));
+        to.define(ClockProperties {
+            timer_resolution: clocks.resolution,
+            global_offset: begin.cast_unsigned(),
+            trace_length: end.wrapping_sub(begin).cast_unsigned(),
+            realtime_timestamp: realtime.unwrap_or(u64::MAX),
+        });
+        for (id, string) in (0..).zip(self.strings.list) {
+            to.define(Text { id, string });
+        }
+        for record in self.records {
+            to.define(record);
+        }
+    }
+}

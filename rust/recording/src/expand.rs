@@ -1,0 +1,597 @@
+//! Slots of a process to events: the records that Score-P writes for the same calls.
+//!
+//! The threads of a process are merged by time, because one may complete what another has started.
+
+use rustc_hash::FxHashSet;
+use whywait_otf2::enums::{CollectiveOp, LockType, MeasurementMode, RmaSyncLevel, Type};
+use whywait_otf2::records::{AttributeValue, StringRefs, TypedValue, UNDEFINED};
+use whywait_otf2::{ArchiveWriter, Attributes, Event};
+
+use crate::collectives;
+use crate::error::{Error, Result};
+use crate::files::{Files, Modes};
+use crate::format::{self, Call, LOCK_SHARED, NONE, PEER_ALL, RequestKind, flags};
+use crate::functions::{Class, FUNCTIONS, Function};
+use crate::paths::Paths;
+use crate::requests::{Request, listed, wide};
+use crate::rma::{Completion, Pending};
+use crate::spool::{Process, Slot, Slots};
+use crate::survey::Survey;
+use crate::thread::{Out, Thread, before, location};
+use crate::unify::{Id, Local, LocalComm, LocalFile, LocalWindow};
+
+/// Which records to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Model {
+    /// All that are known.
+    #[default]
+    Full,
+    /// Those that Score-P 7.1 writes.
+    Scorep7,
+}
+
+/// What the events of all processes refer to.
+#[derive(Debug)]
+pub(crate) struct Regions {
+    /// Region of each MPI function that is used.
+    pub(crate) mpi: Vec<Option<u32>>,
+    /// Region of the first function on call paths; the others follow.
+    pub(crate) functions: u32,
+    /// The attribute that holds a process id.
+    pub(crate) process_id: u32,
+}
+
+/// A process to expand.
+#[derive(Debug)]
+pub(crate) struct Job<'a> {
+    /// Its rank.
+    pub(crate) rank: u32,
+    /// What it left.
+    pub(crate) process: &'a Process,
+    /// Its ids.
+    pub(crate) local: &'a Local,
+    /// Survey and call paths of each thread.
+    pub(crate) threads: &'a [(u32, Survey, Paths)],
+    /// Name of its program, a string.
+    pub(crate) program: u32,
+    /// The most functions of a call path, innermost ones.
+    pub(crate) depth: u32,
+    /// Written into the local definitions.
+    pub(crate) clock_offsets: &'a [whywait_otf2::records::ClockOffset],
+}
+
+impl Job<'_> {
+    /// When the process began and ended, by its own clock.
+    #[must_use]
+    pub(crate) fn span(&self) -> (u64, u64) {
+        let definitions = &self.process.definitions;
+        let spans = self.threads.iter().filter_map(|(_, survey, _)| survey.span);
+        let (first, last) = spans.fold((u64::MAX, 0), |(first, last), (from, to)| (first.min(from), last.max(to)));
+        let start = definitions.start.as_ref().map_or(u64::MAX, |start| start.time);
+        let begin = if start == u64::MAX && first == u64::MAX { 0 } else { start.min(first) };
+        (begin, definitions.end.map_or(0, |(time, _)| time).max(last).max(begin))
+    }
+
+    /// Writes the events of all threads. `stop` is asked now and then whether to give up.
+    pub(crate) fn write(
+        &self,
+        to: &ArchiveWriter,
+        regions: &Regions,
+        model: Model,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        let span = self.span();
+        let mut threads = Vec::new();
+        for (number, survey, paths) in self.threads {
+            let slots = Slots::open(&self.process.threads[number])?;
+            let to = to.location(location(self.rank, *number))?;
+            threads.push(Thread::new(to, slots, survey.slots, paths, self.depth));
+        }
+        if threads.is_empty() {
+            let mut out = Out::new(to.location(location(self.rank, 0))?);
+            self.begin(&mut out, regions, span.0);
+            out.put(span.1, &Event::ProgramEnd { exit_status: UNKNOWN_STATUS });
+            return out.finish(self.clock_offsets);
+        }
+        self.begin(&mut threads[0].out, regions, span.0);
+        let mut state = State {
+            local: self.local,
+            regions,
+            model,
+            modes: Modes::of(self.process),
+            pending: Pending::default(),
+            files: Files::default(),
+            ignored: FxHashSet::default(),
+        };
+        for thread in &mut threads {
+            thread.load()?;
+        }
+        let mut count = 0_u32;
+        while let Some(next) = earliest(&threads) {
+            state.call(&mut threads[next]);
+            threads[next].load()?;
+            count = count.wrapping_add(1);
+            if count.is_multiple_of(1 << 16) && stop() {
+                return Err(Error::Interrupted);
+            }
+        }
+        let lost = &self.process.definitions.lost;
+        for ((number, ..), mut thread) in self.threads.iter().zip(threads) {
+            thread.end(regions, span.1);
+            for (_, time, ..) in lost.iter().filter(|(thread, ..)| [*number, NONE].contains(thread)) {
+                thread.out.put(*time, &Event::MeasurementOnOff { measurement_mode: MeasurementMode::OFF });
+            }
+            if *number == self.threads[0].0 {
+                thread.out.put(span.1, &Event::ProgramEnd { exit_status: UNKNOWN_STATUS });
+            }
+            thread.out.finish(self.clock_offsets)?;
+        }
+        Ok(())
+    }
+
+    fn begin(&self, out: &mut Out<'_>, regions: &Regions, time: u64) {
+        let pid = self.process.definitions.start.as_ref().map_or(0, |start| u64::from(start.pid));
+        let value = TypedValue { kind: Type::UINT64, bits: pid };
+        let attributes = [AttributeValue { id: regions.process_id, value }];
+        let event = Event::ProgramBegin { program_name: self.program, program_arguments: StringRefs::new(&[]) };
+        out.put_with(time, &event, &Attributes::new(&attributes));
+    }
+}
+
+/// What OTF2 writes for an exit status that is not known.
+const UNKNOWN_STATUS: i64 = i64::MIN;
+
+/// The thread that enters a call next.
+fn earliest(threads: &[Thread<'_>]) -> Option<usize> {
+    let next = threads.iter().enumerate().filter_map(|(index, thread)| Some((thread.next.as_ref()?.enter, index)));
+    next.min().map(|(_, index)| index)
+}
+
+/// What must be remembered between the calls of a process.
+struct State<'a> {
+    local: &'a Local,
+    regions: &'a Regions,
+    model: Model,
+    modes: Modes,
+    pending: Pending,
+    files: Files,
+    /// Requests that Score-P does not know.
+    ignored: FxHashSet<u64>,
+}
+
+impl State<'_> {
+    /// Writes the events of a thread's next call.
+    #[inline]
+    fn call(&mut self, thread: &mut Thread<'_>) {
+        let Some(call) = thread.next else { return };
+        let function = &FUNCTIONS[usize::from(call.function)];
+        if let Some(region) = thread.open.take() {
+            thread.out.put(call.enter, &Event::Leave { region });
+        }
+        for slot in &thread.before {
+            before(&mut thread.out, slot);
+        }
+        let is_known = self.model == Model::Full || (function.is_in_scorep7() && call.flags & flags::LARGE == 0);
+        if self.model == Model::Scorep7 && (!is_known || function.class == Class::Imrecv) {
+            self.ignored.insert(call.id);
+            if function.class == Class::Isendrecv {
+                self.ignored.insert(call.id + 1);
+            }
+        }
+        let Some(region) = self.regions.mpi[usize::from(call.function)].filter(|_| is_known) else { return };
+        if thread.node != call.node {
+            thread.follow(call.node, call.enter, self.regions);
+        }
+        let out = &mut thread.out;
+        out.put(call.enter, &Event::Enter { region });
+        let bytes = if call.flags & flags::WIDE == 0 { u64::from(call.bytes) } else { wide(&thread.after) };
+        let returned = call.leave != 0;
+        let failed = returned && call.flags & flags::FAILED != 0;
+        if !failed {
+            self.on_entry(out, function, &call, bytes, &thread.after);
+        }
+        if returned && !failed {
+            self.on_return(out, function, &call, bytes);
+        }
+        if returned {
+            self.completions(out, function, &call, &thread.after);
+            out.put(call.leave, &Event::Leave { region });
+        } else {
+            thread.open = Some(region);
+        }
+    }
+
+    fn comm(&self, id: u32) -> Option<LocalComm> {
+        self.local.comms.get(&id).copied()
+    }
+
+    fn window(&self, id: u32) -> Option<LocalWindow> {
+        self.local.windows.get(&id).copied()
+    }
+
+    fn file(&self, id: u32) -> Option<LocalFile> {
+        self.local.files.get(&id).copied()
+    }
+
+    /// Records with the time of entry.
+    #[inline]
+    fn on_entry(&mut self, out: &mut Out<'_>, function: &Function, call: &Call, bytes: u64, after: &[Slot]) {
+        let time = call.enter;
+        match function.class {
+            Class::Send | Class::Sendrecv => self.send(out, time, call, bytes, None),
+            Class::Isend | Class::Isendrecv if call.leave != 0 => self.send(out, time, call, bytes, Some(call.id)),
+            Class::Start if call.kind() == RequestKind::Send as u8 && call.leave != 0 => {
+                self.send(out, time, call, bytes, Some(call.id));
+            }
+            Class::Startall => {
+                for request in after.iter().flat_map(listed).filter(|request| request.kind == RequestKind::Send as u8) {
+                    let Request { id, bytes, peer, tag, object, .. } = request;
+                    let call = Call { peer, tag, object, ..*call };
+                    self.send(out, time, &call, bytes, Some(id));
+                }
+            }
+            Class::Coll if function.operation.is_some() && self.comm(call.object).is_some() => {
+                out.put(time, &Event::MpiCollectiveBegin {});
+            }
+            Class::WinCreate => out.put(time, &Event::RmaCollectiveBegin {}),
+            Class::WinFree | Class::WinFence if self.window(call.object).is_some() => {
+                out.put(time, &Event::RmaCollectiveBegin {});
+            }
+            Class::WinGroup => self.group_sync(out, time, call, RmaSyncLevel::PROCESS),
+            Class::WinEnd => match function.name {
+                "MPI_Win_wait" => self.group_sync(out, time, call, BOTH),
+                "MPI_Win_test" if call.leave != 0 => {
+                    self.group_sync(out, time, call, if call.source == 0 { RmaSyncLevel::NONE } else { BOTH });
+                }
+                _ => {}
+            },
+            Class::WinLock => {
+                if let Some(window) = self.window(call.object) {
+                    let lock_type = if call.tag == LOCK_SHARED { LockType::SHARED } else { LockType::EXCLUSIVE };
+                    let remote = remote(call.peer);
+                    out.put(time, &Event::RmaRequestLock { win: window.id, remote, lock_id: 0, lock_type });
+                }
+            }
+            Class::Rma | Class::RmaRequest | Class::Atomic | Class::AtomicRequest if call.leave != 0 => {
+                self.transfer(out, function, call, bytes);
+            }
+            Class::Io | Class::IoBegin | Class::Iio => {
+                if let Some(file) = self.file(call.object) {
+                    let (mode, operation_flags) = function.file_operation();
+                    let matching_id = self.files.start(function.class, call);
+                    let handle = file.id;
+                    out.put(
+                        time,
+                        &Event::IoOperationBegin { handle, mode, operation_flags, bytes_request: bytes, matching_id },
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Records with the time of return.
+    #[inline]
+    fn on_return(&mut self, out: &mut Out<'_>, function: &Function, call: &Call, bytes: u64) {
+        let time = call.leave;
+        match function.class {
+            Class::Recv | Class::Sendrecv => self.receive(out, call),
+            Class::Mrecv if self.model == Model::Full => self.receive(out, call),
+            Class::Irecv => self.request(out, call, call.id),
+            Class::Imrecv if self.model == Model::Full => self.request(out, call, call.id),
+            Class::Isendrecv => self.request(out, call, call.id + 1),
+            Class::Start if call.kind() == RequestKind::Receive as u8 => self.request(out, call, call.id),
+            Class::Coll => {
+                if let (Some(collective_op), Some(comm)) = (function.operation, self.comm(call.object)) {
+                    let (size_sent, size_received) =
+                        collectives::bytes(collective_op, &comm, call.peer, bytes, call.received);
+                    let root = collectives::root(call.peer);
+                    out.put(
+                        time,
+                        &Event::MpiCollectiveEnd {
+                            collective_op,
+                            communicator: comm.id,
+                            root,
+                            size_sent,
+                            size_received,
+                        },
+                    );
+                }
+            }
+            Class::Icoll if self.model == Model::Full && function.operation.is_some() && call.id != 0 => {
+                out.put(time, &Event::NonBlockingCollectiveRequest { request_id: call.id });
+            }
+            Class::CommIdup if self.model == Model::Full && call.received != 0 => {
+                out.put(time, &Event::NonBlockingCollectiveRequest { request_id: call.received });
+            }
+            Class::CommCreate
+            | Class::CommCreateGroup
+            | Class::CommFromGroup
+            | Class::IntercommCreate
+            | Class::IntercommMerge
+                if self.model == Model::Full =>
+            {
+                if let Some(comm) = self.comm(call.id as u32).filter(|_| call.id < u64::from(NONE)) {
+                    out.put(time, &Event::CommCreate { communicator: comm.id });
+                }
+            }
+            Class::CommFree if self.model == Model::Full => {
+                if let Some(comm) = self.comm(call.object) {
+                    out.put(time, &Event::CommDestroy { communicator: comm.id });
+                }
+            }
+            Class::WinCreate => {
+                if let Some(window) = self.window(call.id as u32) {
+                    out.put(time, &Event::RmaWinCreate { win: window.id });
+                    let operation = if window.is_allocated {
+                        CollectiveOp::CREATE_HANDLE_AND_ALLOCATE
+                    } else {
+                        CollectiveOp::CREATE_HANDLE
+                    };
+                    window_collective(out, time, window, operation, RmaSyncLevel::PROCESS);
+                }
+            }
+            Class::WinFree => {
+                if let Some(window) = self.window(call.object) {
+                    self.pending.free(window.id);
+                    out.put(time, &Event::RmaWinDestroy { win: window.id });
+                    let operation = if window.is_allocated {
+                        CollectiveOp::DESTROY_HANDLE_AND_DEALLOCATE
+                    } else {
+                        CollectiveOp::DESTROY_HANDLE
+                    };
+                    window_collective(out, time, window, operation, RmaSyncLevel::PROCESS);
+                }
+            }
+            Class::WinFence => {
+                if let Some(window) = self.window(call.object) {
+                    self.pending.end_epoch(window.id, |matching, how| complete(out, time, window.id, matching, how));
+                    window_collective(out, time, window, CollectiveOp::BARRIER, BOTH);
+                }
+            }
+            Class::WinEnd if function.name == "MPI_Win_complete" => {
+                if let Some(window) = self.window(call.object) {
+                    let any = self
+                        .pending
+                        .end_epoch(window.id, |matching, how| complete(out, time, window.id, matching, how));
+                    self.group_sync(out, if any { time } else { call.enter }, call, BOTH);
+                }
+            }
+            Class::WinUnlock => {
+                if let Some(window) = self.window(call.object) {
+                    let target = (call.peer != PEER_ALL).then_some(call.peer);
+                    let note = |matching, how| complete(out, time, window.id, matching, how);
+                    let any = self.pending.flush(window.id, target, note);
+                    let remote = remote(call.peer);
+                    let time = if any { time } else { call.enter };
+                    out.put(time, &Event::RmaReleaseLock { win: window.id, remote, lock_id: 0 });
+                }
+            }
+            Class::WinFlush | Class::WinFlushLocal => {
+                if let Some(window) = self.window(call.object) {
+                    let target = (call.peer != PEER_ALL).then_some(call.peer);
+                    let note = |matching, how| complete(out, time, window.id, matching, how);
+                    if function.class == Class::WinFlush {
+                        self.pending.flush(window.id, target, note);
+                    } else {
+                        self.pending.flush_local(window.id, target, note);
+                    }
+                }
+            }
+            Class::FileOpen => {
+                if let Some(file) = self.file(call.id as u32) {
+                    let (mode, creation_flags, status_flags) = self.modes.flags(file.mode, self.model);
+                    out.put(time, &Event::IoCreateHandle { handle: file.id, mode, creation_flags, status_flags });
+                }
+            }
+            Class::FileClose => {
+                if let Some(file) = self.file(call.object) {
+                    if self.modes.deletes(file.mode) {
+                        out.put(time, &Event::IoDeleteFile { io_paradigm: 0, file: file.path });
+                    }
+                    out.put(time, &Event::IoDestroyHandle { handle: file.id });
+                }
+            }
+            Class::Io | Class::IoEnd => {
+                if let (Some(file), Some(matching_id)) =
+                    (self.file(call.object), self.files.end(function.class, u64::from(call.object)))
+                {
+                    let bytes_result = call.received;
+                    out.put(time, &Event::IoOperationComplete { handle: file.id, bytes_result, matching_id });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What completion functions completed, and Startall started.
+    #[inline]
+    fn completions(&mut self, out: &mut Out<'_>, function: &Function, call: &Call, after: &[Slot]) {
+        let time = call.leave;
+        let failed = call.flags & flags::FAILED != 0;
+        match function.class {
+            Class::Start | Class::Startall => {
+                for request in after.iter().flat_map(listed) {
+                    if request.kind == RequestKind::Receive as u8 {
+                        self.request(out, &Call { peer: request.peer, ..*call }, request.id);
+                    } else if request.kind == RequestKind::Collective as u8
+                        && self.model == Model::Full
+                        && FUNCTIONS.get(usize::from(request.function)).is_some_and(|made| made.operation.is_some())
+                    {
+                        out.put(time, &Event::NonBlockingCollectiveRequest { request_id: request.id });
+                    }
+                }
+            }
+            Class::Wait | Class::Waitany | Class::Test | Class::Testany if call.flags & flags::LISTED == 0 => {
+                let kind = call.kind();
+                if kind == RequestKind::Collective as u8 {
+                    self.complete_listed(out, time, after);
+                } else if kind != RequestKind::None as u8 && !failed {
+                    let Call { id, received: bytes, source: peer, arrived_tag: tag, object, .. } = *call;
+                    self.complete(out, time, &Request { kind, id, bytes, peer, tag, object, received: 0, function: 0 });
+                } else if function.class == Class::Test && call.id != 0 && !failed && !self.ignored.contains(&call.id) {
+                    out.put(time, &Event::MpiRequestTest { request_id: call.id });
+                }
+            }
+            Class::Wait
+            | Class::Waitany
+            | Class::Waitall
+            | Class::Waitsome
+            | Class::Test
+            | Class::Testany
+            | Class::Testall
+            | Class::Testsome => self.complete_listed(out, time, after),
+            _ => {}
+        }
+    }
+
+    fn complete_listed(&mut self, out: &mut Out<'_>, time: u64, after: &[Slot]) {
+        for request in after.iter().flat_map(listed) {
+            self.complete(out, time, &request);
+        }
+    }
+
+    #[inline]
+    fn complete(&mut self, out: &mut Out<'_>, time: u64, request: &Request) {
+        let Request { kind, id: request_id, bytes, .. } = *request;
+        let is = |of: RequestKind| kind == of as u8;
+        if !self.ignored.is_empty()
+            && self.ignored.contains(&request_id)
+            && !is(RequestKind::Put)
+            && !is(RequestKind::Get)
+        {
+            return;
+        }
+        if is(RequestKind::Send) {
+            out.put(time, &Event::MpiIsendComplete { request_id });
+        } else if is(RequestKind::Receive) {
+            if let (Some(comm), Ok(sender)) = (self.comm(request.object), u32::try_from(request.peer)) {
+                let (communicator, msg_tag, msg_length) = (comm.id, request.tag.cast_unsigned(), bytes);
+                out.put(time, &Event::MpiIrecv { sender, communicator, msg_tag, msg_length, request_id });
+            }
+        } else if is(RequestKind::Cancelled) {
+            out.put(time, &Event::MpiRequestCancelled { request_id });
+        } else if is(RequestKind::Collective) {
+            let made = FUNCTIONS.get(usize::from(request.function));
+            if let (Model::Full, Some(collective_op), Some(comm)) =
+                (self.model, made.and_then(|made| made.operation), self.comm(request.object))
+            {
+                let (size_sent, size_received) =
+                    collectives::bytes(collective_op, &comm, request.peer, bytes, request.received);
+                let root = collectives::root(request.peer);
+                let communicator = comm.id;
+                let event = Event::NonBlockingCollectiveComplete {
+                    collective_op,
+                    communicator,
+                    root,
+                    size_sent,
+                    size_received,
+                    request_id,
+                };
+                out.put(time, &event);
+            }
+        } else if is(RequestKind::Communicator) {
+            if let (Model::Full, Some(comm)) = (self.model, self.comm(request.object)) {
+                let event = Event::NonBlockingCollectiveComplete {
+                    collective_op: CollectiveOp::CREATE_HANDLE,
+                    communicator: comm.id,
+                    root: UNDEFINED,
+                    size_sent: 0,
+                    size_received: 0,
+                    request_id,
+                };
+                out.put(time, &event);
+            }
+        } else if is(RequestKind::Put) || is(RequestKind::Get) {
+            if let Some(window) = self.window(request.object) {
+                let note = |matching, how| complete(out, time, window.id, matching, how);
+                self.pending.request(window.id, request_id, is(RequestKind::Get), note);
+            }
+        } else if is(RequestKind::File)
+            && let (Some(file), Some(matching_id)) = (self.file(request.object), self.files.end(Class::Iio, request_id))
+        {
+            out.put(time, &Event::IoOperationComplete { handle: file.id, bytes_result: bytes, matching_id });
+        }
+    }
+
+    #[inline]
+    fn send(&self, out: &mut Out<'_>, time: u64, call: &Call, msg_length: u64, request: Option<u64>) {
+        let (Some(comm), Ok(receiver)) = (self.comm(call.object), u32::try_from(call.peer)) else { return };
+        let (communicator, msg_tag) = (comm.id, call.tag.cast_unsigned());
+        match request {
+            None => out.put(time, &Event::MpiSend { receiver, communicator, msg_tag, msg_length }),
+            Some(request_id) if self.ignored.contains(&request_id) => {}
+            Some(request_id) => {
+                out.put(time, &Event::MpiIsend { receiver, communicator, msg_tag, msg_length, request_id });
+            }
+        }
+    }
+
+    #[inline]
+    fn receive(&self, out: &mut Out<'_>, call: &Call) {
+        if let (Some(comm), Ok(sender)) = (self.comm(call.object), u32::try_from(call.source)) {
+            let (communicator, msg_tag, msg_length) = (comm.id, call.arrived_tag.cast_unsigned(), call.received);
+            out.put(call.leave, &Event::MpiRecv { sender, communicator, msg_tag, msg_length });
+        }
+    }
+
+    /// The request of a receive, unless it is one from nobody.
+    #[inline]
+    fn request(&self, out: &mut Out<'_>, call: &Call, request_id: u64) {
+        if request_id != 0 && call.peer != format::PEER_NULL && !self.ignored.contains(&request_id) {
+            out.put(call.leave, &Event::MpiIrecvRequest { request_id });
+        }
+    }
+
+    fn group_sync(&self, out: &mut Out<'_>, time: u64, call: &Call, sync_level: RmaSyncLevel) {
+        let group = u32::try_from(call.peer).ok().and_then(|group| self.local.groups.get(&group));
+        if let (Some(window), Some(group)) = (self.window(call.object), group) {
+            out.put(time, &Event::RmaGroupSync { sync_level, win: window.id, group: *group });
+        }
+    }
+
+    fn transfer(&mut self, out: &mut Out<'_>, function: &Function, call: &Call, bytes: u64) {
+        let (Some(window), Ok(remote)) = (self.window(call.object), u32::try_from(call.peer)) else { return };
+        let (win, matching_id, time) = (window.id, call.id, call.enter);
+        let is_get = function.is_get();
+        let event = match function.class {
+            Class::Atomic | Class::AtomicRequest => Event::RmaAtomic {
+                win,
+                remote,
+                atomic_type: function.atomic(),
+                bytes_sent: bytes,
+                bytes_received: call.received,
+                matching_id,
+            },
+            _ if is_get => Event::RmaGet { win, remote, bytes, matching_id },
+            _ => Event::RmaPut { win, remote, bytes, matching_id },
+        };
+        out.put(time, &event);
+        self.pending.start(win, call.peer, matching_id, is_get);
+    }
+}
+
+/// Synchronizes processes and memory.
+const BOTH: RmaSyncLevel = RmaSyncLevel(RmaSyncLevel::PROCESS.0 | RmaSyncLevel::MEMORY.0);
+
+fn remote(peer: i32) -> u32 {
+    u32::try_from(peer).unwrap_or(UNDEFINED)
+}
+
+fn complete(out: &mut Out<'_>, time: u64, win: Id, matching_id: u64, how: Completion) {
+    match how {
+        Completion::Local => out.put(time, &Event::RmaOpCompleteNonBlocking { win, matching_id }),
+        Completion::Remote => out.put(time, &Event::RmaOpCompleteRemote { win, matching_id }),
+    }
+}
+
+fn window_collective(
+    out: &mut Out<'_>,
+    time: u64,
+    window: LocalWindow,
+    collective_op: CollectiveOp,
+    sync_level: RmaSyncLevel,
+) {
+    let (win, root) = (window.id, UNDEFINED);
+    out.put(time, &Event::RmaCollectiveEnd { collective_op, sync_level, win, root, bytes_sent: 0, bytes_received: 0 });
+}

@@ -1,0 +1,441 @@
+//! A recording to an archive.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+use rustix::fs::{FlockOperation, flock};
+use whywait_otf2::clock::ClockCorrection;
+use whywait_otf2::{Anchor, ArchiveWriter, WriteOptions};
+
+use crate::clocks::Clocks;
+use crate::definitions::Catalog;
+use crate::error::{Error, Result};
+use crate::expand::{Job, Model};
+use crate::format::{self, END_ABORTED, END_FINALIZED, PEER_ANY, TAG_ANY};
+use crate::functions::{Class, FUNCTIONS};
+use crate::paths::{Paths, Symbolizer};
+use crate::spool::{Slots, Spool};
+use crate::survey::Survey;
+use crate::unify::Unified;
+
+/// How to finish.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Which records to write; none for what was chosen when recording.
+    pub model: Option<Model>,
+    /// Whether the spool stays.
+    pub keep_spool: bool,
+}
+
+/// What was recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Ranks of which there is anything.
+    pub ranks: u32,
+    /// Ranks of the run.
+    pub size: u32,
+    /// Calls of MPI functions.
+    pub calls: u64,
+    /// Bytes of the archive.
+    pub bytes: u64,
+    /// What is missing, a sentence each.
+    pub notes: Vec<String>,
+    /// What could not be used, with file and offset.
+    pub damage: Vec<String>,
+}
+
+/// How far it is, and whether to stop; shared with another thread.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Slots that are done, of [`total`](Self::total).
+    pub done: AtomicU64,
+    /// All slots.
+    pub total: AtomicU64,
+    stop: std::sync::atomic::AtomicBool,
+}
+
+impl Progress {
+    /// Makes the work end with [`Error::Interrupted`].
+    pub fn cancel(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// Name of the archive in its directory, as Score-P's.
+const NAME: &str = "traces";
+/// Where it is written until it is whole.
+const UNFINISHED: &str = "traces.part";
+/// Which process finishes.
+const LOCK: &str = "lock";
+
+/// Whether a directory holds a recording that is not finished.
+#[must_use]
+pub fn is_unfinished(directory: &Path) -> bool {
+    directory.join(format::DIRECTORY).is_dir() && !directory.join(NAME).with_extension("otf2").is_file()
+}
+
+/// Makes an archive of the spool in a directory. If another process is doing so, waits for it.
+///
+/// It is written to `traces.part` and renamed once it is whole, so this can be interrupted and repeated. The spool is removed
+/// unless it is to be kept, or ranks are missing: their files may be elsewhere, and finishing again uses them.
+pub fn finish(directory: &Path, options: &Options, progress: &Progress) -> Result<Summary> {
+    let spool_directory = directory.join(format::DIRECTORY);
+    if !spool_directory.is_dir() {
+        let why = if directory.is_dir() { "there is no recording" } else { "there is no such directory" };
+        return Err(Error::Nothing { path: directory.to_owned(), why: why.into() });
+    }
+    let was_unfinished = is_unfinished(directory);
+    let lock_path = spool_directory.join(LOCK);
+    let lock = File::create(&lock_path).map_err(Error::io(&lock_path))?;
+    flock(&lock, FlockOperation::LockExclusive).map_err(|error| Error::io(&lock_path)(error.into()))?;
+    if was_unfinished && !is_unfinished(directory) {
+        // Somebody else has done it meanwhile.
+        return Ok(Summary::default());
+    }
+    let mut spool = Spool::open(&spool_directory)?;
+    if spool.ranks.is_empty() {
+        let why = spool.damage.first().cloned().unwrap_or_else(|| "no process has recorded anything".into());
+        return Err(Error::Nothing { path: directory.to_owned(), why });
+    }
+    check_agreement(&spool)?;
+
+    let unfinished = directory.join(UNFINISHED);
+    if unfinished.exists() {
+        fs::remove_dir_all(&unfinished).map_err(Error::io(&unfinished))?;
+    }
+    let done = write(&mut spool, &unfinished, options, progress).and_then(|mut summary| {
+        summary.bytes = replace(directory, &unfinished)?;
+        Ok(summary)
+    });
+    let summary = done.inspect_err(|_| {
+        // On a full disk, somebody may need the space.
+        let _ = fs::remove_dir_all(&unfinished);
+    })?;
+    if !options.keep_spool && summary.ranks == summary.size {
+        fs::remove_dir_all(&spool_directory).map_err(Error::io(&spool_directory))?;
+    }
+    Ok(summary)
+}
+
+/// Moves the archive to its place, the anchor last; returns its size.
+fn replace(directory: &Path, unfinished: &Path) -> Result<u64> {
+    let anchor = format!("{NAME}.otf2");
+    let place = |name: &str| directory.join(name);
+    // Without its anchor, an older archive is no archive any more.
+    let _ = fs::remove_file(place(&anchor));
+    let _ = fs::remove_dir_all(place(NAME));
+    let mut bytes = 0;
+    for name in [NAME, &format!("{NAME}.def"), &anchor] {
+        let (from, to) = (unfinished.join(name), place(name));
+        bytes += size_of(&from);
+        fs::rename(&from, &to).map_err(Error::io(&to))?;
+    }
+    fs::remove_dir(unfinished).map_err(Error::io(unfinished))?;
+    Ok(bytes)
+}
+
+fn size_of(path: &Path) -> u64 {
+    let entries = fs::read_dir(path).map(|entries| entries.flatten().map(|entry| size_of(&entry.path())).sum());
+    entries.unwrap_or_else(|_| fs::metadata(path).map_or(0, |data| data.len()))
+}
+
+/// Processes must have been recorded in the same way.
+fn check_agreement(spool: &Spool) -> Result<()> {
+    let mut starts =
+        spool.ranks.iter().filter_map(|(rank, process)| Some((*rank, process.definitions.start.as_ref()?)));
+    let Some((first, expected)) = starts.next() else { return Ok(()) };
+    for (second, start) in starts {
+        let compared = [
+            ("versions of the recorder", expected.recorder.clone(), start.recorder.clone()),
+            ("options", expected.options.clone(), start.options.clone()),
+            ("numbers of ranks", expected.size.to_string(), start.size.to_string()),
+        ];
+        for (what, a, b) in compared {
+            if a != b {
+                return Err(Error::Different { first, second, what, values: format!("{a} and {b}") });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The most functions of a call path, if not chosen otherwise.
+const DEPTH: u32 = 128;
+
+/// The value of an option that was given when recording.
+fn option<'a>(spool: &'a Spool, name: &str) -> Option<&'a str> {
+    let start = spool.ranks.values().find_map(|process| process.definitions.start.as_ref())?;
+    start.options.split(';').find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+}
+
+/// Surveys of a process by thread.
+type Surveys = Vec<(u32, Survey)>;
+
+fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Progress) -> Result<Summary> {
+    let model = options
+        .model
+        .unwrap_or_else(|| if option(spool, "model") == Some("scorep7") { Model::Scorep7 } else { Model::Full });
+    let mut damage = std::mem::take(&mut spool.damage);
+    let unified = Unified::new(spool, &mut damage);
+    let surveys = survey(spool, progress)?;
+    let mut used = vec![false; FUNCTIONS.len()];
+    let mut calls = 0;
+    for survey in surveys.iter().flatten().map(|(_, survey)| survey) {
+        for (number, found) in survey.functions.iter().enumerate() {
+            used[number] |= *found && (model == Model::Full || FUNCTIONS[number].is_in_scorep7());
+        }
+        calls += survey.calls;
+        damage.extend(survey.damage.clone());
+    }
+
+    let mut symbolizer = Symbolizer::default();
+    let mut catalog = Catalog::default();
+    let mut threads: Vec<Vec<(u32, Survey, Paths)>> = Vec::new();
+    let mut programs = Vec::new();
+    for (process, surveys) in spool.ranks.values().zip(surveys) {
+        let program = process.definitions.start.as_ref().map_or("", |start| start.program.as_str());
+        let program = if program.is_empty() { "unknown" } else { program };
+        let paths = surveys.into_iter().map(|(thread, survey)| {
+            let paths = symbolizer.paths(&process.definitions, program, &survey.nodes);
+            (thread, survey, paths)
+        });
+        threads.push(paths.collect());
+        programs.push(catalog.strings.id(program));
+    }
+    let regions = catalog.regions(&used, &symbolizer.functions);
+    catalog.system(spool, &unified);
+    catalog.objects(&unified, model);
+
+    let clocks = Clocks::new(spool);
+    let mut notes = Vec::new();
+    let offsets: Vec<_> = spool.ranks.keys().map(|rank| clocks.offsets(spool, *rank)).collect();
+    let unmeasured = offsets.iter().filter(|(_, is_whole)| !is_whole).count();
+    if unmeasured > 0 {
+        notes.push(format!(
+            "the clocks of {unmeasured} ranks were not compared with that of rank 0 at both ends of the run"
+        ));
+    }
+    let local = |rank: u32| &unified.local[&rank];
+    let depth = option(spool, "depth").and_then(|depth| depth.parse().ok()).unwrap_or(DEPTH);
+    let jobs: Vec<Job<'_>> = spool
+        .ranks
+        .iter()
+        .zip(&threads)
+        .zip(programs.iter().zip(&offsets))
+        .map(|(((rank, process), threads), (program, (clock_offsets, _)))| Job {
+            rank: *rank,
+            process,
+            local: local(*rank),
+            threads,
+            program: *program,
+            depth,
+            clock_offsets,
+        })
+        .collect();
+
+    let ended = ends(spool, &unified, &threads, &clocks, &jobs);
+    notes.extend(losses(spool, &unified));
+    let properties = properties(spool, &ended, &notes, &threads);
+    let anchor = Anchor {
+        creator: format!("whywait {}", env!("CARGO_PKG_VERSION")),
+        description: "recorded by whywait".into(),
+        machine_name: "Linux".into(),
+        trace_id: trace_id(spool),
+        properties,
+        ..Anchor::default()
+    };
+    let archive = ArchiveWriter::create(directory, NAME, WriteOptions { anchor, ..WriteOptions::default() })?;
+    let stop = || progress.is_cancelled();
+    jobs.par_iter().try_for_each(|job| {
+        job.write(&archive, &regions, model, &stop)?;
+        let slots: u64 = job.threads.iter().map(|(_, survey, _)| survey.slots).sum();
+        progress.done.fetch_add(slots, Ordering::Relaxed);
+        Ok::<(), Error>(())
+    })?;
+    catalog.write(&archive, &clocks, run_span(&jobs));
+    archive.finish()?;
+    notes.extend(ended);
+    let (ranks, size) = (spool.ranks.len() as u32, unified.size);
+    Ok(Summary { ranks, size, calls, bytes: 0, notes, damage })
+}
+
+/// Surveys all threads, in parallel.
+fn survey(spool: &Spool, progress: &Progress) -> Result<Vec<Surveys>> {
+    let files: Vec<(usize, u32, &PathBuf)> = (0..)
+        .zip(spool.ranks.values())
+        .flat_map(|(index, process)| process.threads.iter().map(move |(thread, path)| (index, *thread, path)))
+        .collect();
+    let found: Mutex<Vec<Surveys>> = Mutex::new(spool.ranks.iter().map(|_| Vec::new()).collect());
+    files.par_iter().try_for_each(|(index, thread, path)| {
+        if progress.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
+        let survey = Survey::new(&mut Slots::open(path)?)?;
+        progress.total.fetch_add(survey.slots, Ordering::Relaxed);
+        let mut found = found.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        found[*index].push((*thread, survey));
+        Ok(())
+    })?;
+    let mut found = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    for surveys in &mut found {
+        surveys.sort_unstable_by_key(|(thread, _)| *thread);
+    }
+    Ok(found)
+}
+
+/// First and last time of the run, by its clock.
+fn run_span(jobs: &[Job<'_>]) -> (i64, i64) {
+    let spans = jobs.iter().map(|job| {
+        let (begin, end) = job.span();
+        let correction = ClockCorrection::new(job.clock_offsets);
+        let mut cursor = correction.cursor();
+        (cursor.correct(begin), cursor.correct(end))
+    });
+    spans.reduce(|(begin, end), (from, to)| (begin.min(from), end.max(to))).unwrap_or((0, 0))
+}
+
+/// What processes were doing that did not end as they should have.
+fn ends(
+    spool: &Spool,
+    unified: &Unified,
+    threads: &[Vec<(u32, Survey, Paths)>],
+    clocks: &Clocks,
+    jobs: &[Job<'_>],
+) -> Vec<String> {
+    let begin = run_span(jobs).0;
+    let mut lines = Vec::new();
+    for ((rank, process), (threads, job)) in spool.ranks.iter().zip(threads.iter().zip(jobs)) {
+        let reason = process.definitions.end.map(|(_, reason)| reason);
+        let stuck: Vec<String> = threads
+            .iter()
+            .filter_map(|(_, survey, _)| survey.unfinished.as_ref())
+            .map(|call| {
+                let correction = ClockCorrection::new(job.clock_offsets);
+                let since =
+                    correction.cursor().correct(call.enter).wrapping_sub(begin) as f64 / clocks.resolution as f64;
+                format!("{}, entered at {since:.6} s", described(*rank, call, unified))
+            })
+            .collect();
+        let how = match reason {
+            Some(END_FINALIZED) => continue,
+            Some(END_ABORTED) => {
+                lines.push(format!("rank {rank} called MPI_Abort"));
+                continue;
+            }
+            Some(_) => "ended without MPI_Finalize",
+            // It stopped recording before, so how it ended is not known.
+            None if !process.definitions.lost.is_empty() => continue,
+            None => "ended early",
+        };
+        match &stuck[..] {
+            [] => lines.push(format!("rank {rank} {how}")),
+            [first, ..] if reason.is_none() => lines.push(format!("rank {rank} ended inside {first}")),
+            [first, ..] => lines.push(format!("rank {rank} {how} inside {first}")),
+        }
+    }
+    for rank in 0..unified.size {
+        if !spool.ranks.contains_key(&rank) {
+            lines.push(format!("rank {rank} left no recording"));
+        }
+    }
+    lines
+}
+
+/// A call in words: "`MPI_Recv` from rank 1, tag 7".
+fn described(rank: u32, call: &format::Call, unified: &Unified) -> String {
+    let function = &FUNCTIONS[usize::from(call.function)];
+    let comm = unified.local.get(&rank).and_then(|local| local.comms.get(&call.object));
+    let peer = |word: &str| match u32::try_from(call.peer) {
+        Ok(peer) => comm
+            .and_then(|comm| unified.world_rank(rank, comm, peer))
+            .map_or_else(String::new, |peer| format!(" {word} rank {peer}")),
+        Err(_) if call.peer == PEER_ANY => format!(" {word} any rank"),
+        Err(_) => String::new(),
+    };
+    let tag = if call.tag == TAG_ANY { ", any tag".into() } else { format!(", tag {}", call.tag) };
+    match function.class {
+        Class::Send | Class::Isend | Class::Sendrecv | Class::Isendrecv => {
+            format!("{}{}{tag}", function.name, peer("to"))
+        }
+        Class::Recv | Class::Irecv | Class::Probe | Class::Mprobe => format!("{}{}{tag}", function.name, peer("from")),
+        Class::Coll => {
+            let ranks = comm.map_or_else(String::new, |comm| format!(" of {} ranks", comm.size));
+            format!("{}{ranks}", function.name)
+        }
+        _ => function.name.into(),
+    }
+}
+
+/// What the recorder could not record.
+fn losses(spool: &Spool, unified: &Unified) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (rank, process) in &spool.ranks {
+        for (_, _, _, text) in &process.definitions.lost {
+            notes.push(format!("rank {rank} stopped recording: {text}"));
+        }
+    }
+    let counted = |what: u32| -> u64 {
+        let all = spool.ranks.values().flat_map(|process| &process.definitions.notes);
+        all.filter(|(kind, _)| *kind == what).map(|(_, count)| count).sum()
+    };
+    for (what, text) in [
+        (format::NOTE_UNKNOWN_COMM, "calls on communicators that were made unseen have no records of their messages"),
+        (format::NOTE_FREED_RECEIVE, "receives were freed before they were complete: their messages have no end"),
+        (
+            format::NOTE_FOREIGN,
+            "calls on communicators to processes of another world have no records of their messages",
+        ),
+    ] {
+        let count = counted(what);
+        if count > 0 {
+            notes.push(format!("{count} {text}"));
+        }
+    }
+    let missing = unified.size as usize - spool.ranks.len().min(unified.size as usize);
+    if missing > 0 {
+        notes.push(format!(
+            "{missing} of {} ranks left no recording; if their files are on other machines, copy them to {} and finish again",
+            unified.size,
+            format::DIRECTORY
+        ));
+    }
+    notes
+}
+
+fn properties(
+    spool: &Spool,
+    ended: &[String],
+    notes: &[String],
+    threads: &[Vec<(u32, Survey, Paths)>],
+) -> Vec<(String, String)> {
+    let start = spool.ranks.values().find_map(|process| process.definitions.start.clone()).unwrap_or_default();
+    let has_paths = threads.iter().flatten().any(|(_, _, paths)| !paths.is_empty());
+    let version = start.library_version.lines().next().unwrap_or_default().trim().to_owned();
+    let mut properties = vec![
+        ("WHYWAIT::RECORDER".to_owned(), start.recorder),
+        ("WHYWAIT::MPI".to_owned(), version),
+        ("WHYWAIT::ABI".to_owned(), start.abi),
+        ("WHYWAIT::CALL_PATHS".to_owned(), if has_paths { "unwound" } else { "none" }.to_owned()),
+        ("WHYWAIT::COMPLETE".to_owned(), ended.is_empty().to_string()),
+    ];
+    if !ended.is_empty() {
+        properties.push(("WHYWAIT::ENDED".to_owned(), ended.join("\n")));
+    }
+    if !notes.is_empty() {
+        properties.push(("WHYWAIT::LOST".to_owned(), notes.join("\n")));
+    }
+    properties
+}
+
+/// A number that is the same whenever this recording is finished.
+fn trace_id(spool: &Spool) -> u64 {
+    let start = spool.ranks.values().find_map(|process| process.definitions.start.as_ref());
+    start.map_or(0, |start| start.time ^ u64::from(start.pid).rotate_left(32))
+}

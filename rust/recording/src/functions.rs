@@ -1,0 +1,199 @@
+//! What each MPI function is: the table, and what follows from a name for definitions and events.
+
+use whywait_otf2::enums::{CollectiveOp, IoOperationFlag, IoOperationMode, RegionRole, RmaAtomicType};
+
+/// How calls of a function are recorded: see [`crate::format`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    Plain,
+    Init,
+    Finalize,
+    Abort,
+    Pcontrol,
+    SessionInit,
+    TypeFree,
+    CommName,
+    WinName,
+    Probe,
+    Mprobe,
+    Send,
+    Recv,
+    Mrecv,
+    Sendrecv,
+    Isend,
+    Irecv,
+    Imrecv,
+    Isendrecv,
+    SendInit,
+    RecvInit,
+    Start,
+    Startall,
+    Wait,
+    Waitany,
+    Waitall,
+    Waitsome,
+    Test,
+    Testany,
+    Testall,
+    Testsome,
+    RequestFree,
+    Cancel,
+    Coll,
+    Icoll,
+    CollInit,
+    CommCreate,
+    CommCreateGroup,
+    CommFromGroup,
+    CommIdup,
+    CommForeign,
+    CommFree,
+    IntercommCreate,
+    IntercommMerge,
+    WinCreate,
+    WinFree,
+    WinFence,
+    WinPlain,
+    WinGroup,
+    WinEnd,
+    WinLock,
+    WinUnlock,
+    WinFlush,
+    WinFlushLocal,
+    Rma,
+    RmaRequest,
+    Atomic,
+    AtomicRequest,
+    FileOpen,
+    FileClose,
+    FilePlain,
+    Io,
+    IoBegin,
+    IoEnd,
+    Iio,
+}
+
+/// An MPI function.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Function {
+    /// Name, `MPI_...`.
+    pub(crate) name: &'static str,
+    /// How its calls are recorded.
+    pub(crate) class: Class,
+    /// Version of MPI that introduced it.
+    pub(crate) since: (u8, u8),
+    /// The operation of a collective function; none for those between neighbours, which OTF2 does not know.
+    pub(crate) operation: Option<CollectiveOp>,
+}
+
+include!(concat!(env!("OUT_DIR"), "/functions.rs"));
+
+/// The newest version of MPI that Score-P 7.1 knows.
+const SCOREP_7: (u8, u8) = (3, 1);
+
+impl Function {
+    const fn new(name: &'static str, class: Class, since: (u8, u8), operation: Option<CollectiveOp>) -> Self {
+        Self { name, class, since, operation }
+    }
+
+    /// Whether Score-P 7.1 records this function.
+    #[must_use]
+    pub(crate) fn is_in_scorep7(&self) -> bool {
+        self.since <= SCOREP_7
+    }
+
+    /// The role of its region.
+    #[must_use]
+    pub(crate) fn role(&self) -> RegionRole {
+        match self.class {
+            Class::Send
+            | Class::Recv
+            | Class::Mrecv
+            | Class::Sendrecv
+            | Class::Isend
+            | Class::Irecv
+            | Class::Imrecv
+            | Class::Isendrecv
+            | Class::SendInit
+            | Class::RecvInit
+            | Class::Probe
+            | Class::Mprobe => RegionRole::POINT2POINT,
+            Class::Coll | Class::Icoll | Class::CollInit => match self.operation.unwrap_or(CollectiveOp::ALLTOALL) {
+                CollectiveOp::BARRIER => RegionRole::BARRIER,
+                CollectiveOp::BCAST | CollectiveOp::SCATTER | CollectiveOp::SCATTERV => RegionRole::COLL_ONE2ALL,
+                CollectiveOp::GATHER | CollectiveOp::GATHERV | CollectiveOp::REDUCE => RegionRole::COLL_ALL2ONE,
+                CollectiveOp::SCAN | CollectiveOp::EXSCAN => RegionRole::COLL_OTHER,
+                _ => RegionRole::COLL_ALL2ALL,
+            },
+            Class::Rma | Class::RmaRequest => RegionRole::RMA,
+            Class::Atomic | Class::AtomicRequest => RegionRole::ATOMIC,
+            Class::Io | Class::IoBegin | Class::IoEnd | Class::Iio => RegionRole::FILE_IO,
+            Class::FileOpen | Class::FileClose => RegionRole::FILE_IO_METADATA,
+            _ => match self.name {
+                "MPI_Win_allocate" | "MPI_Win_allocate_shared" | "MPI_Alloc_mem" => RegionRole::ALLOCATE,
+                "MPI_Free_mem" => RegionRole::DEALLOCATE,
+                "MPI_File_sync" => RegionRole::FILE_IO,
+                "MPI_File_seek" | "MPI_File_seek_shared" | "MPI_File_delete" => RegionRole::FILE_IO_METADATA,
+                _ => RegionRole::FUNCTION,
+            },
+        }
+    }
+
+    /// The kind of an atomic operation.
+    #[must_use]
+    pub(crate) fn atomic(&self) -> RmaAtomicType {
+        match self.name {
+            "MPI_Accumulate" | "MPI_Raccumulate" => RmaAtomicType::ACCUMULATE,
+            "MPI_Compare_and_swap" => RmaAtomicType::COMPARE_AND_SWAP,
+            _ => RmaAtomicType::FETCH_AND_ACCUMULATE,
+        }
+    }
+
+    /// Whether a function for one-sided transfers reads from the target.
+    #[must_use]
+    pub(crate) fn is_get(&self) -> bool {
+        matches!(self.name, "MPI_Get" | "MPI_Rget")
+    }
+
+    /// Direction and properties of an operation on a file.
+    #[must_use]
+    pub(crate) fn file_operation(&self) -> (IoOperationMode, IoOperationFlag) {
+        let mode = if self.name.contains("read") { IoOperationMode::READ } else { IoOperationMode::WRITE };
+        let mut flags = IoOperationFlag::NONE.0;
+        if matches!(self.class, Class::Iio | Class::IoBegin) {
+            flags |= IoOperationFlag::NON_BLOCKING.0;
+        }
+        if ["_all", "_ordered"].iter().any(|word| self.name.contains(word)) {
+            flags |= IoOperationFlag::COLLECTIVE.0;
+        }
+        (mode, IoOperationFlag(flags))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> &'static Function {
+        FUNCTIONS.iter().find(|function| function.name == name).unwrap()
+    }
+
+    #[test]
+    fn names_say_what_functions_do() {
+        assert_eq!(named("MPI_Iallreduce").operation, Some(CollectiveOp::ALLREDUCE));
+        assert_eq!(named("MPI_Reduce_scatter_block_init").operation, Some(CollectiveOp::REDUCE_SCATTER_BLOCK));
+        assert_eq!(named("MPI_Neighbor_alltoallv").operation, None);
+        assert_eq!(named("MPI_Neighbor_alltoallv").role(), RegionRole::COLL_ALL2ALL);
+        assert_eq!(named("MPI_Rget_accumulate").atomic(), RmaAtomicType::FETCH_AND_ACCUMULATE);
+        let both = IoOperationFlag(IoOperationFlag::NON_BLOCKING.0 | IoOperationFlag::COLLECTIVE.0);
+        assert_eq!(named("MPI_File_iread_at_all").file_operation(), (IoOperationMode::READ, both));
+        assert_eq!(named("MPI_File_write").file_operation(), (IoOperationMode::WRITE, IoOperationFlag::NONE));
+        assert!(named("MPI_Send").is_in_scorep7() && !named("MPI_Psend_init").is_in_scorep7());
+    }
+
+    #[test]
+    fn every_blocking_collective_but_those_of_neighbours_has_an_operation() {
+        for function in FUNCTIONS.iter().filter(|function| function.class == Class::Coll) {
+            assert_eq!(function.operation.is_none(), function.name.contains("Neighbor"), "{}", function.name);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! From what the recorder left of a run to an OTF2 archive.
+//!
+//! ```text
+//! spool --survey--> functions, call paths, times --symbols, unify--> definitions --expand--> events of the archive
+//! ```
+//!
+//! The slots are read twice: the first time to learn what occurs, so that definitions have the same numbers whichever
+//! process comes first, the second time to write the events, one process at a time on each core.
+
+#![deny(unsafe_code)]
+
+mod clocks;
+mod collectives;
+mod definitions;
+mod error;
+mod expand;
+mod files;
+mod finish;
+#[expect(clippy::doc_markdown, reason = "MPI's own names")]
+pub mod format;
+mod functions;
+mod paths;
+mod requests;
+mod rma;
+mod spool;
+mod survey;
+mod symbols;
+mod thread;
+mod unify;
+
+pub use error::{Error, Result};
+pub use expand::Model;
+pub use finish::{Options, Progress, Summary, finish, is_unfinished};

@@ -1,0 +1,104 @@
+//! A first look at all slots: which functions and call paths occur, and when threads began and ended.
+
+use crate::error::Result;
+use crate::format::{Call, Extension};
+use crate::functions::FUNCTIONS;
+use crate::spool::{Slots, call, extension, word};
+
+/// A node of the tree of call paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Node {
+    /// Return address.
+    pub(crate) address: u64,
+    /// The caller's node, 0 for none.
+    pub(crate) parent: u32,
+    /// When it was first seen.
+    pub(crate) time: u64,
+}
+
+/// What the slots of a thread contain.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    /// Number of calls.
+    pub(crate) calls: u64,
+    /// Number of slots that are whole and make sense. Those behind are not used.
+    pub(crate) slots: u64,
+    /// Which functions are called.
+    pub(crate) functions: Vec<bool>,
+    /// Nodes by number; the first stands for nothing.
+    pub(crate) nodes: Vec<Node>,
+    /// First and last time stamp.
+    pub(crate) span: Option<(u64, u64)>,
+    /// The last call, if it did not return.
+    pub(crate) unfinished: Option<Call>,
+    /// Why the rest was not used.
+    pub(crate) damage: Option<String>,
+}
+
+impl Survey {
+    /// Reads all slots of a thread.
+    pub(crate) fn new(slots: &mut Slots) -> Result<Self> {
+        let root = Node { address: 0, parent: 0, time: 0 };
+        let mut survey = Self { functions: vec![false; FUNCTIONS.len()], nodes: vec![root], ..Self::default() };
+        let mut pending = Vec::new();
+        let mut last = None;
+        while let Some(slot) = slots.next()? {
+            let why = if let Some((kind, items)) = extension(slot) {
+                survey.extension(kind, items, slot, &mut pending)
+            } else {
+                let found = call(slot);
+                survey.call(&found, &mut pending, &mut last)
+            };
+            if let Some(why) = why {
+                survey.damage = Some(format!("{}: {why}", slots.place()));
+                break;
+            }
+            survey.slots += 1;
+        }
+        survey.unfinished = last.filter(|call: &Call| call.leave == 0);
+        Ok(survey)
+    }
+
+    #[inline]
+    fn call(&mut self, call: &Call, pending: &mut Vec<Node>, last: &mut Option<Call>) -> Option<String> {
+        let Some(used) = self.functions.get_mut(usize::from(call.function)) else {
+            return Some(format!("there is no function {}", call.function));
+        };
+        if call.leave != 0 && call.leave < call.enter {
+            return Some("a call returned before it was entered".into());
+        }
+        if call.node as usize >= self.nodes.len() + pending.len() {
+            return Some(format!("there is no call path {}", call.node));
+        }
+        *used = true;
+        self.calls += 1;
+        self.nodes.extend(pending.drain(..).map(|node| Node { time: call.enter, ..node }));
+        let end = call.enter.max(call.leave);
+        let (first, until) = self.span.unwrap_or((call.enter, end));
+        self.span = Some((first, until.max(end)));
+        *last = Some(*call);
+        None
+    }
+
+    fn extension(&mut self, kind: u8, items: usize, slot: &[u8; 64], pending: &mut Vec<Node>) -> Option<String> {
+        if kind == Extension::Nodes as u8 {
+            for item in 0..items.min(3) {
+                let (address, numbers) = (word(slot, 2 + 2 * item), word(slot, 3 + 2 * item));
+                let (number, parent) = (numbers as u32 as usize, (numbers >> 32) as u32);
+                if number != self.nodes.len() + pending.len() || parent as usize >= number {
+                    return Some(format!("the call path {number} is not the next"));
+                }
+                pending.push(Node { address, parent, time: 0 });
+            }
+        }
+        let known = [
+            Extension::Wide,
+            Extension::Requests,
+            Extension::Collective,
+            Extension::Nodes,
+            Extension::Stall,
+            Extension::Switch,
+        ];
+        (!known.iter().any(|known| *known as u8 == kind)).then(|| format!("there is no extension {kind}"))
+    }
+}

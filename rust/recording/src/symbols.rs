@@ -1,0 +1,164 @@
+//! Addresses in the files of a program to functions: symbol tables, then DWARF, which also knows what was inlined.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use addr2line::Loader;
+use object::Object;
+use rustc_hash::FxHashMap;
+
+/// A function of the program.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Function {
+    /// Name as in the source, or `file+0x1a2b` if there are no symbols.
+    pub(crate) name: String,
+    /// Name as in the symbol table.
+    pub(crate) linkage_name: String,
+    /// Source file; empty if unknown.
+    pub(crate) file: String,
+    /// Line where it begins, 0 if unknown.
+    pub(crate) line: u32,
+}
+
+/// One file that the program had mapped.
+pub(crate) struct Module {
+    path: PathBuf,
+    loader: Option<Loader>,
+    known: FxHashMap<u64, Vec<Function>>,
+}
+
+impl std::fmt::Debug for Module {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Module").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// Where Linux distributions keep the symbols that they take out of programs.
+const DEBUG_FILES: &str = "/usr/lib/debug/.build-id";
+
+impl Module {
+    /// The file at `path`, if it still is the one with this build id (empty: if it had none).
+    #[must_use]
+    pub(crate) fn open(path: &Path, build_id: &[u8]) -> Self {
+        Self { path: path.to_owned(), loader: load(path, build_id), known: FxHashMap::default() }
+    }
+
+    /// The functions at an address of the file (the virtual address that the file states), outermost first: one, and
+    /// those that were inlined into it.
+    pub(crate) fn functions(&mut self, address: u64) -> &[Function] {
+        let Self { path, loader, known } = self;
+        known.entry(address).or_insert_with(|| {
+            let found = loader.as_ref().map(|loader| look_up(loader, address)).unwrap_or_default();
+            if found.is_empty() { vec![unnamed(path, address)] } else { found }
+        })
+    }
+}
+
+fn load(path: &Path, build_id: &[u8]) -> Option<Loader> {
+    let data = fs::File::open(path).ok()?;
+    // SAFETY of the map is the loader's business; here only the header and the notes are read, into memory.
+    let cache = object::ReadCache::new(data);
+    let file = object::File::parse(&cache).ok()?;
+    if file.build_id().ok().flatten().unwrap_or_default() != build_id {
+        return None;
+    }
+    if let [first, rest @ ..] = build_id
+        && !file.has_debug_symbols()
+    {
+        let mut name = format!("{first:02x}/");
+        for byte in rest {
+            let _ = write!(name, "{byte:02x}");
+        }
+        let separate = Path::new(DEBUG_FILES).join(name + ".debug");
+        if let Ok(loader) = Loader::new(separate) {
+            return Some(loader);
+        }
+    }
+    Loader::new(path).ok()
+}
+
+fn look_up(loader: &Loader, address: u64) -> Vec<Function> {
+    let symbol = loader.find_symbol_info(address);
+    let mut functions = Vec::new();
+    if let Ok(mut frames) = loader.find_frames(address) {
+        while let Ok(Some(frame)) = frames.next() {
+            let Some(function) = frame.function else { continue };
+            let Ok(linkage_name) = function.raw_name() else { continue };
+            functions.push(Function {
+                name: demangled(&linkage_name),
+                linkage_name: linkage_name.into_owned(),
+                file: frame.location.and_then(|location| location.file).unwrap_or_default().to_owned(),
+                line: 0,
+            });
+        }
+    }
+    functions.reverse();
+    // Debugging information names the place in the function; its first instruction is where the function begins.
+    if let Some(symbol) = symbol {
+        let begin = loader.find_location(symbol.address()).ok().flatten();
+        match functions.first_mut() {
+            Some(outermost) => outermost.line = begin.and_then(|begin| begin.line).unwrap_or(0),
+            None => functions.push(Function {
+                name: demangled(symbol.name()),
+                linkage_name: symbol.name().to_owned(),
+                file: begin.as_ref().and_then(|begin| begin.file).unwrap_or_default().to_owned(),
+                line: begin.and_then(|begin| begin.line).unwrap_or(0),
+            }),
+        }
+    }
+    functions
+}
+
+fn unnamed(path: &Path, address: u64) -> Function {
+    let file = path.file_name().map_or_else(|| "unknown".into(), |name| name.to_string_lossy());
+    let name = format!("{file}+{address:#x}");
+    Function { linkage_name: name.clone(), name, file: String::new(), line: 0 }
+}
+
+/// A name as in the source.
+fn demangled(name: &str) -> String {
+    if let Ok(rust) = rustc_demangle::try_demangle(name) {
+        return format!("{rust:#}");
+    }
+    if name.starts_with("_Z")
+        && let Ok(symbol) = cpp_demangle::Symbol::new(name)
+        && let Ok(text) = symbol.demangle_with_options(&cpp_demangle::DemangleOptions::new().no_return_type())
+    {
+        return text;
+    }
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_source() {
+        assert_eq!(demangled("main"), "main");
+        assert_eq!(demangled("_ZN4mesh6refineEid"), "mesh::refine(int, double)");
+        assert_eq!(demangled("_RNvC5solve4step"), "solve::step");
+        assert_eq!(demangled("_Z"), "_Z");
+    }
+
+    #[inline(never)]
+    fn here() -> u64 {
+        std::hint::black_box(here as *const () as u64)
+    }
+
+    #[test]
+    fn functions_of_this_program_have_names() {
+        let path = std::env::current_exe().unwrap();
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        let line = maps.lines().find(|line| line.ends_with(path.to_str().unwrap())).unwrap();
+        let base = u64::from_str_radix(line.split('-').next().unwrap(), 16).unwrap();
+        let data = fs::read(&path).unwrap();
+        let id = object::File::parse(&*data).unwrap().build_id().unwrap().unwrap_or_default().to_vec();
+        let mut module = Module::open(&path, &id);
+        let names: Vec<_> = module.functions(here() - base).iter().map(|function| function.name.clone()).collect();
+        assert!(names.last().unwrap().ends_with("symbols::tests::here"), "{names:?}");
+        let mut other = Module::open(&path, b"another build");
+        assert_eq!(other.functions(0x1a2b)[0].name, format!("{}+0x1a2b", path.file_name().unwrap().to_str().unwrap()));
+    }
+}

@@ -1,0 +1,230 @@
+//! One thread of a process: its slots in order, and its location with the functions that are open.
+
+use whywait_otf2::enums::MeasurementMode;
+use whywait_otf2::{Attributes, Event, LocalDefinitions, LocationWriter};
+
+use crate::error::Result;
+use crate::expand::Regions;
+use crate::format::{Call, Extension};
+use crate::paths::Paths;
+use crate::spool::{Slot, Slots, call as decoded, extension, word};
+
+/// The place of a thread in the archive.
+#[must_use]
+pub(crate) fn location(rank: u32, thread: u32) -> u64 {
+    u64::from(thread) << 32 | u64::from(rank)
+}
+
+/// A location being written. The first error is kept until the end.
+pub(crate) struct Out<'a> {
+    to: LocationWriter<'a>,
+    last: u64,
+    result: whywait_otf2::Result<()>,
+}
+
+impl<'a> Out<'a> {
+    /// Begins a location.
+    pub(crate) fn new(to: LocationWriter<'a>) -> Self {
+        Self { to, last: 0, result: Ok(()) }
+    }
+
+    /// Writes an event; clocks that run backwards stand still.
+    #[inline]
+    pub(crate) fn put(&mut self, time: u64, event: &Event<'_>) {
+        self.put_with(time, event, &Attributes::NONE);
+    }
+
+    /// The same with attributes.
+    #[inline]
+    pub(crate) fn put_with(&mut self, time: u64, event: &Event<'_>, attributes: &Attributes<'_>) {
+        self.last = self.last.max(time);
+        if self.result.is_ok() {
+            self.result = self.to.write(self.last, event, attributes);
+        }
+    }
+
+    /// Completes the location.
+    pub(crate) fn finish(self, clock_offsets: &[whywait_otf2::records::ClockOffset]) -> Result<()> {
+        self.result?;
+        self.to.finish(&LocalDefinitions { clock_offsets: clock_offsets.to_vec(), ..LocalDefinitions::default() })?;
+        Ok(())
+    }
+}
+
+/// A thread whose slots are being read.
+pub(crate) struct Thread<'a> {
+    pub(crate) out: Out<'a>,
+    slots: Slots,
+    /// Slots that the survey found to make sense.
+    left: u64,
+    paths: &'a Paths,
+    /// The most frames of a path that count.
+    depth: u32,
+    /// The call path of the regions that are open.
+    pub(crate) node: u32,
+    /// Nodes to be entered, innermost first.
+    entered: Vec<u32>,
+    /// The region of a call that never returned.
+    pub(crate) open: Option<u32>,
+    pub(crate) next: Option<Call>,
+    /// What stands before the next call.
+    pub(crate) before: Vec<Slot>,
+    /// Extensions of the next call.
+    pub(crate) after: Vec<Slot>,
+    /// A slot that was read and belongs to the call after the next.
+    kept: Option<Slot>,
+}
+
+impl<'a> Thread<'a> {
+    /// Begins before the first slot of a thread, of which so many make sense.
+    pub(crate) fn new(to: LocationWriter<'a>, slots: Slots, left: u64, paths: &'a Paths, depth: u32) -> Self {
+        Self {
+            out: Out::new(to),
+            slots,
+            left,
+            paths,
+            depth,
+            node: 0,
+            entered: Vec::new(),
+            open: None,
+            next: None,
+            before: Vec::new(),
+            after: Vec::new(),
+            kept: None,
+        }
+    }
+
+    #[inline]
+    fn slot(&mut self) -> Result<Option<Slot>> {
+        if let Some(kept) = self.kept.take() {
+            return Ok(Some(kept));
+        }
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        Ok(self.slots.next()?.copied())
+    }
+
+    /// Reads the next call and what belongs to it.
+    #[inline]
+    pub(crate) fn load(&mut self) -> Result<()> {
+        self.next = None;
+        self.before.clear();
+        self.after.clear();
+        while let Some(slot) = self.slot()? {
+            match extension(&slot) {
+                None => {
+                    self.next = Some(decoded(&slot));
+                    break;
+                }
+                Some((kind, _)) if kind == Extension::Stall as u8 || kind == Extension::Switch as u8 => {
+                    self.before.push(slot);
+                }
+                Some(_) => {}
+            }
+        }
+        while self.next.is_some()
+            && let Some(slot) = self.slot()?
+        {
+            let belongs = extension(&slot).is_some_and(|(kind, _)| {
+                kind == Extension::Wide as u8
+                    || kind == Extension::Requests as u8
+                    || kind == Extension::Collective as u8
+            });
+            if !belongs {
+                self.kept = Some(slot);
+                break;
+            }
+            self.after.push(slot);
+        }
+        Ok(())
+    }
+
+    /// Leaves and enters functions until those of the path are open.
+    pub(crate) fn follow(&mut self, path: u32, enter: u64, regions: &Regions) {
+        let (paths, leave) = (self.paths, self.out.last);
+        if paths.depth(self.node).max(paths.depth(path)) > self.depth {
+            self.replace(path, enter, regions);
+            return;
+        }
+        // From the innermost function of both paths to where they meet.
+        let (mut from, mut to) = (self.node, path);
+        let mut left = None;
+        self.entered.clear();
+        while from != to {
+            let (up, down) = (paths.depth(from) >= paths.depth(to), paths.depth(to) >= paths.depth(from));
+            if up {
+                if let Some(node) = left.replace(from) {
+                    self.leave_all(node, 0, leave, regions);
+                }
+                from = paths.parent(from);
+            }
+            if down {
+                self.entered.push(to);
+                to = paths.parent(to);
+            }
+        }
+        // The outermost frames that differ may be one, at another place of the same function.
+        let outer = self.entered.last().map_or(&[][..], |node| paths.functions(*node));
+        let same = left.map_or(0, |node| paths.functions(node).iter().zip(outer).take_while(|(a, b)| a == b).count());
+        if let Some(node) = left {
+            self.leave_all(node, same, leave, regions);
+        }
+        let mut skipped = same;
+        for node in self.entered.iter().rev() {
+            for function in &paths.functions(*node)[skipped..] {
+                self.out.put(enter, &Event::Enter { region: regions.functions + function });
+            }
+            skipped = 0;
+        }
+        self.node = path;
+    }
+
+    /// The same where paths are deeper than what counts of them, so that it is another part of each.
+    fn replace(&mut self, path: u32, enter: u64, regions: &Regions) {
+        let (paths, leave) = (self.paths, self.out.last);
+        let innermost = |node: u32| {
+            std::iter::successors(Some(node), |node| Some(paths.parent(*node)))
+                .take_while(|node| *node != 0)
+                .take(self.depth as usize)
+        };
+        let (left, entered) = (innermost(self.node), innermost(path).collect::<Vec<u32>>());
+        for node in left.collect::<Vec<u32>>() {
+            self.leave_all(node, 0, leave, regions);
+        }
+        for node in entered.into_iter().rev() {
+            for function in paths.functions(node) {
+                self.out.put(enter, &Event::Enter { region: regions.functions + function });
+            }
+        }
+        self.node = path;
+    }
+
+    fn leave_all(&mut self, node: u32, but: usize, time: u64, regions: &Regions) {
+        for function in self.paths.functions(node)[but..].iter().rev() {
+            self.out.put(time, &Event::Leave { region: regions.functions + function });
+        }
+    }
+
+    /// Leaves all that is open: a call that never returned at the end of its process.
+    pub(crate) fn end(&mut self, regions: &Regions, time: u64) {
+        if let Some(region) = self.open.take() {
+            self.out.put(time, &Event::Leave { region });
+        }
+        if self.node != 0 {
+            self.follow(0, self.out.last, regions);
+        }
+    }
+}
+
+/// Writes what stands before a call.
+pub(crate) fn before(out: &mut Out<'_>, slot: &Slot) {
+    let (first, second) = (word(slot, 1), word(slot, 2));
+    if extension(slot).is_some_and(|(kind, _)| kind == Extension::Stall as u8) {
+        out.put(first, &Event::BufferFlush { stop_time: second.cast_signed() });
+    } else {
+        let measurement_mode = if second == 0 { MeasurementMode::OFF } else { MeasurementMode::ON };
+        out.put(first, &Event::MeasurementOnOff { measurement_mode });
+    }
+}

@@ -1,0 +1,74 @@
+"""The MPIs that are here, and how to compile, run and record programs with them."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+PROGRAMS = Path(__file__).with_name("programs")
+PACKAGE = Path(__file__).resolve().parents[2] / "python"
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """An MPI library with its compilers and its launcher."""
+
+    name: str
+    compiler: str
+    launcher: str
+    fortran: str = ""
+    options: tuple[str, ...] = ()
+
+    @property
+    def is_here(self):
+        return shutil.which(self.compiler) is not None and shutil.which(self.launcher) is not None
+
+    def start(self, ranks):
+        """Return the command that starts so many ranks of a program."""
+        return [self.launcher, *self.options, "-n", str(ranks)]
+
+
+# Both of Debian's can be installed at once. A wheel takes the names without a suffix in its environment.
+OPEN_MPI = ("--oversubscribe", "--mca", "mpi_yield_when_idle", "1")
+MPIS = [
+    Mpi("mpich", "mpicc.mpich", "mpiexec.mpich", "mpifort.mpich"),
+    Mpi("openmpi", "mpicc.openmpi", "mpiexec.openmpi", "mpifort.openmpi", OPEN_MPI),
+    Mpi("mpich-wheel", str(Path(sys.prefix, "bin/mpicc")), str(Path(sys.prefix, "bin/mpiexec"))),
+    Mpi("mpich-wheel-abi", str(Path(sys.prefix, "bin/mpicc_abi")), str(Path(sys.prefix, "bin/mpiexec"))),
+]
+
+# Open MPI refuses to run as root otherwise, as in a container.
+ENVIRONMENT = {
+    **os.environ,
+    **{f"{prefix}_ALLOW_RUN_AS_ROOT{suffix}": "1" for prefix in ("OMPI", "PRTE") for suffix in ("", "_CONFIRM")},
+}
+
+
+def compiled(mpi, source, directory, *options, language="c"):
+    """Compile a program and return its path."""
+    program = directory / f"{Path(source).stem}.{mpi.name}"
+    compiler = mpi.fortran if language == "fortran" else mpi.compiler
+    command = [compiler, "-g", "-O1", "-w", str(source), "-o", str(program), *options]
+    subprocess.run(command, cwd=PROGRAMS, check=True, capture_output=True, timeout=120)
+    return program
+
+
+def run(command, directory, **environment):
+    """Run a command, with a limit of time."""
+    return subprocess.run(
+        list(map(str, command)),
+        cwd=directory,
+        env=ENVIRONMENT | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def record(command, directory, *options, output="out", **environment):
+    """Run ``whywait record`` in a directory."""
+    whywait = [sys.executable, "-m", "whywait", "record", "-o", output, *options]
+    return run([*whywait, *command], directory, **environment)

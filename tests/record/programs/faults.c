@@ -1,0 +1,71 @@
+/* Programs that end or behave in unusual ways: ./faults WAY. Rank 0 does it; the other ranks wait for it or end. */
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int rank, size;
+
+static void exchange(int steps)
+{
+    char out[100] = {0}, in[100];
+    for (int step = 0; step < steps; step++)
+        MPI_Sendrecv(out, sizeof out, MPI_CHAR, (rank + 1) % size, 1, in, sizeof in, MPI_CHAR, (rank + size - 1) % size,
+                     1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+int main(int argc, char **argv)
+{
+    const char *way = argc > 1 ? argv[1] : "";
+    int flag, version, subversion;
+    if (!strcmp(way, "early")) {
+        MPI_Initialized(&flag);
+        MPI_Get_version(&version, &subversion);
+        if (flag || version < 3)
+            return 9;
+    }
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    exchange(!strcmp(way, "many") ? atoi(argv[2]) : 10);
+    if (!strcmp(way, "abort") && rank == 0) {
+        MPI_Abort(MPI_COMM_WORLD, 7);
+    } else if (!strcmp(way, "exit")) {
+        exit(5);
+    } else if (!strcmp(way, "kill") && rank == 0) {
+        kill(getpid(), SIGKILL);
+    } else if (!strcmp(way, "segv") && rank == 0) {
+        kill(getpid(), SIGSEGV);
+    } else if (!strcmp(way, "stuck")) {
+        /* Each waits for a message that nobody sends. */
+        alarm(2);
+        MPI_Recv(&flag, 1, MPI_INT, (rank + 1) % size, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (!strcmp(way, "errors")) {
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+        if (MPI_Send(&flag, 1, MPI_INT, size + 5, 1, MPI_COMM_WORLD) == MPI_SUCCESS)
+            return 9;
+    } else if (!strcmp(way, "fork")) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(0);
+        waitpid(child, NULL, 0);
+        exchange(1);
+    } else if (!strcmp(way, "pcontrol")) {
+        MPI_Pcontrol(0);
+        exchange(5);
+        MPI_Pcontrol(1);
+        exchange(1);
+    } else if (!strcmp(way, "forever")) {
+        for (;;)
+            exchange(1);
+    }
+    if ((!strcmp(way, "abort") || !strcmp(way, "kill") || !strcmp(way, "segv")) && rank != 0)
+        MPI_Recv(&flag, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Finalize();
+    if (!strcmp(way, "early"))
+        MPI_Finalized(&flag);
+    return !strcmp(way, "code") ? 42 : 0;
+}

@@ -1,0 +1,275 @@
+"""What goes wrong: the program goes on or ends as without the recorder, and what was recorded can be read."""
+
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import whywait
+from whywait import _native
+
+from .mpis import ENVIRONMENT, MPIS, PROGRAMS, compiled, record, run
+
+WHYWAIT = [sys.executable, "-m", "whywait"]
+
+
+@pytest.fixture
+def faults(mpi, tmp_path):
+    """The program that does what it is told, with two ranks."""
+    program = compiled(mpi, PROGRAMS / "faults.c", tmp_path)
+
+    def command(*arguments):
+        return [*mpi.start(2), program, *arguments]
+
+    return command
+
+
+def ended(directory):
+    """Return what the archive says of ranks that did not end well."""
+    return [text for kind, _, text in whywait.open(directory).oddities if kind == "recording"]
+
+
+@pytest.mark.parametrize(
+    ("way", "expected"),
+    [
+        ("abort", [r"rank 0 called MPI_Abort", r"rank 1 ended inside MPI_Recv from rank 0, tag 7, entered at \S+ s"]),
+        ("exit", [r"rank 0 ended without MPI_Finalize", r"rank 1 ended without MPI_Finalize"]),
+        ("kill", [r"rank 0 ended early", r"rank 1 ended inside MPI_Recv from rank 0, tag 7, entered at \S+ s"]),
+        ("segv", [r"rank 0 ended early", r"rank 1 ended inside MPI_Recv from rank 0, tag 7, entered at \S+ s"]),
+        (
+            "stuck",
+            [
+                r"rank 0 ended inside MPI_Recv from rank 1, tag 7, entered at \S+ s",
+                r"rank 1 ended inside MPI_Recv from rank 0, tag 7, entered at \S+ s",
+            ],
+        ),
+        ("errors", []),
+        ("fork", []),
+        ("early", []),
+        ("code", []),
+    ],
+)
+def test_ends_are_told_apart(faults, tmp_path, way, expected):
+    plain = run(faults(way), tmp_path)
+    done = record(faults(way), tmp_path)
+    assert done.returncode == plain.returncode, done.stderr
+    found = ended(tmp_path / "out")
+    assert len(found) == len(expected), found
+    for text, pattern in zip(found, expected, strict=True):
+        assert re.fullmatch(pattern, text), found
+    # All that had returned is there.
+    result = whywait.analyze(tmp_path / "out")
+    assert result.metrics["visits"].total > 20
+    info = run([*WHYWAIT, "info", "out"], tmp_path)
+    for text in found:
+        assert text in info.stdout
+
+
+def test_a_failed_send_is_no_message(faults, tmp_path):
+    assert record(faults("errors"), tmp_path).returncode == 0
+    counts = whywait.open(tmp_path / "out").info(events=True)["events_by_type"]
+    assert counts["MpiSend"] == counts["MpiRecv"] == 20
+
+
+def test_nothing_is_recorded_while_it_is_off(faults, tmp_path):
+    assert record(faults("pcontrol"), tmp_path).returncode == 0
+    counts = whywait.open(tmp_path / "out").info(events=True)["events_by_type"]
+    assert counts["MpiSend"] == 22
+    assert counts["MeasurementOnOff"] == 4
+
+
+@pytest.mark.parametrize("attempt", range(5))
+def test_what_was_killed_at_any_moment_can_be_read(faults, tmp_path, attempt):
+    chance = random.Random(attempt)  # noqa: S311
+    command = [*WHYWAIT, "record", "-o", "out", *faults("forever")]
+    with subprocess.Popen(list(map(str, command)), cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.PIPE) as process:
+        spool = tmp_path / "out" / ".spool"
+        deadline = time.monotonic() + 60
+        while len(list(spool.glob("*.wws"))) < 2:
+            assert time.monotonic() < deadline, "it never began"
+            time.sleep(0.01)
+        time.sleep(chance.random() * 0.3)
+        victims = [pid for pid in processes() if is_of(pid, tmp_path)]
+        os.kill(chance.choice(victims), signal.SIGKILL)
+        process.communicate(timeout=60)
+    trace = whywait.open(tmp_path / "out")
+    assert len(ended(tmp_path / "out")) >= 1
+    counts = trace.info(events=True)["events_by_type"]
+    # The last message of each rank may have no other end.
+    assert abs(counts["MpiSend"] - counts["MpiRecv"]) <= 2
+    assert counts["Enter"] == counts["Leave"]
+
+
+def processes():
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
+
+
+def is_of(pid, directory):
+    """Whether a process runs a program of a directory."""
+    try:
+        return Path(f"/proc/{pid}/exe").readlink().parent == directory
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("size", ["1m", "6m"])
+def test_a_full_disk_ends_the_recording_and_not_the_program(faults, tmp_path, size):
+    small = tmp_path / "small"
+    small.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", small], check=False)
+    if mounted.returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        done = record(faults("many", "50000"), tmp_path, output="small/out")
+        assert "stops recording: No space left" in done.stderr
+        assert "BAD TERMINATION" not in done.stdout
+        spool = small / "out" / ".spool"
+        if done.returncode == 0:
+            assert any("stopped recording: No space left" in text for text in ended(small / "out"))
+        else:
+            # There was no space for the archive either: it is written elsewhere.
+            assert done.returncode == 3
+            assert "try again with: whywait record --finish" in done.stderr
+            shutil.copytree(spool, tmp_path / "elsewhere" / ".spool")
+            assert whywait.open(tmp_path / "elsewhere").info()["events"] > 1000
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+def test_a_recording_ends_at_its_largest_size(faults, tmp_path):
+    done = record(faults("many", "100000"), tmp_path, "--max-size", "5M")
+    assert done.returncode == 0
+    found = ended(tmp_path / "out")
+    assert len(found) == 2
+    assert all("the size given by --max-size is reached" in text for text in found)
+    counts = whywait.open(tmp_path / "out").info(events=True)["events_by_type"]
+    assert counts["MeasurementOnOff"] == 2
+
+
+def test_missing_ranks_can_be_brought_later(faults, tmp_path):
+    assert record(faults(), tmp_path, "--keep-spool").returncode == 0
+    spool, away = tmp_path / "out" / ".spool", tmp_path / "away"
+    away.mkdir()
+    for path in spool.glob("1.*"):
+        path.rename(away / path.name)
+    finish = [*WHYWAIT, "record", "--finish", "out"]
+    done = run(finish, tmp_path)
+    assert "rank 1 left no recording" in done.stderr
+    assert whywait.open(tmp_path / "out").info()["processes"] == 2
+    for path in away.iterdir():
+        path.rename(spool / path.name)
+    done = run(finish, tmp_path)
+    assert done.returncode == 0
+    assert "recorded 2 ranks" in done.stderr
+    assert ended(tmp_path / "out") == []
+    assert not spool.exists()
+    assert run(finish, tmp_path).returncode == 2
+
+
+def test_a_launcher_may_come_first(mpi, faults, tmp_path):
+    program = faults("")[-2]
+    done = run([*mpi.start(2), *WHYWAIT, "record", "-o", "out", program], tmp_path)
+    assert done.returncode == 0, done.stderr
+    # Each process became the program, so the first reader finishes.
+    assert _native.is_unfinished_recording(tmp_path / "out")
+    assert whywait.open(tmp_path / "out").info()["processes"] == 2
+    assert not (tmp_path / "out" / ".spool").exists()
+
+
+def test_a_recording_in_a_recording(faults, tmp_path):
+    *launcher, program, _ = faults("")
+    done = record([*launcher, *WHYWAIT, "record", program], tmp_path)
+    assert done.returncode == 0
+    assert "inside of a recording" in done.stderr
+    assert "recorded 2 ranks" in done.stderr
+
+
+def test_another_tool_sees_the_calls_as_well(mpi, faults, tmp_path):
+    tool = tmp_path / "tool.so"
+    (tmp_path / "tool.c").write_text(
+        """#include <mpi.h>
+        #include <stdio.h>
+        int MPI_Finalize(void) { puts("tool"); fflush(stdout); return PMPI_Finalize(); }"""
+    )
+    command = [mpi.compiler, "-shared", "-fPIC", tmp_path / "tool.c", "-o", tool]
+    subprocess.run(list(map(str, command)), check=True, capture_output=True)
+    done = record(faults(), tmp_path, LD_PRELOAD=str(tool))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("tool") == 2
+    counts = whywait.open(tmp_path / "out").info(events=True)["events_by_type"]
+    assert counts["Enter"] == counts["Leave"]
+    assert counts["MpiSend"] == 20
+
+
+def program(directory, code, *options):
+    """Compile a program without MPI."""
+    (directory / "plain.c").write_text(code)
+    subprocess.run(["gcc", directory / "plain.c", "-o", directory / "plain", *options], check=True)
+    return directory / "plain"
+
+
+def test_programs_that_do_not_exist(tmp_path):
+    done = record(["./nothing"], tmp_path)
+    assert (done.returncode, done.stderr) == (127, "whywait: ./nothing: not found\n")
+    (tmp_path / "text").write_text("no program")
+    done = record(["./text"], tmp_path)
+    assert (done.returncode, done.stderr) == (126, "whywait: ./text: not executable\n")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("options", "text"), [((), "called MPI_Init"), (("-static",), "linked statically")])
+def test_programs_without_mpi(tmp_path, options, text):
+    done = record([program(tmp_path, "int main(void) { return 4; }", *options)], tmp_path)
+    assert done.returncode == 4
+    assert text in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_programs_of_32_bits(tmp_path):
+    path = tmp_path / "old"
+    path.write_bytes(b"\x7fELF\x01\x01\x01")
+    path.chmod(0o755)
+    done = record([path], tmp_path)
+    assert done.returncode == 3
+    assert "32-bit" in done.stderr
+
+
+def test_an_archive_is_not_overwritten(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "precious").touch()
+    done = record(["true"], tmp_path)
+    assert done.returncode == 2
+    assert "out exists" in done.stderr
+    done = record(["true"], tmp_path, "--force")
+    assert done.returncode == 2
+    assert "holds no recording" in done.stderr
+    assert (tmp_path / "out" / "precious").exists()
+
+
+def test_children_of_python(mpi, tmp_path):
+    if mpi is not MPIS[2]:
+        pytest.skip("mpi4py is for the MPI of this environment")
+    (tmp_path / "children.py").write_text(
+        """import multiprocessing
+import threading
+
+if __name__ == "__main__":
+    from mpi4py import MPI
+
+    thread = threading.Thread(target=MPI.COMM_WORLD.Barrier)
+    thread.start()
+    thread.join()
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.map(abs, [-1]) == [1]
+"""
+    )
+    done = record([*mpi.start(2), sys.executable, "children.py"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    info = whywait.open(tmp_path / "out").info()
+    assert (info["processes"], info["locations"]) == (2, 4)

@@ -1,0 +1,98 @@
+"""What `whywait record` does before the program runs."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from whywait._record import launch, libmpi
+from whywait._record.elf import Elf, ElfError
+
+from .mpis import MPIS, PROGRAMS, compiled
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("p2p,coll", ["p2p", "coll"]),
+        ("coll,p2p", ["p2p", "coll"]),
+        ("all,-io,-misc", ["env", "p2p", "coll", "cg", "rma", "spawn", "cg_query"]),
+        ("-io", ["env", "p2p", "coll", "cg", "rma", "spawn"]),
+    ],
+)
+def test_groups(text, expected):
+    assert launch.groups(text) == expected
+
+
+def test_unknown_groups():
+    with pytest.raises(ValueError, match="there is no group 'p3p'"):
+        launch.groups("p3p")
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["./solver", "input"], "solver"),
+        (["mpiexec", "-n", "4", "true"], "true"),
+        ([sys.executable, "-X", "dev", "solve.py", "x"], "solve"),
+        ([sys.executable, "-m", "solver.heat"], "heat"),
+        (["./my solver"], "my_solver"),
+    ],
+)
+def test_the_archive_is_named_after_the_program(command, name):
+    assert launch.program_name(command) == name
+
+
+def test_the_first_free_number(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("whywait-true.1").mkdir()
+    assert launch.directory_for(launch.Recording(["true"])) == Path("whywait-true.2")
+
+
+@pytest.mark.parametrize("mpi", MPIS[:2], ids=lambda mpi: mpi.name)
+def test_the_recorder_has_what_the_mpi_has(mpi, tmp_path, monkeypatch):
+    if not mpi.is_here:
+        pytest.skip(f"{mpi.name} is not installed")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    program = compiled(mpi, PROGRAMS / "ring.c", tmp_path)
+    libraries = libmpi.libraries_of([str(program)])
+    assert len(libraries) == 1
+    trimmed = launch.recorder([str(program)])
+    assert trimmed.is_relative_to(tmp_path)
+    ours = {name for name in Elf(trimmed).exports() if "MPI_" in name}
+    assert ours <= libmpi.exports(libraries)
+    assert {"MPI_Send", "PMPI_Send"} <= ours
+    assert ("MPI_Send_c" in ours) == (mpi.name == "mpich")
+    # The second time, it is there.
+    begin = time.perf_counter()
+    assert launch.recorder([str(program)]) == trimmed
+    assert time.perf_counter() - begin < 1
+
+
+def test_the_recorder_stays_whole_for_an_unknown_mpi():
+    assert launch.recorder([]) == launch.LIBRARY
+
+
+def test_no_more_than_the_system_is_needed():
+    allowed = {"libc.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libm.so.6"}
+    assert set(Elf(launch.LIBRARY).needed()) <= allowed
+
+
+def test_other_files_are_no_programs(tmp_path):
+    for content in (b"", b"text", b"\x7fELF\x02\x01", b"\x7fELF\x02\x01" + bytes(50)):
+        (tmp_path / "file").write_bytes(content)
+        if len(content) < 50:
+            with pytest.raises(ElfError):
+                Elf(tmp_path / "file")
+    (tmp_path / "file").write_bytes(launch.LIBRARY.read_bytes()[:-1000])
+    with pytest.raises(ElfError):
+        Elf(tmp_path / "file").exports()
+
+
+def test_starting_takes_no_heavy_imports():
+    code = (
+        "import sys; from whywait import cli; cli.main(['record', '-o', 'x', './nothing'])\n"
+        "heavy = {'numpy', 'pyarrow'} & sys.modules.keys(); assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

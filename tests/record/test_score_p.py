@@ -1,0 +1,85 @@
+"""Programs of which there is an archive by Score-P, or by the recorder of tests/data, its equal: no difference."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from . import compare
+from .mpis import MPIS, compiled, record
+
+HERE = Path(__file__).parent
+DATA = HERE.parent / "data"
+CASES = HERE.parents[2] / "shared" / "cases"
+OPTIONS = ("--groups", "all", "--model", "scorep7")
+
+# Ranks of each program.
+RECORDED_BY_SCORE_P = {
+    "mpi_modes": 4,
+    "mpi_mprobe": 4,
+    "mpi_persistent": 4,
+    "mpi_misc4": 4,
+    "mpi_self": 4,
+    "mpi_io": 4,
+    "mpi_nbc": 4,
+    "rma_fence_known": 4,
+    "rma_gats_known": 4,
+    "rma_progress_known": 3,
+    "silas_p2p": 4,
+}
+# Trace of tests/data: program, ranks, argument, Open MPI's component for one-sided communication. Not rma_lock and
+# mixed, which do as many operations as it takes, nor intercomm, which the official reader cannot read.
+OF_TEST_DATA = {
+    "stencil": ("stencil", 8, "", ""),
+    "collectives": ("collectives", 4, "", ""),
+    "p2p": ("p2p", 4, "", ""),
+    "flood": ("flood", 2, "", ""),
+    "rma_fence": ("rma_fence", 4, "", "rdma"),
+    "rma_gats_rdma": ("rma_gats", 4, "", "rdma"),
+    "rma_gats_pt2pt": ("rma_gats", 4, "", "pt2pt"),
+    "rma_progress": ("rma_progress", 3, "", "pt2pt"),
+    "sor_p2p": ("sor", 4, "p2p", ""),
+    "sor_fence": ("sor", 4, "fence", "pt2pt"),
+    "sor_gats": ("sor", 4, "gats", "pt2pt"),
+    "sor_locks": ("sor", 4, "locks", "rdma"),
+}
+
+
+@pytest.mark.parametrize("name", RECORDED_BY_SCORE_P)
+@pytest.mark.parametrize("mpi", MPIS[:2], ids=lambda mpi: mpi.name)
+def test_the_records_are_those_of_score_p(mpi, name, tmp_path):
+    if not CASES.is_dir():
+        pytest.skip("the programs that Score-P has recorded are not here (../shared/cases)")
+    if not mpi.is_here:
+        pytest.skip(f"{mpi.name} is not installed")
+    if name == "mpi_misc4" and mpi.name == "openmpi":
+        pytest.skip("Debian's Open MPI has no functions of MPI 4")
+    source = (CASES / name / f"{name}.c").read_text()
+    # The file that it writes goes into its directory.
+    (tmp_path / f"{name}.c").write_text(re.sub(r'"/\S+/', '"', source))
+    options = ("-include", HERE / "hidden.h", f"-I{CASES / name}", "-lm", "-lpthread", "-ldl")
+    program = compiled(mpi, tmp_path / f"{name}.c", tmp_path, *map(str, options))
+    done = record([*mpi.start(RECORDED_BY_SCORE_P[name]), program], tmp_path, *OPTIONS)
+    assert done.returncode == 0, done.stderr
+    assert list(compare.differences(CASES / name / "archive/traces.otf2", tmp_path / "out/traces.otf2")) == []
+
+
+@pytest.mark.parametrize("name", OF_TEST_DATA)
+def test_the_records_are_those_of_the_test_data(name, tmp_path):
+    program, ranks, argument, component = OF_TEST_DATA[name]
+    mpi = MPIS[1]
+    if not mpi.is_here:
+        pytest.skip("Debian's Open MPI is not installed")
+    options = (f"-I{DATA / 'recorder'}", HERE / "stub.c", "-lm")
+    binary = compiled(mpi, DATA / "programs" / f"{program}.c", tmp_path, *map(str, options))
+    parameters = ["--mca", "osc", component] if component else []
+    command = [*mpi.start(ranks), *parameters, binary, *argument.split()]
+    done = record(command, tmp_path, *OPTIONS)
+    assert done.returncode == 0, done.stderr
+    assert list(compare.differences(DATA / name / "traces.otf2", tmp_path / "out/traces.otf2")) == []
+
+
+def test_differences_are_found():
+    found = list(compare.differences(DATA / "p2p/traces.otf2", DATA / "collectives/traces.otf2"))
+    assert any(line.startswith("location 0: visits: -") for line in found)
+    assert any("location 1: requests: -" in line for line in found)
