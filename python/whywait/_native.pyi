@@ -469,8 +469,8 @@ def finish_recording(
 ) -> dict[str, Any]:
     """Make an archive of what the recorder left in a directory.
 
-    ``ranks`` (of which there is anything), ``size`` (of the run), ``calls``, ``bytes`` (of the archive), ``notes`` (what
-    is missing) and ``damage`` (what could not be used).
+    ``ranks`` (of which there is anything), ``size`` (of the run), ``calls``, ``bytes`` (of the archive), ``notes`` (of
+    what is missing) and ``damage`` (what could not be used).
     """
 
 def is_unfinished_recording(directory: str | PathLike[str]) -> bool:
