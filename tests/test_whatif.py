@@ -1094,7 +1094,7 @@ def test_nothing_is_left_if_writing_fails(small, tmp_path, monkeypatch):
 
 
 def test_nothing_is_left_under_the_final_name_by_who_is_killed(small, tmp_path):
-    """The anchor comes last: whoever finds one finds all of the archive."""
+    """The anchor comes last: where there is one, the archive is complete."""
     script = """if True:
         import os, signal, sys
         from pathlib import Path
