@@ -38,7 +38,7 @@ def pytest_collection_finish():
 def pytest_runtest_makereport():
     """Fail the tests that are skipped for lack of recorded traces where these are said to be there."""
     report = yield
-    if report.skipped and "WHYWAIT_SHARED" in os.environ:
+    if report.skipped and os.environ.get("WHYWAIT_SHARED"):
         *_, reason = report.longrepr if isinstance(report.longrepr, tuple) else (str(report.longrepr),)
         if UNRECORDED in reason or "empty parameter set" in reason:
             report.outcome, report.longrepr = "failed", reason

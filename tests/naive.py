@@ -554,7 +554,7 @@ def together(parts: list[Part], culprit: Part, wait: str, completion: str, resul
 
 
 def n_to_n(parts: list[Part], result: Result) -> None:
-    # Who neither sends nor receives takes no part.
+    # A process that neither sends nor receives takes no part.
     parts = [p for p in parts if p.sent or p.received]
     if not parts:
         return

@@ -101,7 +101,7 @@ class Devices:
             process.launches.sort(key=lambda launch: launch.call.enter)
             process.kernels.sort(key=lambda kernel: kernel.run.enter)
             self.clock_violations += match(process)
-            # Who has no stream has no device to wait for.
+            # A process without a stream has no device to wait for.
             for synchronization in process.synchronizations if process.streams else ():
                 self._synchronize(process, synchronization)
         kernels = [kernel for process in self.processes.values() for kernel in process.kernels]

@@ -180,7 +180,7 @@ sys.exit(main())
     ],
 )
 def test_ctrl_c_at_any_time_is_no_traceback(module, code):
-    # Who runs the tests in the background may have them ignore it.
+    # Shells ignore SIGINT in background jobs.
     listening = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n{INTERRUPTED}"
     command = [sys.executable, "-c", listening, module, "delay", str(DATA / "stencil")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -217,6 +217,20 @@ def test_wrong_order_window(tmp_path):
         assert naive.analyze(naive.Trace(anchor), window).table()["mpi_lswo_different"][cell] == expected
 
 
+def test_locks_claim_no_more_than_the_call(tmp_path):
+    """The clocks of two threads disagree: the first seems to release the lock when the second already had it."""
+    trace = """
+        threads 2
+        0: fork [0, 10]
+        0: !$omp parallel @a.c:1 [0, 10]
+        0: !$omp critical @a.c:2(order=1) [1, 4.2] @1.1, 4
+        0.1: !$omp parallel @a.c:1 [0, 10]
+        0.1: !$omp critical @a.c:2(order=2) [2, 3] @2.5, 2.9
+    """
+    cells = outcome(trace_from_text(trace, tmp_path), causes=False).cells["omp_lock_contention_critical"]
+    assert list(cells.values()) == pytest.approx([1])
+
+
 def test_a_master_without_the_parallel_region_of_its_team(tmp_path):
     """Filtered out, or the trace is broken: what the worker does is judged all the same, and the critical path ends."""
     trace = """
