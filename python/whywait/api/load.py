@@ -29,8 +29,8 @@ def load(directory: str | PathLike[str]) -> Result:
     Parameters
     ----------
     directory
-        The directory of the result; or a profile of Score-P (``profile.cubex``) or another Cube 4 file, or the directory
-        of an experiment with a profile and no trace.
+        The directory of the result; or a profile (``profile.cubex`` of Score-P, or another Cube 4 file), or the
+        directory of an experiment with a profile and no trace.
 
     Returns
     -------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whywait.report.terminal import percent, show, speaks_unicode, width
@@ -116,3 +117,18 @@ def table(
     yield [("".join(column.cell(column.title) for column in columns), "bold")]
     for row in rows:
         yield [("".join(column.cell(column.text(row)) for column in columns), style(row)), *rest(row)]
+
+
+def zeros(names: list[str]) -> Iterator[Line]:
+    """Say which rows are left out."""
+    if names:
+        text = f"{len(names)} more {'is' if len(names) == 1 else 'are'} zero (--json has all): {', '.join(names)}"
+        yield [(textwrap.shorten(text, 100, placeholder=" ..."), "dim")]
+
+
+def number(value: float | None) -> str:
+    """Return a number as text; whole ones with all digits."""
+    if value is None:
+        return "-"
+    text = f"{value:,}" if isinstance(value, int) or (value == int(value) and abs(value) < 1e15) else f"{value:,.6g}"
+    return text.removesuffix(".0")
