@@ -13,6 +13,7 @@ from whywait.report.values import quantity
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from whywait.model.result import ResultData
     from whywait.report.terminal import Line
 
 
@@ -42,20 +43,30 @@ class Answer(NamedTuple):
         A function that yields the same as text.
     code
         The exit code.
+    results
+        The results that the answer is about: what readers of their numbers must know follows the text, or is printed
+        on standard error beside JSON.
     """
 
     data: Any
     lines: Callable[[Screen], Iterable[Line]]
     code: int = 0
+    results: Sequence[ResultData] = ()
 
 
 def tell(answer: Answer, *, as_json: bool) -> int:
     """Print an answer; return its exit code."""
+    notes = [f"{result.run.name}: {note}" for result in answer.results for note in result.notes]
     if as_json:
         sys.stdout.write(json.dumps(answer.data, indent=1) + "\n")
+        sys.stderr.writelines(f"whywait: {note}\n" for note in notes)
     else:
         show(answer.lines(Screen(width(sys.stdout), speaks_unicode(sys.stdout))), sys.stdout)
+        show(([(line, "dim")] for note in notes for line in textwrap.wrap(note, _NOTE_WIDTH)), sys.stdout)
     return answer.code
+
+
+_NOTE_WIDTH = 80
 
 
 class Column(NamedTuple):

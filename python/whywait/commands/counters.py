@@ -159,7 +159,7 @@ def run(options: argparse.Namespace) -> Answer:
         if options.queues:
             found = {name: value for name, value in found.items() if name not in _OF_TRACE}
         lines = _lines(found)
-    return Answer(found, lambda _: lines)
+    return Answer(found, lambda _: lines, results=[result])
 
 
 def _check(options: argparse.Namespace) -> None:
