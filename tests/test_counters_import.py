@@ -305,3 +305,82 @@ def test_a_trace_is_named_before_or_behind_options(trace, capsys):
     for arguments in (["--json", str(trace)], [str(trace), "--json"]):
         assert main(["counters", *arguments]) == 0
         assert "counters" in json.loads(capsys.readouterr().out)
+
+
+# Files without a trace
+
+
+def shown(files, capsys, *options, code=0):
+    assert main(["counters", str(files.directory), *options]) == code
+    out, error = capsys.readouterr()
+    return error if code else json.loads(out) if "--json" in options else out
+
+
+def test_files_without_a_trace_are_shown_by_rank(files, capsys):
+    data = shown(files, capsys, "--json")
+    assert data["ranks"] == [0, 1]
+    counters = {one["name"]: one for one in data["counters"]}
+    assert list(counters)[4:7] == [f"OMPI_SPC_P2P_MESSAGE_SIZE{one}" for one in ("", "[<=12288]", "[>12288]")]
+    send = counters["OMPI_SPC_SEND"]
+    assert (send["values"], send["total"], send["unit"], send["meaning"]) == ([10, 11], 21, "calls", "of MPI_Send")
+    # 4000 cycles of a clock of 2 GHz.
+    assert counters["OMPI_SPC_MATCH_TIME"]["values"] == [2e-6, 2e-6]
+    assert counters["OMPI_SPC_MATCH_TIME"]["unit"] == "s"
+    longest = counters["OMPI_SPC_MAX_UNEXPECTED_IN_QUEUE"]
+    assert (longest["kind"], longest["total"], longest["values"]) == ("watermark", None, [3, 3])
+    assert counters["OMPI_SPC_UNEXPECTED_IN_QUEUE"]["kind"] == "level"
+    assert counters["OMPI_SPC_P2P_MESSAGE_SIZE[<=12288]"]["values"] == [6, 6]
+    assert (counters["OMPI_SPC_NEW_ONE"]["values"], counters["OMPI_SPC_NEW_ONE"]["meaning"]) == ([5, 5], "")
+    lines = shown(files, capsys).splitlines()
+    row = next(line for line in lines if line.startswith("OMPI_SPC_SEND"))
+    assert row.split() == ["OMPI_SPC_SEND", "21", "10", "11", "calls", "of", "MPI_Send"]
+
+
+def test_one_counter_of_all_ranks_and_snapshots(files, capsys):
+    for rank, value in ((0, 3), (1, 4)):
+        files.data(rank, (value, 0, 0, 0, 0, 0), time=100)
+    data = shown(files, capsys, "--metric", "send", "--json")
+    assert [(row["rank"], row["value"], row["snapshots"]) for row in data["rows"]] == [
+        (1, 11, [{"time": 100, "value": 4}]), (0, 10, [{"time": 100, "value": 3}])
+    ]  # fmt: skip
+    text = shown(files, capsys, "--metric", "OMPI_SPC_SEND", "--top", "1")
+    assert "4 at 100" in text
+    assert "3 at 100" not in text
+    assert "1 more ranks" in text
+    assert "no counter 'RECV'" in shown(files, capsys, "--metric", "RECV", code=2)
+
+
+def test_many_ranks_have_extremes_and_missing_ones_are_named(files, capsys):
+    for rank in (2, 3, 5):
+        files.data(rank, (100 * rank, 0, 0, 0, 0, 0))
+    text = shown(files, capsys)
+    assert "no files of rank 4" in text
+    row = next(line for line in text.splitlines() if line.startswith("OMPI_SPC_SEND"))
+    assert row.split()[1:5] == ["1,021", "10", "500", "5"]
+
+
+def test_values_of_a_run_without_final_files_are_those_of_the_last_snapshot(tmp_path, capsys):
+    files = Files(tmp_path / "spc", ["OMPI_SPC_SEND", "OMPI_SPC_RECV"])
+    for time in (7, 9):
+        files.data(0, (time, 0), time=time)
+    text = shown(files, capsys)
+    assert next(line for line in text.splitlines() if line.startswith("OMPI_SPC_SEND")).split()[1] == "9"
+    assert "1 more is zero" in text
+    assert "OMPI_SPC_RECV" in text
+
+
+def test_what_needs_a_trace_is_refused(files, trace, capsys):
+    for options in (["--window", "0:1"], ["--spc"], ["--by", "rank", "--metric", "SEND"], ["--arrival", "send"]):
+        assert f"{options[0]} needs a trace" in shown(files, capsys, *options, code=2)
+    (files.directory / "spc_data.node.job.1").write_bytes(b"1234")
+    assert "spc_data.node.job.1: 4 bytes" in shown(files, capsys, code=3)
+    (files.directory / "spc_data.node.job.xml").unlink()
+    assert "the XML file that describes the counters is missing" in shown(files, capsys, code=3)
+    # With a trace beside them, the directory is that of the trace.
+    assert main(["counters", str(trace)]) == 0
+
+
+def test_every_counter_has_a_meaning():
+    from whywait.analysis import spc
+
+    assert all(one.meaning for one in (*spc.definitions(), *spc.FURTHER))

@@ -1,6 +1,5 @@
 """Profiles of Score-P as results: equal to the trace of the same run, and silent about what only events say."""
 
-import builtins
 import io
 import json
 import shutil
@@ -17,8 +16,6 @@ from whywait.store.profile import is_profile
 
 from tests.browser import Viewer
 from tests.fake_native import SHARED
-
-pytest.importorskip("pycubexr", reason="the extra `profile` reads Cube files")
 
 PROFILE = Path(__file__).parent / "data/profile/profile.cubex"
 CASES = [PROFILE.parent, *sorted(path.parent for path in SHARED.glob("cases/*/profile.cubex"))]
@@ -154,19 +151,6 @@ def test_only_what_both_know_is_compared():
     with pytest.raises(whywait.UsageError, match="has no mpi_wait_nxn"):
         Threshold.parse("mpi_wait_nxn>1%").exceeded(profile, trace)
     assert not Threshold.parse("time>1%").exceeded(profile, trace)
-
-
-def test_an_unknown_package(monkeypatch):
-    kept = builtins.__import__
-
-    def refuse(name, *rest):
-        if name.startswith("pycubexr"):
-            raise ImportError(name)
-        return kept(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(whywait.UsageError, match=r"pip install 'whywait\[profile\]'"):
-        whywait.load(PROFILE)
 
 
 def test_truncated_profiles_are_refused(tmp_path, capsys):

@@ -120,8 +120,6 @@ def there(place, monkeypatch):
 
 @pytest.mark.parametrize(("page", "line"), list(commands()), ids=lambda text: re.sub(r"\W+", "-", text)[:60])
 def test_a_command_runs(page, line, tmp_path, monkeypatch):
-    if page == "profiles.md":
-        pytest.importorskip("pycubexr", reason="the extra `profile` reads Cube files")
     if page == "accelerators.md" or "PAPI" in line:
         # The trace of the stencil has no devices and no counters.
         _native.generate("comd-gpu", tmp_path, ranks=2, iterations=2, seed=1)

@@ -166,7 +166,7 @@ class _OnlyArrow:
 
     Arrow imports pandas with its first array, which takes longer than the analysis of a short trace, and dateutil with
     each array of Python objects, or looks for it again. No command needs them. Compiled Arrow has no frame, so its
-    imports appear to come from its caller; imports by other packages, such as pycubexr, are left alone.
+    imports appear to come from its caller; imports by other packages are left alone.
     """
 
     @staticmethod

@@ -45,63 +45,80 @@ _ALGORITHMS = {
     "BARRIER": "DOUBLE_RING RECURSIVE_DOUBLING BRUCK TWO_PROCS LINEAR TREE",
 }
 
-# Messages and queues: kind, unit, and the equivalent here: metrics (summed), or the maximum of a level.
-_MESSAGES: dict[str, tuple[Kind, str, str]] = {
-    "BYTES_SENT_USER": ("regular", "bytes", "bytes_sent"),
-    "BYTES_RECEIVED_USER": ("regular", "bytes", "bytes_rcvd"),
-    "BYTES_SENT_MPI": ("regular", "bytes", ""),
-    "BYTES_RECEIVED_MPI": ("regular", "bytes", ""),
-    "BYTES_PUT": ("regular", "bytes", ""),
-    "BYTES_GET": ("regular", "bytes", ""),
-    "UNEXPECTED": ("regular", "messages", "mpi_unexpected"),
-    "OUT_OF_SEQUENCE": ("regular", "messages", ""),
-    "MATCH_TIME": ("timer", "us", ""),
-    "MATCH_QUEUE_TIME": ("timer", "us", ""),
-    "UNEXPECTED_IN_QUEUE": ("regular", "messages", ""),
-    "OOS_IN_QUEUE": ("regular", "messages", ""),
-    "MAX_UNEXPECTED_IN_QUEUE": ("watermark", "messages", "level mpi_unexpected_queue"),
-    "MAX_OOS_IN_QUEUE": ("watermark", "messages", ""),
-    "P2P_MESSAGE_SIZE": ("bin", "messages", "comms_send"),
-    "EAGER_MESSAGES": ("regular", "messages", "eager"),
-    "NOT_EAGER_MESSAGES": ("regular", "messages", "not eager"),
-    "QUEUE_ALLOCATION": ("regular", "bytes", ""),
-    "UNEXPECTED_QUEUE_DATA": ("regular", "bytes", ""),
-    "OOS_QUEUE_DATA": ("regular", "bytes", ""),
-    "MAX_QUEUE_ALLOCATION": ("watermark", "bytes", ""),
-    "MAX_UNEXPECTED_QUEUE_DATA": ("watermark", "bytes", "level mpi_unexpected_data"),
-    "MAX_OOS_QUEUE_DATA": ("watermark", "bytes", ""),
-}
+# Messages and queues: kind, unit, meaning, and the equivalent here: metrics (summed), or the maximum of a level.
+_MESSAGES: dict[str, tuple[Kind, str, str, str]] = {
+    "BYTES_SENT_USER": ("regular", "bytes", "sent by calls of the program", "bytes_sent"),
+    "BYTES_RECEIVED_USER": ("regular", "bytes", "received by calls of the program", "bytes_rcvd"),
+    "BYTES_SENT_MPI": ("regular", "bytes", "sent by MPI itself, mostly in collective operations", ""),
+    "BYTES_RECEIVED_MPI": ("regular", "bytes", "received by MPI itself, mostly in collective operations", ""),
+    "BYTES_PUT": ("regular", "bytes", "put one-sidedly, by the program or inside MPI for large messages", ""),
+    "BYTES_GET": ("regular", "bytes", "got one-sidedly, by the program or inside MPI for large messages", ""),
+    "UNEXPECTED": ("regular", "messages", "that arrived before their receive was posted", "mpi_unexpected"),
+    "OUT_OF_SEQUENCE": ("regular", "messages", "that arrived before an earlier one of the same sender", ""),
+    "MATCH_TIME": ("timer", "us", "spent matching messages that arrive", ""),
+    "MATCH_QUEUE_TIME": ("timer", "us", "spent inserting unexpected messages into their queue", ""),
+    "UNEXPECTED_IN_QUEUE": ("regular", "messages", "in the queue of unexpected messages, now", ""),
+    "OOS_IN_QUEUE": ("regular", "messages", "in the queue of messages out of sequence, now", ""),
+    "MAX_UNEXPECTED_IN_QUEUE": (
+        "watermark", "messages", "at most in the queue of unexpected messages", "level mpi_unexpected_queue"
+    ),
+    "MAX_OOS_IN_QUEUE": ("watermark", "messages", "at most in the queue of messages out of sequence", ""),
+    "P2P_MESSAGE_SIZE": ("bin", "messages", "point-to-point, by size", "comms_send"),
+    "EAGER_MESSAGES": ("regular", "messages", "up to the eager limit", "eager"),
+    "NOT_EAGER_MESSAGES": ("regular", "messages", "above the eager limit", "not eager"),
+    "QUEUE_ALLOCATION": ("regular", "bytes", "allocated for queues, now", ""),
+    "UNEXPECTED_QUEUE_DATA": ("regular", "bytes", "of payload of unexpected messages, now", ""),
+    "OOS_QUEUE_DATA": ("regular", "bytes", "of payload of messages out of sequence, now", ""),
+    "MAX_QUEUE_ALLOCATION": ("watermark", "bytes", "at most allocated for queues", ""),
+    "MAX_UNEXPECTED_QUEUE_DATA": (
+        "watermark", "bytes", "at most of payload of unexpected messages", "level mpi_unexpected_data"
+    ),
+    "MAX_OOS_QUEUE_DATA": ("watermark", "bytes", "at most of payload of messages out of sequence", ""),
+}  # fmt: skip
 
 #: Counts messages above the eager limit of their locality.
 _ABOVE = "mpi_message_size_above_limit"
 
 
 class Definition(NamedTuple):
-    """A counter of Open MPI: its kind and unit, and the equivalent metrics here; empty if there are none."""
+    """A counter of Open MPI: its kind, unit and meaning, and the equivalent metrics here; empty if there are none."""
 
     name: str
     kind: Kind
     unit: str
+    meaning: str
     same: str
 
 
 #: Counters in tables 3.1, 3.4 and 3.5, or in Open MPI itself, that are missing from appendix A.
 FURTHER = (
-    Definition("OOS_MATCH_TIME", "timer", "us", ""),
-    Definition("OOS_MATCH_QUEUE_TIME", "timer", "us", ""),
-    Definition("OOS_QUEUE_HOPS", "regular", "hops", ""),
+    Definition("OOS_MATCH_TIME", "timer", "us", "spent matching messages out of sequence", ""),
+    Definition("OOS_MATCH_QUEUE_TIME", "timer", "us", "spent inserting messages out of sequence into their queue", ""),
+    Definition("OOS_QUEUE_HOPS", "regular", "hops", "to find places in the queue of messages out of sequence", ""),
 )
 
 
 def definitions() -> list[Definition]:
     """Return the 161 counters of appendix A, in its groups: calls, algorithms, messages and queues."""
-    calls = [Definition(name, "regular", "calls", f"visits of MPI_{name}") for name in _CALLS]
+    calls = [Definition(name, "regular", "calls", f"of MPI_{_call(name)}", f"visits of MPI_{name}") for name in _CALLS]
+    sizes = "by sizes of messages and communicators"
     algorithms = [
-        Definition(f"BASE_{operation}_{algorithm}", "collective bin", "operations", "")
+        Definition(
+            f"BASE_{operation}_{algorithm}",
+            "collective bin",
+            "operations",
+            f"of MPI_{_call(operation)} with the algorithm {algorithm.lower().replace('_', ' ')}, {sizes}",
+            "",
+        )
         for operation, names in _ALGORITHMS.items()
         for algorithm in names.split()
     ]
     return calls + algorithms + [Definition(name, *rest) for name, rest in _MESSAGES.items()]
+
+
+def _call(name: str) -> str:
+    """Return the name of an MPI call without the prefix, as MPI spells it."""
+    return "Wtime" if name == "WTIME" else name.capitalize()
 
 
 def available(result: ResultData) -> list[dict[str, Any]]:
@@ -115,10 +132,10 @@ def available(result: ResultData) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        ``name`` (without ``OMPI_SPC_``), ``kind``, ``unit``, ``state`` (``recorded``, ``derived`` or
-        ``not available``), ``value`` (of the whole run, or None) and ``source`` (the counter, metric or level it
-        is from). For a recorded counter also the value that follows from the records, if any: ``derived`` and
-        ``derived_from``; otherwise None and an empty text.
+        ``name`` (without ``OMPI_SPC_``), ``kind``, ``unit``, ``meaning`` (as a continuation of the unit),
+        ``state`` (``recorded``, ``derived`` or ``not available``), ``value`` (of the whole run, or None) and
+        ``source`` (the counter, metric or level it is from). For a recorded counter also the value that follows
+        from the records, if any: ``derived`` and ``derived_from``; otherwise None and an empty text.
     """
     recorded = {bare(name): counter for name, counter in Counters(result).items()}
     visits = _visits(result)

@@ -78,6 +78,96 @@ class Imported:
     spans: tuple[float, float] | None
 
 
+@dataclass(frozen=True)
+class Counted:
+    """A counter, or a bin of one, in the files of a run.
+
+    Attributes
+    ----------
+    name
+        As in the files; that of a bin ends in its bounds.
+    kind
+        ``total``, ``level`` (now) or ``watermark`` (the maximum since the start).
+    unit
+        ``calls``, ``messages``, ``bytes``, ``s``, ...
+    meaning
+        What it counts, as a continuation of the unit; empty for counters that are not known.
+    values
+        The value of each rank at the end, or in the last snapshot.
+    snapshots
+        The values of each rank in its snapshots, with the numbers in their names.
+    """
+
+    name: str
+    kind: str
+    unit: str
+    meaning: str
+    values: dict[int, float]
+    snapshots: dict[int, list[tuple[int, float]]]
+
+    @property
+    def total(self) -> float | None:
+        """The sum over the ranks; maxima have none."""
+        return None if self.kind == "watermark" else sum(self.values.values())
+
+
+def is_directory(path: Path) -> bool:
+    """Return whether a directory has such files and no trace."""
+    return path.is_dir() and any(path.glob(f"{_PREFIX}*")) and not any(path.glob("*.otf2"))
+
+
+def read(directory: Path) -> list[Counted]:
+    """Read the counters of a run.
+
+    Parameters
+    ----------
+    directory
+        The directory with the XML file and the data files.
+
+    Returns
+    -------
+    list of Counted
+        The counters in the order of the files, each followed by its bins. Times are in seconds.
+
+    Raises
+    ------
+    whywait.ArchiveError
+        If a file is missing, truncated, malformed, or of another run.
+    """
+    layout, clocks = _layout(directory)
+    processes = _processes(directory)
+    if not processes:
+        raise _native.ArchiveError(f"{directory}: the data files of the processes are missing ({_PREFIX}*.RANK)")
+    bins: dict[str, list[_Value]] = {}
+    for one in _bins(layout, processes):
+        bins.setdefault(one.counter, []).append(one)
+    counters = [one for value in layout.values for one in (value, *bins.get(value.name, ()))]
+    layout.values = counters
+    last: dict[int, list[int]] = {}
+    snapshots: dict[int, list[tuple[int, list[int]]]] = {}
+    for process in processes:
+        clock = _clock(process, clocks)
+        rows = [(stamp, _read(path, layout, clock)) for stamp, path in process.snapshots]
+        snapshots[process.rank] = rows
+        last[process.rank] = _read(process.end, layout, clock) if process.end else rows[-1][1]
+    kinds = {_TOTAL: "total", _STATE: "level", _WATERMARK: "watermark"}
+    found = []
+    for at, value in enumerate(counters):
+        known = _KNOWN.get(spc.bare(value.counter))
+        scale = 1e9 if value.is_time else 1
+        found.append(
+            Counted(
+                value.name,
+                kinds[value.mode],
+                "s" if value.is_time else value.unit,
+                known.meaning if known else "",
+                {rank: row[at] / scale for rank, row in last.items()},
+                {rank: [(stamp, row[at] / scale) for stamp, row in rows] for rank, rows in snapshots.items()},
+            )
+        )
+    return found
+
+
 def put_into(
     directory: Path, run: _native.Run, analysis: _native.Analysis, target: Path, *, offset: float | None = None
 ) -> Imported:
@@ -127,8 +217,7 @@ def put_into(
     facts = analysis.facts()
     samples, spans = [], []
     for process in processes:
-        # Nodes may have different clocks; a single XML file stands for all processes.
-        clock = clocks.get(str(process.rank), next(iter(clocks.values())))
+        clock = _clock(process, clocks)
         call = calls[process.rank]
         times, span = _sample_times(process, call, facts, offset)
         rows = [[0] * len(layout.values)]
@@ -158,6 +247,11 @@ def put_into(
         sum(len(of["times"]) for of in samples),
         max(spans, key=lambda span: abs(span[0] - span[1]), default=None),
     )
+
+
+def _clock(process: _Process, clocks: dict[str, int | None]) -> int | None:
+    """Return the clock rate of a process: nodes may differ, and a single XML file stands for all."""
+    return clocks.get(str(process.rank), next(iter(clocks.values())))
 
 
 def _listed(ranks: Sequence[int]) -> str:

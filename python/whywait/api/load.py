@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def load(directory: str | PathLike[str]) -> Result:
-    """Load a result written by `Result.write`, or a Score-P profile.
+    """Load a result written by `Result.write`, or a profile.
 
     Parameters
     ----------
     directory
-        The directory of the result; or a profile (``profile.cubex``), or the directory of an experiment with a profile
-        and no trace.
+        The directory of the result; or a profile (``profile.cubex`` of Score-P, or another Cube 4 file), or the
+        directory of an experiment with a profile and no trace.
 
     Returns
     -------
@@ -42,8 +42,7 @@ def load(directory: str | PathLike[str]) -> Result:
     Raises
     ------
     whywait.UsageError
-        If the directory contains no result, an incomplete one, or one in a newer format; or if pycubexr, which reads
-        profiles, is not installed.
+        If the directory contains no result, an incomplete one, or one in a newer format.
     whywait.ArchiveError
         If a profile cannot be read.
 

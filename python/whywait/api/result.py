@@ -108,8 +108,8 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            ``kind`` as in `warnings`, ``location`` (index), ``time`` (seconds since the start of the trace) and
-            ``detail`` (text or null).
+            ``kind`` as in `warnings`, ``location`` (index), ``time`` (seconds since the start of the trace; null
+            where no event could be read) and ``detail`` (text or null).
         """
         return self.tables.inconsistencies
 

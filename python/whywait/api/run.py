@@ -203,6 +203,8 @@ class Run:
     def info(self, *, events: bool = False) -> dict[str, Any]:
         """Return the sizes of the trace and an estimate of the memory that its analysis takes.
 
+        ``events`` is the number that the definitions declare; event files may have fewer.
+
         Parameters
         ----------
         events

@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> Answer:
         )
         # The remaining waits are simulated here only for JSON, which has those of all changes.
         data = advice.as_dict() if options.json else None
-    return Answer(data, lambda screen: lines(advice, screen.width))
+    return Answer(data, lambda screen: lines(advice, screen.width), results=[result])
 
 
 _COLUMN = 11

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whywait.report.terminal import percent, show, speaks_unicode, width
@@ -12,6 +13,7 @@ from whywait.report.values import quantity
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from whywait.model.result import ResultData
     from whywait.report.terminal import Line
 
 
@@ -41,20 +43,30 @@ class Answer(NamedTuple):
         A function that yields the same as text.
     code
         The exit code.
+    results
+        The results that the answer is about: what readers of their numbers must know follows the text, or is printed
+        on standard error beside JSON.
     """
 
     data: Any
     lines: Callable[[Screen], Iterable[Line]]
     code: int = 0
+    results: Sequence[ResultData] = ()
 
 
 def tell(answer: Answer, *, as_json: bool) -> int:
     """Print an answer; return its exit code."""
+    notes = [f"{result.run.name}: {note}" for result in answer.results for note in result.notes]
     if as_json:
         sys.stdout.write(json.dumps(answer.data, indent=1) + "\n")
+        sys.stderr.writelines(f"whywait: {note}\n" for note in notes)
     else:
         show(answer.lines(Screen(width(sys.stdout), speaks_unicode(sys.stdout))), sys.stdout)
+        show(([(line, "dim")] for note in notes for line in textwrap.wrap(note, _NOTE_WIDTH)), sys.stdout)
     return answer.code
+
+
+_NOTE_WIDTH = 80
 
 
 class Column(NamedTuple):
@@ -116,3 +128,18 @@ def table(
     yield [("".join(column.cell(column.title) for column in columns), "bold")]
     for row in rows:
         yield [("".join(column.cell(column.text(row)) for column in columns), style(row)), *rest(row)]
+
+
+def zeros(names: list[str]) -> Iterator[Line]:
+    """Say which rows are left out."""
+    if names:
+        text = f"{len(names)} more {'is' if len(names) == 1 else 'are'} zero (--json has all): {', '.join(names)}"
+        yield [(textwrap.shorten(text, 100, placeholder=" ..."), "dim")]
+
+
+def number(value: float | None) -> str:
+    """Return a number as text; whole ones with all digits."""
+    if value is None:
+        return "-"
+    text = f"{value:,}" if isinstance(value, int) or (value == int(value) and abs(value) < 1e15) else f"{value:,.6g}"
+    return text.removesuffix(".0")

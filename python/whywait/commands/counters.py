@@ -7,8 +7,8 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands import counters_import
-from whywait.commands.answers import Answer, Column, table
+from whywait.commands import counters_files, counters_import
+from whywait.commands.answers import Answer, Column, number, table, zeros
 from whywait.commands.common import Progress, add_top, add_verb, positive
 from whywait.commands.results import TRACE, add_counter_mode, add_window, open_trace
 from whywait.report.terminal import seconds
@@ -43,7 +43,7 @@ def add(verbs: Any) -> None:
         "and the requests in flight or leaked.",
         "whywait counters traces.otf2 --metric mpi_unexpected",
         run,
-        {"trace": TRACE},
+        {"trace": f"{TRACE}; or a directory with the counter files of Open MPI, which are then shown as they are"},
     )
     counters_import.add(parser)
     parser.add_argument(
@@ -119,6 +119,8 @@ def run(options: argparse.Namespace) -> Answer:
     import whywait
 
     _check(options)
+    if (answer := counters_files.answer(options)) is not None:
+        return answer
     with Progress() as progress:
         result = whywait.analyze(
             open_trace(options.trace),
@@ -157,7 +159,7 @@ def run(options: argparse.Namespace) -> Answer:
         if options.queues:
             found = {name: value for name, value in found.items() if name not in _OF_TRACE}
         lines = _lines(found)
-    return Answer(found, lambda _: lines)
+    return Answer(found, lambda _: lines, results=[result])
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -400,7 +402,7 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
         changing = [row for row in found["counters"] if row["minimum"] or row["maximum"]]
         for row in changing:
             numbers = " ".join(
-                f"{_number(row[name]):>{_NUMBER}}" for name in ("total", "mean", "minimum", "maximum", "samples")
+                f"{number(row[name]):>{_NUMBER}}" for name in ("total", "mean", "minimum", "maximum", "samples")
             )
             unit = row["unit"] + (" s" if row["kind"] == "level" else "")
             said = "; ".join([", ".join([row["kind"], row["mode"], *row["scopes"]]), *row["notes"]])
@@ -409,7 +411,7 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
                 yield [(row["name"], "")]
             name = row["name"] if len(row["name"]) < _NAME else ""
             yield [(f"{name:{_NAME}}{numbers}  {unit} ({said})", "")]
-        yield from _zeros([row["name"] for row in found["counters"] if row not in changing])
+        yield from zeros([row["name"] for row in found["counters"] if row not in changing])
         if found["instructions_per_cycle"] is not None:
             yield [(f"Instructions per cycle: {found['instructions_per_cycle']:.3g}", "")]
         if found["frequency"] is not None:
@@ -428,7 +430,7 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
     yield [(f"{title:{_LABEL}}{'total':>{_NUMBER}}  name", "bold")]
     for name, row in occurring.items():
         yield [(f"{_label(name):{_LABEL}}{quantity(row['total'], row['unit']):>{_NUMBER}}", ""), (f"  {name}", "dim")]
-    yield from _zeros([name for name in found["sums"] if name not in occurring])
+    yield from zeros([name for name in found["sums"] if name not in occurring])
     if found["levels"]:
         at = "" if window else f"{'at':>12}"
         yield []
@@ -448,13 +450,6 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
         limit = found[name]
         text = "not known: no message is proved to have gone by rendezvous" if limit is None else f"{limit:,} bytes"
         yield [(f"Eager limit {where}: {text}", "")]
-
-
-def _zeros(names: list[str]) -> Iterator[Line]:
-    """Say which rows are left out."""
-    if names:
-        text = f"{len(names)} more {'is' if len(names) == 1 else 'are'} zero (--json has all): {', '.join(names)}"
-        yield [(textwrap.shorten(text, 100, placeholder=" ..."), "dim")]
 
 
 def _label(name: str) -> str:
@@ -485,7 +480,7 @@ def _spc_lines(found: list[dict[str, Any]]) -> Iterator[Line]:
     width = max([_NAME, *(len(row["name"]) for row in shown)])
     name = Column("Counter of Open MPI", -width, "name")
     yield from table(shown, [name, _numbers("value"), Column("unit, source", 0, _source)])
-    yield from _zeros([row["name"] for row in found if row not in shown and row["name"] not in missing])
+    yield from zeros([row["name"] for row in found if row not in shown and row["name"] not in missing])
     if missing:
         yield []
         yield [(f"{len(missing)} counters are neither recorded nor derived:", "dim")]
@@ -494,7 +489,7 @@ def _spc_lines(found: list[dict[str, Any]]) -> Iterator[Line]:
 
 def _source(row: Mapping[str, Any]) -> str:
     """Return the unit of a counter of Open MPI, and where its value comes from."""
-    also = "" if row["derived"] is None else f"; {row['derived_from']}: {_number(row['derived'])}"
+    also = "" if row["derived"] is None else f"; {row['derived_from']}: {number(row['derived'])}"
     return f"{row['unit']} ({row['state']}: {row['source']}{also})"
 
 
@@ -525,11 +520,4 @@ def _rows(rows: list[dict[str, Any]]) -> Iterator[Line]:
 def _numbers(name: str, title: str | None = None, width: int = _NUMBER, gap: str = "") -> Column:
     """Return a column of numbers; a level of all ranks has no rank."""
     missing = "all" if name == "rank" else "-"
-    return Column(title or name, width, lambda row: gap + (missing if row[name] is None else _number(row[name])))
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    text = f"{value:,}" if isinstance(value, int) or (value == int(value) and abs(value) < 1e15) else f"{value:,.6g}"
-    return text.removesuffix(".0")
+    return Column(title or name, width, lambda row: gap + (missing if row[name] is None else number(row[name])))

@@ -44,7 +44,11 @@ def run(options: argparse.Namespace) -> Answer:
     result.need_causes()
     part = focused(result, "all" if options.callpath is not None or options.window else options.focus)
     path = critical(part, options.top, callpath=options.callpath)
-    return Answer({**path, "focus": part.focus.name}, lambda screen: _lines(path, options, part.focus.phrase, screen))
+    return Answer(
+        {**path, "focus": part.focus.name},
+        lambda screen: _lines(path, options, part.focus.phrase, screen),
+        results=[result],
+    )
 
 
 def _lines(path: dict[str, Any], options: argparse.Namespace, phrase: str, screen: Screen) -> Iterator[Line]:

@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> Answer:
     totals = total_costs(result)
     found = headlines(result, "all" if options.window else options.focus, options.top)
     data = {"costs": totals, "callpaths": costliest(result, options.top), "focus": found}
-    return Answer(data, lambda screen: _lines(found, screen))
+    return Answer(data, lambda screen: _lines(found, screen), results=[result])
 
 
 def _part(result: Result, options: argparse.Namespace) -> Answer:
@@ -62,7 +62,7 @@ def _part(result: Result, options: argparse.Namespace) -> Answer:
         yield from ([(f"{options.callpath} causes {seconds(waiting)} of waiting.", "")], [])
         yield from delay_lines(places, screen.width, unicode=screen.unicode, bar=_BAR)
 
-    return Answer({"costs": totals, "callpaths": places}, lines)
+    return Answer({"costs": totals, "callpaths": places}, lines, results=[result])
 
 
 def _lines(found: dict[str, Any], screen: Screen) -> Iterator[Line]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_top, add_verb, positive, share
-from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_window, load_part, name_of, profile_lines
+from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_window, load_part, name_of
 from whywait.report.terminal import whole_paths
 from whywait.report.values import group_name, quantity
 
@@ -110,14 +110,13 @@ def run(options: argparse.Namespace) -> Answer:
         if smaller := all_places - places.num_rows:
             text = f"   left out: {smaller:,} that differ by less than {100 * options.least:.3g}% (--least 0)"
             yield [(text, "dim")]
-        yield from profile_lines(first, second)
         if options.html:
             yield [(f"Written to {options.html}: open it in a browser", "")]
         yield from ([(f"failed: {text}", "bold red")] for text in failed)
 
     shown = places.slice(0, options.top).to_pylist()
     data = {"a": options.a, "b": options.b, "metrics": metrics, "places": shown, "failed": failed}
-    return Answer(data, lines, 1 if failed else 0)
+    return Answer(data, lines, 1 if failed else 0, results=[first, second])
 
 
 def _names(first: str, second: str) -> tuple[str, str]:

@@ -14,7 +14,6 @@ from whywait.commands.results import (
     add_window,
     load,
     name_of,
-    profile_lines,
     refuse_both,
 )
 from whywait.report.terminal import seconds
@@ -99,7 +98,7 @@ def run(options: argparse.Namespace) -> Answer:
     methods = {method: list(map(shown, rows, options.runs)) for method, rows in methods.items()}
     scale = {"scaling": options.scaling} if len(results) > 1 else {}
     data = {**scale, "methods": {method: [row.as_dict() for row in rows] for method, rows in methods.items()}}
-    return Answer(data, lambda screen: [*lines(methods, screen.width), *profile_lines(*results)])
+    return Answer(data, lambda screen: lines(methods, screen.width), results=results)
 
 
 def _simulated(

@@ -42,6 +42,10 @@ def run(options: argparse.Namespace) -> Answer:
     result = load(options.trace)
     explained = result.explain(Choice(options.metric, options.rank, options.callpath), depth=options.depth)
     if explained is None:
-        return Answer(None, lambda _: [[("No matching wait state has a known cause.", "")]])
+        return Answer(None, lambda _: [[("No matching wait state has a known cause.", "")]], results=[result])
     labels = {metric.name: metric.display_name for metric in result.profile.metrics}
-    return Answer(explained, lambda screen: explanation_lines(explained, labels, screen.width, unicode=screen.unicode))
+    return Answer(
+        explained,
+        lambda screen: explanation_lines(explained, labels, screen.width, unicode=screen.unicode),
+        results=[result],
+    )

@@ -138,7 +138,7 @@ def run_perfetto(options: argparse.Namespace) -> Answer:
             progress=progress,
         )
     data = {"file": str(file), **written}
-    return Answer(data, lambda _: _perfetto_lines(data))
+    return Answer(data, lambda _: _perfetto_lines(data), results=[result])
 
 
 def _perfetto_lines(written: dict[str, Any]) -> Iterator[Line]:
@@ -182,4 +182,4 @@ def run(options: argparse.Namespace) -> Answer:
     result.write_html(file, source=options.source)
     data = {"file": str(file), "bytes": file.stat().st_size, **({"without": lack} if lack else {})}
     lines = [f"Written to {file}: open it in a browser", *([f"Without {lack}"] if lack else [])]
-    return Answer(data, lambda _: ([(line, "")] for line in lines))
+    return Answer(data, lambda _: ([(line, "")] for line in lines), results=[result])

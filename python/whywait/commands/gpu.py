@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> Answer:
         result = whywait.analyze(open_trace(options.trace), causes=False, progress=progress)
     names = [name.strip() for name in options.gpu_efficiency.split("*")] if options.gpu_efficiency else []
     found = result.gpu().summary(names)
-    return Answer(found, lambda _: _lines(found, options.top))
+    return Answer(found, lambda _: _lines(found, options.top), results=[result])
 
 
 def _lines(found: dict[str, Any], count: int) -> Iterator[Line]:

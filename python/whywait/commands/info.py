@@ -38,9 +38,25 @@ def run(options: argparse.Namespace) -> Answer:
     return Answer(facts, lambda _: ([(line, "")] for line in lines(facts)))
 
 
+# Event files up to this size (bytes) are counted in the time that the program takes to start.
+_QUICK = 1 << 24
+
+
 def gather(trace: Run, *, events: bool) -> dict[str, Any]:
-    """Return the facts as data for JSON."""
+    """Return the facts as data for JSON.
+
+    ``events`` is what the definitions declare, ``events_counted`` what the event files have; None if they are large.
+    """
+    from whywait import Error
+
     info = trace.info(events=events)
+    counts = info.get("events_by_type")
+    if counts is None and info["event_bytes"] <= _QUICK:
+        try:
+            counts = trace.info(events=True)["events_by_type"]
+        except Error:
+            counts = None  # `validate` says what is wrong with them
+    info["events_counted"] = None if counts is None else sum(counts.values())
     types = info.pop("location_types")
     return {
         "name": trace.name,
@@ -56,6 +72,9 @@ def lines(facts: dict[str, Any]) -> Iterator[str]:
     shown = dict(facts)
     definitions, oddities, locations = (shown.pop(name) for name in ("definitions", "oddities", "locations"))
     by_kind = {name: shown.pop(name) for name in list(shown) if isinstance(shown[name], dict)}
+    declared, counted = shown.pop("events"), shown.pop("events_counted")
+    said = f"{declared:,} declared" + ("" if counted is None else f", {counted:,} counted")
+    shown["events"] = said if counted != declared else f"{counted:,}"
     shown["locations"] = ", ".join(f"{count:,} {kind}" for kind, count in locations.items()) or "none"
     for name, value in ((name, value) for name, value in shown.items() if value not in {"", None}):
         yield f"{name.replace('_', ' '):<22}{_value(name, value)}"

@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> Answer:
         yield from _chart(rows["duration"].to_numpy(), screen)
         yield from _longest(rows, found, options.top)
 
-    return Answer({**found, "table": rows.to_pylist()}, lines)
+    return Answer({**found, "table": rows.to_pylist()}, lines, results=[result])
 
 
 def _summary(found: dict[str, Any], metrics: MetricTree, screen: Screen) -> Iterator[Line]:

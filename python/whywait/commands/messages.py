@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> Answer:
             yield from _pairs(data["pairs"], options.by)
         yield from _sizes(data["sizes"], screen)
 
-    return Answer(data, lines)
+    return Answer(data, lines, results=[result])
 
 
 def _totals(total: dict[str, float]) -> Iterator[Line]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_verb, positive
-from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_window, load_part, profile_lines
+from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_window, load_part
 
 if TYPE_CHECKING:
     import argparse
@@ -45,5 +45,6 @@ def run(options: argparse.Namespace) -> Answer:
     data = report_data(result, metric, callpath=options.callpath, depth=options.depth)
     return Answer(
         data,
-        lambda screen: [*report_lines(data, width=screen.width, unicode=screen.unicode), *profile_lines(result)],
+        lambda screen: report_lines(data, width=screen.width, unicode=screen.unicode),
+        results=[result],
     )

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import argparse
 import re
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from whywait.commands.common import Progress, add_top
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from whywait import Result, Run
-    from whywait.model.result import ResultData
-    from whywait.report.terminal import Line
 
 Answer = TypeVar("Answer")
 
@@ -162,14 +159,6 @@ def ask(path: str, question: Callable[[Result], Answer]) -> tuple[Result, Answer
             raise
     result = load(path, events=True)
     return result, question(result)
-
-
-def profile_lines(*results: ResultData) -> Iterator[Line]:
-    """Yield notes on what profiles among the results lack."""
-    for result in results:
-        if result.is_profile:
-            text = f"{result.run.name}: {result.warnings[0]['text']}"
-            yield from ([(line, "dim")] for line in textwrap.wrap(text, 80))
 
 
 def open_trace(path: str) -> Run:

@@ -9,7 +9,7 @@ from whywait.commands.answers import Answer
 from whywait.commands.common import Progress, add_top, add_verb, positive
 from whywait.commands.diff import add_limits
 from whywait.commands.efficiency import DEPTH, add_scaling, cell, judged
-from whywait.commands.results import FOCUS, RESULT_OR_PROFILE, profile_lines
+from whywait.commands.results import FOCUS, RESULT_OR_PROFILE
 from whywait.report.terminal import percent, seconds
 from whywait.report.values import quantity
 
@@ -96,13 +96,13 @@ def run(options: argparse.Namespace) -> Answer:
     def lines(screen: Screen) -> Iterator[Line]:
         yield from _tables(study, screen.width)
         yield from _models(study, models, options, screen.width)
-        yield from profile_lines(*(point.result for point in study.points))
         yield from ([(f"Written to {file}", "")] for file in (options.html, options.badge) if file)
         for one in failed:
             yield [(f"failed: {one['limit']} ({one['run']} after {one['baseline']})", "bold red")]
 
     shown = {"metric": study.metric(options.metric).name, "callpaths": models[: options.top + 1]}
-    return Answer({**study.summary(), "models": shown, "failed": failed}, lines, 1 if failed else 0)
+    data = {**study.summary(), "models": shown, "failed": failed}
+    return Answer(data, lines, 1 if failed else 0, results=[point.result for point in study.points])
 
 
 def _write(path: str, text: str) -> None:

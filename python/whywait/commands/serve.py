@@ -46,7 +46,9 @@ def run(options: argparse.Namespace) -> int:
     with Server(options.port, page) as server:
         url = f"http://{HOST}:{server.server_port}/"
         answer = Answer(
-            {"url": url, "blocks": page.names}, lambda _: [[(f"Open {url} in a browser; Ctrl-C ends it", "")]]
+            {"url": url, "blocks": page.names},
+            lambda _: [[(f"Open {url} in a browser; Ctrl-C ends it", "")]],
+            results=[result],
         )
         tell(answer, as_json=options.json)
         sys.stdout.flush()

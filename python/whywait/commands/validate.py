@@ -83,6 +83,7 @@ def _places(result: whywait.Result) -> dict[str, list[str]]:
     places: dict[str, list[str]] = {}
     for row in result.inconsistencies().to_pylist():
         detail = f": {row['detail']}" if row["detail"] else ""
-        place = f"location {ids[row['location']]} at {row['time']:.6f} s{detail}"
+        at = "" if row["time"] is None else f" at {row['time']:.6f} s"
+        place = f"location {ids[row['location']]}{at}{detail}"
         places.setdefault(row["kind"], []).append(place)
     return places

@@ -55,14 +55,15 @@ def run(options: argparse.Namespace) -> Answer:
     if options.statistics:
         kinds = statistics(metrics, chosen).to_pylist()
         data = {"instances": chosen.num_rows, "statistics": kinds}
-        return Answer(data, lambda screen: _statistics(kinds, metrics, screen))
+        return Answer(data, lambda screen: _statistics(kinds, metrics, screen), results=[result])
     rows = (
         groups(result, chosen, options.top)
         if options.groups
         else longest(result, chosen, options.top).to_pylist()
     )  # fmt: skip
     data = {"instances": chosen.num_rows, "waiting": sum(chosen["waiting"].to_numpy().tolist()), "waits": rows}
-    return Answer(data, lambda screen: _lines(data, metrics, _group if options.groups else _instance, screen))
+    shown = _group if options.groups else _instance
+    return Answer(data, lambda screen: _lines(data, metrics, shown, screen), results=[result])
 
 
 def _lines(

@@ -177,7 +177,8 @@ def run(options: argparse.Namespace) -> Answer:
         sim.write_html(options.html)
     failed = [limit.text for limit in sim.comparison.exceeded(options.fail_on)] if options.fail_on else []
     data = _json(sim, options, failed) if options.json else None
-    return Answer(data, lambda screen: _lines(sim, hypotheses, options, failed, screen), 1 if failed else 0)
+    code = 1 if failed else 0
+    return Answer(data, lambda screen: _lines(sim, hypotheses, options, failed, screen), code, results=[result])
 
 
 def _from_file(name: str) -> list[Hypothesis]:
@@ -221,7 +222,7 @@ def _fit(result: Result, options: argparse.Namespace) -> Answer:
         for name, network in fitted.items()
     ]  # fmt: skip
     none = [[("Too few receives had to wait for their messages to say how long these take.", "")]]
-    return Answer(finite, lambda _: lines or none)
+    return Answer(finite, lambda _: lines or none, results=[result])
 
 
 def _rounded(network: Network) -> str:

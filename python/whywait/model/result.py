@@ -5,6 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 import whywait._native as _native
 from whywait.model.calltree import CallTree
 from whywait.model.counters import as_metrics, longest_queues, metrics_of
@@ -17,10 +21,14 @@ from whywait.model.profile import IN_WINDOW, Profile
 from whywait.model.tables import Locations
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    import numpy.typing as npt
 
     from whywait.model.dataset import Dataset
     from whywait.model.trace import Trace
+
+
+# How many missing ranks a note names.
+_NAMED = 8
 
 
 def part_of_run(window: tuple[float, float], length: float) -> tuple[float, float]:
@@ -80,7 +88,30 @@ class ResultData:
     @cached_property
     def places(self) -> Locations:
         """Rank and thread of each location as arrays."""
-        return Locations(self.locations)
+        return Locations(self.locations, self._lost)
+
+    @property
+    def _lost(self) -> npt.NDArray[np.bool_]:
+        """Whether the events of each location are gone: there are none, or not even the first can be read."""
+        table = self.tables.inconsistencies
+        kind, time = table["kind"].cast(pa.string()), table["time"].cast(pa.float64())
+        timeless = pc.or_kleene(pc.is_null(time), pc.less(time, 0.0))
+        gone = pc.or_(pc.equal(kind, "unreadable"), pc.and_(pc.equal(kind, "truncated"), timeless))
+        lost = np.zeros(self.locations.num_rows, np.bool_)
+        lost[table["location"].filter(gone).to_numpy()] = True
+        return lost | self._silent
+
+    @property
+    def _silent(self) -> npt.NDArray[np.bool_]:
+        """Whether each location is of a process without any event, as one whose event file is whole but empty."""
+        events: npt.NDArray[np.uint64] = self.locations["events"].to_numpy()
+        silent: npt.NDArray[np.bool_] = (events == 0) & bool(events.any())
+        if silent.any():
+            # What is declared may be wrong.
+            silent[self.tables.severities["location"].to_numpy()] = False
+            rank = self.locations["rank"].to_numpy()
+            silent &= (rank >= 0) & ~np.isin(rank, rank[~silent])
+        return silent
 
     @cached_property
     def tree(self) -> CallTree:
@@ -131,6 +162,18 @@ class ResultData:
     def warnings(self) -> list[dict[str, Any]]:
         """The warnings of the analysis: ``kind``, ``count``, ``text`` and ``place`` of each."""
         return self.tables.warnings
+
+    @property
+    def notes(self) -> list[str]:
+        """What readers of any number of this result must know: what a profile lacks, and which ranks are missing."""
+        notes = [warning["text"] for warning in self.warnings if warning["kind"] == "profile"]
+        if ranks := self.places.lost_ranks:
+            named = ", ".join(map(str, ranks[:_NAMED])) + (", ..." if len(ranks) > _NAMED else "")
+            notes.append(
+                f"no events of rank{'s' * (len(ranks) > 1)} {named}: left out of all averages "
+                f"({len(ranks):,} of {self.facts['processes']:,} processes)"
+            )
+        return notes
 
     @property
     def is_profile(self) -> bool:

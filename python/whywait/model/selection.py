@@ -130,7 +130,8 @@ def _ends_in(tree: CallTree, rows: npt.NDArray[np.int64], names: list[str], posi
 class Processes:
     """The processes of a run, and sums over each.
 
-    Locations that belong to no process, such as those of accelerators' counters, are in no sum.
+    Locations that belong to no process, such as those of accelerators' counters, are in no sum. Processes whose events
+    are gone are left out.
 
     Parameters
     ----------
@@ -145,7 +146,7 @@ class Processes:
     def __init__(self, result: ResultData, profile: Profile | None = None, *, only_threads: bool = False) -> None:
         self._profile = profile or result.profile
         places = result.places
-        (self._locations,) = np.nonzero(places.works if only_threads else places.rank >= 0)
+        (self._locations,) = np.nonzero(places.works if only_threads else (places.rank >= 0) & ~places.lost)
         #: The rank of each process, in order.
         self.ranks: npt.NDArray[np.int32]
         self.ranks, self._process = np.unique(places.rank[self._locations], return_inverse=True)

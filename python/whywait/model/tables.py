@@ -57,9 +57,11 @@ class Locations:
     ----------
     table
         The native table of this name; its rows are in order of the location index.
+    lost
+        Whether the events of each location are gone; None if they are all there.
     """
 
-    def __init__(self, table: pa.Table) -> None:
+    def __init__(self, table: pa.Table, lost: npt.NDArray[np.bool_] | None = None) -> None:
         self.table = table
         self.rank: npt.NDArray[np.int32] = table["rank"].to_numpy()
         self.thread: npt.NDArray[np.int32] = table["thread"].to_numpy()
@@ -67,8 +69,13 @@ class Locations:
         self.ranks, self.threads = pa.array(self.rank), pa.array(self.thread)
         kind = table["type"].cast(pa.string())
         threads, metrics = pa.array(["CPU_THREAD", "UNKNOWN"]), pa.array(["METRIC"])
+        #: Whether the events of each are gone. Nothing is known about it then, so it belongs in no average.
+        self.lost = np.zeros(self.rank.size, np.bool_) if lost is None else lost
+        is_thread: npt.NDArray[np.bool_] = pc.is_in(kind, value_set=threads).to_numpy() & (self.rank >= 0)
         #: Whether each is a thread of the program: others (metrics, streams of accelerators) share no work with these.
-        self.works: npt.NDArray[np.bool_] = pc.is_in(kind, value_set=threads).to_numpy() & (self.rank >= 0)
+        self.works = is_thread & ~self.lost
+        #: The ranks of processes of which no thread is known, in order.
+        self.lost_ranks = np.setdiff1d(self.rank[is_thread], self.rank[self.works]).tolist()
         #: Whether each only records counters, which count for threads.
         self.measures: npt.NDArray[np.bool_] = pc.is_in(kind, value_set=metrics).to_numpy()
 

@@ -1,4 +1,4 @@
-"""Profiles of Score-P (``profile.cubex``) as results, for runs without a trace.
+"""Profiles (``profile.cubex`` of Score-P, and other Cube 4 files) as results, for runs without a trace.
 
 A profile has times, visits, bytes and counters by call path and location. It has no events, hence no wait states, their
 times or causes.
@@ -16,17 +16,19 @@ import pyarrow as pa
 
 import whywait._native as _native
 from whywait.model import tables
-from whywait.model.regions import Region
+from whywait.model.schema import patterns
 from whywait.model.system import LOCATION_TYPES, SYSTEM, TOPOLOGIES, table_of_rows
 from whywait.model.trace import TraceIdentity
+from whywait.store.cubex import Cube, CubeError
 from whywait.store.files import MANIFEST
 from whywait.store.stored import StoredTables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from os import PathLike
 
     import numpy.typing as npt
+
+    from whywait.store.cubex import Metric, Region
 
 #: File name of the profile in an experiment directory of Score-P.
 NAME = "profile.cubex"
@@ -87,8 +89,6 @@ class ProfileDataset(StoredTables):
 
     Raises
     ------
-    whywait.UsageError
-        If the package that reads Cube files is not installed.
     whywait.ArchiveError
         If the file is not a profile, or is damaged.
     OSError
@@ -99,54 +99,46 @@ class ProfileDataset(StoredTables):
         super().__init__(path.absolute().parent)
         self._path = path.absolute()
         try:
-            from pycubexr import CubexParser
-        except ImportError as error:
-            raise _native.UsageError(
-                f"{path} is a profile; reading it needs pycubexr: pip install 'whywait[profile]'"
-            ) from error
-        with path.open("rb"):
-            pass  # an error of the system does not mean that the file is damaged
-        cube = CubexParser(str(path))
-        try:
-            self._read(cube.__enter__())
-        except Exception as error:  # a damaged file can make the parser raise anything
-            raise _native.ArchiveError(
-                f"{path} cannot be read as a profile: {error or type(error).__name__}"
-            ) from error
-        finally:
-            # Its __exit__ is not called if opening fails.
-            if (opened := getattr(cube, "_cubex_file", None)) is not None:
-                opened.close()
+            self._read(Cube(path))
+        except CubeError as error:
+            raise _native.ArchiveError(f"{path} cannot be read as a profile: {error}") from None
 
-    def _read(self, cube: Any) -> None:
+    def _read(self, cube: Cube) -> None:
         """Read regions, call paths, locations and cells from the file."""
-        if any(metric.name == "time" and metric.childs for metric in cube.all_metrics()):
-            raise ValueError("it is the report of an analysis; for whywait, give its result directory")
-        self._groups = list(_groups(cube))
-        locations = sorted((location.id, location, group) for group in self._groups for location in group.members)
-        self._members = [(location, group) for _, location, group in locations]
-        nodes = [node for root in cube.get_root_cnodes() for node in root.get_all_children()]
-        row = {node.id: number for number, node in enumerate(nodes)}
-        parent = np.array([row[node.parent.id] if node.parent is not None else -1 for node in nodes], np.int64)
-        region_of = [cube.get_region(node) for node in nodes]
+        if cube.attributes.get("Creator", "").startswith("whywait"):
+            raise CubeError("it is the report of an analysis; for whywait, give its result directory")
+        self._groups = cube.groups
+        locations = sorted((location.number, at) for at, group in enumerate(cube.groups) for location in group.members)
+        of_number = {location.number: location for group in cube.groups for location in group.members}
+        self._members = [(of_number[number], at) for number, at in locations]
         # Merge children of a call path that have the same region.
         numbers: dict[tuple[int, int], int] = {}
         callpath: list[int] = []
-        for above, region in zip(parent.tolist(), region_of, strict=True):
-            key = (callpath[above] if above >= 0 else -1, region.id)
+        for above, region in zip(cube.parents.tolist(), cube.callees, strict=True):
+            key = (callpath[above] if above >= 0 else -1, region)
             callpath.append(numbers.setdefault(key, len(numbers)))
         self._callpaths = list(numbers)
-        self._regions = {region.id: region for region in region_of}
-        cells = [
-            _cells(cube, metric, row, parent, np.array(callpath, np.int64), (len(numbers), len(locations)))
-            for metric in cube.all_metrics()
-            if metric.data_type in _NUMBERS
-        ]
-        self._metrics = {found.name: found for found in cells if found is not None}
-        self._declared = {metric.name for metric in cube.all_metrics()}
-        self._inclusive = {metric.name for metric in cube.all_metrics() if metric.metric_type == "INCLUSIVE"}
+        self._regions = _with_terms(cube)
+        self._inclusive = {metric.name for metric in cube.metrics if metric.kind == "INCLUSIVE"}
+        self._declared: set[str] = set()
+        self._metrics: dict[str, _Cells] = {}
+        self._unread: list[str] = []
+        names = _names(cube)
+        for metric in cube.metrics:
+            name = names.get(metric.number, metric.name)
+            try:
+                found = _cells(cube, metric, name, np.array(callpath, np.int64), len(numbers))
+            except CubeError as error:
+                if name == "time":
+                    raise
+                self._unread.append(str(error))
+                continue
+            self._declared.add(name)
+            if found is not None:
+                self._metrics[name] = found
         if "time" not in self._metrics:
-            raise ValueError("it has no times")
+            known = ", ".join(metric.name for metric in cube.metrics)
+            raise CubeError(f"it has no times, only {known}" if known else "it has no times")
 
     @property
     def options(self) -> dict[str, Any]:
@@ -167,8 +159,12 @@ class ProfileDataset(StoredTables):
             "profile": True, "begin": 0.0, "end": length, "length": length, "processes": processes,
             "locations": len(self._members), "events": 0, "callpaths": len(self._callpaths),
         }  # fmt: skip
-        warning = {"kind": "profile", "count": 1, "text": _LACKS, "place": None}
-        return {"facts": facts, "warnings": [warning], "oddities": [], "peak_memory": None}
+        texts = [_LACKS]
+        if self._metrics.keys() & patterns().keys():
+            texts.append("the wait states that an analysis wrote to this file are not read: analyze the trace")
+        texts += [f"a metric is left out: {text}" for text in self._unread]
+        warnings = [{"kind": "profile", "count": 1, "text": text, "place": None} for text in texts]
+        return {"facts": facts, "warnings": warnings, "oddities": [], "peak_memory": None}
 
     def has(self, name: str) -> bool:
         del name
@@ -180,28 +176,35 @@ class ProfileDataset(StoredTables):
 
     @property
     def stored(self) -> frozenset[str]:
-        bytes_of = {
-            **_BYTES,
-            **{
-                name: [ours for library, ours in by_library.items() if library in self._libraries]
-                for name, by_library in _ONE_SIDED.items()
-            },
-        }
         # Score-P writes no data for a metric that is zero everywhere.
-        own_names = (ours for name, names in bytes_of.items() if name in self._declared for ours in names)
-        return frozenset({"time", "visits", *own_names})
+        return frozenset(self._sources)
 
     @cached_property
-    def _libraries(self) -> list[str]:
-        """The library of each call path, in upper case."""
-        return [self._regions[number].paradigm.upper() for _, number in self._callpaths]
+    def _sources(self) -> dict[str, tuple[str, npt.NDArray[np.bool_]]]:
+        """For each metric here, the metric of the file, and the call paths whose part of it counts."""
+        of_callpath = [self._regions[number] for _, number in self._callpaths]
+        roles = np.array([region.role for region in of_callpath], np.str_)
+        libraries = np.array([region.paradigm.upper() for region in of_callpath], np.str_)
+        everywhere = np.ones(roles.size, np.bool_)
+        sources = {name: (name, everywhere) for name in ("time", "visits")}
+        if "bytes_rcvd" in self._declared:  # Scalasca has a metric for each kind of operation
+            sources |= {name: (name, everywhere) for names in _BYTES.values() for name in names}
+        else:
+            for source, (p2p, collective) in _BYTES.items():
+                sources[p2p] = source, roles == "point2point"
+                sources[collective] = source, np.isin(roles, list(_COLLECTIVE))
+        for source, by_library in _ONE_SIDED.items():
+            sources |= {
+                name: (source, libraries == library) for library, name in by_library.items() if library in libraries
+            }
+        return {name: found for name, found in sources.items() if found[0] in self._declared}
 
     @cached_property
     def regions(self) -> pa.Table:
         rows = [
             {
-                "region": region.id, "name": region.name, "canonical_name": region.mangled_name or region.name,
-                "paradigm": region.paradigm, "role": region.role, "file": region.mod or "",
+                "region": region.number, "name": region.name, "canonical_name": region.mangled_name,
+                "paradigm": region.paradigm, "role": region.role, "file": region.file,
                 "begin_line": max(region.begin, 0), "end_line": max(region.end, 0),
             }
             for region in self._regions.values()
@@ -227,12 +230,15 @@ class ProfileDataset(StoredTables):
 
     @cached_property
     def _locations(self) -> pa.Table:
-        kinds = {of_cube: kind for kind, of_cube in LOCATION_TYPES.items()}
+        # Cube 4.8 calls streams of devices by another name.
+        kinds = {of_cube: kind for kind, of_cube in LOCATION_TYPES.items()} | {
+            "accelerator stream": "ACCELERATOR_STREAM"
+        }
         rows = [
             {
-                "location": number, "id": location.id, "name": location.name,
-                "type": kinds.get(str(location.type).lower(), "UNKNOWN"), "group": group.number, "rank": group.rank,
-                "thread": int(location.rank), "events": 0,
+                "location": number, "id": location.number, "name": location.name,
+                "type": kinds.get(location.kind, "UNKNOWN"), "group": group, "rank": self._groups[group].rank,
+                "thread": location.thread, "events": 0,
             }
             for number, (location, group) in enumerate(self._members)
         ]  # fmt: skip
@@ -243,7 +249,7 @@ class ProfileDataset(StoredTables):
     @cached_property
     def system(self) -> pa.Table:
         rows: list[dict[str, Any]] = []
-        number = {location.id: at for at, (location, _) in enumerate(self._members)}
+        number = {location.number: at for at, (location, _) in enumerate(self._members)}
 
         def row(parent: int | None, kind: str, what: str, name: str, **own: int | None) -> int:
             empty = {"rank": None, "location": None}
@@ -254,14 +260,12 @@ class ProfileDataset(StoredTables):
         for group in self._groups:
             above: int | None = None
             for node in group.above:
-                if id(node) not in nodes:
-                    # Some writers prefix the name with its class: "node vm".
-                    what = node.clazz or str(node.name).partition(" ")[0]
-                    nodes[id(node)] = row(above, "node", what, node.name)
-                above = nodes[id(node)]
+                if node.number not in nodes:
+                    nodes[node.number] = row(above, "node", node.kind, node.name)
+                above = nodes[node.number]
             at = row(above, "group", group.kind, group.name, rank=group.rank)
             for location in group.members:
-                row(at, "location", str(location.type), location.name, location=number[location.id])
+                row(at, "location", location.kind, location.name, location=number[location.number])
         return table_of_rows(rows, SYSTEM)
 
     @property
@@ -270,24 +274,11 @@ class ProfileDataset(StoredTables):
 
     @cached_property
     def severities(self) -> pa.Table:
-        found: list[tuple[str, npt.NDArray[np.float64]]] = [
-            (name, self._metrics[name].values) for name in ("time", "visits") if name in self._metrics
-        ]
-        regions = [self._regions[number] for _, number in self._callpaths]
-        recorded = [(region.name, region.paradigm, region.role) for region in regions]
-        roles = [region.role for region in Region.all_of(recorded)]
-        for name, (p2p, collective) in _BYTES.items():
-            if name in self._metrics:
-                values = self._metrics[name].values
-                at_p2p = np.array([role == "point2point" for role in roles], np.bool_)
-                at_collective = np.array([role in _COLLECTIVE for role in roles], np.bool_)
-                found += [(p2p, values * at_p2p[:, None]), (collective, values * at_collective[:, None])]
-        for name, by_library in _ONE_SIDED.items():
-            if name in self._metrics:
-                values = self._metrics[name].values
-                for library, ours in by_library.items():
-                    found.append((ours, values * np.array([one == library for one in self._libraries])[:, None]))
-        return pa.concat_tables([_severities(name, values) for name, values in found if name in self.stored])
+        return pa.concat_tables(
+            _severities(name, self._metrics[source].values * counts[:, None])
+            for name, (source, counts) in self._sources.items()
+            if source in self._metrics
+        )
 
     @property
     def wait_states(self) -> pa.Table:
@@ -352,69 +343,88 @@ class ProfileDataset(StoredTables):
         raise _native.UsageError(f"{self._path} is a profile, which does not contain communication between ranks")
 
 
-_NUMBERS = frozenset(
-    "DOUBLE FLOAT INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64 INTEGER".split()
-)  # fmt: skip
+# What kinds of names tell about regions of profiles that do not say it themselves (Score-P before 1.4).
+_TERMS = tuple(
+    (re.compile(form), paradigm, role)
+    for form, paradigm, role in (
+        (r"!\$omp (?:do|for) @.*", "openmp", "loop"),
+        (r"!\$omp (?P<role>.+?) @.*", "openmp", ""),
+        (r"omp_\w+", "openmp", "wrapper"),
+        (r"pthread_\w+", "pthread", "wrapper"),
+        (r"p?shmem_\w+|start_pes|shmalloc|shfree", "shmem", "unknown"),
+        (r"cu(?:da)?[A-Z]\w+", "cuda", "wrapper"),
+        (r"hip[A-Z]\w+", "hip", "wrapper"),
+        (r"cl[A-Z]\w+", "opencl", "wrapper"),
+        (r"acc_\w+", "openacc", "wrapper"),
+        (r"TRACE BUFFER FLUSH|TRACING", "measurement", "artificial"),
+    )
+)
 
 
-class _Group(NamedTuple):
-    """A group of locations, such as a process, with its nodes in the system tree, from the root down."""
-
-    number: int
-    name: str
-    rank: int
-    kind: str
-    above: tuple[Any, ...]
-    members: tuple[Any, ...]
-
-
-def _groups(cube: Any) -> Iterator[_Group]:
-    """Yield the groups of locations, in the order of the system tree."""
-    # The package has no public access to these.
-    roots = cube._anchor_result.system_tree_nodes  # noqa: SLF001
-    stack: list[tuple[Any, tuple[Any, ...]]] = [(node, (node,)) for node in reversed(roots)]
-    number = 0
-    while stack:
-        node, above = stack.pop()
-        for group in node._location_group_children:  # noqa: SLF001
-            kind = str(group.type).lower()
-            rank = int(group.rank) if kind == "process" else -1
-            yield _Group(number, group.name, rank, kind, above, tuple(group.all_locations()))
-            number += 1
-        stack.extend((child, (*above, child)) for child in reversed(node._system_tree_node_children))  # noqa: SLF001
+def _with_terms(cube: Cube) -> dict[int, Region]:
+    """Return the regions of call paths by number, with paradigm and role: their own, or what their names tell."""
+    found = [_told_by_name(cube.regions[number]) for number in sorted(set(cube.callees))]
+    # The core recognizes calls of libraries.
+    terms = _native.region_terms([(region.name, region.paradigm, region.role) for region in found])
+    return {
+        region.number: region._replace(paradigm=paradigm, role=role)
+        for region, (paradigm, role) in zip(found, terms, strict=True)
+    }
 
 
-def _cells(
-    cube: Any,
-    metric: Any,
-    row: dict[int, int],
-    parent: npt.NDArray[np.int64],
-    callpath: npt.NDArray[np.int64],
-    shape: tuple[int, int],
-) -> _Cells | None:
+def _told_by_name(region: Region) -> Region:
+    if region.paradigm:
+        return region._replace(role=region.role or "unknown")
+    name = region.name.removesuffix("()")
+    for form, paradigm, role in _TERMS:
+        if match := form.fullmatch(name):
+            return region._replace(paradigm=paradigm, role=region.role or role or match["role"])
+    return region._replace(paradigm="unknown", role=region.role or "unknown")
+
+
+# Seconds of a unit of time, as writers abbreviate it.
+_SECONDS = {
+    "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0, "ms": 1e-3, "msec": 1e-3, "us": 1e-6, "usec": 1e-6,
+    "microseconds": 1e-6, "ns": 1e-9, "nsec": 1e-9,
+}  # fmt: skip
+# Names of the time, which TAU calls by the clock that measured it, and of the number of calls.
+_TIMES = frozenset({"time", "get_time_of_day", "linux_timers", "p_wall_clock_time", "clock_get_time"})
+_VISITS = frozenset({"visits", "calls", "number of calls"})
+
+
+def _names(cube: Cube) -> dict[int, str]:
+    """Return the metrics that have a name here: those with times and visits, by number."""
+    sums = [metric for metric in cube.metrics if metric.is_sum]
+    found: dict[int, str] = {}
+    for name, known in (("time", _TIMES), ("visits", _VISITS)):
+        # The exact name first.
+        called = sorted((metric.name != name, metric.number) for metric in sums if metric.name.casefold() in known)
+        found |= {number: name for _, number in called[:1]}
+    return found
+
+
+def _unit(text: str) -> tuple[float, str]:
+    """Return the factor and the name of a unit, which may have a power of ten as a prefix: ``10^-6 s``."""
+    match = re.fullmatch(r"10\^(-?\d{1,3})\s+(.+)", text)
+    factor, unit = (10.0 ** int(match[1]), match[2]) if match else (1.0, text)
+    seconds = _SECONDS.get(unit.casefold())
+    return (factor, unit) if seconds is None else (factor * seconds, "s")
+
+
+def _cells(cube: Cube, metric: Metric, name: str, callpath: npt.NDArray[np.int64], callpaths: int) -> _Cells | None:
     """Return a metric with exclusive values by call path and location; None if the file has no values of it."""
-    from pycubexr.utils.exceptions import MissingMetricError
-
-    try:
-        found = cube.get_metric_values(metric, cache=False)
-    except MissingMetricError:
+    values = cube.values(metric) if metric.is_sum else None
+    if values is None:
         return None
-    locations = shape[1]
-    values = np.zeros((len(row), locations))
-    at = np.array([row[number] for number in found.cnode_indices], np.int64)
-    values[at] = np.asarray(found.values, np.float64).reshape(len(at), locations)
-    if metric.metric_type == "INCLUSIVE":
+    if metric.kind == "INCLUSIVE":
         inclusive = values.copy()
-        inner = np.flatnonzero(parent >= 0)
-        np.subtract.at(values, parent[inner], inclusive[inner])
+        inner = np.flatnonzero(cube.parents >= 0)
+        np.subtract.at(values, cube.parents[inner], inclusive[inner])
         values[np.abs(values) <= _NOTHING * np.abs(inclusive).max(initial=0.0)] = 0.0
-    total = np.zeros(shape)
+    total = np.zeros((callpaths, values.shape[1]))
     np.add.at(total, callpath, values)
-    # A unit may have a power of ten as a prefix: "10^-6 s".
-    match = re.fullmatch(r"10\^(-?\d+)\s+(.+)", metric.units or "")
-    factor, unit = (10.0 ** int(match[1]), match[2]) if match else (1.0, metric.units or "")
-    whole = "INT" in metric.data_type and factor >= 1
-    return _Cells(metric.name, metric.display_name or metric.name, unit, whole, total * factor)
+    factor, unit = _unit(metric.unit)
+    return _Cells(name, metric.display_name, unit, metric.is_integer and factor >= 1, total * factor)
 
 
 def _severities(name: str, values: npt.NDArray[np.float64]) -> pa.Table:

@@ -104,7 +104,7 @@ def place_columns(locations: Locations, resolution: Resolution) -> dict[str, npt
 
 def stream_names(locations: Locations) -> dict[int, str]:
     """Return the names of locations other than threads, such as the streams of accelerators."""
-    (streams,) = np.nonzero(~locations.works & (locations.rank >= 0))
+    (streams,) = np.nonzero(~locations.works & ~locations.lost & (locations.rank >= 0))
     names = locations.table["name"].take(pa.array(streams)).to_pylist()
     return {stream: name for stream, name in zip(streams.tolist(), names, strict=True) if name}
 

@@ -69,9 +69,7 @@ def write_series(series: SeriesData, path: Path, *, gate: dict[str, Any] | None 
         ],
         "places": {name: _places(series, name, at) for name in ("time", "waiting") if _occurs(series, name)},
         "badge": badge(series),
-        "notes": [
-            f"{point.name}: {point.result.warnings[0]['text']}." for point in series.points if point.result.is_profile
-        ],
+        "notes": [f"{point.name}: {note}." for point in series.points for note in point.result.notes],
         "gate": gate,
     }
     name = series.points[-1].result.run.name
