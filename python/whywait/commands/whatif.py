@@ -109,6 +109,11 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument("--callpath", metavar="PATH", help=f"change {CALLPATH}")
     parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse a hypothesis that matches nothing in the run, instead of simulating the others without it",
+    )
+    parser.add_argument(
         "--hidden",
         choices=("estimate", "remainder"),
         default="estimate",
@@ -161,6 +166,7 @@ def run(options: argparse.Namespace) -> Answer:
             hidden=options.hidden,
             window=window,
             callpath=options.callpath,
+            strict=options.strict,
             progress=progress,
             **common,
         )
@@ -169,6 +175,8 @@ def run(options: argparse.Namespace) -> Answer:
             _ = sim.reference, sim.result
         if options.output:
             sim.write(options.output)
+    for hypothesis, reason in sim.left_out:
+        sys.stderr.write(f"whywait: {hypothesis} is left out: {reason}\n")
     if options.output:
         sim.result.write(options.output)
     if options.results:
@@ -177,7 +185,7 @@ def run(options: argparse.Namespace) -> Answer:
         sim.write_html(options.html)
     failed = [limit.text for limit in sim.comparison.exceeded(options.fail_on)] if options.fail_on else []
     data = _json(sim, options, failed) if options.json else None
-    return Answer(data, lambda screen: _lines(sim, hypotheses, options, failed, screen), 1 if failed else 0)
+    return Answer(data, lambda screen: _lines(sim, options, failed, screen), 1 if failed else 0)
 
 
 def _from_file(name: str) -> list[Hypothesis]:
@@ -238,6 +246,7 @@ def _json(sim: Simulation, options: argparse.Namespace, failed: list[str]) -> di
         "saved": sim.saved,
         "measured": sim.measured.facts["length"],
         "hypotheses": [str(hypothesis) for hypothesis in sim.hypotheses],
+        "left_out": [{"hypothesis": str(hypothesis), "reason": reason} for hypothesis, reason in sim.left_out],
         "assumptions": sim.assumptions.to_pylist(),
         "notes": sim.notes,
     }
@@ -253,14 +262,8 @@ def _json(sim: Simulation, options: argparse.Namespace, failed: list[str]) -> di
     return data
 
 
-def _lines(
-    sim: Simulation,
-    hypotheses: Sequence[Hypothesis],
-    options: argparse.Namespace,
-    failed: Sequence[str],
-    screen: Screen,
-) -> Iterator[Line]:
-    yield from _summary(sim, hypotheses)
+def _lines(sim: Simulation, options: argparse.Namespace, failed: Sequence[str], screen: Screen) -> Iterator[Line]:
+    yield from _summary(sim)
     if not options.only_time:
         yield from _effects(sim)
         yield from _details(sim, options, screen)
@@ -287,12 +290,12 @@ def _time(value: float) -> str:
     return quantity(value, "sec")
 
 
-def _summary(sim: Simulation, hypotheses: Sequence[Hypothesis]) -> Iterator[Line]:
+def _summary(sim: Simulation) -> Iterator[Line]:
     from whywait.hypotheses.kinds import changes_nothing
 
-    for hypothesis in hypotheses:
+    for hypothesis in sim.hypotheses:
         yield [(f"What if: {hypothesis}", "bold")]
-    if all(map(changes_nothing, hypotheses)):
+    if all(map(changes_nothing, sim.hypotheses)):
         yield [("Nothing is changed: the simulated run is the measured one.", "")]
     saved = f"{_time(sim.saved)} saved" if sim.saved >= 0 else f"{_time(-sim.saved)} lost"
     share = f" ({abs(sim.saved) / sim.before:.1%})" if sim.before else ""
