@@ -885,7 +885,7 @@ def test_whatif_reports_savings_and_differences(small, capsys):
     assert "What if: scale work@0=0.4" in out
     # The answer first, then what `diff` shows.
     assert out.index("saved") < out.index("Late Sender") < out.index("Metric") < out.index("Place")
-    assert out.splitlines().index(next(line for line in out.splitlines() if line.startswith("Metric"))) <= 5
+    assert out.splitlines().index(next(line for line in out.splitlines() if line.startswith("Metric"))) <= 6
     assert cli.main(["whatif", trace, "--only-time"]) == 0
     assert "Nothing is changed" in capsys.readouterr().out
     assert cli.main(["whatif", trace, "--scale", "nowhere=2"]) == 2

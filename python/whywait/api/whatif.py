@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 import whywait._native as _native
+from whywait.analysis.deviation import deviations
+from whywait.analysis.error_estimate import error_estimate
+from whywait.analysis.focus import focused
 from whywait.analysis.native import NativeDataset
 from whywait.api.analyze import analyze
 from whywait.api.compare import Comparison, compare
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from os import PathLike
 
+    from whywait.analysis.deviation import Deviation
+    from whywait.analysis.error_estimate import ErrorEstimate
     from whywait.hypotheses.apply import LeftOut
     from whywait.hypotheses.kinds import Hypothesis
 
@@ -195,6 +200,23 @@ class Simulation:
     def comparison(self) -> Comparison:
         """The comparison of the run without changes with the simulated run."""
         return compare(self.reference, self.result, names=("on the network" if self.base else "measured", "simulated"))
+
+    @cached_property
+    def deviations(self) -> dict[str, Deviation]:
+        """The deviation of the simulated run from the run without changes, by part of the processor time.
+
+        ``time``, ``computation``, ``communication`` and ``waiting`` between start-up and shutdown, see
+        `whywait.analysis.deviation.deviations`.
+        """
+        return deviations(focused(self.reference).profile, focused(self.result).profile)
+
+    @cached_property
+    def error_estimate(self) -> ErrorEstimate:
+        """How far the simulated run may be from a recording of the changed program.
+
+        See `whywait.analysis.error_estimate`. The noise is unknown if one of the runs was analyzed without causes.
+        """
+        return error_estimate(self.measured, self.result, self.assumptions)
 
     def events(self, location: int) -> pa.Table:
         """Return the times at which a location enters and leaves its regions.

@@ -251,6 +251,8 @@ def _json(sim: Simulation, options: argparse.Namespace, failed: list[str]) -> di
         "notes": sim.notes,
     }
     if not options.only_time:
+        data["deviations"] = {name: found._asdict() for name, found in sim.deviations.items()}
+        data["error_estimate"] = sim.error_estimate._asdict() | {"total": sim.error_estimate.total}
         data["efficiencies"] = {
             name: {"before": before, "after": after} for name, (before, after) in _efficiencies(sim).items()
         }
@@ -265,6 +267,7 @@ def _json(sim: Simulation, options: argparse.Namespace, failed: list[str]) -> di
 def _lines(sim: Simulation, options: argparse.Namespace, failed: Sequence[str], screen: Screen) -> Iterator[Line]:
     yield from _summary(sim)
     if not options.only_time:
+        yield from _error(sim)
         yield from _effects(sim)
         yield from _details(sim, options, screen)
     yield from _assumptions(sim, verbose=options.verbose)
@@ -282,6 +285,7 @@ def _details(sim: Simulation, options: argparse.Namespace, screen: Screen) -> It
     yield from metric_lines(sim.comparison.totals(), screen.width, names)
     yield from place_lines(sim.comparison.differences(), (sim.reference, sim.result), screen, options.top)
     yield []
+    yield from _deviations(sim)
     if text := _changes(_efficiencies(sim), "load_balance", "serialization", "transfer"):
         yield from ([(text.capitalize(), "")], [])
 
@@ -304,6 +308,44 @@ def _summary(sim: Simulation) -> Iterator[Line]:
         measured = float(sim.measured.facts["length"])
         yield [(f"On this network alone the run takes {_time(sim.before)} (measured: {_time(measured)}).", "")]
     yield [(f"{_time(sim.before)} -> {_time(sim.after)}, {saved}{share}{speedup}", "green" if sim.saved > 0 else "")]
+
+
+def _error(sim: Simulation) -> Iterator[Line]:
+    """Yield what is known about the error of the prediction."""
+    from whywait.analysis.focus import focused
+
+    found = sim.error_estimate
+    if found.noise is None or found.total is None:
+        yield [("Error estimate: unknown, because no iterations show the noise", "dim")]
+        return
+    window = focused(sim.result).focus.window
+    length = window[1] - window[0] if window else float(sim.after)
+    share = f" ({found.total / length:.1%} of {_time(length)}{_BETWEEN if window else ''})" if length > 0 else ""
+    noise = f"noise {_time(found.noise)} ({found.iterations:,} iterations)"
+    assumptions = f" + assumptions {_time(found.assumptions)}" if found.assumptions else ""
+    yield [(f"Error estimate ±{_time(found.total)}{share}: {noise}{assumptions}", "")]
+
+
+_BETWEEN = " between start-up and shutdown"
+
+
+def _deviations(sim: Simulation) -> Iterator[Line]:
+    """Yield by how much each part of the processor time changes."""
+    if sim.base:
+        yield from _deviation("On this network alone, CPU time", sim.base)
+    yield from _deviation("CPU time", sim)
+
+
+def _deviation(of: str, sim: Simulation) -> Iterator[Line]:
+    total, *parts = sim.deviations.items()
+    if total[1].percent is not None:
+        text = ", ".join(f"{name} {_percent(found.percent)}" for name, found in parts)
+        yield [(f"{of} {_percent(total[1].percent)}: {text}", "")]
+
+
+def _percent(value: float | None) -> str:
+    # Without the sign of a zero that is the rest of a rounding.
+    return "-" if value is None else f"{value:+.2f}%".replace("-0.00", "+0.00")
 
 
 def _effects(sim: Simulation) -> Iterator[Line]:
