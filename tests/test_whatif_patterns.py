@@ -19,10 +19,7 @@ def duration(sim, location, enter, leave):
     """Return the measured and the simulated duration of a call, seconds."""
     facts = sim.measured.facts
     events = sim.events(location)
-    ticks = {
-        round((ticks - facts["origin"]) / facts["resolution"], 9): row
-        for row, ticks in enumerate(events["measured"].to_pylist())
-    }
+    ticks = {round((ticks - facts["origin"]) / facts["resolution"], 9): row for row, ticks in enumerate(events["measured"].to_pylist())}
     rows = ticks[round(enter, 9)], ticks[round(leave, 9)]
     times = [[events[column][row].as_py() for row in rows] for column in ("measured", "simulated")]
     return [(last - first) / facts["resolution"] for first, last in times]
@@ -32,9 +29,7 @@ def duration(sim, location, enter, leave):
 def test_a_wait_is_shorter_if_its_cause_has_nothing_to_compute(trace, expected, tmp_path):
     result = whywait.analyze(trace_from_text(trace, tmp_path))
     for kind, rank, thread, _, enter, leave, waiting, cause_rank, cause_thread, _ in expected.waits:
-        sim = whywait.whatif(
-            result, [Cpu(1e9, ranks=f"{cause_rank}.{cause_thread}" if cause_thread else f"{cause_rank}")]
-        )
+        sim = whywait.whatif(result, [Cpu(1e9, ranks=f"{cause_rank}.{cause_thread}" if cause_thread else f"{cause_rank}")])
         places = result.places
         [location] = [i for i in range(len(places)) if (places.rank[i], places.thread[i]) == (rank, thread)]
         before, after = duration(sim, location, enter, leave)
