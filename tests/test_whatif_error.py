@@ -12,11 +12,11 @@ import whywait
 from whywait import cli
 from whywait.hypotheses import Cpu, IdealNetwork, Network, Scale, parse
 
-from tests.results import SHARED, UNRECORDED
+from tests.results import UNRECORDED
+from tests.test_whatif import PAIRS, length_as_recorded
 from tests.tracedsl import trace_from_text
 
 ROOT = Path(__file__).parents[1]
-PAIRS = sorted(path.parent for path in (SHARED / "cases/pairs").glob("*/hypothesis.txt"))
 
 
 def loop(durations) -> str:
@@ -169,11 +169,6 @@ def test_generated_pairs_deviate_in_no_part_and_keep_their_estimate(capsys):
     assert re.search(r"xns +16 +0% +0% +0% +0\.0\d+% .* yes$", out, re.MULTILINE)
 
 
-def length(result) -> float:
-    facts = result.facts
-    return facts["focus_end"] - facts["focus_begin"] if "focus_begin" in facts else facts["length"]
-
-
 @pytest.mark.skipif(not PAIRS, reason=UNRECORDED)
 def test_the_estimate_holds_for_recorded_pairs():
     """Each side of a pair predicts the five recordings of the other: nine of ten estimates hold."""
@@ -186,8 +181,8 @@ def test_the_estimate_holds_for_recorded_pairs():
             sim = whywait.whatif(result, [parse("scale", f"{line[1]}={factor}")])
             estimate = sim.error_estimate.total
             recorded = [run.get("init_to_finalize_s", run["whole_s"]) for run in lengths[other]]
-            held += [abs(own - length(sim.result)) <= estimate for own in recorded]
-            shares.append(estimate / length(sim.result))
+            held += [abs(own - length_as_recorded(sim)) <= estimate for own in recorded]
+            shares.append(estimate / length_as_recorded(sim))
     assert len(held) == 30
     assert sum(held) >= 27
     # An estimate that is too large says nothing.
