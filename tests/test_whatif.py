@@ -453,6 +453,75 @@ def test_invalid_hypotheses_are_refused(small, hypothesis, why):
         whywait.whatif(small, [hypothesis])
 
 
+UNMATCHED = [
+    (Scale("wrok", 0.5), "did you mean work?"),
+    (Balance("77"), "there is no call path 77"),
+    (Set("work@7", 1.0), "the ranks have no instance"),
+    (Cpu(2.0, "7"), "the ranks have no instance"),
+    (Scale("work#5", 0.5), "no instances with these numbers"),
+    (Scale("work~3", 0.5), "no such part"),
+    (Protocol("nosuch", "eager"), "no call path ends in nosuch"),
+    (Cut("work@7"), "the ranks have no instance"),
+    (CutMessages("size==77"), "no message in the run matches"),
+    (CutMessages("size==8,in=nowhere"), "no call path ends in nowhere"),
+]
+
+
+@pytest.mark.parametrize(("unmatched", "why"), UNMATCHED, ids=[str(one) for one, _ in UNMATCHED])
+@pytest.mark.parametrize("other", [Scale("work@0", 0.4), Cut("work@0"), CutMessages("size==8")], ids=str)
+def test_what_matches_nothing_is_left_out(small, unmatched, why, other):
+    alone = whywait.whatif(small, [other])
+    for chosen in ([unmatched, other], [other, unmatched]):
+        sim = whywait.whatif(small, chosen)
+        assert sim.hypotheses == [other]
+        assert [one.hypothesis for one in sim.left_out] == [unmatched]
+        assert why in sim.left_out[0].reason
+        assert all(sim.events(location).equals(alone.events(location)) for location in range(len(small.places)))
+        with pytest.raises(UsageError, match=re.escape(why)):
+            whywait.whatif(small, chosen, strict=True)
+    assert not alone.left_out
+
+
+def test_of_several_the_others_are_simulated(small):
+    """All that match nothing are left out, in the given order; those on the same selection together."""
+    unmatched = [one for one, _ in UNMATCHED]
+    kept = [Scale("work@0", 0.4), CutMessages("size==8")]
+    sim = whywait.whatif(small, [*unmatched[:5], kept[0], *unmatched[5:], kept[1]])
+    assert sim.hypotheses == kept
+    assert [one.hypothesis for one in sim.left_out] == unmatched
+    assert sim.after == whywait.whatif(small, kept).after
+
+
+def test_if_nothing_matches_there_is_nothing_to_simulate(small):
+    with pytest.raises(UsageError, match=r"no call path ends in wrok.*; .*no call path ends in nowhere"):
+        whywait.whatif(small, [Scale("wrok", 0.5), Scale("nowhere", 0.5)])
+
+
+def test_what_is_invalid_is_refused_even_beside_others(small):
+    for invalid in (Scale("nosuch", -1), Balance("work", among="comm:77"), Set("work", 1e12)):
+        with pytest.raises(UsageError):
+            whywait.whatif(small, [Scale("work@0", 0.4), invalid])
+
+
+def test_the_command_warns_of_what_matches_nothing(small, tmp_path, capsys):
+    """Listing 4.4 names regions that a program need not have."""
+    file = tmp_path / "listing.txt"
+    file.write_text(f'{LISTING}\nSCALE REGION "work@0" 0.4\n')
+    command = ["whatif", str(small.run.path), "--hypotheses", str(file), "--only-time"]
+    assert cli.main(command) == 0
+    shown = capsys.readouterr()
+    assert "3.00 s saved" in shown.out
+    assert "What if: scale bar" not in shown.out
+    for left_out in ("balance foo", "scale bar=0.5", "cut messages size==0"):
+        assert f"whywait: {left_out} is left out: no " in shown.err
+    assert cli.main([*command, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["hypotheses"] == ["scale work@0=0.4"]
+    assert [one["hypothesis"] for one in told["left_out"]] == ["balance foo", "scale bar=0.5", "cut messages size==0"]
+    assert cli.main([*command, "--strict"]) == 2
+    assert "no call path ends in foo" in capsys.readouterr().err
+
+
 def test_paths_of_sending_calls_may_have_commas():
     assert CutMessages("size==0,in=map<int, long>/send, tag!=3").parsed == (
         [("size", "==", 0), ("tag", "!=", 3)],
@@ -816,7 +885,7 @@ def test_whatif_reports_savings_and_differences(small, capsys):
     assert "What if: scale work@0=0.4" in out
     # The answer first, then what `diff` shows.
     assert out.index("saved") < out.index("Late Sender") < out.index("Metric") < out.index("Place")
-    assert out.splitlines().index(next(line for line in out.splitlines() if line.startswith("Metric"))) <= 5
+    assert out.splitlines().index(next(line for line in out.splitlines() if line.startswith("Metric"))) <= 6
     assert cli.main(["whatif", trace, "--only-time"]) == 0
     assert "Nothing is changed" in capsys.readouterr().out
     assert cli.main(["whatif", trace, "--scale", "nowhere=2"]) == 2
@@ -1311,11 +1380,14 @@ def test_a_prediction_is_what_was_recorded(pair):
     hypotheses = [parse(kind, text) for kind, text in options]
     assert hypotheses
     sim = whywait.whatif(next((pair / "before").rglob("*.otf2")), hypotheses)
+    after = json.loads((pair / "lengths.json").read_text())["after"][0]
+    assert length_as_recorded(sim) == pytest.approx(after.get("init_to_finalize_s", after["whole_s"]), rel=0.02)
+
+
+def length_as_recorded(sim) -> float:
+    """The length of a simulated run as recorded runs state it: from the first Leave of MPI_Init to the first Enter of
+    MPI_Finalize; without MPI, of the whole run."""
     times = instances(sim)
     inits = [leave for (_, name), all_of in times.items() if name.startswith("MPI_Init") for _, leave in all_of]
     ends = [enter for (_, name), all_of in times.items() if name == "MPI_Finalize" for enter, _ in all_of]
-    after = json.loads((pair / "lengths.json").read_text())["after"][0]
-    if not inits:
-        assert sim.after == pytest.approx(after["whole_s"], rel=0.02)
-    else:
-        assert min(ends) - min(inits) == pytest.approx(after["init_to_finalize_s"], rel=0.02)
+    return min(ends) - min(inits) if inits else float(sim.after)

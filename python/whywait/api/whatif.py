@@ -18,18 +18,25 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 import whywait._native as _native
+from whywait.analysis.deviation import deviations
+from whywait.analysis.error_estimate import error_estimate
+from whywait.analysis.focus import focused
 from whywait.analysis.native import NativeDataset
 from whywait.api.analyze import analyze
 from whywait.api.compare import Comparison, compare
 from whywait.api.result import Result
 from whywait.api.run import Run
+from whywait.hypotheses.apply import apply
 from whywait.hypotheses.compiler import OF_MODEL, Compiler
-from whywait.hypotheses.kinds import Cpu, IdealNetwork, Network, Overhead
+from whywait.hypotheses.kinds import IdealNetwork, Network, Overhead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from os import PathLike
 
+    from whywait.analysis.deviation import Deviation
+    from whywait.analysis.error_estimate import ErrorEstimate
+    from whywait.hypotheses.apply import LeftOut
     from whywait.hypotheses.kinds import Hypothesis
 
 
@@ -59,6 +66,8 @@ class Simulation:
         The changes, in order.
     native
         The native simulation.
+    left_out
+        The hypotheses that match nothing in the run, each with the reason.
     base
         The run to compare with, if not the measured one: the run on another network without other changes.
     options
@@ -78,6 +87,7 @@ class Simulation:
         hypotheses: Sequence[Hypothesis],
         native: _native.Simulation,
         *,
+        left_out: Sequence[LeftOut] = (),
         base: Simulation | None = None,
         options: Mapping[str, Any],
         threads: int | None,
@@ -86,6 +96,7 @@ class Simulation:
     ) -> None:
         self.measured = result
         self.hypotheses = list(hypotheses)
+        self.left_out = list(left_out)
         self.base = base
         self.written: Path | None = None
         self._native = native
@@ -189,6 +200,23 @@ class Simulation:
     def comparison(self) -> Comparison:
         """The comparison of the run without changes with the simulated run."""
         return compare(self.reference, self.result, names=("on the network" if self.base else "measured", "simulated"))
+
+    @cached_property
+    def deviations(self) -> dict[str, Deviation]:
+        """The deviation of the simulated run from the run without changes, by part of the processor time.
+
+        ``time``, ``computation``, ``communication`` and ``waiting`` between start-up and shutdown, see
+        `whywait.analysis.deviation.deviations`.
+        """
+        return deviations(focused(self.reference).profile, focused(self.result).profile)
+
+    @cached_property
+    def error_estimate(self) -> ErrorEstimate:
+        """How far the simulated run may be from a recording of the changed program.
+
+        See `whywait.analysis.error_estimate`. The noise is unknown if one of the runs was analyzed without causes.
+        """
+        return error_estimate(self.measured, self.result, self.assumptions)
 
     def events(self, location: int) -> pa.Table:
         """Return the times at which a location enters and leaves its regions.
@@ -295,6 +323,7 @@ def whatif(
     hidden: Literal["estimate", "remainder"] = "estimate",
     window: tuple[float, float] | None = None,
     callpath: str | int | None = None,
+    strict: bool = False,
     threads: int | None = None,
     memory_limit: int | None = None,
     progress: Callable[[str, float], object] | None = None,
@@ -322,6 +351,9 @@ def whatif(
     callpath
         Change only these call paths and their callees, see `whywait.model.selection.find_callpaths`. Protocols and
         progress always change in the whole run.
+    strict
+        Refuse a hypothesis that matches nothing in the run. Otherwise, the others are simulated without it
+        (`Simulation.left_out`).
     threads
         The number of threads to use; None for one per core.
     memory_limit
@@ -338,7 +370,7 @@ def whatif(
     Raises
     ------
     whywait.UsageError
-        If a hypothesis is invalid, or selects nothing.
+        If a hypothesis is invalid. If one matches nothing and `strict` is set, or none of them matches anything.
     """
     if isinstance(run, Result):
         result = run
@@ -351,25 +383,24 @@ def whatif(
         raise _native.UsageError("overhead changes the whole run, so it must be the only change")
     if hidden not in ("estimate", "remainder"):
         raise _native.UsageError("hidden must be estimate or remainder")
-    compiler = Compiler(result, window, callpath)
-    # The ratio of processors and the network come last, because they apply to the result of the others.
-    ordered = sorted(
-        (hypothesis for hypothesis in chosen if not isinstance(hypothesis, OF_MODEL)),
-        key=lambda hypothesis: (isinstance(hypothesis, (IdealNetwork, Network)), isinstance(hypothesis, Cpu)),
-    )
-    changes = compiler.changes(ordered)
-    native = _native.Simulator(
-        _analysis(result), hidden=hidden == "estimate", threads=threads, progress=progress, **compiler.model(chosen)
+    found = apply(
+        Compiler(result, window, callpath),
+        chosen,
+        strict=strict,
+        analysis=_analysis(result),
+        hidden=hidden == "estimate",
+        threads=threads,
+        progress=progress,
     )
     networks = [hypothesis for hypothesis in chosen if isinstance(hypothesis, (IdealNetwork, Network))]
     base = None
-    if networks and len(chosen) > len(networks):
+    if networks and len(found.hypotheses) > len(networks):
         base = whatif(result, networks, hidden=hidden, threads=threads, memory_limit=memory_limit, progress=progress)
     known = result.options if result is run else {}
     options = _DEFAULTS | {name: known[name] for name in (*_DEFAULTS, "counter_modes") if name in known}
-    simulated = native.simulate(changes, threads=threads, progress=progress)
     limits: dict[str, Any] = {"threads": threads, "memory_limit": memory_limit, "progress": progress}
-    return Simulation(result, chosen, simulated, base=base, options=options, **limits)
+    simulated, applied, left_out = found
+    return Simulation(result, applied, simulated, left_out=left_out, base=base, options=options, **limits)
 
 
 class Lengths:

@@ -8,12 +8,16 @@ import tempfile
 from typing import TYPE_CHECKING, Any
 
 import whywait._native as _native
+from whywait.analysis.deviation import deviations
+from whywait.analysis.focus import focused
 from whywait.api.analyze import analyze
 from whywait.api.whatif import whatif
 from whywait.hypotheses import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from whywait.api.result import Result
 
 #: The deviations of the same predictions in Jül-4297 (experiments 5.1 and 5.2), percent of the run.
 PUBLISHED = {"lb-coll": "< 0.003%", "lb-p2p": "very close", "sweep": "-", "xns": "< 3%"}
@@ -47,7 +51,10 @@ def predict(
     dict
         ``workload``, ``ranks``, ``measured``, ``predicted``, ``optimized`` (lengths, s), ``identity`` and ``deviation``
         (percent of the measured and the optimized run), ``ticks`` (by how many the prediction is off) and
-        ``published`` (the deviation in Jül-4297).
+        ``published`` (the deviation in Jül-4297). ``identity_parts`` and ``deviation_parts`` are the same deviations of
+        the processor time (``time``) and of its parts ``computation``, ``communication`` and ``waiting`` (percent of
+        the processor time of the measured and the optimized run; null if that is zero). ``error_estimate`` is that of
+        the simulation (s; null if unknown), and ``holds`` whether the prediction is no further off (null likewise).
     """
     what = list(itertools.product(workloads, ranks))
     for number, (workload, count) in enumerate(what):
@@ -58,11 +65,12 @@ def predict(
             for name, balanced in (("plain", False), ("optimized", True)):
                 path = os.path.join(directory, name)  # noqa: PTH118
                 _native.generate(workload, path, ranks=count, iterations=iterations, seed=seed, balanced=balanced)
-                results.append(analyze(path, causes=False))
+                results.append(analyze(path))
             plain, optimized = results
             same, changed = whatif(plain), whatif(plain, [parse(*workloads[workload])])
             lengths = [same.before, same.after, changed.after, float(optimized.facts["length"])]
             measured, identical, predicted, truth = lengths
+            estimate = changed.error_estimate.total
             yield {
                 "workload": workload,
                 "ranks": count,
@@ -73,4 +81,14 @@ def predict(
                 "deviation": 100 * (predicted - truth) / truth,
                 "ticks": round((predicted - truth) * plain.facts["resolution"]),
                 "published": PUBLISHED[workload],
+                "identity_parts": _parts(plain, same.result),
+                "deviation_parts": _parts(optimized, changed.result),
+                "error_estimate": estimate,
+                "holds": None if estimate is None else abs(predicted - truth) <= estimate,
             }
+
+
+def _parts(reference: Result, result: Result) -> dict[str, float | None]:
+    """Return by how many percent of the processor time each part of it deviates."""
+    found = deviations(focused(reference).profile, focused(result).profile)
+    return {name: part.percent for name, part in found.items()}

@@ -123,9 +123,11 @@ PREDICTED = {
 
 _WHATIF = """\
 Predict the optimized form of synthetic workloads, generate it, and compare: how far a simulation
-without a change is from the run (identity), and how far the prediction is from the optimized run.
-The last column has the result of the same experiment on a Blue Gene/L, where the simulator replayed
-the program (M.-A. Hermanns, Jül-4297, 2008, chapter 5).
+without a change is from the run (identity), and how far the prediction is from the optimized run:
+its length, and its computation, communication, and waiting separately (figure 5.5). The last column
+of the first table has the result of the same experiment on a Blue Gene/L, where the simulator
+replayed the program (M.-A. Hermanns, Jül-4297, 2008, chapter 5), that of the second says whether
+the error estimate of `whywait whatif` holds.
 """
 
 
@@ -468,3 +470,14 @@ def _predicted(rows: list[dict[str, Any]]) -> Iterator[Line]:
         lengths = "".join(f"{row[name] * 1e3:.3f} ms".rjust(13) for name in ("measured", "predicted", "optimized"))
         deviations = "".join(f"{row[name]:.2g}%".rjust(13) for name in ("identity", "deviation"))
         yield [(f"{row['workload']:<10}{row['ranks']:>7,}{lengths}{deviations}{row['published']:>13}", "")]
+    yield []
+    yield [("Deviation by part, percent of the CPU time: identity, then prediction", "bold")]
+    parts = ("computation", "communication", "waiting")
+    titles = "".join(title.rjust(15) for title in (*parts, *parts, "error estimate"))
+    yield [(f"workload    ranks{titles}   holds", "bold")]
+    for row in rows:
+        found = [row[of][part] for of in ("identity_parts", "deviation_parts") for part in parts]
+        cells = "".join(("-" if value is None else f"{value:.2g}%").rjust(15) for value in found)
+        estimate, holds = row["error_estimate"], {True: "yes", False: "no", None: "-"}[row["holds"]]
+        cells += ("unknown" if estimate is None else f"{100 * estimate / row['predicted']:.2g}%").rjust(15)
+        yield [(f"{row['workload']:<10}{row['ranks']:>7,}{cells}{holds:>8}", "")]

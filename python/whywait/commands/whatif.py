@@ -109,6 +109,11 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument("--callpath", metavar="PATH", help=f"change {CALLPATH}")
     parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse a hypothesis that matches nothing in the run, instead of simulating the others without it",
+    )
+    parser.add_argument(
         "--hidden",
         choices=("estimate", "remainder"),
         default="estimate",
@@ -161,6 +166,7 @@ def run(options: argparse.Namespace) -> Answer:
             hidden=options.hidden,
             window=window,
             callpath=options.callpath,
+            strict=options.strict,
             progress=progress,
             **common,
         )
@@ -169,6 +175,8 @@ def run(options: argparse.Namespace) -> Answer:
             _ = sim.reference, sim.result
         if options.output:
             sim.write(options.output)
+    for hypothesis, reason in sim.left_out:
+        sys.stderr.write(f"whywait: {hypothesis} is left out: {reason}\n")
     if options.output:
         sim.result.write(options.output)
     if options.results:
@@ -178,7 +186,7 @@ def run(options: argparse.Namespace) -> Answer:
     failed = [limit.text for limit in sim.comparison.exceeded(options.fail_on)] if options.fail_on else []
     data = _json(sim, options, failed) if options.json else None
     code = 1 if failed else 0
-    return Answer(data, lambda screen: _lines(sim, hypotheses, options, failed, screen), code, results=[result])
+    return Answer(data, lambda screen: _lines(sim, options, failed, screen), code, results=[result])
 
 
 def _from_file(name: str) -> list[Hypothesis]:
@@ -239,10 +247,13 @@ def _json(sim: Simulation, options: argparse.Namespace, failed: list[str]) -> di
         "saved": sim.saved,
         "measured": sim.measured.facts["length"],
         "hypotheses": [str(hypothesis) for hypothesis in sim.hypotheses],
+        "left_out": [{"hypothesis": str(hypothesis), "reason": reason} for hypothesis, reason in sim.left_out],
         "assumptions": sim.assumptions.to_pylist(),
         "notes": sim.notes,
     }
     if not options.only_time:
+        data["deviations"] = {name: found._asdict() for name, found in sim.deviations.items()}
+        data["error_estimate"] = sim.error_estimate._asdict() | {"total": sim.error_estimate.total}
         data["efficiencies"] = {
             name: {"before": before, "after": after} for name, (before, after) in _efficiencies(sim).items()
         }
@@ -254,15 +265,10 @@ def _json(sim: Simulation, options: argparse.Namespace, failed: list[str]) -> di
     return data
 
 
-def _lines(
-    sim: Simulation,
-    hypotheses: Sequence[Hypothesis],
-    options: argparse.Namespace,
-    failed: Sequence[str],
-    screen: Screen,
-) -> Iterator[Line]:
-    yield from _summary(sim, hypotheses)
+def _lines(sim: Simulation, options: argparse.Namespace, failed: Sequence[str], screen: Screen) -> Iterator[Line]:
+    yield from _summary(sim)
     if not options.only_time:
+        yield from _error(sim)
         yield from _effects(sim)
         yield from _details(sim, options, screen)
     yield from _assumptions(sim, verbose=options.verbose)
@@ -280,6 +286,7 @@ def _details(sim: Simulation, options: argparse.Namespace, screen: Screen) -> It
     yield from metric_lines(sim.comparison.totals(), screen.width, names)
     yield from place_lines(sim.comparison.differences(), (sim.reference, sim.result), screen, options.top)
     yield []
+    yield from _deviations(sim)
     if text := _changes(_efficiencies(sim), "load_balance", "serialization", "transfer"):
         yield from ([(text.capitalize(), "")], [])
 
@@ -288,12 +295,12 @@ def _time(value: float) -> str:
     return quantity(value, "sec")
 
 
-def _summary(sim: Simulation, hypotheses: Sequence[Hypothesis]) -> Iterator[Line]:
+def _summary(sim: Simulation) -> Iterator[Line]:
     from whywait.hypotheses.kinds import changes_nothing
 
-    for hypothesis in hypotheses:
+    for hypothesis in sim.hypotheses:
         yield [(f"What if: {hypothesis}", "bold")]
-    if all(map(changes_nothing, hypotheses)):
+    if all(map(changes_nothing, sim.hypotheses)):
         yield [("Nothing is changed: the simulated run is the measured one.", "")]
     saved = f"{_time(sim.saved)} saved" if sim.saved >= 0 else f"{_time(-sim.saved)} lost"
     share = f" ({abs(sim.saved) / sim.before:.1%})" if sim.before else ""
@@ -302,6 +309,44 @@ def _summary(sim: Simulation, hypotheses: Sequence[Hypothesis]) -> Iterator[Line
         measured = float(sim.measured.facts["length"])
         yield [(f"On this network alone the run takes {_time(sim.before)} (measured: {_time(measured)}).", "")]
     yield [(f"{_time(sim.before)} -> {_time(sim.after)}, {saved}{share}{speedup}", "green" if sim.saved > 0 else "")]
+
+
+def _error(sim: Simulation) -> Iterator[Line]:
+    """Yield what is known about the error of the prediction."""
+    from whywait.analysis.focus import focused
+
+    found = sim.error_estimate
+    if found.noise is None or found.total is None:
+        yield [("Error estimate: unknown, because no iterations show the noise", "dim")]
+        return
+    window = focused(sim.result).focus.window
+    length = window[1] - window[0] if window else float(sim.after)
+    share = f" ({found.total / length:.1%} of {_time(length)}{_BETWEEN if window else ''})" if length > 0 else ""
+    noise = f"noise {_time(found.noise)} ({found.iterations:,} iterations)"
+    assumptions = f" + assumptions {_time(found.assumptions)}" if found.assumptions else ""
+    yield [(f"Error estimate ±{_time(found.total)}{share}: {noise}{assumptions}", "")]
+
+
+_BETWEEN = " between start-up and shutdown"
+
+
+def _deviations(sim: Simulation) -> Iterator[Line]:
+    """Yield by how much each part of the processor time changes."""
+    if sim.base:
+        yield from _deviation("On this network alone, CPU time", sim.base)
+    yield from _deviation("CPU time", sim)
+
+
+def _deviation(of: str, sim: Simulation) -> Iterator[Line]:
+    total, *parts = sim.deviations.items()
+    if total[1].percent is not None:
+        text = ", ".join(f"{name} {_percent(found.percent)}" for name, found in parts)
+        yield [(f"{of} {_percent(total[1].percent)}: {text}", "")]
+
+
+def _percent(value: float | None) -> str:
+    # Without the sign of a zero that is the rest of a rounding.
+    return "-" if value is None else f"{value:+.2f}%".replace("-0.00", "+0.00")
 
 
 def _effects(sim: Simulation) -> Iterator[Line]:

@@ -27,7 +27,7 @@ from whywait.hypotheses.kinds import (
     check,
 )
 from whywait.model.regions import MASKS
-from whywait.model.selection import all_callpaths, in_subtrees
+from whywait.model.selection import NothingSelectedError, all_callpaths, in_subtrees
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -172,7 +172,7 @@ class Compiler:
         if self._inside is not None:
             roots, below = (list(map(and_, chosen, self._inside)) for chosen in (roots, below))
             if not any(roots) and not any(below):
-                raise _native.UsageError(f"{text} is not in the selected call paths")
+                raise NothingSelectedError(f"{text} is not in the selected call paths")
         return _Compiled(text, roots, below, locations=self._locations(ranks), window=self._window)
 
     def _locations(self, ranks: str | None) -> list[bool]:

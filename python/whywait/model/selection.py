@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from whywait.model.result import ResultData
 
 
+class NothingSelectedError(_native.UsageError):
+    """A selection of a part of a run that is well-formed, but selects nothing in this run."""
+
+
 def find_callpaths(tree: CallTree, text: str | int) -> list[int]:
     """Find call paths by name.
 
@@ -78,21 +82,21 @@ def one_callpath(tree: CallTree, text: str | int) -> int:
     return positions[0]
 
 
-def _no_match_error(tree: CallTree, text: str | int) -> _native.UsageError:
+def _no_match_error(tree: CallTree, text: str | int) -> NothingSelectedError:
     """Return an error that names the call paths that may be meant."""
     if isinstance(text, int) or text.isdecimal():
-        return _native.UsageError(f"there is no call path {text}: the last one has the number {len(tree) - 1}")
+        return NothingSelectedError(f"there is no call path {text}: the last one has the number {len(tree) - 1}")
     last = text.rpartition("/")[2]
     if "/" in text and (there := _by_names(tree, last)):
         several = ", ".join("/".join(tree.path(int(tree.preorder[position]))) for position in there[:3])
-        return _native.UsageError(f"no call path ends in {text}: {last} is at {several}")
+        return NothingSelectedError(f"no call path ends in {text}: {last} is at {several}")
     names = {name for kind in tree.kinds for name in (kind.name, short_name(kind.name))}
     hint = close(last, sorted(names))
     if not hint:
         own = dict.fromkeys(kind.name for kind in tree.kinds if not kind.is_library)
         shown = ", ".join(short_name(name) for name in list(own)[:_NAMES])
         hint = f": the program has {shown}{', ...' if len(own) > _NAMES else ''}; whywait report lists call paths"
-    return _native.UsageError(f"no call path ends in {text}{hint}")
+    return NothingSelectedError(f"no call path ends in {text}{hint}")
 
 
 _NAMES = 8

@@ -1,0 +1,150 @@
+"""Statements of the documentation that no other test covers: each test finds its statement and checks it.
+
+If what is stated changes, the test fails, and both have to be changed.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import whywait
+from whywait import _native
+from whywait.analysis.waiting import account
+from whywait.hypotheses import Scale, Set
+
+from tests.test_mpi import mpiexec
+from tests.test_whatif import instances
+from tests.tracedsl import trace_from_text
+
+DOCS = Path(__file__).parents[1] / "docs"
+DATA = Path(__file__).parent / "data"
+
+
+def states(page: str, statement: str) -> None:
+    """Check that a page has a statement, however its lines are broken."""
+    text = " ".join((DOCS / page).read_text(encoding="utf-8").split())
+    assert " ".join(statement.split()) in text, f"{page} no longer states: {statement}"
+
+
+def section(page: str, title: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8").split(f"## {title}\n")[1].split("\n## ")[0]
+
+
+def test_what_depends_on_the_number_of_processes(tmp_path):
+    states("mpi.md", "cover the whole run instead of the [focus](glossary.md#focus)")
+    table = section("mpi.md", "What depends on the number of processes")
+    missing = {
+        name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    }
+    assert missing
+    alone, together = whywait.analyze(DATA / "stencil"), tmp_path / "together"
+    alone.write(tmp_path / "alone")
+    done = mpiexec(2, "-m", "whywait", "analyze", DATA / "stencil", "-o", together)
+    assert done.returncode == 0, done.stderr
+    of_one, of_two = ({file.stem for file in (tmp_path / name).glob("*.parquet")} for name in ("alone", "together"))
+    assert of_one - of_two == missing
+    assert of_two <= of_one
+    gathered = whywait.load(together)
+    assert alone.summary()["focus"]["name"] == "run"
+    assert gathered.summary()["focus"]["name"] == "all"
+    assert gathered.summary(focus="all")["focus"]["account"] == alone.summary(focus="all")["focus"]["account"]
+
+
+def test_advice_does_not_propose_kernels(tmp_path):
+    states("whatif.md", "are not proposed, even where they determine the run time")
+    _native.generate("comd-gpu", tmp_path, ranks=4, iterations=5, seed=1)
+    result = whywait.analyze(tmp_path)
+    advice = whywait.advise(result, top=100, rounds=0)
+    assert not any("force_kernel" in one.option for one in advice)
+    assert whywait.whatif(result, [Scale("force_kernel", 0.5)]).saved > max(one.saved for one in advice)
+
+
+TASKS = """
+0: fork [0, 10]
+0: !$omp parallel @a.c:1 [0, 10]
+0: !$omp implicit barrier @a.c:3 [2, 10]
+0: raw ThreadTaskSwitch(thread_team="team 0", creating_thread=0, generation_number=1) @3
+0: !$omp task @a.c:5 [3, 4.5]
+0: raw ThreadTaskComplete(thread_team="team 0", creating_thread=0, generation_number=1) @4.5
+0.1: !$omp parallel @a.c:1 [0, 10]
+0.1: !$omp implicit barrier @a.c:3 [7, 10]
+"""
+
+
+def test_barriers_with_tasks(tmp_path):
+    states("causes.md", "Thread 0 waits for 7 - 2 - 1.5 = 3.5 s, but thread 1 is charged 5 s.")
+    states("causes.md", "the critical path takes 3 s in it, but the metric `critical_path` counts only 0.5 s of them")
+    states(
+        "specification.md",
+        "In barriers of threads that execute tasks, the metric `critical_path` is less than the path",
+    )
+    result = whywait.analyze(trace_from_text(TASKS, tmp_path))
+    found = account(result.profile)
+    assert found["waiting"] == found["known"] == pytest.approx(3.5)
+    assert sum(costs_of(result)) == pytest.approx(5)
+    assert path_parts(result) == pytest.approx(10)
+    assert result.metrics["critical_path"].total == pytest.approx(7 + 0.5)
+
+
+def costs_of(result: whywait.Result) -> list[float]:
+    """Return the delay costs of all waiting, unattributed ones included."""
+    rows = result.delay_costs().to_pylist()
+    return [row["short_term"] + row["long_term"] for row in rows if row["class"] != "ompidle"]
+
+
+def path_parts(result: whywait.Result) -> float:
+    path = result.critical_path()
+    return sum(end - begin for begin, end in zip(path["from"].to_pylist(), path["to"].to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("name", ["stencil", "collectives", "mixed", "omp_nested", "rma_lock_sm"])
+def test_costs_equal_the_waiting_that_has_any(name):
+    states("causes.md", "Together, all these costs equal the waiting time, with two exceptions.")
+    states("causes.md", "Waits in MPI_Finalize, in Early Scan, and before MPI_Init have no costs.")
+    result = whywait.analyze(DATA / name)
+    waits = account(result.profile)["wait_states"]
+    without = sum(time for kind, time in waits.items() if kind in {"mpi_finalize_wait", "mpi_earlyscan"})
+    assert sum(costs_of(result)) == pytest.approx(sum(waits.values()) - without, rel=1e-9)
+
+
+@pytest.mark.parametrize(("leave", "parts"), [(5.3, 10), (3, 12)])
+def test_the_critical_path_where_clocks_disagree(leave, parts, tmp_path):
+    """The message is sent at 5, and received then, or at 3: 2 s before it was sent."""
+    states("specification.md", "so it takes longer than the run, by as much as these clocks disagree")
+    trace = f"0: main [0, 6]\n1: main [0, 10]\n0: work [0, 5]\n0: MPI_Send(1) [5, 5.2]\n1: MPI_Recv(0) [2, {leave}]"
+    result = whywait.analyze(trace_from_text(trace, tmp_path))
+    assert result.facts["clock_violations_p2p"] == (leave < 5)
+    assert path_parts(result) == result.metrics["critical_path"].total == pytest.approx(parts)
+
+
+NONBLOCKING = """
+*: main [0, 8]
+0: MPI_Ibarrier [1, 1.1]
+0: raw NonBlockingCollectiveRequest(request_id=1) @1.05
+0: MPI_Wait [2, 5.3]
+0: raw NonBlockingCollectiveComplete(collective_op="BARRIER", communicator="world", root=4294967295, size_sent=0, size_received=0, request_id=1) @5.2
+1: MPI_Ibarrier [5, 5.1]
+1: raw NonBlockingCollectiveRequest(request_id=1) @5.05
+1: MPI_Wait [5.2, 5.4]
+1: raw NonBlockingCollectiveComplete(collective_op="BARRIER", communicator="world", root=4294967295, size_sent=0, size_received=0, request_id=1) @5.3
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_nonblocking_collective_operations_are_not_counted(is_recorded, tmp_path):
+    states("specification.md", "have time and visits, but are neither counted nor analyzed for waiting")
+    states(
+        "specification.md", "they count as requests in flight (`mpi_requests`), and the what-if simulation uses them"
+    )
+    lines = [line for line in NONBLOCKING.splitlines() if is_recorded or " raw " not in line]
+    result = whywait.analyze(trace_from_text("\n".join(lines), tmp_path))
+    assert result.metrics["time"].total == pytest.approx(16)
+    assert result.metrics["visits"].total == 8
+    for metric in ("syncs_coll", "comms_cxch", "comms_csrc", "comms_cdst", "waiting"):
+        assert result.metrics[metric].total == 0
+    assert [warning["kind"] for warning in result.warnings] == ["nonblocking_collective"] * is_recorded
+    # Rank 1 comes 4 s earlier; without records, the call that completes the operation keeps its length.
+    times = instances(whywait.whatif(result, [Set("main~0@1", 1.0)]))
+    assert times["0", "MPI_Wait"] == [pytest.approx((2, 2.3 if is_recorded else 5.3))]
