@@ -386,16 +386,13 @@ fn losses(spool: &Spool, unified: &Unified) -> Vec<String> {
         all.filter(|(kind, _)| *kind == what).map(|(_, count)| count).sum()
     };
     for (what, text) in [
-        (format::NOTE_UNKNOWN_COMM, "calls on communicators that were made unseen have no records of their messages"),
-        (format::NOTE_FREED_RECEIVE, "receives were freed before they were complete: their messages have no end"),
-        (
-            format::NOTE_FOREIGN,
-            "calls on communicators to processes of another world have no records of their messages",
-        ),
+        (format::NOTE_UNKNOWN_COMM, "calls without records, on communicators that were made unseen"),
+        (format::NOTE_FREED_RECEIVE, "receives without end, because their requests were freed"),
+        (format::NOTE_FOREIGN, "calls without records, to processes of another MPI_COMM_WORLD"),
     ] {
         let count = counted(what);
         if count > 0 {
-            notes.push(format!("{count} {text}"));
+            notes.push(format!("{text}: {count}"));
         }
     }
     let missing = unified.size as usize - spool.ranks.len().min(unified.size as usize);
