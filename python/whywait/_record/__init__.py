@@ -24,7 +24,14 @@ def record(
     spool: str | PathLike[str] | None = None,
     mpi: Sequence[str | PathLike[str]] = (),
     keep_spool: bool = False,
-    **options: str,
+    groups: str = "env,p2p,coll,cg,rma,io,spawn",
+    callpaths: bool = True,
+    depth: int = 128,
+    python: str = "auto",
+    max_size: int = 4 << 30,
+    window: str = "",
+    model: str = "full",
+    sync: bool = True,
 ) -> Path:
     """Run a program and record its MPI calls.
 
@@ -44,8 +51,8 @@ def record(
         MPI libraries that the program uses, if they are not found.
     keep_spool
         Whether to keep the recorder's own files.
-    **options
-        Options of the recorder, named as those of ``whywait record``, as text.
+    groups, callpaths, depth, python, max_size, window, model, sync
+        As the options of ``whywait record``; ``max_size`` in bytes, and ``sync`` is whether to compare clocks.
 
     Returns
     -------
@@ -64,17 +71,27 @@ def record(
     """
     from whywait._native import UsageError
 
-    recording = launch.Recording(
-        list(command),
-        None if output is None else Path(output),
-        force,
-        options,
-        None if spool is None else Path(spool),
-        [Path(library) for library in mpi],
-    )
     try:
+        options = launch.recorder_options(
+            groups=groups,
+            callpaths=callpaths,
+            depth=depth,
+            python=python,
+            max_size=max_size,
+            window=window,
+            model=model,
+            sync=sync,
+        )
+        recording = launch.Recording(
+            list(command),
+            None if output is None else Path(output),
+            force,
+            options,
+            None if spool is None else Path(spool),
+            [Path(library) for library in mpi],
+        )
         directory, code = _run(recording)
-    except launch.LaunchError as error:
+    except (launch.LaunchError, ValueError) as error:
         raise UsageError(str(error)) from error
     if code:
         raise UsageError(f"{command[0]} ended with exit code {code}; what it recorded is in {directory}")
