@@ -320,8 +320,12 @@ fn keeps(class: Class) -> bool {
             | Class::Send
             | Class::Recv
             | Class::Sendrecv
+            | Class::Isend
+            | Class::Irecv
+            | Class::Isendrecv
             | Class::Probe
             | Class::Coll
+            | Class::Icoll
             | Class::WinPlain
             | Class::WinFence
             | Class::WinLock
@@ -329,10 +333,13 @@ fn keeps(class: Class) -> bool {
             | Class::WinFlush
             | Class::WinFlushLocal
             | Class::Rma
+            | Class::RmaRequest
             | Class::Atomic
+            | Class::AtomicRequest
             | Class::Io
             | Class::IoBegin
             | Class::IoEnd
+            | Class::Iio
             | Class::FilePlain
             | Class::Init
     )
