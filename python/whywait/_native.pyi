@@ -221,6 +221,7 @@ def finish_recording(
     *,
     model: str | None = None,
     keep_spool: bool = False,
+    patience: float = 0.0,
     progress: Callable[[float], object] | None = None,
 ) -> dict[str, Any]: ...
 def is_unfinished_recording(directory: str | PathLike[str]) -> bool: ...

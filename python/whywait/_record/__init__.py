@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # Spools larger than this are finished by who reads them first.
 _LARGE = 8 << 30
+# Seconds that processes may take to end after their launcher.
+_PATIENCE = 10.0
 
 
 def record(
@@ -69,7 +71,7 @@ def record(
     >>> directory = whywait.record(["mpiexec", "-n", "4", "./solver"])  # doctest: +SKIP
     >>> whywait.analyze(directory)  # doctest: +SKIP
     """
-    from whywait._native import UsageError
+    from whywait import _native
 
     try:
         options = launch.recorder_options(
@@ -92,10 +94,11 @@ def record(
         )
         directory, code = _run(recording)
     except (launch.LaunchError, ValueError) as error:
-        raise UsageError(str(error)) from error
+        raise _native.UsageError(str(error)) from error
     if code:
-        raise UsageError(f"{command[0]} ended with exit code {code}; what it recorded is in {directory}")
-    return finish_recording(directory, keep_spool=keep_spool)
+        raise _native.UsageError(f"{command[0]} ended with exit code {code}; what it recorded is in {directory}")
+    _native.finish_recording(directory, keep_spool=keep_spool, patience=_PATIENCE)
+    return directory
 
 
 def finish_recording(directory: str | PathLike[str], *, keep_spool: bool = False) -> Path:
@@ -151,7 +154,7 @@ def execute(recording: launch.Recording, *, keep_spool: bool, quiet: bool) -> in
 
     for world in _worlds(directory):
         try:
-            summary = _native.finish_recording(world, keep_spool=keep_spool)
+            summary = _native.finish_recording(world, keep_spool=keep_spool, patience=_PATIENCE)
         except (_native.Error, OSError) as error:
             say(f"{error}; try again with: whywait record --finish {world}")
             return code or 3
