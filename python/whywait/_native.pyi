@@ -465,6 +465,7 @@ def finish_recording(
     *,
     model: str | None = None,
     keep_spool: bool = False,
+    patience: float = 0.0,
     progress: Callable[[float], object] | None = None,
 ) -> dict[str, Any]:
     """Make an archive of what the recorder left in a directory.

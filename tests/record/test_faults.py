@@ -69,6 +69,8 @@ def test_ends_are_told_apart(faults, tmp_path, way, expected):
     info = run([*WHYWAIT, "info", "out"], tmp_path)
     for text in found:
         assert text in info.stdout
+    summary = " ".join(run([*WHYWAIT, "summary", "out"], tmp_path).stdout.split())
+    assert summary.count("rank 0 ended") == sum(text.startswith("rank 0 ended") for text in found)
 
 
 def test_a_failed_send_is_no_message(faults, tmp_path):
@@ -139,7 +141,7 @@ def test_a_full_disk_ends_the_recording_and_not_the_program(faults, tmp_path, si
             shutil.copytree(spool, tmp_path / "elsewhere" / ".spool")
             assert whywait.open(tmp_path / "elsewhere").info()["events"] > 1000
     finally:
-        subprocess.run(["umount", small], check=True)
+        subprocess.run(["umount", "--lazy", small], check=True)
 
 
 def test_a_recording_ends_at_its_largest_size(faults, tmp_path):
@@ -150,6 +152,23 @@ def test_a_recording_ends_at_its_largest_size(faults, tmp_path):
     assert all("the size given by --max-size is reached" in text for text in found)
     counts = whywait.open(tmp_path / "out").info(events=True)["events_by_type"]
     assert counts["MeasurementOnOff"] == 2
+
+
+def test_a_running_program_is_left_alone(faults, tmp_path):
+    command = [*WHYWAIT, "record", "-o", "out", *faults("forever")]
+    with subprocess.Popen(list(map(str, command)), cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.DEVNULL) as process:
+        spool = tmp_path / "out" / ".spool"
+        deadline = time.monotonic() + 60
+        while len(list(spool.glob("*.wws"))) < 2:
+            assert time.monotonic() < deadline, "it never began"
+            time.sleep(0.01)
+        with pytest.raises(whywait.UsageError, match="is still running"):
+            whywait.open(tmp_path / "out")
+        for pid in processes():
+            if is_of(pid, tmp_path):
+                os.kill(pid, signal.SIGKILL)
+        process.wait(timeout=60)
+    assert whywait.open(tmp_path / "out").info()["processes"] == 2
 
 
 def test_missing_ranks_can_be_brought_later(faults, tmp_path):

@@ -22,12 +22,12 @@ from .mpis import MPIS, PROGRAMS, compiled
     ],
 )
 def test_groups(text, expected):
-    assert launch.groups(text) == expected
+    assert launch.chosen_groups(text) == expected
 
 
 def test_unknown_groups():
     with pytest.raises(ValueError, match="there is no group 'p3p'"):
-        launch.groups("p3p")
+        launch.chosen_groups("p3p")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # Spools larger than this are finished by who reads them first.
 _LARGE = 8 << 30
+# Seconds that processes may take to end after their launcher.
+_PATIENCE = 10.0
 
 
 def record(
@@ -24,7 +26,14 @@ def record(
     spool: str | PathLike[str] | None = None,
     mpi: Sequence[str | PathLike[str]] = (),
     keep_spool: bool = False,
-    **options: str,
+    groups: str = "env,p2p,coll,cg,rma,io,spawn",
+    callpaths: bool = True,
+    depth: int = 128,
+    python: str = "auto",
+    max_size: int = 4 << 30,
+    window: str = "",
+    model: str = "full",
+    sync: bool = True,
 ) -> Path:
     """Run a program and record its MPI calls.
 
@@ -44,8 +53,8 @@ def record(
         MPI libraries that the program uses, if they are not found.
     keep_spool
         Whether to keep the recorder's own files.
-    **options
-        Options of the recorder, named as those of ``whywait record``, as text.
+    groups, callpaths, depth, python, max_size, window, model, sync
+        As the options of ``whywait record``; ``max_size`` in bytes, and ``sync`` is whether to compare clocks.
 
     Returns
     -------
@@ -62,23 +71,34 @@ def record(
     >>> directory = whywait.record(["mpiexec", "-n", "4", "./solver"])  # doctest: +SKIP
     >>> whywait.analyze(directory)  # doctest: +SKIP
     """
-    from whywait._native import UsageError
+    from whywait import _native
 
-    recording = launch.Recording(
-        list(command),
-        None if output is None else Path(output),
-        force,
-        options,
-        None if spool is None else Path(spool),
-        [Path(library) for library in mpi],
-    )
     try:
+        options = launch.recorder_options(
+            groups=groups,
+            callpaths=callpaths,
+            depth=depth,
+            python=python,
+            max_size=max_size,
+            window=window,
+            model=model,
+            sync=sync,
+        )
+        recording = launch.Recording(
+            list(command),
+            None if output is None else Path(output),
+            force,
+            options,
+            None if spool is None else Path(spool),
+            [Path(library) for library in mpi],
+        )
         directory, code = _run(recording)
-    except launch.LaunchError as error:
-        raise UsageError(str(error)) from error
+    except (launch.LaunchError, ValueError) as error:
+        raise _native.UsageError(str(error)) from error
     if code:
-        raise UsageError(f"{command[0]} ended with exit code {code}; what it recorded is in {directory}")
-    return finish_recording(directory, keep_spool=keep_spool)
+        raise _native.UsageError(f"{command[0]} ended with exit code {code}; what it recorded is in {directory}")
+    _native.finish_recording(directory, keep_spool=keep_spool, patience=_PATIENCE)
+    return directory
 
 
 def finish_recording(directory: str | PathLike[str], *, keep_spool: bool = False) -> Path:
@@ -134,7 +154,7 @@ def execute(recording: launch.Recording, *, keep_spool: bool, quiet: bool) -> in
 
     for world in _worlds(directory):
         try:
-            summary = _native.finish_recording(world, keep_spool=keep_spool)
+            summary = _native.finish_recording(world, keep_spool=keep_spool, patience=_PATIENCE)
         except (_native.Error, OSError) as error:
             say(f"{error}; try again with: whywait record --finish {world}")
             return code or 3

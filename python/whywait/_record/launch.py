@@ -82,7 +82,7 @@ class Recording:
     libraries: Sequence[Path] = ()
 
 
-def groups(text: str) -> list[str]:
+def chosen_groups(text: str) -> list[str]:
     """Return the groups that a list such as ``p2p,coll`` or ``all,-io`` names.
 
     Raises
@@ -99,6 +99,43 @@ def groups(text: str) -> list[str]:
         named = GROUPS if name == "all" else (name,)
         chosen = chosen.difference(named) if word.startswith("-") else chosen.union(named)
     return [group for group in GROUPS if group in chosen]
+
+
+def recorder_options(
+    *,
+    groups: str,
+    callpaths: bool,
+    depth: int,
+    python: str,
+    max_size: int,
+    window: str,
+    model: str,
+    sync: bool,
+    helper: bool = True,
+    quiet: bool = False,
+) -> dict[str, str]:
+    """Return the options of a recording as the recorder and the finishing read them.
+
+    Raises
+    ------
+    ValueError
+        If there is no such group.
+    """
+    options = {
+        "groups": ",".join(chosen_groups(groups)),
+        "callpaths": str(int(callpaths)),
+        "depth": str(depth),
+        "python": python,
+        "max_size": str(max_size),
+        "sync": str(int(sync)),
+        "helper": str(int(helper)),
+        "quiet": str(int(quiet)),
+    }
+    if window:
+        options["window"] = window
+    if model != "full":
+        options["model"] = model
+    return options
 
 
 def program_name(command: Sequence[str]) -> str:

@@ -68,9 +68,19 @@ def summarize(result: ResultData, focus_name: str | None = None) -> dict[str, An
         "worst": worst_wait_states(result, metrics=result.profile.metrics.waiting),
         "delay_costs": costliest(result, _WORST) if result.has_causes else None,
         "critical_path": critical(result, _WORST) if result.has_causes else None,
-        "warnings": result.warnings,
-        "oddities": [dict(zip(("kind", "place", "text"), oddity, strict=True)) for oddity in result.run.oddities],
+        "warnings": [*result.warnings, *_recording_notes(result)],
+        "oddities": [
+            {"kind": kind, "place": place, "text": text}
+            for kind, place, text in result.run.oddities
+            if kind != "recording"
+        ],
     } | ({"unexpected": counted} if counted else {})
+
+
+def _recording_notes(result: ResultData) -> list[dict[str, Any]]:
+    """Return what is missing in the recording as warnings; a written result has them among its own."""
+    texts = (text for kind, _, text in result.run.oddities if kind == "recording")
+    return [{"kind": "recording", "count": 1, "text": text, "place": None} for text in texts]
 
 
 def identity(result: ResultData) -> dict[str, Any]:

@@ -122,21 +122,20 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _recorder_options(options: argparse.Namespace) -> dict[str, str]:
-    given = {
-        "groups": options.groups,
-        "callpaths": "0" if options.callpaths == "off" else "1",
-        "depth": str(options.depth),
-        "python": options.python,
-        "max_size": str(options.max_size),
-        "sync": "0" if options.no_sync else "1",
-        "helper": "0" if options.no_helper else "1",
-        "quiet": "1" if options.quiet else "0",
-    }
-    if options.window:
-        given["window"] = options.window
-    if options.model != "full":
-        given["model"] = options.model
-    return given
+    from whywait._record.launch import recorder_options
+
+    return recorder_options(
+        groups=options.groups,
+        callpaths=options.callpaths == "auto",
+        depth=options.depth,
+        python=options.python,
+        max_size=options.max_size,
+        window=options.window,
+        model=options.model,
+        sync=not options.no_sync,
+        helper=not options.no_helper,
+        quiet=options.quiet,
+    )
 
 
 def _finish(options: argparse.Namespace) -> int:
@@ -156,9 +155,10 @@ def _finish(options: argparse.Namespace) -> int:
 
 
 def _groups(text: str) -> str:
-    from whywait._record.launch import groups
+    from whywait._record.launch import chosen_groups
 
     try:
-        return ",".join(groups(text))
+        chosen_groups(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+    return text

@@ -16,14 +16,16 @@ use crate::job::wait;
 
 /// Makes an archive of a recording; returns what was recorded.
 ///
-/// `model` is `full`, `scorep7`, or that which was chosen when recording. `progress(share)` is called about ten times a second.
+/// `model` is `full`, `scorep7`, or that which was chosen when recording. `patience` is
+/// how long to wait (s) for processes that have not ended yet. `progress(share)` is called about ten times a second.
 #[pyfunction]
-#[pyo3(signature = (directory, *, model=None, keep_spool=false, progress=None))]
+#[pyo3(signature = (directory, *, model=None, keep_spool=false, patience=0.0, progress=None))]
 pub(crate) fn finish_recording(
     py: Python<'_>,
     directory: PathBuf,
     model: Option<&str>,
     keep_spool: bool,
+    patience: f64,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<PyDict>> {
     let model = match model {
@@ -32,7 +34,8 @@ pub(crate) fn finish_recording(
         Some("scorep7") => Some(Model::Scorep7),
         Some(other) => return Err(UsageError::new_err(format!("{other}: no such model (full, scorep7)"))),
     };
-    let options = Options { model, keep_spool };
+    let patience = Duration::try_from_secs_f64(patience).unwrap_or_default();
+    let options = Options { model, keep_spool, patience };
     let pool = whywait_core::pool::new(0).map_err(crate::errors::core_error)?;
     let state = Arc::new(Progress::default());
     let shared = state.clone();
@@ -83,7 +86,7 @@ fn recording_error(error: Error) -> PyErr {
             Some(code) => PyOSError::new_err((code, source.to_string(), path)),
             None => PyOSError::new_err(format!("{}: {source}", path.display())),
         },
-        error @ Error::Nothing { .. } => UsageError::new_err(error.to_string()),
+        error @ (Error::Nothing { .. } | Error::Running { .. }) => UsageError::new_err(error.to_string()),
         error => ArchiveError::new_err(error.to_string()),
     }
 }

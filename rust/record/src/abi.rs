@@ -285,3 +285,130 @@ impl Status {
         crate::real::own!(TEST_CANCELLED, self.0, &raw mut flag) == 0 && flag != 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+    use std::path::Path;
+    use std::process::Command;
+
+    /// Prints the constants that `mpi.h` has under the names of the fields.
+    const PROGRAM: &str = r#"
+        #include <mpi.h>
+        #include <stddef.h>
+        #include <stdio.h>
+        #define SHOW(field, value) printf("%s %lld\n", #field, (long long)(value))
+        int main(void) {
+            SHOW(handle, sizeof(MPI_Comm)); SHOW(status, sizeof(MPI_Status));
+            SHOW(status_source, offsetof(MPI_Status, MPI_SOURCE)); SHOW(status_tag, offsetof(MPI_Status, MPI_TAG));
+            SHOW(status_error, offsetof(MPI_Status, MPI_ERROR));
+            SHOW(proc_null, MPI_PROC_NULL); SHOW(any_source, MPI_ANY_SOURCE); SHOW(any_tag, MPI_ANY_TAG);
+            SHOW(root, MPI_ROOT); SHOW(undefined, MPI_UNDEFINED); SHOW(in_place, MPI_IN_PLACE);
+            SHOW(status_ignore, MPI_STATUS_IGNORE); SHOW(statuses_ignore, MPI_STATUSES_IGNORE);
+            SHOW(lock_exclusive, MPI_LOCK_EXCLUSIVE); SHOW(in_status, MPI_ERR_IN_STATUS); SHOW(pending, MPI_ERR_PENDING);
+            SHOW(unsupported, MPI_ERR_UNSUPPORTED_OPERATION);
+            SHOW(cart, MPI_CART); SHOW(graph, MPI_GRAPH); SHOW(dist_graph, MPI_DIST_GRAPH);
+        #ifndef OPEN_MPI
+            SHOW(comm_null, (size_t)MPI_COMM_NULL); SHOW(comm_world, (size_t)MPI_COMM_WORLD);
+            SHOW(comm_self, (size_t)MPI_COMM_SELF); SHOW(request_null, (size_t)MPI_REQUEST_NULL);
+            SHOW(message_null, (size_t)MPI_MESSAGE_NULL); SHOW(message_no_proc, (size_t)MPI_MESSAGE_NO_PROC);
+            SHOW(win_null, (size_t)MPI_WIN_NULL); SHOW(file_null, (size_t)MPI_FILE_NULL); SHOW(byte, (size_t)MPI_BYTE);
+        #endif
+            return 0;
+        }"#;
+
+    /// The constants, or nothing if the compiler is not there.
+    fn constants(compiler: &str) -> Option<HashMap<String, i64>> {
+        let directory = std::env::temp_dir().join(format!("whywait-abi-{compiler}-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let (source, program) = (directory.join("abi.c"), directory.join("abi"));
+        std::fs::write(&source, PROGRAM).unwrap();
+        let compiled = Command::new(compiler).arg("-o").arg(&program).arg(&source).status();
+        let text = match compiled {
+            Ok(status) if status.success() => run(&program),
+            _ => None,
+        };
+        std::fs::remove_dir_all(directory).unwrap();
+        let pair = |line: &str| line.split_once(' ').map(|(name, value)| (name.to_owned(), value.parse().unwrap()));
+        Some(text?.lines().filter_map(pair).collect())
+    }
+
+    fn run(program: &Path) -> Option<String> {
+        let output = Command::new(program).output().ok()?;
+        String::from_utf8(output.stdout).ok()
+    }
+
+    fn compare(compiler: &str, abi: &Abi) {
+        let Some(constants) = constants(compiler) else {
+            crate::fault::say(&format!("test skipped: no {compiler}"));
+            return;
+        };
+        let open = abi.name == "openmpi";
+        let word = |value: usize| value.cast_signed() as i64;
+        let mut expected = vec![
+            ("handle", word(abi.handle)),
+            ("status", word(abi.status)),
+            ("status_source", word(abi.status_source)),
+            ("status_tag", word(abi.status_tag)),
+            ("status_error", word(abi.status_error)),
+            ("proc_null", abi.proc_null.into()),
+            ("any_source", abi.any_source.into()),
+            ("any_tag", abi.any_tag.into()),
+            ("root", abi.root.into()),
+            ("undefined", abi.undefined.into()),
+            ("in_place", word(abi.in_place)),
+            ("status_ignore", word(abi.status_ignore)),
+            ("statuses_ignore", word(abi.status_ignore)),
+            ("lock_exclusive", abi.lock_exclusive.into()),
+            ("in_status", abi.in_status.into()),
+            ("pending", abi.pending.into()),
+            ("unsupported", abi.unsupported.into()),
+            ("cart", abi.cart.into()),
+            ("graph", abi.graph.into()),
+            ("dist_graph", abi.dist_graph.into()),
+        ];
+        if !open {
+            expected.extend([
+                ("comm_null", word(abi.comm_null)),
+                ("comm_world", word(abi.comm_world)),
+                ("comm_self", word(abi.comm_self)),
+                ("request_null", word(abi.request_null)),
+                ("message_null", word(abi.message_null)),
+                ("message_no_proc", word(abi.message_no_proc)),
+                ("win_null", word(abi.win_null)),
+                ("file_null", word(abi.file_null)),
+                ("byte", word(abi.byte)),
+            ]);
+        }
+        let found: Vec<_> = expected.iter().map(|(name, _)| (*name, constants[*name])).collect();
+        assert_eq!(found, expected, "{compiler}");
+    }
+
+    #[test]
+    fn tables_are_those_of_mpi_h() {
+        compare("mpicc.mpich", &MPICH);
+        compare("mpicc.openmpi", &OPEN_MPI);
+        compare("mpicc_abi", &MPI5);
+    }
+
+    #[test]
+    fn handles_are_masked_to_their_size() {
+        assert_eq!(MPICH.mask(0xdead_beef_4400_0000), MPICH.comm_world);
+        assert_eq!(MPI5.mask(0x0101), MPI5.comm_world);
+        let array = [0x4400_0000_u32, 0x4400_0001];
+        assert_eq!(MPICH.load(array.as_ptr() as usize, 1), MPICH.comm_self);
+    }
+
+    #[test]
+    fn ranks_and_tags_have_one_form() {
+        use crate::format::{PEER_ANY, PEER_NULL, PEER_ROOT, TAG_ANY};
+        for abi in [&MPICH, &OPEN_MPI, &MPI5] {
+            assert_eq!(
+                [abi.proc_null, abi.any_source, abi.root, 3].map(|rank| abi.peer(rank)),
+                [PEER_NULL, PEER_ANY, PEER_ROOT, 3]
+            );
+            assert_eq!((abi.tag(abi.any_tag), abi.tag(0)), (TAG_ANY, 0));
+        }
+    }
+}

@@ -256,7 +256,9 @@ impl<'a> Context<'a> {
     /// Remembers the request that the call made, and returns its id.
     fn made(&mut self, ids: u64) -> u64 {
         let handle = self.abi.load(self.word(Role::Request), 0);
-        if self.code != 0 || self.request.kind == RequestKind::None || handle == self.abi.request_null {
+        // Without its start, a completion means nothing; a persistent request may be started when recording is on again.
+        let wanted = self.record || self.request.persistent;
+        if self.code != 0 || !wanted || self.request.kind == RequestKind::None || handle == self.abi.request_null {
             return 0;
         }
         let first = new_ids(ids);
@@ -1097,7 +1099,11 @@ fn new_communicator(context: &Context) -> u32 {
     let known = if context.index == number::COMM_GET_PARENT { comms::get(handle) } else { None };
     match (known, context.origin.as_ref()) {
         (Some(known), _) => known.id,
-        (None, Some(origin)) if context.code == 0 => comms::add(handle, origin),
+        (None, Some(origin)) if context.code == 0 => {
+            // A duplicate that is still being made must not be asked, but it is like its parent.
+            let like = if context.function.class == Class::CommIdup { context.word(Role::Comm) } else { handle };
+            comms::add(handle, origin, like)
+        }
         _ => NONE,
     }
 }

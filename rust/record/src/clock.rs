@@ -47,13 +47,14 @@ pub(crate) fn choose() {
 
 #[cfg(target_arch = "x86_64")]
 fn trusted() -> bool {
-    let file = |path| std::fs::read_to_string(path).unwrap_or_default();
-    let processor = file("/proc/cpuinfo");
-    let flags = processor.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
-    let has = |flag| flags.split_whitespace().any(|word| word == flag);
-    has("constant_tsc")
-        && has("nonstop_tsc")
-        && file("/sys/devices/system/clocksource/clocksource0/current_clocksource").trim() == "tsc"
+    use std::arch::x86_64::__cpuid;
+    // What Linux calls constant_tsc and nonstop_tsc.
+    const INVARIANT: u32 = 1 << 8;
+    const POWER: u32 = 0x8000_0007;
+    let source = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    __cpuid(0x8000_0000).eax >= POWER
+        && __cpuid(POWER).edx & INVARIANT != 0
+        && source.is_ok_and(|name| name.trim() == "tsc")
 }
 
 #[cfg(target_arch = "aarch64")]

@@ -154,19 +154,20 @@ fn new() -> Comm {
     }
 }
 
-/// Enters a new communicator and returns its number; [`NONE`] for MPI_COMM_NULL.
-pub(crate) fn add(handle: usize, origin: &Origin) -> u32 {
+/// Enters a new communicator and returns its number; [`NONE`] for MPI_COMM_NULL. What is to be known of it, one that is `like` it is
+/// asked.
+pub(crate) fn add(handle: usize, origin: &Origin, like: usize) -> u32 {
     let abi = abi::get();
-    let handle = abi.mask(handle);
+    let (handle, like) = (abi.mask(handle), abi.mask(like));
     if handle == abi.comm_null || WORLD.load(Relaxed) == 0 {
         return NONE;
     }
     let (mut rank, mut size, mut inter, mut remote) = (0_i32, 0_i32, 0_i32, 0_i32);
-    own!(COMM_RANK, handle, &raw mut rank);
-    own!(COMM_SIZE, handle, &raw mut size);
-    own!(COMM_TEST_INTER, handle, &raw mut inter);
+    own!(COMM_RANK, like, &raw mut rank);
+    own!(COMM_SIZE, like, &raw mut size);
+    own!(COMM_TEST_INTER, like, &raw mut inter);
     let mut group = 0_usize;
-    own!(COMM_GROUP, handle, &raw mut group);
+    own!(COMM_GROUP, like, &raw mut group);
     let listed = rank == 0 && size <= LISTED;
     let members = world_ranks(group, if listed { size } else { 1 });
     own!(GROUP_FREE, &raw mut group);
@@ -174,9 +175,9 @@ pub(crate) fn add(handle: usize, origin: &Origin) -> u32 {
     let mut remote_lead = NONE;
     let mut foreign = lead == NONE;
     if inter != 0 {
-        own!(COMM_REMOTE_SIZE, handle, &raw mut remote);
+        own!(COMM_REMOTE_SIZE, like, &raw mut remote);
         let mut group = 0_usize;
-        own!(COMM_REMOTE_GROUP, handle, &raw mut group);
+        own!(COMM_REMOTE_GROUP, like, &raw mut group);
         remote_lead = world_ranks(group, remote.min(1)).first().copied().unwrap_or(NONE);
         own!(GROUP_FREE, &raw mut group);
         foreign |= remote_lead == NONE;
@@ -200,7 +201,7 @@ pub(crate) fn add(handle: usize, origin: &Origin) -> u32 {
         *count += 1;
     }
     let id = COUNT.fetch_add(1, Relaxed);
-    let comm = Comm { id, rank, size, remote, neighbours: topology(handle), foreign, ..new() };
+    let comm = Comm { id, rank, size, remote, neighbours: topology(like), foreign, ..new() };
     let listed = if listed { members.as_slice() } else { &[] };
     define(&origin, &comm, lead, remote_lead, spool::get().map_or(0, |spool| spool.rank), listed);
     COMMS.insert(handle, comm);

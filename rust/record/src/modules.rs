@@ -106,6 +106,13 @@ unsafe fn describe(info: &libc::dl_phdr_info) -> Option<Object> {
         segments: Vec::new(),
         header: None,
     };
+    let loaded = |header: &libc::Elf64_Phdr| {
+        headers.iter().any(|load| {
+            load.p_type == libc::PT_LOAD
+                && header.p_vaddr >= load.p_vaddr
+                && header.p_vaddr.wrapping_add(header.p_memsz) <= load.p_vaddr.wrapping_add(load.p_memsz)
+        })
+    };
     for header in headers {
         let range = header.p_vaddr..header.p_vaddr.wrapping_add(header.p_memsz);
         match header.p_type {
@@ -120,9 +127,9 @@ unsafe fn describe(info: &libc::dl_phdr_info) -> Option<Object> {
                 }
             }
             libc::PT_GNU_EH_FRAME => object.header = Some(range),
-            libc::PT_NOTE => {
+            libc::PT_NOTE if loaded(header) => {
                 let start = base.wrapping_add(header.p_vaddr as usize) as *const u8;
-                // SAFETY: notes lie in a loaded segment.
+                // SAFETY: these notes lie in a loaded segment.
                 let notes = unsafe { std::slice::from_raw_parts(start, header.p_memsz as usize) };
                 object.build_id = build_id(notes).unwrap_or(object.build_id);
             }

@@ -30,6 +30,8 @@ struct Loaded {
 }
 
 static LOADED: OnceLock<Loaded> = OnceLock::new();
+/// The process was started by one that is recorded.
+static INNER: AtomicBool = AtomicBool::new(false);
 /// MPI_Init was called.
 static BEGUN: AtomicBool = AtomicBool::new(false);
 /// Calls are recorded, but for switches.
@@ -61,6 +63,7 @@ extern "C" fn loaded() {
     fault::caught(|| {
         let Some(archive) = env::var_os(ENVIRONMENT_ARCHIVE).filter(|path| !path.is_empty()) else { return };
         if env::var_os(ENVIRONMENT_ACTIVE).is_some_and(|value| value == "1") {
+            INNER.store(true, Ordering::Relaxed);
             return;
         }
         let options = Options::parse(&env::var(ENVIRONMENT_OPTIONS).unwrap_or_default());
@@ -83,6 +86,9 @@ pub(crate) fn options() -> Option<&'static Options> {
 
 /// MPI_Init, MPI_Init_thread or the first MPI_Session_init.
 pub(crate) fn begin(symbol: usize, function: &'static Function, frame: Frame) -> c_int {
+    if INNER.swap(false, Ordering::Relaxed) {
+        say(&format!("{} runs unrecorded: a recorded program started it", program()));
+    }
     if LOADED.get().is_none() || BEGUN.swap(true, Ordering::AcqRel) {
         return real::call(symbol, frame);
     }
@@ -134,14 +140,16 @@ fn start(session: Option<usize>) -> bool {
         say(&format!("{program} runs unrecorded: unknown MPI {}", library.path.display()));
         return false;
     }
-    if let Some(other) = real::other_recorder() {
-        say(&format!("{program} runs unrecorded: {other} records it already"));
-        return false;
-    }
     let Some((rank, size, group)) = world(session) else {
         say(&format!("{program} runs unrecorded: it has no rank"));
         return false;
     };
+    if let Some(why) = obstacle(library) {
+        if rank == 0 {
+            say(&format!("{program} runs unrecorded: {why}"));
+        }
+        return false;
+    }
     let mut message = [0_u8; MESSAGE];
     if rank == 0 || session.is_some() {
         offer(&mut message, loaded, rank, size, session.is_some());
@@ -182,6 +190,15 @@ fn start(session: Option<usize>) -> bool {
     set_modes();
     sync::measure();
     true
+}
+
+/// What speaks against recording, on all ranks alike.
+fn obstacle(library: &real::Library) -> Option<String> {
+    if let Some(other) = &library.rival {
+        // Calls of the one could not be told from calls of the other.
+        return Some(format!("two MPIs, {} and {}", library.path.display(), other.display()));
+    }
+    real::other_recorder().map(|other| format!("{other} records it already"))
 }
 
 /// Fills in the message: rank 0 claims an archive for this world, since the command may start several.
@@ -320,8 +337,12 @@ fn keeps(class: Class) -> bool {
             | Class::Send
             | Class::Recv
             | Class::Sendrecv
+            | Class::Isend
+            | Class::Irecv
+            | Class::Isendrecv
             | Class::Probe
             | Class::Coll
+            | Class::Icoll
             | Class::WinPlain
             | Class::WinFence
             | Class::WinLock
@@ -329,10 +350,13 @@ fn keeps(class: Class) -> bool {
             | Class::WinFlush
             | Class::WinFlushLocal
             | Class::Rma
+            | Class::RmaRequest
             | Class::Atomic
+            | Class::AtomicRequest
             | Class::Io
             | Class::IoBegin
             | Class::IoEnd
+            | Class::Iio
             | Class::FilePlain
             | Class::Init
     )

@@ -22,6 +22,8 @@ pub(crate) struct Library {
     /// Where it is loaded.
     base: usize,
     pub(crate) path: PathBuf,
+    /// Another MPI that is loaded as well.
+    pub(crate) rival: Option<PathBuf>,
 }
 
 static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
@@ -97,7 +99,7 @@ fn find() -> Option<Library> {
             && unsafe { libc::dladdr(init as *const c_void, &raw mut info) } != 0
             && same_file(unsafe { CStr::from_ptr(info.dli_fname) }, &path);
         if own && found.iter().all(|library| library.base != base) {
-            found.push(Library { handle: handle as usize, base, path });
+            found.push(Library { handle: handle as usize, base, path, rival: None });
         } else {
             // SAFETY: gives back what was opened above.
             unsafe { libc::dlclose(handle) };
@@ -109,7 +111,12 @@ fn find() -> Option<Library> {
     let chosen =
         chosen.or_else(|| found.iter().position(|library| library.path.to_string_lossy().contains("libmpi_abi")));
     let chosen = chosen.unwrap_or(0);
-    (chosen < found.len()).then(|| found.swap_remove(chosen))
+    if chosen >= found.len() {
+        return None;
+    }
+    let mut library = found.swap_remove(chosen);
+    library.rival = found.pop().map(|other| other.path);
+    Some(library)
 }
 
 fn same_file(name: &CStr, path: &Path) -> bool {

@@ -261,7 +261,7 @@ impl Thread {
     #[inline]
     pub(crate) fn path(&mut self, frame: Frame) -> u32 {
         self.switched();
-        let node = self.paths.walk(frame);
+        let node = self.paths.walk(frame.caller());
         if !self.paths.added.is_empty() {
             self.add_nodes();
         }

@@ -4,7 +4,6 @@
 //! its return address in the same place; then the other return addresses are compared where they lie, and if they are the same, so is the rest.
 
 use crate::format::Node;
-use crate::hook::Frame;
 use crate::modules;
 use framehop::{CacheNative, FrameAddress, MustNotAllocateDuringUnwind, UnwindRegsNative, Unwinder};
 use std::ops::Range;
@@ -60,13 +59,12 @@ impl Paths {
         }
     }
 
-    /// The node of the stack that made a call.
+    /// The node of the stack that made a call: by the return address, and the stack and frame pointers after the return.
     #[inline]
-    pub(crate) fn walk(&mut self, frame: Frame) -> u32 {
+    pub(crate) fn walk(&mut self, (address, sp, fp): (usize, usize, usize)) -> u32 {
         if !ON.load(Relaxed) {
             return 0;
         }
-        let (address, sp, fp) = frame.caller();
         // The common case: the same call again.
         match self.last.last() {
             Some(top) if top.place == place(sp) && top.address == address && self.holds(self.last.len() - 1) => {
@@ -246,6 +244,80 @@ impl Tree {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Walks the stack from the innermost of some frames, so often.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(never)]
+    fn deep(frames: usize, times: usize, paths: &mut Paths, nodes: &mut Vec<u32>) -> usize {
+        if frames > 0 {
+            return deep(frames - 1, times, paths, nodes) + std::hint::black_box(1);
+        }
+        for _ in 0..times {
+            let (address, sp, fp): (usize, usize, usize);
+            // SAFETY: reads registers.
+            unsafe {
+                std::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) address, out(reg) sp, out(reg) fp)
+            };
+            nodes.push(paths.walk((address, sp, fp)));
+        }
+        0
+    }
+
+    /// Number of nodes from one to the root.
+    #[cfg(target_arch = "x86_64")]
+    fn depth(added: &[Node], mut node: u32) -> usize {
+        let mut depth = 0;
+        while node != 0 {
+            depth += 1;
+            node = added[node as usize - 1].parent;
+        }
+        depth
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_stack_is_known_again_and_others_are_told_apart() {
+        begin();
+        let (mut paths, mut nodes) = (Paths::new(), Vec::new());
+        deep(0, 3, &mut paths, &mut nodes);
+        deep(5, 3, &mut paths, &mut nodes);
+        let added = paths.added.len();
+        deep(5, 1, &mut paths, &mut nodes);
+        deep(0, 1, &mut paths, &mut nodes);
+        // The calls from this function differ, those within one do not.
+        assert!(nodes[0] == nodes[1] && nodes[1] == nodes[2] && nodes[3] == nodes[4] && nodes[4] == nodes[5]);
+        assert_ne!(nodes[0], nodes[3]);
+        assert_eq!(depth(&paths.added, nodes[3]), depth(&paths.added, nodes[0]) + 5);
+        assert_eq!(depth(&paths.added, nodes[6]), depth(&paths.added, nodes[3]));
+        assert_eq!(depth(&paths.added, nodes[7]), depth(&paths.added, nodes[0]));
+        // Only what is between the walk and the call in this function is new.
+        assert!(paths.added.len() - added <= 7 + 2, "{} nodes", paths.added.len() - added);
+        assert!(depth(&paths.added, nodes[0]) > 3);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_return_address_that_changed_further_out_is_seen() {
+        begin();
+        let (mut paths, mut nodes) = (Paths::new(), Vec::new());
+        for _ in 0..2 {
+            deep(3, 1, &mut paths, &mut nodes);
+        }
+        deep(3, 1, &mut paths, &mut nodes);
+        assert_eq!(nodes[0], nodes[1]);
+        assert_ne!(nodes[1], nodes[2]);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn deep_recursion_is_collapsed() {
+        begin();
+        let (mut paths, mut nodes) = (Paths::new(), Vec::new());
+        deep(7, 1, &mut paths, &mut nodes);
+        let before = depth(&paths.added, nodes[0]);
+        deep(100, 1, &mut paths, &mut nodes);
+        assert!(depth(&paths.added, nodes[1]) <= before + 3);
+    }
 
     #[test]
     fn nodes_are_told_apart_by_parent_and_address() {

@@ -52,6 +52,16 @@ pub enum Error {
         /// The two values.
         values: String,
     },
+    /// The program is not done.
+    #[error("{}: rank {rank} (process {pid}) is still running; finish the recording when it has ended", path.display())]
+    Running {
+        /// The directory.
+        path: PathBuf,
+        /// A rank that runs.
+        rank: u32,
+        /// Its process on this machine.
+        pid: u32,
+    },
     /// The archive cannot be written.
     #[error(transparent)]
     Archive(#[from] whywait_otf2::Error),

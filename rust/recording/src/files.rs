@@ -105,3 +105,44 @@ impl Modes {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spool::Start;
+
+    fn modes(abi: &str) -> Modes {
+        let mut process = Process::default();
+        process.definitions.start = Some(Start { abi: abi.into(), ..Start::default() });
+        Modes::of(&process)
+    }
+
+    #[test]
+    fn numbers_of_modes_depend_on_the_abi() {
+        // Create, write only, append, delete on close: from mpi.h of MPICH and Open MPI, and mpi_abi.h of MPI 5.
+        for (abi, mode) in [("mpich", 1 | 4 | 128 | 16), ("openmpi", 1 | 4 | 128 | 16), ("mpi5", 2 | 256 | 1 | 4)] {
+            let modes = modes(abi);
+            let status = IoStatusFlag(IoStatusFlag::APPEND.0 | IoStatusFlag::DELETE_ON_CLOSE.0);
+            let expected = (IoAccessMode::WRITE_ONLY, IoCreationFlag::CREATE, status);
+            assert_eq!(modes.flags(mode, Model::Full), expected, "{abi}");
+            assert!(modes.deletes(mode) && !modes.deletes(8 << 8), "{abi}");
+        }
+        let (access, creation, status) = modes("mpi5").flags(16 | 8, Model::Full);
+        assert_eq!((access, creation), (IoAccessMode::READ_ONLY, IoCreationFlag::EXCLUSIVE));
+        assert_eq!(status, IoStatusFlag::NONE);
+    }
+
+    #[test]
+    fn operations_end_where_they_were_begun() {
+        let mut files = Files::default();
+        let call = |id, object| Call { id, object, ..Call::default() };
+        assert_eq!(files.start(Class::Io, &call(0, 1)), 1);
+        assert_eq!(files.start(Class::Iio, &call(7, 1)), 2);
+        assert_eq!(files.start(Class::IoBegin, &call(0, 1)), 3);
+        assert_eq!(files.end(Class::Iio, 7), Some(2));
+        assert_eq!(files.end(Class::Iio, 7), None);
+        assert_eq!(files.end(Class::IoEnd, 1), Some(3));
+        assert_eq!(files.start(Class::Io, &call(0, 1)), 4);
+        assert_eq!(files.end(Class::Io, 1), Some(4));
+    }
+}

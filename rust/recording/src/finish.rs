@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
@@ -28,6 +29,8 @@ pub struct Options {
     pub model: Option<Model>,
     /// Whether the spool stays.
     pub keep_spool: bool,
+    /// How long to wait for processes of this machine that have not ended yet.
+    pub patience: Duration,
 }
 
 /// What was recorded.
@@ -105,6 +108,17 @@ pub fn finish(directory: &Path, options: &Options, progress: &Progress) -> Resul
         return Err(Error::Nothing { path: directory.to_owned(), why });
     }
     check_agreement(&spool)?;
+    let begin = Instant::now();
+    while let Some((rank, pid)) = running(&spool) {
+        if begin.elapsed() >= options.patience {
+            return Err(Error::Running { path: directory.to_owned(), rank, pid });
+        }
+        if progress.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        spool = Spool::open(&spool_directory)?;
+    }
 
     let unfinished = directory.join(UNFINISHED);
     if unfinished.exists() {
@@ -144,6 +158,27 @@ fn replace(directory: &Path, unfinished: &Path) -> Result<u64> {
 fn size_of(path: &Path) -> u64 {
     let entries = fs::read_dir(path).map(|entries| entries.flatten().map(|entry| size_of(&entry.path())).sum());
     entries.unwrap_or_else(|_| fs::metadata(path).map_or(0, |data| data.len()))
+}
+
+/// A process of this machine that has not ended yet: it still writes to the spool.
+fn running(spool: &Spool) -> Option<(u32, u32)> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let boot: Vec<u8> = digits
+        .chunks_exact(2)
+        .filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect();
+    let mut unfinished = spool.ranks.iter().filter(|(_, process)| process.definitions.end.is_none());
+    unfinished.find_map(|(rank, process)| {
+        let start = process.definitions.start.as_ref().filter(|start| start.boot[..] == boot[..])?;
+        // Its number may be another program's by now.
+        let environment = fs::read(format!("/proc/{}/environ", start.pid)).ok()?;
+        let name = format::ENVIRONMENT_ARCHIVE.as_bytes();
+        let is_recorded = environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable.strip_prefix(name).is_some_and(|rest| rest.first() == Some(&b'=')));
+        is_recorded.then_some((*rank, start.pid))
+    })
 }
 
 /// Processes must have been recorded in the same way.
@@ -386,16 +421,13 @@ fn losses(spool: &Spool, unified: &Unified) -> Vec<String> {
         all.filter(|(kind, _)| *kind == what).map(|(_, count)| count).sum()
     };
     for (what, text) in [
-        (format::NOTE_UNKNOWN_COMM, "calls on communicators that were made unseen have no records of their messages"),
-        (format::NOTE_FREED_RECEIVE, "receives were freed before they were complete: their messages have no end"),
-        (
-            format::NOTE_FOREIGN,
-            "calls on communicators to processes of another world have no records of their messages",
-        ),
+        (format::NOTE_UNKNOWN_COMM, "calls without records, on communicators that were made unseen"),
+        (format::NOTE_FREED_RECEIVE, "receives without end, because their requests were freed"),
+        (format::NOTE_FOREIGN, "calls without records, to processes of another MPI_COMM_WORLD"),
     ] {
         let count = counted(what);
         if count > 0 {
-            notes.push(format!("{count} {text}"));
+            notes.push(format!("{text}: {count}"));
         }
     }
     let missing = unified.size as usize - spool.ranks.len().min(unified.size as usize);

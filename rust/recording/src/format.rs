@@ -114,7 +114,7 @@ pub const COMM_SELF: u32 = 1;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FileHeader {
-    /// [`SLOTS_MAGIC`]; written last.
+    /// [`SLOTS_MAGIC`]
     pub magic: [u8; 4],
     /// [`VERSION`].
     pub version: u32,

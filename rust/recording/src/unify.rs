@@ -126,8 +126,6 @@ struct Key {
     leads: (u32, u32),
     tag: i32,
     text: String,
-    /// For those that are never the same as another.
-    own: Option<(u32, u32)>,
 }
 
 /// Members of a communicator as far as they are known, by side.
@@ -226,24 +224,19 @@ impl Unified {
             }
             for entry in &process.definitions.comms {
                 let is = |name: CommName| entry.name == name as u32;
-                if is(CommName::World) || is(CommName::Itself) {
+                let parent = local.comms.get(&entry.parent).map(|parent| parent.id);
+                let is_predefined = is(CommName::World) || is(CommName::Itself);
+                // Messages to another world would have no end in this trace.
+                let is_foreign = is(CommName::Foreign) || (entry.parent != NONE && parent.is_none());
+                if is_predefined || is_foreign {
                     continue;
                 }
-                let parent = local.comms.get(&entry.parent).map(|parent| parent.id);
                 let leads = if entry.remote_lead == NONE {
                     (entry.lead, NONE)
                 } else {
                     (entry.lead.min(entry.remote_lead), entry.lead.max(entry.remote_lead))
                 };
-                let key = Key {
-                    name: entry.name,
-                    parent,
-                    k: entry.k,
-                    leads,
-                    tag: entry.tag,
-                    text: entry.text.clone(),
-                    own: is(CommName::Foreign).then_some((*rank, entry.id)),
-                };
+                let key = Key { name: entry.name, parent, k: entry.k, leads, tag: entry.tag, text: entry.text.clone() };
                 let id = *known.entry(key).or_insert_with(|| {
                     let id = self.comms.len() as Id;
                     self.comms.push(Comm { name: String::new(), group: 0, remote: None, parent });
@@ -253,10 +246,7 @@ impl Unified {
                 // The first two are predefined.
                 members[id as usize - 2].1.note(entry, self.size);
                 let CommEntry { rank, size, remote_size, .. } = *entry;
-                // Messages to another world would have no end in this trace.
-                if !is(CommName::Foreign) {
-                    local.comms.insert(entry.id, LocalComm { id, rank, size, remote_size });
-                }
+                local.comms.insert(entry.id, LocalComm { id, rank, size, remote_size });
             }
             self.local.insert(*rank, local);
         }
@@ -420,6 +410,15 @@ mod tests {
         let unlisted = CommEntry { members: vec![], ..first };
         let _ = Unified::new(&spool(vec![vec![unlisted], vec![], vec![last]]), &mut damage);
         assert_eq!(damage, ["communicator 2: 1 of its 3 members are not known"]);
+    }
+
+    #[test]
+    fn what_leads_to_another_world_is_left_out() {
+        let foreign = CommEntry { size: 1, remote_size: 1, remote_lead: 0, ..entry(2, CommName::Foreign, NONE, 0, 0) };
+        let merged = CommEntry { size: 2, ..entry(3, CommName::Child, 2, 1, 0) };
+        let unified = Unified::new(&spool(vec![vec![foreign, merged]]), &mut Vec::new());
+        assert_eq!(unified.comms.len(), 2);
+        assert!(!unified.local[&0].comms.contains_key(&3));
     }
 
     #[test]

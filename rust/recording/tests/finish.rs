@@ -295,7 +295,7 @@ fn score_p_knows_no_functions_of_mpi_4() {
     let start = Call { flags: kind(RequestKind::Send), ..Call { enter: 24, leave: 25, ..partitioned } };
     let start = Call { function: common::function("MPI_Start"), ..start };
     process.write(&scratch, &[words(&ibarrier), words(&partitioned), words(&start)]);
-    let options = Options { model: Some(Model::Scorep7), keep_spool: true };
+    let options = Options { model: Some(Model::Scorep7), keep_spool: true, ..Options::default() };
     finish(&scratch.0, &options, &Progress::default()).unwrap();
     let expected = ["20 Enter MPI_Ibarrier", "21 Leave MPI_Ibarrier", "24 Enter MPI_Start", "25 Leave MPI_Start"];
     assert_eq!(events(&scratch.0, 0), expected);
