@@ -14,7 +14,7 @@ use crate::counters::{self, Recorded};
 use crate::critical_path::{self, Segment, Stretch};
 use crate::diagnostics::Diagnostics;
 use crate::exchange::Transport;
-use crate::focus;
+use crate::focus::{Focus, Rule};
 use crate::ids::CallPathId;
 use crate::matching::epochs::Epochs;
 use crate::matching::protocol::ProtocolClassifier;
@@ -182,8 +182,8 @@ pub struct Analysis {
     pub counters: Recorded,
     /// Activity of accelerators, and of the hosts that use them.
     pub devices: Devices,
-    /// First and last tick of the run without start-up and shutdown; `None` if unknown.
-    pub focus: Option<(i64, i64)>,
+    /// The part of the run that shares refer to; `None` if there are no events.
+    pub focus: Option<Focus>,
     /// Inconsistencies of the trace.
     pub diagnostics: Diagnostics,
     /// Calls of other processes that wait states name.
@@ -412,12 +412,12 @@ pub(crate) fn analyze_trace(
     diagnostics.push(all_notes);
     let waits = PerShard::new(waits);
     let calls = RemoteCalls::fetch(&trace, &waits)?;
-    let focus = focus::bounds(&trace)?;
+    let focus = Focus::find(&trace, window.as_ref())?;
     let causes = if options.causes {
         monitor.enter(Stage::Causes)?;
         let synchronized =
             Synchronized { of_owners: collective_syncs, of_shards: &one_sided.collective_syncs, devices: &devices };
-        let in_focus = focus.map(|(begin, end)| begin..end).filter(|_| window.is_none());
+        let in_focus = focus.filter(|focus| focus.rule == Rule::LastFinalize).map(|focus| focus.window());
         let how = (options.cost_model, window.as_ref(), in_focus.as_ref());
         let mut found = causes::find(&trace, (&waits, &calls), synchronized, how)?;
         // This thread follows the path, because it exchanges data; the others compute costs.

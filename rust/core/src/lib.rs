@@ -15,7 +15,7 @@ pub mod error;
 pub mod exchange;
 pub mod export;
 pub mod failure;
-mod focus;
+pub mod focus;
 mod galloping_search;
 pub mod ids;
 pub mod instances;

@@ -388,9 +388,10 @@ impl Analysis {
         facts.set_item("begin", 0.0)?;
         facts.set_item("end", self.seconds(last - first))?;
         facts.set_item("length", self.seconds(last - first))?;
-        if let Some((from, to)) = self.result.focus {
-            facts.set_item("focus_begin", self.seconds(from - first))?;
-            facts.set_item("focus_end", self.seconds(to - first))?;
+        if let Some(focus) = self.result.focus {
+            facts.set_item("focus_begin", self.seconds(focus.begin - first))?;
+            facts.set_item("focus_end", self.seconds(focus.end - first))?;
+            facts.set_item("focus_rule", focus.rule.name())?;
         }
         facts.set_item("resolution", trace.resolution)?;
         facts.set_item("processes", trace.definitions.processes.len())?;
