@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whywait._run import Run
+    from whywait.analysis.account import By
     from whywait.analysis.efficiency import Efficiencies, Method
     from whywait.analysis.ranking import Choice
     from whywait.analysis.stored_factors import Factors
@@ -344,6 +345,47 @@ class Result(Structure, CountedResult):
         from whywait.analysis.efficiency import efficiencies
 
         return efficiencies(self, callpath, method=method, window=window)
+
+    def account(
+        self,
+        focus: str | None = None,
+        *,
+        by: By | None = "row",
+        window: tuple[float, float] | None = None,
+    ) -> pa.Table:
+        """Return the account of all CPU time: each moment of each CPU location belongs to exactly one row.
+
+        The rows add up to the CPU time of the focus; docs/account.md defines them.
+
+        >>> account = result.account()
+        >>> round(sum(account["share"].to_pylist()), 9)
+        1.0
+
+        Parameters
+        ----------
+        focus
+            The part of the run: by default the time between start-up and shutdown, ``all`` for the whole run, or a call
+            path, including its callees.
+        by
+            What to sum over: ``"row"``, ``"callpath"`` or ``"location"``; None for the table of both.
+        window
+            Begin and end of a time window instead, seconds since the start of the trace. This needs the events.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``row`` (such as ``transfer.needed``, or ``wait.mpi_latesender``), ``group``, the call path or the location,
+            ``time`` (s), ``share`` of the CPU time (not without sums), ``excess`` (s, what calls take beyond the
+            fastest 5% of such calls) and ``calls``.
+
+        Raises
+        ------
+        whywait.UsageError
+            If there is no such call path, or the part needs events and there are none.
+        """
+        from whywait.analysis.account import account
+
+        return account(self, focus, window).table(by)
 
     def summary(self, *, focus: str | None = None) -> dict[str, Any]:
         """Return the content of `summary.json`.

@@ -28,6 +28,7 @@ _VERBS = (
     "analyze",
     "report",
     "summary",
+    "account",
     "serve",
     "waits",
     "explain",

@@ -166,6 +166,20 @@ class Dataset(Protocol):
         """The delay costs of the waits in the focus; None if these are all waits of the run."""
         ...
 
+    @property
+    def account(self) -> pa.Table:
+        """The account of the focus: ``row``, ``callpath`` (null outside of all), ``location``, ``time``, ``excess``, ``calls``."""
+        ...
+
+    @property
+    def network(self) -> pa.Table:
+        """What calls need, by kind: see `whywait.model.tables.NETWORK`."""
+        ...
+
+    def account_window(self, begin: float, end: float) -> pa.Table:
+        """Return the account between two times, in seconds since the begin of the trace."""
+        ...
+
     def counter_window(self, begin: float, end: float) -> pa.Table:
         """Return the values of counters between two times, in seconds since the begin of the trace."""
         ...

@@ -39,6 +39,8 @@ NUMBERED_WAITS = pa.schema([field for field in WAIT_STATES if field.name not in 
 DELAY_COSTS = schema_of("delay_costs")
 CRITICAL_PATH = schema_of("critical_path")
 TRANSFERS = schema_of("transfers")
+ACCOUNT = schema_of("account")
+NETWORK = schema_of("network")
 COUNTERS = schema_of("counters")
 COUNTER_CELLS = schema_of("counter_cells")
 # The types of columns of wait states with numbers, as the native analysis has them; other columns hold seconds.
@@ -189,6 +191,11 @@ def delay_cost_pieces(tree: CallTree, locations: Locations, numbers: pa.Table) -
 def critical_path_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield the critical path as rows of `CRITICAL_PATH`, in the order of time."""
     return _named_pieces(tree, locations, native, CRITICAL_PATH)
+
+
+def account_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield the cells of an account as rows of `ACCOUNT`, in their order."""
+    return _named_pieces(tree, locations, native, ACCOUNT)
 
 
 def _named_pieces(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait import _native
 from whywait.analysis.counters import with_counters
+from whywait.analysis.account import pieces as account_pieces
 from whywait.analysis.focus import cost_names, focused
 from whywait.analysis.iterations import known_iterations
 from whywait.analysis.queues import levels
@@ -137,6 +138,9 @@ def _write_tables(writer: Writer, result: ResultData) -> None:
     derived = [metric.name for metric in result.profile.metrics if metric.derived]
     for name, metrics in (("severities", stored), ("derived", derived)):
         writer.pieces(name, tables.SEVERITIES, tables.severity_pieces(result.profile, locations, metrics))
+    if not result.is_profile:
+        writer.pieces("account", tables.ACCOUNT, account_pieces(result, dataset.account))
+        writer.table("network", dataset.network)
     if dataset.queue_levels is not None:
         writer.table("queue_levels", levels(result))
     if (part := focused(result)).focus.window is not None:

@@ -6,18 +6,19 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
-use whywait_otf2::Archive;
+use whywait_otf2::{Archive, Definitions};
 
+use crate::account::{self, Account};
 use crate::causes::factors::{self, Factors};
 use crate::causes::{self, CostModel, Explanation, IntervalIndex, Synchronized};
 use crate::counters::{self, Recorded};
 use crate::critical_path::{self, Segment, Stretch};
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::exchange::Transport;
 use crate::focus::{Focus, Rule};
 use crate::ids::CallPathId;
 use crate::matching::epochs::Epochs;
-use crate::matching::protocol::ProtocolClassifier;
+use crate::matching::protocol::{self, ProtocolClassifier};
 use crate::matching::{messages, one_sided};
 use crate::per_shard::PerShard;
 use crate::queues::{self, Queues};
@@ -184,6 +185,8 @@ pub struct Analysis {
     pub devices: Devices,
     /// The part of the run that shares refer to; `None` if there are no events.
     pub focus: Option<Focus>,
+    /// The account of all time in the focus.
+    pub account: Account,
     /// Inconsistencies of the trace.
     pub diagnostics: Diagnostics,
     /// Calls of other processes that wait states name.
@@ -258,6 +261,19 @@ impl Analysis {
         window::severities(&self.trace, &self.waits, path, whole, window)
     }
 
+    /// The account of all time in a window. Needs the events; `definitions` are those of the archive.
+    pub fn account_within(&self, definitions: &Definitions, window: &Range<i64>) -> Result<Account> {
+        self.need_events()?;
+        let nodes = protocol::nodes(&self.trace, definitions);
+        let has_bad_clocks = has_bad_clocks(&self.trace, std::slice::from_ref(&self.diagnostics))?;
+        let devices = std::slice::from_ref(&self.devices);
+        let mut account = account::find(&self.trace, &self.waits, devices, nodes, window, has_bad_clocks)?;
+        if let Some(causes) = &self.causes {
+            account.divide(&window::path_within(&self.trace, (&self.severities, &causes.stretches), window));
+        }
+        Ok(account)
+    }
+
     /// Restricts severities and the critical path to a window; the wait states stay.
     fn restrict(&mut self, window: &Range<i64>) {
         self.severities = self.severities_within(window);
@@ -270,7 +286,8 @@ impl Analysis {
 
     /// Gathers the findings of all processes at the first.
     fn gather(self, diagnostics: Vec<Diagnostics>, with_transfers: bool) -> Result<Option<Self>> {
-        let Self { trace, severities, waits, causes, epochs, calls, queues, counters, devices, focus, .. } = self;
+        let Self { trace, severities, waits, causes, epochs, calls, queues, counters, devices, focus, account, .. } =
+            self;
         let exchange = trace.exchange.clone();
         let calls = calls.gather(&trace, &waits)?;
         let of_origins = if with_transfers { transfers::find(&trace, &epochs)? } else { Vec::new() };
@@ -286,6 +303,7 @@ impl Analysis {
                 ..causes
             }),
         };
+        let account = account.gather(&exchange)?;
         let diagnostics = merge(exchange.gather(diagnostics)?);
         let devices = Devices::all(exchange.gather(devices)?);
         let transfers = with_transfers.then_some(transfers);
@@ -301,6 +319,7 @@ impl Analysis {
             counters,
             devices,
             focus,
+            account,
             diagnostics,
             calls,
             transfers,
@@ -413,6 +432,14 @@ pub(crate) fn analyze_trace(
     let waits = PerShard::new(waits);
     let calls = RemoteCalls::fetch(&trace, &waits)?;
     let focus = Focus::find(&trace, window.as_ref())?;
+    let nodes = protocol::nodes(&trace, archive.definitions());
+    let mut account = match focus {
+        Some(focus) => {
+            let has_bad_clocks = has_bad_clocks(&trace, &diagnostics)?;
+            account::find(&trace, &waits, &devices, nodes, &focus.window(), has_bad_clocks)?
+        }
+        None => Account::default(),
+    };
     let causes = if options.causes {
         monitor.enter(Stage::Causes)?;
         let synchronized =
@@ -426,6 +453,9 @@ pub(crate) fn analyze_trace(
             others.spawn(|_| costs = found.book(&trace));
             critical_path::find(&trace, &found.tables, options.cost_model)
         })?;
+        if let Some(focus) = focus {
+            account.divide(&window::path_within(&trace, (&path.severities, &path.stretches), &focus.window()));
+        }
         severities.extend(path.severities);
         costs.all.extend(path.costs);
         let explanations = found.explain(&waits);
@@ -455,6 +485,7 @@ pub(crate) fn analyze_trace(
         counters,
         devices: Devices::all(devices),
         focus,
+        account,
         diagnostics: Diagnostics::default(),
         calls,
         transfers: None,
@@ -467,6 +498,15 @@ pub(crate) fn analyze_trace(
         return Ok(Some(Analysis { diagnostics: merge(vec![diagnostics]), ..found }));
     }
     found.gather(diagnostics, options.transfers)
+}
+
+/// Whether more than 1% of the messages arrive before they are sent.
+fn has_bad_clocks(trace: &Trace, diagnostics: &[Diagnostics]) -> Result<bool> {
+    let messages = trace.shards.iter().map(|shard| shard.receives.rows.len() as u64).sum();
+    let violations = diagnostics.iter().map(|notes| notes.occurrences(DiagnosticKind::ClockViolationMessage)).sum();
+    let all: Vec<(u64, u64)> = trace.exchange.allgather((violations, messages))?;
+    let (violations, messages) = all.into_iter().fold((0, 0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
+    Ok(violations * 100 > messages)
 }
 
 /// Orders wait states by location and time. Each stage finds them in order, so a stable sort only has to merge them.

@@ -4,6 +4,7 @@
 //! Data flows in one direction: [`trace`] → [`matching`] → [`waits`] → [`severity`]. [`analysis`] drives the stages.
 #![deny(unsafe_code)]
 
+pub mod account;
 pub mod analysis;
 pub mod blame;
 pub mod causes;
