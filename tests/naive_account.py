@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TRANSFERS = {
-    *("MPI_Send MPI_Bsend MPI_Ssend MPI_Rsend MPI_Recv MPI_Mrecv MPI_Sendrecv MPI_Wait MPI_Waitall MPI_Waitany".split()),
+    *(
+        "MPI_Send MPI_Bsend MPI_Ssend MPI_Rsend MPI_Recv MPI_Mrecv MPI_Sendrecv MPI_Wait MPI_Waitall MPI_Waitany".split()
+    ),
     *("MPI_Waitsome MPI_Barrier MPI_Bcast MPI_Gather MPI_Gatherv MPI_Scatter MPI_Scatterv MPI_Allgather".split()),
     *("MPI_Allgatherv MPI_Alltoall MPI_Alltoallv MPI_Alltoallw MPI_Reduce MPI_Allreduce MPI_Reduce_scatter".split()),
     *("MPI_Reduce_scatter_block MPI_Scan MPI_Exscan MPI_Sendrecv_replace".split()),
@@ -256,7 +258,9 @@ def managed(trace: naive.Trace, thread: naive.Thread) -> list[tuple]:
     return found
 
 
-def idle(trace: naive.Trace, lines: dict, management: dict, span: tuple[int, int], rows: Counter, *, has_own: bool) -> None:
+def idle(
+    trace: naive.Trace, lines: dict, management: dict, span: tuple[int, int], rows: Counter, *, has_own: bool
+) -> None:
     """Book threads outside of all regions: idle, by what their master does; or nothing known."""
     begin, end = span
     in_teams = {
@@ -270,7 +274,8 @@ def idle(trace: naive.Trace, lines: dict, management: dict, span: tuple[int, int
         first = min(event.time for event, _ in master.records)
         for thread in threads:
             times = [event.time for event, _ in thread.records]
-            if thread is master or thread.ref not in in_teams:
+            # Whoever has no events has a part in no team, but the definitions of these traces name it in all.
+            if thread is master or (times and thread.ref not in in_teams):
                 if times:
                     ended = end - max(max(times), begin)
                     if thread is master and ended > 0:

@@ -155,7 +155,9 @@ class Account:
             places = self._result.places
             columns |= {"location": number, "rank": places.ranks.take(number), "thread": places.threads.take(number)}
         share = pc.divide(found["time"], self.time or 1.0)
-        return pa.table(columns | {"time": found["time"], "share": share, "excess": found["excess"], "calls": found["calls"]})
+        return pa.table(
+            columns | {"time": found["time"], "share": share, "excess": found["excess"], "calls": found["calls"]}
+        )
 
     def _sums(self, keys: Sequence[str]) -> pa.Table:
         """Sum over all but some columns."""

@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         by = {} if options.by == "row" else {f"by_{options.by}": found.table(options.by).to_pylist()}
         print_json(found.as_dict() | by)
     elif options.by == "row":
-        show(account_lines(found, result, unicode=unicode), sys.stdout)
+        show(account_lines(found, result, width(sys.stdout), unicode=unicode), sys.stdout)
     else:
         lines = table_lines(found, result, options.by, options.top, width(sys.stdout), unicode=unicode)
         show(lines, sys.stdout)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from whywait.analysis.account import groups, rows
-from whywait.report.terminal import path, percent, seconds
+from whywait.report.terminal import paragraph, path, percent, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from whywait.report.terminal import Line
 
 # The columns of a bar that stands for all CPU time, and of the numbers.
-_BAR, _TIME, _SHARE = 20, 10, 8
-_NAME = 30
+_BAR, _TIME, _SHARE = 18, 10, 8
+_NAME = 38
 # Smaller shares of the CPU time are left out.
 _LEAST = 0.001
 _RULES = {
@@ -36,7 +36,7 @@ def focus_line(found: Account, result: ResultData) -> str:
     return f"Focus: {seconds(begin)} to {seconds(end)} ({what}), {seconds(end - begin)}{more}."
 
 
-def account_lines(found: Account, result: ResultData, *, unicode: bool = True) -> Iterator[Line]:
+def account_lines(found: Account, result: ResultData, width: int, *, unicode: bool = True) -> Iterator[Line]:
     """Yield where the time went: groups of rows with their bars, and below each its rows.
 
     Parameters
@@ -45,10 +45,12 @@ def account_lines(found: Account, result: ResultData, *, unicode: bool = True) -
         The account.
     result
         The result that it is of.
+    width
+        The number of columns.
     unicode
         Whether to draw with more than ASCII.
     """
-    yield [(focus_line(found, result), "")]
+    yield from paragraph(focus_line(found, result), width)
     yield []
     yield [(f"Where the time went ({seconds(found.time)} of CPU time in the focus)", "bold")]
     block = "█" if unicode else "#"
@@ -58,24 +60,30 @@ def account_lines(found: Account, result: ResultData, *, unicode: bool = True) -
             continue
         bar = "  " + block * round(time / base * _BAR)
         yield [(_columns(f"  {groups()[group].label}", time, base), ""), (bar.rstrip(), "cyan")]
-        own = [(name, of_row) for name, of_row in found.times.items() if rows()[name].group == group]
-        for name, of_row in own:
-            if of_row / base >= _LEAST and (len(own) > 1 or rows()[name].label != groups()[group].label):
-                yield [(_columns(f"    {rows()[name].label}", of_row, base), "dim")]
+        of_labels: dict[str, float] = {}
+        for name, of_row in found.times.items():
+            if rows()[name].group == group:
+                label = rows()[name].label
+                of_labels[label] = of_labels.get(label, 0.0) + of_row
+        for label, of_label in sorted(of_labels.items(), key=lambda item: -item[1]):
+            if of_label / base >= _LEAST and label != groups()[group].label:
+                yield [(_columns(f"    {label}", of_label, base), "dim")]
     if not found.time:
         yield [("  No time was spent in the focus.", "")]
     excess = found.times.get("transfer.excess", 0.0) + found.times.get("library.excess", 0.0)
     if excess / base >= _LEAST:
         yield [("Excess is what calls take beyond the fastest 5% of such calls.", "dim")]
     yield []
-    yield [(f"{percent(found.lost / base)} of the CPU time ({seconds(found.lost)}) is not computation.", "bold")]
+    yield [(f"{percent(found.lost / base)} of the CPU time ({seconds(found.lost)}) is lost.", "bold")]
 
 
 def _columns(label: str, time: float, base: float) -> str:
     return label[: _NAME - 1].ljust(_NAME) + seconds(time).rjust(_TIME) + percent(time / base).rjust(_SHARE)
 
 
-def table_lines(found: Account, result: ResultData, by: By, top: int, width: int, *, unicode: bool = True) -> Iterator[Line]:
+def table_lines(
+    found: Account, result: ResultData, by: By, top: int, width: int, *, unicode: bool = True
+) -> Iterator[Line]:
     """Yield the largest rows by call path or location, without computation.
 
     Parameters
@@ -93,7 +101,7 @@ def table_lines(found: Account, result: ResultData, by: By, top: int, width: int
     unicode
         Whether to use characters beyond ASCII.
     """
-    yield [(focus_line(found, result), "")]
+    yield from paragraph(focus_line(found, result), width)
     yield []
     what = {"callpath": "call path", "location": "location"}[by]
     yield [(f"Largest losses by {what} (of {seconds(found.time)} of CPU time)", "bold")]

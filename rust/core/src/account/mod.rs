@@ -13,6 +13,7 @@
 //! | what calls need: the fastest 5% of their kind | [`floors`] |
 //! | the rest of each call becomes needed or excess | here |
 //! | own code on the critical path | [`Account::divide`] |
+//! | what each device does, and why it is idle | [`devices`] |
 //!
 //! Of a call that reaches out of the focus, the wait comes first, then what is needed, then the excess. Rows are integers
 //! of ticks; those of a location add up to its allocated time exactly, because time without a row is *unknown*.
@@ -22,6 +23,7 @@
 mod activities;
 mod busy;
 mod calls;
+mod devices;
 mod floors;
 mod idle;
 mod rows;
@@ -49,6 +51,7 @@ use calls::Partners;
 use floors::{Floors, Histogram};
 use sweep::{CallPaths, CutRest, Found, Rest, Sweep};
 
+pub use devices::{DeviceCell, DeviceRow};
 pub use floors::{Basis, Floor, Kind};
 pub use rows::{Group, Row};
 
@@ -87,6 +90,11 @@ pub struct Account {
     pub cells: Vec<Cell>,
     /// What calls need, by kind.
     pub network: Vec<Network>,
+    /// The account of devices, sorted by device, row and call path. If several processes of the analysis have hosts of a
+    /// device, it has none.
+    pub devices: Vec<DeviceCell>,
+    /// Calls in the focus with an excess of a millisecond or more: their number, and the excess, ticks.
+    pub pauses: (u64, i64),
     /// Number of CPU locations.
     pub locations: u64,
     /// The time allocated to them, ticks.
@@ -149,7 +157,7 @@ pub(crate) fn find(
         .collect();
     let histograms = passes.iter().flat_map(|pass| pass.kinds.iter().copied().zip(&pass.histograms));
     let floors = Floors::find(&trace.exchange, histograms, has_bad_clocks)?;
-    let of_shards: Vec<(Vec<Cell>, Vec<(usize, i64, i64)>)> = trace
+    let of_shards: Vec<(Vec<Cell>, Vec<(usize, i64, i64)>, (u64, i64))> = trace
         .par_shards()
         .zip(&passes)
         .map(|(shard, pass)| {
@@ -159,13 +167,15 @@ pub(crate) fn find(
             for (allocated, found) in &pass.found {
                 second.location(shard, allocated, found, reasons.get(&allocated.location), focus, &mut cells);
             }
-            (cells, second.of_kinds)
+            (cells, second.of_kinds, second.pauses)
         })
         .collect();
     let network = floors.all.iter().map(|&floor| Network { floor, needed: 0, excess: 0 });
-    let mut account = Account { network: network.collect(), ..Account::default() };
-    for (mut cells, of_kinds) in of_shards {
+    let of_devices = devices::find(trace, waits, devices, &callpaths, focus);
+    let mut account = Account { network: network.collect(), devices: of_devices, ..Account::default() };
+    for (mut cells, of_kinds, (pauses, lost)) in of_shards {
         account.cells.append(&mut cells);
+        account.pauses = (account.pauses.0 + pauses, account.pauses.1 + lost);
         for (kind, needed, excess) in of_kinds {
             account.network[kind].needed += needed;
             account.network[kind].excess += excess;
@@ -208,26 +218,31 @@ impl Account {
     }
 
     /// Gathers the accounts of all processes at the first.
-    pub(crate) fn gather(self, exchange: &Exchange) -> Result<Self> {
-        let Self { cells, mut network, locations, time } = self;
-        let sums: Vec<(i64, i64)> = network.iter().map(|of_kind| (of_kind.needed, of_kind.excess)).collect();
-        let all = exchange.gather((sums, locations, time))?;
-        let cells = exchange.gatherv(cells)?;
-        if let Some(((_, locations, time), others)) = all.split_first().map(|(first, others)| (first.clone(), others)) {
-            let (mut locations, mut time) = (locations, time);
-            for (sums, of_others, their_time) in others {
-                for (of_kind, (needed, excess)) in network.iter_mut().zip(sums) {
+    pub(crate) fn gather(mut self, exchange: &Exchange) -> Result<Self> {
+        self.cells = exchange.gatherv(self.cells)?;
+        let sums: Vec<(i64, i64)> = self.network.iter().map(|of_kind| (of_kind.needed, of_kind.excess)).collect();
+        let mut of_devices: FxHashMap<u32, Vec<Vec<DeviceCell>>> = FxHashMap::default();
+        for (rank, (sums, devices, locations, time, pauses)) in
+            exchange.gather((sums, self.devices, self.locations, self.time, self.pauses))?.into_iter().enumerate()
+        {
+            for of_device in devices.chunk_by(|a, b| a.device == b.device) {
+                of_devices.entry(of_device[0].device).or_default().push(of_device.to_vec());
+            }
+            if rank > 0 {
+                for (of_kind, (needed, excess)) in self.network.iter_mut().zip(sums) {
                     of_kind.needed += needed;
                     of_kind.excess += excess;
                 }
-                locations += of_others;
-                time += their_time;
+                self.locations += locations;
+                self.time += time;
+                self.pauses = (self.pauses.0 + pauses.0, self.pauses.1 + pauses.1);
             }
-            let mut account = Self { cells, network, locations, time };
-            account.sort();
-            return Ok(account);
         }
-        Ok(Self { cells, network, locations, time })
+        let alone = of_devices.into_values().filter(|of_device| of_device.len() == 1);
+        self.devices = alone.flatten().flatten().collect();
+        self.devices.sort_unstable_by_key(|cell| (cell.device, cell.row, cell.callpath));
+        self.sort();
+        Ok(self)
     }
 
     /// Ticks that are not computation, without hosts that wait for busy devices.
@@ -351,6 +366,9 @@ struct SecondPass<'a> {
     taken: Vec<Taken>,
     touched: Vec<CallPathId>,
     probes: FxHashMap<CallPathId, Taken>,
+    /// The shortest excess that counts as a pause, and the number and excess of such calls.
+    pause: i64,
+    pauses: (u64, i64),
 }
 
 impl<'a> SecondPass<'a> {
@@ -365,6 +383,8 @@ impl<'a> SecondPass<'a> {
             taken: vec![Taken::default(); trace.tree.len()],
             touched: Vec::new(),
             probes: FxHashMap::default(),
+            pause: (trace.resolution / 1000).max(1) as i64,
+            pauses: (0, 0),
         }
     }
 
@@ -444,6 +464,9 @@ impl<'a> SecondPass<'a> {
         let of_kind = &mut self.of_kinds[rest.kind as usize];
         of_kind.1 += needed;
         of_kind.2 += excess;
+        if excess >= self.pause {
+            self.pauses = (self.pauses.0 + 1, self.pauses.1 + excess);
+        }
         let is_library = self.callpaths.activities[rest.callpath] == Activity::Probe && !exposed;
         if is_library {
             self.probes.entry(rest.callpath).or_default().add(needed, excess);
