@@ -54,10 +54,12 @@ def cells(found) -> dict[tuple[str, tuple[str, ...] | None, int, int], float]:
 @pytest.mark.parametrize(("trace", "expected"), list(examples()))
 def test_the_document_says_what_is(trace, expected, tmp_path):
     result = whywait.analyze(trace_from_text(trace, tmp_path))
-    found, wanted = cells(result), {}
+    found, wanted, of_devices = cells(result), {}, {}
     for line in filter(None, map(str.strip, expected.splitlines())):
         if m := re.fullmatch(r"lost ([\d.]+)", line):
             assert account(result).lost == pytest.approx(float(m[1]), abs=NANOSECOND)
+        elif m := re.fullmatch(r"device (\S+) (.+) ([\d.]+)", line):
+            of_devices[m[1], None if m[2] == "-" else path(m[2])] = float(m[3])
         elif m := re.fullmatch(r"account (\S+) none", line):
             wanted.setdefault(m[1], {})
         elif m := re.fullmatch(r"account (\S+) ([\d.]+) (.+) ([\d.]+)", line):
@@ -68,6 +70,10 @@ def test_the_document_says_what_is(trace, expected, tmp_path):
     for row, values in wanted.items():
         ours = {cell: value for cell, value in found.items() if cell[0] == row}
         assert ours == pytest.approx(values, abs=NANOSECOND), row
+    if of_devices:
+        lines = result.device_account().to_pylist()
+        ours = {(line["row"], tuple(line["callpath"]) if line["callpath"] else None): line["time"] for line in lines}
+        assert ours == pytest.approx(of_devices, abs=NANOSECOND)
     invariants(result)
 
 
@@ -91,6 +97,11 @@ def invariants(result) -> None:
         assert sum(sums["time"].to_pylist()) == pytest.approx(facts["cpu_time"], rel=1e-9)
         if facts["cpu_time"]:
             assert sum(sums["share"].to_pylist()) == pytest.approx(1, rel=1e-9)
+    devices = Counter()
+    for line in result.device_account().to_pylist():
+        assert line["time"] > 0
+        devices[line["device"]] += line["time"]
+    assert all(time == pytest.approx(length, rel=1e-9) for time in devices.values())
     kinds = result.tables.network.to_pylist()
     for kind in kinds:
         if kind["calls"] >= 5:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from whywait._run import Run
     from whywait.analysis.account import By
+    from whywait.analysis.findings import Findings
     from whywait.analysis.efficiency import Efficiencies, Method
     from whywait.analysis.ranking import Choice
     from whywait.analysis.stored_factors import Factors
@@ -386,6 +387,54 @@ class Result(Structure, CountedResult):
         from whywait.analysis.account import account
 
         return account(self, focus, window).table(by)
+
+    def device_account(self) -> pa.Table:
+        """Return the account of devices: each moment of each device in the focus belongs to exactly one row.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``device`` (the name of its first stream), ``row`` (what it does or why it is idle, such as ``busy.kernel``
+            or ``idle.computes``), ``callpath`` and ``callpath_id`` (what the host is in meanwhile, or null), ``time``
+            (s). No rows without devices.
+        """
+        pieces = tables.device_account_pieces(self.tree, self.places, self.tables.device_account)
+        return tables.table(tables.DEVICE_ACCOUNT, pieces)
+
+    def findings(self, limit: int = 5) -> Findings:
+        """Return the findings: the largest losses of the focus, each with its reason.
+
+        >>> result.findings()[0].rule
+        'imbalance'
+
+        Parameters
+        ----------
+        limit
+            How many to show at most: see ``Findings.shown``.
+
+        Returns
+        -------
+        whywait.analysis.findings.Findings
+            A list of findings, the largest loss first: ``rule``, ``sentence``, ``advice``, ``loss`` (s of CPU time),
+            ``share`` (of the CPU time of the focus), ``callpath`` (its number), ``ranks`` and ``evidence``; with
+            ``shown``, ``verdict()``, and ``table(result.tree)``.
+
+        Raises
+        ------
+        whywait.UsageError
+            If the result has no account: a profile, or a result of version 0.2.0.
+        """
+        from whywait.analysis.findings import findings
+
+        return findings(self, limit)
+
+    def verdict(self) -> str:
+        """Return what to say first: how much of the CPU time is lost, and the reason of most of it.
+
+        >>> result.verdict().partition(". ")[0]
+        '31% of the CPU time is lost'
+        """
+        return self.findings().verdict()
 
     def summary(self, *, focus: str | None = None) -> dict[str, Any]:
         """Return the content of `summary.json`.

@@ -29,6 +29,7 @@ _VERBS = (
     "report",
     "summary",
     "account",
+    "findings",
     "serve",
     "waits",
     "explain",

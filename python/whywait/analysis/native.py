@@ -148,6 +148,10 @@ class NativeDataset:
     def account(self) -> pa.Table:
         return pa.table(self.analysis.account())
 
+    @cached_property
+    def device_account(self) -> pa.Table:
+        return pa.table(self.analysis.device_account())
+
     @property
     def network(self) -> pa.Table:
         return pa.table(self.analysis.network())

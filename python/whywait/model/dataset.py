@@ -172,6 +172,11 @@ class Dataset(Protocol):
         ...
 
     @property
+    def device_account(self) -> pa.Table:
+        """The account of devices: ``device``, ``row``, ``callpath`` (of the host, or null), ``time``; no rows without devices."""
+        ...
+
+    @property
     def network(self) -> pa.Table:
         """What calls need, by kind: see `whywait.model.tables.NETWORK`."""
         ...

@@ -201,6 +201,12 @@ class StoredTables(ABC):
             raise _native.UsageError(f"{self.directory} has no account of its time: analyze the trace again")
         return self._read_numbered("account", tables.ACCOUNT).drop_columns(["group"])
 
+    @cached_property
+    def device_account(self) -> pa.Table:
+        if not self.has("device_account"):
+            return tables.empty_numbered(tables.DEVICE_ACCOUNT)
+        return self._read_numbered("device_account", tables.DEVICE_ACCOUNT)
+
     @property
     def network(self) -> pa.Table:
         return self.read("network") if self.has("network") else tables.NETWORK.empty_table()

@@ -14,22 +14,22 @@ use crate::causes::{self, CostModel, Explanation, IntervalIndex, Synchronized};
 use crate::counters::{self, Recorded};
 use crate::critical_path::{self, Segment, Stretch};
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
-use crate::exchange::Transport;
 use crate::focus::{Focus, Rule};
 use crate::ids::CallPathId;
 use crate::matching::epochs::Epochs;
 use crate::matching::protocol::{self, ProtocolClassifier};
+use crate::matching::transfers::{self, Transfer};
 use crate::matching::{messages, one_sided};
-use crate::per_shard::PerShard;
+use crate::parallel::exchange::Transport;
+use crate::parallel::per_shard::PerShard;
 use crate::queues::{self, Queues};
-use crate::remote_calls::{Call, RemoteCalls};
 use crate::severity::{self, Cost, Severity};
 use crate::trace::Trace;
 use crate::trace::decode::Progress;
 use crate::trace::load::SHARD_EVENTS;
-use crate::transfers::{self, Transfer};
 use crate::waits::device::{self, Devices};
 use crate::waits::late_sender::Detected;
+use crate::waits::remote_calls::{Call, RemoteCalls};
 use crate::waits::rma::{self, OneSided};
 use crate::waits::{self, Findings, WaitState, collective, interval, late_receiver, late_sender};
 use crate::window;
@@ -566,7 +566,7 @@ pub(crate) mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::exchange::threads;
+    use crate::parallel::exchange::threads;
 
     /// A shipped trace.
     pub(crate) fn shipped(case: &str) -> Archive {

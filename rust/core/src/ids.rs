@@ -19,6 +19,9 @@ pub struct Ids<I> {
     pub end: I,
 }
 
+/// "No row", "no instance".
+pub const NONE: u32 = u32::MAX;
+
 macro_rules! ids {
     ($($(#[$doc:meta])* $id:ident),+ $(,)?) => {$(
         $(#[$doc])*

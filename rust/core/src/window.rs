@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use crate::critical_path::{Segment, Stretch};
 use crate::ids::{CallPathId, LocationId};
-use crate::per_shard::PerShard;
+use crate::parallel::per_shard::PerShard;
 use crate::schema::MetricSet;
 use crate::severity::{Accumulator, Metric, Severity, combine};
 use crate::trace::columns::Team;

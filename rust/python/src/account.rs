@@ -1,11 +1,13 @@
 //! The account of all time as tables.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::{BooleanArray, Float64Array, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use whywait_core::account::{Account, Group, Network, Row};
+use whywait_core::account::{Account, DeviceRow, Group, Network, Row};
+use whywait_core::ids::LocationId;
 
 use crate::analysis::Analysis;
 use crate::arrow::{Names, Table};
@@ -32,7 +34,7 @@ pub(crate) fn cells(analysis: &Analysis, account: &Account) -> PyResult<Table> {
 pub(crate) fn window(analysis: &Analysis, py: Python<'_>, (begin, end): (f64, f64)) -> PyResult<Table> {
     let window = analysis.tick(begin)..analysis.tick(end);
     let definitions = analysis.archive.definitions();
-    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
     let find = || pool.install(|| analysis.result.account_within(definitions, &window));
     cells(analysis, &detached(py, find)?.map_err(core_error)?)
 }
@@ -72,6 +74,37 @@ pub(crate) fn network(analysis: &Analysis) -> PyResult<Table> {
         ("excess", column(|of_kind| of_kind.excess)),
         ("basis", basis.finish()),
     ])
+}
+
+/// The account of devices: device (by the name of its first stream), row, call path of the host (or null), time (s).
+pub(crate) fn devices(analysis: &Analysis) -> PyResult<Table> {
+    let trace = &analysis.result.trace;
+    let definitions = analysis.archive.definitions();
+    let cells = &analysis.result.account.devices;
+    let mut streams: BTreeMap<u32, LocationId> = BTreeMap::new();
+    for kernel in &analysis.result.devices.kernels {
+        let stream = streams.entry(kernel.device).or_insert(kernel.run.location);
+        *stream = kernel.run.location.min(*stream);
+    }
+    let name = |device: u32| {
+        let stream = streams.get(&device)?;
+        Some(definitions.string(trace.definitions.locations[*stream].name))
+    };
+    let mut rows = Names::with_capacity(cells.len());
+    cells.iter().for_each(|cell| rows.push(cell.row.name()));
+    let names = cells.iter().map(|cell| name(cell.device));
+    Table::new(vec![
+        ("device", Arc::new(names.collect::<arrow_array::StringArray>())),
+        ("row", rows.finish()),
+        ("callpath", Arc::new(cells.iter().map(|cell| cell.callpath.known()).collect::<UInt32Array>())),
+        ("time", Arc::new(Float64Array::from_iter_values(cells.iter().map(|cell| analysis.seconds(cell.ticks))))),
+    ])
+}
+
+/// The rows of the account of devices, in the order in which they are shown: name, label, description.
+#[pyfunction]
+pub(crate) fn device_rows() -> Vec<(&'static str, &'static str, &'static str)> {
+    DeviceRow::ALL.iter().map(|row| (row.name(), row.label(), row.description())).collect()
 }
 
 /// The rows of the account with their groups, in the order in which they are shown.

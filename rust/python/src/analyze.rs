@@ -7,7 +7,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use whywait_core::analysis::{Monitor, Options, Stage, analyze as core_analyze};
 use whywait_core::causes::CostModel;
-use whywait_core::exchange::Transport;
+use whywait_core::parallel::exchange::Transport;
 use whywait_core::trace::load::SHARD_EVENTS;
 
 use crate::analysis::Analysis;
@@ -49,7 +49,7 @@ pub(crate) fn analyze(
         return Err(UsageError::new_err("threads must be at least 1"));
     }
     let archive = run.archive().clone();
-    let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
+    let pool = whywait_core::parallel::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
     let cost_model = cost_model_of(cost_model)?;
     let queues = queues.as_ref().map(queues::options).transpose()?;
     let counter_modes = counter_modes.into_iter().map(counters::mode).collect::<PyResult<_>>()?;

@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt16Type, UInt32Type};
 use arrow_array::{Array, ArrayRef, Float64Array, Int32Array, RecordBatch, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
-use whywait_core::blame::{Blame, Wait};
+use whywait_core::query::blame::{Blame, Wait};
 
 use crate::arrow::Table;
 use crate::waits::fold;

@@ -124,7 +124,7 @@ pub(crate) fn changes(analysis: &Analysis, py: Python<'_>, intervals: &Intervals
         analysis.result.need_events().map_err(core_error)?;
     }
     let kinds = &analysis.result.counters.kinds;
-    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
     let work = || pool.install(|| whywait_core::counters::changes(&analysis.archive, trace, kinds, &stretches, shared));
     let found = py.detach(work);
     let counters = all(analysis);
@@ -155,7 +155,7 @@ pub(crate) fn changes(analysis: &Analysis, py: Python<'_>, intervals: &Intervals
 pub(crate) fn courses(analysis: &Analysis, py: Python<'_>, merged: usize, bins: usize) -> PyResult<Table> {
     analysis.result.need_events().map_err(core_error)?;
     let (trace, kinds) = (&analysis.result.trace, &analysis.result.counters.kinds);
-    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
     let work = || pool.install(|| whywait_core::counters::courses(&analysis.archive, trace, kinds, merged, bins));
     let found = py.detach(work);
     let counters = all(analysis);
@@ -175,7 +175,7 @@ pub(crate) fn courses(analysis: &Analysis, py: Python<'_>, merged: usize, bins: 
 pub(crate) fn instances(analysis: &Analysis, py: Python<'_>, callpath: u32) -> PyResult<Table> {
     analysis.result.need_events().map_err(core_error)?;
     let trace = &analysis.result.trace;
-    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
     let work = || pool.install(|| whywait_core::counters::instances(trace, CallPathId::new(callpath)));
     let found = py.detach(work);
     let begin = analysis.begin();
@@ -194,7 +194,7 @@ pub(crate) fn window(analysis: &Analysis, py: Python<'_>, begin: f64, end: f64) 
     analysis.result.need_events().map_err(core_error)?;
     let window = analysis.tick(begin)..analysis.tick(end);
     let (trace, kinds) = (&analysis.result.trace, &analysis.result.counters.kinds);
-    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
     let work = || pool.install(|| whywait_core::counters::window(&analysis.archive, trace, kinds, &window));
     let found = py.detach(work).map_err(core_error)?;
     cells(analysis, &found)

@@ -15,7 +15,7 @@ use crate::job::detached;
 
 /// The compared intervals of waits, and the factors in them.
 pub(crate) fn tables(analysis: &Analysis, py: Python<'_>, rows: &[u32]) -> PyResult<(Table, Table)> {
-    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
     let found = detached(py, || pool.install(|| analysis.result.factors(rows)))?.map_err(core_error)?;
     Ok((intervals(analysis, &found.intervals)?, factors(analysis, &found.factors)?))
 }

@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt16Type, UInt32Type};
 use arrow_array::{RecordBatch, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
-use whywait_core::instances::{Instances, Wait};
+use whywait_core::query::worst_waits::{Instances, Wait};
 
 use crate::arrow::Table;
 use crate::waits::fold;

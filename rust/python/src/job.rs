@@ -4,7 +4,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
-use whywait_core::failure::guard;
+use whywait_core::parallel::failure::guard;
 
 use crate::errors::core_error;
 

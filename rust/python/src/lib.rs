@@ -36,7 +36,7 @@ use pyo3::pymodule;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::account::{account_groups, account_rows};
+    use super::account::{account_groups, account_rows, device_rows};
     #[pymodule_export]
     use super::analysis::Analysis;
     #[pymodule_export]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int32Array, StringArray, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
-use whywait_core::communication::{self, Pair, Traffic};
 use whywait_core::ids::CallPathId;
-use whywait_core::iterations::parameters;
-use whywait_core::iterations::{self, Iteration, Marker, Request, Value};
+use whywait_core::query::communication::{self, Pair, Traffic};
+use whywait_core::query::iterations::{self, Iteration, Marker, Request, Value};
+use whywait_core::query::parameters;
 use whywait_core::schema::Metric;
 
 use whywait_otf2::enums::ParameterType;
@@ -56,7 +56,7 @@ pub(crate) fn find_iterations(
         }
     };
     let request = Request { marker, computes };
-    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
     let found = py.detach(|| pool.install(|| iterations::find(&analysis.result, &request))).map_err(core_error)?;
     let rows = &found.rows;
     let resolution = analysis.result.trace.resolution as f64;
@@ -125,7 +125,7 @@ pub(crate) fn declared_loops(py: Python<'_>, analysis: &Bound<'_, Analysis>) -> 
         region.is_some_and(|region| region.is_dynamic)
     };
     let dynamic = (0..trace.tree.len()).filter(is_dynamic).map(|callpath| callpath as u32).collect();
-    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
     let found = py.detach(|| pool.install(|| parameters::recorded(&analysis.result, analysis.archive.definitions())));
     let table = Table::new(vec![
         ("parameter", Arc::new(found.iter().map(|each| Some(each.name.as_str())).collect::<StringArray>())),
@@ -150,7 +150,7 @@ pub(crate) fn find_communication(
     let analysis = analysis.get();
     let is_waiting = |metric: &&Metric| waiting.iter().any(|name| name == metric.name());
     let kinds: Vec<Metric> = Metric::ALL.iter().filter(is_waiting).copied().collect();
-    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
     let found =
         py.detach(|| pool.install(|| communication::find(&analysis.result, &kinds, most))).map_err(core_error)?;
     let resolution = analysis.result.trace.resolution as f64;

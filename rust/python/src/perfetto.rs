@@ -45,7 +45,7 @@ pub(crate) fn write_perfetto<'py>(
         Some(number) => PyOSError::new_err((number, error.to_string(), path.display().to_string())),
         None => error.into(),
     })?;
-    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
     let state = Arc::new(Progress::default());
     let (shared, owned, replayed) = (state.clone(), analysis.clone().unbind(), queues.map(Bound::unbind));
     let job = move || {

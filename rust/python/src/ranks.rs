@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use bytes::Bytes;
 use pyo3::prelude::*;
 use pyo3_bytes::PyBytes;
-use whywait_core::exchange::Transport;
+use whywait_core::parallel::exchange::Transport;
 use whywait_core::{Error, Result};
 
 use crate::job::CallerThreadTasks;

@@ -9,11 +9,11 @@ use whywait_core::causes::Class;
 use whywait_core::critical_path::Segment;
 use whywait_core::diagnostics::DiagnosticKind;
 use whywait_core::ids::InstanceId;
+use whywait_core::matching::transfers::{EpochKind, Transfer};
 use whywait_core::queues::Cell as QueueCell;
 use whywait_core::schema::Unit;
 use whywait_core::severity::{Cost, Severity};
 use whywait_core::trace::columns::OperationKind;
-use whywait_core::transfers::{EpochKind, Transfer};
 use whywait_core::waits::longest;
 
 use crate::account;
@@ -141,7 +141,7 @@ impl Analysis {
     fn window(&self, py: Python<'_>, begin: f64, end: f64) -> PyResult<Table> {
         self.result.need_events().map_err(core_error)?;
         let window = self.tick(begin)..self.tick(end);
-        let pool = whywait_core::pool::new(0).map_err(core_error)?;
+        let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
         let cells = detached(py, || pool.install(|| self.result.severities_within(&window)))?;
         self.cells(&cells, &[], &[])
     }
@@ -154,6 +154,11 @@ impl Analysis {
     /// The account of all time in a window, in the shape of `account`; bounds in seconds since the begin of the trace.
     fn account_window(&self, py: Python<'_>, begin: f64, end: f64) -> PyResult<Table> {
         account::window(self, py, (begin, end))
+    }
+
+    /// The account of devices.
+    fn device_account(&self) -> PyResult<Table> {
+        account::devices(self)
     }
 
     /// What calls need, by kind: the floors of the account.
@@ -257,7 +262,7 @@ impl Analysis {
 
     /// The rows in `wait_states` of the longest: of each kind at most `count`, in ascending order.
     fn longest_waits(&self, py: Python<'_>, count: usize) -> PyResult<Vec<usize>> {
-        let pool = whywait_core::pool::new(0).map_err(core_error)?;
+        let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
         detached(py, || pool.install(|| longest::of_each_kind(&self.result.waits, count)))
     }
 
@@ -271,7 +276,7 @@ impl Analysis {
     fn transfers(&self, py: Python<'_>) -> PyResult<Table> {
         let trace = &self.result.trace;
         let begin = self.begin();
-        let pool = whywait_core::pool::new(0).map_err(core_error)?;
+        let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
         let transfers = detached(py, || pool.install(|| self.result.transfers()))?.map_err(core_error)?;
         let mut kinds = Names::default();
         let mut epochs = Names::default();
@@ -410,6 +415,8 @@ impl Analysis {
             facts.set_item("focus_rule", focus.rule.name())?;
             facts.set_item("cpu_locations", self.result.account.locations)?;
             facts.set_item("cpu_time", self.seconds(self.result.account.time))?;
+            facts.set_item("pauses", self.result.account.pauses.0)?;
+            facts.set_item("pause_time", self.seconds(self.result.account.pauses.1))?;
         }
         facts.set_item("resolution", trace.resolution)?;
         facts.set_item("processes", trace.definitions.processes.len())?;

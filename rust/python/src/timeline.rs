@@ -40,7 +40,7 @@ pub(crate) fn timeline<'py>(
     let is_waiting = |metric: &&Metric| waiting.iter().any(|name| name == metric.name());
     let waiting = Metric::ALL.iter().filter(is_waiting).copied().collect();
     let request = Request { class_of, classes, waiting, cells, calls, most };
-    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
     let state = Arc::new(Progress::default());
     let (shared, owned) = (state.clone(), analysis.clone().unbind());
     let job = move || pool.install(|| build(&owned.get().result, &request, &shared));

@@ -24,7 +24,7 @@ const BATCH: usize = 1 << 12;
 /// All wait states, one row each. Groups of columns are built in parallel, the one that takes longest first.
 pub(crate) fn table(analysis: &Analysis, py: Python<'_>) -> PyResult<Table> {
     let groups: [fn(&Analysis) -> Columns; 4] = [causes, places, calls, explanations];
-    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
     let columns = py.detach(|| {
         pool.install(|| groups.par_iter().with_max_len(1).flat_map_iter(|columns| columns(analysis)).collect())
     });
@@ -48,7 +48,7 @@ pub(crate) fn fold<T: Send>(
         let found = of(first, &batch.map_err(arrow_error)?);
         Ok((first, found.ok_or_else(|| UsageError::new_err("these are no wait states"))?))
     };
-    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
     detached(py, || {
         pool.install(|| {
             let mut parts = numbered.par_bridge().map(of).collect::<PyResult<Vec<_>>>()?;

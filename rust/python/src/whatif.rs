@@ -96,7 +96,7 @@ impl Simulator {
         threads: Option<usize>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
+        let pool = whywait_core::parallel::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
         let cut_regions = cut_regions.into_iter().map(|selected| selection(analysis.get(), selected)).collect();
         let cut_messages = cut_messages.into_iter().map(message_cut).collect::<PyResult<_>>()?;
         let model = Model {
@@ -142,7 +142,7 @@ impl Simulator {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Simulation> {
         let analysis = slf.get().analysis.get();
-        let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
+        let pool = whywait_core::parallel::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
         let hypotheses =
             changes.into_iter().map(|change| hypothesis(analysis, change)).collect::<PyResult<Vec<_>>>()?;
         let owned = slf.clone().unbind();
@@ -168,7 +168,7 @@ impl Simulator {
         let analysis = slf.get().analysis.get();
         let compile = |of: Vec<Change>| of.into_iter().map(|change| hypothesis(analysis, change)).collect();
         let candidates = candidates.into_iter().map(compile).collect::<PyResult<Vec<Vec<Hypothesis>>>>()?;
-        let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
+        let pool = whywait_core::parallel::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
         let resolution = analysis.result.trace.resolution as f64;
         let owned = slf.clone().unbind();
         let evaluate = move |state: &Progress| {
@@ -235,7 +235,7 @@ impl Simulation {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Analysis> {
         let py = slf.py();
-        let pool = whywait_core::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
+        let pool = whywait_core::parallel::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
         let cost_model = cost_model_of(cost_model)?;
         let options = Options { wrong_order_window, causes, cost_model, ..Options::default() };
         let monitor = Arc::new(Monitor::default());

@@ -62,7 +62,7 @@ pub(crate) fn generate(
         overlap: overlap.unwrap_or(spec.stream.overlap),
     };
     let spec = Spec { work, imbalance, balanced, barriers, machine, stream, ..spec };
-    let pool = whywait_core::pool::new(0).map_err(core_error)?;
+    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
     let state = Arc::new(Progress::default());
     let shared = state.clone();
     let job = move || pool.install(|| whywait_workloads::generate(spec, &directory, &shared));
@@ -90,7 +90,7 @@ pub(crate) fn measure(
     causes: bool,
     entered: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    let pool = whywait_core::pool::new(threads).map_err(core_error)?;
+    let pool = whywait_core::parallel::pool::new(threads).map_err(core_error)?;
     let (archive, options) = (run.archive().clone(), Options { causes, ..Options::default() });
     let monitor = Arc::new(Monitor::default());
     let (watched, entered) = (monitor.clone(), Arc::new(entered.clone().unbind()));

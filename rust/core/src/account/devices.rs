@@ -19,7 +19,7 @@ use super::busy::union;
 use super::rows::Row;
 use super::sweep::CallPaths;
 use crate::ids::{CallPathId, LocationId};
-use crate::per_shard::PerShard;
+use crate::parallel::per_shard::PerShard;
 use crate::trace::Trace;
 use crate::waits::WaitState;
 use crate::waits::device::{Devices, Kernel};
@@ -120,7 +120,8 @@ pub(super) fn find(
     let busy: Vec<Vec<Range<i64>>> =
         of_devices.par_iter().map(|(_, kernels)| union(spans(kernels.iter().copied()))).collect();
     let of_device = |(i, (device, kernels)): (usize, &(u32, Vec<&Kernel>))| {
-        let others = busy.iter().enumerate().filter(|&(other, _)| other != i).flat_map(|(_, busy)| busy.iter().cloned());
+        let others =
+            busy.iter().enumerate().filter(|&(other, _)| other != i).flat_map(|(_, busy)| busy.iter().cloned());
         let device = Device {
             trace,
             waits,
@@ -196,9 +197,8 @@ impl Device<'_> {
         self.idle(&idle);
         let number = self.number;
         let cells = self.cells.into_iter().filter(|(_, ticks)| *ticks > 0);
-        let mut cells: Vec<DeviceCell> = cells
-            .map(|((row, callpath), ticks)| DeviceCell { device: number, row, callpath, ticks })
-            .collect();
+        let mut cells: Vec<DeviceCell> =
+            cells.map(|((row, callpath), ticks)| DeviceCell { device: number, row, callpath, ticks }).collect();
         cells.sort_unstable_by_key(|cell| (cell.row, cell.callpath));
         debug_assert_eq!(cells.iter().map(|cell| cell.ticks).sum::<i64>(), focus.end - focus.start);
         cells
@@ -363,7 +363,8 @@ fn is_copy(trace: &Trace, callpath: CallPathId) -> bool {
     trace.regions.get(trace.tree.region(callpath)).is_some_and(|region| {
         let name = region.name.to_ascii_lowercase();
         region.role == RegionRole::DATA_TRANSFER
-            || (region.role != RegionRole::KERNEL && ["memcpy", "memset", "copy"].iter().any(|part| name.contains(part)))
+            || (region.role != RegionRole::KERNEL
+                && ["memcpy", "memset", "copy"].iter().any(|part| name.contains(part)))
     })
 }
 
@@ -380,7 +381,8 @@ mod tests {
     #[test]
     fn of_several_hosts_the_first_reason_counts() {
         let reason = |begin, end, row| Reason { begin, end, row, callpath: CallPathId::new(0) };
-        let both = vec![reason(0, 4, DeviceRow::Waits), reason(6, 8, DeviceRow::Waits), reason(2, 7, DeviceRow::Computes)];
+        let both =
+            vec![reason(0, 4, DeviceRow::Waits), reason(6, 8, DeviceRow::Waits), reason(2, 7, DeviceRow::Computes)];
         let found: Vec<_> =
             first_of_each_moment(both).iter().map(|reason| (reason.begin, reason.end, reason.row)).collect();
         let expected = [

@@ -8,8 +8,8 @@ use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
 use crate::Result;
-use crate::exchange::Exchange;
 use crate::ids::RegionKey;
+use crate::parallel::exchange::Exchange;
 
 /// Calls that are compared with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]

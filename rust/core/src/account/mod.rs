@@ -36,9 +36,9 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Result;
-use crate::exchange::Exchange;
 use crate::ids::{CallPathId, LocationId, RegionKey};
-use crate::per_shard::PerShard;
+use crate::parallel::exchange::Exchange;
+use crate::parallel::per_shard::PerShard;
 use crate::severity::Severity;
 use crate::trace::definition_index::Members;
 use crate::trace::{NONE, RegionClass, Shard, Trace};

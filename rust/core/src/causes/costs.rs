@@ -7,10 +7,13 @@
 //! and the causing process may have many of those. Then only the waiters' own call paths are visited; all others get
 //! the sum of all shares.
 
+use super::cost_model::CostModel;
+use super::fixed::Fixed;
 use super::past::Past;
 use super::points::Relation;
+use super::table::Table;
 use super::table::{Group, ProfileEntry, WaitPart};
-use super::{Class, CostModel, Fixed, Table};
+use crate::schema::Class;
 use crate::severity::{Accumulator, Cost, CostMetric};
 use crate::trace::{NONE, Shard, Trace};
 

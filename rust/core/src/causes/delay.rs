@@ -11,12 +11,14 @@
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
+use super::cost_model::CostModel;
 use super::points::Relation;
 use super::scaling_factors::Rates;
+use super::table::Table;
 use super::table::{CostShare, EntryRange, Group, ProfileEntry};
-use super::{Class, CostModel, Table};
 use crate::Result;
-use crate::exchange::{Inbox, Outbox};
+use crate::parallel::exchange::{Inbox, Outbox};
+use crate::schema::Class;
 use crate::trace::Trace;
 
 /// The result for the waiting side.

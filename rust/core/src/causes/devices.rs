@@ -11,10 +11,11 @@
 //!
 //! *Source*: accelerators.md.
 
+use super::points::SyncPoints;
 use super::points::{Anchor, Place, Relation, SyncPoint};
 use super::states::States;
-use super::{Class, SyncPoints};
 use crate::ids::CommId;
+use crate::schema::Class;
 use crate::severity::Metric;
 use crate::trace::Shard;
 use crate::waits::device::{Devices, Kernel, Span, StartCause};

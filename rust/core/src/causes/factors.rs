@@ -15,16 +15,19 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::cost_model::CostModel;
 use super::critical_sections::{self, Activity, ContendedLock};
 use super::interval_index::{IndexedPoint, IndexedWait, IntervalIndex};
 use super::intervals::{IntervalStart, work_since};
 use super::past::{self, Past};
 use super::points::IntervalBegin;
+use super::points::{Place, Position, Relation};
 use super::rolling_profile::RollingProfile;
 use super::scaling_factors::Rates;
-use super::{Class, CostModel, Place, Position, Relation, Steps};
+use super::steps::Steps;
 use crate::ids::{CallPathId, InstanceId, LocationId};
-use crate::per_shard::PerShard;
+use crate::parallel::per_shard::PerShard;
+use crate::schema::{Class, Pattern};
 use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
 
@@ -440,7 +443,7 @@ fn share(
     let rates = if is_contention {
         Rates::of_contention(wait.waiting, delay, waited, waiter.total(), model)
     } else {
-        let class = Class::of(wait.kind).unwrap_or(Class::Mark);
+        let class = Pattern::class_of(wait.kind).unwrap_or(Class::Mark);
         Rates::of_synchronization(wait.waiting, delay, waited, class, model)
     };
     let (of_work, of_wait) = (rates.direct as f64 * rates.work, rates.direct as f64 * rates.wait);
@@ -528,6 +531,6 @@ fn uncharged(trace: &Trace, waits: &PerShard<WaitState>, location: LocationId, p
     let key = |instance: InstanceId| shard.instances.enter[instance];
     let begin = own.partition_point(|wait| (wait.location, key(wait.instance)) < (location, key(point.instance)));
     let of_call = own[begin..].iter().take_while(|wait| wait.instance == point.instance);
-    let mut found = of_call.zip(first + begin..).filter(|(wait, _)| Class::of(wait.kind) == Some(point.class));
+    let mut found = of_call.zip(first + begin..).filter(|(wait, _)| Pattern::class_of(wait.kind) == Some(point.class));
     found.next().map_or(NONE, |(_, row)| row as u32)
 }

@@ -7,9 +7,11 @@ use rayon::prelude::*;
 
 use super::past::Past;
 use super::points::IntervalBegin;
+use super::points::{Place, Position, Relation};
+use super::table::Table;
 use super::table::{Csr, Group, OwnWait};
-use super::{Class, Place, Position, Relation, Table};
 use crate::ids::{InstanceId, LocationId};
+use crate::schema::Class;
 
 /// The properties of a point that intervals need.
 #[derive(Clone, Copy, Debug)]

@@ -11,14 +11,19 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
+use super::cost_model::CostModel;
+use super::delay;
 use super::last_sync::{LastSync, LastSyncIndex};
 use super::past::{self, Gap, Past};
+use super::points::{Anchor, CausedWait, Key, Position, SyncPoints};
 use super::points::{GroupSync, IntervalBegin, Place, Point, Relation, SyncPoint, SyncScope};
 use super::rolling_profile::RollingProfile;
+use super::steps::Steps;
+use super::table::Table;
 use super::table::{CostShare, EntryRange, Group, OwnWait, ProfileEntry};
-use super::{Anchor, CausedWait, Class, CostModel, Key, Position, Steps, SyncPoints, Table, delay};
-use crate::exchange::Outbox;
 use crate::ids::{CallPathId, LocationId, ProcessId};
+use crate::parallel::exchange::Outbox;
+use crate::schema::Class;
 use crate::trace::{NONE, Shard, Trace};
 
 /// Measures all intervals of a shard.

@@ -21,6 +21,7 @@
 //!
 //! *Source*: specification.md#causes; thesis, sections 4.1 and 4.3.3, definitions 4 to 20, equations 4.1 to 4.19.
 
+mod cost_model;
 mod costs;
 mod critical_sections;
 mod delay;
@@ -48,39 +49,29 @@ use rayon::prelude::*;
 
 use crate::Result;
 use crate::diagnostics::Diagnostics;
-use crate::exchange::{Inbox, Outbox};
-use crate::ids::{CommId, LocationId, ProcessId};
-use crate::per_shard::PerShard;
-use crate::remote_calls::RemoteCalls;
+use crate::ids::ProcessId;
+use crate::parallel::exchange::{Inbox, Outbox};
+use crate::parallel::per_shard::PerShard;
 use crate::severity::{self, Cost};
 use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::collective_sync::{CollectiveSync, CollectiveSyncs, Participants};
 use crate::waits::device::Devices;
+use crate::waits::remote_calls::RemoteCalls;
+
+pub use cost_model::CostModel;
 
 pub use crate::schema::Class;
 use costs::BookedCosts;
 use critical_sections::ContendedLock;
 pub(crate) use fixed::Fixed;
 pub(crate) use interval_index::IntervalIndex;
-pub(crate) use points::{Anchor, GroupSync, IdleTeamSpan, Key, Place, Position, Relation, SyncPoint};
+pub(crate) use points::{Anchor, Position};
+use points::{CausedWait, SyncPoints};
 pub(crate) use steps::Steps;
+use table::ProfileEntry;
+pub(crate) use table::Table;
 use table::{Extent, WaitPart};
-pub(crate) use table::{ProfileEntry, Table};
-
-/// The definitions that costs follow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CostModel {
-    /// Those of the thesis, for every paradigm; the waiting time is conserved.
-    #[default]
-    Unified,
-    /// The same, but no tick of a cause is charged for more than a tick of waiting: the excess of a wait over all of
-    /// its causes is not attributed.
-    Bounded,
-    /// Those of Scalasca 2.6, for comparison: no costs of one-sided communication, direct costs of waits for messages
-    /// clamped at the delay, shares of collective operations by its segments.
-    Scalasca,
-}
 
 /// Causes and effects of one wait state; all in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Encode, Decode)]
@@ -122,54 +113,6 @@ pub(crate) struct Synchronized<'a> {
     pub of_shards: &'a [Vec<CollectiveSync>],
     /// The devices of the shards, if there are any.
     pub devices: &'a [Devices],
-}
-
-/// Synchronization points of the locations of a shard as waiters.
-#[derive(Debug, Default)]
-pub(crate) struct SyncPoints {
-    pub pairs: Vec<SyncPoint>,
-    /// Keys of these, by position.
-    pub order: Vec<Key>,
-    pub group_syncs: Vec<GroupSync>,
-    pub alone: Vec<IdleTeamSpan>,
-}
-
-/// A wait, for the causing side.
-#[derive(Clone, Copy, Debug, Encode, Decode)]
-pub(crate) struct CausedWait {
-    /// Shard of the waiter, and position among its waits.
-    pub shard: u32,
-    pub own_wait: u32,
-    /// The location that waited, or none.
-    pub waiter: LocationId,
-    pub comm: CommId,
-    pub cause: Anchor,
-    pub class: Class,
-    pub relation: Relation,
-    pub waiting: i64,
-    pub completion: i64,
-}
-
-impl CausedWait {
-    /// The idleness of a team, which concerns no other shard.
-    fn idleness(alone: &IdleTeamSpan) -> Self {
-        Self {
-            shard: NONE,
-            own_wait: NONE,
-            waiter: LocationId::NONE,
-            comm: CommId::NONE,
-            cause: alone.end,
-            class: Class::OmpIdle,
-            relation: Relation::Alone,
-            waiting: alone.idle,
-            completion: 0,
-        }
-    }
-
-    /// The process that waited, or none.
-    fn process(&self, trace: &Trace) -> ProcessId {
-        trace.definitions.locations.get(self.waiter.index()).map_or(ProcessId::NONE, |waiter| waiter.process)
-    }
 }
 
 /// Finds the causes of all wait states of this process; `waits` are sorted as in the analysis, and `calls` holds the

@@ -9,7 +9,7 @@
 //! A thread that communicates has intervals, which may reach back before its fork, where the thread does not exist.
 //! There its time, its synchronizations and its waits are those of the master: its table gets *copies* of the master's
 //! points outside its teams. A copy adds no cost of its own; what it caused goes to the original
-//! ([`super::Relation::Past`]), and delays in the master's call paths are the master's.
+//! ([`super::points::Relation::Past`]), and delays in the master's call paths are the master's.
 //!
 //! Threads forked by a thread other than the master have no past.
 //!
@@ -17,7 +17,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Anchor, Place, Position};
+use super::points::{Anchor, Place, Position};
 use crate::ids::{CallPathId, InstanceId, LocationId, ProcessId};
 use crate::trace::{NONE, RegionClass, Shard, Trace};
 use crate::waits::threads::teams;

@@ -2,9 +2,9 @@
 
 use bitcode::{Decode, Encode};
 
-use crate::causes::Class;
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId};
-use crate::trace::{Shard, Trace};
+use crate::schema::Class;
+use crate::trace::{NONE, Shard, Trace};
 
 /// A place in the order of a location's events and of the steps between them.
 ///
@@ -338,4 +338,52 @@ pub(crate) struct IntervalBegin {
     pub from: u32,
     /// Time of the call at its left end that does not belong to it, ticks.
     pub before: i64,
+}
+
+/// Synchronization points of the locations of a shard as waiters.
+#[derive(Debug, Default)]
+pub(crate) struct SyncPoints {
+    pub pairs: Vec<SyncPoint>,
+    /// Keys of these, by position.
+    pub order: Vec<Key>,
+    pub group_syncs: Vec<GroupSync>,
+    pub alone: Vec<IdleTeamSpan>,
+}
+
+/// A wait, for the causing side.
+#[derive(Clone, Copy, Debug, Encode, Decode)]
+pub(crate) struct CausedWait {
+    /// Shard of the waiter, and position among its waits.
+    pub shard: u32,
+    pub own_wait: u32,
+    /// The location that waited, or none.
+    pub waiter: LocationId,
+    pub comm: CommId,
+    pub cause: Anchor,
+    pub class: Class,
+    pub relation: Relation,
+    pub waiting: i64,
+    pub completion: i64,
+}
+
+impl CausedWait {
+    /// The idleness of a team, which concerns no other shard.
+    pub(super) fn idleness(alone: &IdleTeamSpan) -> Self {
+        Self {
+            shard: NONE,
+            own_wait: NONE,
+            waiter: LocationId::NONE,
+            comm: CommId::NONE,
+            cause: alone.end,
+            class: Class::OmpIdle,
+            relation: Relation::Alone,
+            waiting: alone.idle,
+            completion: 0,
+        }
+    }
+
+    /// The process that waited, or none.
+    pub(super) fn process(&self, trace: &Trace) -> ProcessId {
+        trace.definitions.locations.get(self.waiter.index()).map_or(ProcessId::NONE, |waiter| waiter.process)
+    }
 }

@@ -17,12 +17,15 @@ use std::cmp::Reverse;
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
+use super::cost_model::CostModel;
+use super::fixed::Fixed;
 use super::points::{Point, Relation};
 use super::table::Group;
-use super::{Class, CostModel, Fixed, Table};
+use super::table::Table;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::LocationId;
+use crate::schema::Class;
 use crate::schema::Classes;
 use crate::trace::{NONE, Shard, Trace};
 

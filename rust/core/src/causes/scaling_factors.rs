@@ -6,7 +6,8 @@
 //! *Contention*: `r = min(W / ω, 1)`, `r = 1` if `d+ < d−`: each tick of waiting gets `r / W`, each tick of the
 //! interval, whatever the waiter did, `(1 − r) / d+` (equations 4.14 to 4.17).
 
-use super::{Class, CostModel};
+use super::cost_model::CostModel;
+use crate::schema::Class;
 
 /// The rates at which a wait is distributed.
 #[derive(Clone, Copy, Debug, Default)]

@@ -12,8 +12,8 @@
 
 use std::ops::Range;
 
-use super::Position;
 use super::past::Gap;
+use super::points::Position;
 use crate::ids::{CallPathId, LocationId};
 use crate::trace::{NONE, Shard, Trace};
 

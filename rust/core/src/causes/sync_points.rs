@@ -12,16 +12,19 @@
 //!
 //! *Source*: specification.md#synchronization-points; thesis, definitions 4 and 8.
 
+use super::cost_model::CostModel;
 use super::points::{Anchor, Place, Relation, SyncPoint, SyncScope};
+use super::points::{GroupSync, Key, SyncPoints};
 use super::states::States;
-use super::{Class, CostModel, GroupSync, Key, SyncPoints, critical_sections, devices, teams};
+use super::{critical_sections, devices, teams};
 use crate::ids::CommId;
-use crate::remote_calls::RemoteCalls;
+use crate::schema::{Class, Pattern};
 use crate::severity::Metric;
 use crate::trace::{Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::collective_sync::{CollectiveSync, Participants};
 use crate::waits::device::Devices;
+use crate::waits::remote_calls::RemoteCalls;
 
 /// Number of waits whose causes are looked up together.
 const TOGETHER: usize = 64;
@@ -38,7 +41,8 @@ pub(super) fn collect<'a>(
     let mut sync_points = SyncPoints { pairs: Vec::with_capacity(waits.len()), ..SyncPoints::default() };
     let mut states = States::new(shard, waits, first);
     let of_two = |(wait, state): (&'a WaitState, u32)| {
-        let class = Class::of(wait.kind).filter(|class| wait.cause_instance.is_some() && has_costs(*class, model))?;
+        let class =
+            Pattern::class_of(wait.kind).filter(|class| wait.cause_instance.is_some() && has_costs(*class, model))?;
         if critical_sections::is_contention(wait.kind) {
             return None;
         }
@@ -83,7 +87,7 @@ pub(super) fn collect<'a>(
 fn class_of(kind: Metric, model: CostModel) -> Option<Class> {
     match (kind, model) {
         (Metric::FinalizeWait, CostModel::Scalasca) => Some(Class::Library),
-        _ => Class::of(kind).filter(|&class| has_costs(class, model)),
+        _ => Pattern::class_of(kind).filter(|&class| has_costs(class, model)),
     }
 }
 

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use bitcode::{Decode, Encode};
 
-use super::CausedWait;
-use super::Class;
 use super::past::Past;
+use super::points::CausedWait;
 use super::points::{IntervalBegin, Point, Position, Relation, SyncPoint};
 use crate::ids::{CallPathId, LocationId};
+use crate::schema::Class;
 use crate::schema::Classes;
 use crate::trace::NONE;
 use crate::trace::Shard;

@@ -2,10 +2,11 @@
 //!
 //! *Source*: specification.md#costs-of-thread-teams. The thesis has no threads; these follow Scalasca.
 
+use super::points::SyncPoints;
 use super::points::{Anchor, GroupSync, IdleTeamSpan, Place, Relation, SyncPoint, SyncScope};
 use super::states::States;
-use super::{Class, SyncPoints};
 use crate::ids::{CommId, InstanceId, LocationId};
+use crate::schema::Class;
 use crate::severity::Metric;
 use crate::trace::{RegionClass, Shard, Trace};
 use crate::waits::threads::{Part, barriers_of, teams};

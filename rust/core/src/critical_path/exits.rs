@@ -8,7 +8,7 @@
 use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Handover, Walk};
+use super::handovers::{Handover, Handovers};
 use crate::ids::LocationId;
 use crate::trace::NONE;
 
@@ -31,7 +31,7 @@ enum Outcome {
     Unclear,
 }
 
-impl Walk<'_> {
+impl Handovers<'_> {
     /// The exits of this process, sorted.
     pub(super) fn exits(&mut self) -> Vec<Exit> {
         let own = self.trace.exchange.own();

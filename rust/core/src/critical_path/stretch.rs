@@ -2,9 +2,29 @@
 
 use std::ops::Range;
 
+use bitcode::{Decode, Encode};
+
 use crate::causes::{Position, Steps};
 use crate::ids::{CallPathId, LocationId};
+use crate::schema::Class;
 use crate::trace::{Shard, Trace};
+
+/// A stretch of the critical path on one location.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Segment {
+    /// The location.
+    pub location: LocationId,
+    /// Begin, ticks.
+    pub from: i64,
+    /// End, ticks.
+    pub to: i64,
+    /// Call path with the largest share of it.
+    pub callpath: CallPathId,
+    /// Ticks of that call path.
+    pub ticks: i64,
+    /// The wait at its begin, for which the path came from another location; `None` at the begin of the run.
+    pub hop: Option<Class>,
+}
 
 /// A part of the path on one location.
 #[derive(Clone, Copy, Debug)]

@@ -25,11 +25,11 @@ use rayon::prelude::*;
 use crate::analysis::Analysis;
 use crate::ids::{CallPathId, LocationId};
 use crate::matching::messages;
+use crate::matching::transfers;
 use crate::schema::MetricSet;
 use crate::severity::Metric;
 use crate::trace::decode::Progress;
 use crate::trace::{RegionClass, Shard, Trace};
-use crate::transfers;
 use crate::waits::interval;
 use crate::{Error, Result};
 

@@ -4,11 +4,12 @@ use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::{Rounds, in_time_order, spread};
+use super::time_order::in_time_order;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
-use crate::exchange::Outbox;
 use crate::ids::{CommId, InstanceId, LocationId, ProcessId};
+use crate::parallel::exchange::Outbox;
+use crate::parallel::rounds::Rounds;
 use crate::trace::columns::{Collective, Nonblocking};
 use crate::trace::definition_index::Members;
 use crate::trace::{NONE, Shard, Trace};
@@ -124,7 +125,7 @@ pub fn match_all<R: Send>(
     let mut diagnostics = Diagnostics::default();
     let rounds = Rounds::new(&trace.exchange, total * size_of::<Member>());
     for round in 0..rounds.count {
-        let is_served = |owner: u32| rounds.of[owner as usize] as usize == round;
+        let is_served = |owner: u32| rounds.serves(owner, round);
         let posted: Vec<(Outbox<Member>, Diagnostics)> =
             trace.par_shards().map(|shard| post(trace, shard, is_served)).collect();
         let mut outgoing = Vec::with_capacity(posted.len());
@@ -246,7 +247,7 @@ fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> (Outbo
     let mut outbox = trace.exchange.outbox();
     let mut diagnostics = Diagnostics::default();
     let mut deliver = |member: Member| {
-        let owner = spread(member.comm.number(), member.sequence, trace.exchange.shards());
+        let owner = trace.exchange.evaluator(member.comm.number(), member.sequence);
         if is_served(owner) {
             outbox.push(owner, member);
         }

@@ -2,11 +2,13 @@
 //!
 //! *Source*: specification.md#epochs; thesis, section 3.1; docs/one-sided.md lists the decisions.
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::CollectiveOp;
 
 use crate::diagnostics::Diagnostics;
 use crate::ids::{GroupId, InstanceId, LocationId, ProcessId, WindowId};
+use crate::trace::Trace;
 use crate::trace::regions::Library;
 
 /// The epoch that an operation belongs to.
@@ -247,4 +249,34 @@ impl Groups {
     pub fn of(&self, group: usize) -> &[u32] {
         &self.rows[self.offsets[group] as usize..self.offsets[group + 1] as usize]
     }
+}
+
+/// An exposure epoch, for one of its origins.
+pub(crate) struct Exposed {
+    pub window: WindowId,
+    pub origin: ProcessId,
+    pub target: ProcessId,
+    /// Position of the shard of the target.
+    pub shard: usize,
+    pub post: InstanceId,
+    pub wait: InstanceId,
+}
+
+impl Exposed {
+    /// The key of matching: the n-th exposure epoch matches the n-th access epoch.
+    pub(crate) fn pair(&self) -> (WindowId, ProcessId, ProcessId) {
+        (self.window, self.origin, self.target)
+    }
+}
+
+/// All exposure epochs, in order.
+pub(crate) fn exposed(trace: &Trace, epochs: &[Epochs]) -> Vec<Exposed> {
+    let of_shard = |(shard, epochs): (usize, &Epochs)| -> Vec<Exposed> {
+        let of_epoch = |&Exposure { process: target, window, group, post, wait, .. }: &Exposure| {
+            let origins = trace.definitions.group_members(group, &target).to_vec();
+            origins.into_iter().map(move |origin| Exposed { window, origin, target, shard, post, wait })
+        };
+        epochs.exposures.iter().flat_map(of_epoch).collect()
+    };
+    epochs.par_iter().enumerate().flat_map_iter(of_shard).collect()
 }

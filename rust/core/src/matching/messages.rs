@@ -8,11 +8,12 @@ use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::{Rounds, in_time_order};
+use super::time_order::in_time_order;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
-use crate::exchange::{Inbox, Outbox};
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId};
+use crate::parallel::exchange::{Inbox, Outbox};
+use crate::parallel::rounds::Rounds;
 use crate::trace::{NONE, Shard, Trace};
 
 /// The data of a send that the receiving side needs.
@@ -77,7 +78,7 @@ pub fn match_all<R: Send>(
     let mut diagnostics = Diagnostics::default();
     let rounds = Rounds::new(&trace.exchange, total * size_of::<SendInfo>());
     for round in 0..rounds.count {
-        let is_served = |owner: u32| rounds.of[owner as usize] as usize == round;
+        let is_served = |owner: u32| rounds.serves(owner, round);
         let outgoing = trace.par_shards().map(|shard| post(trace, shard, is_served)).collect();
         let incoming = trace.exchange.alltoallv(outgoing)?;
         let served = rounds.own(&trace.exchange, round);

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 use super::epochs::{CollectivePart, Epochs};
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
-use crate::exchange::{Outbox, Row};
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
+use crate::parallel::exchange::{Outbox, Row};
 use crate::trace::definition_index::Members;
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};
@@ -54,7 +54,7 @@ pub fn match_all<R: Row + Copy>(
                 .get(part.window.index())
                 .and_then(|_| trace.definitions.window_comm(part.window));
             if comm.is_none_or(|comm| !matches!(comm.members, Members::OwnProcess)) {
-                let owner = super::spread(part.window.number(), part.sequence, trace.exchange.shards());
+                let owner = trace.exchange.evaluator(part.window.number(), part.sequence);
                 outbox.push(owner, row(shard, part, (i, position as u32)));
             }
         }

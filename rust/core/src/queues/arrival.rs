@@ -10,7 +10,7 @@
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::{Message, calls, posted};
+use super::message::{Message, calls, posted};
 use crate::Result;
 use crate::ids::{InstanceId, RegionKey};
 use crate::matching::protocol::Limits;

@@ -14,7 +14,7 @@
 //!
 //! *Source*: counters.md#counters-of-messages-and-queues.
 
-use super::Place;
+use super::sums::Place;
 use crate::ids::{CommId, ProcessId};
 
 /// A message in a queue.

@@ -4,8 +4,8 @@
 //! another, and each is compared only with its partner; comparing it with the previous message is enough to tell. Other
 //! channels are sorted.
 
-use super::Lists;
 use super::attempts::{self, Queued};
+use super::options::Lists;
 use crate::ids::{CommId, ProcessId};
 use crate::trace::NONE;
 

@@ -7,8 +7,8 @@ use rayon::prelude::*;
 
 use super::levels::{Course, Detail, Level, Quantity, sort_by_time};
 use crate::Result;
-use crate::exchange::{Exchange, Outbox};
 use crate::ids::LocationId;
+use crate::parallel::exchange::{Exchange, Outbox};
 
 /// A change, sent to the shard of its slice.
 #[derive(Clone, Copy, Debug, Encode, Decode)]

@@ -2,8 +2,9 @@
 
 use bitcode::{Decode, Encode};
 
-use super::{Counts, QueueMetric};
+use super::sums::Counts;
 use crate::ids::{CallPathId, LocationId};
+use crate::schema::QueueMetric;
 
 /// An increment of a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]

@@ -291,7 +291,7 @@ impl Level {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::Bins;
+    use super::super::options::Bins;
     use super::*;
 
     /// Rises and falls in order of time.

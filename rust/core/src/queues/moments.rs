@@ -5,9 +5,10 @@
 
 use super::channels::{Found, search};
 use super::ledger::Moment;
+use super::options::Options;
 use super::receivers::{Receivers, count, queued};
 use super::senders::Alike;
-use super::{Options, QueueMetric};
+use crate::schema::QueueMetric;
 
 impl Receivers<'_> {
     /// The increments of all sums of messages, including those at senders.

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use super::QueueMetric;
 use super::ledger::Ledger;
 use super::levels::{Course, Detail, Level, Quantity, sort_by_time};
 use crate::ids::{CallPathId, InstanceId, LocationId};
+use crate::schema::QueueMetric;
 use crate::trace::columns::RequestOf;
 use crate::trace::{Shard, Trace};
 

@@ -1,10 +1,12 @@
 //! Counts of messages at their senders: protocols, sizes, and possible disorder between threads.
 
 use super::ledger::Ledger;
-use super::{Message, Place, QueueMetric, Sums};
-use crate::exchange::Inbox;
+use super::message::Message;
+use super::sums::{Place, Sums};
 use crate::ids::LocationId;
 use crate::matching::protocol::{Limits, Protocol};
+use crate::parallel::exchange::Inbox;
+use crate::schema::QueueMetric;
 use crate::severity::volume;
 use crate::trace::{Shard, Trace};
 

@@ -2,7 +2,7 @@
 
 use bitcode::{Decode, Encode};
 
-use super::{CostMetric, Metric, Pattern};
+use super::CostMetric;
 
 macro_rules! classes {
     ($($(#[$doc:meta])* $class:ident = $name:literal {
@@ -160,12 +160,6 @@ classes! {
 impl Class {
     /// Classes with cost metrics: all before [`Class::Library`].
     pub const WITH_COSTS: &[Self] = ALL.split_at(Self::Library as usize).0;
-
-    /// The class of a wait state; `None` for parts of other wait states, for completion, and for waits without costs.
-    #[must_use]
-    pub fn of(kind: Metric) -> Option<Self> {
-        Pattern::of(kind).and_then(|pattern| pattern.class)
-    }
 
     fn row(self) -> &'static Row {
         &ROWS[self as usize]

@@ -114,6 +114,13 @@ impl Pattern {
     pub fn of(kind: Metric) -> Option<&'static Self> {
         PATTERNS.get(usize::from(ROW[kind as usize]))
     }
+
+    /// The cost class of a wait state; `None` for parts of other wait states, for completion, and for waits without
+    /// costs.
+    #[must_use]
+    pub fn class_of(kind: Metric) -> Option<Class> {
+        Self::of(kind).and_then(|pattern| pattern.class)
+    }
 }
 
 /// For each metric the index of its pattern, or the number of patterns if it has none.

@@ -24,6 +24,8 @@ pub enum Type {
     Text,
     /// The names of a call path from the root down.
     Path,
+    /// Numbers, such as ranks.
+    Numbers,
     /// The axes of a topology: `name`, `size` and `periodic` of each.
     Axes,
     /// Places in a topology: `location`, and where it is `at` on each axis.
@@ -43,6 +45,7 @@ impl Type {
             Self::Double => "double",
             Self::Name | Self::Text => "string",
             Self::Path => "list<string>",
+            Self::Numbers => "list<int32>",
             Self::Axes => "list<struct<name: string, size: uint32, periodic: bool>>",
             Self::Coordinates => "list<struct<location: uint32, at: list<uint32>>>",
         }
@@ -153,6 +156,28 @@ tables! {
         "time" Double "s": "the time",
         "excess" Double "s": "the part of it beyond what the fastest 5% of such calls take",
         "calls" UInt64: "number of calls, or of waits; 0 for time outside of calls",
+    }
+    "device_account" stored ["device_account"] "a part of the time of a device in the focus: each moment of it belongs to one row; only with devices" {
+        "device" Text: "the device, by the name of its first stream",
+        "row" Name: "what it does, or why it is idle, such as `busy.kernel` or `idle.computes`",
+        "callpath" Path: "what the host is in meanwhile, by names; null if that does not matter or is not known",
+        "callpath_id" UInt32: "the same as a row of `callpaths`",
+        "time" Double "s": "the time",
+    }
+    "findings" stored ["findings"] "a reason why time is lost in the focus, the largest loss first" {
+        "number" UInt32: "its number, from 1",
+        "rule" Text: "the rule that found it",
+        "title" Text: "what that rule finds, in a few words",
+        "sentence" Text: "what happens, where, and what follows",
+        "advice" Text: "what to do about it; null if that is not known",
+        "loss" Double "s": "the lost time that it explains",
+        "share" Double: "the same as a share of the CPU time of the focus, or of the time of all devices",
+        "base" Text: "`cpu` or `device`: what it is a share of",
+        "callpath" Path: "the call path that is to blame, by names; null if it is none",
+        "callpath_id" UInt32: "the same as a row of `callpaths`",
+        "ranks" Numbers: "the ranks that are to blame; empty if these are all",
+        "evidence" Text: "the numbers that the sentence rests on, as JSON",
+        "shown" Bool: "whether it is one of those to show first",
     }
     "network" stored [] "what calls that are compared with each other need: same region, size, node, number of members, and waiting or not" {
         "region" Text: "the region that is called",

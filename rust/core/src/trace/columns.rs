@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use bitcode::{Decode, Encode};
 
-use super::NONE;
+use crate::ids::NONE;
 use crate::ids::{CallPathId, CommId, GroupId, InstanceId, ProcessId, WindowId};
 
 /// Marks a Leave in [`Events::node`].

@@ -17,8 +17,8 @@ use super::locations::Location;
 use super::regions::{RegionClass, Regions};
 use super::shard::{Rows, Shard};
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
-use crate::exchange::{Exchange, Transport};
 use crate::ids::{CallPathId, Ids, InstanceId, LocationId, ProcessId};
+use crate::parallel::exchange::{Exchange, Transport};
 use crate::{Error, Result};
 
 /// Approximate minimum number of events per shard, so that small processes share one.

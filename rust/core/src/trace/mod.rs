@@ -8,9 +8,6 @@ mod bounds;
 pub mod calltree;
 pub mod chunks;
 pub mod columns;
-pub mod counter_book;
-mod counter_totals;
-mod counter_values;
 pub mod counters;
 pub mod decode;
 pub mod definition_index;
@@ -28,5 +25,4 @@ pub use load::Trace;
 pub use regions::{RegionClass, Regions};
 pub use shard::Shard;
 
-/// "No row", "no instance".
-pub const NONE: u32 = u32::MAX;
+pub use crate::ids::NONE;

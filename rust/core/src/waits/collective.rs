@@ -13,7 +13,8 @@
 //! *Source*: specification.md#collective-operations; thesis, equation 2.2. The functions state the formulas.
 
 use super::collective_sync::{CollectiveSync, CollectiveSyncs, Participants};
-use super::{Findings, WaitState};
+use super::findings::Findings;
+use super::wait_state::WaitState;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::ids::{CommId, LocationId, ProcessId};

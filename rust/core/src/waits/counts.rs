@@ -2,7 +2,7 @@
 //!
 //! *Source*: specification.md#counts-and-bytes, specification.md#time.
 
-use super::Findings;
+use super::findings::Findings;
 use crate::ids::CallPathId;
 use crate::severity::{Accumulator, Metric, volume};
 use crate::trace::columns::Collective;

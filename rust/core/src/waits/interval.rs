@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use super::WaitState;
+use super::wait_state::WaitState;
 use crate::ids::InstanceId;
 use crate::schema::{Class, Metric, Pattern, Position};
 use crate::trace::columns::Collective;
@@ -81,7 +81,7 @@ fn begin(shard: &Shard, wait: &WaitState, of_call: &[WaitState], operations: &mu
             let whole = of_call.iter().find(|other| Some(other.kind) == whole);
             whole.map_or(enter, |whole| begin(shard, whole, of_call, operations))
         }
-        Position::AfterContention => enter + other(&|kind| Class::of(kind) == Some(Class::Lock)),
+        Position::AfterContention => enter + other(&|kind| Pattern::class_of(kind) == Some(Class::Lock)),
     }
 }
 

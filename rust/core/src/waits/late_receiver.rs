@@ -18,8 +18,9 @@
 
 use rustc_hash::FxHashMap;
 
+use super::findings::Findings;
 use super::late_sender::LateReceiver;
-use super::{Findings, WaitState};
+use super::wait_state::WaitState;
 use crate::ids::InstanceId;
 use crate::severity::{Accumulator, Metric};
 use crate::trace::{RegionClass, Shard, Trace};

@@ -26,7 +26,8 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashSet;
 
-use super::{Findings, WaitState};
+use super::findings::Findings;
+use super::wait_state::WaitState;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{InstanceId, LocationId, ProcessId};
 use crate::matching::messages::{Matches, SendInfo};

@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 
 use rayon::prelude::*;
 
-use super::WaitState;
-use crate::per_shard::PerShard;
+use super::wait_state::WaitState;
+use crate::parallel::per_shard::PerShard;
 use crate::schema::MetricSet;
 use crate::severity::Metric;
 

@@ -13,7 +13,8 @@
 //!
 //! *Source*: specification.md#team-management, specification.md#barriers-of-threads, specification.md#locks-of-threads.
 
-use super::{Findings, WaitState};
+use super::findings::Findings;
+use super::wait_state::WaitState;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{InstanceId, LocationId};
 use crate::severity::{Accumulator, Metric, Severity};

@@ -9,8 +9,8 @@
 
 use rayon::prelude::*;
 
-use super::changes::{Change, Shape};
-use super::graph::{Graph, Kind};
+use super::changes::durations::{Change, Shape};
+use super::graph::steps::{Graph, Kind};
 use crate::ids::LocationId;
 use crate::trace::{NONE, Shard, Trace};
 

@@ -2,14 +2,14 @@
 
 use rayon::prelude::*;
 
-use super::Written;
 use super::selection::{Selection, WrittenEvents};
+use super::written::Written;
 use crate::Result;
 use crate::ids::LocationId;
 use crate::matching::messages;
-use crate::per_shard::PerShard;
+use crate::matching::transfers::Transfer;
+use crate::parallel::per_shard::PerShard;
 use crate::trace::Trace;
-use crate::transfers::Transfer;
 use crate::waits::WaitState;
 
 /// By how much a level changes at a time.

@@ -9,9 +9,9 @@ use super::packets::Track;
 use super::tracks::Writer;
 use crate::Result;
 use crate::analysis::Analysis;
+use crate::matching::transfers::Transfer;
 use crate::queues::{Quantity, Queues};
 use crate::schema::Pattern;
-use crate::transfers::Transfer;
 
 impl<W: Write> Writer<'_, W> {
     /// Writes how many of the selected ranks wait, that is, have a thread that waits. Completion is not waiting.

@@ -7,16 +7,16 @@ use std::sync::atomic::Ordering;
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
 
-use super::Written;
 use super::flows::{End, Ends, is_shown};
 use super::packets::{Category, Key, Name, Packets, Track};
 use super::selection::{Selection, WrittenEvents};
+use super::written::Written;
 use crate::analysis::Analysis;
 use crate::ids::{CallPathId, LocationId};
+use crate::matching::transfers::Transfer;
 use crate::trace::columns::OperationKind;
 use crate::trace::decode::Progress;
 use crate::trace::{Shard, Trace};
-use crate::transfers::Transfer;
 use crate::{Error, Result};
 
 pub(super) struct Writer<'a, W> {

@@ -1,37 +1,11 @@
 //! The stack of calls: what runs, since when, and the region instances that matter.
 
-use super::Decoder;
+use super::decoder::Decoder;
+use super::frames::{CallPathTotals, Frame};
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CallPathId, InstanceId, ProcessId, RegionKey, WindowId};
-use crate::trace::NONE;
 use crate::trace::columns::SyncKind;
 use crate::trace::regions::{RegionClass, Regions};
-
-/// A region that has been entered and not left.
-#[derive(Clone, Copy)]
-pub(super) struct Frame {
-    pub(super) callpath: CallPathId,
-    /// Key of the region.
-    pub(super) key: RegionKey,
-    /// Position of the Enter.
-    pub(super) enter: u32,
-    /// The region instance, once a record needed it.
-    pub(super) instance: InstanceId,
-}
-
-/// The frame below the outermost region.
-pub(super) const OUTSIDE: Frame =
-    Frame { callpath: CallPathId::NONE, key: RegionKey::NONE, enter: NONE, instance: InstanceId::NONE };
-
-/// Visits and time of a call path at the current location.
-#[derive(Clone, Copy)]
-pub(super) struct CallPathTotals {
-    pub(super) visits: u64,
-    /// Exclusive time, ticks.
-    pub(super) time: i64,
-    /// Whether each instance of the region matters, even without records inside.
-    pub(super) remembered: bool,
-}
 
 impl Decoder<'_> {
     /// Books the time of the innermost region up to `time`.

@@ -2,9 +2,9 @@
 
 use whywait_otf2::records::TypedValue;
 
-use super::Decoder;
+use super::decoder::Decoder;
 use crate::diagnostics::DiagnosticKind;
-use crate::trace::counter_book::LocationHistory;
+use crate::trace::counters::book::LocationHistory;
 use crate::trace::counters::{Fault, Position};
 
 impl Decoder<'_> {

@@ -2,8 +2,8 @@
 
 use whywait_otf2::enums::RmaSyncLevel;
 
-use super::Decoder;
-use super::messages::names_nobody;
+use super::decoder::Decoder;
+use super::envelopes::names_nobody;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CommId, InstanceId, ProcessId, WindowId};
 use crate::trace::NONE;

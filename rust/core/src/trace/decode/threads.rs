@@ -1,6 +1,6 @@
 //! Teams of threads, their tasks and their locks.
 
-use super::Decoder;
+use super::decoder::Decoder;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CallPathId, CommId, InstanceId};
 use crate::trace::NONE;

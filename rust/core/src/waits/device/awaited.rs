@@ -7,7 +7,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Kernel, Synchronization};
+use super::activity::{Kernel, Synchronization};
 use crate::ids::LocationId;
 use crate::matching::launches::{CallDetails, Span};
 use crate::trace::Trace;

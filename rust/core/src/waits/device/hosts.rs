@@ -7,7 +7,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 use whywait_otf2::enums::LocationType;
 
-use super::Devices;
+use super::activity::Devices;
 use crate::ids::{CallPathId, LocationId};
 use crate::trace::Trace;
 

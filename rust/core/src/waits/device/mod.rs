@@ -14,18 +14,17 @@
 //!
 //! *Source*: accelerators.md.
 
+mod activity;
 mod awaited;
 mod busy;
 mod hosts;
 
-use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::enums::Type;
 use whywait_otf2::records::TypedValue;
 use whywait_otf2::{Archive, Definitions};
 
-use super::{Findings, WaitState, interval};
 use crate::Result;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CallPathId, LocationId, ProcessId};
@@ -35,123 +34,12 @@ use crate::schema::patterns::Paradigm;
 use crate::severity::{Accumulator, Metric};
 use crate::trace::device_calls::DeviceCall;
 use crate::trace::{Shard, Trace};
+use crate::waits::{Findings, WaitState, interval};
 use awaited::Awaited;
 use busy::BusyTimes;
 
 pub use crate::matching::launches::Span;
-
-/// Work that a device ran (a kernel or a copy), and what preceded it.
-#[derive(Clone, Copy, Debug, Encode, Decode)]
-pub struct Kernel {
-    /// Where and when it ran.
-    pub run: Span,
-    /// Number of the device.
-    pub device: u32,
-    /// The call that launched it.
-    pub launch: Option<Span>,
-    /// Why it did not begin earlier.
-    pub start_cause: StartCause,
-    /// Ticks for which its device was idle before it.
-    pub idle: i64,
-    /// The part of `idle` before the launch.
-    pub starved: i64,
-    /// The part of `starved` in which the host waited in MPI.
-    pub mpi_starved: i64,
-    /// Ticks from the launch to the start while the device was idle.
-    pub latency: i64,
-    /// Ticks from the launch to the start while the device ran something else.
-    pub queued: i64,
-}
-
-/// What delayed the start of a kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum StartCause {
-    /// Unknown: the trace does not tell.
-    Unknown,
-    /// Its launch.
-    Launched,
-    /// The end of another kernel of its process: an index into [`Devices::kernels`].
-    After(u32),
-}
-
-/// A call that waits for devices.
-#[derive(Clone, Copy, Debug, Encode, Decode)]
-pub struct Synchronization {
-    /// Where and when it was called.
-    pub call: Span,
-    /// Ticks until the last awaited kernel ended.
-    pub waiting: i64,
-    /// The rest of the call, ticks.
-    pub completion: i64,
-    /// The awaited kernel that ended last: an index into [`Devices::kernels`].
-    pub kernel: Option<u32>,
-}
-
-/// What a host did while it starved a device.
-#[derive(Clone, Copy, Debug, Encode, Decode)]
-pub struct StarvingActivity {
-    /// Index of the location of the host.
-    pub location: LocationId,
-    /// Innermost call path, or [`CallPathId::NONE`].
-    pub callpath: CallPathId,
-    /// Ticks.
-    pub ticks: i64,
-}
-
-/// The activity of devices, and of the hosts that use them.
-#[derive(Debug, Default, Encode, Decode)]
-pub struct Devices {
-    /// Kernels and copies, by process and start.
-    pub kernels: Vec<Kernel>,
-    /// Calls that synchronize with devices, by process and Enter.
-    pub synchronizations: Vec<Synchronization>,
-    /// What each synchronization awaits, running or not: its index, and that of the last kernel of an awaited stream.
-    pub awaited: Vec<(u32, u32)>,
-    /// What hosts did while they starved devices.
-    pub starving: Vec<StarvingActivity>,
-    /// Number of launches.
-    pub launches: u64,
-    /// Launches without a kernel.
-    pub unmatched_launches: u64,
-    /// Kernels without a launch.
-    pub unmatched_kernels: u64,
-    /// Kernels that, by their clock, end after the call that awaits them or begin before their launch.
-    pub clock_violations: u64,
-}
-
-impl Devices {
-    /// Joins several parts.
-    pub(crate) fn all(parts: Vec<Self>) -> Self {
-        let mut all = Self::default();
-        for part in parts {
-            all.add(part);
-        }
-        all
-    }
-
-    /// Adds the devices of another part; indexes are shifted.
-    fn add(&mut self, others: Self) {
-        let before = self.kernels.len() as u32;
-        let calls_before = self.synchronizations.len() as u32;
-        self.kernels.extend(others.kernels.into_iter().map(|kernel| Kernel {
-            start_cause: match kernel.start_cause {
-                StartCause::After(other) => StartCause::After(other + before),
-                start_cause => start_cause,
-            },
-            ..kernel
-        }));
-        self.synchronizations.extend(others.synchronizations.into_iter().map(|synchronization| Synchronization {
-            kernel: synchronization.kernel.map(|kernel| kernel + before),
-            ..synchronization
-        }));
-        self.awaited.extend(others.awaited.into_iter().map(|(call, kernel)| (call + calls_before, kernel + before)));
-        self.starving.extend(others.starving);
-        self.launches += others.launches;
-        self.unmatched_launches += others.unmatched_launches;
-        self.unmatched_kernels += others.unmatched_kernels;
-        self.clock_violations += others.clock_violations;
-    }
-}
+pub use activity::{Devices, Kernel, StartCause, StarvingActivity, Synchronization};
 
 /// A process that uses devices.
 struct Host {

@@ -27,13 +27,14 @@ use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::{Waits, last_of, origin_of};
+use super::operations::{last_of, origin_of};
+use super::shard_waits::Waits;
 use crate::Result;
 use crate::diagnostics::Diagnostics;
-use crate::exchange::{Inbox, Outbox};
 use crate::ids::{CommId, InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{CollectivePart, Epochs, Groups};
 use crate::matching::windows::{Part, match_all};
+use crate::parallel::exchange::{Inbox, Outbox};
 use crate::severity::Metric;
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};

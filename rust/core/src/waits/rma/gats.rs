@@ -32,12 +32,13 @@
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
-use super::{Waits, last_of, origin_of};
+use super::operations::{last_of, origin_of};
+use super::shard_waits::Waits;
 use crate::Result;
-use crate::exchange::{Inbox, Outbox};
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{Access, Epochs, Exposure};
-use crate::matching::queues::Queues;
+use crate::matching::fifo::Fifo;
+use crate::parallel::exchange::{Inbox, Outbox};
 use crate::severity::Metric;
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};
@@ -121,7 +122,7 @@ fn access_ends(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<AccessEn
 }
 
 fn book_accesses(trace: &Trace, shard: &Shard, epochs: &Epochs, posts: &Inbox<Post>, waits: &mut Waits) {
-    let mut posts = Queues::new(posts.rows(), |post| (post.window, post.origin, post.target));
+    let mut posts = Fifo::new(posts.rows(), |post| (post.window, post.origin, post.target));
     let mut partners: Vec<&Post> = Vec::new();
     let mut targets: Vec<ProcessId> = Vec::new();
     for (position, access) in epochs.accesses.iter().enumerate() {
@@ -167,7 +168,7 @@ fn late_post(shard: &Shard, access: &Access, rows: &[u32], partners: &[&Post]) -
 
 fn book_exposures(trace: &Trace, shard: &Shard, epochs: &Epochs, access_ends: &Inbox<AccessEnd>, waits: &mut Waits) {
     let mut access_ends =
-        Queues::new(access_ends.rows(), |access_end| (access_end.window, access_end.target, access_end.origin));
+        Fifo::new(access_ends.rows(), |access_end| (access_end.window, access_end.target, access_end.origin));
     let mut partners: Vec<&AccessEnd> = Vec::new();
     for exposure in &epochs.exposures {
         let Exposure { process: target, window, location, wait, .. } = *exposure;

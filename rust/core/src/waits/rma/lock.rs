@@ -24,13 +24,12 @@ use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::calls_of;
+use super::operations::calls_of;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
-use crate::exchange::{Inbox, Outbox};
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{Epochs, LockEpoch};
-use crate::matching::spread;
+use crate::parallel::exchange::{Inbox, Outbox};
 use crate::trace::columns::ALL;
 use crate::trace::{Shard, Trace};
 
@@ -136,7 +135,7 @@ fn held_locks(
         if epoch.blocking && epoch.target == ALL {
             let class = is_static(classes, epoch);
             let lock = if class { epoch.lock & PAGE } else { epoch.lock };
-            let owner = spread(epoch.window.number(), lock as u32, trace.exchange.shards());
+            let owner = trace.exchange.evaluator(epoch.window.number(), lock as u32);
             push(owner, (epoch.window, ALL, lock, class));
         } else if epoch.target == ALL {
             let rows = epochs.of_lock.of(position);

@@ -18,11 +18,11 @@
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
-use super::Waits;
+use super::shard_waits::Waits;
 use crate::Result;
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::Epochs;
-use crate::matching::queues::Queues;
+use crate::matching::fifo::Fifo;
 use crate::severity::Metric;
 use crate::trace::Trace;
 use crate::trace::regions::Library;
@@ -62,7 +62,7 @@ pub(super) fn detect(trace: &Trace, epochs: &[Epochs], waits: &mut [Waits]) -> R
         trace.exchange.alltoallv(outgoing.collect())?.into_par_iter().zip(trace.par_shards()).zip(epochs).zip(waits);
     received.for_each(|(((notices, shard), epochs), waits)| {
         let mut notices =
-            Queues::new(notices.rows(), |notification| (notification.window, notification.to, notification.from));
+            Fifo::new(notices.rows(), |notification| (notification.window, notification.to, notification.from));
         for row in &epochs.notifications {
             let library = trace.class(shard, row.instance).library().unwrap_or(Library::Mpi);
             let call = (row.location, row.instance);

@@ -37,13 +37,14 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::lock::Contention;
-use super::{InstanceSet, Waits};
+use super::operations::InstanceSet;
+use super::shard_waits::Waits;
 use crate::Result;
-use crate::exchange::{Inbox, Outbox};
 use crate::galloping_search::partition_point_near;
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
-use crate::matching::Rounds;
 use crate::matching::epochs::{Epochs, LockEpoch};
+use crate::parallel::exchange::{Inbox, Outbox};
+use crate::parallel::rounds::Rounds;
 use crate::severity::Metric;
 use crate::trace::columns::ALL;
 use crate::trace::definition_index::Comm;

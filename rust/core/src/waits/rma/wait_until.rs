@@ -15,7 +15,8 @@
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
-use super::{Waits, last_of, origin_of};
+use super::operations::{last_of, origin_of};
+use super::shard_waits::Waits;
 use crate::Result;
 use crate::ids::{InstanceId, LocationId, ProcessId};
 use crate::matching::epochs::Epochs;

@@ -1,0 +1,428 @@
+//! The iterations of a loop: their times, durations by process, and waiting.
+//!
+//! ```text
+//!  process 0  main --[step]--[step]--[step]--- main       marker: the call path `step`
+//!  iteration         |  0   |  1   |  2   |
+//!  process 1  main ----[step]---[step]-[step]- main       each process has its own boundaries
+//! ```
+//!
+//! An iteration begins on a process when its master thread enters the marker (or enters it for every n-th time), and
+//! ends when the next one begins. The last one ends with the last Leave of the loop's body, a set of call paths that
+//! includes the marker. A parameter that the program records can also be the marker: see [`super::parameters`]. The other
+//! threads of a process share its boundaries.
+//!
+//! *Computation* is time in the given call paths, without the time from a fork to the parallel region and from there to
+//! the join. *Waits* are placed in their calls by [`interval`]; a wait that spans several iterations counts in each for
+//! its part. The *critical path* is divided by the boundaries of the location that it is on.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::parameters;
+use crate::Result;
+use crate::analysis::Analysis;
+use crate::galloping_search::partition_point_near;
+use crate::ids::{CallPathId, LocationId};
+use crate::schema::MetricSet;
+use crate::severity::Metric;
+use crate::trace::{NONE, Shard, Trace};
+use crate::waits::{self, WaitState, interval};
+use whywait_otf2::enums::LocationType;
+
+/// A loop to divide the run by.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What begins an iteration.
+    pub marker: Marker,
+    /// By call path, whether time in it is computation.
+    pub computes: Vec<bool>,
+}
+
+/// What begins an iteration.
+#[derive(Clone, Debug)]
+pub enum Marker {
+    /// An Enter of a call path.
+    CallPath {
+        /// The call path.
+        callpath: CallPathId,
+        /// Number of its Enters in an iteration: the first of them begins it.
+        every: usize,
+        /// By call path, whether a Leave of it may end the last iteration.
+        body: Vec<bool>,
+    },
+    /// A new value of a parameter, given by its sorted OTF2 ids.
+    Parameter(Vec<u32>),
+}
+
+/// The value of a parameter in an iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// No parameter marks the iterations.
+    None,
+    /// The same on all processes.
+    Same(u64),
+    /// Different values on different processes.
+    Different,
+}
+
+impl Value {
+    fn merged(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::None, value) | (value, Self::None) => value,
+            (own, other) if own == other => own,
+            _ => Self::Different,
+        }
+    }
+}
+
+/// One iteration over all processes that execute it; times in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Iteration {
+    /// When the first process begins it.
+    pub begin: i64,
+    /// When the last process ends it.
+    pub end: i64,
+    /// Number of processes that execute it.
+    pub processes: u32,
+    /// Its shortest duration on a process.
+    pub shortest: i64,
+    /// Its longest duration on a process.
+    pub longest: i64,
+    /// The largest processor time of a process: its duration times its number of threads.
+    pub elapsed: i64,
+    /// Computation, summed over all threads of all processes.
+    pub computation: i128,
+    /// The largest computation of a process, summed over its threads.
+    pub most: i64,
+    /// The rank of that process, the lowest on a tie.
+    pub slowest: u32,
+    /// Length of the critical path in it.
+    pub critical: i64,
+    /// The location with the largest part of that, or [`NONE`].
+    pub critical_location: LocationId,
+    critical_most: i64,
+    /// The value of the parameter that marks it.
+    pub value: Value,
+}
+
+const NO_ITERATION: Iteration = Iteration {
+    begin: i64::MAX,
+    end: i64::MIN,
+    processes: 0,
+    shortest: i64::MAX,
+    longest: 0,
+    elapsed: 0,
+    computation: 0,
+    most: -1,
+    slowest: NONE,
+    critical: 0,
+    critical_location: LocationId::NONE,
+    critical_most: 0,
+    value: Value::None,
+};
+
+/// All iterations of a loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Iterations {
+    /// The iterations, in order.
+    pub rows: Vec<Iteration>,
+    /// The marker; of a parameter, the call path in which the first process records it.
+    pub callpath: CallPathId,
+    /// The kinds of wait states that occur in the run.
+    pub kinds: Vec<Metric>,
+    /// Waiting of all locations, ticks: one value per iteration and kind.
+    pub waiting: Vec<i128>,
+}
+
+/// Finds the iterations of a loop; needs the events.
+pub fn find(analysis: &Analysis, request: &Request) -> Result<Iterations> {
+    analysis.need_events()?;
+    let occurs = waits::kinds(&analysis.waits);
+    let kinds: Vec<Metric> = Metric::ALL.iter().copied().filter(|kind| occurs[kind.number()]).collect();
+    let mut column = vec![0; Metric::ALL.len()];
+    for (number, kind) in kinds.iter().enumerate() {
+        column[kind.number()] = number;
+    }
+    let path = analysis.causes.as_ref().map_or(&[][..], |causes| &causes.path);
+    let mut segments: Vec<u32> = (0..path.len() as u32).collect();
+    segments.sort_by_key(|&number| path[number as usize].location);
+    let finder = Finder { analysis, request, kinds: kinds.len(), column, segments };
+    let (rows, waiting) = (0..analysis.trace.shards.len())
+        .into_par_iter()
+        .fold(Sums::default, |sums, shard| finder.add(sums, shard))
+        .reduce(Sums::default, Sums::merged)
+        .finish();
+    Ok(Iterations { rows, callpath: marker_callpath(&analysis.trace, &request.marker), kinds, waiting })
+}
+
+#[derive(Default)]
+struct Sums {
+    rows: Vec<Iteration>,
+    /// One value per iteration and kind.
+    waiting: Vec<i128>,
+}
+
+impl Sums {
+    fn grow(&mut self, rows: usize, kinds: usize) {
+        if rows > self.rows.len() {
+            self.rows.resize(rows, NO_ITERATION);
+            self.waiting.resize(rows * kinds, 0);
+        }
+    }
+
+    fn merged(mut self, mut other: Self) -> Self {
+        if self.rows.len() < other.rows.len() {
+            std::mem::swap(&mut self, &mut other);
+        }
+        for (row, other) in self.rows.iter_mut().zip(&other.rows) {
+            row.merge(other);
+        }
+        for (waiting, other) in self.waiting.iter_mut().zip(&other.waiting) {
+            *waiting += other;
+        }
+        self
+    }
+
+    fn finish(self) -> (Vec<Iteration>, Vec<i128>) {
+        (self.rows, self.waiting)
+    }
+}
+
+impl Iteration {
+    fn merge(&mut self, other: &Self) {
+        self.begin = self.begin.min(other.begin);
+        self.end = self.end.max(other.end);
+        self.processes += other.processes;
+        self.shortest = self.shortest.min(other.shortest);
+        self.longest = self.longest.max(other.longest);
+        self.elapsed = self.elapsed.max(other.elapsed);
+        self.computation += other.computation;
+        if (other.most, self.slowest) > (self.most, other.slowest) {
+            (self.most, self.slowest) = (other.most, other.slowest);
+        }
+        self.value = self.value.merged(other.value);
+        self.critical += other.critical;
+        if (other.critical_most, self.critical_location) > (self.critical_most, other.critical_location) {
+            (self.critical_most, self.critical_location) = (other.critical_most, other.critical_location);
+        }
+    }
+}
+
+struct Finder<'a> {
+    analysis: &'a Analysis,
+    request: &'a Request,
+    kinds: usize,
+    /// The column of each metric that is the kind of a wait state.
+    column: Vec<usize>,
+    /// Segments of the critical path by location.
+    segments: Vec<u32>,
+}
+
+impl Finder<'_> {
+    fn add(&self, mut sums: Sums, number: usize) -> Sums {
+        let trace = &self.analysis.trace;
+        let shard = &trace.shards[number];
+        let waits = self.analysis.waits.of(number).1;
+        for process in shard.processes {
+            let process = &trace.definitions.processes[process];
+            let master = process.locations.start;
+            let (bounds, values) = match &self.request.marker {
+                Marker::CallPath { callpath, every, body } => {
+                    (boundaries(shard, master, *callpath, *every, body), Vec::new())
+                }
+                Marker::Parameter(ids) => {
+                    let changes = parameters::changes(shard, master, ids);
+                    (parameters::boundaries(&trace.tree, shard, master, &changes), changes)
+                }
+            };
+            let Some(count) = bounds.len().checked_sub(1) else { continue };
+            sums.grow(count, self.kinds);
+            let mut computation = vec![0; count];
+            let mut threads = 0;
+            for location in process.locations.filter(|&location| is_thread(trace, location)) {
+                threads += 1;
+                self.book_computation(shard, location, &bounds, &mut computation);
+            }
+            for (i, row) in sums.rows[..count].iter_mut().enumerate() {
+                let length = bounds[i + 1] - bounds[i];
+                row.merge(&Iteration {
+                    begin: bounds[i],
+                    end: bounds[i + 1],
+                    processes: 1,
+                    shortest: length,
+                    longest: length,
+                    elapsed: length * threads,
+                    computation: i128::from(computation[i]),
+                    most: computation[i],
+                    slowest: process.rank,
+                    value: values.get(i).map_or(Value::None, |change| Value::Same(change.value)),
+                    ..NO_ITERATION
+                });
+            }
+            for location in process.locations {
+                let first = waits.partition_point(|wait| wait.location < location);
+                let end = first + waits[first..].partition_point(|wait| wait.location == location);
+                let mut at = 0;
+                interval::each_near(trace, &waits[first..end], &[interval::ANY_TIME], |wait, begin| {
+                    at = self.book_wait(wait, begin, &bounds, at, &mut sums.waiting);
+                });
+                self.book_path(location, &bounds, &mut sums.rows);
+            }
+        }
+        sums
+    }
+
+    fn book_computation(&self, shard: &Shard, location: LocationId, bounds: &[i64], computation: &mut [i64]) {
+        let computes = &self.request.computes;
+        let i = shard.local(location);
+        let mut at = 0;
+        let window = bounds[0]..bounds[bounds.len() - 1];
+        for (callpath, begin, end) in shard.stretches(&self.analysis.trace.tree, i, window) {
+            if callpath.is_some() && computes[callpath] {
+                at = spread(bounds, at, begin..end, |iteration, ticks| computation[iteration] += ticks);
+            }
+        }
+        for team in shard.teams.of(i).iter().filter(|team| team.fork != NONE && team.instance.is_some()) {
+            let fork = &shard.forks.rows[team.fork as usize];
+            let is_forker = location == shard.location_of(&shard.forks, team.fork);
+            if !is_forker || fork.callpath.is_none() || !computes[fork.callpath] {
+                continue;
+            }
+            let join = if fork.join == i64::MIN { None } else { Some(shard.leave(team.instance)..fork.join) };
+            for span in [Some(fork.fork..shard.enter(team.instance)), join].into_iter().flatten() {
+                spread(bounds, first(bounds, span.start), span, |iteration, ticks| computation[iteration] -= ticks);
+            }
+        }
+    }
+
+    /// Adds a wait to its iterations; returns the one in which it begins. `near` is that of the previous wait.
+    fn book_wait(&self, wait: &WaitState, begin: i64, bounds: &[i64], near: usize, waiting: &mut [i128]) -> usize {
+        let column = self.column[wait.kind.number()];
+        let at = partition_point_near(bounds, near + 1, |&bound| bound <= begin).saturating_sub(1);
+        spread(bounds, at, begin..begin + wait.waiting, |iteration, ticks| {
+            waiting[iteration * self.kinds + column] += i128::from(ticks);
+        });
+        at
+    }
+
+    fn book_path(&self, location: LocationId, bounds: &[i64], rows: &mut [Iteration]) {
+        let path = self.analysis.causes.as_ref().map_or(&[][..], |causes| &causes.path);
+        let begin = self.segments.partition_point(|&number| path[number as usize].location < location);
+        // Segments are ordered by time, so those of an iteration are consecutive.
+        let mut current = (0, 0);
+        let mut book = |(iteration, ticks): (usize, i64)| {
+            if ticks > 0 {
+                let row =
+                    Iteration { critical: ticks, critical_location: location, critical_most: ticks, ..NO_ITERATION };
+                rows[iteration].merge(&row);
+            }
+        };
+        for &number in &self.segments[begin..] {
+            let segment = &path[number as usize];
+            if segment.location != location {
+                break;
+            }
+            spread(bounds, first(bounds, segment.from), segment.from..segment.to, |iteration, ticks| {
+                if iteration != current.0 {
+                    book(current);
+                    current = (iteration, 0);
+                }
+                current.1 += ticks;
+            });
+        }
+        book(current);
+    }
+}
+
+/// Begins of the iterations on the location of a master thread, and the end of the last one.
+fn boundaries(shard: &Shard, location: LocationId, marker: CallPathId, every: usize, body: &[bool]) -> Vec<i64> {
+    let i = shard.local(location);
+    let events = &shard.events;
+    let (begin, end) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
+    let time = |event: u32| events.time[event as usize];
+    let mut bounds: Vec<i64> = events.enters(begin..end, marker).step_by(every).map(time).collect();
+    if let Some(first) = events.enters(begin..end, marker).next() {
+        let ends =
+            |&event: &u32| body[events.callpath(event)] && (events.callpath(event) != marker || events.is_leave(event));
+        // A marker that is never left ends with the events of its location.
+        bounds.push(time((first..end).rev().find(ends).unwrap_or(end - 1)));
+    }
+    bounds
+}
+
+/// The call path that a marker is, or is recorded in.
+fn marker_callpath(trace: &Trace, marker: &Marker) -> CallPathId {
+    let ids = match marker {
+        Marker::CallPath { callpath, .. } => return *callpath,
+        Marker::Parameter(ids) => ids,
+    };
+    let places = trace.shards.iter().flat_map(|shard| {
+        shard.processes.map(move |process| (shard, trace.definitions.processes[process].locations.start))
+    });
+    let first = places.map(|(shard, master)| (shard, master, parameters::changes(shard, master, ids)));
+    first
+        .filter_map(|(shard, master, changes)| Some(parameters::callpath(&trace.tree, shard, master, changes.first()?)))
+        .find(|callpath| callpath.is_some())
+        .unwrap_or(CallPathId::NONE)
+}
+
+fn is_thread(trace: &Trace, location: LocationId) -> bool {
+    matches!(trace.definitions.locations[location].kind, LocationType::CPU_THREAD | LocationType::UNKNOWN)
+}
+
+/// The iteration that a time lies in, or the first.
+fn first(bounds: &[i64], time: i64) -> usize {
+    bounds.partition_point(|&bound| bound <= time).saturating_sub(1)
+}
+
+/// Distributes a span over the iterations from `at` on; returns the one in which it ends.
+fn spread(bounds: &[i64], mut at: usize, span: Range<i64>, mut book: impl FnMut(usize, i64)) -> usize {
+    while at + 1 < bounds.len() {
+        let ticks = span.end.min(bounds[at + 1]) - span.start.max(bounds[at]);
+        if ticks > 0 {
+            book(at, ticks);
+        }
+        if span.end <= bounds[at + 1] {
+            break;
+        }
+        at += 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_spread_over_the_iterations_that_it_touches() {
+        let bounds = [10, 20, 20, 35];
+        let parts = |span: Range<i64>| {
+            let mut parts = Vec::new();
+            let end =
+                spread(&bounds, first(&bounds, span.start), span, |iteration, ticks| parts.push((iteration, ticks)));
+            (parts, end)
+        };
+        assert_eq!(parts(0..10), (vec![], 0));
+        assert_eq!(parts(0..12), (vec![(0, 2)], 0));
+        assert_eq!(parts(12..25), (vec![(0, 8), (2, 5)], 2));
+        assert_eq!(parts(34..90), (vec![(2, 1)], 3));
+        assert_eq!(parts(40..90), (vec![], 3));
+    }
+
+    #[test]
+    fn of_several_slowest_processes_the_lowest_counts() {
+        let row = |rank, ticks| Iteration { most: ticks, slowest: rank, ..NO_ITERATION };
+        let of = |rows: &[(u32, i64)]| {
+            let mut sum = NO_ITERATION;
+            for &(rank, ticks) in rows {
+                sum.merge(&row(rank, ticks));
+            }
+            (sum.slowest, sum.most)
+        };
+        assert_eq!(of(&[(0, 0), (1, 0)]), (0, 0));
+        assert_eq!(of(&[(2, 5), (1, 5), (0, 4)]), (1, 5));
+        assert_eq!(of(&[(1, 5), (2, 5)]), (1, 5));
+    }
+}

@@ -1,0 +1,7 @@
+//! Questions to a finished analysis.
+
+pub mod blame;
+pub mod communication;
+pub mod iterations;
+pub mod parameters;
+pub mod worst_waits;

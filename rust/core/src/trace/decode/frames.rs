@@ -1,0 +1,30 @@
+//! Open regions, and the sums of call paths.
+
+use crate::ids::{CallPathId, InstanceId, RegionKey};
+use crate::trace::NONE;
+
+/// A region that has been entered and not left.
+#[derive(Clone, Copy)]
+pub(super) struct Frame {
+    pub(super) callpath: CallPathId,
+    /// Key of the region.
+    pub(super) key: RegionKey,
+    /// Position of the Enter.
+    pub(super) enter: u32,
+    /// The region instance, once a record needed it.
+    pub(super) instance: InstanceId,
+}
+
+/// The frame below the outermost region.
+pub(super) const OUTSIDE: Frame =
+    Frame { callpath: CallPathId::NONE, key: RegionKey::NONE, enter: NONE, instance: InstanceId::NONE };
+
+/// Visits and time of a call path at the current location.
+#[derive(Clone, Copy)]
+pub(super) struct CallPathTotals {
+    pub(super) visits: u64,
+    /// Exclusive time, ticks.
+    pub(super) time: i64,
+    /// Whether each instance of the region matters, even without records inside.
+    pub(super) remembered: bool,
+}

@@ -1,0 +1,34 @@
+//! What a stage finds in one shard.
+
+use super::wait_state::WaitState;
+use crate::diagnostics::Diagnostics;
+use crate::severity::Severity;
+
+/// The findings of a stage in one shard.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// Contributions to severities.
+    pub severities: Vec<Severity>,
+    /// Wait states of the shard's locations.
+    pub waits: Vec<WaitState>,
+    /// Inconsistencies of the trace.
+    pub diagnostics: Diagnostics,
+}
+
+impl Findings {
+    /// Adds the findings of a later stage.
+    pub fn merge(&mut self, later: Findings) {
+        append(&mut self.severities, later.severities);
+        append(&mut self.waits, later.waits);
+        self.diagnostics.merge(later.diagnostics);
+    }
+}
+
+/// Appends rows without moving the existing ones, where possible.
+fn append<T>(rows: &mut Vec<T>, mut later: Vec<T>) {
+    if rows.capacity() == 0 {
+        *rows = later;
+    } else {
+        rows.append(&mut later);
+    }
+}

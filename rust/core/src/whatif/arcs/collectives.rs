@@ -1,0 +1,456 @@
+//! Arcs of collective operations (whatif.md#how-it-works): the members that the Leave of a member waits for, by the
+//! flow of data.
+//!
+//! Times are Enter and Leave of the calls. Some members keep their measured length, because the trace does not tell
+//! whether they wait: the root of a broadcast, members that only send to a root, `MPI_Init`.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashSet;
+
+use crate::ids::{CallPathId, CommId, InstanceId, LocationId, RegionKey};
+use crate::matching::collectives::{Kind, Member, match_all};
+use crate::trace::columns::Nonblocking;
+use crate::trace::{RegionClass, Shard, Trace};
+use crate::whatif::assumptions::{Assumption, Assumptions};
+use crate::whatif::changes::cut::Cut;
+use crate::whatif::graph::builder::{Builder, MEASURED, Node, Raw, enter};
+use crate::whatif::graph::network::{self, Network, all_equal};
+use crate::{Error, Result};
+
+/// The contribution of one operation.
+pub(in crate::whatif) struct Operation {
+    /// Ordered members with the times of their Enters.
+    members: Vec<(Node, i64)>,
+    /// Instances that wait, and the number of members that each waits for.
+    waiting: Vec<(u32, u32)>,
+    /// Instances that, due to clock errors, were left before other members arrived, and the number of these last
+    /// members.
+    late: Vec<(u32, u32)>,
+    /// Additional arcs to these instances.
+    arcs: Vec<Raw>,
+    /// Its cost on a given network.
+    cost: i64,
+}
+
+impl Operation {
+    /// An operation in which some calls wait for all members; both are ordered by Enter.
+    fn all_for<'a>(members: Vec<(Node, i64)>, calls: impl Iterator<Item = &'a Call>) -> Self {
+        let (mut waiting, mut late) = (Vec::new(), Vec::new());
+        for call in calls {
+            let come = members.partition_point(|&(_, enter)| enter <= call.leave);
+            waiting.extend((come > 0).then_some((call.number, come as u32)));
+            late.extend((come < members.len()).then_some((call.number, (members.len() - come) as u32)));
+        }
+        waiting.sort_unstable_by_key(|&(_, count)| count);
+        late.sort_unstable_by_key(|&(_, count)| count);
+        Self { members, waiting, late, arcs: Vec::new(), cost: MEASURED }
+    }
+
+    /// Adds its arcs.
+    pub(in crate::whatif) fn add(mut self, builder: &mut Builder) {
+        builder.meet(&self.members, &self.waiting, self.cost);
+        if !self.late.is_empty() {
+            self.members.reverse();
+            builder.meet_late(&self.members, &self.late);
+        }
+        builder.raws.extend(self.arcs);
+    }
+}
+
+/// The contributions of one owner's operations.
+#[derive(Default)]
+struct Found {
+    operations: Vec<Operation>,
+    undecided: u64,
+    gone: Vec<u32>,
+}
+
+/// The operation on a given network: every member leaves a fixed time after the last Enter that it needs.
+pub(in crate::whatif) fn on_network(
+    mut operation: Operation,
+    network: &Network,
+    nodes: &[u32],
+    trace: &Trace,
+    members: &[Member],
+    calls: &[Call],
+) -> Operation {
+    let others = || members.iter().filter(|member| member.rank != member.root);
+    let node = |member: &Member| nodes.get(trace.definitions.locations[member.location].process.index());
+    operation.cost = network.collective(&network::Operation {
+        kind: if members[0].comm().is_some() { members[0].operation } else { 0 },
+        size: members.len(),
+        is_local: all_equal(members.iter().map(node)),
+        sent: others().map(|member| member.sent).max().unwrap_or(0),
+        received: others().map(|member| member.received).max().unwrap_or(0),
+        received_by_last: members[members.len() - 1].received,
+    });
+    operation.arcs.iter_mut().for_each(|arc| arc.cost = operation.cost);
+    // A simulated network has no clock errors.
+    let late = std::mem::take(&mut operation.late);
+    operation.waiting.retain(|(call, _)| !late.iter().any(|(other, _)| other == call));
+    operation.waiting.extend(late.iter().map(|&(call, _)| (call, operation.members.len() as u32)));
+    // A non-blocking operation takes its time from the call that starts it.
+    let blocking = calls.iter().filter(|call| call.source == call.number);
+    operation.arcs.extend(blocking.map(|call| Raw::own(call.number, operation.cost)));
+    operation
+}
+
+/// Whether all members are in their calls at the same time.
+fn overlapping(calls: &[Call]) -> bool {
+    let latest = calls.iter().map(|call| call.enter).max();
+    latest < calls.iter().map(|call| call.leave).min()
+}
+
+/// Calls that synchronize but have no record: the n-th calls of a region are one operation if all processes have the
+/// same number of them and are in it at the same time. Returns the number of calls for which this does not hold, and
+/// the time in them, ticks.
+fn unrecorded(
+    trace: &Trace,
+    cut: &Cut,
+    network: Option<(&Network, &[u32])>,
+    builder: &mut Builder,
+    gone: &mut Vec<u32>,
+) -> (u64, i64) {
+    let mut alone = (0, 0);
+    let is_create: Vec<bool> =
+        trace.tree.nodes().iter().map(|path| trace.regions.class(path.region) == RegionClass::Create).collect();
+    if !is_create.contains(&true) {
+        return alone;
+    }
+    let mut processes = 0;
+    // Calls of each region, by process in turn.
+    let mut regions: BTreeMap<RegionKey, Vec<Vec<(LocationId, InstanceId)>>> = BTreeMap::new();
+    for shard in &trace.shards {
+        let recorded: FxHashSet<InstanceId> = shard.collectives.rows.iter().map(|row| row.instance).collect();
+        for process in shard.processes {
+            let locations = trace.definitions.processes[process].locations;
+            if { locations }.all(|location| shard.instances_of(location).len() == 0) {
+                continue;
+            }
+            let calls = locations.flat_map(|location| shard.instances_of(location).map(move |call| (location, call)));
+            for (location, call) in calls {
+                let callpath = shard.callpath(call);
+                if is_create[callpath] && !recorded.contains(&call) {
+                    let of = regions.entry(trace.tree.region(callpath)).or_default();
+                    of.resize(processes + 1, Vec::new());
+                    of[processes].push((location, call));
+                }
+            }
+            processes += 1;
+        }
+    }
+    let mut wait_for_nobody = |call: (LocationId, InstanceId)| {
+        let shard = trace.shard(call.0);
+        alone = (alone.0 + 1, alone.1 + (shard.leave(call.1) - shard.enter(call.1)));
+    };
+    for of in regions.into_values() {
+        if processes < 2 {
+            continue;
+        }
+        if of.len() != processes || of.iter().any(|calls| calls.len() != of[0].len()) {
+            of.into_iter().flatten().for_each(&mut wait_for_nobody);
+            continue;
+        }
+        for n in 0..of[0].len() {
+            let members: Vec<(LocationId, InstanceId)> = of.iter().map(|calls| calls[n]).collect();
+            let calls: Vec<Call> = members
+                .iter()
+                .map(|&(location, instance)| Call {
+                    number: builder.instance(trace, (location, instance)),
+                    source: builder.instance(trace, (location, instance)),
+                    enter: trace.shard(location).enter(instance),
+                    leave: trace.shard(location).leave(instance),
+                    sends: true,
+                    receives: true,
+                })
+                .collect();
+            if !overlapping(&calls) {
+                members.into_iter().for_each(&mut wait_for_nobody);
+                continue;
+            }
+            if members.iter().any(|&call| cut.has_instance(trace, call)) {
+                gone.extend(calls.iter().map(|call| call.number));
+            }
+            let Operation { members: order, waiting, .. } = all(&calls, &calls);
+            let cost = network.map_or(MEASURED, |(network, nodes)| {
+                let process = |location: LocationId| trace.definitions.locations[location].process;
+                let is_local = all_equal(members.iter().map(|&(location, _)| nodes.get(process(location).index())));
+                network.barrier(calls.len(), is_local)
+            });
+            builder.meet(&order, &waiting, cost);
+            if cost != MEASURED {
+                builder.raws.extend(calls.iter().map(|call| Raw::own(call.number, cost)));
+            }
+        }
+    }
+    alone
+}
+
+/// Number of non-blocking operations that were started without a record, and the time in calls that complete nothing
+/// known, ticks.
+fn unrecorded_nonblocking(trace: &Trace) -> (u64, i64) {
+    let class = |callpath: CallPathId| trace.regions.class(trace.tree.region(callpath));
+    let is_wait = |class: RegionClass| matches!(class, RegionClass::Wait | RegionClass::WaitMany);
+    let (mut started, mut waiting) = (0, 0);
+    for shard in &trace.shards {
+        for cell in &shard.profile.rows {
+            match class(cell.callpath) {
+                RegionClass::StartCollective => started += cell.visits,
+                class if is_wait(class) => waiting += cell.time,
+                _ => {}
+            }
+        }
+        started -= (shard.nonblocking.rows.len() as u64).min(started);
+        let calls = shard.locations.flat_map(|location| shard.instances_of(location));
+        let known = calls.filter(|&call| is_wait(trace.class(shard, call)));
+        waiting -= known.map(|call| shard.leave(call) - shard.enter(call)).sum::<i64>();
+    }
+    if started > 0 { (started, waiting) } else { (0, 0) }
+}
+
+/// Time of all locations, ticks.
+fn total(trace: &Trace) -> i64 {
+    trace.shards.iter().flat_map(|shard| &shard.profile.rows).map(|cell| cell.time).sum()
+}
+
+/// A member's calls: the one that waits, and the one that others wait for; the same if the operation blocks.
+pub(in crate::whatif) struct Call {
+    pub number: u32,
+    pub source: u32,
+    pub enter: i64,
+    pub leave: i64,
+    pub sends: bool,
+    pub receives: bool,
+}
+
+impl Call {
+    /// A call of a blocking operation.
+    pub(in crate::whatif) fn blocking(trace: &Trace, builder: &Builder, member: &Member) -> Self {
+        let shard = trace.shard(member.location);
+        let number = builder.instance(trace, (member.location, member.instance));
+        Self {
+            number,
+            source: number,
+            enter: shard.enter(member.instance),
+            leave: shard.leave(member.instance),
+            sends: member.sent > 0,
+            receives: member.received > 0,
+        }
+    }
+
+    /// The calls that start and complete a non-blocking operation in a shard.
+    pub(in crate::whatif) fn nonblocking(shard: &Shard, first: u32, row: &Nonblocking) -> Self {
+        Self {
+            number: first + row.complete.number(),
+            source: first + row.post.number(),
+            enter: shard.enter(row.post),
+            leave: shard.leave(row.complete),
+            sends: row.sent > 0,
+            receives: row.received > 0,
+        }
+    }
+}
+
+/// Finds the arcs of all collective operations; `network` comes with the node of each process. Returns the calls that
+/// vanish because the call of another member does.
+pub(in crate::whatif) fn collect(
+    trace: &Trace,
+    cut: &Cut,
+    network: Option<(&Network, &[u32])>,
+    builder: &mut Builder,
+    assumptions: &mut Assumptions,
+) -> Result<Vec<u32>> {
+    let (found, _) = match_all(
+        trace,
+        |_| Found::default(),
+        |found, kind, members| {
+            let is_gone = |member: &Member| cut.has_instance(trace, (member.location, member.instance));
+            if !cut.is_empty() && members.iter().any(is_gone) {
+                let number = |member: &Member| builder.instance(trace, (member.location, member.instance));
+                found.gone.extend(members.iter().filter(|member| !is_gone(member)).map(number));
+            }
+            let calls: Vec<Call> = members.iter().map(|member| Call::blocking(trace, builder, member)).collect();
+            let operation = of_kind(kind, members, &calls);
+            found.undecided += u64::from(kind == Kind::Undecided && operation.is_none());
+            let operation = match network {
+                None => operation,
+                Some((network, nodes)) => operation.map(|of| on_network(of, network, nodes, trace, members, &calls)),
+            };
+            found.operations.extend(operation);
+        },
+    )?;
+    let mut gone = Vec::new();
+    for found in found {
+        gone.extend(found.gone);
+        assumptions.count(Assumption::UnknownCollective, found.undecided);
+        found.operations.into_iter().for_each(|operation| operation.add(builder));
+    }
+    let (alone, time) = unrecorded(trace, cut, network, builder, &mut gone);
+    if time > total(trace) / LITTLE {
+        assumptions.concern(Assumption::Unrecorded, alone, time);
+    }
+    let (alone, time) = unrecorded_nonblocking(trace);
+    if time > total(trace) / LITTLE {
+        assumptions.concern(Assumption::UnrecordedNonBlocking, alone, time);
+    }
+    assumptions.count(Assumption::NonBlockingCollective, nonblocking(trace, cut, network, builder)?);
+    Ok(gone)
+}
+
+fn by_enter<'a>(calls: impl Iterator<Item = &'a Call>) -> Vec<(Node, i64)> {
+    let mut members: Vec<(Node, i64)> = calls.map(|call| (enter(call.source), call.enter)).collect();
+    members.sort_unstable_by_key(|&(node, time)| (time, node));
+    members
+}
+
+/// Every call of `to` waits for all of `from`.
+pub(in crate::whatif) fn all(from: &[Call], to: &[Call]) -> Operation {
+    Operation::all_for(by_enter(from.iter()), to.iter())
+}
+
+/// The receivers in `to` wait for all of `from` if they are in the operation together, otherwise for those that have
+/// sent by then.
+pub(in crate::whatif) fn all_to_all(from: &[Call], to: &[Call]) -> Option<Operation> {
+    let takes_part = |call: &&Call| call.sends || call.receives;
+    let latest = from.iter().filter(takes_part).map(|call| call.enter).max()?;
+    let receivers = || to.iter().filter(|call| call.receives);
+    if to.iter().filter(takes_part).all(|call| call.leave > latest) {
+        let members = by_enter(from.iter().filter(takes_part));
+        let waiting = receivers().map(|call| (call.number, members.len() as u32)).collect();
+        return Some(Operation { members, waiting, late: Vec::new(), arcs: Vec::new(), cost: MEASURED });
+    }
+    let members = by_enter(from.iter().filter(|call| call.sends));
+    let before = |call: &Call| members.partition_point(|&(_, time)| time <= call.leave) as u32;
+    let mut waiting: Vec<(u32, u32)> = receivers().map(|call| (call.number, before(call))).collect();
+    waiting.sort_unstable_by_key(|&(_, count)| count);
+    Some(Operation { members, waiting, late: Vec::new(), arcs: Vec::new(), cost: MEASURED })
+}
+
+fn root(members: &[Member]) -> Option<usize> {
+    members.iter().position(|member| member.rank == member.root)
+}
+
+/// The arcs of an operation by its flow of data; `None` if that is unknown.
+pub(in crate::whatif) fn of_kind(kind: Kind, members: &[Member], calls: &[Call]) -> Option<Operation> {
+    match (kind, members[0].operation) {
+        (Kind::Init, _) => None,
+        (Kind::Finalize | Kind::Barrier, _) => Some(all(calls, calls)),
+        // The trace does not record who sends to whom in an Alltoallv.
+        (Kind::AllToAll, _) | (_, 9 | 10) => all_to_all(calls, calls),
+        (Kind::OneToAll, _) => one_to_all(members, calls),
+        (Kind::AllToOne, _) => all_to_one(members, calls),
+        (Kind::Scan, _) => Some(scan(calls)),
+        (Kind::Undecided, _) => overlapping(calls).then(|| all(calls, calls)),
+    }
+}
+
+/// Non-blocking operations: the n-th ones that the members of a communicator start belong together. The call that
+/// completes one waits for the calls that started it. Returns the number of operations without all partners.
+fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, builder: &mut Builder) -> Result<u64> {
+    let mut operations: BTreeMap<(CommId, u32), Vec<(Member, Call)>> = BTreeMap::new();
+    for (number, shard) in trace.shards.iter().enumerate() {
+        for process in shard.processes {
+            let locations = trace.definitions.processes[process].locations;
+            let mut rows: Vec<(LocationId, &Nonblocking)> = locations
+                .flat_map(|location| {
+                    let rows = shard.nonblocking.of(shard.local(location));
+                    rows.iter().map(move |row| (location, row))
+                })
+                .collect();
+            rows.sort_by_key(|(_, row)| shard.enter(row.post));
+            let mut started: BTreeMap<CommId, u32> = BTreeMap::new();
+            for (location, row) in rows {
+                let n = started.entry(row.comm).or_insert(0);
+                *n += 1;
+                let Some(rank) = trace.definitions.comms[row.comm].rank(process) else { continue };
+                let call = Call::nonblocking(shard, builder.first_of(number), row);
+                let member = Member::nonblocking(row, (call.enter, call.leave), *n, rank, location);
+                operations.entry((row.comm, *n)).or_default().push((member, call));
+            }
+        }
+    }
+    let mut alone = 0;
+    for ((comm, _), mut of) in operations {
+        of.sort_unstable_by_key(|(member, _)| member.rank);
+        let (members, calls): (Vec<Member>, Vec<Call>) = of.into_iter().unzip();
+        if cut_whole(trace, cut, builder, calls.iter())? {
+            continue;
+        }
+        let same =
+            members.iter().all(|member| (member.operation, member.root) == (members[0].operation, members[0].root));
+        if members.len() != trace.definitions.comms[comm].size || !same {
+            alone += members.len() as u64;
+            continue;
+        }
+        let operation = of_kind(Kind::of(members[0].operation), &members, &calls);
+        let operation = match network {
+            None => operation,
+            Some((network, nodes)) => operation.map(|of| on_network(of, network, nodes, trace, &members, &calls)),
+        };
+        if let Some(operation) = operation {
+            operation.add(builder);
+        }
+    }
+    Ok(alone)
+}
+
+/// Whether a non-blocking operation is cut; an error if only part of it is.
+pub(in crate::whatif) fn cut_whole<'a>(
+    trace: &Trace,
+    cut: &Cut,
+    builder: &Builder,
+    calls: impl Iterator<Item = &'a Call> + Clone,
+) -> Result<bool> {
+    let is_gone = |call: u32| {
+        let (shard, instance) = builder.place(call);
+        cut.has_instance(trace, (trace.shards[shard].location_of_instance(instance), instance))
+    };
+    if cut.is_empty() || !calls.clone().any(|call| is_gone(call.number) || is_gone(call.source)) {
+        return Ok(false);
+    }
+    if { calls }.all(|call| is_gone(call.number) && is_gone(call.source)) {
+        return Ok(true);
+    }
+    Err(Error::Usage("a non-blocking collective operation cannot be cut in part: cut it for all, start and end".into()))
+}
+
+/// Receivers wait for the root.
+fn one_to_all(members: &[Member], calls: &[Call]) -> Option<Operation> {
+    let root = root(members)?;
+    let (node, time) = (enter(calls[root].source), calls[root].enter);
+    let others = calls.iter().enumerate().filter(|(i, call)| *i != root && call.receives && calls[root].sends);
+    let arcs = others.map(|(_, call)| Raw::new(call.number, node, time)).collect();
+    Some(Operation { members: Vec::new(), waiting: Vec::new(), late: Vec::new(), arcs, cost: MEASURED })
+}
+
+/// The root waits for all that send.
+fn all_to_one(members: &[Member], calls: &[Call]) -> Option<Operation> {
+    let root = root(members)?;
+    let senders = calls.iter().enumerate().filter(|(i, call)| *i != root && call.sends && calls[root].receives);
+    let members = by_enter(senders.map(|(_, call)| call));
+    Some(Operation::all_for(members, [&calls[root]].into_iter()))
+}
+
+/// Each member waits for those of lower ranks; members are ordered by rank.
+fn scan(calls: &[Call]) -> Operation {
+    let members = calls.iter().map(|call| (enter(call.source), call.enter)).collect();
+    let (mut waiting, mut arcs) = (Vec::new(), Vec::new());
+    let mut latest = i64::MIN;
+    for (rank, call) in calls.iter().enumerate() {
+        if latest > call.leave && arcs.len() < MANY {
+            // Due to clock errors, some arrived too late; each gets its own arc.
+            arcs.extend(calls[..rank].iter().map(|of| Raw::new(call.number, enter(of.source), of.enter)));
+        } else {
+            waiting.push((call.number, rank as u32));
+        }
+        latest = latest.max(call.enter);
+    }
+    Operation { members, waiting, late: Vec::new(), arcs, cost: MEASURED }
+}
+
+/// Inverse of the share of time below which no assumption is noted.
+const LITTLE: i64 = 100;
+
+/// Limit of a scan's arcs for members with clock errors; further members wait for the latest one, with its offset.
+const MANY: usize = 1 << 20;

@@ -1,0 +1,55 @@
+//! Arcs between hosts and devices (whatif.md#how-it-works): launches, kernels, synchronizations.
+//!
+//! A kernel starts after the begin of its launch and after the previous kernel on its stream. A call that awaits
+//! kernels waits for the last one of each stream, even if that had already ended, since in the changed run it may not
+//! have. Streams without known launches move with the first thread of their process.
+
+use rustc_hash::FxHashSet;
+
+use crate::ids::LocationId;
+use crate::trace::Trace;
+use crate::waits::device::{Devices, Span};
+use crate::whatif::graph::builder::{Builder, Node, Raw, enter, leave, stop};
+use crate::whatif::graph::steps::Kind;
+
+/// Finds the arcs of all devices.
+pub(in crate::whatif) fn collect(trace: &Trace, devices: &Devices, builder: &mut Builder) {
+    let launched = devices.kernels.iter().filter(|kernel| kernel.launch.is_some());
+    let launched: FxHashSet<LocationId> = launched.map(|kernel| kernel.run.location).collect();
+    for kernel in &devices.kernels {
+        let run = &kernel.run;
+        let started = match &kernel.launch {
+            Some(launch) => Some((enter(instance(trace, builder, launch)), launch.enter)),
+            None if launched.contains(&run.location) => None,
+            None => meanwhile(trace, run, builder).map(|node| (node, run.enter)),
+        };
+        // With clock errors, the launch does not constrain the start.
+        let Some((source, time)) = started.filter(|&(_, time)| time <= run.enter) else { continue };
+        let shard = trace.shard(run.location);
+        let position = shard.instances.enter[run.instance];
+        let is_first = position == shard.event_offsets[shard.local(run.location)];
+        let kind = if is_first { Kind::Begin } else { Kind::Gate };
+        let start = builder.stop(run.location, position, run.enter, kind);
+        builder.raws.push(Raw::new(builder.stop_target(start), source, time));
+    }
+    for &(call, kernel) in &devices.awaited {
+        let (call, run) = (&devices.synchronizations[call as usize].call, &devices.kernels[kernel as usize].run);
+        let (target, ended) = (instance(trace, builder, call), leave(instance(trace, builder, run)));
+        builder.raws.push(Raw::new(target, ended, run.leave));
+    }
+}
+
+/// The position of a process's first thread when a kernel starts; `None` before the thread has begun.
+fn meanwhile(trace: &Trace, run: &Span, builder: &mut Builder) -> Option<Node> {
+    let process = trace.definitions.locations[run.location].process;
+    let master = trace.definitions.master(process);
+    let shard = trace.shard(master);
+    let i = shard.local(master);
+    let (begin, end) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
+    let before = shard.events.time[begin as usize..end as usize].partition_point(|&event| event <= run.enter) as u32;
+    (before > 0).then(|| stop(builder.stop(master, begin + before, run.enter, Kind::Point)))
+}
+
+fn instance(trace: &Trace, builder: &Builder, span: &Span) -> u32 {
+    builder.instance(trace, (span.location, span.instance))
+}

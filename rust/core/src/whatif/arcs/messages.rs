@@ -1,0 +1,457 @@
+//! Arcs of point-to-point communication, and transfer times of messages.
+//!
+//! A call that completes a receive waits for the start of the send. A send waits for its receive if it uses
+//! *rendezvous*; an *eager* send does not wait (whatif.md#how-it-works). [`crate::matching::protocol`] decides between
+//! the two.
+//!
+//! *Hidden transfers*: a receive whose message has already arrived shows only the cost of a copy. Its transfer time,
+//! and the own time of a call that had to wait, are estimated from others of its class: the lower median of `L - Z`
+//! over calls that had to wait (Z is the latest start of a transfer), and the minimum of `L - E` over calls of its
+//! region that did not.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use whywait_otf2::Definitions;
+
+use crate::Result;
+use crate::ids::{CallPathId, InstanceId, ProcessId, RegionKey};
+use crate::matching::messages::match_all;
+use crate::matching::protocol::{Limits, Proofs, Protocol, ProtocolClassifier};
+use crate::trace::{CallPath, NONE, RegionClass, Shard, Trace};
+use crate::whatif::assumptions::{Assumption, Assumptions};
+use crate::whatif::changes::cut::{Cut, Key};
+use crate::whatif::graph::builder::{Builder, NO_CLASS, OWN, Raw, enter};
+use crate::whatif::graph::network::Network;
+use crate::whatif::model::Model;
+
+/// Classes with fewer samples give no estimate.
+const SAMPLES: usize = 5;
+
+/// A matched message.
+struct Message {
+    /// Numbers of the calls: starting and completing the send, posting and completing the receive; [`NONE`] for a
+    /// missing completion.
+    calls: [u32; 4],
+    /// The Enters that arcs need: start of the send, post of the receive.
+    since: [i64; 2],
+    bytes: u64,
+    protocol: Protocol,
+    is_local: bool,
+    /// Call path of the sending call.
+    callpath: CallPathId,
+    /// Whether that call determines the protocol.
+    is_named: bool,
+    /// Whether it is cut in the changed run.
+    is_cut: bool,
+    /// Number of the call that probed it, or [`NONE`].
+    probe: u32,
+    /// Region of the call that completes the receive.
+    region: RegionKey,
+}
+
+impl Message {
+    /// Class of the transfer: size by power of two, locality and protocol.
+    fn class(&self) -> u16 {
+        let is_rendezvous = self.protocol == Protocol::Rendezvous;
+        (size_class(self.bytes) << 2) | (u16::from(self.is_local) << 1) | u16::from(is_rendezvous)
+    }
+}
+
+/// A message that is cut.
+struct Gone {
+    /// Shards and rows of its send and its receive.
+    send: (usize, u32),
+    receive: (usize, u32),
+}
+
+/// Sizes by power of two, and 0.
+fn size_class(bytes: u64) -> u16 {
+    (u64::BITS - bytes.leading_zeros()) as u16
+}
+
+/// A class of messages and its transfer time.
+#[derive(Clone, Copy, Debug)]
+pub struct Transfer {
+    /// Whether sender and receiver are on one node.
+    pub is_local: bool,
+    /// Whether they use rendezvous.
+    pub is_rendezvous: bool,
+    /// Mean size, bytes.
+    pub bytes: f64,
+    /// Lower median of the transfers, ticks.
+    pub ticks: i64,
+}
+
+/// Sum of bytes and number of the messages of each class.
+pub(in crate::whatif) type Sizes = BTreeMap<u16, (u128, u64)>;
+
+fn sizes(found: &[Vec<Message>]) -> Sizes {
+    let of = |messages: &Vec<Message>| {
+        let mut sizes = Sizes::default();
+        for message in messages {
+            let (bytes, count) = sizes.entry(message.class()).or_default();
+            *bytes += u128::from(message.bytes);
+            *count += 1;
+        }
+        sizes
+    };
+    let merge = |mut all: Sizes, other: Sizes| {
+        for (class, (bytes, count)) in other {
+            let of = all.entry(class).or_default();
+            (of.0, of.1) = (of.0 + bytes, of.1 + count);
+        }
+        all
+    };
+    found.par_iter().map(of).reduce(Sizes::default, merge)
+}
+
+/// Finds the arcs of all messages; returns the sizes of their classes.
+pub(in crate::whatif) fn collect(
+    trace: &Trace,
+    definitions: &Definitions,
+    model: &Model,
+    cut: &mut Cut,
+    builder: &mut Builder,
+    assumptions: &mut Assumptions,
+) -> Result<Sizes> {
+    let classifier = ProtocolClassifier::new(trace, definitions);
+    let is_cutting = !cut.is_empty() || !model.cut_messages.is_empty();
+    let probes: Vec<FxHashMap<u32, InstanceId>> = trace.par_shards().map(|shard| probes(trace, shard)).collect();
+    let (found, _) = match_all(trace, |index, shard, matches| {
+        let (mut messages, mut gone) = (Vec::new(), Vec::new());
+        for (row, receive) in shard.receives.rows.iter().enumerate() {
+            let Some(send) = matches.send(row) else { continue };
+            let sender = trace.shard(send.location);
+            let callpath = send.callpath;
+            let posted = shard.enter(receive.request);
+            let complete = sender.sends.rows[send.row as usize].complete;
+            let at_sender = |instance| builder.instance(trace, (send.location, instance));
+            let here = |instance: InstanceId| builder.first_of(index) + instance.number();
+            let calls = [
+                at_sender(send.instance),
+                if complete == InstanceId::NONE { NONE } else { at_sender(complete) },
+                here(receive.request),
+                here(receive.instance),
+            ];
+            let is_cut = is_cutting && {
+                let at =
+                    |instance: InstanceId| instance.is_some() && cut.has_instance(trace, (send.location, instance));
+                let own = |instance| cut.has_instance(trace, (shard.location_of_instance(instance), instance));
+                let rank = |process: ProcessId| u64::from(trace.definitions.processes[process].rank);
+                let value = |key| match key {
+                    Key::Size => send.bytes,
+                    Key::Tag => send.tag.into(),
+                    Key::From => rank(send.source),
+                    Key::To => rank(send.destination),
+                    Key::Comm => trace.definitions.comms[send.comm].id.into(),
+                };
+                at(send.instance)
+                    || at(complete)
+                    || own(receive.request)
+                    || own(receive.instance)
+                    || model.cut_messages.iter().any(|of| of.holds(callpath, value))
+            };
+            if is_cut {
+                gone.push(Gone { send: (trace.position(send.location), send.row), receive: (index, row as u32) });
+            }
+            messages.push(Message {
+                calls,
+                is_cut,
+                since: [send.enter, posted],
+                bytes: send.bytes,
+                protocol: classifier.protocol(send, posted),
+                is_local: classifier.is_local(send),
+                callpath,
+                is_named: classifier.is_fixed(callpath),
+                probe: match probes[index].get(&(row as u32)) {
+                    // A message sent after the probe is not the one that was probed.
+                    Some(&probe) if send.enter <= shard.leave(probe) => here(probe),
+                    _ => NONE,
+                },
+                region: trace.tree.region(shard.callpath(receive.instance)),
+            });
+        }
+        (messages, gone)
+    })?;
+    let (mut found, gone): (Vec<Vec<Message>>, Vec<Vec<Gone>>) = found.into_iter().unzip();
+    if is_cutting {
+        cut.count(trace, builder);
+        for Gone { send, receive } in gone.into_iter().flatten() {
+            cut.message(trace, builder, send, receive);
+        }
+        cut.partnerless(trace, builder);
+    }
+    decide(trace, &mut found, assumptions)?;
+    let arcs = found.par_iter().flat_map_iter(|messages| {
+        messages.iter().flat_map(|message| match &model.network {
+            None => arcs(message, model),
+            Some(network) => on_network(message, model, network),
+        })
+    });
+    builder.raws.par_extend(arcs);
+    Ok(sizes(&found))
+}
+
+/// Calls that probe messages by the rows of their receives: a matched probe is recorded with its message; another one
+/// has found the message of the next receive that the same call path posts (whatif.md#how-it-works).
+fn probes(trace: &Trace, shard: &Shard) -> FxHashMap<u32, InstanceId> {
+    let mut probes: FxHashMap<u32, InstanceId> = shard.probes.iter().copied().collect();
+    let is_probe = |path: &CallPath| trace.regions.class(path.region) == RegionClass::Probe;
+    if !trace.tree.nodes().iter().any(is_probe) {
+        return probes;
+    }
+    let (enters, leaves) = (&shard.instances.enter, &shard.instances.leave);
+    let parent = |instance: InstanceId| trace.tree.nodes()[shard.callpath(instance)].parent;
+    for (i, location) in shard.locations.enumerate() {
+        let mut posted: Vec<(u32, u32)> =
+            shard.receives.range(i).map(|row| (enters[shard.receives.rows[row].request], row as u32)).collect();
+        posted.sort_unstable();
+        let calls = shard.instances_of(location);
+        for probe in calls.filter(|&call| trace.class(shard, call) == RegionClass::Probe) {
+            let next = posted.partition_point(|&(enter, _)| enter < leaves[probe]);
+            if let Some(&(_, row)) = posted.get(next)
+                && parent(shard.receives.rows[row as usize].request) == parent(probe)
+            {
+                probes.insert(row, probe);
+            }
+        }
+    }
+    probes
+}
+
+/// Decides the protocols that times do not prove.
+fn decide(trace: &Trace, found: &mut [Vec<Message>], assumptions: &mut Assumptions) -> Result<()> {
+    let proofs = found.par_iter().map(|messages| {
+        let mut proofs = Proofs::default();
+        for message in messages.iter().filter(|message| !message.is_named) {
+            proofs.add(message.is_local, message.bytes, message.protocol);
+        }
+        proofs
+    });
+    let limits = Limits::new(trace, proofs.collect())?.or_default();
+    let mut undecided = 0;
+    for message in found.iter_mut().flatten().filter(|message| message.protocol == Protocol::Undecided) {
+        undecided += 1;
+        let is_eager = limits.is_eager(message.is_local, message.bytes, message.protocol);
+        message.protocol = if is_eager { Protocol::Eager } else { Protocol::Rendezvous };
+    }
+    assumptions.count(Assumption::UndecidedProtocol, undecided);
+    Ok(())
+}
+
+/// Arcs of a message.
+type Arcs = std::iter::Flatten<std::array::IntoIter<Option<Raw>, 7>>;
+
+/// The arcs of a message on a given network: a receive ends when the message arrives, and so does a rendezvous send; an
+/// eager send takes a fixed time (whatif.md#networks).
+fn on_network(message: &Message, model: &Model, network: &Network) -> Arcs {
+    let &Message { calls: [start, sent, posted, received], since: [s, q], bytes, protocol, is_local, .. } = message;
+    let was = protocol == Protocol::Rendezvous;
+    let becomes = model.rendezvous(message.callpath, bytes, was, message.is_named);
+    let tau = network.transfer(bytes, is_local);
+    let kept = !message.is_cut;
+    let arc = |target, call, from, at, cost| {
+        let source = if call == from { OWN } else { enter(from) };
+        Some(Raw { kept, cost, ..Raw::new(target, source, at) })
+    };
+    let own = |target, cost| Some(Raw { kept, ..Raw::own(target, cost) });
+    let mut arcs = [None; 7];
+    arcs[0] = own(received, network.receive);
+    if becomes {
+        arcs[1] = arc(received, received, start, s, tau + network.receive);
+        arcs[2] = arc(received, received, posted, q, tau + network.receive);
+        if sent != NONE {
+            arcs[3] = arc(sent, sent, posted, q, tau + network.send);
+            arcs[4] = arc(sent, sent, start, s, tau + network.send);
+        }
+    } else {
+        arcs[1] = arc(received, received, start, s, network.send + tau + network.receive);
+    }
+    // The call that starts the send, unless it also completes it.
+    arcs[5] = own(start, network.send).filter(|_| !becomes || sent != start);
+    if message.probe != NONE {
+        arcs[6] = arc(message.probe, message.probe, start, s, network.send + tau);
+    }
+    arcs.into_iter().flatten()
+}
+
+/// The arcs of a message.
+fn arcs(message: &Message, model: &Model) -> Arcs {
+    let &Message { calls: [start, sent, posted, received], since: [s, q], bytes, protocol, .. } = message;
+    let was = protocol == Protocol::Rendezvous;
+    let stays = !message.is_cut;
+    let becomes = stays && model.rendezvous(message.callpath, bytes, was, message.is_named);
+    let class = message.class();
+    let since = if was { s.max(q) } else { s };
+    let mut arcs = [None; 7];
+    arcs[0] = Some(Raw { since, class, region: message.region, kept: stays, ..Raw::new(received, enter(start), s) });
+    if was || becomes {
+        let source = if posted == received { OWN } else { enter(posted) };
+        let raw = Raw::new(received, source, q);
+        arcs[1] = Some(Raw { class, since: if was { since } else { q }, measured: was, kept: becomes, ..raw });
+        if sent != NONE {
+            let raw = Raw { measured: was, kept: becomes, ..Raw::new(sent, enter(posted), q) };
+            arcs[2] = (sent != posted).then_some(raw);
+            arcs[3] = (sent != start).then_some(Raw { source: enter(start), since: s, ..raw });
+        }
+    }
+    if message.probe != NONE {
+        arcs[4] = Some(Raw { kept: stays, ..Raw::new(message.probe, enter(start), s) });
+    }
+    arcs.into_iter().flatten()
+}
+
+/// Estimated times of transfers and calls, by class.
+#[derive(Debug, Default)]
+pub(in crate::whatif) struct Estimates {
+    /// Transfer time by class, ticks.
+    transfers: FxHashMap<u16, i64>,
+    /// Minimum time of a call whose messages have already arrived, ticks.
+    calls: FxHashMap<CallClass, i64>,
+}
+
+/// Class of calls: region, number and size of messages.
+type CallClass = (RegionKey, u16, u16);
+
+/// The properties of a call that follow from its arcs.
+struct Seen {
+    /// Latest begin of a transfer, at most the Leave.
+    latest: i64,
+    /// Class of the transfer that begins then.
+    class: u16,
+    /// Class of the call, if it does nothing but receive messages.
+    call: Option<CallClass>,
+}
+
+fn see(arcs: &[Raw], leave: i64) -> Seen {
+    let mut seen = Seen { latest: i64::MIN, class: NO_CLASS, call: None };
+    let (mut receives, mut largest, mut others) = (0u16, 0, false);
+    let mut region = RegionKey::NONE;
+    for raw in arcs {
+        if raw.measured && raw.since.min(leave) > seen.latest {
+            (seen.latest, seen.class) = (raw.since.min(leave), raw.class);
+        }
+        others |= raw.class == NO_CLASS;
+        if raw.region.is_some() {
+            receives = receives.saturating_add(1);
+            largest = largest.max(raw.class);
+            region = raw.region;
+        }
+    }
+    if receives > 0 && !others {
+        seen.call = Some((region, size_class(receives.into()), largest >> 2));
+    }
+    seen
+}
+
+impl Estimates {
+    /// Collects the samples of all calls; the arcs are sorted.
+    pub(in crate::whatif) fn new(trace: &Trace, builder: &Builder) -> Self {
+        let mut transfers: FxHashMap<u16, Vec<i64>> = FxHashMap::default();
+        let mut calls: FxHashMap<CallClass, (usize, i64)> = FxHashMap::default();
+        let mut shard = 0;
+        for arcs in builder.raws.chunk_by(|a, b| a.target == b.target) {
+            let target = arcs[0].target;
+            if target >= builder.instances() {
+                break;
+            }
+            while builder.first_of(shard + 1) <= target {
+                shard += 1;
+            }
+            let of = &trace.shards[shard];
+            let instance = InstanceId::new(target - builder.first_of(shard));
+            if trace.class(of, instance) == RegionClass::Test {
+                continue;
+            }
+            let at = of.instances.leave[instance] as usize;
+            let (begin, leave) = (of.events.time[at - 1], of.events.time[at]);
+            let seen = see(arcs, leave);
+            if seen.latest > begin {
+                if seen.class != NO_CLASS {
+                    transfers.entry(seen.class).or_default().push(leave - seen.latest);
+                }
+            } else if let Some(call) = seen.call {
+                let (samples, least) = calls.entry(call).or_insert((0, i64::MAX));
+                *samples += 1;
+                *least = (*least).min(leave - begin);
+            }
+        }
+        let median = |(class, mut samples): (u16, Vec<i64>)| {
+            let middle = (samples.len() - 1) / 2;
+            (samples.len() >= SAMPLES).then(|| (class, *samples.select_nth_unstable(middle).1))
+        };
+        let calls = calls.into_iter().filter(|(_, (samples, _))| *samples >= SAMPLES);
+        Self {
+            transfers: transfers.into_iter().filter_map(median).collect(),
+            calls: calls.map(|(call, (_, least))| (call, least)).collect(),
+        }
+    }
+
+    /// The transfers that are known, by locality, protocol and size.
+    pub(in crate::whatif) fn transfers(&self, sizes: &Sizes) -> Vec<Transfer> {
+        let mut classes: Vec<(&u16, &i64)> = self.transfers.iter().collect();
+        classes.sort_unstable_by_key(|&(class, _)| (class & 3, class >> 2));
+        let transfer = |(class, &ticks): (&u16, &i64)| {
+            let &(bytes, count) = sizes.get(class)?;
+            let (is_local, is_rendezvous) = (class & 2 != 0, class & 1 != 0);
+            Some(Transfer { is_local, is_rendezvous, bytes: bytes as f64 / count as f64, ticks })
+        };
+        classes.into_iter().filter_map(transfer).collect()
+    }
+
+    /// Number of calls whose messages had already arrived although others of their class had to wait, and the time of
+    /// these calls, ticks: the effect of a change on them is an estimate.
+    pub(in crate::whatif) fn hidden(&self, trace: &Trace, builder: &Builder) -> (u64, i64) {
+        let of_call = |arcs: &[Raw]| {
+            let (shard, instance) = builder.place(arcs[0].target);
+            let of = &trace.shards[shard];
+            let at = of.instances.leave[instance] as usize;
+            let (begin, leave) = (of.events.time[at - 1], of.events.time[at]);
+            let seen = see(arcs, leave);
+            let is_known = arcs.iter().any(|raw| raw.measured && self.transfers.contains_key(&raw.class));
+            (is_known && seen.latest <= begin).then_some(leave - begin)
+        };
+        let calls = builder.raws.chunk_by(|a, b| a.target == b.target);
+        let calls = calls.take_while(|arcs| arcs[0].target < builder.instances());
+        calls.filter_map(of_call).fold((0, 0), |(count, time), call| (count + 1, time + call))
+    }
+
+    /// The weights of the arcs to a call [`begin`, `leave`]: its own time, then those of the arcs
+    /// (whatif.md#how-it-works).
+    pub(in crate::whatif) fn weigh(&self, arcs: &[Raw], begin: i64, leave: i64, weights: &mut [i64]) {
+        let seen = see(arcs, leave);
+        let rest = leave - seen.latest.max(begin);
+        let least = seen.call.and_then(|call| self.calls.get(&call)).map_or(rest, |least| rest.min(*least));
+        let mut explained = false;
+        for (raw, weight) in arcs.iter().zip(&mut weights[1..]) {
+            let known = self.transfers.get(&raw.class);
+            *weight = match known {
+                // An arc that the measured run does not have can only be estimated.
+                _ if !raw.measured => known.copied().unwrap_or(rest),
+                _ if raw.since > leave => leave - raw.since,
+                Some(&transfer) => transfer.min(leave - raw.since),
+                None => rest,
+            };
+            explained |= raw.measured && raw.since + *weight == leave;
+        }
+        let own = if explained {
+            least
+        } else if seen.latest > begin {
+            for (raw, weight) in arcs.iter().zip(&mut weights[1..]) {
+                if raw.measured && raw.since == seen.latest {
+                    *weight = rest;
+                }
+            }
+            least
+        } else {
+            leave - begin
+        };
+        weights[0] = own;
+        for (i, raw) in arcs.iter().enumerate().filter(|(_, raw)| raw.source == OWN && raw.kept) {
+            let most = if raw.measured { leave - begin } else { i64::MAX };
+            weights[0] = weights[0].max(weights[i + 1].min(most));
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Arcs between the threads of a process (whatif.md#how-it-works): forks and joins, barriers of a team, locks.
+//!
+//! A thread of a team keeps its measured distance to the fork; the join waits for the ends of all threads. In a barrier
+//! in which threads run tasks, the others wait for the end of their last task. A lock is acquired when its previous
+//! owner releases it, in the measured order. A created thread keeps its measured distance to its creation; a join waits
+//! for its end.
+
+use crate::ids::{InstanceId, LocationId};
+use crate::whatif::graph::builder::{Builder, MEASURED, Node, Raw, enter, leave, stop};
+use crate::whatif::graph::steps::Kind;
+use rustc_hash::FxHashMap;
+
+use crate::trace::columns::ThreadStep;
+use crate::trace::locations::Process;
+use crate::trace::{Shard, Trace};
+use crate::waits::threads::{Part, barriers_of, handovers, ownerships, teams};
+
+/// Finds the arcs of all threads.
+pub(in crate::whatif) fn collect(trace: &Trace, builder: &mut Builder) {
+    for (number, shard) in trace.shards.iter().enumerate() {
+        let first = builder.first_of(number);
+        let threads = Threads { shard, first };
+        for process in shard.processes {
+            let process = &trace.definitions.processes[process];
+            for team in teams(shard, process).chunk_by(|a, b| a.team.fork == b.team.fork) {
+                threads.team(team, builder);
+            }
+            threads.locks(process, builder);
+            threads.created(process, builder);
+        }
+    }
+}
+
+struct Threads<'a> {
+    shard: &'a Shard,
+    /// Number of the first instance of the shard.
+    first: u32,
+}
+
+impl Threads<'_> {
+    fn team(&self, team: &[Part], builder: &mut Builder) {
+        let shard = self.shard;
+        let row = team[0].team.fork;
+        let fork = &shard.forks.rows[row as usize];
+        let forker = shard.location_of(&shard.forks, row);
+        let master = team.iter().find(|part| part.location == forker && part.team.instance.is_some());
+        let (enters, leaves) = (&shard.instances.enter, &shard.instances.leave);
+        let at = master.map(|part| enters[part.team.instance]);
+        let others = || team.iter().filter(|part| part.location != forker && part.team.instance.is_some());
+        if let Some(forked) = self.stop(builder, forker, fork.fork, at, Kind::Point) {
+            for part in others() {
+                let (position, begin) = (enters[part.team.instance], shard.enter(part.team.instance));
+                if begin < fork.fork {
+                    continue;
+                }
+                if let Some(begun) = self.stop(builder, part.location, begin, Some(position), Kind::Begin) {
+                    let target = builder.stop_target(begun);
+                    builder.raws.push(Raw::new(target, stop(forked), fork.fork));
+                }
+            }
+        }
+        let at = master.map(|part| leaves[part.team.instance] + 1);
+        if fork.join != i64::MIN
+            && others().next().is_some()
+            && let Some(joined) = self.stop(builder, forker, fork.join, at, Kind::Gate)
+        {
+            let ends: Vec<(Node, i64)> = others()
+                .map(|part| (leave(self.first + part.team.instance.number()), shard.leave(part.team.instance)))
+                .collect();
+            let target = builder.stop_target(joined);
+            builder.meet(&ends, &[(target, ends.len() as u32)], MEASURED);
+        }
+        self.barriers(team, builder);
+    }
+
+    /// The k-th barriers of all members are one.
+    fn barriers(&self, team: &[Part], builder: &mut Builder) {
+        let of = |part: &Part| barriers_of(self.shard, part).to_vec();
+        let all: Vec<Vec<InstanceId>> = team.iter().map(of).collect();
+        if all.iter().any(|of| of.len() != all[0].len()) || team.len() < 2 {
+            return;
+        }
+        for k in 0..all[0].len() {
+            let mut members = Vec::with_capacity(team.len());
+            for (part, of) in team.iter().zip(&all) {
+                let (begin, end) = (self.shard.enter(of[k]), self.shard.leave(of[k]));
+                let tasks = self.shard.tasks.of(self.shard.local(part.location));
+                let last = tasks[..tasks.partition_point(|task| task.end <= end)].last();
+                let source = last.filter(|task| task.begin >= begin).and_then(|task| {
+                    let number = self.stop(builder, part.location, task.end, None, Kind::Point)?;
+                    Some((stop(number), task.end))
+                });
+                members.push(source.unwrap_or((enter(self.first + of[k].number()), begin)));
+            }
+            let waiting: Vec<(u32, u32)> =
+                all.iter().map(|of| (self.first + of[k].number(), members.len() as u32)).collect();
+            builder.meet(&members, &waiting, MEASURED);
+        }
+    }
+
+    fn locks(&self, process: &Process, builder: &mut Builder) {
+        let ownerships = ownerships(self.shard, process);
+        for ((location, release), (own, acquire)) in ownerships.iter().flat_map(|of_lock| handovers(of_lock)) {
+            if location == own {
+                continue;
+            }
+            // A release comes after events of the same time in its call, an acquisition before.
+            let Some(released) = self.stop(builder, location, release.time, None, Kind::Point) else { continue };
+            let within = self.positions(own, acquire.time).0.max(self.shard.instances.enter[acquire.instance] + 1);
+            if let Some(taken) = self.stop(builder, own, acquire.time, Some(within), Kind::Gate) {
+                let target = builder.stop_target(taken);
+                builder.raws.push(Raw::new(target, stop(released), release.time));
+            }
+        }
+    }
+
+    /// The arcs of threads that were created one by one.
+    fn created(&self, process: &Process, builder: &mut Builder) {
+        let mut steps: FxHashMap<((u32, u64), ThreadStep), (LocationId, i64)> = FxHashMap::default();
+        for location in process.locations {
+            for row in self.shard.threads.of(self.shard.local(location)) {
+                steps.entry((row.thread, row.step)).or_insert((location, row.time));
+            }
+        }
+        let mut pairs: Vec<_> = steps.iter().filter(|((_, step), _)| *step == ThreadStep::Begin).collect();
+        pairs.sort_unstable_by_key(|((thread, _), _)| *thread);
+        for (&(thread, _), &(own, begun)) in pairs {
+            let begin = |location: LocationId| {
+                let i = self.shard.local(location);
+                self.shard.event_offsets[i]
+            };
+            if let Some(&(creator, created)) = steps.get(&(thread, ThreadStep::Create))
+                && creator != own
+                && created <= begun
+                && let Some(create) = self.stop(builder, creator, created, None, Kind::Point)
+                && let Some(begins) = self.stop(builder, own, begun, Some(begin(own)), Kind::Begin)
+            {
+                let target = builder.stop_target(begins);
+                builder.raws.push(Raw::new(target, stop(create), created));
+            }
+            if let Some(&(_, ended)) = steps.get(&(thread, ThreadStep::End))
+                && let Some(&(joiner, joined)) = steps.get(&(thread, ThreadStep::Wait))
+                && joiner != own
+                && let Some(end) = self.stop(builder, own, ended, None, Kind::Point)
+                && let Some(join) = self.stop(builder, joiner, joined, None, Kind::Gate)
+            {
+                let target = builder.stop_target(join);
+                builder.raws.push(Raw::new(target, stop(end), ended));
+            }
+        }
+    }
+
+    /// First and last position that a time can have between the events of a location.
+    fn positions(&self, location: LocationId, time: i64) -> (u32, u32) {
+        let i = self.shard.local(location);
+        let (begin, end) = (self.shard.event_offsets[i], self.shard.event_offsets[i + 1]);
+        let times = &self.shard.events.time[begin as usize..end as usize];
+        let before = times.partition_point(|&event| event < time) as u32;
+        let behind = times.partition_point(|&event| event <= time) as u32;
+        (begin + before, begin + behind)
+    }
+
+    /// Adds a stop at a time, before the event `at` if possible, otherwise after all events of the same time.
+    fn stop(&self, builder: &mut Builder, location: LocationId, time: i64, at: Option<u32>, kind: Kind) -> Option<u32> {
+        let (from, to) = self.positions(location, time);
+        let position = at.filter(|at| (from..=to).contains(at)).unwrap_or(to);
+        let i = self.shard.local(location);
+        let begin = self.shard.event_offsets[i];
+        // Only a begin can come before the first event.
+        (position > begin || kind == Kind::Begin).then(|| builder.stop(location, position, time, kind))
+    }
+}

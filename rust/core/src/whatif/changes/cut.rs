@@ -1,0 +1,379 @@
+//! Cuts: removes regions with everything they enclose, and messages (whatif.md#what-can-be-changed).
+//!
+//! What is cut on one side vanishes on the other: both sides of a message, the other call of a message without a
+//! partner, the calls of all members of a collective operation. A call vanishes once nothing is left that it served;
+//! one that also serves others stays, without the arc. What follows moves forward by the length of what vanished; the
+//! time before it stays with the caller.
+
+use std::ops::RangeInclusive;
+
+use rayon::prelude::*;
+use whywait_otf2::Event;
+
+use super::selection::{Selection, entered, refusal};
+use crate::ids::{CallPathId, InstanceId, LocationId};
+use crate::trace::{RegionClass, Trace};
+use crate::waits::threads::teams;
+use crate::whatif::graph::builder::Builder;
+use crate::{Error, Result};
+
+/// Selects messages to cut: all conditions must hold.
+#[derive(Clone, Debug)]
+pub struct MessageCut {
+    /// Property, relation, and value to compare with.
+    pub conditions: Vec<(Key, Relation, u64)>,
+    /// Call paths of the sending calls; all if there are none.
+    pub callpaths: Vec<bool>,
+}
+
+/// A property of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// Bytes.
+    Size,
+    /// Tag.
+    Tag,
+    /// Rank of the sender.
+    From,
+    /// Rank of the receiver.
+    To,
+    /// Id of the communicator.
+    Comm,
+}
+
+/// How two numbers are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// Equal.
+    Equal,
+    /// Not equal.
+    Unequal,
+    /// Less.
+    Less,
+    /// Not more.
+    AtMost,
+    /// More.
+    More,
+    /// Not less.
+    AtLeast,
+}
+
+impl Relation {
+    fn holds(self, a: u64, b: u64) -> bool {
+        match self {
+            Self::Equal => a == b,
+            Self::Unequal => a != b,
+            Self::Less => a < b,
+            Self::AtMost => a <= b,
+            Self::More => a > b,
+            Self::AtLeast => a >= b,
+        }
+    }
+}
+
+impl MessageCut {
+    /// Whether a message is cut; `value` returns its properties.
+    pub(in crate::whatif) fn holds(&self, callpath: CallPathId, value: impl Fn(Key) -> u64) -> bool {
+        self.callpaths.get(callpath.index()) != Some(&false)
+            && self.conditions.iter().all(|&(key, relation, number)| relation.holds(value(key), number))
+    }
+}
+
+/// What is cut.
+#[derive(Debug, Default)]
+pub(in crate::whatif) struct Cut {
+    /// Sorted, disjoint ranges of events that vanish at each location; empty if nothing is cut.
+    ranges: Vec<Vec<RangeInclusive<u32>>>,
+    /// Ranges that are parts of a team whose fork vanishes: first positions.
+    pub teams: Vec<(LocationId, u32)>,
+    /// Rows of sends and receives that vanish, by shard.
+    pub sends: Vec<Vec<bool>>,
+    pub receives: Vec<Vec<bool>>,
+    /// By number of a call, how many messages it serves, and how many of these are cut.
+    served: Vec<(u32, u32)>,
+}
+
+impl Cut {
+    /// Finds the events that the regions enclose.
+    pub(in crate::whatif) fn new(trace: &Trace, regions: &[Selection]) -> Result<Self> {
+        let locations = trace.definitions.locations.len();
+        let mut cut = Self { ranges: vec![Vec::new(); locations], ..Self::default() };
+        for selection in regions {
+            let found: Vec<_> =
+                (0..locations).into_par_iter().map(|of| entered(trace, selection, LocationId::at(of))).collect();
+            if let Some(why) = refusal(found.iter().map(|(_, left)| *left)) {
+                return Err(Error::Usage(format!("{} selects nothing: {why}", selection.text)));
+            }
+            cut.ranges.iter_mut().zip(found).for_each(|(ranges, (found, _))| ranges.extend(found));
+        }
+        cut.add_teams(trace);
+        cut.ranges.iter_mut().for_each(join);
+        cut.refuse_library(trace)?;
+        cut.sends = trace.shards.iter().map(|shard| vec![false; shard.sends.rows.len()]).collect();
+        cut.receives = trace.shards.iter().map(|shard| vec![false; shard.receives.rows.len()]).collect();
+        Ok(cut)
+    }
+
+    /// A fork vanishes with its whole team.
+    fn add_teams(&mut self, trace: &Trace) {
+        for shard in &trace.shards {
+            for process in shard.processes {
+                for part in teams(shard, &trace.definitions.processes[process]) {
+                    let forker = shard.location_of(&shard.forks, part.team.fork);
+                    if part.location == forker || part.team.instance.is_none() {
+                        continue;
+                    }
+                    let time = shard.forks.rows[part.team.fork as usize].fork;
+                    let inside = self.ranges[forker].iter().any(|range| {
+                        let times = &shard.events.time;
+                        times[*range.start() as usize] <= time && time < times[*range.end() as usize]
+                    });
+                    if inside {
+                        let instance = part.team.instance.index();
+                        let range = shard.instances.enter[instance]..=shard.instances.leave[instance];
+                        self.teams.push((part.location, *range.start()));
+                        self.ranges[part.location].push(range);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Refuses to cut the start or shutdown of the library on some processes only.
+    fn refuse_library(&self, trace: &Trace) -> Result<()> {
+        for shard in &trace.shards {
+            for location in shard.locations {
+                let calls = shard.instances_of(location).filter(|&instance| {
+                    matches!(trace.class(shard, instance), RegionClass::Init | RegionClass::Finalize)
+                });
+                for instance in calls {
+                    if self.has_instance(trace, (location, instance)) {
+                        return Err(Error::Usage("MPI_Init and MPI_Finalize cannot be cut".into()));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is cut.
+    pub(in crate::whatif) fn is_empty(&self) -> bool {
+        self.ranges.iter().all(Vec::is_empty)
+    }
+
+    /// The events that vanish at a location.
+    pub(in crate::whatif) fn of(&self, location: LocationId) -> &[RangeInclusive<u32>] {
+        self.ranges.get(location.index()).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether an event vanishes.
+    pub(in crate::whatif) fn has(&self, location: LocationId, position: u32) -> bool {
+        let ranges = self.of(location);
+        let next = ranges.partition_point(|range| *range.end() < position);
+        ranges.get(next).is_some_and(|range| range.contains(&position))
+    }
+
+    /// Whether the time before an event vanishes.
+    pub(in crate::whatif) fn encloses(&self, location: LocationId, position: u32) -> bool {
+        let ranges = self.of(location);
+        let next = ranges.partition_point(|range| *range.end() < position);
+        ranges.get(next).is_some_and(|range| *range.start() < position)
+    }
+
+    /// Whether a call vanishes, given as location and region instance.
+    pub(in crate::whatif) fn has_instance(
+        &self,
+        trace: &Trace,
+        (location, instance): (LocationId, InstanceId),
+    ) -> bool {
+        !self.of(location).is_empty() && self.has(location, trace.shard(location).instances.enter[instance])
+    }
+
+    /// Counts the messages that calls serve.
+    pub(in crate::whatif) fn count(&mut self, trace: &Trace, builder: &Builder) {
+        self.served = vec![(0, 0); builder.instances() as usize];
+        for (i, shard) in trace.shards.iter().enumerate() {
+            let sends = shard.sends.rows.iter().flat_map(|send| distinct([send.instance, send.complete]));
+            let receives = shard.receives.rows.iter().flat_map(|receive| distinct([receive.instance, receive.request]));
+            for call in sends.chain(receives) {
+                self.served[(builder.first_of(i) + call.number()) as usize].0 += 1;
+            }
+        }
+    }
+
+    /// Removes a message, given by the shards and rows of its send and its receive.
+    pub(in crate::whatif) fn message(
+        &mut self,
+        trace: &Trace,
+        builder: &Builder,
+        send: (usize, u32),
+        receive: (usize, u32),
+    ) {
+        self.sends[send.0][send.1 as usize] = true;
+        self.receives[receive.0][receive.1 as usize] = true;
+        let sent = &trace.shards[send.0].sends.rows[send.1 as usize];
+        self.serve_less(builder, send.0, [sent.instance, sent.complete]);
+        let received = &trace.shards[receive.0].receives.rows[receive.1 as usize];
+        self.serve_less(builder, receive.0, [received.instance, received.request]);
+    }
+
+    /// Records that two calls of a shard serve one message less.
+    fn serve_less(&mut self, builder: &Builder, shard: usize, calls: [InstanceId; 2]) {
+        for call in distinct(calls) {
+            self.served[(builder.first_of(shard) + call.number()) as usize].1 += 1;
+        }
+    }
+
+    /// Removes sends and receives without a partner if either of their calls vanishes.
+    pub(in crate::whatif) fn partnerless(&mut self, trace: &Trace, builder: &Builder) {
+        for (i, shard) in trace.shards.iter().enumerate() {
+            let mut sends = std::mem::take(&mut self.sends[i]);
+            for (gone, send) in sends.iter_mut().zip(&shard.sends.rows) {
+                *gone = *gone || self.vanishes((trace, i), builder, [send.instance, send.complete]);
+            }
+            self.sends[i] = sends;
+            let mut receives = std::mem::take(&mut self.receives[i]);
+            for (gone, receive) in receives.iter_mut().zip(&shard.receives.rows) {
+                *gone = *gone || self.vanishes((trace, i), builder, [receive.instance, receive.request]);
+            }
+            self.receives[i] = receives;
+        }
+    }
+
+    /// Whether one of two calls in a shard vanishes; then neither serves their message.
+    fn vanishes(&mut self, (trace, shard): (&Trace, usize), builder: &Builder, calls: [InstanceId; 2]) -> bool {
+        let is_gone = distinct(calls)
+            .any(|call| self.has_instance(trace, (trace.shards[shard].location_of_instance(call), call)));
+        if is_gone {
+            self.serve_less(builder, shard, calls);
+        }
+        is_gone
+    }
+
+    /// Removes the calls that serve nothing anymore, and those of `also`.
+    pub(in crate::whatif) fn settle(&mut self, trace: &Trace, builder: &Builder, also: &[u32]) {
+        let gone = self.served.iter().zip(0..).filter(|((all, cut), _)| *all > 0 && all == cut).map(|(_, call)| call);
+        let calls: Vec<u32> = gone.chain(also.iter().copied()).collect();
+        for call in calls {
+            let (position, instance) = builder.place(call);
+            let shard = &trace.shards[position];
+            let location = shard.location_of_instance(instance);
+            let range = shard.instances.enter[instance]..=shard.instances.leave[instance];
+            self.ranges[location].push(range);
+        }
+        self.ranges.iter_mut().for_each(join);
+    }
+
+    /// Removes ranges of events, given by location.
+    pub(in crate::whatif) fn remove(&mut self, events: Vec<Vec<RangeInclusive<u32>>>) {
+        for (ranges, events) in self.ranges.iter_mut().zip(events) {
+            ranges.extend(events);
+            join(ranges);
+        }
+    }
+
+    /// Removes the arcs from and to vanished calls.
+    pub(in crate::whatif) fn prune(&self, trace: &Trace, builder: &mut Builder) {
+        let gone = |builder: &Builder, call: u32| {
+            let (position, instance) = builder.place(call);
+            let location = trace.shards[position].location_of_instance(instance);
+            self.has_instance(trace, (location, instance))
+        };
+        let mut raws = std::mem::take(&mut builder.raws);
+        for raw in &mut raws {
+            let source = builder.call_of(raw.source);
+            let is_gone = match builder.stop_of(raw.target) {
+                Some(stop) => self.has(stop.location, stop.position),
+                None => gone(builder, raw.target),
+            };
+            raw.kept &= !is_gone && !source.is_some_and(|call| gone(builder, call));
+        }
+        builder.raws = raws;
+        let mut turns = std::mem::take(&mut builder.turns);
+        turns.retain(|nodes| !nodes.iter().any(|&node| builder.call_of(node).is_some_and(|call| gone(builder, call))));
+        builder.turns = turns;
+    }
+}
+
+/// What vanishes at a location.
+#[derive(Clone, Copy)]
+pub(in crate::whatif) struct Gone<'a> {
+    cut: &'a Cut,
+    location: LocationId,
+    /// Position of the first event.
+    pub first: u32,
+    /// For each send and receive, whether it vanishes.
+    pub sends: &'a [bool],
+    pub receives: &'a [bool],
+}
+
+impl<'a> Gone<'a> {
+    /// What a cut removes from a location.
+    pub(in crate::whatif) fn new(cut: &'a Cut, trace: &Trace, location: LocationId) -> Self {
+        let position = trace.position(location);
+        let shard = trace.shard(location);
+        let i = shard.local(location);
+        Self {
+            cut,
+            location,
+            first: shard.event_offsets[i],
+            sends: rows(&cut.sends, position, shard.sends.range(i)),
+            receives: rows(&cut.receives, position, shard.receives.range(i)),
+        }
+    }
+
+    /// Whether it is nothing.
+    pub(in crate::whatif) fn is_empty(&self) -> bool {
+        let vanishes = self.sends.contains(&true) || self.receives.contains(&true);
+        !vanishes && self.cut.of(self.location).is_empty()
+    }
+
+    /// Whether the last of this many events vanishes.
+    pub(in crate::whatif) fn event(&self, behind: usize) -> bool {
+        behind > 0 && self.cut.has(self.location, self.first + behind as u32 - 1)
+    }
+
+    /// Whether a record after this many events vanishes.
+    pub(in crate::whatif) fn record(&self, behind: usize, record: &Event<'_>) -> bool {
+        let next = self.first + behind as u32;
+        match record {
+            // A thread's part in a team vanishes with its begin and end, which enclose its first region.
+            Event::ThreadTeamBegin { .. } => {
+                self.cut.encloses(self.location, next) || self.cut.teams.contains(&(self.location, next))
+            }
+            Event::ThreadTeamEnd { .. } => {
+                let ends = |&(location, start): &(LocationId, u32)| {
+                    location == self.location
+                        && self.cut.of(location).iter().any(|range| *range.start() == start && *range.end() + 1 == next)
+                };
+                self.cut.encloses(self.location, next) || self.cut.teams.iter().any(ends)
+            }
+            _ => self.cut.encloses(self.location, next),
+        }
+    }
+}
+
+/// What is known about some rows of a shard.
+pub(in crate::whatif) fn rows<T>(all: &[Vec<T>], shard: usize, rows: std::ops::Range<usize>) -> &[T] {
+    all.get(shard).map_or(&[], |of| &of[rows])
+}
+
+/// The distinct calls of one side of a message; the second one may be missing.
+fn distinct([call, other]: [InstanceId; 2]) -> impl Iterator<Item = InstanceId> {
+    [call, if other == call { InstanceId::NONE } else { other }].into_iter().filter(|call| call.is_some())
+}
+
+/// Sorts ranges, and joins those that overlap.
+fn join(ranges: &mut Vec<RangeInclusive<u32>>) {
+    ranges.sort_unstable_by_key(|range| (*range.start(), *range.end()));
+    let mut joined: Vec<RangeInclusive<u32>> = Vec::with_capacity(ranges.len());
+    for range in ranges.drain(..) {
+        match joined.last_mut() {
+            Some(last) if range.start() <= last.end() => {
+                *last = *last.start()..=(*last.end()).max(*range.end());
+            }
+            _ => joined.push(range),
+        }
+    }
+    *ranges = joined;
+}

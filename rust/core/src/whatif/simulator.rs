@@ -1,0 +1,288 @@
+//! The graph of a measured run, and the runs that follow from it.
+
+use std::sync::atomic::Ordering;
+
+use rayon::prelude::*;
+use whywait_otf2::Definitions;
+use whywait_otf2::records::ClockProperties;
+
+use super::arcs::messages::{self, Estimates, Transfer};
+use super::arcs::{collectives, devices, intercomms, one_sided, threads};
+use super::assumptions::{Assumption, Assumptions};
+use super::changes::cut::Cut;
+use super::changes::durations::Shape;
+use super::changes::hypotheses::Hypothesis;
+use super::changes::whole_epochs;
+use super::graph::builder::{Builder, MEASURED};
+use super::graph::network;
+use super::graph::steps::Graph;
+use super::model::Model;
+use super::retime::{self, Times};
+use super::run::simulated::Source;
+use crate::analysis::Analysis;
+use crate::diagnostics::DiagnosticKind;
+use crate::ids::{CallPathId, LocationId};
+use crate::matching::protocol::nodes;
+use crate::trace::decode::Progress;
+use crate::trace::{CallPath, RegionClass, Trace};
+use crate::{Error, Result};
+
+/// Hypotheses that are evaluated together.
+const LANES: usize = 8;
+
+/// An error if the work is to stop.
+fn go_on(progress: &Progress) -> Result<()> {
+    if progress.is_cancelled() { Err(Error::Interrupted) } else { Ok(()) }
+}
+
+/// Whether calls may test requests that they do not complete.
+fn asks_in_vain(trace: &Trace) -> bool {
+    let tests = |path: &CallPath| trace.regions.class(path.region) == RegionClass::Test;
+    trace.tree.nodes().iter().any(tests) || trace.shards.iter().any(|shard| !shard.requests.rows.is_empty())
+}
+
+/// Visits of polling calls, and the time in them, ticks.
+fn polls(trace: &Trace) -> (u64, i64) {
+    let class = |callpath: CallPathId| trace.regions.class(trace.tree.region(callpath));
+    let cells = trace.shards.iter().flat_map(|shard| &shard.profile.rows);
+    cells
+        .filter(|cell| class(cell.callpath).is_test())
+        .fold((0, 0), |(visits, time), cell| (visits + cell.visits, time + cell.time))
+}
+
+/// A run that can be simulated.
+#[derive(Debug)]
+pub struct Simulator {
+    pub(super) graph: Graph,
+    pub(super) cut: Cut,
+    assumptions: Assumptions,
+    transfers: Vec<Transfer>,
+    adds_waits: bool,
+}
+
+/// A changed run.
+#[derive(Debug)]
+pub struct Simulation {
+    shape: Shape,
+    pub(super) times: Times,
+    /// Begin and end, ticks.
+    pub span: (i64, i64),
+    /// What was assumed.
+    pub assumptions: Assumptions,
+    /// Notes on the hypotheses.
+    pub notes: Vec<String>,
+}
+
+impl Simulator {
+    /// How often each event counts towards the progress of building the graph.
+    pub const PASSES: u64 = 4;
+
+    /// Builds the dependency graph of a run; `records` says where its records come from.
+    pub fn new<'a>(
+        analysis: &Analysis,
+        definitions: &Definitions,
+        model: &Model,
+        records: impl FnOnce() -> Result<Source<'a>>,
+        progress: &Progress,
+    ) -> Result<Self> {
+        analysis.need_events()?;
+        let trace = &analysis.trace;
+        let pass = || {
+            progress.events.fetch_add(trace.events, Ordering::Relaxed);
+            go_on(progress)
+        };
+        let mut builder = Builder::new(trace)?;
+        let mut assumptions = Assumptions::default();
+        let mut cut = Cut::new(trace, &model.cut_regions)?;
+        whole_epochs::refuse_open(trace, &analysis.epochs, &cut)?;
+        let sizes = messages::collect(trace, definitions, model, &mut cut, &mut builder, &mut assumptions)?;
+        pass()?;
+        let nodes = model.network.as_ref().map(|_| nodes(trace, definitions)).unwrap_or_default();
+        let network = model.network.as_ref().map(|network| (network, &nodes[..]));
+        let mut also = collectives::collect(trace, &cut, network, &mut builder, &mut assumptions)?;
+        also.extend(intercomms::collect(trace, &cut, network, &mut builder, &mut assumptions)?);
+        pass()?;
+        one_sided::collect(analysis, model, network, &mut builder, &mut assumptions)?;
+        threads::collect(trace, &mut builder);
+        devices::collect(trace, &analysis.devices, &mut builder);
+        assumptions.count(Assumption::UnmatchedKernel, analysis.devices.unmatched_kernels);
+        if !cut.is_empty() || !model.cut_messages.is_empty() {
+            cut.settle(trace, &builder, &also);
+            if cut.is_empty() {
+                return Err(Error::Usage("no message in the run matches what is to be cut".into()));
+            }
+            if asks_in_vain(trace) {
+                let tests = records()?.idle_tests(trace, &cut)?;
+                cut.remove(tests);
+            }
+            cut.prune(trace, &mut builder);
+        }
+        pass()?;
+        builder.sort();
+        let estimates =
+            if model.estimates && network.is_none() { Estimates::new(trace, &builder) } else { Estimates::default() };
+        let (hidden, time) = estimates.hidden(trace, &builder);
+        assumptions.concern(Assumption::HiddenTransfer, hidden, time);
+        let (polls, time) = polls(trace);
+        assumptions.concern(Assumption::Polling, polls, time);
+        let transfers = estimates.transfers(&sizes);
+        let graph = builder.finish(trace, &|arcs, begin, leave, weights| {
+            if arcs.iter().any(|arc| arc.cost != MEASURED) {
+                network::weigh(arcs, weights);
+            } else {
+                estimates.weigh(arcs, begin, leave, weights);
+            }
+        });
+        let notes = |kinds: &[DiagnosticKind]| -> u64 {
+            kinds.iter().map(|&kind| analysis.diagnostics.occurrences(kind)).sum()
+        };
+        let unmatched = [
+            DiagnosticKind::UnmatchedSend,
+            DiagnosticKind::UnmatchedReceive,
+            DiagnosticKind::IncompleteCollective,
+            DiagnosticKind::MixedCollective,
+        ];
+        assumptions.count(Assumption::Unmatched, notes(&unmatched));
+        Ok(Self { graph, cut, assumptions, transfers, adds_waits: model.adds_waits() })
+    }
+
+    /// Transfer times by locality, protocol and size, for classes with enough receives that had to wait.
+    #[must_use]
+    pub fn transfers(&self) -> &[Transfer] {
+        &self.transfers
+    }
+
+    /// Number of dependencies between calls.
+    #[must_use]
+    pub fn dependencies(&self) -> usize {
+        self.graph.sources.len()
+    }
+
+    /// Applies hypotheses in their order.
+    pub fn simulate(
+        &self,
+        analysis: &Analysis,
+        definitions: &Definitions,
+        hypotheses: &[Hypothesis],
+        progress: &Progress,
+    ) -> Result<Simulation> {
+        let trace = &analysis.trace;
+        let (shape, notes) = Shape::new(trace, &self.graph, &self.cut, hypotheses)?;
+        go_on(progress)?;
+        let times = retime::evaluate(trace, &self.graph, &shape);
+        if self.adds_waits && !times.circular.is_empty() {
+            let places = times.circular.iter().take(4).map(|&step| self.place(trace, definitions, step));
+            let places: Vec<String> = places.collect();
+            return Err(Error::Usage(format!(
+                "the changed run is a deadlock: calls wait for each other, by their ends in the measured run: {}",
+                places.join("; ")
+            )));
+        }
+        let mut assumptions = self.assumptions.clone();
+        assumptions.count(Assumption::Circular, times.circular.len() as u64);
+        let (inverted, waiting) = self.inverted(&times);
+        assumptions.concern(Assumption::InvertedLock, inverted, waiting);
+        let span = times.span(trace);
+        Ok(Simulation { shape, times, span, assumptions, notes })
+    }
+
+    /// Number of lock epochs that now request their lock before the epoch that they follow, but did not in the
+    /// measured run, and how long they wait for it, ticks.
+    fn inverted(&self, times: &Times) -> (u64, i64) {
+        let measured = |place: u32| self.graph.time(place);
+        let new = |place: u32| measured(place) + times.shift(place as usize);
+        let turns = self
+            .graph
+            .turns
+            .iter()
+            .filter(|[first, second, _, _]| measured(*first) <= measured(*second) && new(*second) < new(*first));
+        turns.fold((0, 0), |(count, time), &[_, _, release, blocked]| {
+            (count + 1, time + (new(release) - new(blocked)).max(0))
+        })
+    }
+
+    /// Names a step: its call, location and time.
+    fn place(&self, trace: &Trace, definitions: &Definitions, (location, step): (LocationId, usize)) -> String {
+        let label = trace.definitions.label(&trace.definitions.locations[location]);
+        let begin = trace.span().map_or(0, |(first, _)| first);
+        let seconds = (self.graph.times[step] - begin) as f64 / trace.resolution as f64;
+        let shard = trace.shard(location);
+        let i = shard.local(location);
+        // After the last event there is no call.
+        let position = self.graph.steps[step].position.min(shard.event_offsets[i + 1] - 1);
+        let region = trace.tree.region(shard.events.callpath(position));
+        format!("{} of {label} at {seconds:.6} s", trace.regions.name(definitions, region))
+    }
+
+    /// Lengths of the run under several lists of hypotheses, ticks: as many at a time as there are lanes. A list that
+    /// cannot be applied gives an error, and costs the others nothing.
+    #[must_use]
+    pub fn lengths(
+        &self,
+        analysis: &Analysis,
+        candidates: &[Vec<Hypothesis>],
+        progress: &Progress,
+    ) -> Vec<Result<i64>> {
+        let trace = &analysis.trace;
+        let together = |candidates: &[Vec<Hypothesis>]| -> Vec<Result<i64>> {
+            if progress.is_cancelled() {
+                return candidates.iter().map(|_| Err(Error::Interrupted)).collect();
+            }
+            let (shape, refused) = Shape::lanes(trace, &self.graph, &self.cut, candidates);
+            let mut lengths: Vec<Result<i64>> = if candidates.len() == 1 {
+                vec![length(retime::evaluate(trace, &self.graph, &shape).span(trace))]
+            } else {
+                let spans = retime::spans::<LANES>(trace, &self.graph, &shape);
+                spans.into_iter().take(candidates.len()).map(length).collect()
+            };
+            for (lane, error) in refused {
+                lengths[lane as usize] = Err(Error::Usage(error));
+            }
+            lengths
+        };
+        candidates.par_chunks(LANES).flat_map_iter(together).collect()
+    }
+
+    /// New times of all Enters and Leaves, by shard and in the order of its events, ticks.
+    #[must_use]
+    pub fn events(&self, trace: &Trace, simulation: &Simulation) -> Vec<Vec<i64>> {
+        retime::all_events(trace, &self.graph, &simulation.shape, &simulation.times)
+    }
+
+    /// Measured and new times of Enters and Leaves, by location and in order, ticks: all of them, or if there are more
+    /// than `most`, for each location the first, the last, and evenly spaced ones between.
+    #[must_use]
+    pub fn times(&self, trace: &Trace, simulation: &Simulation, most: usize) -> Vec<(LocationId, i64, i64)> {
+        let all = self.events(trace, simulation);
+        let total: usize = all.iter().map(Vec::len).sum();
+        let step = total.div_ceil(most.max(1)).max(1);
+        let mut rows = Vec::with_capacity(total / step + 2 * trace.definitions.locations.len());
+        for (shard, new) in trace.shards.iter().zip(&all) {
+            for (i, location) in shard.locations.enumerate() {
+                let events = shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize;
+                let Some(last) = events.clone().last() else { continue };
+                let chosen = events.step_by(step).chain([last]);
+                rows.extend(chosen.map(|event| (location, shard.events.time[event], new[event])));
+            }
+        }
+        rows
+    }
+}
+
+impl Simulation {
+    /// Gives this run the clock properties of the measured one.
+    pub(super) fn set_clock(&self, clock: &mut ClockProperties) {
+        let first = self.span.0.max(0) as u64;
+        clock.global_offset = clock.global_offset.min(first);
+        clock.trace_length = (self.span.1.max(0) as u64).saturating_sub(clock.global_offset);
+    }
+
+    /// From the first to the last event, ticks; an error if there is none.
+    pub fn length(&self) -> Result<i64> {
+        length(self.span)
+    }
+}
+
+fn length((first, last): (i64, i64)) -> Result<i64> {
+    if first > last { Err(Error::Trace("nothing was recorded".into())) } else { Ok(last - first) }
+}
