@@ -20,7 +20,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from whywait import _native, benchmark
+from whywait import _native
+from whywait.bench.speed import measure, nanoseconds
 
 # Reads all events as the official documentation says one should.
 OFFICIAL = """
@@ -59,7 +60,7 @@ class Figures:
     ) -> dict[str, Any]:
         """Measure the analysis of a trace."""
         self.say(f"analyze {trace.name} on {threads} thread(s)")
-        found = benchmark.measure(trace, threads=threads, causes=causes, repeat=repeat or self.repeat)
+        found = measure(trace, threads=threads, causes=causes, repeat=repeat or self.repeat)
         self.data.setdefault(trace.name, []).append({"threads": threads, "causes": causes, **found})
         return found
 
@@ -129,7 +130,7 @@ def speed(figures: Figures) -> None:
         size = (found["peak_bytes"] - 200e6) / found["events"]
         figures.row(f"memory beyond 200 MB, {workload}", size, "B an event", "<= 24", met=size <= 24)
         if workload != "sor-p2p":
-            ratio = benchmark.nanoseconds(found) / benchmark.nanoseconds(p2p)
+            ratio = nanoseconds(found) / nanoseconds(p2p)
             figures.row(f"an event of {workload} over one of sor-p2p", ratio, "times", "<= 2", met=ratio <= 2)
         found = figures.measure(trace, causes=True)
         rate = found["events"] / found["cpu"] / 1e6
@@ -162,7 +163,7 @@ def locations(figures: Figures) -> None:
 def contention(figures: Figures) -> None:
     """Measure how one contended target grows."""
     some, all_ = (figures.measure(figures.trace("contention", 1_001, epochs)) for epochs in (100, 1_000))
-    ratio = benchmark.nanoseconds(all_) / benchmark.nanoseconds(some)
+    ratio = nanoseconds(all_) / nanoseconds(some)
     figures.row("1,000 x 1,000 lock epochs over 1,000 x 100, an event", ratio, "times", "<= 1.3", met=ratio <= 1.3)
     size = (all_["peak_bytes"] - 200e6) / all_["events"]
     figures.row("memory beyond 200 MB of these", size, "B an event", "linear", met=size <= 100)

@@ -59,7 +59,9 @@ def checked_out(commit: str) -> Path:
 
 def stages(package: Path, trace: Path, threads: int) -> dict[str, float]:
     """Measure one analysis: seconds of each stage, of all, and MiB."""
-    command = [sys.executable, "-m", "whywait.benchmark", str(trace), str(threads), "1"]
+    # Earlier commits have it under its old name.
+    module = "whywait.bench.speed" if (package / "whywait/bench/speed.py").exists() else "whywait.benchmark"
+    command = [sys.executable, "-m", module, str(trace), str(threads), "1"]
     environment = {**os.environ, "PYTHONPATH": str(package)}
     found = json.loads(subprocess.run(command, check=True, capture_output=True, env=environment).stdout)
     return {**found["stages"], "analysis": found["cpu"], "memory, MiB": found["peak_bytes"] / 2**20}

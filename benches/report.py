@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from whywait.compare import write_html
+import whywait
 from whywait.model.metrics import metric_tree
 
 from tests import fake_native
@@ -133,7 +133,7 @@ def main() -> int:
         page = options.html or Path(directory) / "report.html"
         good = measured("the report", page, lambda: runs[0].write_html(page))
         both = Path(directory) / "diff.html"
-        good &= measured("two runs side by side", both, lambda: write_html(*runs, both))
+        good &= measured("two runs side by side", both, lambda: whywait.compare(*runs).write_html(both))
     print(f"memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.1f} GB")
     return 0 if good else 1
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import whywait
-from whywait import _native, cases
-from whywait.cases.case import options
-from whywait.compare import write_html
-from whywait.model.hypotheses import parse
+from whywait import _native
+from whywait.bench import published
+from whywait.bench.case import Variant, options
+from whywait.hypotheses import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ def pages(directory: Path) -> Iterator[tuple[str, Path, str, tuple[int, int]]]:
     stencil, pair = directory / "stencil.html", directory / "diff.html"
     whywait.analyze(DATA / "stencil").write_html(stencil)
     names = ("sor_p2p", "sor_fence")
-    write_html(*(whywait.analyze(DATA / name) for name in names), pair, names=names)
+    whywait.compare(*(whywait.analyze(DATA / name) for name in names), names=names).write_html(pair)
     yield "report-overview", stencil, "#overview", (1280, 1060)
     yield "report-explorer", stencil, "#explore?metric=mpi_latesender&call=11", (1280, 900)
     yield "report-timeline", stencil, "#timeline?from=0.638&to=0.7&wait=0.654985348&rank=0&thread=0", (1280, 717)
@@ -58,9 +58,7 @@ CHART = """
 """
 
 
-def analyzed(
-    directory: Path, variant: cases.Variant, *, causes: bool = True, queues: str | None = None
-) -> whywait.Result:
+def analyzed(directory: Path, variant: Variant, *, causes: bool = True, queues: str | None = None) -> whywait.Result:
     """Analyze the trace of a variant."""
     trace = directory / "-".join(map(str, filter(None, (variant.workload, variant.processes, variant.machine))))
     _native.generate(variant.workload, trace, seed=1, **options(variant))
@@ -69,7 +67,7 @@ def analyzed(
 
 def pages_of_cases(directory: Path) -> Iterator[tuple[str, Path, str, tuple[int, int]]]:
     """Yield the same for the pages of docs/cases."""
-    (lock,), (late_post,), (put_gats,) = (cases.named(name).variants for name in ("lock", "late-post", "put-gats"))
+    (lock,), (late_post,), (put_gats,) = (published.named(name).variants for name in ("lock", "late-post", "put-gats"))
     for name, variant, window, size in (
         ("lock", lock, "", (1280, 700)),
         ("late-post", late_post, "", (1280, 420)),
@@ -79,39 +77,39 @@ def pages_of_cases(directory: Path) -> Iterator[tuple[str, Path, str, tuple[int,
         analyzed(directory, variant).write_html(page)
         yield f"cases/{name}", page, f"#timeline{window}", size
     # Wait for Progress over processes, as in figure 5.7 of the thesis; there are 4,096.
-    (nwchem,) = cases.named("nwchem").scaled(256).variants
+    (nwchem,) = published.named("nwchem").scaled(256).variants
     page = directory / "nwchem.html"
     analyzed(directory, nwchem).write_html(page)
     yield "cases/nwchem", page, "#explore?metric=armci_rma_comm_wait_for_progress", (1280, 700)
     # Searches of two threads of one process, of which one finds what the other one has posted.
-    multirate = cases.named("multirate").variants[0]
+    multirate = published.named("multirate").variants[0]
     page = directory / "multirate.html"
     analyzed(directory, multirate, queues="send").write_html(page)
     yield "cases/multirate", page, "#explore?metric=mpi_match_attempts", (1280, 700)
-    comd = cases.named("comd-gpu").scaled(6).variants[7]
+    comd = published.named("comd-gpu").scaled(6).variants[7]
     page = directory / "comd-gpu.html"
     analyzed(directory, comd).write_html(page)
     yield "cases/comd-gpu", page, "#timeline", (1280, 620)
     # A wavefront before and after the balancing of its work.
-    (sweep, *_) = cases.named("sweep3d").scaled(9, 1).variants
+    (sweep, *_) = published.named("sweep3d").scaled(9, 1).variants
     page = directory / "sweep.html"
     whywait.whatif(analyzed(directory, sweep), [parse("balance", "compute")]).write_html(page)
     yield "cases/predictions", page, "#timelines", (1280, 900)
     page = directory / "cgpop.html"
-    variants = cases.named("cgpop").variants
+    variants = published.named("cgpop").variants
     first, second = (analyzed(directory, variant) for variant in variants)
-    write_html(first, second, page, names=tuple(variant.name for variant in variants))
+    whywait.compare(first, second, names=tuple(variant.name for variant in variants)).write_html(page)
     yield "cases/cgpop", page, "#changes", (1280, 900)
     # Figures 5.2a, 5.2b, 5.3 and 5.6 of the thesis, and the programs of figure 5.1.
     in_mpi, shares = ("communication", "total", "mpi_rma_pairsync_count"), ("share", "visits")
-    sor = [cases.Variant(name, f"sor-{name}", 512, 10) for name in ("p2p", "fence", "gats", "locks")]
+    sor = [Variant(name, f"sor-{name}", 512, 10) for name in ("p2p", "fence", "gats", "locks")]
     for variants, charts in (
         (sor, {"sor": ("communication", *shares)}),
-        (cases.named("bt-rma").variants, {"bt-rma": in_mpi}),
-        (cases.named("bt-rma-1024").scaled(iterations=1).variants, {"bt-rma-1024": in_mpi}),
-        (cases.named("bt-rma-juqueen").scaled(iterations=1).variants, {"bt-rma-juqueen": in_mpi}),
+        (published.named("bt-rma").variants, {"bt-rma": in_mpi}),
+        (published.named("bt-rma-1024").scaled(iterations=1).variants, {"bt-rma-1024": in_mpi}),
+        (published.named("bt-rma-juqueen").scaled(iterations=1).variants, {"bt-rma-juqueen": in_mpi}),
         (
-            cases.named("srumma").scaled(8192).variants,
+            published.named("srumma").scaled(8192).variants,
             {"srumma": ("all", *shares), "srumma-communication": ("communication", *shares)},
         ),
     ):

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 import whywait
-from whywait.compare import write_html
-from whywait.whatif import Balance
+from whywait.hypotheses import Balance
 
 from tests.browser import Viewer
 
@@ -30,7 +29,7 @@ def pages(tmp_path_factory):
     found = {name: directory / f"{name}.html" for name in VIEWS}
     stencil.write_html(found["report"])
     whywait.analyze(DATA / "omp_nested").write_html(found["hybrid"])
-    write_html(stencil, fence, found["compare"])
+    whywait.compare(stencil, fence).write_html(found["compare"])
     whywait.whatif(stencil, [Balance("relax/work")]).write_html(found["whatif"])
     whywait.series([fence, stencil], names=["a", "b"]).write_html(found["series"])
     return found
@@ -48,7 +47,7 @@ def test_axe_finds_nothing(browser, pages, page, view, scheme):
         if view in {"timeline", "timelines"}:
             viewer.until("document.querySelector('.timeline')?.dataset.shown !== undefined")
         viewer.js(files(AXE).joinpath("node_modules/axe-core/axe.min.js").read_text(encoding="utf-8"))
-        # To this version of axe every link to a view is one that skips content, and ought to have a target in the page.
+        # This version of axe takes every link to a view for a skip link, which needs a target in the page.
         rules = "{ rules: { 'skip-link': { enabled: false } } }"
         viewer.js(f"axe.run(document, {rules}).then((found) => {{ window.found = JSON.stringify(found.violations); }})")
         viewer.until("window.found !== undefined")

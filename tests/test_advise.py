@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 import whywait
 from whywait import UsageError, _native, cli
+from whywait.api import advise
+from whywait.api.whatif import Lengths
 from whywait.commands.advise import _fitted
-from whywait.whatif import Network
+from whywait.hypotheses import Network, parse
 
 from tests.programs import messages_of_two_sizes
 from tests.tracedsl import trace_from_text
@@ -88,20 +90,20 @@ def test_advice_says_what_a_simulation_says(example):
         sim = whywait.whatif(example, [one.hypothesis])
         assert sim.after == one.after == one.simulation.after
         kind, text = one.option.removeprefix("--").split(" ", 1)
-        assert whywait.whatif.parse(kind, text.strip("'")) == one.hypothesis
+        assert parse(kind, text.strip("'")) == one.hypothesis
 
 
 def test_what_cannot_be_among_the_first_is_not_simulated(example, monkeypatch):
     """A call path saves at most its time on the critical path; that of `bar` is less than what others save."""
     tried = []
-    of = whywait.whatif.Lengths.of
+    of = Lengths.of
 
     def counted(self, candidates):
         tried.extend(candidates := [list(one) for one in candidates])
         return of(self, candidates)
 
-    monkeypatch.setattr(whywait.whatif.Lengths, "of", counted)
-    monkeypatch.setattr(whywait.advise, "_BATCH_SIZE", 1)
+    monkeypatch.setattr(Lengths, "of", counted)
+    monkeypatch.setattr(advise, "_BATCH_SIZE", 1)
     every = whywait.advise(example, top=30, rounds=0)
     number = len(tried)
     tried.clear()

@@ -45,7 +45,7 @@ def test_idle_threads_match_a_hand_worked_team(tmp_path):
     assert plain.metrics["time"].total == pytest.approx(10 + 2)
     assert result.metrics["omp_idle_threads"].parent == "time"
     assert not set(NAMES) & set(plain.metrics)
-    # All else is as it was.
+    # Nothing else changes.
     for name, metric in plain.metrics.items():
         if name != "time":
             assert result.metrics[name].total == pytest.approx(metric.total), name

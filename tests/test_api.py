@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 import re
 
 import pytest
 import whywait
+
+VERBS = {"advise", "analyze", "compare", "load", "open", "series", "whatif"}
 
 
 def callables():
@@ -34,10 +38,19 @@ def documented(function):
 
 
 def test_all_public_names_are_there_and_documented():
-    assert {"analyze", "open", "load", "whatif", "Result", "Run"} <= set(whywait.__all__)
+    assert {*VERBS, "Result", "Run"} <= set(whywait.__all__)
     for name in whywait.__all__:
         assert getattr(whywait, name).__doc__, name
     assert set(whywait.__all__) <= set(dir(whywait))
+    assert {*whywait._HOME, "hypotheses"} == set(whywait.__all__)
+
+
+def test_verbs_are_functions_whatever_is_imported():
+    """A module of the name of a function would replace it in the package once it is imported."""
+    for _, name, _ in pkgutil.walk_packages(whywait.__path__, "whywait."):
+        if not name.endswith("__main__"):
+            importlib.import_module(name)
+    assert all(inspect.isfunction(getattr(whywait, verb)) for verb in VERBS)
 
 
 def test_the_check_sees_what_is_missing():

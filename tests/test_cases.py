@@ -6,8 +6,8 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 import whywait
-from whywait import _native, cases
-from whywait.cases import rerun
+from whywait import _native
+from whywait.bench import published, rerun
 from whywait.cli import main
 from whywait.commands.bench import CASES
 
@@ -47,7 +47,7 @@ def costs(result, kind, *columns):
 
 
 def bt_pairs(variant, side, iterations):
-    """Return pairs that synchronize, and those that need not: thesis, section 5.2, for P = side x side processes."""
+    """Return the pairs that synchronize, and the unneeded ones: thesis, section 5.2, P = side x side processes."""
     ranks = side * side
     stages = iterations * 3 * 2 * (side - 1)
     faces = iterations + 1
@@ -206,23 +206,23 @@ def test_calls_of_a_simulation_have_one_call_path(tmp_path):
 
 
 def test_the_names_of_cases_are_those_of_the_command_line():
-    assert [case.name for case in cases.CASES] == list(CASES)
+    assert [case.name for case in published.CASES] == list(CASES)
 
 
 def test_a_case_that_is_none_has_suggestions():
     with pytest.raises(whywait.UsageError, match=r"lulesh: no such case \(sor, "):
-        cases.named("lulesh")
+        published.named("lulesh")
 
 
 def test_published_figures_are_there_for_every_variant():
-    for case in cases.CASES:
+    for case in published.CASES:
         assert all(len(row.published) == len(case.variants) for row in case.rows), case.name
 
 
 def test_phases_of_the_thesis_add_up_to_its_totals():
     """Tables A.1 to A.4, rounded to hundredths of a second."""
     totals = {"p2p": (4.80, 14.67), "gats": (3.92, 12.08), "fence": (2.88, 12.88), "locks": (44.59, 55.92)}
-    rows = {row.name: row.published for row in cases.named("sor").rows}
+    rows = {row.name: row.published for row in published.named("sor").rows}
     for name, ends in totals.items():
         assert (rows[name][0] / 2, rows[name][-1] / 2) == pytest.approx(ends, abs=0.035)
         assert rows[f"{name}, phase 1"][0] + rows[f"{name}, phases 2 to 5"][0] == pytest.approx(rows[name][0])
@@ -230,20 +230,20 @@ def test_phases_of_the_thesis_add_up_to_its_totals():
 
 def test_the_rate_of_gets_is_the_published_one():
     """Thesis, section 5.4: 58.7 million gets in phase 1, 11 million a second."""
-    rate = next(row.published[-1] for row in cases.named("srumma").rows if row.name == "Gets analyzed in a second")
+    rate = next(row.published[-1] for row in published.named("srumma").rows if row.name == "Gets analyzed in a second")
     assert rate == pytest.approx(11.1e6, rel=0.01)
 
 
 @pytest.mark.parametrize("name", ["bt-rma", "bt-rma-1024", "bt-rma-juqueen"])
 def test_times_of_the_tables_add_up(name):
     """Thesis, tables A.5 to A.7: execution and MPI are all of the time."""
-    total, execution, mpi, *_ = (row.published for row in cases.named(name).rows)
+    total, execution, mpi, *_ = (row.published for row in published.named(name).rows)
     assert [a + b for a, b in zip(execution, mpi, strict=True)] == pytest.approx(total, abs=0.02)
 
 
 def test_counts_of_pairs_come_out_exactly():
     """Thesis, table A.5: on 256 processes, from one of 251 iterations."""
-    report = cases.run(cases.named("bt-rma").scaled(iterations=1))
+    report = rerun.run(published.named("bt-rma").scaled(iterations=1))
     rows = {row["name"]: row for row in report["rows"]}
     pairs, unneeded = rows["Pairwise synchronizations"], rows["Unneeded synchronizations"]
     assert pairs["here"] == pairs["structure"] == [5_987_893_248, 77_626_368, 12_340_224, 12_340_224]
@@ -252,11 +252,11 @@ def test_counts_of_pairs_come_out_exactly():
         assert [f"{count:.3e}" for count in row["here"]] == [f"{count:.3e}" for count in row["published"]]
 
 
-@pytest.mark.parametrize("name", [case.name for case in cases.CASES])
+@pytest.mark.parametrize("name", [case.name for case in published.CASES])
 def test_every_case_runs_on_few_processes(name):
     limit = None if name in {"lock", "late-post"} else 9
-    case = cases.named(name).scaled(limit, None if name in {"lock", "late-post"} else 2)
-    report = cases.run(case)
+    case = published.named(name).scaled(limit, None if name in {"lock", "late-post"} else 2)
+    report = rerun.run(case)
     assert report["variants"]
     for row in report["rows"]:
         assert len(row["here"]) == len(row["published"]) == len(report["variants"])
@@ -270,7 +270,7 @@ def test_every_case_runs_on_few_processes(name):
 
 
 def test_scales_that_are_too_large_are_left_out():
-    case = cases.named("srumma").scaled(512)
+    case = published.named("srumma").scaled(512)
     assert [variant.processes for variant in case.variants] == [128, 256, 512]
     assert all(len(row.published) == 3 for row in case.rows)
     assert all(case.is_published(place) for place in range(3))
@@ -280,7 +280,7 @@ def test_what_is_too_large_to_run_unasked_is_named(capsys):
     assert main(["bench", "paper", "srumma", "--processes", "128"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "Left out: 256, 512, 1,024, 2,048, 4,096, 8,192, 16,384, 32,768; --processes 32768 includes them." in text
-    assert {case.name: case.usual for case in cases.CASES if case.usual} == {"sor": 8192, "srumma": 8192}
+    assert {case.name: case.usual for case in published.CASES if case.usual} == {"sor": 8192, "srumma": 8192}
 
 
 def test_the_command_line_prints_the_table_beside_the_published_one(capsys):
@@ -298,7 +298,7 @@ def test_the_command_line_prints_the_table_beside_the_published_one(capsys):
 
 def test_windows_of_threads_have_as_many_messages_as_published():
     """Eberius, table 3.4, with the warm-up; a round has all threads, so up to one of each is missing."""
-    case = cases.named("multirate")
+    case = published.named("multirate")
     rows = {row.name: row for row in case.rows}
     for variant, received, late in zip(
         case.variants[:3], rows["Receives"].published, rows["Possibly out of sequence"].published, strict=False
@@ -311,7 +311,7 @@ def test_windows_of_threads_have_as_many_messages_as_published():
 @pytest.mark.parametrize("name", ["comd-gpu", "comd-gpu-large"])
 def test_efficiencies_adjust_the_imbalance_of_devices_to_that_of_atoms(name):
     """Eberius, equation 4.5; loads are whole nanoseconds."""
-    rows = {row["name"]: row for row in cases.run(cases.named(name))["rows"]}
+    rows = {row["name"]: row for row in rerun.run(published.named(name))["rows"]}
     atoms = rows["Atoms"]
     assert atoms["here"] == pytest.approx(atoms["published"], abs=1e-9)
     assert rows["GPU, adjusted"]["here"] == pytest.approx(atoms["here"], abs=1e-3)
@@ -321,7 +321,7 @@ def test_efficiencies_adjust_the_imbalance_of_devices_to_that_of_atoms(name):
 
 
 def test_sums_of_fewer_iterations_compare_with_nothing():
-    case = cases.named("cgpop")
+    case = published.named("cgpop")
     assert case.scaled().is_published(0)
     assert not case.scaled(iterations=5).is_published(0)
-    assert cases.named("sor").scaled(512, 5).is_published(0), "published by iteration"
+    assert published.named("sor").scaled(512, 5).is_published(0), "published by iteration"

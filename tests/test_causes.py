@@ -121,7 +121,7 @@ NAMED = (*COMPLETE, "critical_", "non_critical_", "mpi_wait_")
 def test_costs_match_hand_worked_traces(trace, expected, tmp_path):
     anchor = trace_from_text(trace, tmp_path)
     cells = outcome(anchor).cells
-    # Costs must be complete, of the rest those that are named.
+    # All costs must be there; of other metrics, only the named ones.
     for metric in {m for m in cells if m.startswith(COMPLETE)} | {m for m in expected.cells if m.startswith(NAMED)}:
         found = {cell: value for cell, value in cells.get(metric, {}).items() if abs(value) > NANOSECOND}
         assert found == pytest.approx(expected.cells.get(metric, {}), rel=0, abs=NANOSECOND), metric
@@ -163,7 +163,7 @@ def random_program(trace, models=("thesis", "scalasca")):
                 return
             oracle = Analysis(read(anchor), model, limit=None)
             compare(causes(table(oracle.cells())), causes(ours.cells))
-        # What a random program does inside of MPI_Finalize is not behind the end of the path.
+        # What a random program does inside of MPI_Finalize does not come after the end of the path.
         if not any("MPI_Finalize" in path[:-1] for path, *_ in outcome(anchor).cells["time"]):
             invariants(anchor)
 
@@ -257,7 +257,7 @@ win all on world
         (ARMCI, {("ARMCI_Init", 1): 1, ("f", 1): 5}),
         # PE 0 enters last; it has waited for PE 1 at the begin.
         (SHMEM, {("f", 0): 2.9, ("shmem_init", 0): 0.1, ("setup", 1): 2}),
-        # Of two libraries that which is shut down last counts.
+        # With two libraries, the one that is shut down last counts.
         (BOTH, {("MPI_Init", 1): 1, ("f", 1): 5, ("shmem_finalize", 0): 0.1, ("g", 0): 1.9}),
     ],
     ids=["ARMCI", "OpenSHMEM", "OpenSHMEM and MPI"],

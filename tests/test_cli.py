@@ -197,7 +197,7 @@ def test_verbs_below_verbs_run_as_a_program(tmp_path):
 
 
 def test_ctrl_c_is_not_taken_from_who_ignores_it():
-    """As a shell has it of what it runs in the background."""
+    """As in background jobs of a shell."""
     ignoring = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n{INTERRUPTED}"
     command = [sys.executable, "-c", ignoring, "pyarrow.lib", "info", str(DATA / "stencil")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -353,7 +353,7 @@ def test_the_facade_is_complete():
         assert hasattr(table, "__arrow_c_stream__")
     for name in ("efficiencies", "window", "write_cube", "write_html", "write_timeline", "to_hatchet", "summary"):
         assert callable(getattr(result, name))
-    assert whywait.load.__module__ == "whywait._load"
+    assert whywait.load.__module__ == "whywait.api.load"
 
 
 @pytest.mark.usefixtures("native")
@@ -371,7 +371,7 @@ def test_results_of_another_trace_are_left_alone(tmp_path, monkeypatch):
 
 
 def test_an_error_of_the_program_itself_says_where_it_was(monkeypatch, capsys):
-    """A panic is `whywait.Error` with its place (rust/core/src/failure.rs): told in a line, without a traceback."""
+    """A panic is `whywait.Error` with its place (rust/core/src/failure.rs): one line, without a traceback."""
 
     def fail(*_, **__):
         raise whywait.Error("the analysis failed, panicked at rust/core/src/x.rs:7:1: overflow; please report this")
@@ -401,14 +401,40 @@ def test_functions_of_arrow_are_loaded_without_their_documentation(change, docum
     assert done.stdout.split() == ["[", "3,", "5", "]", str(documented)]
 
 
+def loaded_by_arrow(directory, change, interrupt="SIG_DFL"):
+    """Return which of the packages that no command needs an analysis tries to import."""
+    for package in ("pandas", "dateutil"):
+        text = f"import sys; sys.stderr.write('{package}\\n'); raise ImportError"
+        (directory / f"{package}.py").write_text(text)
+    program = f"import runpy, signal; signal.signal(signal.SIGINT, signal.{interrupt}); {change}; "
+    program += "runpy.run_module('whywait', run_name='__main__', alter_sys=True)"
+    analysis = [sys.executable, "-c", program, "analyze", "-q", DATA / "stencil", "-o", directory / "results"]
+    path = os.pathsep.join([str(directory), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = os.environ | {"PYTHONPATH": path}
+    done = subprocess.run(analysis, capture_output=True, text=True, timeout=60, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.split())
+
+
 @pytest.mark.parametrize("interrupt", ["SIG_DFL", "SIG_IGN"])
 def test_arrow_loads_no_more_than_needed(tmp_path, interrupt):
-    """Nor where a shell ignores Ctrl-C for what it runs in the background."""
-    for package in ("pandas", "dateutil"):
-        (tmp_path / f"{package}.py").write_text(f"import sys; sys.stderr.write('loaded {package}')")
-    program = f"import runpy, signal; signal.signal(signal.SIGINT, signal.{interrupt}); "
-    program += "runpy.run_module('whywait', run_name='__main__', alter_sys=True)"
-    analysis = [sys.executable, "-c", program, "analyze", "-q", DATA / "stencil", "-o", tmp_path / "results"]
-    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(analysis, capture_output=True, text=True, timeout=60, check=False, env=environment)
-    assert (done.returncode, done.stderr) == (0, "")
+    """Shells ignore SIGINT in background jobs."""
+    assert not loaded_by_arrow(tmp_path, "pass", interrupt)
+
+
+def test_arrow_alone_would_load_more(tmp_path):
+    """If this fails, a newer Arrow loads them on demand: delete `_OnlyArrow`."""
+    change = "from whywait import cli; cli._OnlyArrow.find_spec = staticmethod(lambda *_: None)"
+    assert loaded_by_arrow(tmp_path, change) == {"pandas", "dateutil"}
+
+
+def test_documentation_of_arrow_takes_modules_to_compose():
+    """If this fails, a newer Arrow composes it otherwise: delete `_import_compute`."""
+    spared = []
+    for how in ("cli._import_compute()", "import pyarrow.compute"):
+        code = f"import sys; from whywait import cli; {how}; print(*sys.modules)"
+        found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        spared.append(set(found.stdout.split()))
+    light, usual = spared
+    assert light < usual
+    assert {"pydoc", "pyarrow.vendored.docscrape"} <= usual - light

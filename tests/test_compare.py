@@ -1,10 +1,13 @@
 """What differs between two runs."""
 
+from pathlib import Path
+
 import pytest
 import whywait
 from hypothesis import given
 from hypothesis import strategies as st
-from whywait.compare import Threshold, diff, totals
+from whywait.analysis.compare import differences, totals
+from whywait.analysis.threshold import Threshold
 
 from tests import fake_native
 
@@ -35,7 +38,7 @@ AFTER = changed(mpi_latesender={(1, 0): 0.006, (1, 2): 0.008}, mpi_barrier_wait=
 
 
 def test_by_call_path_and_metric():
-    rows = diff(BEFORE, AFTER).to_pylist()
+    rows = differences(BEFORE, AFTER).to_pylist()
     assert [(row["metric"], row["callpath"], row["group"]) for row in rows] == [
         ("mpi_latesender", PATH, 0), ("mpi_barrier_wait", ["main", "MPI_Barrier"], 0),
     ]  # fmt: skip
@@ -46,7 +49,7 @@ def test_by_call_path_and_metric():
 
 
 def test_differences_sum_over_groups_of_ranks():
-    rows = diff(BEFORE, AFTER, ["mpi_latesender"], groups=3).to_pylist()
+    rows = differences(BEFORE, AFTER, ["mpi_latesender"], groups=3).to_pylist()
     assert [(row["group"], row["relative"] and round(row["relative"], 6)) for row in rows] == [
         (2, None), (1, -1.0), (0, 0.2),
     ]  # fmt: skip
@@ -54,13 +57,13 @@ def test_differences_sum_over_groups_of_ranks():
 
 def test_seconds_come_before_counts():
     visits = changed(mpi_latesender={(1, 0): 0.005, (1, 1): 0.004}, visits={(3, 0): 1e6})
-    rows = diff(BEFORE, visits, ["visits", "mpi_latesender"]).to_pylist()
+    rows = differences(BEFORE, visits, ["visits", "mpi_latesender"]).to_pylist()
     assert [row["metric"] for row in rows][:2] == ["mpi_latesender", "visits"]
 
 
 def test_a_metric_that_neither_run_has():
     with pytest.raises(whywait.UsageError, match="neither run has a metric beauty"):
-        diff(BEFORE, AFTER, ["beauty"])
+        differences(BEFORE, AFTER, ["beauty"])
 
 
 def test_totals_are_those_of_the_metrics():
@@ -73,7 +76,7 @@ def test_totals_are_those_of_the_metrics():
 
 @given(st.integers(1, 5))
 def test_a_run_does_not_differ_from_itself(groups):
-    assert diff(BEFORE, changed(), list(BEFORE.metrics), groups=groups).num_rows == 0
+    assert differences(BEFORE, changed(), list(BEFORE.metrics), groups=groups).num_rows == 0
 
 
 def test_runs_of_different_size():
@@ -82,16 +85,16 @@ def test_runs_of_different_size():
         [None], [fake_native.MAIN], [(rank, 0) for rank in range(4)], {"time": {(0, rank): 1.0 for rank in range(4)}}
     )
     one, two = fake_native.result(one), fake_native.result(two)
-    (row,) = diff(one, two).to_pylist()
+    (row,) = differences(one, two).to_pylist()
     assert (row["first"], row["second"]) == (1, 4)
-    rows = diff(one, two, groups=2).to_pylist()
+    rows = differences(one, two, groups=2).to_pylist()
     assert sorted((row["group"], row["first"], row["second"]) for row in rows) == [(0, 1, 2), (1, 0, 2)]
 
 
 def test_empty_runs_can_be_compared():
     nothing = fake_native.result(fake_native.FakeAnalysis([], [], [], {}))
-    assert diff(nothing, nothing).num_rows == 0
-    assert diff(nothing, AFTER).num_rows == diff(AFTER, nothing).num_rows > 0
+    assert differences(nothing, nothing).num_rows == 0
+    assert differences(nothing, AFTER).num_rows == differences(AFTER, nothing).num_rows > 0
 
 
 @pytest.mark.parametrize(
@@ -127,3 +130,25 @@ def test_thresholds_that_make_no_sense(text):
 def test_thresholds_in_no_unit_of_the_metric(text):
     with pytest.raises(whywait.UsageError, match=r"is a time|is not a time"):
         Threshold.parse(text).exceeded(BEFORE, AFTER)
+
+
+def test_a_comparison_answers_as_the_analysis_does():
+    both = whywait.compare(BEFORE, AFTER)
+    assert both.names == (BEFORE.run.name, AFTER.run.name)
+    assert both.differences(["mpi_latesender"], groups=3) == differences(BEFORE, AFTER, ["mpi_latesender"], groups=3)
+    assert both.totals(callpath="MPI_Recv") == totals(BEFORE, AFTER, callpath="MPI_Recv")
+    time = max(run.metrics["time"].total for run in (BEFORE, AFTER))
+    assert both.differences().num_rows == 2
+    assert both.differences(least=0.005 / time)["metric"].to_pylist() == ["mpi_latesender"]
+    limits = [Threshold.parse("mpi_latesender>50%"), Threshold.parse("mpi_latesender>90%")]
+    assert both.exceeded(limits) == limits[:1]
+
+
+def test_compared_runs_are_read_or_analyzed(tmp_path):
+    """A trace, and the directory of its result, have no differences."""
+    data = Path(__file__).parent / "data"
+    whywait.analyze(data / "p2p").write(tmp_path / "results")
+    both = whywait.compare(data / "p2p", tmp_path / "results", names=("trace", "result"))
+    assert both.names == ("trace", "result")
+    assert both.differences().num_rows == 0
+    assert repr(both) == "<whywait.Comparison of 'trace' and 'result'>"

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import whywait
 from otf2.enums import MetricMode
+from whywait.analysis.compare import differences
 from whywait.cli import main
-from whywait.compare import diff, write_html
-from whywait.report.html.comparison import UnitedTree, changes
+from whywait.report.html.compare import UnitedTree, changes
 from whywait.report.html.formulas import Formulas
 
 from tests.browser import Page, Viewer
@@ -72,7 +72,7 @@ def test_changes_add_up_and_are_those_of_diff(pair):
     for side, run in zip(("first", "second"), pair, strict=True):
         assert math.isclose(sum(change[side] for change in found), run.metrics["time"].total, rel_tol=1e-9)
     cells = defaultdict(float)
-    for row in diff(*pair).to_pylist():
+    for row in differences(*pair).to_pylist():
         cells[row["metric"], tuple(row["callpath"])] += row["difference"]
     waiting = [change for change in found if change.get("family") == "waiting"]
     for change in waiting:
@@ -87,7 +87,7 @@ def test_changes_add_up_and_are_those_of_diff(pair):
 
 def test_names_in_a_trace_are_no_markup(tmp_path):
     first, second = shorter(0, NASTY), shorter(0, "b")
-    write_html(first, second, tmp_path / "diff.html", names=(NASTY, "b"))
+    whywait.compare(first, second, names=(NASTY, "b")).write_html(tmp_path / "diff.html")
     page = Page(tmp_path / "diff.html")
     assert not any(tag == "img" for tag, _ in page.elements)
     assert {"comparison", "a-meta", "b-meta", "a-cells-0", "b-cells-0"} <= page.blocks.keys()
@@ -104,8 +104,8 @@ def test_diff_writes_a_page_and_checks_thresholds(tmp_path, capsys):
 
 def test_a_page_compares_empty_runs(tmp_path):
     nothing = result(FakeAnalysis([], [], [], {}))
-    write_html(nothing, result(small()), tmp_path / "diff.html")
-    write_html(nothing, nothing, tmp_path / "diff.html")
+    whywait.compare(nothing, result(small())).write_html(tmp_path / "diff.html")
+    whywait.compare(nothing, nothing).write_html(tmp_path / "diff.html")
 
 
 # In a browser ---------------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def test_a_page_compares_empty_runs(tmp_path):
 def fence_and_gats(tmp_path_factory):
     runs = [whywait.analyze(DATA / name) for name in PAIRS[0]]
     path = tmp_path_factory.mktemp("diff") / "diff.html"
-    write_html(*runs, path, names=PAIRS[0])
+    whywait.compare(*runs, names=PAIRS[0]).write_html(path)
     return runs, path
 
 
@@ -194,7 +194,7 @@ def test_deep_link_search_and_groups(browser, fence_and_gats):
 
 def test_runs_of_different_size_and_dark(browser, tmp_path):
     runs = whywait.analyze(DATA / "collectives"), whywait.analyze(DATA / "stencil")
-    write_html(*runs, tmp_path / "diff.html")
+    whywait.compare(*runs).write_html(tmp_path / "diff.html")
     viewer = Viewer(browser, tmp_path / "diff.html").open("#differences?metric=time")
     viewer.until("document.querySelectorAll('.pair-row').length === 4")
     names = viewer.js("return [...document.querySelectorAll('.pair-row .name')].map((name) => name.textContent)")
@@ -215,7 +215,7 @@ def level_of(directory, low, high):
 
 def test_counters_have_a_root(browser, tmp_path):
     """Maxima combine to the largest value, even if all are negative, and the root has no value."""
-    write_html(level_of(tmp_path / "a", 4, 8), level_of(tmp_path / "b", -4, -2), tmp_path / "diff.html")
+    whywait.compare(level_of(tmp_path / "a", 4, 8), level_of(tmp_path / "b", -4, -2)).write_html(tmp_path / "diff.html")
     viewer = Viewer(browser, tmp_path / "diff.html").open("#differences?metric=max:level")
     viewer.until("document.querySelectorAll('.pair-row').length")
     metrics = lines(viewer, "metrics")
@@ -228,7 +228,7 @@ def test_counters_have_a_root(browser, tmp_path):
 def test_waits_for_devices_are_in_the_tree(browser, tmp_path):
     device = whywait.analyze(trace_from_text(KERNEL, tmp_path / "device"))
     host = whywait.analyze(trace_from_text("0: main [0, 9]", tmp_path / "host"))
-    write_html(device, host, tmp_path / "diff.html")
+    whywait.compare(device, host).write_html(tmp_path / "diff.html")
     viewer = Viewer(browser, tmp_path / "diff.html").open("#differences?metric=gpu_host_wait")
     viewer.until("document.querySelectorAll('.pair-row').length")
     levels = viewer.js(
@@ -245,7 +245,7 @@ def test_bars_of_both_runs_are_on_one_scale(browser, tmp_path):
         result(FakeAnalysis([None, 0], [MAIN, SEND], [(0, 0)], {"time": {(0, 0): 1.0, (1, 0): second}}))
         for second in (1.0, 0.0)
     ]
-    write_html(*runs, tmp_path / "diff.html", names=("two", "one"))
+    whywait.compare(*runs, names=("two", "one")).write_html(tmp_path / "diff.html")
     viewer = Viewer(browser, tmp_path / "diff.html").open()
     widths = viewer.js(
         "return [...document.querySelectorAll('.side .part')].map((part) => part.getBoundingClientRect().width)"

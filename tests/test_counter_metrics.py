@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 import whywait
 from otf2.enums import MetricMode
-from whywait.analysis.compare import diff, totals
+from whywait.analysis.compare import differences, totals
 from whywait.cli import main
 from whywait.report.cube import write_cube
 from whywait.report.html.places import Resolution
@@ -141,7 +141,7 @@ def test_differences_of_maxima(results, tmp_path):
     for callpath in (None, "main"):
         found = {row["metric"]: row for row in totals(results[0], other, callpath=callpath)}
         assert (found["max:level"]["first"], found["max:level"]["second"]) == (8, 1)
-    rows = diff(results[0], other, ["max:level"]).to_pylist()
+    rows = differences(results[0], other, ["max:level"]).to_pylist()
     assert {tuple(row["callpath"]): (row["first"], row["second"]) for row in rows} == {
         ("main",): (6, 1),
         ("main", "f"): (8, 0),

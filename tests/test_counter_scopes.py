@@ -120,7 +120,7 @@ def test_counters_of_all_scopes_add_up(program, cuts):
         # Windows that tile the run, cell by cell.
         tiled = sum((cells(window[scope]) for window in windows if scope in window), Counter())
         assert tiled == +whole
-        # Each thread in the scope has its part, in whole numbers.
+        # Each thread in the scope has an integer part.
         of_location = defaultdict(int)
         for (_, location), value in whole.items():
             of_location[location] += value

@@ -331,7 +331,6 @@ def test_a_result_without_counters_has_none(tmp_path):
     result.write(tmp_path / "results")
     assert not (tmp_path / "results" / "counters.parquet").exists()
     assert not whywait.load(tmp_path / "results").counters
-    assert not whywait.load(Path(__file__).parent / "data" / "result_0_1_0").counters
 
 
 def test_only_locations_with_samples_have_cells(tmp_path):
@@ -481,7 +480,7 @@ def test_score_ps_profile_has_the_same_sums(case):
         for row in profile[name.replace("-", "_")]:
             if isinstance(row.get("exclusive"), (int, float)):
                 theirs[tuple(row["callpath"]), row["rank"], row["thread"]] += row["exclusive"] * scale
-        # The profile also has what lies before the first and behind the last sample: at the program, without records.
+        # The profile also has changes before the first and after the last sample, at the program.
         theirs = {cell: value for cell, value in theirs.items() if value and len(cell[0]) > 1}
         # Of a level it has the sum of the samples.
         column = "value" if found.kind == "total" else "sampled"

@@ -18,7 +18,7 @@ TRACE = """
     *: MPI_Finalize [10, 11]
 """
 
-# Rules and bins are behind the values, those of a counter on a cache line.
+# Rules and bins follow the values; those of a counter fill a cache line.
 RULES, BINS = 64, 72
 COLLECTIVE_RULES, COLLECTIVE_BINS = 128, 144
 NAMES = ("OMPI_SPC_SEND", "OMPI_SPC_MATCH_TIME", "OMPI_SPC_UNEXPECTED_IN_QUEUE", "OMPI_SPC_MAX_UNEXPECTED_IN_QUEUE",
@@ -93,9 +93,9 @@ def test_values_at_the_end_are_totals_of_the_run(files, trace, tmp_path, capsys)
     assert (longest.mode, longest.maximum) == ("ABSOLUTE_LAST", 3)
     assert counters["OMPI_SPC_P2P_MESSAGE_SIZE[<=12288]"].total == 12
     assert counters["OMPI_SPC_P2P_MESSAGE_SIZE[>12288]"].total == 2
-    # A counter that nobody knows stays as it is.
+    # An unknown counter is kept.
     assert (counters["OMPI_SPC_NEW_ONE"].total, counters["OMPI_SPC_NEW_ONE"].unit) == (10, "#")
-    # The rest of the trace is as it was.
+    # The rest of the trace is unchanged.
     before = whywait.analyze(trace, causes=False)
     wait_states = [one.wait_states().select(["kind", "rank", "path", "enter", "waiting"]) for one in (result, before)]
     assert wait_states[0] == wait_states[1]

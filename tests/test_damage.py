@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import whywait
-from whywait.model.hypotheses import Cpu, Scale
+from whywait.hypotheses import Cpu, Scale
 
 from tests.tracedsl import ticks, trace_from_text
 
@@ -83,7 +83,7 @@ def test_damaged_copies_are_refused_or_analysed(name, tmp_path):
 
 @pytest.mark.parametrize("impossible", IMPOSSIBLE)
 def test_an_impossible_time_stamp_is_named_and_spoils_nothing_else(impossible, tmp_path):
-    """Rank 0's `g` ends at its begin, as the stamp of its Leave says nothing; the barrier behind it is what it was."""
+    """Rank 0's `g` ends at its begin, because the stamp of its Leave is impossible; the next barrier is unchanged."""
     anchor = trace_from_text(
         """
         0: f [1, 2]

@@ -61,7 +61,7 @@ def test_waiting_is_as_long_as_the_delay(result, known):
 
 
 def test_the_delayed_rank_is_blamed(result, known):
-    """Of a single metric: where several add up, a rank waits for neighbours that wait for the one who is to blame."""
+    """Of a single metric: where several add up, a rank waits for neighbors that wait for the one to blame."""
     waits = result.wait_states().to_pylist()
     differences = []
     for entry in known:

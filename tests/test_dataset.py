@@ -14,7 +14,6 @@ from whywait.store.dataset import FORMAT_VERSION, MANIFEST, type_name
 from tests import fake_native
 
 DATA = Path(__file__).parent / "data"
-OLD = DATA / "result_0_1_0"
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +78,7 @@ def test_transfers_and_inconsistencies_are_kept(tmp_path):
     result.write(tmp_path / "without")
     with pytest.raises(whywait.UsageError, match="has no transfers: write them with `whywait analyze --transfers`"):
         load(tmp_path / "without").transfers()
-    # Those that an earlier result left behind are not of this one.
+    # Tables left by an earlier result do not belong to this one.
     result.write(tmp_path / "with")
     with pytest.raises(whywait.UsageError, match="has no transfers"):
         load(tmp_path / "with").transfers()
@@ -183,31 +182,12 @@ def test_tables_of_another_result_are_refused(copy, tmp_path):
         load(copy).wait_states()
 
 
-def test_a_result_without_its_manifest_is_not_taken_for_an_old_one(copy):
+def test_a_result_without_its_manifest_is_incomplete(copy):
     (copy / MANIFEST).unlink()
-    with pytest.raises(whywait.UsageError, match=r"incomplete result: manifest\.json is missing"):
+    with pytest.raises(
+        whywait.UsageError, match=r"does not contain a complete result of `whywait analyze`: manifest\.json is missing"
+    ):
         load(copy)
-
-
-def test_an_old_result_is_read():
-    old, new = load(OLD), whywait.analyze(DATA / "intercomm", causes=False)
-    assert old.severities().to_pylist() == new.severities().to_pylist()
-    assert old.wait_states() == new.wait_states()
-    assert old.callpaths().select(["callpath", "callpath_id", "parent_id"]) == new.callpaths().select(
-        ["callpath", "callpath_id", "parent_id"]
-    )
-    assert old.tables.system.to_pylist() == new.tables.system.to_pylist()
-    assert old.run.name == new.run.name
-    assert old.options == {}
-    assert not old.has_causes
-    assert old.tables.critical_path.num_rows == 0
-
-
-def test_an_old_result_is_upgraded_by_writing_it(tmp_path):
-    load(OLD).write(tmp_path)
-    assert load(tmp_path).severities() == load(OLD).severities()
-    assert load(tmp_path).wait_states() == load(OLD).wait_states()
-    assert load(tmp_path).warnings == load(OLD).warnings
 
 
 def test_the_trace_is_found_where_it_was_or_next_to_the_result(tmp_path):

@@ -115,7 +115,7 @@ def test_a_stream_that_is_named_is_the_one_that_is_awaited(tmp_path):
 
 
 def test_an_event_awaits_what_was_launched_before_its_record(tmp_path):
-    """Of two kernels on one stream, [1.2, 3] and [3, 9], the second is launched behind the record of the event."""
+    """Of two kernels on one stream, [1.2, 3] and [3, 9], the second is launched after the event is recorded."""
     with program_at(tmp_path / "events", [1]) as program:
         program.call("cudaLaunchKernel", 10, 11, stream=0)
         program.call("cudaEventRecord", 12, 13, stream=0, event=7)
@@ -125,7 +125,7 @@ def test_an_event_awaits_what_was_launched_before_its_record(tmp_path):
         program.run(0, 12, 30)
         program.run(0, 30, 90)
     found, _ = waits(tmp_path / "events")
-    # Nobody recorded event 8: the call awaits what ended in it.
+    # Event 8 was never recorded: the call awaits what ended in it.
     assert found == [("cudaEventSynchronize", 1.0, 1.2), ("cudaEventSynchronize", 5.0, 3.0)]
 
 
@@ -191,7 +191,7 @@ def test_idle_regions_are_no_kernels(tmp_path):
 
 
 def test_several_devices_of_a_process(tmp_path):
-    """Each is idle by itself; a synchronization with a device awaits what ended in it, as nobody says which it is."""
+    """Each is idle by itself; a synchronization with an unknown device awaits what ended in it."""
     with program_at(tmp_path / "two", [1, 1]) as program:
         program.call("cudaLaunchKernel", 10, 11, stream=0)
         program.call("cudaLaunchKernel", 12, 13, stream=1)
@@ -380,7 +380,7 @@ def test_how_busy_devices_are_adjusts_loads(tmp_path):
     assert alone.loads()["efficiency_source"] == "none"
     whole = shared(tmp_path / "all", "gpu_busy_percent", 0.5, lambda define: define.system_tree_nodes[0])
     found = whole.loads()
-    # In percent, as its unit says.
+    # Its unit is percent.
     assert (found["efficiency_source"], found["processes"][0]["gpu_time_adjusted"]) == ("busy", pytest.approx(0.015))
 
 

@@ -99,7 +99,7 @@ def test_every_number_says_how():
         for name, number in names.items():
             formula = formula.replace(name, repr(number))
         assert eval(formula) == pytest.approx(value.value)  # noqa: S307
-    # Of all waits those that occur: nobody waits in a collective call.
+    # Only waits that occur: there are none in collective calls.
     assert found.definitions["wait"] == "mpi_rma_wait_at_fence + mpi_latesender"
     assert found.as_dict()["efficiencies"]["transfer"]["formula"] == "max(ideal) / max(elapsed)"
     with pytest.raises(KeyError):

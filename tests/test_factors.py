@@ -56,7 +56,7 @@ def class_of(kind: str) -> str:
 
 
 def summed(cells, values):
-    """Add up values by cell, without those that are nothing."""
+    """Add up values by cell, without zeros."""
     sums = defaultdict(float)
     for cell, value in zip(cells, values, strict=True):
         sums[cell] += value
@@ -145,7 +145,7 @@ class Explained:
                 of_lock = self.classes[self.row[i]] == "interval_lock"
                 cell = "interval_lock" if of_lock else name.removeprefix("interval_")
                 found[(cell, *self.places[i])] += part[i] * phi[self.row[i]]
-        # Idle threads are no wait states, but locks and nobody pay for what is handed on of them as well.
+        # Idle threads are no wait states, but their costs are also passed on, to locks and unattributed.
         mixed = {"interval_lock", "unattributed"} if any(cell[0] == "ompidle" for cell in self.cells) else set()
         found = {cell: value for cell, value in found.items() if value > ABSOLUTE and cell[0] not in mixed}
         compare(found, self.cost("long_term", lambda name: name not in UNTOLD | mixed), "long-term costs")

@@ -113,7 +113,7 @@ def test_counters_are_drawn_as_lanes(browser, written):
     # The first rank is the same all the time, between what the second one is before and after.
     assert tones[0] == tones[1]
     assert len(set(tones)) == 3
-    # Whoever points at a lane learns its value there.
+    # Pointing at a lane shows its value there.
     said = viewer.js(
         "const canvas = document.querySelector('.lanes canvas'); const box = canvas.getBoundingClientRect();"
         "return [[0.9, 0.25], [0.9, 0.75]].map(([x, y]) => {"

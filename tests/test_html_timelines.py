@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 import whywait
 from selenium.webdriver.common.action_chains import ActionChains
-from whywait.compare import write_html
+from whywait.hypotheses import Balance, Cut, Network, Scale
 from whywait.report.html.bundle import bundle
-from whywait.whatif import Balance, Cut, Network, Scale
 
 from tests.browser import Page, Viewer
 from tests.test_html_timeline import settle
@@ -234,7 +233,7 @@ def test_times_between_those_that_are_known(browser, stencil):
 
 def test_runs_that_are_no_simulation_have_no_timelines(browser, tmp_path):
     runs = [whywait.analyze(DATA / name) for name in ("sor_fence", "sor_gats")]
-    write_html(*runs, tmp_path / "diff.html")
+    whywait.compare(*runs).write_html(tmp_path / "diff.html")
     assert not [name for name in Page(tmp_path / "diff.html").blocks if "timeline" in name]
     viewer = Viewer(browser, tmp_path / "diff.html").open("#timelines")
     assert viewer.js("return [...document.querySelectorAll('#top nav a')].map((link) => link.textContent)") == [

@@ -19,8 +19,7 @@ from pathlib import Path
 
 import pytest
 import whywait
-from whywait.compare import write_html
-from whywait.whatif import Balance
+from whywait.hypotheses import Balance
 
 from tests.browser import Viewer
 
@@ -45,7 +44,7 @@ def pages(tmp_path_factory):
     stencil, fence = (whywait.analyze(DATA / name) for name in ("stencil", "sor_fence"))
     found = {name: directory / f"{name}.html" for name in ("report", "diff", "whatif", "series")}
     stencil.write_html(found["report"])
-    write_html(stencil, fence, found["diff"])
+    whywait.compare(stencil, fence).write_html(found["diff"])
     whywait.whatif(stencil, [Balance("relax/work")]).write_html(found["whatif"])
     whywait.series([fence, stencil], names=["a", "b"]).write_html(found["series"])
     found["length"] = stencil.facts["length"]

@@ -120,7 +120,7 @@ def test_no_room_for_the_results(small, tmp_path):
 def test_an_interruption_leaves_nothing(large, tmp_path):
     interrupt = "lambda *_: os.kill(os.getpid(), signal.SIGINT)"
     program = "import os, signal, sys; from whywait import cli; from whywait.commands import analyze; "
-    # Whoever starts the tests in the background of a shell has it ignored.
+    # Shells ignore SIGINT in background jobs.
     program += "signal.signal(signal.SIGINT, signal.default_int_handler); "
     program += f"analyze.Progress.__call__ = {interrupt}; sys.exit(cli.main(sys.argv[1:]))"
     command = [sys.executable, "-c", program, "analyze", str(large), "-o", str(tmp_path / "results")]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from whywait.analysis.causes import cost_classes
 from whywait.model.metrics import Formula, Term, metric_tree
 from whywait.model.profile import Cells, Profile, add
-from whywait.model.regions import MASKS, Region, masked
+from whywait.model.regions import MASKS, Region
 from whywait.model.schema import patterns
 
 from tests import fake_native
@@ -229,7 +229,7 @@ def test_an_orphan_moves_up_to_the_next_metric_above():
 )  # fmt: skip
 def test_regions_count_in_the_metrics_of_their_class(name, paradigm, role, masks):
     region = Region.of(name, paradigm, role)
-    assert {mask for mask in ["execution", *MASKS] if masked(mask, region)} == masks
+    assert {mask for mask in ["execution", *MASKS] if region.is_in(mask)} == masks
 
 
 # The calls of MPI 4.1, chapter 12.
@@ -252,13 +252,13 @@ def test_no_call_of_one_sided_communication_is_left_unclassified():
         for name in names.split():
             for variant in (f"MPI_{name}", f"MPI_{name}_c", f"MPI_{name}".upper(), f"mpi_{name}_".lower()):
                 region = Region.of(variant, "MPI", "FUNCTION")
-                assert {m for m in MASKS if masked(m, region)} - parts == {"mpi", mask}, variant
+                assert {m for m in MASKS if region.is_in(m)} - parts == {"mpi", mask}, variant
 
 
 def test_kernels_are_told_by_their_file():
     kernel = Region.of("axpy", "CUDA", "FUNCTION", "CUDA_KERNEL")
-    assert masked("cuda_kernel_executions", kernel)
-    assert masked("cuda", kernel)
+    assert kernel.is_in("cuda_kernel_executions")
+    assert kernel.is_in("cuda")
 
 
 def slow(profile, name):
@@ -275,7 +275,7 @@ def slow(profile, name):
             factor = np.array([slow_imbalance(profile, c) for c in range(len(profile.tree))])
         elif term.mask:
             kinds = [profile.tree.kinds[row] for row in profile.tree.region_rows]
-            factor = np.array([float(masked(term.mask, kind)) for kind in kinds])
+            factor = np.array([float(kind.is_in(term.mask)) for kind in kinds])
         total += term.sign * factor[:, None] * slow(profile, term.metric)
     return total
 

@@ -105,14 +105,11 @@ def test_files_of_the_binding_know_each_other_in_one_direction():
     assert circle(arrows) is None
 
 
-# Longer files, and why.
+# A file has one idea. These are longer than most, with the reason why they are not two.
 LONG = {
-    "tests/naive.py": "an oracle is one text, to be read against the specification",
-    "tests/naive_causes.py": "the same, of delays, propagation and the critical path",
-    "tests/naive_rma.py": "the same, of one-sided communication",
+    "tests/naive_causes.py": "an oracle is one text, to be read against the specification",
     "tests/tracedsl.py": "one language: what it says, read and written",
     "tests/test_whatif.py": "all hypotheses of one verb, against the same programs",
-    "tests/test_counters.py": "all that one kind of record can say",
 }
 MOST_LINES = 900
 

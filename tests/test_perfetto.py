@@ -56,7 +56,7 @@ class Timeline:
                 assert packet.track_descriptor.uuid not in self.tracks
                 self.tracks[packet.track_descriptor.uuid] = packet.track_descriptor
             if packet.HasField("track_event"):
-                # What a name stands for has to be said before it is used.
+                # Interned names must be defined before use.
                 events.append((packet.timestamp, packet.track_event, self.arguments(packet.track_event)))
         self.slices: list[Slice] = []
         self.instants: list[Slice] = []

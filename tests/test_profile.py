@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import whywait
+from whywait.analysis.compare import differences, totals
+from whywait.analysis.threshold import Threshold
 from whywait.cli import main
-from whywait.compare import Threshold, diff, totals
 from whywait.store.profile import is_profile
 
 from tests.browser import Viewer
@@ -147,9 +148,9 @@ def test_it_has_no_metric_that_it_cannot_know():
 def test_only_what_both_know_is_compared():
     profile, trace = whywait.load(PROFILE), whywait.analyze(PROFILE.parent)
     assert "mpi_wait_nxn" not in {row["metric"] for row in totals(profile, trace)}
-    assert set(diff(profile, trace)["metric"].to_pylist()) <= {"time"}
+    assert set(differences(profile, trace)["metric"].to_pylist()) <= {"time"}
     with pytest.raises(whywait.UsageError, match="has no mpi_wait_nxn"):
-        diff(profile, trace, ["mpi_wait_nxn"])
+        differences(profile, trace, ["mpi_wait_nxn"])
     with pytest.raises(whywait.UsageError, match="has no mpi_wait_nxn"):
         Threshold.parse("mpi_wait_nxn>1%").exceeded(profile, trace)
     assert not Threshold.parse("time>1%").exceeded(profile, trace)
@@ -246,7 +247,7 @@ def test_commands_that_need_events_say_so(command, capsys):
     said = capsys.readouterr().err
     assert "is a profile, which has no" in said
     assert "trace" in said
-    # Nobody analyzed it without causes.
+    # Another analysis would not help.
     assert "--no-causes" not in said
 
 

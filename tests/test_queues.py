@@ -240,7 +240,7 @@ def test_queues_of_a_result(tmp_path):
     replayed = whywait.analyze(anchor, causes=False, queues="send", queue_bins=4)
     assert replayed.queues().sums.equals(queues.sums)
     assert replayed.queues().series.equals(plain.queues("send", bins=4).series)
-    # An analysis without bins does not serve who asks for some.
+    # Bins need a new replay.
     without = whywait.analyze(anchor, causes=False, queues="send")
     assert without.queues(bins=4).series.equals(replayed.queues().series)
     edges = [0, 2.5, 2.6, 5]

@@ -118,7 +118,7 @@ def test_the_terminal_has_the_numbers_of_the_analysis(run, capsys):
     assert main(["report", str(directory)]) == 0
     lines = capsys.readouterr().out.split("\n\n")[0].splitlines()[1:]
     assert max(map(len, lines)) <= 80
-    # The value of a long name is on a line of its own.
+    # The value of a long name is on the next line.
     printed = re.sub(r"([^%█])\n", r"\1", "\n".join(lines)).splitlines()
     for line, row in zip(printed, said["metrics"], strict=True):
         value = quantity(result.metrics[row["name"]].total, row["unit"])

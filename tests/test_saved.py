@@ -29,7 +29,7 @@ def same(one, other):
 def test_shipped_traces(name, tmp_path, monkeypatch):
     result = whywait.analyze(DATA / name)
     result.write(tmp_path)
-    # Who reads it may need more memory than the analysis did.
+    # Reading it may take more memory than the analysis.
     monkeypatch.setattr("whywait._native.peak_memory", lambda: 1 << 60)
     back = load(tmp_path)
     same(result, back)

@@ -14,8 +14,8 @@ import whywait
 from hypothesis import given
 from hypothesis import strategies as st
 from whywait.analysis.scaling_models import NEEDED, TERMS, fit
+from whywait.analysis.threshold import Threshold
 from whywait.cli import main
-from whywait.compare import Threshold
 from whywait.report.html.series import parts
 
 from tests.browser import Page, Viewer
@@ -149,7 +149,7 @@ def test_a_directory_of_runs(tmp_path):
     history = whywait.series([tmp_path])
     assert [point.name for point in history.points] == ["run-4", "run-16"]
     assert all(point.date is not None for point in history.points)
-    # Directories that are called the same are told apart by what is above them.
+    # Directories with the same name are distinguished by their parents.
     for name, run in (("monday", "run-4"), ("tuesday", "run-16")):
         (tmp_path / name).mkdir()
         (tmp_path / run).rename(tmp_path / name / "results")
@@ -344,7 +344,7 @@ def test_the_ideal_speedup_is_a_straight_line(browser, study, page):
 
 
 def test_counts_of_several_orders_of_magnitude_stand_with_their_parts(browser, tmp_path):
-    """Figures 5.2 and 5.3 of the thesis: pairs that synchronize, and those that need not."""
+    """Figures 5.2 and 5.3 of the thesis: pairs that synchronize, and the unneeded ones."""
     pairs, unneeded = "mpi_rma_pairsync_count", "mpi_rma_pairsync_unneeded_count"
 
     def run(values):

@@ -78,7 +78,7 @@ def test_other_paths_are_not_found(stencil, path):
 def test_only_this_machine_is_answered(stencil):
     with serving(stencil) as server:
         assert server.server_address[0] == "127.0.0.1"
-        # A page on the web can make its name point here, but the browser says by which name it asks.
+        # The name of a web page can resolve to this machine, but the browser sends the name it asks for.
         assert get(server, "/", host="evil.example:80")[0] == 403
         assert get(server, "/", host=f"localhost:{server.server_port}")[0] == 200
 

@@ -46,7 +46,7 @@ def test_statistics_follow_from_the_waits(result):
         by_kind.setdefault(kind, []).append(waiting)
     rows = {row.pop("metric"): row for row in result.statistics().to_pylist()}
     assert by_kind.keys() <= rows.keys()
-    # That a message is in wrong order has no rows of its own.
+    # Messages in wrong order have no rows here.
     assert rows.keys() - by_kind.keys() <= {"mpi_latesender_wo"}
     for kind, values in by_kind.items():
         values.sort()

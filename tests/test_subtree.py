@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import whywait
 from whywait.analysis.causes import costliest, critical, total_costs
+from whywait.analysis.compare import differences, totals
 from whywait.cli import main
-from whywait.compare import diff, totals
+from whywait.hypotheses import Scale
 
 DATA = Path(__file__).parent / "data"
 
@@ -38,24 +39,24 @@ def test_the_path_of_a_subtree_is_what_it_has_of_the_whole(result):
 
 def test_a_subtree_of_two_runs(result):
     other = whywait.analyze(DATA / "p2p")
-    inside = diff(result, other, ["time"], callpath="solve").to_pylist()
-    everywhere = diff(result, other, ["time"]).to_pylist()
+    inside = differences(result, other, ["time"], callpath="solve").to_pylist()
+    everywhere = differences(result, other, ["time"]).to_pylist()
     assert inside == [row for row in everywhere if "solve" in row["callpath"]]
     (time,) = (row for row in totals(result, other, callpath="solve") if row["metric"] == "time")
     assert time["first"] == pytest.approx(sum(row["first"] for row in inside))
     assert time["second"] == 0  # the other run has no such call path
     with pytest.raises(whywait.UsageError, match="of either run"):
-        diff(result, other, callpath="nowhere")
+        differences(result, other, callpath="nowhere")
 
 
 def test_hypotheses_about_a_subtree(result):
     """`work` is called below `relax` and elsewhere: chosen by a call path, or by a longer name."""
-    half = [whywait.whatif.Scale("work", 0.5)]
+    half = [Scale("work", 0.5)]
     below = whywait.whatif(result, half, callpath="relax").after
-    assert below == whywait.whatif(result, [whywait.whatif.Scale("relax/work", 0.5)]).after
+    assert below == whywait.whatif(result, [Scale("relax/work", 0.5)]).after
     assert below != whywait.whatif(result, half).after
     with pytest.raises(whywait.UsageError, match="not in the selected"):
-        whywait.whatif(result, [whywait.whatif.Scale("relax/work", 0.5)], callpath="collect_reports")
+        whywait.whatif(result, [Scale("relax/work", 0.5)], callpath="collect_reports")
 
 
 @pytest.mark.parametrize("verb", ["delay", "critical"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections import defaultdict
 from itertools import pairwise
@@ -257,7 +256,7 @@ def test_a_written_result_keeps_its_timeline(tmp_path):
     page = tmp_path / "again.html"
     assert main(["export", "html", str(tmp_path / "results"), "-o", str(page)]) == 0
     assert {name for name in Page(page).blocks if name.startswith("timeline")} == set(result.timeline)
-    # What another run left behind is not taken for its own.
+    # A timeline left by another run is not used.
     whywait.analyze(DATA / "p2p").write(tmp_path / "results")
     assert (tmp_path / "results" / "timeline.parquet").is_file()
     assert load(tmp_path / "results").timeline == {}
@@ -290,17 +289,6 @@ def test_its_tables_say_what_the_picture_shows(tmp_path):
     calls = pq.read_table(tmp_path / "timeline_calls.parquet")
     assert calls.num_rows == result.metrics["visits"].total
     assert set(pq.read_table(tmp_path / "timeline_messages.parquet")["kind"].to_pylist()) == {"message"}
-
-
-def test_blocks_of_earlier_versions_are_read(tmp_path):
-    result = whywait.analyze(DATA / "stencil")
-    result.write(tmp_path)
-    run = json.dumps([result.facts[name] for name in ("length", "resolution", "locations", "events", "callpaths")])
-    for identity, kept in ((run, result.timeline), ("[1]", {})):
-        schema = pa.schema({"block": pa.string(), "content": pa.large_string()}, metadata={"run": identity})
-        table = pa.table({"block": list(result.timeline), "content": list(result.timeline.values())}, schema=schema)
-        pq.write_table(table, tmp_path / "timeline.parquet")
-        assert load(tmp_path).timeline == kept
 
 
 def test_blocks_are_those_of_the_tables():

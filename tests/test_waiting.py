@@ -36,12 +36,12 @@ def adds_up(result: whywait.Result, case: str) -> None:
     assert found["parts"]["waiting"] == close(found["waiting"], rel=1e-9)
     assert result.metrics["waiting"].total == close(found["waiting"], rel=1e-9)
     assert found["known"] + found["unknown"] == close(found["waiting"], rel=1e-9)
-    # Nothing is blamed twice: where all costs of waiting are asked for, they are what is known, and no more.
+    # Nothing is charged twice: all costs of waiting add up to the known waiting.
     costs = [(row["class"], row["short_term"] + row["long_term"]) for row in result.delay_costs().to_pylist()]
     known = sum(cost for kind, cost in costs if kind not in {"unattributed", "ompidle"})
     if case not in TASKS:
         assert known == close(found["known"], rel=1e-9, abs=1e-12)
-        # What is unknown has nobody to blame, or is of a kind whose causes are not sought.
+        # Unknown waiting is unattributed, or of a kind without costs.
         states = found["wait_states"]
         unsought = sum(states[kind] for kind in states if "earlyscan" in kind)
         unattributed = sum(cost for kind, cost in costs if kind == "unattributed")

@@ -61,7 +61,7 @@ def blocks(page) -> Iterator[tuple[str, str, bool]]:
 
 
 def words(line: str) -> list[str]:
-    """A command without what is said about it, in words."""
+    """The words of a command, without its comment."""
     line = re.sub(r"\s{2,}\w[^'-].*$", "", line.removeprefix("$ "))
     for name, here in STAND_IN.items():
         line = line.replace(name, here)

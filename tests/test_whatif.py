@@ -25,25 +25,24 @@ import whywait
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from whywait import UsageError, _native, cli
-from whywait.model.hypotheses import duration
-from whywait.whatif import (
+from whywait.api.whatif import Lengths
+from whywait.hypotheses import (
     Balance,
     Cpu,
     Cut,
     CutMessages,
     EagerLimit,
     IdealNetwork,
-    Lengths,
     Network,
     Overhead,
     Protocol,
     Scale,
     Selection,
     Set,
-    fit,
     parse,
     read,
 )
+from whywait.hypotheses.kinds import duration
 
 from tests import naive_whatif
 from tests.programs import messages_of_two_sizes, programs
@@ -343,7 +342,7 @@ def test_balance_conserves_sums(stencil):
 
 
 def test_lanes_find_the_same_lengths(stencil):
-    from whywait.analysis.hypotheses import Compiler
+    from whywait.hypotheses.compiler import Compiler
 
     hypotheses = [Scale("relax", factor / 10) for factor in range(10)]
     compiler = Compiler(stencil, None, None)
@@ -353,7 +352,7 @@ def test_lanes_find_the_same_lengths(stencil):
 
 
 def test_a_candidate_that_is_refused_costs_the_others_nothing(stencil):
-    """Each in its lane: one that selects nothing, one that cannot be balanced, one that is longer than the clock."""
+    """Errors stay in their lane: nothing selected, nothing to balance, longer than the clock."""
     good = [Scale("relax/work", 0.5), Set("relax", 0.0), Balance("relax/work")]
     bad = [Scale("relax#9999999", 0.5), Scale("relax/work", 1e300), Scale("relax/work~77", 0.5)]
     lanes = Lengths(stencil)
@@ -386,7 +385,7 @@ def test_several_lists_of_hypotheses_are_as_each_alone(tmp_path_factory, program
         st.just(IdealNetwork()),
     )
     lists = data.draw(st.lists(st.lists(hypothesis, max_size=2), min_size=2, max_size=9))
-    lengths = whywait.whatif.Lengths(result)
+    lengths = Lengths(result)
     assert lengths.of(lists) == [alone for one in lists for alone in lengths.of([one])]
 
 
@@ -486,7 +485,7 @@ def test_what_is_cut_is_gone_from_the_archive(name, tmp_path):
 
 
 def test_requests_of_receives_that_are_cut_are_never_started(tmp_path):
-    """Startall serves another message as well, and stays; the test that fails asks for nothing else, and vanishes."""
+    """Startall also starts another message, so it stays; the failing test asks for nothing else, so it vanishes."""
     trace = """
     0: main [0, 9]
     0: MPI_Recv_init(1, req=1, tag=1) [0, 0.1]
@@ -1065,7 +1064,7 @@ def test_changes_on_another_network_are_compared_with_the_run_on_it(small, capsy
 def test_a_network_is_found_in_what_messages_took(workload, tmp_path, capsys):
     """A message travels 1500 ns, and the call that receives it takes 400 ns more."""
     _native.generate(workload, tmp_path, ranks=16, iterations=10, seed=7, imbalance=0.2)
-    local = fit(tmp_path)["local"]
+    local = whywait.fit_network(tmp_path)["local"]
     assert local.latency == pytest.approx(1.9e-6)
     assert local.bandwidth == float("inf")
     assert cli.main(["whatif", str(tmp_path), "--network", "fit"]) == 0
@@ -1073,7 +1072,7 @@ def test_a_network_is_found_in_what_messages_took(workload, tmp_path, capsys):
 
 
 def test_two_sizes_give_a_bandwidth(tmp_path):
-    found = fit(trace_from_text(messages_of_two_sizes(6), tmp_path))["local"]
+    found = whywait.fit_network(trace_from_text(messages_of_two_sizes(6), tmp_path))["local"]
     assert found.latency == pytest.approx(0.1)
     assert found.bandwidth == pytest.approx(100)
 
@@ -1094,12 +1093,12 @@ def test_nothing_is_left_if_writing_fails(small, tmp_path, monkeypatch):
 
 
 def test_nothing_is_left_under_the_final_name_by_who_is_killed(small, tmp_path):
-    """The anchor comes last: whoever finds one finds all of the archive."""
+    """The anchor is written last, so an archive with an anchor is complete."""
     script = """if True:
         import os, signal, sys
         from pathlib import Path
         import whywait
-        from whywait.whatif import Scale
+        from whywait.hypotheses import Scale
         rename = Path.rename
         def killed(path, target):
             if path.suffix == ".otf2":
@@ -1214,7 +1213,7 @@ def test_a_location_of_which_all_is_cut_keeps_its_program(tmp_path):
 
 
 def test_calls_without_length_and_equal_times(tmp_path):
-    """Rule R as it is: what has the same time stays in its order."""
+    """Rule R: events with the same time keep their order."""
     trace = """
     *: main [0, 4]
     0: work [0, 1]
@@ -1232,7 +1231,7 @@ def test_calls_without_length_and_equal_times(tmp_path):
 
 
 def test_a_truncated_trace_is_simulated_as_far_as_it_goes(tmp_path):
-    """Rank 5 has no end: what it has keeps its length, and it is said that partners are missing."""
+    """Rank 5 has no end: its events keep their lengths, and missing partners are reported."""
     shutil.copytree(ROOT / "tests/data/stencil", tmp_path / "stencil")
     events = tmp_path / "stencil/traces/5.evt"
     events.write_bytes(events.read_bytes()[: events.stat().st_size // 2])

@@ -236,7 +236,7 @@ def test_costs_and_path_of_parts_add_up(trace, model):
     """What is paid for the waiting of a part of the run, and what it has of the critical path."""
     whole = whywait.analyze(trace, cost_model=model)
     last = whole.facts["length"]
-    # Nobody may be to blame for what a wait costs idle threads, which parts leave out.
+    # What waits cost idle threads may be unattributed; parts leave these costs out.
     left_out = {*IDLE, UNATTRIBUTED} if IDLE & total_costs(whole).keys() else IDLE
     expected = costs_of(whole, left_out)
     all_of_it = whywait.analyze(trace, cost_model=model, window=(0, last))

@@ -4,6 +4,7 @@ import csv
 import itertools
 import json
 import math
+import runpy
 import subprocess
 import sys
 from collections import Counter
@@ -11,15 +12,18 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 import whywait
-from whywait import _native, benchmark, cli
+from whywait import _native, cli
+from whywait.bench import speed
 from whywait.commands.bench import WORKLOADS
 
 from tests import naive_causes, naive_rma, oracles
 from tests.naive import Trace
 from tests.results import is_cause, outcome
 from tests.test_causes import compare
+from tests.test_docs import ROOT
 from tests.test_one_sided import assert_agreement
 
+PLOT = runpy.run_path(str(ROOT / "benches/plot.py"))
 # What the truth says nothing about: times and counts of calls, volumes.
 VOLUMES = ("bytes", "rma_atomic_", "armci_bytes", "armci_rma_atomic_", "shmem_bytes")
 OTHER = ("time", "visits", "omp_", "syncs", "comms", *VOLUMES)
@@ -52,7 +56,7 @@ def found_in(trace, workload=""):
         metric, path = row["metric"], paths[row["callpath"]]
         if metric.startswith(OTHER + CAUSES) or "count" in metric:
             continue
-        # Nobody is to blame for the latency of a launch.
+        # The latency of a launch is unattributed.
         if metric == "wait_unexplained" and "hip" in path:
             continue
         found[metric, path, ranks[row["location"]]] += round(row["value"] * 1e9)
@@ -304,7 +308,7 @@ def test_the_command_line_generates_and_measures(tmp_path):
         ("total", 4, 2),
     ]
     assert all(point["peak_bytes"] > 0 and point["stages"] for point in report["points"])
-    assert (tmp_path / "second" / "bench.svg").read_text().count("<polyline") == 2
+    assert PLOT["svg"](report).count("<polyline") == 2
 
 
 def test_measurements_say_what_load_was_asked_for(tmp_path):
@@ -340,11 +344,11 @@ REPORT = {
 
 def test_the_largest_runs_stand_beside_the_thesis():
     point = {**REPORT["points"][0], "ranks": 65_536}
-    report = {**REPORT, "points": [{**point, "series": series} for series in benchmark.SERIES]}
-    lines = benchmark.markdown(report).splitlines()
+    report = {**REPORT, "points": [{**point, "series": series} for series in speed.SERIES]}
+    lines = speed.markdown(report).splitlines()
     (line,) = [line for line in lines if "sor-gats |" in line]
     assert line.split() == "| sor-gats | 10 | 0.25 | 0.0242 |".split()
-    assert "thesis" not in benchmark.markdown(REPORT)
+    assert "thesis" not in speed.markdown(REPORT)
 
 
 def test_stages_come_in_their_order_though_a_small_run_shows_few():
@@ -352,24 +356,24 @@ def test_stages_come_in_their_order_though_a_small_run_shows_few():
         {**REPORT["points"][0], "stages": dict.fromkeys(names, 1.0)}
         for names in (["open", "causes"], ["open", "decode", "causes"])
     )
-    (head,) = [line for line in benchmark.markdown({**REPORT, "points": [first, last]}).splitlines() if "ranks" in line]
+    (head,) = [line for line in speed.markdown({**REPORT, "points": [first, last]}).splitlines() if "ranks" in line]
     assert head.index("decode") < head.index("causes")
 
 
 def test_tables_are_aligned():
-    lines = [line for line in benchmark.markdown(REPORT, REPORT).splitlines() if line.startswith("|")]
+    lines = [line for line in speed.markdown(REPORT, REPORT).splitlines() if line.startswith("|")]
     assert len({len(line) for line in lines}) == 1
     assert len({tuple(i for i, c in enumerate(line) if c == "|") for line in lines}) == 1
 
 
 def test_a_comparison_tells_how_the_earlier_run_was_made():
-    text = benchmark.markdown(REPORT, {**REPORT, "threads": 4, "causes": False})
+    text = speed.markdown(REPORT, {**REPORT, "threads": 4, "causes": False})
     assert "with an earlier run: whywait 1, 4 threads on 2 cores, without causes." in text
 
 
 def test_numbers_of_ranks_do_not_run_into_each_other():
     points = [{**REPORT["points"][0], "ranks": ranks} for ranks in (64, 32_768, 65_536)]
-    plot = benchmark.svg({**REPORT, "points": points})
+    plot = PLOT["svg"]({**REPORT, "points": points})
     assert ">64<" in plot
     assert ">65,536<" in plot
     assert ">32,768<" not in plot
@@ -377,7 +381,7 @@ def test_numbers_of_ranks_do_not_run_into_each_other():
 
 def test_a_measurement_that_fails_says_why(tmp_path):
     with pytest.raises(whywait.Error, match=r"failed: .*nothing"):
-        benchmark.measure(tmp_path / "nothing")
+        speed.measure(tmp_path / "nothing")
 
 
 def test_what_was_measured_is_there_though_a_run_ends_early(tmp_path, monkeypatch):
@@ -388,15 +392,15 @@ def test_what_was_measured_is_there_though_a_run_ends_early(tmp_path, monkeypatc
             raise whywait.Error("no memory")
         return measured.pop()
 
-    monkeypatch.setattr(benchmark, "measure", measure)
+    monkeypatch.setattr(speed, "measure", measure)
     arguments = ["--workload", "bt", "--ranks", "2", "4", "--iterations", "1", "-o", str(tmp_path)]
     assert cli.main(["bench", "run", *arguments]) != 0
     assert [point["workload"] for point in json.loads((tmp_path / "bench.json").read_text())["points"]] == ["bt"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "bench.md", "bench.svg"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "bench.md"]
 
 
 def test_smaller_runs_have_as_many_events():
-    points = list(benchmark.points(["bt"], [8, 2], 10))
+    points = list(speed.points(["bt"], [8, 2], 10))
     assert [(p["series"], p["ranks"], p["iterations"]) for p in points] == [
         ("per-rank", 2, 10),
         ("per-rank", 8, 10),

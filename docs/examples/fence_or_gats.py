@@ -7,7 +7,6 @@
 
 # %%
 import whywait
-from whywait.compare import diff, write_html
 
 fence, gats = whywait.analyze("tests/data/sor_fence"), whywait.analyze("tests/data/sor_gats")
 for name in ("time", "mpi_rma_synchronization", "mpi_rma_wait_at_fence", "mpi_rma_sync_late_post"):
@@ -19,7 +18,8 @@ for name in ("time", "mpi_rma_synchronization", "mpi_rma_wait_at_fence", "mpi_rm
 # windows (*Late Post*). This takes less time in total; but where is the time saved?
 
 # %%
-for row in diff(fence, gats).slice(0, 6).to_pylist():
+both = whywait.compare(fence, gats, names=("fence", "gats"))
+for row in both.differences().slice(0, 6).to_pylist():
     print(f"{1e3 * row['difference']:+8.2f} ms  {row['metric']:24} {row['callpath'][-1]}")
 
 # %% [markdown]
@@ -51,5 +51,5 @@ from pathlib import Path
 
 with tempfile.TemporaryDirectory() as directory:
     page = Path(directory) / "diff.html"
-    write_html(fence, gats, page, names=("fence", "gats"))
+    both.write_html(page)
     print(page.name, "has less than 1 MB:", page.stat().st_size < 1_000_000)

@@ -16,47 +16,60 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from whywait._analyze import analyze
-    from whywait._api import Result
-    from whywait._load import load
+    from whywait import hypotheses
     from whywait._native import ArchiveError, Error, TraceError, UsageError
-    from whywait._run import Definitions, Run, open  # noqa: A004
-    from whywait.advise import advise
     from whywait.analysis.ranking import Choice
+    from whywait.analysis.threshold import Threshold
+    from whywait.api.advise import Advice, AdviceList, advise
+    from whywait.api.analyze import analyze
+    from whywait.api.compare import Comparison, compare
+    from whywait.api.load import load
+    from whywait.api.result import Result
+    from whywait.api.run import Definitions, Run, open  # noqa: A004
+    from whywait.api.series import Series, find_runs, series
+    from whywait.api.whatif import Simulation, fit_network, whatif
     from whywait.model.metric_values import MetricValues
-    from whywait.series import Series, series
-    from whywait.whatif import whatif
 
-_HOME = {
-    "Choice": "whywait.analysis.ranking",
-    "Definitions": "whywait._run",
-    "MetricValues": "whywait.model.metric_values",
-    "Result": "whywait._api",
-    "Run": "whywait._run",
-    "Series": "whywait.series",
-    "analyze": "whywait._analyze",
-    "load": "whywait._load",
-    "open": "whywait._run",
-    "ArchiveError": "whywait._native",
-    "Error": "whywait._native",
-    "TraceError": "whywait._native",
-    "UsageError": "whywait._native",
+# Where the names come from.
+_MODULES = {
+    "whywait._native": "ArchiveError Error TraceError UsageError __version__",
+    "whywait.analysis.ranking": "Choice",
+    "whywait.analysis.threshold": "Threshold",
+    "whywait.api.advise": "Advice AdviceList advise",
+    "whywait.api.analyze": "analyze",
+    "whywait.api.compare": "Comparison compare",
+    "whywait.api.load": "load",
+    "whywait.api.result": "Result",
+    "whywait.api.run": "Definitions Run open",
+    "whywait.api.series": "Series find_runs series",
+    "whywait.api.whatif": "Simulation fit_network whatif",
+    "whywait.model.metric_values": "MetricValues",
 }
+_HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 __all__ = [
+    "Advice",
+    "AdviceList",
     "ArchiveError",
     "Choice",
+    "Comparison",
     "Definitions",
     "Error",
     "MetricValues",
     "Result",
     "Run",
     "Series",
+    "Simulation",
+    "Threshold",
     "TraceError",
     "UsageError",
     "__version__",
     "advise",
     "analyze",
+    "compare",
+    "find_runs",
+    "fit_network",
+    "hypotheses",
     "load",
     "open",
     "series",
@@ -65,15 +78,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name == "__version__":
-        from whywait import _native
-
-        return _native.__version__
     from importlib import import_module
 
-    if name in {"advise", "series", "whatif"}:
-        # Modules that can be called: `whywait.whatif(run, [whywait.whatif.Scale(...)])`.
-        return import_module(f"whywait.{name}")
+    if name == "hypotheses":
+        return import_module("whywait.hypotheses")
     if name not in _HOME:
         raise AttributeError(f"module 'whywait' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)

@@ -1,4 +1,8 @@
-"""The compiled part; only `whywait` itself uses it. See docs/architecture.md for the columns of the tables."""
+"""The compiled part, which only `whywait` itself uses.
+
+Tables are Arrow tables without their library. Times in s are f64 and count from the start of the trace. Locations are
+numbered by index, call paths by number.
+"""
 
 from collections.abc import Callable, Sequence
 from os import PathLike
@@ -28,13 +32,15 @@ class Table:
 
 @final
 class TableWriter:
-    """Writes a Parquet file, group of rows by group of rows."""
+    """Writes a Parquet file; `repeating` names columns of real numbers with repeated values."""
 
     def __new__(
         cls, path: str | PathLike[str], schema: object, metadata: Sequence[tuple[str, str]], repeating: Sequence[str]
     ) -> TableWriter: ...
-    def write(self, table: object) -> None: ...
-    def close(self) -> None: ...
+    def write(self, table: object) -> None:
+        """Write a table as one row group."""
+    def close(self) -> None:
+        """Complete the file."""
 
 class Ranks(Protocol):
     """Processes that analyze a run together: `whywait.mpi.Ranks`."""
@@ -42,7 +48,8 @@ class Ranks(Protocol):
     size: int
     rank: int
 
-    def deliver(self, parcels: Sequence[Buffer]) -> list[Buffer]: ...
+    def deliver(self, parcels: Sequence[Buffer]) -> list[Buffer]:
+        """Send one parcel to each process; return those received, by sender."""
 
 @final
 class Run:
@@ -50,55 +57,219 @@ class Run:
 
     def __new__(cls, path: str | PathLike[str]) -> Run: ...
     @property
-    def anchor_path(self) -> PathLike[str]: ...
+    def anchor_path(self) -> PathLike[str]:
+        """The anchor file."""
     @property
-    def archive_name(self) -> str: ...
-    def definitions(self, kind: str) -> Table: ...
-    def definition_kinds(self) -> list[str]: ...
-    def locations(self) -> Table: ...
-    def events(self, index: int) -> Table: ...
-    def oddities(self) -> list[tuple[str, str, str]]: ...
-    def info(self, *, events: bool = False) -> dict[str, Any]: ...
+    def archive_name(self) -> str:
+        """The name of the archive."""
+    def definitions(self, kind: str) -> Table:
+        """Return the definition records of one kind, such as ``Region`` or ``Comm``.
+
+        The columns are the fields of the record. References are numbers, enumerators are names.
+        """
+    def definition_kinds(self) -> list[str]:
+        """Return the kinds of definition records that occur."""
+    def locations(self) -> Table:
+        """Return the locations.
+
+        ``location`` (u32 index), ``id`` (u64), ``name``, ``type``, ``group`` (u32), ``rank`` (i32, -1 if not of
+        a process), ``thread`` (i32), ``events`` (u64).
+        """
+    def events(self, index: int) -> Table:
+        """Return the events of a location.
+
+        ``time`` (i64 ticks), ``type`` (dictionary), one nullable column per field that occurs, ``attributes``.
+        """
+    def oddities(self) -> list[tuple[str, str, str]]:
+        """Return kind, place, and text of each oddity in the definitions."""
+    def info(self, *, events: bool = False) -> dict[str, Any]:
+        """Return sizes, an estimate of the memory, and with `events` the number of events by type."""
 
 @final
 class Analysis:
-    """What came out of an analysis."""
+    """The result of an analysis."""
 
-    def regions(self) -> Table: ...
-    def callpaths(self) -> Table: ...
-    def locations(self) -> Table: ...
-    def severities(self) -> Table: ...
-    def window(self, begin: float, end: float) -> Table: ...
-    def account(self) -> Table: ...
-    def account_window(self, begin: float, end: float) -> Table: ...
-    def device_account(self) -> Table: ...
-    def network(self) -> Table: ...
-    def counters(self) -> Table: ...
-    def counter_cells(self) -> Table: ...
-    def devices(self) -> tuple[Table, Table, Table, dict[str, int]]: ...
-    def host_computation(self, computes: Sequence[bool], begin: float, end: float) -> Table: ...
-    def counter_window(self, begin: float, end: float) -> Table: ...
-    def counter_courses(self, merged: int, bins: int) -> Table: ...
-    def counter_changes(self, intervals: dict[str, Sequence[Any]], shared: bool = False) -> Table: ...
-    def queue_levels(self) -> Table: ...
-    def queue_moments(self) -> Table: ...
-    def queue_series(self) -> Table: ...
-    def delay_costs(self) -> Table: ...
-    def focus_costs(self) -> Table | None: ...
-    def critical_path(self) -> Table: ...
-    def wait_states(self) -> Table: ...
-    def longest_waits(self, count: int) -> list[int]: ...
-    def factors(self, rows: Sequence[int]) -> tuple[Table, Table]: ...
-    def transfers(self) -> Table: ...
-    def warnings(self) -> list[dict[str, Any]]: ...
-    def inconsistencies(self) -> Table: ...
-    def instances(self, callpath: int) -> Table: ...
-    def library_calls(self) -> Table: ...
-    def facts(self) -> dict[str, Any]: ...
+    def regions(self) -> Table:
+        """Return the regions.
+
+        ``region`` (u32), ``name``, ``canonical_name``, ``paradigm`` and ``role`` (OTF2's names, in capitals),
+        ``file``, ``begin_line``, ``end_line``.
+        """
+    def callpaths(self) -> Table:
+        """Return the call tree.
+
+        ``callpath`` (u32, the number of the row), ``parent`` (u32, null at a root), ``region`` (u32).
+        """
+    def locations(self) -> Table:
+        """Return the locations, as `Run.locations`."""
+    def severities(self) -> Table:
+        """Return the nonzero cells of all stored metrics, sorted by metric, call path, location.
+
+        ``metric`` (dictionary of unique names), ``callpath`` (u32), ``location`` (u32), ``value`` (f64:
+        seconds, occurrences or bytes), exclusive along the call tree and inclusive along the metric tree.
+        """
+    def window(self, begin: float, end: float) -> Table:
+        """Return the severities of times, waits, and thread management between two times (s), as `severities`."""
+    def account(self) -> Table:
+        """Return the account of the CPU time in the focus: docs/account.md.
+
+        ``row`` (dictionary), ``callpath`` (nullable u32), ``location`` (u32), ``time``, ``excess`` (s), ``calls``
+        (u64), by row, call path, location.
+        """
+    def account_window(self, begin: float, end: float) -> Table:
+        """Return the account between two times (s), as `account`. Needs the events."""
+    def device_account(self) -> Table:
+        """Return the account of devices in the focus.
+
+        ``device`` (the name of its first stream), ``row`` (dictionary), ``callpath`` (nullable u32: of the host),
+        ``time`` (s).
+        """
+    def network(self) -> Table:
+        """Return what calls need, by kind: the table `network` of docs/tables.md."""
+    def counters(self) -> Table:
+        """Return the counters of the trace.
+
+        ``counter`` (u32, the number of the row), ``name``, ``description``, ``unit``, ``type``, ``mode`` and
+        ``occurrence`` (OTF2's names), ``kind`` (``total``, ``level``), ``integer`` (bool), ``factor`` (f64).
+        """
+    def counter_cells(self) -> Table:
+        """Return the values of the counters.
+
+        ``counter``, ``callpath`` (nullable: outside of all regions), ``location``, ``amount`` (f64, scaled:
+        growth, or integral over seconds), ``seconds`` (in which a level is known), ``sampled`` (sum of the
+        samples), ``samples`` (u64), ``minimum``, ``maximum``.
+        """
+    def devices(self) -> tuple[Table, Table, Table, dict[str, int]]:
+        """Return what accelerators did: three tables and a dict.
+
+        Kernels (``location``, ``callpath``, ``begin``, ``end``, nullable ``launch_location``,
+        ``launch_callpath``, ``launch_enter``, ``launch_leave``; ``idle``, ``starved``, ``mpi_starved``,
+        ``latency``, ``queued``); synchronizations (``location``, ``callpath``, ``enter``, ``leave``,
+        ``waiting``, ``completion``, nullable ``kernel``: the row); what hosts did while they starved devices
+        (``location``, nullable ``callpath``, ``starving``); and counts (``launches``, ``unmatched_launches``,
+        ``unmatched_kernels``, ``clock_violations``). Times in s.
+        """
+    def host_computation(self, computes: Sequence[bool], begin: float, end: float) -> Table:
+        """Return how long the threads of processes with devices compute while the devices run no kernel.
+
+        ``location``, ``computation`` (s), between two times (s). `computes` tells for each call path whether
+        its time is computation. Needs the events, so it is not available when several processes share the
+        analysis.
+        """
+    def counter_window(self, begin: float, end: float) -> Table:
+        """Return the values of the counters between two times (s), as `counter_cells`; reads the samples once more."""
+    def counter_courses(self, merged: int, bins: int) -> Table:
+        """Return all counters over time, in bins of equal width, for groups of `merged` neighboring locations.
+
+        ``counter``, ``location`` (the first of the group), ``bin``, ``value`` (f64: mean of a level, or growth
+        per second, over the locations that have it); unknown bins have no row. Needs the events.
+        """
+    def counter_changes(self, intervals: dict[str, Sequence[Any]], shared: bool = False) -> Table:
+        """Return how much the counters of a location changed in periods of time.
+
+        With `shared` also its part of counters of processes, machines, and devices. `intervals` has columns
+        ``location``, ``begin``, ``end`` (s), ``callpath`` (nullable). ``stretch`` (u32, the row), ``counter``,
+        ``amount``, ``seconds`` (in which the call path ran), and of levels ``known`` (in which it is known),
+        ``minimum``, ``maximum``.
+        """
+    def queue_levels(self) -> Table:
+        """Return the levels of the replayed queues; the severities contain the sums.
+
+        ``metric``, ``location`` (nullable: the whole run), ``maximum`` (i64), ``time`` (s), ``mean`` (f64),
+        ``unit``.
+        """
+    def queue_moments(self) -> Table:
+        """Return when sums of the replayed queues grow, if asked for.
+
+        ``metric``, ``callpath``, ``location``, ``time`` (s), ``value``.
+        """
+    def queue_series(self) -> Table:
+        """Return the levels of the replayed queues over time.
+
+        ``metric``, ``location``, ``bin``, ``begin`` (s), ``mean``, ``maximum``, ``unit``.
+        """
+    def delay_costs(self) -> Table:
+        """Return the severities that are delay costs, as `severities`."""
+    def focus_costs(self) -> Table | None:
+        """Return the delay costs of the parts of waits in the focus, and the unexplained part of these.
+
+        As `severities`; None if all waits lie in the focus. Needs the events.
+        """
+    def critical_path(self) -> Table:
+        """Return the critical path, by time.
+
+        ``location``, ``from``, ``to`` (s), ``callpath`` (nullable; the one with most of the segment),
+        ``callpath_time`` (s), ``hop`` (nullable: the class of the wait at its start).
+        """
+    def wait_states(self) -> Table:
+        """Return the wait states.
+
+        One that is also part of another, such as a Late Sender in wrong order, has a row for each. ``kind``
+        (dictionary of unique names), ``location``, ``callpath``, ``enter``, ``leave``, ``waiting`` (s),
+        ``cause_location``, ``cause_callpath``, ``cause_time`` (nullable), ``last`` (nullable dictionary:
+        ``contention`` or ``progress``, whichever ended last in a call that waited for a lock and for progress),
+        ``direct``, ``indirect``, ``propagating``, ``caused`` (nullable, s; from the cost model).
+        """
+    def longest_waits(self, count: int) -> list[int]:
+        """Return the rows in `wait_states` of the longest waits: at most `count` of each kind, in ascending order."""
+    def factors(self, rows: Sequence[int]) -> tuple[Table, Table]:
+        """Return the factors that the cost model distributes wait states over: intervals, and factors.
+
+        Both by ``wait`` (u32, the row in `wait_states`). Intervals, one row for each wait with a known cause:
+        ``contention`` (bool), and for both sides (``waiter_``, ``cause_``) ``location``, ``begin``, ``end``,
+        ``sync_callpath`` and ``sync_time`` (the call in which the two last synchronized; nullable),
+        ``completion`` (how long that call took afterwards); ``delay``, ``cause_waiting`` (s: the sums of the
+        factors), ``unexplained`` (s: the part of the wait that exceeds them).
+
+        Factors: ``kind`` (dictionary: ``delay``, ``completion``, ``wait``, ``unattributed``), ``location`` and
+        ``callpath`` (which bear the cost), ``time``, ``waiter_time`` (s, on each side), ``earlier`` (nullable:
+        the row of the earlier wait), ``share`` (s; the shares of a wait add up to it).
+
+        Needs the events, so it is not available when several processes share the analysis.
+        """
+    def transfers(self) -> Table:
+        """Return one-sided transfers, by location of the origin and time.
+
+        ``kind`` (dictionary: ``put``, ``get``, ``atomic``), ``epoch`` (nullable dictionary: ``fence``,
+        ``access``, ``lock``), ``window`` (u32, OTF2's id), ``bytes``, ``origin_location``, ``origin_callpath``,
+        ``origin``, ``source_location``, ``start``, ``destination_location``, ``end`` (nullable). Times in s.
+        """
+    def warnings(self) -> list[dict[str, Any]]:
+        """Return the warnings: ``kind``, ``count``, ``text``, ``place`` (text or None).
+
+        The kinds ``truncated`` and ``unreadable`` mean that part of the trace could not be read.
+        """
+    def inconsistencies(self) -> Table:
+        """Return each place of a warning, at most 10,000 of a kind.
+
+        ``kind``, ``location``, ``time`` (s), ``detail`` (nullable).
+        """
+    def instances(self, callpath: int) -> Table:
+        """Return the instances of a call path, by location and Enter.
+
+        ``location``, ``enter``, ``leave`` (s). Needs the events.
+        """
+    def library_calls(self) -> Table:
+        """Return when processes begin and end to communicate, one row per process with events.
+
+        ``rank``, ``group`` (OTF2's id of its location group), ``init_enter``, ``init_leave``,
+        ``finalize_enter``, ``finalize_leave`` (i64 ticks; where there is no such call, the first and the last
+        event).
+        """
+    def facts(self) -> dict[str, Any]:
+        """Return numbers about the run.
+
+        ``origin`` (the tick that times in seconds are relative to), ``begin``, ``end``, ``length`` (s),
+        ``resolution`` (ticks per second), ``processes``, ``locations``, ``events``, ``clock_violations_p2p``,
+        ``clock_violations_coll``, ...
+        """
 
 @final
 class Simulator:
-    """A run that can be simulated."""
+    """The graph of who waits for whom in an analyzed run, see docs/whatif.md; the arguments change the graph.
+
+    `progress` as for `analyze`, with the stage ``arcs``.
+    """
 
     def __new__(
         cls,
@@ -114,23 +285,29 @@ class Simulator:
         threads: int | None = None,
         progress: Callable[[str, float], object] | None = None,
     ) -> Simulator: ...
-    def transfers(self) -> list[tuple[bool, bool, float, float]]: ...
-    def dependencies(self) -> int: ...
+    def transfers(self) -> list[tuple[bool, bool, float, float]]:
+        """Return what messages took, if enough receives waited: local, rendezvous, mean size (bytes), time (s)."""
+    def dependencies(self) -> int:
+        """Return the number of arcs between calls."""
     def simulate(
         self,
         changes: Sequence[object],
         *,
         threads: int | None = None,
         progress: Callable[[str, float], object] | None = None,
-    ) -> Simulation: ...
-    def lengths(self, candidates: Sequence[Sequence[object]], *, threads: int | None = None) -> list[float | None]: ...
+    ) -> Simulation:
+        """Simulate a list of changes, which `whywait.hypotheses.compiler` compiles to numbers."""
+    def lengths(self, candidates: Sequence[Sequence[object]], *, threads: int | None = None) -> list[float | None]:
+        """Return the lengths (s) of the run under several lists of changes, eight at a time; None if impossible."""
 
 @final
 class Simulation:
     """A simulated run."""
 
-    def length(self) -> float: ...
-    def assumptions(self) -> list[tuple[str, str, int, float | None]]: ...
+    def length(self) -> float:
+        """Return the length of the simulated run (s)."""
+    def assumptions(self) -> list[tuple[str, str, int, float | None]]:
+        """Return name, text, count, and time (s or None) of each assumption."""
     def write(
         self,
         directory: str | PathLike[str],
@@ -138,21 +315,19 @@ class Simulation:
         hypotheses: str,
         *,
         progress: Callable[[str, float], object] | None = None,
-    ) -> None: ...
-    def needs_archive(self) -> bool: ...
-    def analyze(
-        self,
-        hypotheses: str,
-        *,
-        threads: int | None = None,
-        wrong_order_window: int = 100,
-        causes: bool = True,
-        cost_model: str = "thesis",
-        progress: Callable[[str, float], object] | None = None,
-    ) -> Analysis: ...
-    def notes(self) -> list[str]: ...
-    def events(self, location: int) -> Table: ...
-    def times(self, most: int) -> Table: ...
+    ) -> None:
+        """Write the simulated run as an archive."""
+    def run(self, hypotheses: str) -> Run:
+        """Return the simulated run, to analyze it without writing it: the records of the run before, at new times."""
+    def notes(self) -> list[str]:
+        """Return remarks on the hypotheses."""
+    def events(self, location: int) -> Table:
+        """Return ``measured`` and ``simulated`` (i64 ticks) of the Enters and Leaves of a location."""
+    def times(self, most: int) -> Table:
+        """Return the times of Enters and Leaves in order: of all, or of about `most` at even distances.
+
+        ``location``, ``measured`` and ``simulated`` (s since the start of each run).
+        """
 
 def analyze(
     run: Run,
@@ -168,28 +343,67 @@ def analyze(
     shard_events: int = ...,
     ranks: Ranks | None = None,
     progress: Callable[[str, float], object] | None = None,
-) -> Analysis | None: ...
-def copy_archive(source: str | PathLike[str], destination: str | PathLike[str]) -> None: ...
+) -> Analysis | None:
+    """Analyze a run.
+
+    Calls `progress` with the stage and its completed share regularly, and stops if it raises an exception. With
+    `ranks`, several processes share the analysis, and all but the first get None.
+    """
+
+def copy_archive(source: str | PathLike[str], destination: str | PathLike[str]) -> None:
+    """Write an archive again, for tests."""
+
 def import_counters(
     run: Run,
     destination: str | PathLike[str],
     label: str,
     counters: Sequence[dict[str, Any]],
     samples: Sequence[dict[str, Any]],
-) -> None: ...
+) -> None:
+    """Write the archive with counters of its processes to the directory `destination`.
+
+    `counters` have ``name``, ``unit``, ``mode`` (OTF2's number) and decimal ``exponent``; `samples` have ``group``
+    (id of a location group), ``times`` (ticks) and ``values`` (a row of integers for each time).
+    """
+
 def limit_memory(
     run: Run, size: int | None, directory: str | PathLike[str] | None, *, threads: int | None = None
-) -> None: ...
-def peak_memory() -> int | None: ...
-def stored_metrics() -> list[str]: ...
-def queue_metrics() -> list[str]: ...
-def queue_levels() -> list[str]: ...
-def patterns() -> list[dict[str, Any]]: ...
-def account_rows() -> list[dict[str, Any]]: ...
-def account_groups() -> list[tuple[str, str, str]]: ...
-def device_rows() -> list[tuple[str, str, str]]: ...
-def cost_classes() -> list[dict[str, Any]]: ...
-def tables() -> list[dict[str, Any]]: ...
+) -> None:
+    """Keep large blocks in a file in `directory`, and the memory of the process below `size` bytes, from now on.
+
+    None removes the limit.
+    """
+
+def peak_memory() -> int | None:
+    """Return the peak memory of the process in bytes; None if the system does not provide it."""
+
+def stored_metrics() -> list[str]:
+    """Return the names of all metrics that the analysis computes; others are derived from them."""
+
+def queue_metrics() -> list[str]:
+    """Return the names of the sums of the replayed queues."""
+
+def queue_levels() -> list[str]:
+    """Return the names of the levels of the replayed queues."""
+
+def patterns() -> list[dict[str, Any]]:
+    """Return the wait states of the schema: `whywait.model.schema.Pattern`."""
+
+def cost_classes() -> list[dict[str, Any]]:
+    """Return the cost classes of the schema: `whywait.model.schema.CostClass`."""
+
+def account_rows() -> list[dict[str, Any]]:
+    """Return the rows of the account: ``name``, ``label``, ``description``, ``group``, ``is_lost``."""
+
+def account_groups() -> list[tuple[str, str, str]]:
+    """Return the groups of these rows: name, label, description."""
+
+def device_rows() -> list[tuple[str, str, str]]:
+    """Return the rows of the account of devices: name, label, description."""
+
+def tables() -> list[dict[str, Any]]:
+    """Return the tables of the schema: `whywait.model.schema.Table`."""
+
 def write_perfetto(
     analysis: Analysis,
     path: str | PathLike[str],
@@ -200,7 +414,12 @@ def write_perfetto(
     window: tuple[float, float] | None = None,
     min_duration: float = 0.0,
     progress: Callable[[float], object] | None = None,
-) -> dict[str, int]: ...
+) -> dict[str, int]:
+    """Write a trace for Perfetto; return the number of written elements by kind.
+
+    `labels` maps wait states and levels to display names; `queues` is an analysis with replayed queues in detail.
+    """
+
 def timeline(
     analysis: Analysis,
     *,
@@ -210,20 +429,58 @@ def timeline(
     cells: int,
     calls: int,
     most: int,
-) -> dict[str, Any] | None: ...
+) -> dict[str, Any] | None:
+    """Return the run over time, or None when several processes share the analysis.
+
+    ``levels``, each with ``merged`` (locations per row), ``rows``, ``bins``, ``width`` (s) and ``shares`` (bytes by
+    class, row and bin; 255 stands for the whole bin); ``calls``, ``waits``, ``messages``, ``transfers``, each a
+    table of the selected elements and the total number. `class_of` is the class of each call path, less than
+    `classes`; waiting, given by the metrics `waiting`, is an additional class.
+    """
+
 def iterations(
     analysis: Analysis, marker: int | str, *, every: int = 1, body: list[int], computes: list[bool]
-) -> tuple[Table, int]: ...
-def declared_loops(analysis: Analysis) -> tuple[list[int], Table]: ...
-def communication(analysis: Analysis, *, waiting: list[str], most: int) -> tuple[Table, int, Table]: ...
+) -> tuple[Table, int]:
+    """Return the iterations of a loop, one row each, and the call path at which they begin.
+
+    There is a column for each kind of wait state that occurs. `marker` is the call path whose Enters begin
+    iterations, or a parameter; `every` how many Enters belong to one; the last Leave of the call paths `body` ends
+    the last iteration; `computes` tells for each call path whether its time is computation. Needs the events.
+    """
+
+def declared_loops(analysis: Analysis) -> tuple[list[int], Table]:
+    """Return what the program itself declares as iterations.
+
+    The call paths of dynamic regions and phases, and a table of parameters.
+    """
+
+def communication(analysis: Analysis, *, waiting: list[str], most: int) -> tuple[Table, int, Table]:
+    """Return who communicates with whom: pairs, ranks per block, and a histogram of message sizes.
+
+    At most `most` pairs, of ranks or of blocks of ranks. `waiting` are the metrics whose wait states count. Needs
+    the events.
+    """
+
 def blame(
     waits: object,
     ranks: Sequence[int],
     callpaths: Sequence[int],
     window: tuple[float, float] | None = None,
-) -> Table: ...
-def worst_instances(waits: object, limit: int) -> tuple[Table, Table]: ...
-def workloads() -> list[str]: ...
+) -> Table:
+    """Return the waits at some call paths, by kind and call path, with whom and what they wait for longest.
+
+    With a window, only of calls that overlap it.
+    """
+
+def worst_instances(waits: object, limit: int) -> tuple[Table, Table]:
+    """Return the longest waits of each kind, call path, and location, the longest first, as many as a report shows.
+
+    The rows, and the number of waits by kind and call path.
+    """
+
+def workloads() -> list[str]:
+    """Return the names of the synthetic workloads."""
+
 def generate(
     workload: str,
     directory: str | PathLike[str],
@@ -241,5 +498,11 @@ def generate(
     size: int | None = None,
     overlap: float | None = None,
     progress: Callable[[float], object] | None = None,
-) -> int: ...
-def measure(run: Run, *, threads: int, causes: bool, entered: Callable[[str | None], object]) -> None: ...
+) -> int:
+    """Write the archive of a workload, with ``truth.csv`` and ``truth.json``; return its number of events.
+
+    Workloads about queues also have ``queues.csv``.
+    """
+
+def measure(run: Run, *, threads: int, causes: bool, entered: Callable[[str | None], object]) -> None:
+    """Analyze a run, and drop the result; calls `entered` at the start of each stage, and with None at the end."""

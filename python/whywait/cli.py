@@ -66,7 +66,7 @@ examples:
 
 
 class _Version(argparse.Action):
-    """Look the version up only when it is asked for."""
+    """Print the version, which takes the native module."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from whywait import __version__
@@ -104,13 +104,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Names in a trace may have letters that the terminal has not.
+        # Names in a trace may have letters that the terminal cannot show.
         sys.stdout.reconfigure(errors="backslashreplace")
     if not mpi.first():
         # Only the first of several processes prints.
         sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     given = list(sys.argv[1:] if arguments is None else arguments)
-    # To build the parsers of all commands takes longer than some of them run.
+    # Building the parsers of all commands takes longer than some of them run.
     top = parser(given[:1] if given and given[0] in _VERBS and "_ARGCOMPLETE" not in os.environ else _VERBS)
     if "_ARGCOMPLETE" in os.environ:
         import_module("argcomplete").autocomplete(top)
@@ -129,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has seen enough. Python would complain once more when it closes the stream.
+        # The reader of the output has closed it. Python would complain once more when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
 
@@ -139,9 +139,9 @@ def _load(modules: Sequence[str]) -> None:
 
     Until all are loaded, Ctrl-C ends the process (see `whywait.__main__`).
     """
-    # There is no linear algebra here: to start its threads takes longer than some traces.
+    # No command needs linear algebra, and starting its threads takes longer than the analysis of some traces.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # The pool that Arrow takes by default clears more memory than tables of this size need.
+    # Arrow's default pool clears more memory than tables of this size need.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     answer = signal.getsignal(signal.SIGINT)
     if answer not in {signal.SIG_DFL, signal.SIG_IGN}:
@@ -165,9 +165,9 @@ def _load(modules: Sequence[str]) -> None:
 class _OnlyArrow:
     """A finder of modules that keeps Arrow from importing pandas and dateutil.
 
-    Arrow imports pandas with its first array, which takes longer than the analysis of a short trace, and dateutil, or
-    looks for it again, with each array of Python objects. No command needs them. Arrow is compiled, so the import seems
-    to come from who calls it; that of other packages, such as pycubexr, is left alone.
+    Arrow imports pandas with its first array, which takes longer than the analysis of a short trace, and dateutil with
+    each array of Python objects, or looks for it again. No command needs them. Compiled Arrow has no frame, so its
+    imports appear to come from its caller; imports by other packages, such as pycubexr, are left alone.
     """
 
     @staticmethod
@@ -183,8 +183,8 @@ class _OnlyArrow:
 
 
 def _import(modules: Sequence[str]) -> None:
-    """Import modules, unless one is missing: who needs it says so."""
-    # Modules that work with threads cannot be imported once the program ends, as after an error.
+    """Import modules; a missing one is reported by the command that needs it."""
+    # Modules that use threads cannot be imported while the program ends, as after an error.
     with suppress(ImportError, RuntimeError):
         _import_compute()
         for module in modules:
@@ -192,7 +192,7 @@ def _import(modules: Sequence[str]) -> None:
 
 
 def _import_compute() -> None:
-    """Import the functions of Arrow without the documentation that it puts together for each of them.
+    """Import the functions of Arrow without the documentation that it composes for each of them.
 
     That takes longer than the rest of the import. If Arrow changes, the next import of the module is the usual one.
     """
@@ -211,7 +211,7 @@ def _run(options: argparse.Namespace) -> int:
         code: int = options.run(options)
         sys.stdout.flush()
     except UsageError as error:
-        from whywait._load import MissingTraceError
+        from whywait.api.load import MissingTraceError
 
         return _fail(error, BAD_TRACE if isinstance(error, MissingTraceError) else USAGE)
     except Error as error:
@@ -231,9 +231,9 @@ def _operands(options: argparse.Namespace) -> set[str]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that says which command or choice may be meant by one that there is not.
+    """A parser that suggests the closest command, choice, or option.
 
-    One can have operands and commands: then the first argument names a command, or it is an operand.
+    If it has both operands and commands, the first argument is a command if one has that name, otherwise an operand.
     """
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -265,7 +265,7 @@ class _Parser(argparse.ArgumentParser):
         super().error(message)
 
 
-# Words for what a command shows that are not close to its name.
+# Other words for commands, which are not close to their names.
 _OTHER_WORDS = {
     "causes": "delay",
     "compare": "diff",
@@ -280,7 +280,7 @@ _OTHER_WORDS = {
 
 
 def _with_value(word: str, rest: Sequence[str]) -> str:
-    """Give an option whose value may be left out the value that it has then, where what follows is an operand."""
+    """Give an option with an optional value its default, if an operand follows."""
     if word != "--counters" or (rest and not rest[0].startswith("-") and not os.path.exists(rest[0])):  # noqa: PTH110
         return word
     return f"{word}=all"

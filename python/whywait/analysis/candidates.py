@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whywait.analysis.causes import costliest, critical, delay_costs
-from whywait.model.hypotheses import (
+from whywait.hypotheses.kinds import (
     AsynchronousProgress,
     Balance,
     Cut,
@@ -27,7 +27,7 @@ from whywait.model.hypotheses import (
 )
 from whywait.model.names import short_name
 from whywait.model.profile import sum_at
-from whywait.model.regions import LIBRARIES
+from whywait.model.schema import patterns
 from whywait.model.selection import every_callpath
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from whywait.model.hypotheses import Hypothesis
+    from whywait.hypotheses.kinds import Hypothesis
     from whywait.model.result import ResultData
 
 #: The kinds of changes, by name.
@@ -217,7 +217,7 @@ class _Proposer:
 
     def _from_libraries(self) -> Iterator[Candidate]:
         everywhere = len(self._result.places)
-        if self._waiting("wait_for_progress") >= _WAITING * self._time:
+        if self._waiting("rma_progress") >= _WAITING * self._time:
             yield Candidate(
                 AsynchronousProgress(), "asynchronous progress at targets", "progress",
                 "--progress asynchronous", math.inf, everywhere,
@@ -250,9 +250,10 @@ class _Proposer:
         if broader != network:
             yield changed_network("twice the bandwidth of the network that fits", broader)
 
-    def _waiting(self, ending: str) -> float:
-        metrics = [metric for metric in self._profile.metrics.waiting if metric.name.endswith(ending)]
-        return sum(self._profile.total(metric.name) for metric in metrics)
+    def _waiting(self, cost_class: str) -> float:
+        """Return the waiting whose costs belong to a class."""
+        metrics = [metric.name for metric in self._profile.metrics.waiting]
+        return sum(self._profile.total(name) for name in metrics if patterns()[name].cost_class == cost_class)
 
     def _largest_message(self) -> int:
         """Return the largest mean message size of a call path on a rank."""
@@ -284,7 +285,7 @@ class _Proposer:
 
     def _computes(self, number: int) -> bool:
         region = self._tree.kinds[self._tree.region_rows[number]]
-        return region.paradigm not in LIBRARIES and region.paradigm != "measurement"
+        return not region.is_library and region.paradigm != "measurement"
 
     def _rank_label(self, location: int) -> str:
         places = self._result.places

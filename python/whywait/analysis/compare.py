@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait import _native
+import whywait._native as _native
 from whywait.model.metric_names import metric_name
 from whywait.model.selection import find_callpaths
 
@@ -28,7 +28,7 @@ def default_metrics(first: ResultData, second: ResultData) -> list[str]:
     return ["time", *dict.fromkeys(names)]
 
 
-def diff(
+def differences(
     first: ResultData,
     second: ResultData,
     metrics: Iterable[str] | None = None,
@@ -237,7 +237,7 @@ def wholes(rows: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def noticeable(places: pa.Table, rows: list[dict[str, Any]], least: float) -> pa.Table:
-    """Return the places of `diff` that differ by at least a share of the reference from `wholes`."""
+    """Return the places of `differences` that differ by at least a share of the reference from `wholes`."""
     whole = wholes(rows)
     names = places["metric"].to_pylist()
     floor = least * np.fromiter((whole.get(name, 0.0) for name in names), np.float64, len(names))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis.counters import Counters
 from whywait.analysis.iterations import iterations
 from whywait.analysis.queues import Queues

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from whywait import _native
+import whywait._native as _native
 from whywait.model.counters import named
 from whywait.model.profile import max_at, sum_at
 from whywait.model.selection import edges_of_bins, in_subtrees, one_callpath, position_in_run

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis.computation import computes
 from whywait.analysis.counters import Counter, Counters
-from whywait.analysis.load import Kernel, counted, geometry_efficiency, imbalance, share
+from whywait.analysis.load_balance import Kernel, counted, geometry_efficiency, imbalance, share
 from whywait.model.profile import sum_at
 from whywait.model.selection import in_subtrees
 

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis.device_load import Efficiencies, by_callpath, efficiencies, kernel_times, loads, with_efficiency
-from whywait.analysis.load import imbalance
+from whywait.analysis.load_balance import imbalance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,9 +145,9 @@ class Devices:
             ``ranks``), number of ``kernels``, ``busy`` (seconds in which it ran any), ``share`` (of the run), sums of
             ``idle``, ``starved``, ``mpi_starved``, ``latency`` and ``queued``, and ``adjusted`` (``busy`` times the
             efficiency of what ran; None if ``efficiency_source`` of `loads` is ``none``). ``imbalance``: by which share
-            the busiest device exceeds the mean, as `whywait.analysis.load.imbalance`; ``imbalance_adjusted``: the same
-            of ``adjusted`` (Eberius, equation 4.5), or None. ``kernels``: ``callpath``, ``device``, ``count``,
-            ``total``.
+            the busiest device exceeds the mean, as `whywait.analysis.load_balance.imbalance`; ``imbalance_adjusted``:
+            the same of ``adjusted`` (Eberius, equation 4.5), or None. ``kernels``: ``callpath``, ``device``,
+            ``count``, ``total``.
             ``synchronizations``: ``callpath``, ``rank``, ``count``, ``waiting``, ``completion``. ``starving``:
             ``callpath``, ``rank``, ``starving``. Each longest first. And `counts`, and what `loads` returns.
         """

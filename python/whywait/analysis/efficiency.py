@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis import hybrid
 from whywait.analysis.counters import CYCLES, INSTRUCTIONS, Counters
 from whywait.analysis.devices import Devices
-from whywait.analysis.load import imbalance
+from whywait.analysis.load_balance import imbalance
 from whywait.model.format import html_table
 from whywait.model.idle_threads import allocation
 from whywait.model.names import close

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis.counters import Counters
 from whywait.analysis.ranking import Choice, chosen_rows
 

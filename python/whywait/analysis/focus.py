@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis.causes import IDLE_THREADS, cost_classes
 from whywait.model.profile import NOTHING, Cells, split
 from whywait.model.result import ResultData

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis.computation import computes
 from whywait.analysis.native import PART
 from whywait.model.schema import schema_of

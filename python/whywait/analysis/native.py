@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait import _native
+import whywait._native as _native
 from whywait.model.metrics import metric_tree
+from whywait.model.schema import patterns
 from whywait.model.system import system_table, topologies_table
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ class NativeDataset:
             return table
         # A completion ends with its call, other waits begin with it.
         kind, leave, waiting = (table[name] for name in ("kind", "leave", "waiting"))
-        late = pc.ends_with(kind.cast(pa.string()), "_completion")
+        completions = [pattern.kind for pattern in patterns().values() if pattern.is_completion]
+        late = pc.is_in(kind.cast(pa.string()), pa.array(completions))
         begin = pc.if_else(late, pc.subtract(leave, waiting), table["enter"])
         return table.filter(pc.and_(pc.less(begin, window[1]), pc.greater(pc.add(begin, waiting), window[0])))
 
@@ -134,10 +136,6 @@ class NativeDataset:
     @property
     def timeline(self) -> None:
         return None
-
-    @property
-    def packed_timeline(self) -> Mapping[str, str]:
-        return {}
 
     @cached_property
     def focus_costs(self) -> pa.Table | None:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait import _native
+import whywait._native as _native
 from whywait.model.counters import name_of_maximum
 from whywait.model.profile import sum_at
 from whywait.model.selection import one_callpath, position_in_run

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait import _native
+import whywait._native as _native
 from whywait.model import tables
 from whywait.model.metric_names import metric_name
 from whywait.model.selection import in_subtrees

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis.efficiency import scaling
 from whywait.analysis.focus import FocusedData, focused
 from whywait.analysis.scaling_models import Model, fit

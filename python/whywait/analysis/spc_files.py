@@ -13,7 +13,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis import spc
 
 if TYPE_CHECKING:

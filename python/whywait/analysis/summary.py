@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis.causes import costliest, critical, on_ranks
 from whywait.analysis.focus import ALL, FocusedData, focused
 from whywait.analysis.progress import progress_thread

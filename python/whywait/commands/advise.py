@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from whywait.advise import Advice, AdviceList
+    from whywait.api.advise import Advice, AdviceList
     from whywait.report.terminal import Line
 
 

@@ -93,9 +93,9 @@ work the mean of their times, or no message is empty (xns). Compare this with th
 
 _RUN = """\
 Measure the analysis on synthetic traces of several sizes: once with the same work for each process,
-once with the same number of events in all. Prints the tables and writes bench.json, bench.md and
-bench.svg, again after each measurement. Times are processor times, which other work on the machine
-hardly disturbs.
+once with the same number of events in all. Prints the tables and writes bench.json and bench.md,
+again after each measurement. Times are processor times, which other work on the machine hardly
+disturbs.
 
 The temporary directory (TMPDIR) holds one trace at a time. The sor-... workloads with 10 iterations
 take at most:
@@ -125,7 +125,7 @@ the program (M.-A. Hermanns, Jül-4297, 2008, chapter 5).
 """
 
 
-#: Same as in `whywait.cases`, repeated here because help does not load it.
+#: Same as in `whywait.bench.published`, repeated here because help does not load it.
 CASES = (
     "sor",
     "bt-rma",
@@ -380,20 +380,21 @@ def _generate(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from whywait import UsageError, benchmark
+    from whywait import UsageError
+    from whywait.bench import speed
     from whywait.store.staging import Staging
 
     if options.seed < 0:
         raise UsageError(f"{options.seed}: a seed is not negative")
     if options.work is not None:
         _ticks(options.work)
-    earlier = benchmark.read(Path(options.compare)) if options.compare else None
-    what = list(benchmark.points(options.workload, options.ranks, options.iterations))
+    earlier = speed.read(Path(options.compare)) if options.compare else None
+    what = list(speed.points(options.workload, options.ranks, options.iterations))
     directory = Path(options.output)
     directory.mkdir(parents=True, exist_ok=True)
     report, text = {}, ""
     with Progress() as progress:
-        for report in benchmark.run(
+        for report in speed.run(
             what,
             seed=options.seed,
             threads=options.threads,
@@ -404,27 +405,27 @@ def _run(options: argparse.Namespace) -> int:
             imbalance=options.imbalance,
         ):
             # Keep the measurements so far if a long run is interrupted.
-            text = benchmark.markdown(report, earlier)
+            text = speed.markdown(report, earlier)
             with Staging(directory) as staging:
                 staging.path("bench.json").write_text(json.dumps(report, indent=1) + "\n")
                 staging.path("bench.md").write_text(text)
-                staging.path("bench.svg").write_text(benchmark.svg(report))
     if options.json:
         print_json(report)
     else:
-        sys.stdout.write(f"{text}\nWritten to {directory}/\n   bench.json bench.md bench.svg\n")
+        sys.stdout.write(f"{text}\nWritten to {directory}/\n   bench.json bench.md\n")
     return 0
 
 
 def _whatif(options: argparse.Namespace) -> int:
-    from whywait import UsageError, benchmark
+    from whywait import UsageError
+    from whywait.bench.predictions import predict
     from whywait.report.terminal import show
 
     if options.seed < 0:
         raise UsageError(f"{options.seed}: a seed is not negative")
     with Progress(quiet=options.json) as progress:
         rows = list(
-            benchmark.predictions(
+            predict(
                 {name: PREDICTED[name] for name in options.workload},
                 options.ranks,
                 options.iterations,
@@ -440,13 +441,13 @@ def _whatif(options: argparse.Namespace) -> int:
 
 
 def _paper(options: argparse.Namespace) -> int:
-    from whywait import cases
+    from whywait.bench import published, rerun
     from whywait.report.terminal import show
 
-    whole = cases.named(options.case)
+    whole = published.named(options.case)
     case = whole.scaled(options.processes or whole.usual, options.iterations)
     with Progress(quiet=options.json) as progress:
-        report = cases.run(case, progress=progress)
+        report = rerun.run(case, progress=progress)
     if options.json:
         print_json(report)
     else:
@@ -455,7 +456,7 @@ def _paper(options: argparse.Namespace) -> int:
 
 
 def _beside(report: dict[str, Any], processes: int) -> Any:
-    from whywait.cases.rerun import table
+    from whywait.bench.rerun import table
     from whywait.report.terminal import paragraph
 
     head, rows = table(report)

@@ -18,7 +18,7 @@ snapshots of these, and the XML file that describes them."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the command to that which shows counters."""
+    """Add the command below `whywait counters`."""
     parser.usage = f"{parser.prog} [options] TRACE\n       {parser.prog} COMMAND ..."
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog=parser.prog)
     importing: argparse.ArgumentParser = commands.add_parser(

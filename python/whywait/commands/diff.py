@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whywait import Result
-    from whywait.compare import Threshold
+    from whywait.analysis.threshold import Threshold
     from whywait.report.terminal import Line
 
 _COLUMN = 11
@@ -81,7 +81,7 @@ def add_limits(parser: argparse.ArgumentParser, text: str) -> None:
 
 def _threshold(text: str) -> Threshold:
     """Parse a limit of `--fail-on`."""
-    from whywait.compare import Threshold
+    from whywait.analysis.threshold import Threshold
 
     try:
         return Threshold.parse(text)
@@ -91,16 +91,18 @@ def _threshold(text: str) -> Threshold:
 
 def run(options: argparse.Namespace) -> int:
     """Compare two runs and print the changes."""
-    from whywait.compare import diff, noticeable, totals, write_html
+    import whywait
+    from whywait.analysis.compare import noticeable
     from whywait.report.terminal import show, speaks_unicode, width
 
     first, second = (load_part(path, options.window) for path in (options.a, options.b))
-    places = diff(first, second, options.metric, groups=options.rank_groups, callpath=options.callpath)
-    failed = [limit.text for limit in options.fail_on if limit.exceeded(first, second)]
-    metrics = totals(first, second, callpath=options.callpath)
+    both = whywait.compare(first, second, names=_names(options.a, options.b))
+    places = both.differences(options.metric, groups=options.rank_groups, callpath=options.callpath)
+    failed = [limit.text for limit in both.exceeded(options.fail_on)]
+    metrics = both.totals(callpath=options.callpath)
     all_places, places = places.num_rows, noticeable(places, metrics, options.least)
     if options.html:
-        write_html(first, second, options.html, names=_names(options.a, options.b))
+        both.write_html(options.html)
     if options.json:
         shown = places.slice(0, options.top).to_pylist()
         print_json({"a": options.a, "b": options.b, "metrics": metrics, "places": shown, "failed": failed})
@@ -134,7 +136,7 @@ def metric_lines(
     verbose: bool = True,
 ) -> Iterator[Line]:
     """Yield the metrics that differ noticeably, with their parents."""
-    from whywait.compare import wholes
+    from whywait.analysis.compare import wholes
     from whywait.model.metrics import COUNTERS
     from whywait.report.values import quantity
 

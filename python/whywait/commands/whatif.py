@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from whywait import Result
+    from whywait.api.whatif import Simulation
+    from whywait.hypotheses import Hypothesis, Network
     from whywait.report.terminal import Line
-    from whywait.whatif import Hypothesis, Network, Simulation
 
 _HYPOTHESES = {
     "scale": (
@@ -132,7 +133,8 @@ def add(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Simulate the changes and print their effects on the run."""
     import whywait
-    from whywait.whatif import parse, refuse_archive
+    from whywait.api.whatif import refuse_archive
+    from whywait.hypotheses import parse
 
     given = [one for one in options.hypotheses or () if one != ("network", "measured")]
     hypotheses = [parse(kind, text) for kind, text in given if (kind, text) != ("network", "fit")]
@@ -171,7 +173,7 @@ def run(options: argparse.Namespace) -> int:
         sim.result.write(options.results)
     if options.html:
         sim.write_html(options.html)
-    failed = [limit.text for limit in options.fail_on if limit.exceeded(sim.reference, sim.result)]
+    failed = [limit.text for limit in sim.comparison.exceeded(options.fail_on)] if options.fail_on else []
     if options.json:
         print_json(_json(sim, options, failed))
     else:
@@ -181,7 +183,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _from_file(name: str) -> list[Hypothesis]:
     from whywait import UsageError
-    from whywait.whatif import read
+    from whywait.hypotheses import read
 
     try:
         text = Path(name).read_text(encoding="utf-8")
@@ -207,11 +209,11 @@ def _window(text: str) -> tuple[float, float]:
 def _show_fit(result: Result, options: argparse.Namespace) -> int:
     from dataclasses import asdict
 
+    import whywait
     from whywait.report.terminal import show
     from whywait.report.values import quantity
-    from whywait.whatif import fit
 
-    fitted = fit(result, threads=options.threads)
+    fitted = whywait.fit_network(result, threads=options.threads)
     if options.json:
         finite = {
             name: {key: value for key, value in asdict(network).items() if key in ("latency", "bandwidth")}
@@ -240,8 +242,6 @@ def _rounded(network: Network) -> str:
 
 
 def _json(sim: Simulation, options: argparse.Namespace, failed: list[str]) -> dict[str, Any]:
-    from whywait.compare import totals
-
     data: dict[str, Any] = {
         "before": sim.before,
         "after": sim.after,
@@ -256,8 +256,8 @@ def _json(sim: Simulation, options: argparse.Namespace, failed: list[str]) -> di
             name: {"before": before, "after": after} for name, (before, after) in _efficiencies(sim).items()
         }
         data["diff"] = {
-            "metrics": totals(sim.reference, sim.result),
-            "places": sim.diff().slice(0, options.top).to_pylist(),
+            "metrics": sim.comparison.totals(),
+            "places": sim.comparison.differences().slice(0, options.top).to_pylist(),
         }
         data["failed"] = failed
     return data
@@ -281,14 +281,13 @@ def _show(
 
 def _show_details(sim: Simulation, options: argparse.Namespace) -> None:
     from whywait.commands.diff import metric_lines, place_lines
-    from whywait.compare import totals
     from whywait.report.terminal import show, speaks_unicode, width
 
     columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
     names = ("network" if sim.base else "measured", "simulated")
-    show([[], *metric_lines(totals(sim.reference, sim.result), columns, names)], sys.stdout)
+    show([[], *metric_lines(sim.comparison.totals(), columns, names)], sys.stdout)
     runs = (sim.reference, sim.result)
-    show(place_lines(sim.diff(), runs, columns, options.top, unicode=unicode), sys.stdout)
+    show(place_lines(sim.comparison.differences(), runs, columns, options.top, unicode=unicode), sys.stdout)
     text = _changes(_efficiencies(sim), "load_balance", "serialization", "transfer")
     show([[], *([[(text.capitalize(), "")], []] if text else [])], sys.stdout)
 
@@ -300,7 +299,7 @@ def _time(value: float) -> str:
 
 
 def _summary(sim: Simulation, hypotheses: Sequence[Hypothesis]) -> Iterator[Line]:
-    from whywait.model.hypotheses import changes_nothing
+    from whywait.hypotheses.kinds import changes_nothing
 
     for hypothesis in hypotheses:
         yield [(f"What if: {hypothesis}", "bold")]

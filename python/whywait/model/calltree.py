@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait.model.regions import Region, masked
+from whywait.model.regions import Region
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -125,7 +125,7 @@ class CallTree:
 
     def mask(self, name: str) -> npt.NDArray[np.bool_]:
         """Return for each position whether it is in a mask of `whywait.model.regions`."""
-        inside = np.array([masked(name, kind) for kind in self.kinds], dtype=np.bool_)
+        inside = np.array([kind.is_in(name) for kind in self.kinds], dtype=np.bool_)
         return inside[np.array(self.region_rows, dtype=np.int64)[self.preorder]]
 
     @cached_property

@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from whywait import _native
+    import whywait._native as _native
     from whywait.model.timeline import Timeline
     from whywait.model.trace import TraceIdentity
 
 
 class Dataset(Protocol):
     """The tables of a result, each computed or read on first use."""
+
+    # The run ----------------------------------------------------------------------------------------------------------
 
     @property
     def trace(self) -> TraceIdentity:
@@ -29,8 +31,30 @@ class Dataset(Protocol):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The options of `whywait.analyze` that the result depends on; unknown for version 0.1.0."""
+        """The options of `whywait.analyze` that the result depends on."""
         ...
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Numbers about the run."""
+        ...
+
+    @property
+    def peak_memory(self) -> int | None:
+        """The peak memory of the analysis so far, in bytes; None if the system does not provide it."""
+        ...
+
+    @property
+    def warnings(self) -> list[dict[str, Any]]:
+        """Warnings: events that could not be analyzed or look wrong."""
+        ...
+
+    @property
+    def inconsistencies(self) -> pa.Table:
+        """All places of each kind of warning, at most 10,000 per kind."""
+        ...
+
+    # Definitions ------------------------------------------------------------------------------------------------------
 
     @property
     def regions(self) -> pa.Table:
@@ -57,6 +81,8 @@ class Dataset(Protocol):
         """The process topologies: see `whywait.model.system.TOPOLOGIES`."""
         ...
 
+    # Values -----------------------------------------------------------------------------------------------------------
+
     @property
     def stored(self) -> Collection[str]:
         """The names of the stored metrics, including those without severities."""
@@ -70,6 +96,33 @@ class Dataset(Protocol):
     @property
     def wait_states(self) -> pa.Table:
         """The wait states, one row per wait."""
+        ...
+
+    @property
+    def critical_path(self) -> pa.Table:
+        """The segments of the critical path; no rows if the analysis did not compute causes."""
+        ...
+
+    @property
+    def counters(self) -> pa.Table:
+        """The counters of the trace, one row per counter: see `whywait.model.tables.COUNTERS`."""
+        ...
+
+    @property
+    def counter_cells(self) -> pa.Table:
+        """The values of counters by call path and location: see `whywait.model.tables.COUNTER_CELLS`."""
+        ...
+
+    @property
+    def queue_levels(self) -> pa.Table | None:
+        """Maxima and means of queues of messages and requests; None if these were not replayed."""
+        ...
+
+    # What takes events, unless it is stored ---------------------------------------------------------------------------
+
+    @property
+    def analysis(self) -> _native.Analysis | None:
+        """The native analysis, which has the events; None if the dataset was read from a directory."""
         ...
 
     def factors(self, rows: Iterable[int] | None) -> tuple[pa.Table, pa.Table]:
@@ -102,8 +155,26 @@ class Dataset(Protocol):
         ...
 
     @property
-    def critical_path(self) -> pa.Table:
-        """The segments of the critical path; no rows if the analysis did not compute causes."""
+    def focus_costs(self) -> pa.Table | None:
+        """The delay costs of the waits in the focus; None if these are all waits of the run."""
+        ...
+
+    @property
+    def account(self) -> pa.Table:
+        """The account of the focus.
+
+        ``row``, ``callpath`` (null outside of all), ``location``, ``time``, ``excess`` and ``calls``.
+        """
+        ...
+
+    @property
+    def device_account(self) -> pa.Table:
+        """The account of devices: ``device``, ``row``, ``callpath`` (of the host, or null), ``time``."""
+        ...
+
+    @property
+    def network(self) -> pa.Table:
+        """What calls need, by kind: see `whywait.model.tables.NETWORK`."""
         ...
 
     @property
@@ -112,102 +183,15 @@ class Dataset(Protocol):
         ...
 
     @property
-    def counters(self) -> pa.Table:
-        """The counters of the trace, one row per counter: see `whywait.model.tables.COUNTERS`."""
-        ...
+    def communication(self) -> tuple[pa.Table, pa.Table]:
+        """The communication matrix and message sizes: see `whywait.Result.communication`, ``message_sizes``.
 
-    @property
-    def queue_levels(self) -> pa.Table | None:
-        """Maxima and means of queues of messages and requests; None if these were not replayed."""
-        ...
-
-    @property
-    def counter_cells(self) -> pa.Table:
-        """The values of counters by call path and location: see `whywait.model.tables.COUNTER_CELLS`."""
-        ...
-
-    @property
-    def inconsistencies(self) -> pa.Table:
-        """All places of each kind of warning, at most 10,000 per kind."""
-        ...
-
-    @property
-    def warnings(self) -> list[dict[str, Any]]:
-        """Warnings: events that could not be analyzed or look wrong."""
-        ...
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """Numbers about the run."""
-        ...
-
-    @property
-    def peak_memory(self) -> int | None:
-        """The peak memory of the analysis so far, in bytes; None if the system does not provide it."""
-        ...
-
-    @property
-    def timeline(self) -> Timeline | None:
-        """The stored timeline; None if there is none."""
-        ...
-
-    @property
-    def packed_timeline(self) -> Mapping[str, str]:
-        """The timeline as blocks of a page, as stored by versions before 0.2.0; empty if there are none."""
-        ...
-
-    @property
-    def analysis(self) -> _native.Analysis | None:
-        """The native analysis, which has the events; None if the dataset was read from a directory."""
-        ...
-
-    @property
-    def focus_costs(self) -> pa.Table | None:
-        """The delay costs of the waits in the focus; None if these are all waits of the run."""
-        ...
-
-    @property
-    def account(self) -> pa.Table:
-        """The account of the focus: ``row``, ``callpath`` (null outside of all), ``location``, ``time``, ``excess``, ``calls``."""
-        ...
-
-    @property
-    def device_account(self) -> pa.Table:
-        """The account of devices: ``device``, ``row``, ``callpath`` (of the host, or null), ``time``; no rows without devices."""
-        ...
-
-    @property
-    def network(self) -> pa.Table:
-        """What calls need, by kind: see `whywait.model.tables.NETWORK`."""
-        ...
-
-    def account_window(self, begin: float, end: float) -> pa.Table:
-        """Return the account between two times, in seconds since the begin of the trace."""
-        ...
-
-    def counter_window(self, begin: float, end: float) -> pa.Table:
-        """Return the values of counters between two times, in seconds since the begin of the trace."""
-        ...
-
-    def counter_changes(self, stretches: Mapping[str, Sequence[Any]], *, shared: bool = False) -> pa.Table:
-        """Return the changes of counters that cover only their location in intervals of time.
-
-        Parameters
-        ----------
-        stretches
-            Columns ``location``, ``begin`` and ``end`` (seconds since the begin of the trace) and ``callpath`` (only
-            while this one is the innermost; None for any).
-        shared
-            Whether to add counters of a process, a machine or a group, of which each of their threads has its part,
-            and those of a device at its streams.
-
-        Returns
-        -------
-        pyarrow.Table
-            ``stretch`` (row), ``counter``, ``amount`` (growth, or the integral of a level), ``seconds`` (in which the
-            call path ran), and of levels ``known`` (seconds in which it is known), ``minimum`` and ``maximum``; a
-            counter without samples around a stretch has no row there.
+        Raises `whywait.UsageError` if there are no events and no stored tables.
         """
+        ...
+
+    def window(self, begin: float, end: float) -> pa.Table:
+        """Return the severities that lie between two times, in seconds since the begin of the trace."""
         ...
 
     @property
@@ -259,13 +243,37 @@ class Dataset(Protocol):
         ...
 
     @property
-    def communication(self) -> tuple[pa.Table, pa.Table]:
-        """The communication matrix and message sizes: see `whywait.Result.communication`, ``message_sizes``.
-
-        Raises `whywait.UsageError` if there are no events and no stored tables.
-        """
+    def timeline(self) -> Timeline | None:
+        """The stored timeline; None if there is none."""
         ...
 
-    def window(self, begin: float, end: float) -> pa.Table:
-        """Return the severities that lie between two times, in seconds since the begin of the trace."""
+    # What reads the samples of counters again -------------------------------------------------------------------------
+
+    def account_window(self, begin: float, end: float) -> pa.Table:
+        """Return the account between two times, in seconds since the begin of the trace."""
+        ...
+
+    def counter_window(self, begin: float, end: float) -> pa.Table:
+        """Return the values of counters between two times, in seconds since the begin of the trace."""
+        ...
+
+    def counter_changes(self, stretches: Mapping[str, Sequence[Any]], *, shared: bool = False) -> pa.Table:
+        """Return the changes of counters that cover only their location in intervals of time.
+
+        Parameters
+        ----------
+        stretches
+            Columns ``location``, ``begin`` and ``end`` (seconds since the begin of the trace) and ``callpath`` (only
+            while this one is the innermost; None for any).
+        shared
+            Whether to add counters of a process, a machine or a group, of which each of their threads has its part,
+            and those of a device at its streams.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``stretch`` (row), ``counter``, ``amount`` (growth, or the integral of a level), ``seconds`` (in which the
+            call path ran), and of levels ``known`` (seconds in which it is known), ``minimum`` and ``maximum``; a
+            counter without samples around a stretch has no row there.
+        """
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait import _native
+import whywait._native as _native
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""Paradigms and roles of regions, and the classes of call paths for derived metrics."""
+"""Paradigms and roles of regions, and the masks of call paths for derived metrics.
+
+`Region.of` is the only place where a recorded region is classified; everything else asks the region.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,10 @@ _ROLES = {
 }
 _PARADIGMS = {"measurement_system": "measurement"}
 
-#: Paradigms whose regions do not count as computation.
-LIBRARIES = frozenset({"mpi", "shmem", "armci", "openmp", "pthread", "openacc", "opencl", "cuda", "hip"})
+# Paradigms whose regions do not count as computation.
+_LIBRARIES = frozenset({"mpi", "shmem", "armci", "openmp", "pthread", "openacc", "opencl", "cuda", "hip"})
 
-# Tools other than Score-P record calls as plain functions. The roles are those that Score-P gives.
+# Tools other than Score-P record calls as plain functions. These are the roles that Score-P gives.
 _MPI_ROLES = {
     "point2point": r"I?([BRS]?send|recv)|[BPRS]?send_init|P?recv_init|I?sendrecv(_replace)?|I?m?probe|I?mrecv",
     "barrier": r"I?barrier(_init)?",
@@ -84,6 +87,23 @@ class Region:
             role = next(fitting, role)
         return cls(name, paradigm, role, file)
 
+    @property
+    def is_library(self) -> bool:
+        """Whether it belongs to a library, so that its time is not computation of the program."""
+        return self.paradigm in _LIBRARIES
+
+    def is_in(self, mask: str) -> bool:
+        """Return whether call paths that end in this region are in a mask.
+
+        Parameters
+        ----------
+        mask
+            A key of `MASKS`, or ``execution``: everything except ``overhead``.
+        """
+        if mask == "execution":
+            return not self.is_in("overhead")
+        return any(self in one for one in MASKS[mask])
+
 
 @dataclass(frozen=True, slots=True)
 class Class:
@@ -140,7 +160,7 @@ _ALONE = r"File_i?{}(_at|_shared)?"
 _TOGETHER = r"File_(i{0}_(at_)?all|{0}_((at_)?all|ordered)(_begin|_end)?)"
 _EITHER = "(read|write)"
 
-# A call path is in a mask if its region is in one of the classes.
+#: A call path is in a mask if its region is in one of the classes.
 MASKS: dict[str, tuple[Class, ...]] = {
     "overhead": (
         Class("measurement", "TRACE BUFFER FLUSH|TRACING"),
@@ -260,18 +280,3 @@ MASKS: dict[str, tuple[Class, ...]] = {
     "hip_kernel_launches": _calls("hip", r"hip((Module|Ext(Module)?)?Launch\w*|Memset\w*|ConfigureCall|SetupArgument)"),
     "hip_kernel_executions": (Class("hip", roles=_KERNEL, files="HIP_KERNEL"),),
 }
-
-
-def masked(mask: str, region: Region) -> bool:
-    """Return whether a call path that ends in `region` is in a mask.
-
-    Parameters
-    ----------
-    mask
-        A key of `MASKS`, or ``execution``: everything except ``overhead``.
-    region
-        The region of the call path.
-    """
-    if mask == "execution":
-        return not masked("overhead", region)
-    return any(region in one for one in MASKS[mask])

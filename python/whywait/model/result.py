@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from whywait import _native
+import whywait._native as _native
 from whywait.model.calltree import CallTree
 from whywait.model.counters import as_metrics, longest_queues, metrics_of
 from whywait.model.idle_threads import allocation

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from whywait import _native
+import whywait._native as _native
 
 
 class Pattern(NamedTuple):

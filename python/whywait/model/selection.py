@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait import _native
+import whywait._native as _native
 from whywait.model.names import close, short_name
-from whywait.model.regions import LIBRARIES
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -90,7 +89,7 @@ def _no_match_error(tree: CallTree, text: str | int) -> _native.UsageError:
     names = {name for kind in tree.kinds for name in (kind.name, short_name(kind.name))}
     hint = close(last, sorted(names))
     if not hint:
-        own = dict.fromkeys(kind.name for kind in tree.kinds if kind.paradigm not in LIBRARIES)
+        own = dict.fromkeys(kind.name for kind in tree.kinds if not kind.is_library)
         shown = ", ".join(short_name(name) for name in list(own)[:_NAMES])
         hint = f": the program has {shown}{', ...' if len(own) > _NAMES else ''}; whywait report lists call paths"
     return _native.UsageError(f"no call path ends in {text}{hint}")

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait import _native
+import whywait._native as _native
 from whywait.model.calltree import PATH_TYPE
 from whywait.model.metrics import metric_tree
 from whywait.model.profile import Cells

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from whywait import _native
+    import whywait._native as _native
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from whywait import _native
+import whywait._native as _native
 from whywait.report.system import system_xml
 from whywait.report.xml import attribute, element
 

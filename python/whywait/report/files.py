@@ -6,7 +6,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis.counters import with_counters
 from whywait.analysis.account import pieces as account_pieces
 from whywait.analysis.findings import findings

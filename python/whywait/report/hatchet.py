@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis.compare import default_metrics
 
 if TYPE_CHECKING:

@@ -77,7 +77,7 @@ def _tree(system: pa.Table, locations: Locations, numbers: npt.NDArray[np.int64]
     shown = shown[order]
     opening = pa.concat_arrays(openings).take(order)
 
-    # Behind each element end those that the next one is not part of: a location has ended by itself.
+    # After each element, close the ancestors that the next one does not share; locations close themselves.
     ends = depth[shown] - np.append(depth[shown][1:], 0) + ~is_location[shown]
     ends_group = (ends > 0) & ~is_node[shown]
     closing = pc.binary_join_element_wise(

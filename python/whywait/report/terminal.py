@@ -104,11 +104,11 @@ def summary_lines(summary: dict[str, Any], *, width: int = _WIDTH, unicode: bool
             yield from _paragraph(finding(warning), width, "yellow")
 
 
-def finding(note: dict[str, Any]) -> str:
+def finding(warning: dict[str, Any]) -> str:
     """Return a warning as a sentence: how often, what, and where it occurred first."""
-    place = f" (first: {note['place']})" if note.get("place") else ""
-    count = f"{note['count']:,} x " if note.get("count", 1) != 1 else ""
-    return f"{count}{note['text']}{place}"
+    place = f" (first: {warning['place']})" if warning.get("place") else ""
+    count = f"{warning['count']:,} x " if warning.get("count", 1) != 1 else ""
+    return f"{count}{warning['text']}{place}"
 
 
 def _headline(summary: dict[str, Any]) -> list[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from whywait import _native
+import whywait._native as _native
 from whywait.model import tables
 from whywait.model.schema import schema_of
 from whywait.model.trace import TraceIdentity
@@ -251,10 +251,3 @@ class StoredDataset(StoredTables):
                 f"{path} does not belong to the same result as {MANIFEST}: analyze the trace again"
             )
         return table.replace_schema_metadata(None)
-
-
-def has_mark(path: Path) -> bool:
-    """Return whether a table belongs to a dataset with a manifest."""
-    import pyarrow.parquet as pq
-
-    return _MARK in (pq.read_schema(path).metadata or {})

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait import _native
+import whywait._native as _native
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -19,7 +19,7 @@ MANIFEST = "manifest.json"
 
 def is_result(directory: str | PathLike[str]) -> bool:
     """Return whether a directory holds a result."""
-    return any((Path(directory) / name).is_file() for name in (MANIFEST, "summary.json"))
+    return (Path(directory) / MANIFEST).is_file()
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from whywait import _native
+import whywait._native as _native
 from whywait.model import tables
 from whywait.model.regions import Region
 from whywait.model.system import LOCATION_TYPES, SYSTEM, TOPOLOGIES, table_of_rows

@@ -1,4 +1,4 @@
-"""Reading of results directories, as far as it is the same for all format versions."""
+"""What written results and profiles have in common: tables on disk, and no events."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait import _native
+import whywait._native as _native
 from whywait.model import tables
 from whywait.model.calltree import PATH_TYPE
 from whywait.store.timeline import read as read_timeline
-from whywait.store.timeline import read_packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +31,7 @@ _NO_EVENTS = "a written result holds no events: ask for a window of the trace it
 
 
 class StoredTables(ABC):
-    """A stored dataset of any format version.
+    """A dataset on disk.
 
     Parameters
     ----------
@@ -186,10 +185,6 @@ class StoredTables(ABC):
         if not self.has("timeline") or "timeline" not in self.metadata:
             return None
         return read_timeline(self.metadata["timeline"], self.read)
-
-    @cached_property
-    def packed_timeline(self) -> Mapping[str, str]:
-        return {} if self.has("timeline") else read_packed(self.directory / "timeline.parquet", self.facts)
 
     @cached_property
     def focus_costs(self) -> pa.Table | None:

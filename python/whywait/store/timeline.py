@@ -5,7 +5,6 @@ The timeline is made from the events, which a stored result does not have, so it
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from whywait.model.timeline import CLASSES, WAITING, WHOLE, Courses, Level, Time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
 SHARES = schema_of("timeline")
 _NAMES = [*(name for name, *_ in CLASSES), WAITING[0]]
@@ -114,16 +112,3 @@ def _read_courses(entry: Mapping[str, Any], cells: pa.Table) -> Courses:
     place = np.rint(cells["begin"].to_numpy() / entry["width"]).astype(np.int64)
     values[cells["counter"].to_numpy(), row, place] = cells["value"].to_numpy()
     return Courses(entry["merged"], entry["rows"], entry["bins"], entry["width"], values)
-
-
-def read_packed(path: Path, facts: Mapping[str, Any]) -> dict[str, str]:
-    """Return the blocks of a page that older versions stored in the file; none if they belong to another run."""
-    import pyarrow.parquet as pq
-
-    if not path.is_file() or "block" not in pq.read_schema(path).names:
-        return {}
-    table = pq.read_table(path)
-    run = json.dumps([facts[name] for name in ("length", "resolution", "locations", "events", "callpaths")])
-    if (table.schema.metadata or {}).get(b"run") != run.encode():
-        return {}
-    return dict(zip(table["block"].to_pylist(), table["content"].to_pylist(), strict=True))

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
-use whywait_otf2::{Archive, Definitions};
+use whywait_otf2::Recording;
 
 use crate::account::{self, Account};
 use crate::causes::factors::{self, Factors};
@@ -17,7 +17,7 @@ use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::focus::{Focus, Rule};
 use crate::ids::CallPathId;
 use crate::matching::epochs::Epochs;
-use crate::matching::protocol::{self, ProtocolClassifier};
+use crate::matching::protocol::ProtocolClassifier;
 use crate::matching::transfers::{self, Transfer};
 use crate::matching::{messages, one_sided};
 use crate::parallel::exchange::Transport;
@@ -221,7 +221,7 @@ impl Analysis {
             Some(transfers) => Ok(Cow::Borrowed(transfers)),
             None if self.has_events() => transfers::find(&self.trace, &self.epochs).map(Cow::Owned),
             None => {
-                let text = "of several processes transfers must be asked for when they analyze the run (transfers)";
+                let text = "under mpiexec, transfers are only available if the analysis keeps them: analyze(..., transfers=True)";
                 Err(Error::Usage(text.to_owned()))
             }
         }
@@ -261,13 +261,12 @@ impl Analysis {
         window::severities(&self.trace, &self.waits, path, whole, window)
     }
 
-    /// The account of all time in a window. Needs the events; `definitions` are those of the archive.
-    pub fn account_within(&self, definitions: &Definitions, window: &Range<i64>) -> Result<Account> {
+    /// The account of all time in a window. Needs the events.
+    pub fn account_within(&self, window: &Range<i64>) -> Result<Account> {
         self.need_events()?;
-        let nodes = protocol::nodes(&self.trace, definitions);
         let has_bad_clocks = has_bad_clocks(&self.trace, std::slice::from_ref(&self.diagnostics))?;
         let devices = std::slice::from_ref(&self.devices);
-        let mut account = account::find(&self.trace, &self.waits, devices, nodes, window, has_bad_clocks)?;
+        let mut account = account::find(&self.trace, &self.waits, devices, window, has_bad_clocks)?;
         if let Some(causes) = &self.causes {
             account.divide(&window::path_within(&self.trace, (&self.severities, &causes.stretches), window));
         }
@@ -345,27 +344,17 @@ fn merge(of_processes: Vec<Vec<Diagnostics>>) -> Diagnostics {
     }
 }
 
-/// Reads and analyzes an archive with the threads of the current pool, and with several processes if there is a
-/// transport. Then only the first process has a result.
+/// Reads and analyzes a run with the threads of the current pool, and with several processes if there is a transport.
+/// Then only the first process has a result.
 pub fn analyze(
-    archive: &Archive,
+    recording: Arc<dyn Recording>,
     options: &Options,
     transport: Option<Arc<dyn Transport>>,
     monitor: &Monitor,
 ) -> Result<Option<Analysis>> {
     monitor.enter(Stage::Decode)?;
-    let trace =
-        Trace::load(archive, options.shard_events.max(1), &options.counter_modes, transport, &monitor.progress)?;
-    analyze_trace(trace, archive, options, monitor)
-}
-
-/// Analyzes a run in memory. The archive has its definitions, and the events of its devices.
-pub(crate) fn analyze_trace(
-    mut trace: Trace,
-    archive: &Archive,
-    options: &Options,
-    monitor: &Monitor,
-) -> Result<Option<Analysis>> {
+    let shard_events = options.shard_events.max(1);
+    let mut trace = Trace::load(recording, shard_events, &options.counter_modes, transport, &monitor.progress)?;
     let (counters, of_counters) = counters::collect(&mut trace)?;
     let mut diagnostics = vec![std::mem::take(&mut trace.diagnostics), trace.other_locations(), of_counters];
     let window = options.window.map(|bounds| window::ticks(&trace, bounds));
@@ -375,7 +364,7 @@ pub(crate) fn analyze_trace(
 
     monitor.enter(Stage::Messages)?;
     let mut found: Vec<Findings> = trace.shards.iter().map(|_| Findings::default()).collect();
-    let classifier = options.queues.as_ref().map(|_| ProtocolClassifier::new(&trace, archive.definitions()));
+    let classifier = options.queues.as_ref().map(|_| ProtocolClassifier::new(&trace));
     let (of_messages, messages) = analyze_messages(&trace, options, classifier.as_ref(), &mut diagnostics)?;
     for findings in of_messages {
         add(&mut found, findings);
@@ -413,7 +402,7 @@ pub(crate) fn analyze_trace(
     add(&mut found, local);
     sort(&trace, &mut found);
     let devices = if trace.definitions.has_streams {
-        let (devices, of_devices) = device::detect(archive, &trace, &found)?;
+        let (devices, of_devices) = device::detect(&trace, &found)?;
         add(&mut found, of_devices);
         sort(&trace, &mut found);
         devices
@@ -432,11 +421,10 @@ pub(crate) fn analyze_trace(
     let waits = PerShard::new(waits);
     let calls = RemoteCalls::fetch(&trace, &waits)?;
     let focus = Focus::find(&trace, window.as_ref())?;
-    let nodes = protocol::nodes(&trace, archive.definitions());
     let mut account = match focus {
         Some(focus) => {
             let has_bad_clocks = has_bad_clocks(&trace, &diagnostics)?;
-            account::find(&trace, &waits, &devices, nodes, &focus.window(), has_bad_clocks)?
+            account::find(&trace, &waits, &devices, &focus.window(), has_bad_clocks)?
         }
         None => Account::default(),
     };
@@ -569,13 +557,13 @@ pub(crate) mod tests {
     use crate::parallel::exchange::threads;
 
     /// A shipped trace.
-    pub(crate) fn shipped(case: &str) -> Archive {
+    pub(crate) fn shipped(case: &str) -> Arc<dyn Recording> {
         let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data");
-        Archive::open(&data.join(case)).unwrap()
+        Arc::new(whywait_otf2::Archive::open(&data.join(case)).unwrap())
     }
 
-    /// All that there is to say of an analysis, as text: times, costs to 12 digits.
-    fn said(analysis: &Analysis) -> Vec<String> {
+    /// An analysis as comparable lines, costs to 12 digits.
+    fn lines(analysis: &Analysis) -> Vec<String> {
         let mut lines = vec![format!("{:?} {:?}", analysis.trace.span(), analysis.trace.events)];
         lines.extend(analysis.trace.tree.nodes().iter().map(|node| format!("{node:?}")));
         lines.extend(analysis.severities.iter().map(|cell| format!("{cell:?}")));
@@ -609,24 +597,24 @@ pub(crate) mod tests {
     fn the_result_does_not_depend_on_shards_and_processes() {
         let mut compared = 0;
         for case in ["p2p", "collectives", "sor_fence", "sor_gats", "sor_locks", "rma_progress", "intercomm"] {
-            let archive = shipped(case);
+            let recording = shipped(case);
             for cost_model in [CostModel::Unified, CostModel::Scalasca] {
                 let options = Options { cost_model, transfers: true, ..Options::default() };
-                let whole = analyze(&archive, &options, None, &Monitor::default()).unwrap().unwrap();
-                let expected = said(&whole);
+                let whole = analyze(recording.clone(), &options, None, &Monitor::default()).unwrap().unwrap();
+                let expected = lines(&whole);
                 let options = Options { shard_events: 1, ..options };
                 for processes in 1..5 {
                     let found = threads::run(processes, |transport| {
-                        analyze(&archive, &options, Some(transport), &Monitor::default()).unwrap()
+                        analyze(recording.clone(), &options, Some(transport), &Monitor::default()).unwrap()
                     });
                     for (rank, found) in found.iter().enumerate() {
                         assert_eq!(found.is_some(), rank == 0, "{case}: rank {rank} of {processes}");
                     }
                     assert!(whole.trace.exchange.shards() < found[0].as_ref().unwrap().trace.exchange.shards());
-                    for (said, expected) in said(found[0].as_ref().unwrap()).iter().zip(&expected) {
-                        assert_eq!(said, expected, "{case}: {processes} processes");
+                    for (line, expected) in lines(found[0].as_ref().unwrap()).iter().zip(&expected) {
+                        assert_eq!(line, expected, "{case}: {processes} processes");
                     }
-                    assert_eq!(said(found[0].as_ref().unwrap()).len(), expected.len(), "{case}");
+                    assert_eq!(lines(found[0].as_ref().unwrap()).len(), expected.len(), "{case}");
                     compared += expected.len();
                 }
             }

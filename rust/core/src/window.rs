@@ -181,7 +181,7 @@ mod tests {
     fn what_the_rest_leaves_is_what_is_there() {
         let mut compared = 0;
         for case in ["p2p", "collectives", "sor_fence", "sor_gats", "sor_locks", "omp_nested", "rma_progress"] {
-            let found = analyze(&shipped(case), &Options::default(), None, &Monitor::default()).unwrap().unwrap();
+            let found = analyze(shipped(case), &Options::default(), None, &Monitor::default()).unwrap().unwrap();
             let (first, last) = found.trace.span().unwrap();
             let path = &found.causes.as_ref().unwrap().stretches;
             let part = |share: f64| first + ((last - first) as f64 * share) as i64;

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use whywait_core::analysis::{Analysis, Monitor, Options, analyze};
 use whywait_core::export::perfetto::{self, Selection};
@@ -18,14 +19,14 @@ fn data() -> PathBuf {
 }
 
 /// Makes the pictures over time: what an analysis can be made of, these can, too.
-fn draw(archive: &Archive, result: &Analysis) {
+fn draw(result: &Analysis) {
     let class_of = vec![0; result.trace.tree.len()];
     let request = Request { class_of, classes: 1, waiting: Vec::new(), cells: 64, calls: 1000, most: 10 };
     let drawn = timeline::build(result, &request, &Progress::default()).unwrap().unwrap();
     assert!(drawn.calls.rows.iter().all(|call| call.enter <= call.leave));
     let selection = Selection { processes: None, window: (i64::MIN, i64::MAX), shortest: 0 };
     let label = |metric: whywait_core::severity::Metric| metric.name().to_owned();
-    let written = perfetto::write(result, archive, &label, None, &selection, std::io::sink(), &Progress::default());
+    let written = perfetto::write(result, &label, None, &selection, std::io::sink(), &Progress::default());
     assert_eq!(written.unwrap().calls, drawn.calls.total);
 }
 
@@ -58,15 +59,15 @@ impl Copy {
     fn analyze(&self, file: &Path, bytes: &[u8]) -> Result<(), String> {
         fs::write(file, bytes).unwrap();
         let archive = Archive::open(&self.directory).map_err(|error| error.to_string())?;
-        let result =
-            analyze(&archive, &Options::default(), None, &Monitor::default()).map_err(|error| error.to_string())?;
+        let result = analyze(Arc::new(archive), &Options::default(), None, &Monitor::default())
+            .map_err(|error| error.to_string())?;
         let result = result.expect("a single process has a result");
         for wait in &result.waits {
             let shard = result.trace.shard(wait.location);
             let duration = shard.leave(wait.instance) - shard.enter(wait.instance);
             assert!(0 <= wait.waiting && wait.waiting <= duration, "{}: {wait:?} lasts {duration}", file.display());
         }
-        draw(&archive, &result);
+        draw(&result);
         Ok(())
     }
 

@@ -11,6 +11,7 @@ use crate::error::{Error, Place, Result};
 use crate::file::ChunkFile;
 pub use crate::oddity::{Oddity, OddityKind};
 use crate::reader::LocationReader;
+use crate::recording::{Events, Recording};
 
 /// Number of bytes of an anchor file that are read at most.
 const LARGEST_ANCHOR: u64 = 16 << 20;
@@ -124,6 +125,32 @@ impl Archive {
         let events = ChunkFile::open(events, self.anchor.event_chunk_size, self.options.mmap)?;
         let claimed_events = self.definitions.location(id).map(|location| location.number_of_events);
         Ok(LocationReader::new(events, local, oddities, claimed_events))
+    }
+}
+
+impl Recording for Archive {
+    fn path(&self) -> &Path {
+        self.path()
+    }
+
+    fn name(&self) -> &str {
+        self.name()
+    }
+
+    fn anchor(&self) -> &Anchor {
+        self.anchor()
+    }
+
+    fn definitions(&self) -> &Definitions {
+        self.definitions()
+    }
+
+    fn oddities(&self) -> &[Oddity] {
+        self.oddities()
+    }
+
+    fn events(&self, location: u64) -> Result<Events<'_>> {
+        self.location(location).map(Events::from)
     }
 }
 

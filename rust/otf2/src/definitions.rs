@@ -70,6 +70,17 @@ lookups! {
 }
 
 impl Definitions {
+    /// Definitions made in memory, in this order.
+    #[must_use]
+    pub fn from_records(records: impl IntoIterator<Item = Definition>) -> Self {
+        let mut definitions = Self::default();
+        let mut oddities = Oddities::new(Path::new(""));
+        for record in records {
+            definitions.push(record, 0, &mut oddities);
+        }
+        definitions
+    }
+
     /// Reads a global definition file from memory; `path` appears in errors.
     pub fn from_bytes(path: &Path, bytes: Vec<u8>, chunk_size: u64) -> Result<(Self, Vec<Oddity>)> {
         Self::read(&ChunkFile::from_bytes(path.to_owned(), bytes, chunk_size))

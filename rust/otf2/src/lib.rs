@@ -1,7 +1,7 @@
 //! Reader and writer of OTF2 trace archives: bytes to records and back, trace formats 1 and 2.
 //!
-//! [`Archive`] reads definitions, and a [`LocationReader`] sends the events of one location to
-//! an [`EventSink`]. An [`ArchiveWriter`] writes both back. Nothing here knows what the events mean.
+//! [`Archive`] reads definitions, and a [`LocationReader`] sends the events of one location to an [`EventSink`].
+//! [`Recording`] is what an analysis needs of them. An [`ArchiveWriter`] writes both back. Nothing here knows what the events mean.
 //!
 //! Numbers from files are checked before they are used: a broken file is an [`Error`] with file and byte offset, never
 //! a panic, and memory grows with the bytes that are present, not with the counts they claim.
@@ -23,6 +23,7 @@ pub mod idmap;
 mod map;
 mod oddity;
 pub mod reader;
+pub mod recording;
 pub mod records;
 pub mod wire;
 pub mod writer;
@@ -30,5 +31,6 @@ pub mod writer;
 pub use archive::{Anchor, Archive, Definitions, LocalDefinitions, Oddity, OddityKind, OpenOptions};
 pub use error::{Error, Place, Result};
 pub use reader::{EventSink, LocationReader, ReadSummary};
+pub use recording::{EventStream, Events, Recording};
 pub use records::{AttributeValue, Attributes, Event};
 pub use writer::{ArchiveWriter, LocationWriter, WriteOptions, copy_archive};

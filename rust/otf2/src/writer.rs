@@ -318,7 +318,7 @@ fn refused(record: &Encoder, name: &'static str, path: &Path) -> Result<()> {
 
 /// Samples of metrics that a copy has at a location of its own.
 #[derive(Debug, Clone)]
-pub struct Recording {
+pub struct SampledLocation {
     /// Id of the location.
     pub location: u64,
     /// Times in global ticks, ascending, each with the id of a metric class or instance, and a value for each member.
@@ -337,7 +337,7 @@ pub fn copy_and_add(
     to: &Path,
     mut options: WriteOptions,
     further: Vec<Definition>,
-    recordings: &[Recording],
+    recordings: &[SampledLocation],
 ) -> Result<Vec<Oddity>> {
     let mut oddities = from.oddities().to_vec();
     options.anchor.number_of_snapshots = 0;
@@ -360,10 +360,9 @@ pub fn copy_and_add(
     let mut buffer = Vec::new();
     for location in &from.definitions().locations {
         let reader = from.location(location.id)?.raw();
-        let mut copy = Copy { to: writer.location(location.id)?, attributes: Vec::new(), failed: Ok(()) };
+        let mut copy = WritingSink::new(writer.location(location.id)?);
         let summary = reader.read_events(&mut buffer, &mut copy)?;
-        copy.failed?;
-        copy.to.finish(reader.local_definitions())?;
+        copy.finish(reader.local_definitions())?;
         oddities.extend(reader.oddities().iter().cloned().chain(summary.oddities));
         if let Some(error) = summary.truncated {
             let place = Place { path: error.path().to_owned(), offset: error.offset().unwrap_or(0) };
@@ -374,14 +373,26 @@ pub fn copy_and_add(
     Ok(oddities)
 }
 
-/// Writes the events that it receives.
-struct Copy<'a> {
+/// Writes the events that it receives to a location.
+pub struct WritingSink<'a> {
     to: LocationWriter<'a>,
     attributes: Vec<AttributeValue>,
     failed: Result<()>,
 }
 
-impl Copy<'_> {
+impl<'a> WritingSink<'a> {
+    /// Begins with no events.
+    #[must_use]
+    pub fn new(to: LocationWriter<'a>) -> Self {
+        Self { to, attributes: Vec::new(), failed: Ok(()) }
+    }
+
+    /// Completes the files of the location, or returns the first error.
+    pub fn finish(self, local: &LocalDefinitions) -> Result<()> {
+        self.failed?;
+        self.to.finish(local)
+    }
+
     fn write(&mut self, time: i64, event: &Event<'_>, attributes: &Attributes<'_>) {
         if self.failed.is_ok() {
             self.failed = self.to.write(time as u64, event, attributes);
@@ -396,7 +407,7 @@ impl Copy<'_> {
     }
 }
 
-impl EventSink for Copy<'_> {
+impl EventSink for WritingSink<'_> {
     fn enter(&mut self, time: i64, region: u32) {
         self.region(time, &Event::Enter { region });
     }

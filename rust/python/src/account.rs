@@ -18,7 +18,9 @@ use crate::job::detached;
 pub(crate) fn cells(analysis: &Analysis, account: &Account) -> PyResult<Table> {
     let cells = &account.cells;
     let mut rows = Names::with_capacity(cells.len());
-    cells.iter().for_each(|cell| rows.push(cell.row.name()));
+    for cell in cells {
+        rows.push(cell.row.name());
+    }
     let seconds = |ticks: i64| analysis.seconds(ticks);
     Table::new(vec![
         ("row", rows.finish()),
@@ -33,23 +35,24 @@ pub(crate) fn cells(analysis: &Analysis, account: &Account) -> PyResult<Table> {
 /// The cells of the account of a window; bounds in seconds since the begin of the trace.
 pub(crate) fn window(analysis: &Analysis, py: Python<'_>, (begin, end): (f64, f64)) -> PyResult<Table> {
     let window = analysis.tick(begin)..analysis.tick(end);
-    let definitions = analysis.archive.definitions();
     let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
-    let find = || pool.install(|| analysis.result.account_within(definitions, &window));
+    let find = || pool.install(|| analysis.result.account_within(&window));
     cells(analysis, &detached(py, find)?.map_err(core_error)?)
 }
 
 /// What calls need, by kind.
 pub(crate) fn network(analysis: &Analysis) -> PyResult<Table> {
     let trace = &analysis.result.trace;
-    let definitions = analysis.archive.definitions();
+    let definitions = trace.records();
     let all = &analysis.result.account.network;
     let column = |value: fn(&Network) -> i64| {
         let seconds = |of_kind: &Network| analysis.seconds(value(of_kind));
         Arc::new(Float64Array::from_iter_values(all.iter().map(seconds)))
     };
     let mut basis = Names::with_capacity(all.len());
-    all.iter().for_each(|of_kind| basis.push(of_kind.floor.basis.name()));
+    for of_kind in all {
+        basis.push(of_kind.floor.basis.name());
+    }
     let names = all.iter().map(|of_kind| Some(trace.regions.name(definitions, of_kind.floor.kind.region)));
     let bytes = |end: fn((u64, u64)) -> u64| {
         Arc::new(UInt64Array::from_iter_values(all.iter().map(|of_kind| end(of_kind.floor.kind.bytes()))))
@@ -79,7 +82,7 @@ pub(crate) fn network(analysis: &Analysis) -> PyResult<Table> {
 /// The account of devices: device (by the name of its first stream), row, call path of the host (or null), time (s).
 pub(crate) fn devices(analysis: &Analysis) -> PyResult<Table> {
     let trace = &analysis.result.trace;
-    let definitions = analysis.archive.definitions();
+    let definitions = trace.records();
     let cells = &analysis.result.account.devices;
     let mut streams: BTreeMap<u32, LocationId> = BTreeMap::new();
     for kernel in &analysis.result.devices.kernels {
@@ -91,7 +94,9 @@ pub(crate) fn devices(analysis: &Analysis) -> PyResult<Table> {
         Some(definitions.string(trace.definitions.locations[*stream].name))
     };
     let mut rows = Names::with_capacity(cells.len());
-    cells.iter().for_each(|cell| rows.push(cell.row.name()));
+    for cell in cells {
+        rows.push(cell.row.name());
+    }
     let names = cells.iter().map(|cell| name(cell.device));
     Table::new(vec![
         ("device", Arc::new(names.collect::<arrow_array::StringArray>())),

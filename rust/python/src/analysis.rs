@@ -6,26 +6,18 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use whywait_core::analysis::Analysis as CoreAnalysis;
 use whywait_core::ids::RegionKey;
-use whywait_core::whatif::Source;
-use whywait_otf2::Archive;
-
-use crate::whatif::Simulation;
 
 /// The result of an analysis.
 #[pyclass(frozen, module = "whywait._native")]
 pub(crate) struct Analysis {
-    pub(crate) archive: Arc<Archive>,
-    pub(crate) result: CoreAnalysis,
-    /// The simulation that it is about and what that changed, if the run was not written; the archive is the measured
-    /// one then.
-    simulated: Option<(Py<Simulation>, String)>,
+    pub(crate) result: Arc<CoreAnalysis>,
     /// Distinct regions of the call tree, and for each call path its region among them.
     pub(crate) regions: Vec<RegionKey>,
     pub(crate) region_of: Vec<u32>,
 }
 
 impl Analysis {
-    pub(crate) fn new(archive: Arc<Archive>, result: CoreAnalysis) -> Self {
+    pub(crate) fn new(result: CoreAnalysis) -> Self {
         let mut regions = Vec::new();
         let mut index: BTreeMap<RegionKey, u32> = BTreeMap::new();
         let region_of = result.trace.tree.nodes().iter().map(|node| {
@@ -35,18 +27,7 @@ impl Analysis {
             })
         });
         let region_of = region_of.collect();
-        Self { archive, result, simulated: None, regions, region_of }
-    }
-
-    /// Says of which simulation it is, and what that changed.
-    pub(crate) fn simulated(self, simulation: Py<Simulation>, hypotheses: String) -> Self {
-        Self { simulated: Some((simulation, hypotheses)), ..self }
-    }
-
-    /// Where the records of the run come from.
-    pub(crate) fn source(&self) -> whywait_core::Result<Source<'_>> {
-        let Some((simulation, hypotheses)) = &self.simulated else { return Ok(Source::Archive(&self.archive)) };
-        Ok(Source::Simulated(Box::new(simulation.get().run(hypotheses)?)))
+        Self { result: Arc::new(result), regions, region_of }
     }
 
     pub(crate) fn seconds(&self, ticks: i64) -> f64 {

@@ -1,21 +1,19 @@
 //! The analysis of a run.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use whywait_core::analysis::{Monitor, Options, Stage, analyze as core_analyze};
-use whywait_core::causes::CostModel;
+use whywait_core::analysis::{Monitor, Options, analyze as core_analyze};
 use whywait_core::parallel::exchange::Transport;
 use whywait_core::trace::load::SHARD_EVENTS;
 
 use crate::analysis::Analysis;
-use crate::counters;
 use crate::errors::{UsageError, core_error};
 use crate::job::serve;
 use crate::memory;
-use crate::queues;
+use crate::options::{self, Cut};
+use crate::progress::tick;
 use crate::ranks::Ranks;
 use crate::run::Run;
 
@@ -38,7 +36,7 @@ pub(crate) fn analyze(
     causes: bool,
     cost_model: &str,
     transfers: bool,
-    queues: Option<(String, String, queues::Cut, bool)>,
+    queues: Option<(String, String, Cut, bool)>,
     window: Option<(f64, f64)>,
     counter_modes: Vec<(String, String)>,
     shard_events: u64,
@@ -48,66 +46,26 @@ pub(crate) fn analyze(
     if threads == Some(0) {
         return Err(UsageError::new_err("threads must be at least 1"));
     }
-    let archive = run.archive().clone();
+    let recording = run.recording().clone();
     let pool = whywait_core::parallel::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
-    let cost_model = cost_model_of(cost_model)?;
-    let queues = queues.as_ref().map(queues::options).transpose()?;
-    let counter_modes = counter_modes.into_iter().map(counters::mode).collect::<PyResult<_>>()?;
+    let cost_model = options::cost_model(cost_model)?;
+    let queues = queues.as_ref().map(options::queues).transpose()?;
+    let counter_modes = counter_modes.into_iter().map(options::counter_mode).collect::<PyResult<_>>()?;
     let options =
         Options { wrong_order_window, causes, cost_model, transfers, queues, window, counter_modes, shard_events };
     let monitor = Arc::new(Monitor::default());
-    let expected = archive.definitions().locations.iter().fold(0u64, |sum, l| sum.saturating_add(l.number_of_events));
+    let expected = recording.definitions().locations.iter().fold(0u64, |sum, l| sum.saturating_add(l.number_of_events));
 
     let ranks = ranks.map(Ranks::new).transpose()?;
     let job = {
-        let (archive, monitor) = (archive.clone(), monitor.clone());
+        let monitor = monitor.clone();
         move |tasks| {
             let transport = ranks.map(|ranks| Arc::new(ranks.with_tasks(tasks)) as Arc<dyn Transport>);
-            memory::keeping(|| pool.install(|| core_analyze(&archive, &options, transport, &monitor)))
+            memory::keeping(|| pool.install(|| core_analyze(recording, &options, transport, &monitor)))
         }
     };
     let tick = tick(py, &monitor, expected, progress);
     let result = serve(py, job, Duration::from_millis(100), tick, || monitor.progress.cancel())?;
     memory::check()?;
-    Ok(result.map_err(core_error)?.map(|result| Analysis::new(archive, result)))
-}
-
-/// The cost model of a name.
-pub(crate) fn cost_model_of(name: &str) -> PyResult<CostModel> {
-    match name {
-        "unified" | "thesis" => Ok(CostModel::Unified),
-        "bounded" => Ok(CostModel::Bounded),
-        "scalasca" => Ok(CostModel::Scalasca),
-        _ => Err(UsageError::new_err("cost_model must be \"thesis\" (or \"unified\"), \"bounded\" or \"scalasca\"")),
-    }
-}
-
-/// What the calling thread does during an analysis: answer Ctrl-C, watch the memory, and show progress.
-pub(crate) fn tick<'py>(
-    py: Python<'py>,
-    monitor: &Monitor,
-    expected: u64,
-    progress: Option<&Bound<'py, PyAny>>,
-) -> impl Fn() -> PyResult<()> {
-    move || {
-        py.check_signals()?;
-        memory::check()?;
-        let share = (monitor.stage().name(), fraction(monitor, expected));
-        progress.map_or(Ok(()), |progress| progress.call1(share).map(drop))
-    }
-}
-
-/// The completed fraction of the work: by events while reading, then by stages.
-fn fraction(monitor: &Monitor, expected: u64) -> f64 {
-    match monitor.stage() {
-        Stage::Decode => {
-            let events = monitor.progress.events.load(Ordering::Relaxed);
-            0.7 * (events as f64 / expected.max(1) as f64).min(1.0)
-        }
-        Stage::Messages => 0.7,
-        Stage::Collectives => 0.8,
-        Stage::OneSided => 0.87,
-        Stage::Profile => 0.9,
-        Stage::Causes => 0.92,
-    }
+    Ok(result.map_err(core_error)?.map(Analysis::new))
 }

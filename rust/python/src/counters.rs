@@ -7,7 +7,6 @@ use pyo3::prelude::*;
 use whywait_core::counters::{Change, Stretch};
 use whywait_core::ids::{CallPathId, LocationId};
 use whywait_core::trace::counters::{Counter, CounterCell, Kind};
-use whywait_otf2::enums::MetricMode;
 
 use crate::analysis::Analysis;
 use crate::arrow::{Names, Optional, Table};
@@ -45,13 +44,6 @@ pub(crate) fn definitions(analysis: &Analysis) -> PyResult<Table> {
         ("integer", Arc::new(counters.iter().map(|counter| Some(!counter.is_real)).collect::<BooleanArray>())),
         ("factor", Arc::new(Float64Array::from_iter_values(counters.iter().map(Counter::factor)))),
     ])
-}
-
-/// A counter with a mode of OTF2.
-pub(crate) fn mode((counter, name): (String, String)) -> PyResult<(String, MetricMode)> {
-    let known = (0..=u8::MAX).map(MetricMode).find(|mode| mode.name() == Some(&name));
-    let unknown = || UsageError::new_err(format!("{name} is not a metric mode of OTF2"));
-    known.map(|mode| (counter, mode)).ok_or_else(unknown)
 }
 
 /// Totals of counters.
@@ -125,7 +117,7 @@ pub(crate) fn changes(analysis: &Analysis, py: Python<'_>, intervals: &Intervals
     }
     let kinds = &analysis.result.counters.kinds;
     let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
-    let work = || pool.install(|| whywait_core::counters::changes(&analysis.archive, trace, kinds, &stretches, shared));
+    let work = || pool.install(|| whywait_core::counters::changes(trace.reread(), kinds, &stretches, shared));
     let found = py.detach(work);
     let counters = all(analysis);
     let resolution = trace.resolution as f64;
@@ -156,7 +148,7 @@ pub(crate) fn courses(analysis: &Analysis, py: Python<'_>, merged: usize, bins: 
     analysis.result.need_events().map_err(core_error)?;
     let (trace, kinds) = (&analysis.result.trace, &analysis.result.counters.kinds);
     let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
-    let work = || pool.install(|| whywait_core::counters::courses(&analysis.archive, trace, kinds, merged, bins));
+    let work = || pool.install(|| whywait_core::counters::courses(trace.reread(), kinds, merged, bins));
     let found = py.detach(work);
     let counters = all(analysis);
     let value = found.iter().map(|bin| {
@@ -195,7 +187,7 @@ pub(crate) fn window(analysis: &Analysis, py: Python<'_>, begin: f64, end: f64) 
     let window = analysis.tick(begin)..analysis.tick(end);
     let (trace, kinds) = (&analysis.result.trace, &analysis.result.counters.kinds);
     let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
-    let work = || pool.install(|| whywait_core::counters::window(&analysis.archive, trace, kinds, &window));
+    let work = || pool.install(|| whywait_core::counters::window(trace.reread(), kinds, &window));
     let found = py.detach(work).map_err(core_error)?;
     cells(analysis, &found)
 }

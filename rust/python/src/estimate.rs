@@ -6,7 +6,7 @@
 //! measurements.
 
 use whywait_core::trace::DefinitionIndex;
-use whywait_otf2::{Archive, Attributes, Event, EventSink};
+use whywait_otf2::{Attributes, Event, EventSink, Recording};
 
 /// Memory of Python, its libraries, and the analysis of a tiny trace, bytes.
 const FIXED: f64 = 80.0 * MIB;
@@ -52,9 +52,9 @@ impl EventSink for Counter {
 }
 
 /// Estimates the peak of the memory of `whywait analyze`, bytes.
-pub(crate) fn memory(archive: &Archive, definitions: &DefinitionIndex) -> u64 {
+pub(crate) fn memory(recording: &dyn Recording, definitions: &DefinitionIndex) -> u64 {
     let events = definitions.locations.iter().fold(0.0, |sum, location| sum + location.events as f64);
-    let counts = sample(archive, definitions);
+    let counts = sample(recording, definitions);
     let seen: u64 = counts.iter().sum();
     let share = |count: u64| if seen == 0 { 0.0 } else { events * count as f64 / seen as f64 };
     let (mut operations, mut bytes) = (0.0, events * EVENT);
@@ -69,16 +69,16 @@ pub(crate) fn memory(archive: &Archive, definitions: &DefinitionIndex) -> u64 {
 }
 
 /// Counts the events in two chunks of evenly spread locations; unreadable chunks count as empty.
-fn sample(archive: &Archive, definitions: &DefinitionIndex) -> [u64; 256] {
+fn sample(recording: &dyn Recording, definitions: &DefinitionIndex) -> [u64; 256] {
     let mut counter = Counter([0; 256]);
     let mut buffer = Vec::new();
     let with_events: Vec<_> = definitions.locations.iter().filter(|location| location.events > 0).collect();
     for i in 0..with_events.len().min(SAMPLED) {
         let location = with_events[i * with_events.len() / with_events.len().min(SAMPLED)];
-        let Ok(reader) = archive.location(location.id) else { continue };
-        let middle = reader.chunk_count() / 2;
+        let Ok(events) = recording.events(location.id) else { continue };
+        let middle = events.chunk_count() / 2;
         for chunk in [0, middle].into_iter().take(1 + usize::from(middle > 0)) {
-            drop(reader.read_chunks(chunk..chunk + 1, &mut buffer, &mut counter));
+            drop(events.read_chunks(chunk..chunk + 1, &mut buffer, &mut counter));
         }
     }
     counter.0

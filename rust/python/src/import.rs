@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
+use whywait_otf2::Definitions;
 use whywait_otf2::enums::{
     Base, LocationType, MetricMode, MetricOccurrence, MetricScope, MetricType, RecorderKind, Type,
 };
 use whywait_otf2::records::{Definition, Location, MetricClass, MetricInstance, MetricMember, Text, TypedValue};
-use whywait_otf2::writer::{Recording, WriteOptions, copy_and_add};
-use whywait_otf2::{Archive, Definitions};
+use whywait_otf2::writer::{SampledLocation, WriteOptions, copy_and_add};
 
 use crate::errors::{UsageError, archive_error};
 use crate::job::detached;
@@ -72,21 +72,21 @@ pub(crate) fn import_counters(
     if !samples.iter().all(whole) {
         return Err(UsageError::new_err("each counter needs one value per time"));
     }
-    let archive = run.get().archive().clone();
+    let archive = run.get().archive()?.clone();
     let write = move || {
-        let (further, recordings) = additions(&archive, &label, &counters, &samples);
+        let (further, recordings) = additions(archive.definitions(), &label, &counters, &samples);
         copy_and_add(&archive, &destination, WriteOptions::default(), further, &recordings)
     };
     detached(py, write)?.map(|_| ()).map_err(archive_error)
 }
 
 fn additions(
-    archive: &Archive,
+    definitions: &Definitions,
     label: &str,
     counters: &[Imported],
     samples: &[Samples],
-) -> (Vec<Definition>, Vec<Recording>) {
-    let mut free = FreeIds::new(archive.definitions());
+) -> (Vec<Definition>, Vec<SampledLocation>) {
+    let mut free = FreeIds::new(definitions);
     let mut further: Vec<Definition> = Vec::new();
     let mut text = |further: &mut Vec<Definition>, string: &str| {
         further.push(Text { id: free.text, string: string.to_owned() }.into());
@@ -160,7 +160,7 @@ fn additions(
             let parts = own.iter().zip(row.chunks(MEMBERS));
             records.extend(parts.map(|(&metric, values)| (time.max(0) as u64, metric, typed(values))));
         }
-        recordings.push(Recording { location: free.location, samples: records });
+        recordings.push(SampledLocation { location: free.location, samples: records });
         free.location += 1;
     }
     (further, recordings)

@@ -32,7 +32,7 @@ pub(crate) fn find_iterations(
     computes: Vec<bool>,
 ) -> PyResult<(Table, u32)> {
     let analysis = analysis.get();
-    let definitions = analysis.archive.definitions();
+    let definitions = analysis.result.trace.records();
     let callpaths = analysis.result.trace.tree.len();
     if computes.len() != callpaths
         || body.iter().chain(marker.callpath()).any(|&callpath| callpath as usize >= callpaths)
@@ -126,7 +126,7 @@ pub(crate) fn declared_loops(py: Python<'_>, analysis: &Bound<'_, Analysis>) -> 
     };
     let dynamic = (0..trace.tree.len()).filter(is_dynamic).map(|callpath| callpath as u32).collect();
     let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
-    let found = py.detach(|| pool.install(|| parameters::recorded(&analysis.result, analysis.archive.definitions())));
+    let found = py.detach(|| pool.install(|| parameters::recorded(&analysis.result)));
     let table = Table::new(vec![
         ("parameter", Arc::new(found.iter().map(|each| Some(each.name.as_str())).collect::<StringArray>())),
         ("least", Arc::new(found.iter().map(|each| each.least).collect::<UInt32Array>())),

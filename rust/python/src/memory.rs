@@ -31,7 +31,7 @@ pub(crate) fn limit_memory(
 ) -> PyResult<()> {
     if let Some(bytes) = size {
         let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
-        let locations = run.archive().definitions().locations.len() as u64;
+        let locations = run.recording().definitions().locations.len() as u64;
         let own = whywait_spill::resident().unwrap_or(0);
         let needed = own + FIXED + PER_THREAD * threads as u64 + PER_LOCATION * locations;
         if bytes < needed {

@@ -49,14 +49,14 @@ pub(crate) fn write_perfetto<'py>(
     let state = Arc::new(Progress::default());
     let (shared, owned, replayed) = (state.clone(), analysis.clone().unbind(), queues.map(Bound::unbind));
     let job = move || {
-        let Analysis { archive, result, .. } = owned.get();
+        let result = &owned.get().result;
         let label = |metric: Metric| labels.get(metric.name()).map_or(metric.name(), String::as_str).to_owned();
         let level = |quantity: Quantity| labels.get(quantity.name()).map_or(quantity.name(), String::as_str).to_owned();
         let queues = replayed.as_ref().and_then(|replayed| replayed.get().result.queues.as_ref());
         let out = BufWriter::with_capacity(1 << 20, file);
         pool.install(|| {
             let queues = queues.map(|queues| (queues, &level as &dyn Fn(Quantity) -> String));
-            write(result, archive, &label, queues, &selection, out, &shared)
+            write(result, &label, queues, &selection, out, &shared)
         })
     };
     let events: usize = analysis.get().result.trace.shards.iter().map(|shard| shard.events.len()).sum();

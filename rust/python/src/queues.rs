@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use arrow_array::{Float64Array, Int64Array, UInt32Array};
 use pyo3::prelude::*;
-use whywait_core::queues::{Arrival, Bins, Level, Lists, Moment, Options, Quantity};
+use whywait_core::queues::{Level, Moment, Quantity};
 use whywait_core::schema::{QueueMetric, Unit};
 
 use crate::analysis::Analysis;
 use crate::arrow::{Names, Optional, Table};
-use crate::errors::UsageError;
 
 /// Names of all counts.
 #[pyfunction]
@@ -21,41 +20,6 @@ pub(crate) fn queue_metrics() -> Vec<&'static str> {
 #[pyfunction]
 pub(crate) fn queue_levels() -> Vec<&'static str> {
     Quantity::ALL.iter().map(|quantity| quantity.name()).collect()
-}
-
-/// The bins of levels: their number, or their edges in seconds since the begin of the trace.
-#[derive(FromPyObject)]
-pub(crate) enum Cut {
-    Number(usize),
-    Edges(Vec<f64>),
-}
-
-/// Options of the replay: arrival, lists, bins, and whether to return every increment.
-pub(crate) fn options((arrival, lists, bins, moments): &(String, String, Cut, bool)) -> PyResult<Options> {
-    const MOST: usize = 100_000;
-    let arrival = match arrival.as_str() {
-        "estimate" => Arrival::Estimate,
-        "send" => Arrival::Send,
-        _ => return Err(UsageError::new_err("arrival must be \"estimate\" or \"send\"")),
-    };
-    let lists = match lists.as_str() {
-        "pair" => Lists::Pair,
-        "list" => Lists::Receiver,
-        _ => return Err(UsageError::new_err("match must be \"pair\" or \"list\"")),
-    };
-    let (number, bins) = match bins {
-        Cut::Number(number) => (*number, Bins::Number(*number)),
-        Cut::Edges(edges) => (edges.len().saturating_sub(1), Bins::Edges(edges.clone())),
-    };
-    if number > MOST {
-        return Err(UsageError::new_err(format!("at most {MOST} bins")));
-    }
-    if let Bins::Edges(edges) = &bins
-        && !edges.is_sorted_by(|a, b| a < b)
-    {
-        return Err(UsageError::new_err("the edges of bins must increase"));
-    }
-    Ok(Options { arrival, lists, bins, moments: *moments })
 }
 
 fn all(analysis: &Analysis) -> &[Level] {

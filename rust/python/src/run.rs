@@ -1,4 +1,4 @@
-//! An archive whose definitions have been read.
+//! A run whose definitions have been read.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,24 +10,38 @@ use pyo3::types::PyDict;
 use whywait_core::ids::ProcessId;
 use whywait_core::trace::DefinitionIndex;
 use whywait_otf2::writer::{WriteOptions, copy_archive as copy_otf2};
-use whywait_otf2::{Archive, Definitions, Event};
+use whywait_otf2::{Archive, Definitions, Event, Recording};
 
 use crate::arrow::{Names, Table};
-use crate::errors::archive_error;
+use crate::errors::{UsageError, archive_error};
 use crate::estimate::{self, Counter};
 use crate::job::detached;
 use crate::records::{Columns, EventTable};
 
-/// An archive whose definitions have been read.
+/// A run whose definitions have been read.
 #[pyclass(frozen, module = "whywait._native")]
 pub(crate) struct Run {
-    archive: Arc<Archive>,
+    recording: Arc<dyn Recording>,
+    /// The archive that it was read from, if any.
+    archive: Option<Arc<Archive>>,
     definitions: DefinitionIndex,
 }
 
 impl Run {
-    pub(crate) fn archive(&self) -> &Arc<Archive> {
-        &self.archive
+    /// A run that is not read from an archive.
+    pub(crate) fn new(recording: Arc<dyn Recording>) -> Self {
+        let definitions = DefinitionIndex::new(recording.definitions());
+        Self { recording, archive: None, definitions }
+    }
+
+    /// The archive, to copy it as it is.
+    pub(crate) fn archive(&self) -> PyResult<&Arc<Archive>> {
+        self.archive.as_ref().ok_or_else(|| UsageError::new_err("the run must be written first"))
+    }
+
+    /// What an analysis reads.
+    pub(crate) fn recording(&self) -> &Arc<dyn Recording> {
+        &self.recording
     }
 }
 
@@ -64,32 +78,31 @@ pub(crate) fn copy_archive(py: Python<'_>, source: PathBuf, destination: PathBuf
 impl Run {
     /// Opens an archive: its anchor file, or the directory that holds one.
     #[new]
-    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let archive = detached(py, || Archive::open(&path))?.map_err(archive_error)?;
-        let definitions = DefinitionIndex::new(archive.definitions());
-        Ok(Self { archive: Arc::new(archive), definitions })
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let archive = Arc::new(detached(py, || Archive::open(&path))?.map_err(archive_error)?);
+        Ok(Self { archive: Some(archive.clone()), ..Self::new(archive) })
     }
 
     /// Path of the anchor file.
     #[getter]
     fn anchor_path(&self) -> PathBuf {
-        self.archive.path().to_owned()
+        self.recording.path().to_owned()
     }
 
     /// Name of the archive.
     #[getter]
     fn archive_name(&self) -> &str {
-        self.archive.name()
+        self.recording.name()
     }
 
     /// Kinds of definitions that occur.
     fn definition_kinds(&self) -> Vec<&'static str> {
-        self.archive.definitions().kinds()
+        self.recording.definitions().kinds()
     }
 
     /// All definitions of one kind, in file order.
     fn definitions(&self, kind: &str) -> PyResult<Table> {
-        let definitions = self.archive.definitions();
+        let definitions = self.recording.definitions();
         if !definitions.kinds().contains(&kind) {
             return Err(PyKeyError::new_err(kind.to_owned()));
         }
@@ -103,7 +116,7 @@ impl Run {
 
     /// All locations.
     fn locations(&self) -> PyResult<Table> {
-        locations_table(self.archive.definitions(), &self.definitions)
+        locations_table(self.recording.definitions(), &self.definitions)
     }
 
     /// All events of a location.
@@ -112,8 +125,8 @@ impl Run {
             self.definitions.locations.get(index).ok_or_else(|| PyIndexError::new_err("no such location"))?;
         let table = detached(py, || {
             let mut table = EventTable::new();
-            let reader = self.archive.location(location.id)?;
-            let summary = reader.read_events(&mut Vec::new(), &mut table)?;
+            let events = self.recording.events(location.id)?;
+            let summary = events.read(&mut Vec::new(), &mut table)?;
             match summary.truncated {
                 Some(error) => Err(error),
                 None => Ok(table),
@@ -124,10 +137,10 @@ impl Run {
 
     /// Inconsistencies of the archive's definitions: kind, place, text.
     fn oddities(&self) -> Vec<(&'static str, String, String)> {
-        let oddities = self.archive.oddities().iter();
+        let oddities = self.recording.oddities().iter();
         let mut all: Vec<_> =
             oddities.map(|oddity| (oddity.kind.name(), oddity.place.to_string(), oddity.text.clone())).collect();
-        let anchor = self.archive.path().display().to_string();
+        let anchor = self.recording.path().display().to_string();
         all.extend(self.definitions.diagnostics.iter().map(|note| ("inconsistent", anchor.clone(), note.clone())));
         all
     }
@@ -135,7 +148,7 @@ impl Run {
     /// Key figures of the archive; those of events only on request, because that reads all of them.
     #[pyo3(signature = (*, events=false))]
     fn info<'py>(&self, py: Python<'py>, events: bool) -> PyResult<Bound<'py, PyDict>> {
-        let anchor = self.archive.anchor();
+        let anchor = self.recording.anchor();
         let info = PyDict::new(py);
         let [major, minor, bugfix] = anchor.version;
         info.set_item("trace_format", anchor.trace_format)?;
@@ -152,13 +165,13 @@ impl Run {
             types.set_item(name, others + 1)?;
         }
         info.set_item("location_types", types)?;
-        let records = self.archive.definitions();
+        let records = self.recording.definitions();
         let definitions = PyDict::new(py);
         for kind in records.kinds() {
             definitions.set_item(kind, records.of_kind(kind).count())?;
         }
         info.set_item("definitions", definitions)?;
-        if let Some(clock) = self.archive.definitions().clock_properties.first() {
+        if let Some(clock) = self.recording.definitions().clock_properties.first() {
             info.set_item("timer_resolution", clock.timer_resolution)?;
             info.set_item("length", clock.trace_length as f64 / clock.timer_resolution.max(1) as f64)?;
         }
@@ -166,7 +179,7 @@ impl Run {
             self.definitions.locations.iter().fold(0u64, |sum, location| sum.saturating_add(location.events));
         info.set_item("events", declared)?;
         info.set_item("event_bytes", py.detach(|| self.event_bytes()))?;
-        info.set_item("memory_estimate", detached(py, || estimate::memory(&self.archive, &self.definitions))?)?;
+        info.set_item("memory_estimate", detached(py, || estimate::memory(&*self.recording, &self.definitions))?)?;
         if events {
             let counts = detached(py, || self.count_events())?.map_err(archive_error)?;
             let by_type = PyDict::new(py);
@@ -182,7 +195,7 @@ impl Run {
 impl Run {
     fn event_bytes(&self) -> u64 {
         let size = |location: &whywait_core::trace::locations::Location| {
-            self.archive.location(location.id).map_or(0, |reader| reader.event_file_size())
+            self.recording.events(location.id).ok().and_then(|events| events.file_size()).unwrap_or(0)
         };
         self.definitions.locations.iter().map(size).sum()
     }
@@ -192,8 +205,8 @@ impl Run {
         let mut buffer = Vec::new();
         for location in &self.definitions.locations {
             // Unreadable files are reported by `validate`; here they count as empty.
-            if let Ok(reader) = self.archive.location(location.id) {
-                let _ = reader.read_events(&mut buffer, &mut counter)?;
+            if let Ok(events) = self.recording.events(location.id) {
+                let _ = events.read(&mut buffer, &mut counter)?;
             }
         }
         Ok(counter.0)

@@ -90,7 +90,7 @@ impl Cells {
 impl Analysis {
     /// Distinct regions of the call tree.
     fn regions(&self) -> PyResult<Table> {
-        let definitions = self.archive.definitions();
+        let definitions = self.result.trace.records();
         let regions: Vec<_> =
             self.regions.iter().map(|&key| self.result.trace.regions.region(definitions, key)).collect();
         let text = |get: fn(&whywait_core::trace::regions::Region) -> &str| -> ArrayRef {
@@ -127,7 +127,7 @@ impl Analysis {
 
     /// All locations.
     fn locations(&self) -> PyResult<Table> {
-        locations_table(self.archive.definitions(), &self.result.trace.definitions)
+        locations_table(self.result.trace.records(), &self.result.trace.definitions)
     }
 
     /// Non-zero severities.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use arrow_array::{Float64Array, Int64Array, UInt32Array};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use whywait_core::analysis::{Monitor, Options};
+use whywait_core::export::archive;
 use whywait_core::ids::LocationId;
 use whywait_core::matching::protocol::nodes;
 use whywait_core::trace::decode::Progress;
@@ -18,11 +18,11 @@ use whywait_core::whatif::{
 };
 
 use crate::analysis::Analysis;
-use crate::analyze::{cost_model_of, tick};
 use crate::arrow::Table;
 use crate::errors::{UsageError, core_error};
 use crate::job::{detached, wait};
 use crate::memory;
+use crate::run::Run;
 
 /// Which instances a hypothesis is about, as Python compiles it.
 #[derive(FromPyObject)]
@@ -63,14 +63,14 @@ type Conditions = (Vec<(String, String, u64)>, Vec<bool>);
 #[pyclass(frozen, module = "whywait._native")]
 pub(crate) struct Simulator {
     analysis: Py<Analysis>,
-    simulator: CoreSimulator,
+    simulator: Arc<CoreSimulator>,
 }
 
 /// A simulated run.
 #[pyclass(frozen, module = "whywait._native")]
 pub(crate) struct Simulation {
     simulator: Py<Simulator>,
-    result: CoreSimulation,
+    result: Arc<CoreSimulation>,
 }
 
 #[pymethods]
@@ -110,14 +110,9 @@ impl Simulator {
         };
         let expected = CoreSimulator::PASSES * analysis.get().result.trace.events;
         let owned = analysis.clone_ref(py);
-        let build = move |state: &Progress| {
-            let analysis = owned.get();
-            let definitions = analysis.archive.definitions();
-            let new = || CoreSimulator::new(&analysis.result, definitions, &model, || analysis.source(), state);
-            pool.install(new)
-        };
+        let build = move |state: &Progress| pool.install(|| CoreSimulator::new(&owned.get().result, &model, state));
         let simulator = stage(py, ("arcs", expected), progress, build)?.map_err(core_error)?;
-        Ok(Self { analysis, simulator })
+        Ok(Self { analysis, simulator: Arc::new(simulator) })
     }
 
     /// What messages took where enough receives had to wait for them: whether on a node, whether by rendezvous, mean
@@ -148,13 +143,11 @@ impl Simulator {
         let owned = slf.clone().unbind();
         let simulate = move |state: &Progress| {
             let Self { analysis, simulator } = owned.get();
-            let analysis = analysis.get();
-            let definitions = analysis.archive.definitions();
-            pool.install(|| simulator.simulate(&analysis.result, definitions, &hypotheses, state))
+            pool.install(|| simulator.simulate(&analysis.get().result, &hypotheses, state))
         };
         let expected = analysis.result.trace.events;
         let result = stage(slf.py(), ("simulate", expected), progress, simulate)?.map_err(core_error)?;
-        Ok(Simulation { simulator: slf.unbind(), result })
+        Ok(Simulation { simulator: slf.unbind(), result: Arc::new(result) })
     }
 
     /// Lengths of the run under several lists of hypotheses, s; these are evaluated together. None for one that cannot
@@ -211,45 +204,16 @@ impl Simulation {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let owned = slf.clone().unbind();
-        let write = move |state: &Progress| owned.get().run(&hypotheses)?.write(&directory, &name, state);
+        let write =
+            move |state: &Progress| archive::write(&owned.get().recording(hypotheses)?, &directory, &name, state);
         let expected = slf.get().analysis().result.trace.events;
         stage(slf.py(), ("write", expected), progress, write)?.map_err(core_error)
     }
 
-    /// Whether the run must be written to be analyzed: the events of devices and counters are read again.
-    fn needs_archive(&self) -> bool {
-        let result = &self.analysis().result;
-        result.trace.definitions.has_streams || !result.counters.kinds.is_empty()
-    }
-
-    /// Analyzes the run without writing it; `hypotheses` says what was changed, the other arguments are those of
-    /// `analyze`.
-    #[pyo3(signature = (hypotheses, *, threads=None, wrong_order_window=100, causes=true, cost_model="thesis", progress=None))]
-    fn analyze(
-        slf: Bound<'_, Self>,
-        hypotheses: String,
-        threads: Option<usize>,
-        wrong_order_window: usize,
-        causes: bool,
-        cost_model: &str,
-        progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Analysis> {
-        let py = slf.py();
-        let pool = whywait_core::parallel::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
-        let cost_model = cost_model_of(cost_model)?;
-        let options = Options { wrong_order_window, causes, cost_model, ..Options::default() };
-        let monitor = Arc::new(Monitor::default());
-        let measured = slf.get().analysis();
-        let (archive, expected) = (measured.archive.clone(), measured.result.trace.events);
-        let job = {
-            let (owned, monitor, hypotheses) = (slf.clone().unbind(), monitor.clone(), hypotheses.clone());
-            let analyze = move || owned.get().run(&hypotheses)?.analyze(&options, &monitor);
-            move || memory::keeping(|| pool.install(analyze))
-        };
-        let tick = tick(py, &monitor, expected, progress);
-        let found = wait(py, job, Duration::from_millis(100), tick, || monitor.progress.cancel())?;
-        memory::check()?;
-        Ok(Analysis::new(archive, found.map_err(core_error)?).simulated(slf.unbind(), hypotheses))
+    /// The run, to analyze it without writing it; `hypotheses` says what was changed.
+    fn run(&self, py: Python<'_>, hypotheses: String) -> PyResult<Run> {
+        let simulated = detached(py, || self.recording(hypotheses))?.map_err(core_error)?;
+        Ok(Run::new(Arc::new(simulated)))
     }
 
     /// What is to be said of the hypotheses.
@@ -294,10 +258,9 @@ impl Simulation {
 
 impl Simulation {
     /// The run with its records; `hypotheses` says what was changed.
-    pub(crate) fn run<'a>(&'a self, hypotheses: &'a str) -> whywait_core::Result<Simulated<'a>> {
-        let before = self.analysis();
-        let change = (&self.simulator.get().simulator, &self.result);
-        Simulated::new(before.source()?, change, &before.result.trace, hypotheses)
+    fn recording(&self, hypotheses: String) -> whywait_core::Result<Simulated> {
+        let Simulator { analysis, simulator } = self.simulator.get();
+        Simulated::new(analysis.get().result.clone(), simulator.clone(), self.result.clone(), hypotheses)
     }
 
     fn analysis(&self) -> &Analysis {
@@ -393,7 +356,7 @@ fn groups(analysis: &Analysis, (kind, id, chosen): &Among) -> PyResult<Vec<u32>>
     let member = |is_one: bool| if is_one { 0 } else { u32::MAX };
     match kind.as_str() {
         "node" => {
-            let nodes = nodes(trace, analysis.archive.definitions());
+            let nodes = nodes(trace);
             Ok(locations.map(|of| nodes.get(of.process.index()).copied().unwrap_or(u32::MAX)).collect())
         }
         "comm" => {

@@ -91,7 +91,7 @@ pub(crate) fn measure(
     entered: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
     let pool = whywait_core::parallel::pool::new(threads).map_err(core_error)?;
-    let (archive, options) = (run.archive().clone(), Options { causes, ..Options::default() });
+    let (recording, options) = (run.recording().clone(), Options { causes, ..Options::default() });
     let monitor = Arc::new(Monitor::default());
     let (watched, entered) = (monitor.clone(), Arc::new(entered.clone().unbind()));
     let job = move |tasks: CallerThreadTasks| {
@@ -101,7 +101,7 @@ pub(crate) fn measure(
         });
         let told = tell.clone();
         let _ = monitor.entered.set(StageCallback(Box::new(move |stage| told(Some(stage)))));
-        let result = memory::keeping(|| pool.install(|| analyze(&archive, &options, None, &monitor)));
+        let result = memory::keeping(|| pool.install(|| analyze(recording, &options, None, &monitor)));
         // Dropping the result is not part of the last stage.
         tell(None);
         result.map(drop)

@@ -1,4 +1,4 @@
-//! Large blocks in a file that is mapped into memory, and the watch over the memory they take.
+//! Large blocks in a mapped file, and the thread that keeps the process below its limit.
 
 #![allow(unsafe_code)]
 
@@ -19,45 +19,46 @@ use crate::extents::Extents;
 use crate::resident::resident;
 use crate::{Error, Limit};
 
-/// Sizes of blocks are rounded up to this.
-const PAGE: usize = 4096;
-/// Blocks of this size or more go to the file.
+/// Sizes of blocks are multiples of this, and it is the largest alignment of a block in the file. It need not be the
+/// size of a page: pages are dropped by [`SLICE`], whatever blocks they hold.
+const UNIT: usize = 4096;
+/// Smallest block that goes to the file.
 const LARGE: usize = 64 << 10;
-/// Addresses that are set aside; the file is as long as what is in use, not as this.
+/// Size of the reserved address range; the file is only as long as what is in use.
 const SPAN: usize = 4 << 40;
-/// The file grows by so much.
+/// The file grows in steps of this size.
 const STEP: usize = 64 << 20;
-/// So much is dropped from memory at a time.
+/// Bytes that are dropped from memory at a time.
 const SLICE: usize = 16 << 20;
-/// Bytes that threads bring into memory in a microsecond at most, roughly; it decides how often to look.
+/// Rough upper bound of the bytes that threads bring into memory in a microsecond; decides how often to check.
 const PAGING_RATE: u64 = 8 << 10;
 
-/// Bytes that threads may bring in before the watch gets its turn, on a machine that is busy.
+/// Bytes that threads may bring in before the watching thread is scheduled on a busy machine.
 const LAG: u64 = 128 << 20;
 
 /// First address of the blocks; 0 before the first limit.
 static BASE: AtomicUsize = AtomicUsize::new(0);
 /// The process that made the mapping: a forked child must not change what it shares with its parent.
 static OWNER: AtomicU32 = AtomicU32::new(0);
-/// Bytes that the process may have; 0 without a limit.
+/// The limit in bytes; 0 without one.
 static LIMIT: AtomicU64 = AtomicU64::new(0);
-/// Why the file could not grow: a number of the system's, 0 if it could.
+/// The system's error number if the file could not grow, else 0.
 static FAILURE: AtomicI32 = AtomicI32::new(0);
-/// Whether a thread looks after the limit.
+/// Whether the watching thread runs.
 static WATCHED: AtomicBool = AtomicBool::new(false);
 static ARENA: Mutex<Option<Arena>> = Mutex::new(None);
-/// Where the last block in the file ends: 0 if there is none.
+/// End of the last block in the file; 0 if there is none.
 static END: AtomicUsize = AtomicUsize::new(0);
-/// Where to drop pages next, in turns over all blocks. The watch takes no lock: it must not wait for a thread that
-/// waits for its turn on a processor.
+/// The next slice to drop, round-robin over the file. The watching thread takes no lock: it must not wait for a thread
+/// that is itself not scheduled.
 static HAND: AtomicUsize = AtomicUsize::new(0);
 
-/// What is known of the file.
+/// The file and its free space.
 #[derive(Debug)]
 struct Arena {
     directory: PathBuf,
     file: File,
-    /// Bytes of the disk that the file has.
+    /// Bytes reserved on disk.
     reserved: usize,
     extents: Extents,
 }
@@ -67,7 +68,7 @@ fn arena() -> MutexGuard<'static, Option<Arena>> {
 }
 
 impl Arena {
-    /// Makes the file, and maps it to the addresses that are set aside.
+    /// Creates the file and maps it to the reserved addresses.
     fn open(directory: &Path) -> Result<Self, Error> {
         let unusable = |source| Error::Directory { directory: directory.to_owned(), source };
         let file = unlinked(directory).map_err(unusable)?;
@@ -98,7 +99,7 @@ impl Arena {
         Ok(Self { directory: directory.to_owned(), file, reserved: 0, extents: Extents::new(SPAN) })
     }
 
-    /// Takes a part of the file, `size` bytes anywhere or those `at` a place; says where.
+    /// Allocates `size` bytes, anywhere or at offset `at`, and returns the offset.
     fn take(&mut self, size: usize, at: Option<usize>) -> Option<usize> {
         let offset = match at {
             None => self.extents.take(size)?,
@@ -113,10 +114,10 @@ impl Arena {
         Some(offset)
     }
 
-    /// Reserves space on the disk, so that no access to it can fail for want of it.
+    /// Reserves disk space, so that no later access can fail for lack of it.
     fn reserve(&mut self, end: usize) -> io::Result<()> {
         if end > self.reserved {
-            // By steps, but the last bit of the disk can be had as well.
+            // If a whole step does not fit on the disk, the exact size may.
             let step = end.next_multiple_of(STEP);
             let reserved = allocate(&self.file, self.reserved, step).map(|()| step);
             self.reserved = reserved.or_else(|_| allocate(&self.file, self.reserved, end).map(|()| end))?;
@@ -124,8 +125,8 @@ impl Arena {
         Ok(())
     }
 
-    /// Gives a part of the file back. The disk has it until nothing is left: punching a hole would make many kernels
-    /// write first what nobody wants any more.
+    /// Frees a part of the file. The disk space stays reserved until the file is empty, because many kernels write pages
+    /// before they punch a hole into them.
     fn give(&mut self, part: Range<usize>) {
         self.extents.give(part);
         let end = self.extents.end();
@@ -136,7 +137,7 @@ impl Arena {
     }
 }
 
-/// Limits the memory of the process from now on, or no longer. Blocks that are in the file stay there.
+/// Sets or removes the memory limit of the process. Blocks that are in the file stay there.
 pub fn limit(limit: Option<Limit>) -> Result<(), Error> {
     let Some(Limit { bytes, directory }) = limit else {
         LIMIT.store(0, Ordering::Relaxed);
@@ -150,7 +151,7 @@ pub fn limit(limit: Option<Limit>) -> Result<(), Error> {
             _ if !empty => return Err(Error::InUse(directory)),
             _ => {
                 *arena = Some(Arena::open(&directory)?);
-                // A forked child has not the threads of its parent.
+                // Threads do not survive a fork.
                 WATCHED.fetch_and(own, Ordering::SeqCst);
             }
         }
@@ -169,8 +170,8 @@ pub(crate) fn is_limited() -> bool {
     LIMIT.load(Ordering::Relaxed) > 0
 }
 
-/// Where and why a block could not be put into the file since the last [`limit`]. It is in memory instead, so nothing
-/// is lost but the limit; whoever asked for that should end.
+/// Directory and error of a block that could not be put into the file since the last [`limit`]. The block is in memory
+/// instead, so only the limit is broken; the caller should end.
 #[must_use]
 pub fn failure() -> Option<(PathBuf, io::Error)> {
     match FAILURE.load(Ordering::Relaxed) {
@@ -179,7 +180,7 @@ pub fn failure() -> Option<(PathBuf, io::Error)> {
     }
 }
 
-/// A file without a name: it is gone with the process, however that ends.
+/// An unlinked file, which disappears with the process.
 fn unlinked(directory: &Path) -> io::Result<File> {
     let path = directory.join(format!(".whywait-{}.spill", std::process::id()));
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
@@ -201,7 +202,7 @@ fn is_in_memory(file: &File) -> io::Result<bool> {
 /// Reserves space on the disk.
 fn allocate(file: &File, from: usize, to: usize) -> io::Result<()> {
     loop {
-        // SAFETY: the call changes nothing but the size of the file.
+        // SAFETY: the call only changes the size of the file.
         match unsafe { libc::posix_fallocate64(file.as_raw_fd(), from as i64, (to - from) as i64) } {
             0 => return Ok(()),
             libc::EINTR => {}
@@ -210,40 +211,39 @@ fn allocate(file: &File, from: usize, to: usize) -> io::Result<()> {
     }
 }
 
-/// Looks after the limit as long as there is one, or something in the file.
+/// Enforces the limit while there is one, or while anything is in the file.
 fn watch() {
     ask_for_short_turns();
     loop {
         let room = keep();
         if is_idle() {
             WATCHED.store(false, Ordering::SeqCst);
-            // Whoever has set a limit since saw a watcher.
+            // A limit set in between relied on this thread.
             if is_idle() || WATCHED.swap(true, Ordering::SeqCst) {
                 return;
             }
         }
-        // What threads can bring in until the next look is not more than there is room for.
+        // Until the next check, threads cannot bring in more than there is room for.
         thread::sleep(Duration::from_micros((room / PAGING_RATE).clamp(500, 50_000)));
     }
 }
 
-/// Many short turns instead of few long ones: the scheduler then lets this thread wait less for the first. Kernels that
-/// do not know of this do no harm.
+/// Asks for short time slices, so that the scheduler runs this thread sooner. Older kernels ignore the request.
 fn ask_for_short_turns() {
     // SAFETY: zeros are a value of this structure.
-    let mut wish: libc::sched_attr = unsafe { std::mem::zeroed() };
-    wish.size = size_of::<libc::sched_attr>() as u32;
-    wish.sched_runtime = 100_000;
-    // SAFETY: the call reads the structure and changes the scheduling of this thread only.
-    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const wish, 0) };
+    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    attributes.size = size_of::<libc::sched_attr>() as u32;
+    attributes.sched_runtime = 100_000;
+    // SAFETY: the call only reads the structure, and only changes the scheduling of this thread.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }
 
-/// Whether there is neither a limit nor anything in the file.
+/// Whether there is no limit and the file is empty.
 fn is_idle() -> bool {
     LIMIT.load(Ordering::SeqCst) == 0 && END.load(Ordering::SeqCst) == 0
 }
 
-/// Drops pages from memory if the process comes near the limit; returns how many bytes it may still grow before.
+/// Drops pages if the process is near the limit; returns by how many bytes it may grow before the next check.
 fn keep() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(u64::MAX);
     let limit = match LIMIT.load(Ordering::Relaxed) {
@@ -254,7 +254,7 @@ fn keep() -> u64 {
         }
     };
     let Some(now) = resident() else { return u64::MAX };
-    // Threads go on while the watch waits for its turn.
+    // Other threads continue while this one waits to be scheduled.
     let high = limit - (limit / 4).max(LAG).min(limit / 2);
     let low = high / 4;
     if now <= high {
@@ -264,7 +264,7 @@ fn keep() -> u64 {
     let base = BASE.load(Ordering::Acquire);
     for _ in 0..slices {
         let slice = HAND.fetch_add(1, Ordering::Relaxed) % slices;
-        // SAFETY: the pages are those of a shared mapping of a file: what stands in them stays in the file.
+        // SAFETY: the pages belong to a shared mapping of a file, which keeps their content.
         unsafe { libc::madvise(ptr::with_exposed_provenance_mut(base + slice * SLICE), SLICE, libc::MADV_DONTNEED) };
         if resident().is_none_or(|now| now <= low) {
             break;
@@ -273,35 +273,35 @@ fn keep() -> u64 {
     0
 }
 
-/// The system's allocator for small blocks, and for large ones as long as no limit is set.
+/// The system's allocator for small blocks, and for large ones without a limit.
 #[derive(Debug)]
 pub struct Allocator;
 
 impl Allocator {
-    /// Whether large blocks should be in the file.
+    /// Whether large blocks go to the file.
     fn spills() -> bool {
         is_limited() && OWNER.load(Ordering::Acquire) == std::process::id()
     }
 
-    /// A block in the file; `None` if it should be elsewhere. Anything can stand in it.
+    /// An uninitialized block in the file; `None` if the block belongs elsewhere.
     fn spill(layout: Layout) -> Option<*mut u8> {
-        if layout.size() < LARGE || layout.align() > PAGE || !Self::spills() {
+        if layout.size() < LARGE || layout.align() > UNIT || !Self::spills() {
             return None;
         }
-        let offset = arena().as_mut()?.take(pages(layout.size()), None)?;
+        let offset = arena().as_mut()?.take(rounded(layout.size()), None)?;
         keep();
         Some(ptr::with_exposed_provenance_mut(BASE.load(Ordering::Acquire) + offset))
     }
 
-    /// Where in the file a block stands, if it does.
+    /// Offset of a block in the file, if it is there.
     fn offset(block: *mut u8) -> Option<usize> {
         let base = BASE.load(Ordering::Acquire);
         block.addr().checked_sub(base).filter(|&offset| base != 0 && offset < SPAN)
     }
 
-    /// Gives a part of the file back.
+    /// Frees a part of the file.
     fn give_back(part: Range<usize>) {
-        // A forked child keeps its hands off what its parent uses.
+        // A forked child must not touch the blocks of its parent.
         if !part.is_empty()
             && OWNER.load(Ordering::Acquire) == std::process::id()
             && let Some(arena) = arena().as_mut()
@@ -310,9 +310,9 @@ impl Allocator {
         }
     }
 
-    /// Changes the size of a block in the file where it stands, if there is room.
+    /// Resizes a block of the file in place, if there is room.
     fn resize(offset: usize, old: usize, new: usize) -> bool {
-        let (old, new) = (offset + pages(old), offset + pages(new));
+        let (old, new) = (offset + rounded(old), offset + rounded(new));
         if new > old {
             return Self::spills() && arena().as_mut().is_some_and(|arena| arena.take(new - old, Some(old)).is_some());
         }
@@ -321,12 +321,12 @@ impl Allocator {
     }
 }
 
-fn pages(size: usize) -> usize {
-    size.next_multiple_of(PAGE)
+fn rounded(size: usize) -> usize {
+    size.next_multiple_of(UNIT)
 }
 
-// SAFETY: a block in the file is a range of pages of our own mapping that no other block has, and the disk has space
-// for it. Any other block is the system's.
+// SAFETY: a block in the file is a range of our mapping that no other block overlaps, with reserved disk space. Any other
+// block is the system's.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's obligations are the same.
@@ -336,7 +336,7 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         match Self::spill(layout) {
             Some(block) => {
-                // SAFETY: the block has so many bytes.
+                // SAFETY: the block has at least this many bytes.
                 unsafe { ptr::write_bytes(block, 0, layout.size()) };
                 block
             }
@@ -347,14 +347,14 @@ unsafe impl GlobalAlloc for Allocator {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         match Self::offset(block) {
-            Some(offset) => Self::give_back(offset..offset + pages(layout.size())),
-            // SAFETY: the system gave the block out.
+            Some(offset) => Self::give_back(offset..offset + rounded(layout.size())),
+            // SAFETY: the block came from the system.
             None => unsafe { System.dealloc(block, layout) },
         }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller sees to it that the size is not too large for the alignment.
+        // SAFETY: the caller guarantees that the size, rounded up to the alignment, does not overflow.
         let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         let copied = match Self::offset(block) {
             Some(offset) if Self::resize(offset, layout.size(), size) => return block,
@@ -362,14 +362,14 @@ unsafe impl GlobalAlloc for Allocator {
             Some(_) => unsafe { self.alloc(new) },
             None => match Self::spill(new) {
                 Some(copied) => copied,
-                // SAFETY: the system gave the block out.
+                // SAFETY: the block came from the system.
                 None => return unsafe { System.realloc(block, layout, size) },
             },
         };
         if !copied.is_null() {
-            // SAFETY: the blocks are different ones, and both have so many bytes.
+            // SAFETY: the blocks are distinct, and both have at least this many bytes.
             unsafe { ptr::copy_nonoverlapping(block, copied, layout.size().min(size)) };
-            // SAFETY: the caller gave the block up.
+            // SAFETY: the caller gives up the block.
             unsafe { self.dealloc(block, layout) };
         }
         copied

@@ -1,4 +1,4 @@
-//! What the system's allocator does with memory that is given back to it.
+//! What the system's allocator does with freed memory.
 
 #![allow(unsafe_code)]
 
@@ -6,10 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::arena::is_limited;
 
-/// Number of those who want it kept.
+/// Number of live [`Kept`] guards.
 static KEEPERS: Mutex<u32> = Mutex::new(0);
 
-/// As long as one of these lives, memory that was freed stays with the process for whoever asks next.
+/// Guard: while one lives, freed memory stays with the process.
 #[derive(Debug)]
 pub struct Kept(());
 
@@ -17,8 +17,8 @@ fn keepers() -> MutexGuard<'static, u32> {
     KEEPERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps freed memory. Stages of an analysis take and free hundreds of megabytes in turns; otherwise the system would
-/// take each of these back, and fill it with zeros for the next. With a memory limit nothing is kept.
+/// Keeps freed memory. The stages of an analysis allocate and free hundreds of megabytes in turn; otherwise, the system
+/// would take these back and clear them for the next stage. With a memory limit, nothing is kept.
 #[must_use]
 pub fn keep() -> Option<Kept> {
     if is_limited() {
@@ -43,13 +43,13 @@ impl Drop for Kept {
     }
 }
 
-/// The largest block that the allocator of glibc can have among the others. It treats all as it does these, and gives
-/// back twice as much at the end of its memory, in any process that has freed such a block.
+/// The largest threshold of glibc above which a block gets a mapping of its own. A process that has freed such a block
+/// has this threshold, and returns memory at the end of the heap beyond twice this size.
 const LARGEST: i32 = 32 << 20;
 
 #[cfg(target_env = "gnu")]
 fn set_trimming(threshold: i32) {
-    // SAFETY: the calls change nothing but when the allocator asks the system for memory.
+    // SAFETY: the calls only change when the allocator asks the system for memory.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGEST);
         libc::mallopt(libc::M_TRIM_THRESHOLD, threshold);
@@ -58,11 +58,11 @@ fn set_trimming(threshold: i32) {
 
 #[cfg(target_env = "gnu")]
 fn give_back() {
-    // SAFETY: the call only gives free pages back.
+    // SAFETY: the call only returns free pages.
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Other allocators have their own ways.
+/// Other allocators decide for themselves.
 #[cfg(not(target_env = "gnu"))]
 fn set_trimming(_: i32) {}
 

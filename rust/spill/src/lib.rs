@@ -1,14 +1,14 @@
-//! A memory allocator whose large blocks can lie in a file, so that what an analysis keeps may be larger than memory.
+//! A memory allocator that can keep large blocks in a file, so that an analysis may need more than the memory.
 //!
 //! [`Allocator`] passes everything on to the system until [`limit`] is called. From then on large blocks come from a
-//! shared mapping of an unlinked file. Their pages count as memory of the process while it uses them; when the process
-//! comes near the limit, pages are dropped from its memory, in turn over the whole file. What stands in them stays in
-//! the file: the next access brings them back, from the kernel's cache while there is memory to spare, else from disk.
+//! shared mapping of an unlinked file. When the process comes near the limit, pages of the file are dropped from its
+//! memory in turn. Their content stays in the file: the next access brings them back, from the page cache while there
+//! is free memory, else from disk.
 //!
-//! So no stage of the analysis needs to know what is in memory, and the limit holds as long as small blocks, stacks and
+//! So stages of the analysis need not know what is in memory, and the limit holds as long as small blocks, stacks, and
 //! the pages in use at a time fit into it.
 //!
-//! Without a limit, memory that a stage frees can be kept for the next ([`keep`]).
+//! Without a limit, [`keep`] keeps memory that one stage frees for the next.
 
 #[cfg(target_os = "linux")]
 mod arena;
@@ -35,12 +35,12 @@ pub use arena::{Allocator, failure, limit};
 pub use heap::{Kept, keep};
 pub use resident::{peak, resident};
 
-/// How much memory the process may take, and where the rest goes.
+/// The memory that the process may take, and where the rest goes.
 #[derive(Clone, Debug)]
 pub struct Limit {
     /// Bytes of memory.
     pub bytes: u64,
-    /// Directory of the file; it must be on a disk.
+    /// Directory of the file, on a disk.
     pub directory: PathBuf,
 }
 

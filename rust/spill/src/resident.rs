@@ -1,4 +1,4 @@
-//! How much memory the process has.
+//! Memory of the process.
 
 #![allow(unsafe_code)]
 
@@ -22,10 +22,10 @@ pub fn resident() -> Option<u64> {
     Some(pages * page)
 }
 
-/// The most memory that the process had, in bytes.
+/// Peak memory of the process in bytes.
 #[must_use]
 pub fn peak() -> Option<u64> {
-    // Not by `getrusage`: that counts what the process was before it began to run this program.
+    // `getrusage` would include the program that this process ran before.
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;

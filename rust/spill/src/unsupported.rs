@@ -1,4 +1,4 @@
-//! Where there is no way to limit memory: the allocator of the system, as it is.
+//! Systems without a memory limit: everything goes to the system's allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::{Error, Limit};
 
-/// The allocator of the system.
+/// The system's allocator.
 #[derive(Debug)]
 pub struct Allocator;
 
@@ -39,29 +39,29 @@ pub fn limit(limit: Option<Limit>) -> Result<(), Error> {
     limit.map_or(Ok(()), |_| Err(Error::Unsupported))
 }
 
-/// Nothing ever fails that is not tried.
+/// Never fails.
 #[must_use]
 pub fn failure() -> Option<(PathBuf, io::Error)> {
     None
 }
 
-/// Stands for the wish to keep freed memory.
+/// Guard returned by [`keep`].
 #[derive(Debug)]
 pub struct Kept(());
 
-/// Leaves what is freed to the allocator of the system.
+/// Does nothing: the system's allocator decides.
 #[must_use]
 pub fn keep() -> Option<Kept> {
     None
 }
 
-/// Memory of the process in bytes; not known here.
+/// Memory of the process in bytes; unknown here.
 #[must_use]
 pub fn resident() -> Option<u64> {
     None
 }
 
-/// The most memory that the process had, in bytes; not known here.
+/// Peak memory of the process in bytes; unknown here.
 #[must_use]
 pub fn peak() -> Option<u64> {
     None

@@ -50,7 +50,7 @@ pub(crate) fn size_metric(bytes: u64) -> &'static str {
     }
 }
 
-/// The metric that counts barriers of so many ranks.
+/// The metric that counts barriers of this many ranks.
 pub(crate) fn barrier_metric(ranks: u32) -> &'static str {
     if ranks <= 64 { "mpi_collective_size_small_small" } else { "mpi_collective_size_small_large" }
 }

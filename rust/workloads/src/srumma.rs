@@ -52,7 +52,7 @@ impl<'a> Srumma<'a> {
                 doing[rank as usize] = Activity { leave: i64::MAX, next: i64::MAX };
                 continue;
             }
-            // In the library from now on, whoever asks: also the rank itself.
+            // From here on inside the library, also for its own operations.
             doing[rank as usize].leave = i64::MAX;
             let target = doing[Self::target(grid, rank, call) as usize];
             let answered = if target.leave >= time { time } else { target.next };

@@ -1,6 +1,6 @@
 """Reports for the browser: one file each, no network access."""
 
-from whywait.report.html.comparison import write_comparison
+from whywait.report.html.compare import write_comparison
 from whywait.report.html.notebook import metric_table, run_table
 from whywait.report.html.page import write_html
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from whywait import _native
+import whywait._native as _native
 from whywait.model import tables
 
 if TYPE_CHECKING:

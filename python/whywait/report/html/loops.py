@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis.communication import between_nodes, by_rank, coarsen, heaviest, nodes
 from whywait.analysis.iterations import assess, kinds, known_iterations
 from whywait.model.names import short_name

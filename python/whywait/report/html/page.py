@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis.summary import identity
 from whywait.model.counters import seconds_of
 from whywait.model.names import short_name

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whywait import _native
+import whywait._native as _native
 from whywait.model.metrics import metric_tree
 from whywait.model.names import short_name
 from whywait.report.badge import badge

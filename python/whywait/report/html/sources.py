@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from whywait import _native
+import whywait._native as _native
 from whywait.report.html import blocks
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from whywait import _native
+import whywait._native as _native
 from whywait.model.schema import patterns
 from whywait.model.timeline import CLASSES, WAITING, Courses, Timeline, classes, from_native
 from whywait.report.html import blocks
@@ -253,7 +253,7 @@ def _positions(tree: CallTree, callpaths: pa.ChunkedArray) -> npt.NDArray[np.int
 
 def _ends_with_cause(kind: str) -> bool:
     """Return whether waits of a kind last until their cause ends (a lock's release, a kernel), not until it begins."""
-    return patterns()[kind].cost_class in ("lock", "gpu_host") or "_lock_contention_" in kind
+    return patterns()[kind].cost_class in ("lock", "gpu_host")
 
 
 def _waits(

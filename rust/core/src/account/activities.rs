@@ -103,8 +103,11 @@ fn of_region(region: &Region, class: RegionClass) -> Activity {
             RegionRole::BARRIER | RegionRole::IMPLICIT_BARRIER => Activity::Barrier,
             // A recorded block inside a construct is the program's own.
             _ if name.contains(" sblock") => Activity::Own,
-            RegionRole::CRITICAL | RegionRole::ATOMIC | RegionRole::ORDERED => Activity::Runtime,
-            RegionRole::TASK_WAIT | RegionRole::FLUSH => Activity::Runtime,
+            RegionRole::CRITICAL
+            | RegionRole::ATOMIC
+            | RegionRole::ORDERED
+            | RegionRole::TASK_WAIT
+            | RegionRole::FLUSH => Activity::Runtime,
             _ if name.starts_with("omp_") || name.ends_with(" Lock") => Activity::Runtime,
             _ => Activity::Own,
         },

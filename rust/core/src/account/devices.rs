@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn what_lies_outside_of_spans_is_cut_out() {
         assert_eq!(outside(&[0..10, 12..20], &[-5..1, 3..4, 9..13, 19..30]), [1..3, 4..9, 13..19]);
-        assert_eq!(outside(&[0..10], &[]), [0..10]);
+        assert_eq!(outside(&[0..10, 20..21], &[]), [0..10, 20..21]);
     }
 
     #[test]

@@ -289,7 +289,9 @@ mod tests {
         #[test]
         fn quantiles_are_in_the_bin_of_the_exact_ones(mut lengths in prop::collection::vec(0i64..100_000, 1..200)) {
             let mut histogram = Histogram::default();
-            lengths.iter().for_each(|&length| histogram.add(length));
+            for &length in &lengths {
+                histogram.add(length);
+            }
             let mut copy = Histogram::default();
             copy.merge(&histogram.pack());
             prop_assert_eq!(&copy.bins, &histogram.bins);
@@ -309,7 +311,9 @@ mod tests {
 
     fn histogram(lengths: &[i64]) -> Histogram {
         let mut histogram = Histogram::default();
-        lengths.iter().for_each(|&length| histogram.add(length));
+        for &length in lengths {
+            histogram.add(length);
+        }
         histogram
     }
 
@@ -346,7 +350,7 @@ mod tests {
     #[test]
     fn floors_of_exposed_calls_grow_with_the_size() {
         let found = |exposed| {
-            let of = |size, length| (kind(3, exposed, size), histogram(&vec![length; 20]));
+            let of = |size, length| (kind(3, exposed, size), histogram(&[length; 20]));
             let mut slow = vec![8; 2];
             slow.extend(vec![40; 30]);
             let all = [of(1, 10), (kind(3, exposed, 2), histogram(&slow)), of(3, 9), of(4, 30)];

@@ -51,10 +51,7 @@ impl Master<'_> {
         let mut since = span.start;
         while since < span.end {
             let until = times.get(next).map_or(span.end, |&time| time.min(span.end));
-            let running = match next.checked_sub(1) {
-                None => None,
-                Some(before) => Some((before + 1 < times.len(), all.start + before as u32)),
-            };
+            let running = next.checked_sub(1).map(|before| (before + 1 < times.len(), all.start + before as u32));
             self.of_stretch(running, since..until, reasons);
             since = until;
             next += 1;

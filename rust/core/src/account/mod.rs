@@ -120,18 +120,17 @@ struct FirstPass {
 
 /// Makes the account of a focus. All own code counts as off the critical path: see [`Account::divide`].
 ///
-/// `nodes` are keys of the nodes of processes, `devices` the devices of all shards. Floors come from
+/// `devices` are the devices of all shards. Floors come from
 /// all of the run. Of several processes each has the cells of its locations, until [`Account::gather`].
 pub(crate) fn find(
     trace: &Trace,
     waits: &PerShard<WaitState>,
     devices: &[Devices],
-    nodes: Vec<u32>,
     focus: &Range<i64>,
     has_bad_clocks: bool,
 ) -> Result<Account> {
     let callpaths = callpaths(trace);
-    let partners = Partners::new(trace, nodes);
+    let partners = Partners::new(trace);
     let team_members = team_members(trace);
     let busy = BusyWaits::new(devices);
     let passes: Vec<FirstPass> = trace
@@ -157,7 +156,7 @@ pub(crate) fn find(
         .collect();
     let histograms = passes.iter().flat_map(|pass| pass.kinds.iter().copied().zip(&pass.histograms));
     let floors = Floors::find(&trace.exchange, histograms, has_bad_clocks)?;
-    let of_shards: Vec<(Vec<Cell>, Vec<(usize, i64, i64)>, (u64, i64))> = trace
+    let of_shards: Vec<(Vec<Cell>, OfKinds, (u64, i64))> = trace
         .par_shards()
         .zip(&passes)
         .map(|(shard, pass)| {
@@ -354,6 +353,9 @@ impl Taken {
     }
 }
 
+/// Of some kinds: the position among all, the time needed, and the excess.
+type OfKinds = Vec<(usize, i64, i64)>;
+
 /// Divides the rest of each call into what it needs and the excess.
 struct SecondPass<'a> {
     callpaths: &'a CallPaths,
@@ -361,7 +363,7 @@ struct SecondPass<'a> {
     /// Of each kind of the shard: its floor, and whether its calls wait.
     floors: Vec<(i64, bool)>,
     /// Of each kind of the shard: its position among all, the time needed, and the excess.
-    of_kinds: Vec<(usize, i64, i64)>,
+    of_kinds: OfKinds,
     /// By call path, for calls that transfer, and for others.
     taken: Vec<Taken>,
     touched: Vec<CallPathId>,
@@ -412,12 +414,12 @@ impl<'a> SecondPass<'a> {
         }
         for callpath in std::mem::take(&mut self.touched) {
             let taken = std::mem::take(&mut self.taken[callpath]);
-            self.emit(self.callpaths.activities[callpath], callpath, taken, location, cells);
+            emit(self.callpaths.activities[callpath], callpath, taken, location, cells);
         }
         let mut probes: Vec<(CallPathId, Taken)> = self.probes.drain().collect();
         probes.sort_unstable_by_key(|&(callpath, _)| callpath);
         for (callpath, taken) in probes {
-            self.emit(Activity::Library, callpath, taken, location, cells);
+            emit(Activity::Library, callpath, taken, location, cells);
         }
         cells.extend(
             found.parts.iter().map(|part| Cell { calls: part.calls, ..cell(part.row, part.callpath, part.ticks) }),
@@ -478,28 +480,22 @@ impl<'a> SecondPass<'a> {
         }
         taken.add(needed, excess);
     }
+}
 
-    fn emit(
-        &self,
-        activity: Activity,
-        callpath: CallPathId,
-        taken: Taken,
-        location: LocationId,
-        cells: &mut Vec<Cell>,
-    ) {
-        let Taken { needed, excess, calls, slow } = taken;
-        let mut add = |row, ticks, excess, calls| cells.push(Cell { row, callpath, location, ticks, excess, calls });
-        match activity {
-            Activity::Barrier => add(Row::ThreadBarrier, needed + excess, excess, calls),
-            Activity::Runtime => add(Row::ThreadRuntime, needed + excess, excess, calls),
-            Activity::Library => {
-                add(Row::LibraryNeeded, needed, 0, calls);
-                add(Row::LibraryExcess, excess, excess, slow);
-            }
-            _ => {
-                add(Row::TransferNeeded, needed, 0, calls);
-                add(Row::TransferExcess, excess, excess, slow);
-            }
+/// Adds the cells of a call path's calls.
+fn emit(activity: Activity, callpath: CallPathId, taken: Taken, location: LocationId, cells: &mut Vec<Cell>) {
+    let Taken { needed, excess, calls, slow } = taken;
+    let mut add = |row, ticks, excess, calls| cells.push(Cell { row, callpath, location, ticks, excess, calls });
+    match activity {
+        Activity::Barrier => add(Row::ThreadBarrier, needed + excess, excess, calls),
+        Activity::Runtime => add(Row::ThreadRuntime, needed + excess, excess, calls),
+        Activity::Library => {
+            add(Row::LibraryNeeded, needed, 0, calls);
+            add(Row::LibraryExcess, excess, excess, slow);
+        }
+        _ => {
+            add(Row::TransferNeeded, needed, 0, calls);
+            add(Row::TransferExcess, excess, excess, slow);
         }
     }
 }

@@ -3,11 +3,10 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
-use whywait_otf2::Archive;
 
 use super::samples::recorded;
 use crate::ids::LocationId;
-use crate::trace::Trace;
+use crate::trace::Reread;
 use crate::trace::counters::Kind;
 
 /// A counter in a bin of time.
@@ -26,14 +25,15 @@ pub struct Bin {
 /// All counters over time, in `bins` of equal width, on groups of `merged` neighbors; by location, counter and bin.
 /// Unknown values have no bin.
 #[must_use]
-pub fn courses(archive: &Archive, trace: &Trace, kinds: &[Kind], merged: usize, bins: usize) -> Vec<Bin> {
+pub fn courses(again: Reread<'_>, kinds: &[Kind], merged: usize, bins: usize) -> Vec<Bin> {
+    let trace = again.trace;
     let Some((first, last)) = trace.span().filter(|_| !kinds.is_empty() && merged > 0) else { return Vec::new() };
     let edge = |bin: usize| first + (i128::from(last - first) * bin as i128 / bins.max(1) as i128) as i64;
     let of_group = |group: Range<usize>| {
         // Amount and ticks.
         let mut sums = vec![vec![(0.0, 0i64); bins]; kinds.len()];
         for location in group.clone().map(LocationId::at) {
-            for recording in recorded(archive, trace, kinds, location) {
+            for recording in recorded(again, kinds, location) {
                 let Some((begin, end)) = recording.series.span() else { continue };
                 for (bin, sums) in sums[recording.counter as usize].iter_mut().enumerate() {
                     let (from, until) = (edge(bin).max(begin), edge(bin + 1).min(end));

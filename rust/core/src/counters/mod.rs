@@ -13,7 +13,7 @@ mod series;
 
 pub use courses::{Bin, courses};
 pub use samples::{Change, Stretch, changes, instances, window};
-pub(crate) use samples::{Recording, recorded};
+pub(crate) use samples::{RecordedCounter, recorded};
 
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics};

@@ -1,4 +1,4 @@
-//! Totals of counters in single intervals of time, from samples that are read from the archive again.
+//! Totals of counters in single intervals of time, from samples that are read again.
 //!
 //! Samples of strict counters are as many as events, so they are not kept in memory. Reading them again decodes only
 //! metric records.
@@ -9,14 +9,14 @@ use std::ops::Range;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::LocationType;
-use whywait_otf2::{Archive, Attributes, Event, EventSink};
+use whywait_otf2::{Attributes, Event, EventSink};
 
 use super::pauses::Pauses;
 use super::scoped;
 use super::series::Series;
 use crate::ids::{CallPathId, LocationId};
 use crate::trace::counters::{CounterCell, Kind, Reading, Sums};
-use crate::trace::{Shard, Trace};
+use crate::trace::{Reread, Shard, Trace};
 
 /// An interval of time at a location, to sum counters over.
 #[derive(Clone, Copy, Debug)]
@@ -110,11 +110,10 @@ impl EventSink for Reader<'_> {
 }
 
 /// The series of a location, in the order of the counters. Unreadable data ends them, as it ended the events.
-fn read(archive: &Archive, trace: &Trace, kinds: &[Kind], location: LocationId) -> Vec<(u32, Series)> {
+fn read(again: Reread<'_>, kinds: &[Kind], location: LocationId) -> Vec<(u32, Series)> {
+    let trace = again.trace;
     let mut reader = Reader { trace, location, kinds, now: i64::MIN, series: FxHashMap::default() };
-    if let Ok(events) = archive.location(trace.definitions.locations[location].id) {
-        let _ = events.read_events(&mut Vec::new(), &mut reader);
-    }
+    let _ = again.location(location, &mut reader);
     // Each process knows only the ends of its own locations.
     let last = if trace.owns(location) {
         let shard = trace.shard(location);
@@ -131,19 +130,20 @@ fn read(archive: &Archive, trace: &Trace, kinds: &[Kind], location: LocationId) 
 }
 
 /// All counters that a location recorded, over time; those of the location itself come first.
-pub(crate) fn recorded(archive: &Archive, trace: &Trace, kinds: &[Kind], location: LocationId) -> Vec<Recording> {
-    let recording = |is_own: bool| move |(counter, series): (u32, Series)| Recording { counter, is_own, series };
-    let mut recordings: Vec<Recording> = Vec::new();
+pub(crate) fn recorded(again: Reread<'_>, kinds: &[Kind], location: LocationId) -> Vec<RecordedCounter> {
+    let trace = again.trace;
+    let recording = |is_own: bool| move |(counter, series): (u32, Series)| RecordedCounter { counter, is_own, series };
+    let mut recordings: Vec<RecordedCounter> = Vec::new();
     // Counters at a metric location belong to other locations.
     if trace.definitions.locations[location].kind != LocationType::METRIC {
-        recordings.extend(read(archive, trace, kinds, location).into_iter().map(recording(true)));
+        recordings.extend(read(again, kinds, location).into_iter().map(recording(true)));
     }
     recordings.extend(scoped::kept(trace, kinds, location).into_iter().map(recording(false)));
     recordings
 }
 
 /// A counter over time.
-pub(crate) struct Recording {
+pub(crate) struct RecordedCounter {
     /// Index of the counter.
     pub(crate) counter: u32,
     /// Whether its scope is the recording location.
@@ -157,14 +157,15 @@ pub(crate) struct Recording {
 ///
 /// By interval and counter; a counter without samples around an interval has no row.
 #[must_use]
-pub fn changes(archive: &Archive, trace: &Trace, kinds: &[Kind], asked: &[Stretch], shared: bool) -> Vec<Change> {
+pub fn changes(again: Reread<'_>, kinds: &[Kind], asked: &[Stretch], shared: bool) -> Vec<Change> {
+    let trace = again.trace;
     let shared = if shared { scoped::all(trace, kinds) } else { Vec::new() };
     let mut by_location: FxHashMap<LocationId, Vec<u32>> = FxHashMap::default();
     for (number, stretch) in (0..).zip(asked) {
         by_location.entry(stretch.location).or_default().push(number);
     }
     let changes = by_location.into_par_iter().flat_map_iter(|(location, numbers)| {
-        let own = read(archive, trace, kinds, location);
+        let own = read(again, kinds, location);
         let shared: Vec<_> = shared.iter().filter_map(|one| one.at(trace, location)).collect();
         let mut changes = Vec::new();
         for number in numbers {
@@ -233,12 +234,8 @@ fn spans(trace: &Trace, stretch: &Stretch) -> Vec<(i64, i64)> {
 }
 
 /// Totals of all counters in a window by call path and location. Adjacent windows that cover a run add up exactly.
-pub fn window(
-    archive: &Archive,
-    trace: &Trace,
-    kinds: &[Kind],
-    window: &Range<i64>,
-) -> crate::Result<Vec<CounterCell>> {
+pub fn window(again: Reread<'_>, kinds: &[Kind], window: &Range<i64>) -> crate::Result<Vec<CounterCell>> {
+    let trace = again.trace;
     if trace.definitions.counters.all.is_empty() {
         return Ok(Vec::new());
     }
@@ -251,7 +248,7 @@ pub fn window(
             let shard = trace.shard(location);
             let i = shard.local(location);
             let pauses = Pauses::of(&trace.tree, shard, i);
-            for (counter, series) in read(archive, trace, kinds, location) {
+            for (counter, series) in read(again, kinds, location) {
                 let stretches = shard.stretches(&trace.tree, i, window.clone());
                 let book = |callpath, add| *sums.entry((callpath, counter)).or_default() += add;
                 series.divide((0, 1), &pauses, stretches, book);

@@ -10,10 +10,9 @@ use std::hash::Hash;
 
 use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
-use whywait_otf2::enums::Type;
-use whywait_otf2::{Archive, Attributes, Definitions, Event, EventSink};
 
 use crate::ids::{CallPathId, InstanceId, LocationId};
+use crate::trace::call_details::{CallDetail, CallDetails};
 use crate::trace::device_calls::DeviceCall;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
 
@@ -30,6 +29,13 @@ pub struct Span {
     pub enter: i64,
     /// Leave, ticks.
     pub leave: i64,
+}
+
+impl Span {
+    /// A detail of the call itself, or else the last one of this kind of the calls inside it.
+    pub(crate) fn detail(&self, details: &CallDetails, kind: impl Fn(&CallDetail) -> Option<u64>) -> Option<u64> {
+        details.of(self.location, (self.enter, self.leave), kind)
+    }
 }
 
 /// The outermost region instances of a location whose call path is `wanted`, in order of time.
@@ -96,13 +102,7 @@ pub(crate) struct LaunchMatches {
 }
 
 /// Finds the launch of each run; both are in order of time.
-pub(crate) fn match_launches(
-    definitions: &Definitions,
-    trace: &Trace,
-    details: &CallDetails,
-    launches: &[Span],
-    runs: &[Span],
-) -> LaunchMatches {
+pub(crate) fn match_launches(trace: &Trace, details: &CallDetails, launches: &[Span], runs: &[Span]) -> LaunchMatches {
     let mut pairs = Pairs {
         launches,
         runs,
@@ -110,14 +110,14 @@ pub(crate) fn match_launches(
         is_free: vec![true; launches.len()],
         early: FxHashSet::default(),
     };
-    let site = |span: &Span| details.of(span, |details| details.site);
+    let site = |span: &Span| span.detail(details, |detail| detail.site);
     pairs.pair(&site, &site);
     let stream = |run: &Span| Some(trace.definitions.locations[run.location].id);
-    pairs.pair(&|launch| details.of(launch, |details| details.stream), &stream);
+    pairs.pair(&|launch| launch.detail(details, |detail| detail.stream), &stream);
     let stub = |launch: &Span| {
         let parent = trace.tree.nodes()[launch.callpath].parent;
         let in_stub = || trace.tree.nodes().get(parent.index()).map(|_| name(trace, parent));
-        let kernel = details.of(launch, |details| details.kernel).map(|kernel| definitions.string(kernel as u32));
+        let kernel = launch.detail(details, |detail| detail.kernel).map(|kernel| trace.records().string(kernel as u32));
         kernel.or_else(|| in_stub()?.strip_prefix("__device_stub__"))
     };
     pairs.pair(&stub, &|run: &Span| Some(name(trace, run.callpath)));
@@ -167,131 +167,6 @@ impl Pairs<'_> {
             } else if launch.enter < run.leave {
                 self.early.insert(number as u32);
             }
-        }
-    }
-}
-
-/// Attributes and parameters of calls and kernels, by location and in order of their Leaves.
-pub(crate) struct CallDetails(FxHashMap<LocationId, Vec<(Call, CallDetail)>>);
-
-/// Enter and Leave of a call, ticks.
-type Call = (i64, i64);
-
-/// Attributes and parameters of one call or kernel.
-#[derive(Clone, Copy, Default, PartialEq)]
-pub(crate) struct CallDetail {
-    /// Call-site id, a parameter of both launch and kernel.
-    pub site: Option<u64>,
-    /// OTF2 id of the stream that the call names, an attribute.
-    pub stream: Option<u64>,
-    /// Number of the device event that the call names, an attribute.
-    pub event: Option<u64>,
-    /// String id of the launched kernel's name, an attribute.
-    pub kernel: Option<u64>,
-}
-
-impl CallDetails {
-    /// Reads the details of the calls at some locations.
-    pub(crate) fn read(archive: &Archive, trace: &Trace, locations: impl Iterator<Item = LocationId>) -> Self {
-        let names = DetailIds::new(archive.definitions());
-        let mut details = FxHashMap::default();
-        if names.is_empty() {
-            return Self(details);
-        }
-        for location in locations {
-            let mut reader = Reader { names: &names, next: CallDetail::default(), open: Vec::new(), found: Vec::new() };
-            if let Ok(events) = archive.location(trace.definitions.locations[location].id) {
-                // A read error ends the details where it ended the events.
-                let _ = events.read_events(&mut Vec::new(), &mut reader);
-            }
-            details.insert(location, reader.found);
-        }
-        Self(details)
-    }
-
-    /// A detail of the call itself, or else the last one of this kind of the calls inside it.
-    pub(crate) fn of(&self, span: &Span, kind: impl Fn(&CallDetail) -> Option<u64>) -> Option<u64> {
-        let own = self.0.get(&span.location)?;
-        let end = own.partition_point(|((_, leave), _)| *leave <= span.leave);
-        let inside = own[..end].iter().rev().take_while(|((_, leave), _)| *leave >= span.enter);
-        // The previous call may end at the very tick at which this one begins.
-        let inside = inside.filter(|((enter, _), _)| *enter >= span.enter);
-        let mut itself = inside.clone().filter(|(call, _)| *call == (span.enter, span.leave));
-        itself.find_map(|(_, detail)| kind(detail)).or_else(|| inside.clone().find_map(|(_, detail)| kind(detail)))
-    }
-}
-
-/// Ids of the attributes and parameters that hold details.
-struct DetailIds {
-    sites: Vec<u32>,
-    streams: Vec<u32>,
-    events: Vec<u32>,
-    kernels: Vec<u32>,
-}
-
-impl DetailIds {
-    fn new(definitions: &Definitions) -> Self {
-        let attributes = |names: [&str; 2]| {
-            let named = definitions.attributes.iter();
-            named.filter(|named| names.contains(&definitions.string(named.name))).map(|named| named.id).collect()
-        };
-        let kernels = definitions.attributes.iter().filter(|named| {
-            named.value_type == Type::STRING && definitions.string(named.name).to_ascii_lowercase().contains("kernel")
-        });
-        let sites = definitions.parameters.iter();
-        let sites = sites.filter(|named| definitions.string(named.name) == "callsite id").map(|named| named.id);
-        Self {
-            sites: sites.collect(),
-            streams: attributes(["CUDA_STREAM_REF", "HIP_STREAM_REF"]),
-            events: attributes(["CUDA_EVENT_REF", "HIP_EVENT_REF"]),
-            kernels: kernels.map(|named| named.id).collect(),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        [&self.sites, &self.streams, &self.events, &self.kernels].iter().all(|ids| ids.is_empty())
-    }
-}
-
-struct Reader<'a> {
-    names: &'a DetailIds,
-    /// Details of the next call: attributes precede its Enter.
-    next: CallDetail,
-    /// Enter and details of each open call.
-    open: Vec<(i64, CallDetail)>,
-    found: Vec<(Call, CallDetail)>,
-}
-
-impl EventSink for Reader<'_> {
-    fn enter(&mut self, time: i64, _: u32) {
-        self.open.push((time, std::mem::take(&mut self.next)));
-    }
-
-    fn leave(&mut self, time: i64, _: u32) {
-        self.next = CallDetail::default();
-        if let Some((enter, detail)) = self.open.pop()
-            && detail != CallDetail::default()
-        {
-            self.found.push(((enter, time), detail));
-        }
-    }
-
-    fn attributed(&mut self, attributes: &Attributes<'_>) {
-        let value = |ids: &[u32]| {
-            let named = attributes.into_iter().find(|named| ids.contains(&named.id));
-            named.map(|named| named.value.bits)
-        };
-        let [stream, event, kernel] =
-            [&self.names.streams, &self.names.events, &self.names.kernels].map(|ids| value(ids));
-        self.next = CallDetail { site: None, stream, event, kernel };
-    }
-
-    fn record(&mut self, _: i64, record: &Event<'_>, _: &Attributes<'_>) {
-        if let Event::ParameterUnsignedInt { parameter, value } = *record
-            && self.names.sites.contains(&parameter)
-            && let Some((_, detail)) = self.open.last_mut()
-        {
-            detail.site = Some(value);
         }
     }
 }

@@ -9,7 +9,6 @@
 //! *Source*: whatif.md#how-it-works.
 
 use rustc_hash::FxHashMap;
-use whywait_otf2::Definitions;
 
 use super::messages::SendInfo;
 use crate::Result;
@@ -63,10 +62,10 @@ pub struct ProtocolClassifier {
 impl ProtocolClassifier {
     /// Reads the names of calls and the nodes of processes.
     #[must_use]
-    pub fn new(trace: &Trace, definitions: &Definitions) -> Self {
-        let name = |region| trace.regions.name(definitions, region);
+    pub fn new(trace: &Trace) -> Self {
+        let name = |region| trace.regions.name(trace.records(), region);
         let call_protocols = trace.tree.nodes().iter().map(|node| call_protocol(name(node.region))).collect();
-        Self { call_protocols, nodes: nodes(trace, definitions) }
+        Self { call_protocols, nodes: nodes(trace) }
     }
 
     /// The protocol of a message; `posted` is the Enter of the call that posts its receive.
@@ -97,8 +96,8 @@ impl ProtocolClassifier {
 
 /// A key of each process's node: equal for processes on the same node.
 #[must_use]
-pub fn nodes(trace: &Trace, definitions: &Definitions) -> Vec<u32> {
-    let groups = definitions.location_groups.iter();
+pub fn nodes(trace: &Trace) -> Vec<u32> {
+    let groups = trace.records().location_groups.iter();
     let parent: FxHashMap<u32, u32> = groups.map(|group| (group.id, group.system_tree_parent)).collect();
     let of = |process| {
         // A process of a damaged trace may have no locations.

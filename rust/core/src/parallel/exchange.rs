@@ -431,7 +431,10 @@ fn decode<T: DecodeOwned>(bytes: &[u8]) -> Result<T> {
 }
 
 fn misunderstood() -> Error {
-    Error::Usage("the processes of the analysis do not understand each other: are all of the same version?".to_owned())
+    Error::Usage(
+        "the processes of the analysis sent each other data that they cannot read: do all run the same version?"
+            .to_owned(),
+    )
 }
 
 fn unpack(mut parcel: &[u8]) -> Result<Vec<&[u8]>> {

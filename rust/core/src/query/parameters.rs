@@ -58,11 +58,11 @@ pub fn named(definitions: &Definitions, name: &str) -> (Vec<u32>, ParameterType)
 
 /// The parameters that master threads record; none if the events are not available.
 #[must_use]
-pub fn recorded(analysis: &Analysis, definitions: &Definitions) -> Vec<Parameter> {
+pub fn recorded(analysis: &Analysis) -> Vec<Parameter> {
     if !analysis.has_events() {
         return Vec::new();
     }
-    let trace = &analysis.trace;
+    let (trace, definitions) = (&analysis.trace, analysis.trace.records());
     let rows = trace.shards.iter().flat_map(|shard| &shard.parameters.rows);
     let ids: FxHashSet<u32> = rows.map(|row| row.parameter).collect();
     let mut names: Vec<&str> = Vec::new();
@@ -72,11 +72,11 @@ pub fn recorded(analysis: &Analysis, definitions: &Definitions) -> Vec<Parameter
             names.push(name);
         }
     }
-    names.iter().map(|name| describe(trace, definitions, name)).filter(|parameter| parameter.most > 0).collect()
+    names.iter().map(|name| describe(trace, name)).filter(|parameter| parameter.most > 0).collect()
 }
 
-fn describe(trace: &Trace, definitions: &Definitions, name: &str) -> Parameter {
-    let (ids, kind) = named(definitions, name);
+fn describe(trace: &Trace, name: &str) -> Parameter {
+    let (ids, kind) = named(trace.records(), name);
     let of_shard = |shard: &Shard| {
         let mut own = Own { least: u32::MAX, most: 0, rises: kind != ParameterType::STRING, inside: 0, outside: 0 };
         for process in shard.processes {

@@ -234,7 +234,7 @@ struct Courses {
 }
 
 impl Courses {
-    /// Makes room for so many messages.
+    /// Makes room for this many messages.
     fn reserve(&mut self, messages: usize) {
         for times in [&mut self.unexpected, &mut self.posted, &mut self.in_flight] {
             times.rises.reserve(messages);

@@ -20,7 +20,7 @@ const SIZES: [(u64, QueueMetric); 6] = [
     (1 << 20, QueueMetric::Size1Mi),
 ];
 
-/// Communicators with more members are large (COUNTERS, decision 15).
+/// Communicators with more members are large (counters.md#counters-of-messages-and-queues).
 const MEMBERS: usize = 64;
 
 /// Consecutive messages with the same properties.

@@ -10,8 +10,8 @@
 use std::ops::RangeInclusive;
 
 use rayon::prelude::*;
+use whywait_otf2::Recording;
 use whywait_otf2::records::ClockProperties;
-use whywait_otf2::{Archive, Attributes, Event, EventSink};
 
 use super::definition_index::DefinitionIndex;
 
@@ -36,19 +36,13 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds of an archive.
+    /// The bounds of a recorded run.
     #[must_use]
-    pub fn new(archive: &Archive, definitions: &DefinitionIndex) -> Self {
+    pub fn new(recording: &dyn Recording, definitions: &DefinitionIndex) -> Self {
         let step = definitions.locations.len().div_ceil(ASKED).max(1);
         let busy = definitions.locations.par_iter().step_by(step).filter(|location| location.events > 0);
-        let firsts = busy.filter_map(|location| first_time(archive, location.id)).collect();
-        Self::agreed(archive.definitions().clock_properties.first().and_then(Self::by), firsts)
-    }
-
-    /// The bounds of a run that begins at `first`, with clock properties, if any, that fit.
-    #[must_use]
-    pub fn of(clock: Option<&ClockProperties>, first: i64) -> Self {
-        Self::agreed(clock.and_then(Self::by), vec![first])
+        let firsts = busy.filter_map(|location| recording.events(location.id).ok()?.first_time()).collect();
+        Self::agreed(recording.definitions().clock_properties.first().and_then(Self::by), firsts)
     }
 
     fn by(clock: &ClockProperties) -> Option<Self> {
@@ -83,27 +77,6 @@ impl Bounds {
     pub fn range(self) -> RangeInclusive<i64> {
         self.first..=self.last
     }
-}
-
-/// Time of the first event of a location, ticks.
-fn first_time(archive: &Archive, id: u64) -> Option<i64> {
-    struct First(Option<i64>);
-    impl EventSink for First {
-        fn enter(&mut self, time: i64, _: u32) {
-            self.0.get_or_insert(time);
-        }
-        fn leave(&mut self, time: i64, _: u32) {
-            self.0.get_or_insert(time);
-        }
-        fn record(&mut self, time: i64, _: &Event<'_>, _: &Attributes<'_>) {
-            self.0.get_or_insert(time);
-        }
-    }
-    let reader = archive.location(id).ok()?;
-    let mut first = First(None);
-    // Errors in the file are reported when it is read as a whole.
-    let _ = reader.read_chunks(0..1, &mut Vec::new(), &mut first);
-    first.0
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 use whywait_otf2::records::TypedValue;
-use whywait_otf2::{Attributes, Event, EventSink, LocationReader, ReadSummary, Result};
+use whywait_otf2::{Attributes, Event, EventSink, Events, ReadSummary, Result};
 
 use super::decode::Decoder;
 
@@ -12,17 +12,17 @@ const CHUNKS_A_THREAD: u64 = 4;
 
 /// Whether several threads should share the reading of a location, given that there are only `shards` shards.
 #[must_use]
-pub fn worth_sharing(reader: &LocationReader, shards: usize) -> bool {
+pub fn worth_sharing(events: &Events<'_>, shards: usize) -> bool {
     let threads = rayon::current_num_threads();
-    shards < threads && reader.chunk_count() >= CHUNKS_A_THREAD * threads as u64
+    shards < threads && events.chunk_count() >= CHUNKS_A_THREAD * threads as u64
 }
 
 /// Sends all events to the decoder; while it follows one batch of chunks, other threads decode the next.
-pub fn read_events(reader: &LocationReader, decoder: &mut Decoder<'_>) -> Result<ReadSummary> {
+pub fn read_events(events: &Events<'_>, decoder: &mut Decoder<'_>) -> Result<ReadSummary> {
     let batch = rayon::current_num_threads() as u64;
-    let chunks = reader.chunk_count();
+    let chunks = events.chunk_count();
     let decode = |begin: u64| -> Vec<Chunk> {
-        (begin..chunks.min(begin + batch)).into_par_iter().map(|chunk| Chunk::read(reader, chunk)).collect()
+        (begin..chunks.min(begin + batch)).into_par_iter().map(|chunk| Chunk::read(events, chunk)).collect()
     };
     let mut total = ReadSummary::default();
     let mut begin = 0;
@@ -62,10 +62,10 @@ enum Recorded {
 }
 
 impl Chunk {
-    fn read(reader: &LocationReader, chunk: u64) -> Self {
-        let (events, records, values) = (Vec::new(), Vec::new(), Vec::new());
-        let mut content = Self { events, records, values, summary: Ok(ReadSummary::default()) };
-        content.summary = reader.read_chunks(chunk..chunk + 1, &mut Vec::new(), &mut content);
+    fn read(events: &Events<'_>, chunk: u64) -> Self {
+        let summary = Ok(ReadSummary::default());
+        let mut content = Self { events: Vec::new(), records: Vec::new(), values: Vec::new(), summary };
+        content.summary = events.read_chunks(chunk..chunk + 1, &mut Vec::new(), &mut content);
         content
     }
 

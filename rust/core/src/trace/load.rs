@@ -1,20 +1,22 @@
-//! Reading an archive into shards, in parallel.
+//! Reading a recorded run into shards, in parallel.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
-use whywait_otf2::Archive;
 use whywait_otf2::enums::{LocationType, MetricMode};
-use whywait_otf2::{Definitions, LocationReader};
+use whywait_otf2::{Definitions, Recording};
 
 use super::bounds::Bounds;
+use super::call_details::{CallDetails, DetailCollector, DetailIds};
 use super::calltree::{CallPath, CallTree};
 use super::chunks;
 use super::decode::{Decoder, Progress};
 use super::definition_index::DefinitionIndex;
 use super::locations::Location;
 use super::regions::{RegionClass, Regions};
+use super::reread::Reread;
 use super::shard::{Rows, Shard};
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CallPathId, Ids, InstanceId, LocationId, ProcessId};
@@ -47,6 +49,8 @@ pub struct Trace {
     pub exchange: Exchange,
     /// Number of events read.
     pub events: u64,
+    recording: Arc<dyn Recording>,
+    bounds: Bounds,
     span: Option<(i64, i64)>,
     /// Processes with a truncated event file, sorted.
     truncated: Vec<ProcessId>,
@@ -65,19 +69,19 @@ struct Block {
 }
 
 impl Trace {
-    /// Reads all events of an archive with the threads of the current pool, in shards of at least about `shard_events`
+    /// Reads all events of a run with the threads of the current pool, in shards of at least about `shard_events`
     /// events. If several processes share the analysis, each reads its part.
     ///
-    /// Locations whose event files cannot be read are left out; if none remains, that is an error. `modes` gives the
-    /// modes of counters by name where the definitions are wrong.
+    /// Locations whose events cannot be read are left out; if none remains, that is an error. `modes` gives the modes of
+    /// counters by name where the definitions are wrong.
     pub fn load(
-        archive: &Archive,
+        recording: Arc<dyn Recording>,
         shard_events: u64,
         modes: &[(String, MetricMode)],
         transport: Option<Arc<dyn Transport>>,
         progress: &Progress,
     ) -> Result<Self> {
-        let records = archive.definitions();
+        let records = recording.definitions();
         let mut definitions = DefinitionIndex::new(records);
         definitions.counters.set_modes(modes)?;
         let regions = Regions::new(records);
@@ -88,26 +92,16 @@ impl Trace {
         }
         let exchange = Exchange::new(transport, &weights);
         let own = exchange.own();
-        let bounds = Bounds::new(archive, &definitions);
+        let bounds = Bounds::new(&*recording, &definitions);
+        let details = Some(DetailIds::new(records)).filter(|ids| definitions.has_streams && !ids.is_empty());
+        let loader = Loader { recording: &*recording, regions: &regions, definitions: &definitions, bounds, details };
         let loaded: Vec<(Shard, Diagnostics)> = blocks
             .into_par_iter()
             .skip(own.start as usize)
             .take(own.len())
             .with_max_len(1)
-            .map_init(Vec::new, |buffer, block| {
-                load_shard(archive, &regions, (&definitions, bounds), block, own.len(), buffer, progress)
-            })
+            .map_init(Vec::new, |buffer, block| loader.load(block, own.len(), buffer, progress))
             .collect::<Result<_>>()?;
-        Self::assemble(records, (definitions, regions), (shard_of, exchange), loaded)
-    }
-
-    /// Builds the run from the shards of this process.
-    pub(crate) fn assemble(
-        records: &Definitions,
-        (definitions, regions): (DefinitionIndex, Regions),
-        (shard_of, exchange): (Vec<u32>, Exchange),
-        loaded: Vec<(Shard, Diagnostics)>,
-    ) -> Result<Self> {
         let mut merged = CallTree::default();
         let mut diagnostics = Diagnostics::default();
         let mut shards = Vec::with_capacity(loaded.len());
@@ -142,8 +136,11 @@ impl Trace {
 
         let first = blocks.iter().map(|block| block.first).min().unwrap_or(i64::MAX);
         let last = blocks.iter().map(|block| block.last).max().unwrap_or(i64::MIN);
+        let resolution = records.clock_properties.first().map_or(1, |clock| clock.timer_resolution).max(1);
         Ok(Self {
-            resolution: records.clock_properties.first().map_or(1, |clock| clock.timer_resolution).max(1),
+            resolution,
+            recording,
+            bounds,
             span: (first <= last).then_some((first, last)),
             events,
             truncated: blocks.into_iter().flat_map(|block| block.truncated).collect(),
@@ -155,6 +152,28 @@ impl Trace {
             shard_of,
             exchange,
         })
+    }
+
+    /// All definition records, with the names of things.
+    #[must_use]
+    pub fn records(&self) -> &Definitions {
+        self.recording.definitions()
+    }
+
+    /// Where the run was read from.
+    pub(crate) fn recording(&self) -> &Arc<dyn Recording> {
+        &self.recording
+    }
+
+    /// The range of plausible times.
+    pub(crate) fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    /// Gives access to records that are not kept.
+    #[must_use]
+    pub fn reread(&self) -> Reread<'_> {
+        Reread { trace: self }
     }
 
     /// Frees the memory of all synchronizations, which the epochs replace.
@@ -264,56 +283,84 @@ fn blocks(definitions: &DefinitionIndex, shard_events: u64) -> Vec<(Shard, u64)>
     shards
 }
 
-/// Reads a shard through a buffer.
-fn load_shard(
-    archive: &Archive,
-    regions: &Regions,
-    (definitions, bounds): (&DefinitionIndex, Bounds),
-    shard: Shard,
-    shards: usize,
-    buffer: &mut Vec<u8>,
-    progress: &Progress,
-) -> Result<(Shard, Diagnostics)> {
-    let locations = shard.locations;
-    let room: u64 = locations.map(|index| plausible_events(archive, &definitions.locations[index])).sum();
-    if room > u64::from(u32::MAX >> 1) {
-        return Err(Error::Trace(format!("a process with {room} events: more than 2^31 are not supported")));
-    }
-    let mut decoder = Decoder::new(archive.definitions(), regions, definitions, bounds, shard);
-    decoder.expect(room as usize);
-    for index in locations {
-        if progress.is_cancelled() {
-            return Err(Error::Interrupted);
-        }
-        decoder.begin_location(index);
-        let reader = archive.location(definitions.locations[index].id);
-        let reader = match reader {
-            Ok(reader) => reader,
-            Err(error) => {
-                decoder.end_location(0, None);
-                decoder.diagnostics().explain(DiagnosticKind::Unreadable, index, 0, error.to_string());
-                continue;
-            }
-        };
-        // A malformed record ends the location like the end of the file: everything before it is good.
-        let read = if chunks::worth_sharing(&reader, shards) {
-            chunks::read_events(&reader, &mut decoder)
-        } else {
-            reader.read_events_inlined(buffer, &mut decoder)
-        };
-        match read {
-            Ok(summary) => decoder.end_location(summary.events, summary.truncated.map(|error| error.to_string())),
-            Err(error) => decoder.end_location(decoder.decoded(), Some(error.to_string())),
-        }
-        progress.events.fetch_add(definitions.locations[index].events, std::sync::atomic::Ordering::Relaxed);
-    }
-    Ok(decoder.finish())
+/// What is needed to read a shard.
+struct Loader<'a> {
+    recording: &'a dyn Recording,
+    regions: &'a Regions,
+    definitions: &'a DefinitionIndex,
+    bounds: Bounds,
+    /// Where details of calls are recorded, if devices need them.
+    details: Option<DetailIds>,
 }
 
-/// Number of events to reserve capacity for; a wrong count cannot reserve more than the file size justifies.
-fn plausible_events(archive: &Archive, location: &Location) -> u64 {
-    const TRUSTED: u64 = 1 << 16;
-    // An event takes at least two bytes.
-    let explained = |reader: LocationReader| location.events.min(reader.event_file_size() / 2);
-    if location.events <= TRUSTED { location.events } else { archive.location(location.id).map_or(0, explained) }
+impl Loader<'_> {
+    /// Reads a shard through a buffer.
+    fn load(
+        &self,
+        shard: Shard,
+        shards: usize,
+        buffer: &mut Vec<u8>,
+        progress: &Progress,
+    ) -> Result<(Shard, Diagnostics)> {
+        let locations = shard.locations;
+        let room: u64 = locations.map(|index| self.plausible_events(&self.definitions.locations[index])).sum();
+        if room > u64::from(u32::MAX >> 1) {
+            return Err(Error::Trace(format!("a process with {room} events: more than 2^31 are not supported")));
+        }
+        let records = self.recording.definitions();
+        let mut decoder = Decoder::new(records, self.regions, self.definitions, self.bounds, shard);
+        let mut details = CallDetails::default();
+        decoder.expect(room as usize);
+        for index in locations {
+            if progress.is_cancelled() {
+                return Err(Error::Interrupted);
+            }
+            decoder.begin_location(index);
+            let events = match self.recording.events(self.definitions.locations[index].id) {
+                Ok(events) => events,
+                Err(error) => {
+                    decoder.end_location(0, None);
+                    decoder.diagnostics().explain(DiagnosticKind::Unreadable, index, 0, error.to_string());
+                    continue;
+                }
+            };
+            // A malformed record ends the location like the end of the file: everything before it is good.
+            let read = if let Some(ids) = self.details.as_ref().filter(|_| self.uses_devices(index)) {
+                let mut collector = DetailCollector::new(ids, &mut decoder);
+                let read = events.read(buffer, &mut collector);
+                details.add(index, collector.finish());
+                read
+            } else if chunks::worth_sharing(&events, shards) {
+                chunks::read_events(&events, &mut decoder)
+            } else {
+                events.read_inlined(buffer, &mut decoder)
+            };
+            match read {
+                Ok(summary) => decoder.end_location(summary.events, summary.truncated.map(|error| error.to_string())),
+                Err(error) => decoder.end_location(decoder.decoded(), Some(error.to_string())),
+            }
+            progress.events.fetch_add(self.definitions.locations[index].events, Ordering::Relaxed);
+        }
+        let (mut shard, diagnostics) = decoder.finish();
+        shard.call_details = details;
+        Ok((shard, diagnostics))
+    }
+
+    /// Whether the process of a location has streams of devices.
+    fn uses_devices(&self, location: LocationId) -> bool {
+        let process = self.definitions.processes.get(self.definitions.locations[location].process.index());
+        let mut locations = process.into_iter().flat_map(|process| process.locations);
+        locations.any(|location| self.definitions.locations[location].is_stream())
+    }
+
+    /// Number of events to reserve capacity for; a wrong count cannot reserve more than the file size justifies.
+    fn plausible_events(&self, location: &Location) -> u64 {
+        const TRUSTED: u64 = 1 << 16;
+        if location.events <= TRUSTED {
+            return location.events;
+        }
+        // An event takes at least two bytes.
+        let events = self.recording.events(location.id);
+        events.map_or(0, |events| events.file_size().map_or(TRUSTED, |size| location.events.min(size / 2)))
+    }
 }

@@ -5,6 +5,7 @@
 )]
 
 mod bounds;
+pub(crate) mod call_details;
 pub mod calltree;
 pub mod chunks;
 pub mod columns;
@@ -16,6 +17,7 @@ mod id_map;
 pub mod load;
 pub mod locations;
 pub mod regions;
+mod reread;
 pub mod shard;
 
 pub use bounds::Bounds;
@@ -23,6 +25,7 @@ pub use calltree::{CallPath, CallTree};
 pub use definition_index::DefinitionIndex;
 pub use load::Trace;
 pub use regions::{RegionClass, Regions};
+pub use reread::Reread;
 pub use shard::Shard;
 
 pub use crate::ids::NONE;

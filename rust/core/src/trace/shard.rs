@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::call_details::CallDetails;
 use super::calltree::CallTree;
 use super::columns::{
     Collective, Events, Fork, Instances, Lock, Nonblocking, OpenRequest, Operation, ParameterChange, Received, Sent,
@@ -117,6 +118,8 @@ pub struct Shard {
     pub nonblocking: Rows<Nonblocking>,
     /// One-sided operations.
     pub operations: Rows<Operation>,
+    /// Details of the calls of processes that use devices.
+    pub(crate) call_details: CallDetails,
     /// Synchronizations of one-sided communication; dropped once the epochs are known.
     pub synchronizations: Rows<Synchronization>,
     /// Forks of thread teams.

@@ -28,5 +28,5 @@ pub use changes::hypotheses::Hypothesis;
 pub use changes::selection::{Numbers, Part, Selection};
 pub use graph::network::Network;
 pub use model::Model;
-pub use run::simulated::{Simulated, Source};
+pub use run::simulated::Simulated;
 pub use simulator::{Simulation, Simulator};

@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
-use whywait_otf2::Definitions;
 use whywait_otf2::records::ClockProperties;
 
 use super::arcs::messages::{self, Estimates, Transfer};
@@ -12,13 +11,13 @@ use super::assumptions::{Assumption, Assumptions};
 use super::changes::cut::Cut;
 use super::changes::durations::Shape;
 use super::changes::hypotheses::Hypothesis;
+use super::changes::requests::idle_tests;
 use super::changes::whole_epochs;
 use super::graph::builder::{Builder, MEASURED};
 use super::graph::network;
 use super::graph::steps::Graph;
 use super::model::Model;
 use super::retime::{self, Times};
-use super::run::simulated::Source;
 use crate::analysis::Analysis;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CallPathId, LocationId};
@@ -77,14 +76,8 @@ impl Simulator {
     /// How often each event counts towards the progress of building the graph.
     pub const PASSES: u64 = 4;
 
-    /// Builds the dependency graph of a run; `records` says where its records come from.
-    pub fn new<'a>(
-        analysis: &Analysis,
-        definitions: &Definitions,
-        model: &Model,
-        records: impl FnOnce() -> Result<Source<'a>>,
-        progress: &Progress,
-    ) -> Result<Self> {
+    /// Builds the dependency graph of a run.
+    pub fn new(analysis: &Analysis, model: &Model, progress: &Progress) -> Result<Self> {
         analysis.need_events()?;
         let trace = &analysis.trace;
         let pass = || {
@@ -95,9 +88,9 @@ impl Simulator {
         let mut assumptions = Assumptions::default();
         let mut cut = Cut::new(trace, &model.cut_regions)?;
         whole_epochs::refuse_open(trace, &analysis.epochs, &cut)?;
-        let sizes = messages::collect(trace, definitions, model, &mut cut, &mut builder, &mut assumptions)?;
+        let sizes = messages::collect(trace, model, &mut cut, &mut builder, &mut assumptions)?;
         pass()?;
-        let nodes = model.network.as_ref().map(|_| nodes(trace, definitions)).unwrap_or_default();
+        let nodes = model.network.as_ref().map(|_| nodes(trace)).unwrap_or_default();
         let network = model.network.as_ref().map(|network| (network, &nodes[..]));
         let mut also = collectives::collect(trace, &cut, network, &mut builder, &mut assumptions)?;
         also.extend(intercomms::collect(trace, &cut, network, &mut builder, &mut assumptions)?);
@@ -112,7 +105,7 @@ impl Simulator {
                 return Err(Error::Usage("no message in the run matches what is to be cut".into()));
             }
             if asks_in_vain(trace) {
-                let tests = records()?.idle_tests(trace, &cut)?;
+                let tests = idle_tests(trace.reread(), &cut)?;
                 cut.remove(tests);
             }
             cut.prune(trace, &mut builder);
@@ -159,19 +152,13 @@ impl Simulator {
     }
 
     /// Applies hypotheses in their order.
-    pub fn simulate(
-        &self,
-        analysis: &Analysis,
-        definitions: &Definitions,
-        hypotheses: &[Hypothesis],
-        progress: &Progress,
-    ) -> Result<Simulation> {
+    pub fn simulate(&self, analysis: &Analysis, hypotheses: &[Hypothesis], progress: &Progress) -> Result<Simulation> {
         let trace = &analysis.trace;
         let (shape, notes) = Shape::new(trace, &self.graph, &self.cut, hypotheses)?;
         go_on(progress)?;
         let times = retime::evaluate(trace, &self.graph, &shape);
         if self.adds_waits && !times.circular.is_empty() {
-            let places = times.circular.iter().take(4).map(|&step| self.place(trace, definitions, step));
+            let places = times.circular.iter().take(4).map(|&step| self.place(trace, step));
             let places: Vec<String> = places.collect();
             return Err(Error::Usage(format!(
                 "the changed run is a deadlock: calls wait for each other, by their ends in the measured run: {}",
@@ -202,7 +189,7 @@ impl Simulator {
     }
 
     /// Names a step: its call, location and time.
-    fn place(&self, trace: &Trace, definitions: &Definitions, (location, step): (LocationId, usize)) -> String {
+    fn place(&self, trace: &Trace, (location, step): (LocationId, usize)) -> String {
         let label = trace.definitions.label(&trace.definitions.locations[location]);
         let begin = trace.span().map_or(0, |(first, _)| first);
         let seconds = (self.graph.times[step] - begin) as f64 / trace.resolution as f64;
@@ -211,7 +198,7 @@ impl Simulator {
         // After the last event there is no call.
         let position = self.graph.steps[step].position.min(shard.event_offsets[i + 1] - 1);
         let region = trace.tree.region(shard.events.callpath(position));
-        format!("{} of {label} at {seconds:.6} s", trace.regions.name(definitions, region))
+        format!("{} of {label} at {seconds:.6} s", trace.regions.name(trace.records(), region))
     }
 
     /// Lengths of the run under several lists of hypotheses, ticks: as many at a time as there are lanes. A list that

@@ -2,18 +2,16 @@
 
 use std::io::Write;
 
-use whywait_otf2::Archive;
-
 use super::packets::Track;
 use super::tracks::Writer;
 use crate::Result;
-use crate::counters::{Recorded, Recording, recorded};
+use crate::counters::{Recorded, RecordedCounter, recorded};
 use crate::ids::LocationId;
 use crate::trace::counters::Kind;
 
 impl<W: Write> Writer<'_, W> {
     /// Writes all counters, each below the thread it belongs to, or below the process that recorded it.
-    pub(super) fn counters(&mut self, archive: &Archive, found: &Recorded) -> Result<()> {
+    pub(super) fn counters(&mut self, found: &Recorded) -> Result<()> {
         if found.kinds.is_empty() {
             return Ok(());
         }
@@ -23,14 +21,14 @@ impl<W: Write> Writer<'_, W> {
                 continue;
             }
             self.look_up()?;
-            for recording in recorded(archive, trace, &found.kinds, location) {
+            for recording in recorded(trace.reread(), &found.kinds, location) {
                 self.counter(location, &recording, found.kinds[recording.counter as usize])?;
             }
         }
         Ok(())
     }
 
-    fn counter(&mut self, location: LocationId, recording: &Recording, kind: Kind) -> Result<()> {
+    fn counter(&mut self, location: LocationId, recording: &RecordedCounter, kind: Kind) -> Result<()> {
         let counter = &self.trace.definitions.counters.all[recording.counter as usize];
         let is_level = matches!(kind, Kind::Level { .. } | Kind::Samples);
         let factor = counter.factor() * if is_level { 1.0 } else { self.trace.resolution as f64 };

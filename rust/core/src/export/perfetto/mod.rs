@@ -32,7 +32,6 @@ use std::io::Write;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use whywait_otf2::Archive;
 
 use crate::analysis::Analysis;
 use crate::ids::RegionKey;
@@ -54,14 +53,13 @@ pub type Labelled<'a> = (&'a Queues, &'a dyn Fn(Quantity) -> String);
 /// Writes a trace for Perfetto; `label` gives the display name of a wait state, `queues` are to have their steps.
 pub fn write(
     analysis: &Analysis,
-    archive: &Archive,
     label: &dyn Fn(Metric) -> String,
     queues: Option<Labelled>,
     selection: &Selection,
     out: impl Write,
     progress: &Progress,
 ) -> Result<Written> {
-    let (trace, definitions) = (&analysis.trace, archive.definitions());
+    let (trace, definitions) = (&analysis.trace, analysis.trace.records());
     if trace.exchange.processes() > 1 {
         let text =
             "several processes share this analysis, each with only a part of the events: write timelines without MPI";
@@ -112,7 +110,7 @@ pub fn write(
     if let Some(causes) = &analysis.causes {
         writer.critical_path(&causes.path)?;
     }
-    writer.counters(archive, &analysis.counters)?;
+    writer.counters(&analysis.counters)?;
     if let Some((queues, label)) = queues {
         writer.queues(queues, label)?;
     }

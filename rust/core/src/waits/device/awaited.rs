@@ -9,8 +9,9 @@ use rustc_hash::FxHashMap;
 
 use super::activity::{Kernel, Synchronization};
 use crate::ids::LocationId;
-use crate::matching::launches::{CallDetails, Span};
+use crate::matching::launches::Span;
 use crate::trace::Trace;
+use crate::trace::call_details::CallDetails;
 use crate::trace::device_calls::DeviceCall;
 
 /// The kernels of a process's devices, indexed for the lookups below.
@@ -68,7 +69,7 @@ impl<'a> Awaited<'a> {
         let streams: Vec<Stream> = streams.iter().map(stream).collect();
         let mut awaited = Self { kernels, by_end, streams, records: FxHashMap::default() };
         for (_, call) in records {
-            let event = details.of(call, |details| details.event);
+            let event = call.detail(details, |detail| detail.event);
             if let Some((event, stream)) = event.zip(awaited.named_stream(trace, details, call)) {
                 awaited.records.entry(event).or_default().push((call.enter, stream));
             }
@@ -78,7 +79,7 @@ impl<'a> Awaited<'a> {
 
     /// The stream that a call names.
     fn named_stream(&self, trace: &Trace, details: &CallDetails, call: &Span) -> Option<usize> {
-        let id = details.of(call, |details| details.stream)?;
+        let id = call.detail(details, |detail| detail.stream)?;
         self.streams.iter().position(|stream| trace.definitions.locations[stream.location].id == id)
     }
 
@@ -94,7 +95,7 @@ impl<'a> Awaited<'a> {
         let all = || (0..self.streams.len()).collect();
         let streams: Vec<usize> = match kind {
             DeviceCall::AwaitEvent => {
-                let records = self.records.get(&details.of(call, |details| details.event)?)?;
+                let records = self.records.get(&call.detail(details, |detail| detail.event)?)?;
                 let (until, stream) = *records.iter().rfind(|(time, _)| *time < call.enter)?;
                 return Some((vec![stream], until));
             }

@@ -2,7 +2,6 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::enums::SystemTreeDomain;
-use whywait_otf2::{Archive, Definitions};
 
 use crate::Result;
 use crate::ids::{LocationId, ProcessId};
@@ -31,8 +30,8 @@ enum Key<'a> {
 impl BusyTimes {
     /// Collects the kernels of all streams. Those of other processes of the analysis are included only if they share a
     /// device with this one.
-    pub(super) fn new<'a>(archive: &Archive, trace: &Trace, runs: impl Iterator<Item = &'a Span>) -> Result<Self> {
-        let (device, is_shared) = devices(archive.definitions(), trace);
+    pub(super) fn new<'a>(trace: &Trace, runs: impl Iterator<Item = &'a Span>) -> Result<Self> {
+        let (device, is_shared) = devices(trace);
         let rows = runs.map(|run| (device[&run.location], run.enter, run.location, run.leave));
         let mut rows: Vec<(u32, i64, LocationId, i64)> = rows.collect();
         if trace.exchange.processes() > 1 {
@@ -60,7 +59,8 @@ impl BusyTimes {
 }
 
 /// The device of each stream, and whether several processes share it.
-fn devices(definitions: &Definitions, trace: &Trace) -> (FxHashMap<LocationId, u32>, Vec<bool>) {
+fn devices(trace: &Trace) -> (FxHashMap<LocationId, u32>, Vec<bool>) {
+    let definitions = trace.records();
     let nodes = definitions.system_tree_node_domains.iter();
     let nodes: FxHashSet<u32> = nodes
         .filter(|domain| domain.system_tree_domain == SystemTreeDomain::ACCELERATOR_DEVICE)

@@ -21,14 +21,14 @@ mod hosts;
 
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
+use whywait_otf2::Definitions;
 use whywait_otf2::enums::Type;
 use whywait_otf2::records::TypedValue;
-use whywait_otf2::{Archive, Definitions};
 
 use crate::Result;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CallPathId, LocationId, ProcessId};
-use crate::matching::launches::{self, CallDetails, LaunchMatches};
+use crate::matching::launches::{self, LaunchMatches};
 use crate::schema::Pattern;
 use crate::schema::patterns::Paradigm;
 use crate::severity::{Accumulator, Metric};
@@ -54,7 +54,7 @@ struct Host {
 
 /// Analyzes the devices of all processes. Returns their activity and the new findings, one entry per shard. `found`
 /// holds the findings of the earlier stages, ordered by location and time.
-pub(crate) fn detect(archive: &Archive, trace: &Trace, found: &[Findings]) -> Result<(Vec<Devices>, Vec<Findings>)> {
+pub(crate) fn detect(trace: &Trace, found: &[Findings]) -> Result<(Vec<Devices>, Vec<Findings>)> {
     let hosts = |(shard_number, shard): (usize, &Shard)| -> Vec<Host> {
         let host = |process: ProcessId| {
             let locations = trace.definitions.processes[process].locations;
@@ -66,8 +66,8 @@ pub(crate) fn detect(archive: &Archive, trace: &Trace, found: &[Findings]) -> Re
         { shard.processes }.map(host).filter(|host| !host.streams.is_empty()).collect()
     };
     let hosts: Vec<Vec<Host>> = trace.par_shards().enumerate().map(hosts).collect();
-    let busy = BusyTimes::new(archive, trace, hosts.iter().flatten().flat_map(|host| &host.runs))?;
-    let definitions = archive.definitions();
+    let busy = BusyTimes::new(trace, hosts.iter().flatten().flat_map(|host| &host.runs))?;
+    let definitions = trace.records();
     let null_streams = definitions.location_properties.iter();
     let null_streams: Vec<u64> = null_streams
         .filter(|property| matches!(definitions.string(property.name), "hipNullStream" | "CUDA_NULL_STREAM"))
@@ -78,7 +78,7 @@ pub(crate) fn detect(archive: &Archive, trace: &Trace, found: &[Findings]) -> Re
         let (mut devices, mut findings) = <(Devices, Findings)>::default();
         for host in hosts {
             let waits = &found[host.shard].waits;
-            devices.add(host.devices(archive, trace, &busy, &null_streams, waits, &mut findings));
+            devices.add(host.devices(trace, &busy, &null_streams, waits, &mut findings));
         }
         (devices, findings)
     };
@@ -96,7 +96,6 @@ fn is_true(definitions: &Definitions, value: &TypedValue) -> bool {
 impl Host {
     fn devices(
         self,
-        archive: &Archive,
         trace: &Trace,
         busy: &BusyTimes,
         null_streams: &[u64],
@@ -104,10 +103,10 @@ impl Host {
         findings: &mut Findings,
     ) -> Devices {
         let shard = &trace.shards[self.shard];
-        let details = CallDetails::read(archive, trace, self.threads.iter().chain(&self.streams).copied());
+        let details = &trace.shards[self.shard].call_details;
         let calls = launches::device_calls(trace, shard, &self.threads, |call| call == DeviceCall::Launch);
         let of_kernels: Vec<Span> = calls.into_iter().map(|(_, call)| call).collect();
-        let matched = launches::match_launches(archive.definitions(), trace, &details, &of_kernels, &self.runs);
+        let matched = launches::match_launches(trace, details, &of_kernels, &self.runs);
         let mut devices = Devices { launches: of_kernels.len() as u64, ..Devices::default() };
         self.kernels(busy, &of_kernels, &matched, &mut devices);
         let in_mpi = self.starve(trace, shard, waits, &mut devices);
@@ -115,13 +114,13 @@ impl Host {
         let numbers: FxHashSet<u32> = self.streams.iter().map(|stream| busy.device[stream]).collect();
         let records = launches::device_calls(trace, shard, &self.threads, |call| call == DeviceCall::RecordEvent);
         let streams = (&self.streams[..], null_streams);
-        let awaited = Awaited::new(trace, &devices.kernels, streams, (&details, &records));
+        let awaited = Awaited::new(trace, &devices.kernels, streams, (details, &records));
         let calls = launches::device_calls(trace, shard, &self.threads, DeviceCall::is_synchronization);
         let mut of_calls = Vec::new();
         let mut of_streams = Vec::new();
         let synchronize = |(number, call)| {
             of_streams.clear();
-            let found = awaited.synchronize(trace, &details, call, numbers.len(), &mut of_streams);
+            let found = awaited.synchronize(trace, details, call, numbers.len(), &mut of_streams);
             of_calls.extend(of_streams.iter().map(|&kernel| (number, kernel)));
             found
         };

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use whywait_otf2::Definitions;
 
 use crate::Result;
 use crate::ids::{CallPathId, InstanceId, ProcessId, RegionKey};
@@ -110,13 +109,12 @@ fn sizes(found: &[Vec<Message>]) -> Sizes {
 /// Finds the arcs of all messages; returns the sizes of their classes.
 pub(in crate::whatif) fn collect(
     trace: &Trace,
-    definitions: &Definitions,
     model: &Model,
     cut: &mut Cut,
     builder: &mut Builder,
     assumptions: &mut Assumptions,
 ) -> Result<Sizes> {
-    let classifier = ProtocolClassifier::new(trace, definitions);
+    let classifier = ProtocolClassifier::new(trace);
     let is_cutting = !cut.is_empty() || !model.cut_messages.is_empty();
     let probes: Vec<FxHashMap<u32, InstanceId>> = trace.par_shards().map(|shard| probes(trace, shard)).collect();
     let (found, _) = match_all(trace, |index, shard, matches| {

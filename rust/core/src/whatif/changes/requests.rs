@@ -6,12 +6,52 @@
 
 use std::ops::RangeInclusive;
 
+use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
-use whywait_otf2::{Attributes, Event, EventSink};
+use whywait_otf2::{Attributes, Event, EventSink, ReadSummary};
 
-use super::cut::Gone;
+use super::cut::{Cut, Gone};
 use super::side::{Side, side};
+use crate::Result;
+use crate::ids::{Ids, LocationId};
 use crate::trace::decode::Decoder;
+use crate::trace::{Reread, Shard, Trace};
+
+/// The calls that do nothing but test requests that vanish, as ranges of events by location; none if nothing is cut.
+pub(in crate::whatif) fn idle_tests(again: Reread<'_>, cut: &Cut) -> Result<Vec<Vec<RangeInclusive<u32>>>> {
+    let find = |location: LocationId| {
+        let gone = Gone::new(cut, again.trace, location);
+        let mut requests = Requests::new(counter(again.trace, location), gone);
+        if !gone.is_empty() {
+            complete_records(again.location(location, &mut requests))?;
+        }
+        Ok(requests.idle_tests())
+    };
+    (0..again.trace.definitions.locations.len()).into_par_iter().map(LocationId::at).map(find).collect()
+}
+
+/// Accepts what was read of a damaged file: the records before its end.
+pub(in crate::whatif) fn complete_records(
+    read: whywait_otf2::Result<ReadSummary>,
+) -> std::result::Result<(), whywait_otf2::Error> {
+    match read {
+        Ok(_) | Err(whywait_otf2::Error::Malformed { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// A decoder that counts the events of a location as the analysis does.
+pub(in crate::whatif) fn counter(trace: &Trace, location: LocationId) -> Decoder<'_> {
+    let process = trace.definitions.locations[location].process;
+    let shard = Shard {
+        locations: Ids { start: location, end: LocationId::at(location.index() + 1) },
+        processes: Ids { start: process, end: process },
+        ..Shard::default()
+    };
+    let mut decoder = Decoder::new(trace.records(), &trace.regions, &trace.definitions, trace.bounds(), shard);
+    decoder.begin_location(location);
+    decoder
+}
 
 /// Finds the records that start a request whose receive vanishes, and the calls that only test vanished requests.
 pub(in crate::whatif) struct Requests<'a> {

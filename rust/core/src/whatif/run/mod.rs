@@ -1,7 +1,5 @@
-//! The simulated run: its records, as a source for another analysis and as an archive.
+//! The simulated run: its records, as a recording to analyze or to write.
 
 mod record_times;
-mod replay;
 pub(super) mod simulated;
 mod stamps;
-mod write;

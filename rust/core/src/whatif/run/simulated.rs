@@ -1,198 +1,108 @@
-//! The records of a run, from its archive or from another run at new times.
+//! A simulated run as a recording: the records of the run before the change, at their new times.
 //!
-//! A simulated run need not be written: its records are those of the run before the change, which may be simulated
-//! itself.
+//! It need not be written, and the run before the change may be simulated itself.
 
-use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::Arc;
 
 use rayon::prelude::*;
-use rustc_hash::FxHashSet;
-use whywait_otf2::records::ClockProperties;
-use whywait_otf2::{Archive, AttributeValue, Attributes, Event, EventSink};
+use rustc_hash::{FxHashMap, FxHashSet};
+use whywait_otf2::records::Definition;
+use whywait_otf2::{
+    Anchor, AttributeValue, Attributes, Definitions, Event, EventSink, EventStream, Events, ReadSummary, Recording,
+};
 
 use super::record_times::Map;
 use super::stamps::Stamps;
 use crate::Result;
-use crate::ids::{Ids, LocationId};
+use crate::analysis::Analysis;
+use crate::ids::LocationId;
+use crate::trace::Bounds;
 use crate::trace::decode::Decoder;
-use crate::trace::{Bounds, Shard, Trace};
-use crate::whatif::changes::cut::{Cut, Gone, rows};
-use crate::whatif::changes::requests::{Requests, started};
+use crate::whatif::changes::cut::{Gone, rows};
+use crate::whatif::changes::requests::{Requests, complete_records, counter, started};
 use crate::whatif::changes::side::{Side, side};
 use crate::whatif::simulator::{Simulation, Simulator};
 
-/// Where the records of a run come from.
-#[derive(Debug)]
-pub enum Source<'a> {
-    /// From its archive.
-    Archive(&'a Archive),
-    /// From another run, at new times.
-    Simulated(Box<Simulated<'a>>),
-}
+/// Name of the anchor's property with the hypotheses.
+const PROPERTY: &str = "WHYWAIT::HYPOTHESES";
 
-/// A simulated run: its records are those of the run before the change, at new times.
+/// A simulated run.
 #[derive(Debug)]
-pub struct Simulated<'a> {
-    /// Where the records of the run before the change come from.
-    of: Source<'a>,
-    /// Times outside of them are invalid in these records.
-    bounds: Bounds,
-    pub(in crate::whatif) simulator: &'a Simulator,
-    pub(in crate::whatif) simulation: &'a Simulation,
+pub struct Simulated {
     /// The run before the change.
-    pub(in crate::whatif) trace: &'a Trace,
-    hypotheses: &'a str,
+    analysis: Arc<Analysis>,
+    simulator: Arc<Simulator>,
+    simulation: Arc<Simulation>,
+    anchor: Anchor,
+    definitions: Definitions,
+    /// The locations by their ids.
+    locations: FxHashMap<u64, LocationId>,
+    /// New times of all Enters and Leaves, by shard, ticks.
     events: Vec<Vec<i64>>,
     stamps: Stamps,
 }
 
-impl<'a> Source<'a> {
-    /// The archive of the run that was measured.
-    fn archive(&self) -> &'a Archive {
-        match self {
-            Self::Archive(archive) => archive,
-            Self::Simulated(run) => run.archive(),
-        }
-    }
-
-    /// What was changed, change by change.
-    fn hypotheses(&self) -> Vec<&'a str> {
-        match self {
-            Self::Archive(_) => Vec::new(),
-            Self::Simulated(run) => run.hypotheses(),
-        }
-    }
-
-    /// The clock properties of the run, if it has any.
-    fn clock(&self) -> Option<ClockProperties> {
-        match self {
-            Self::Archive(archive) => archive.definitions().clock_properties.first().cloned(),
-            Self::Simulated(run) => run.clock(),
-        }
-    }
-
-    /// The range of times of its events.
-    fn bounds(&self, trace: &Trace) -> Bounds {
-        match self {
-            Self::Archive(archive) => Bounds::new(archive, &trace.definitions),
-            Self::Simulated(run) => run.new_bounds(),
-        }
-    }
-
-    /// The calls that do nothing but test requests that vanish, as ranges of events by location; none if nothing is
-    /// cut.
-    pub(in crate::whatif) fn idle_tests(&self, trace: &Trace, cut: &Cut) -> Result<Vec<Vec<RangeInclusive<u32>>>> {
-        let bounds = self.bounds(trace);
-        let find = |location: LocationId| {
-            let gone = Gone::new(cut, trace, location);
-            let mut requests = Requests::new(counter(trace, self.archive(), bounds, location), gone);
-            if !gone.is_empty() {
-                self.read(location, trace.definitions.locations[location].id, &mut requests)?;
-            }
-            Ok(requests.idle_tests())
-        };
-        (0..trace.definitions.locations.len()).into_par_iter().map(LocationId::at).map(find).collect()
-    }
-
-    /// Sends the records of a location with this id to `sink`; of a truncated file, those before its end.
-    fn read(&self, location: LocationId, id: u64, sink: &mut dyn EventSink) -> Result<()> {
-        match self {
-            Self::Archive(archive) => match archive.location(id)?.read_events(&mut Vec::new(), sink) {
-                Ok(_) | Err(whywait_otf2::Error::Malformed { .. }) => Ok(()),
-                Err(error) => Err(error.into()),
-            },
-            Self::Simulated(run) => run.location(location, &mut Forwarded(sink)),
-        }
-    }
-}
-
-/// A decoder that counts the events of a location as the analysis does.
-fn counter<'a>(trace: &'a Trace, archive: &'a Archive, bounds: Bounds, location: LocationId) -> Decoder<'a> {
-    let process = trace.definitions.locations[location].process;
-    let shard = Shard {
-        locations: Ids { start: location, end: LocationId::at(location.index() + 1) },
-        processes: Ids { start: process, end: process },
-        ..Shard::default()
-    };
-    let mut decoder = Decoder::new(archive.definitions(), &trace.regions, &trace.definitions, bounds, shard);
-    decoder.begin_location(location);
-    decoder
-}
-
-/// Receives the records of a simulated run.
-pub(in crate::whatif) trait Records {
-    /// Takes the next record of the current location.
-    fn put(&mut self, time: i64, event: &Event<'_>, attributes: &Attributes<'_>) -> whywait_otf2::Result<()>;
-}
-
-/// Receives records as from a reader.
-pub(in crate::whatif) struct Forwarded<'a>(pub &'a mut dyn EventSink);
-
-impl Records for Forwarded<'_> {
-    fn put(&mut self, time: i64, event: &Event<'_>, attributes: &Attributes<'_>) -> whywait_otf2::Result<()> {
-        match *event {
-            Event::Enter { region } => {
-                self.0.attributed(attributes);
-                self.0.enter(time, region);
-            }
-            Event::Leave { region } => {
-                self.0.attributed(attributes);
-                self.0.leave(time, region);
-            }
-            _ => self.0.record(time, event, attributes),
-        }
-        Ok(())
-    }
-}
-
-impl<'a> Simulated<'a> {
-    /// A simulated run from the run before the change: `of` has the records of that, `trace` is its decoded form, and
-    /// `hypotheses` says what was changed.
+impl Simulated {
+    /// The run that follows from a change of an analyzed one; `hypotheses` says what was changed.
     pub fn new(
-        of: Source<'a>,
-        (simulator, simulation): (&'a Simulator, &'a Simulation),
-        trace: &'a Trace,
-        hypotheses: &'a str,
+        analysis: Arc<Analysis>,
+        simulator: Arc<Simulator>,
+        simulation: Arc<Simulation>,
+        hypotheses: String,
     ) -> Result<Self> {
-        let events = simulator.events(trace, simulation);
+        let trace = &analysis.trace;
+        let events = simulator.events(trace, &simulation);
         let stamps = Stamps::new(trace, &events)?;
-        let bounds = of.bounds(trace);
-        Ok(Self { of, bounds, simulator, simulation, trace, hypotheses, events, stamps })
+        let mut anchor = trace.recording().anchor().clone();
+        (anchor.number_of_snapshots, anchor.number_of_thumbnails) = (0, 0);
+        anchor.properties.push((PROPERTY.to_owned(), hypotheses));
+        let definitions = Definitions::default();
+        let locations = trace.definitions.locations.iter().zip(0..);
+        let locations = locations.map(|(location, index)| (location.id, LocationId::at(index))).collect();
+        let mut run = Self { analysis, simulator, simulation, anchor, definitions, locations, events, stamps };
+        run.definitions = run.changed_definitions()?;
+        Ok(run)
     }
 
-    /// The archive of the run that was measured.
-    pub(in crate::whatif) fn archive(&self) -> &'a Archive {
-        self.of.archive()
+    /// The definitions with the length of this run, and the number of events of each location.
+    fn changed_definitions(&self) -> Result<Definitions> {
+        let trace = &self.analysis.trace;
+        let locations = (0..trace.definitions.locations.len()).into_par_iter().map(LocationId::at);
+        let counts = locations.map(|location| {
+            let id = trace.definitions.locations[location].id;
+            let shard = trace.shard(location);
+            let records = shard.spans[shard.local(location)].events;
+            if Gone::new(&self.simulator.cut, trace, location).is_empty() {
+                return Ok((id, records));
+            }
+            let events = trace.recording().events(id)?;
+            Ok((id, self.rewrite(location, &events, &mut Nowhere)?))
+        });
+        let counts: FxHashMap<u64, u64> = counts.collect::<Result<_>>()?;
+        let changed = |mut definition: Definition| {
+            match &mut definition {
+                Definition::ClockProperties(clock) => self.simulation.set_clock(clock),
+                Definition::Location(location) => {
+                    location.number_of_events = counts.get(&location.id).copied().unwrap_or(0);
+                }
+                _ => {}
+            }
+            definition
+        };
+        Ok(Definitions::from_records(trace.records().iter().map(|definition| changed(definition.to_owned()))))
     }
 
-    /// What was changed, change by change.
-    pub(in crate::whatif) fn hypotheses(&self) -> Vec<&'a str> {
-        let mut all = self.of.hypotheses();
-        all.push(self.hypotheses);
-        all
-    }
-
-    /// The clock properties of the run, if it has any.
-    pub(in crate::whatif) fn clock(&self) -> Option<ClockProperties> {
-        let mut clock = self.of.clock()?;
-        self.simulation.set_clock(&mut clock);
-        Some(clock)
-    }
-
-    /// The range of times of its events.
-    pub(in crate::whatif) fn new_bounds(&self) -> Bounds {
-        Bounds::of(self.clock().as_ref(), self.simulation.span.0)
-    }
-
-    /// Writes the records of a location to a sink.
-    pub(in crate::whatif) fn location(&self, location: LocationId, to: &mut dyn Records) -> Result<()> {
-        let id = self.trace.definitions.locations[location].id;
-        let (position, shard) = (self.trace.position(location), self.trace.shard(location));
+    /// Sends the records of a location that stay to `to`, at their new times, and returns their number.
+    fn rewrite(&self, location: LocationId, events: &Events<'_>, to: &mut dyn EventSink) -> whywait_otf2::Result<u64> {
+        let trace = &self.analysis.trace;
+        let (position, shard) = (trace.position(location), trace.shard(location));
         let i = shard.local(location);
-        let gone = Gone::new(&self.simulator.cut, self.trace, location);
-        let mut requests = Requests::new(self.decoder(location), gone);
+        let gone = Gone::new(&self.simulator.cut, trace, location);
+        let mut buffer = Vec::new();
+        let mut requests = Requests::new(counter(trace, location), gone);
         if !gone.is_empty() {
-            self.of.read(location, id, &mut requests)?;
+            complete_records(events.read(&mut buffer, &mut requests))?;
         }
         let mut rewritten = Rewritten {
             map: self.map(location),
@@ -202,35 +112,32 @@ impl<'a> Simulated<'a> {
             sent: rows(&self.stamps.sends, position, shard.sends.range(i)),
             received: rows(&self.stamps.receives, position, shard.receives.range(i)),
             requests: FxHashSet::default(),
-            decoder: self.decoder(location),
+            decoder: counter(trace, location),
             to,
             attributes: Vec::new(),
             last: i64::MIN,
-            failed: Ok(()),
+            records: 0,
         };
-        self.of.read(location, id, &mut rewritten)?;
-        Ok(rewritten.failed?)
-    }
-
-    fn decoder(&self, location: LocationId) -> Decoder<'a> {
-        counter(self.trace, self.archive(), self.bounds, location)
+        complete_records(events.read(&mut buffer, &mut rewritten))?;
+        Ok(rewritten.records)
     }
 
     /// The map from measured to new times of a location; without events, that of its process's master.
     fn map(&self, location: LocationId) -> Map<'_> {
-        let shard = self.trace.shard(location);
+        let trace = &self.analysis.trace;
+        let shard = trace.shard(location);
         let range = |location: LocationId| {
             let i = shard.local(location);
             shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize
         };
-        let process = self.trace.definitions.locations[location].process;
+        let process = trace.definitions.locations[location].process;
         let own = !range(location).is_empty();
-        let from = if own || process.is_none() { location } else { self.trace.definitions.master(process) };
+        let from = if own || process.is_none() { location } else { trace.definitions.master(process) };
         let events = range(from);
         let (graph, times) = (&self.simulator.graph, &self.simulator.graph.times);
         Map {
             measured: &shard.events.time[events.clone()],
-            new: &self.events[self.trace.position(from)][events.clone()],
+            new: &self.events[trace.position(from)][events.clone()],
             stops: graph
                 .steps_of(from)
                 .filter(|&step| graph.kinds[step].is_stop())
@@ -242,6 +149,71 @@ impl<'a> Simulated<'a> {
             own,
         }
     }
+}
+
+impl Recording for Simulated {
+    fn path(&self) -> &Path {
+        self.analysis.trace.recording().path()
+    }
+
+    fn name(&self) -> &str {
+        self.analysis.trace.recording().name()
+    }
+
+    fn anchor(&self) -> &Anchor {
+        &self.anchor
+    }
+
+    fn definitions(&self) -> &Definitions {
+        &self.definitions
+    }
+
+    fn events(&self, location: u64) -> whywait_otf2::Result<Events<'_>> {
+        let trace = &self.analysis.trace;
+        let before = trace.recording().events(location)?;
+        let location = self.locations.get(&location).copied();
+        Ok(Events::new(SimulatedEvents { run: self, location, before }))
+    }
+}
+
+/// The records of a location.
+struct SimulatedEvents<'a> {
+    run: &'a Simulated,
+    /// `None` if it is not defined.
+    location: Option<LocationId>,
+    before: Events<'a>,
+}
+
+impl EventStream for SimulatedEvents<'_> {
+    fn read(&self, sink: &mut dyn EventSink) -> whywait_otf2::Result<ReadSummary> {
+        let rewrite = |location| self.run.rewrite(location, &self.before, sink);
+        let events = self.location.map(rewrite).transpose()?.unwrap_or(0);
+        Ok(ReadSummary { events, ..ReadSummary::default() })
+    }
+
+    fn first_time(&self) -> Option<i64> {
+        let trace = &self.run.analysis.trace;
+        let location = self.location?;
+        let shard = trace.shard(location);
+        let i = shard.local(location);
+        let events = shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize;
+        self.run.events[trace.position(location)][events].first().copied()
+    }
+
+    fn local_definitions(&self) -> &[Definition] {
+        self.before.local_definitions()
+    }
+}
+
+/// Receives records that are only counted.
+struct Nowhere;
+
+impl EventSink for Nowhere {
+    fn enter(&mut self, _: i64, _: u32) {}
+
+    fn leave(&mut self, _: i64, _: u32) {}
+
+    fn record(&mut self, _: i64, _: &Event<'_>, _: &Attributes<'_>) {}
 }
 
 /// The state of a location that is being written.
@@ -258,27 +230,31 @@ struct Rewritten<'a> {
     requests: FxHashSet<u64>,
     /// Counts events as the analysis does.
     decoder: Decoder<'a>,
-    to: &'a mut dyn Records,
+    to: &'a mut dyn EventSink,
     attributes: Vec<AttributeValue>,
-    /// Time of the last record.
+    /// Time of the last record, and the number of records.
     last: i64,
-    failed: whywait_otf2::Result<()>,
+    records: u64,
 }
 
 impl Rewritten<'_> {
-    fn write_at(&mut self, time: i64, event: &Event<'_>, attributes: &Attributes<'_>) {
-        let time = time.max(self.last);
-        self.last = time;
-        if self.failed.is_ok() {
-            self.failed = self.to.put(time, event, attributes);
-        }
+    /// Time of the next record.
+    fn stamp(&mut self, time: i64) -> i64 {
+        self.records += 1;
+        self.last = self.last.max(time);
+        self.last
     }
 
-    fn region(&mut self, event: &Event<'_>) {
+    /// Passes on an Enter or a Leave, unless it vanishes.
+    fn region(&mut self, send: impl FnOnce(&mut dyn EventSink, i64)) {
         let mut attributes = std::mem::take(&mut self.attributes);
         if !self.gone.event(self.decoder.positions()) {
             let time = self.map.new_time(self.decoder.positions(), self.decoder.now(), Side::Both);
-            self.write_at(time, event, &Attributes::new(&attributes));
+            let time = self.stamp(time);
+            if !attributes.is_empty() {
+                self.to.attributed(&Attributes::new(&attributes));
+            }
+            send(self.to, time);
         }
         attributes.clear();
         self.attributes = attributes;
@@ -288,12 +264,12 @@ impl Rewritten<'_> {
 impl EventSink for Rewritten<'_> {
     fn enter(&mut self, time: i64, region: u32) {
         self.decoder.enter(time, region);
-        self.region(&Event::Enter { region });
+        self.region(|to, time| to.enter(time, region));
     }
 
     fn leave(&mut self, time: i64, region: u32) {
         self.decoder.leave(time, region);
-        self.region(&Event::Leave { region });
+        self.region(|to, time| to.leave(time, region));
     }
 
     fn record(&mut self, time: i64, record: &Event<'_>, attributes: &Attributes<'_>) {
@@ -349,7 +325,8 @@ impl EventSink for Rewritten<'_> {
         if receives > before.1 {
             to = to.max(self.received.get(before.1).copied().unwrap_or(i64::MIN));
         }
-        self.write_at(to, &event, attributes);
+        let time = self.stamp(to);
+        self.to.record(time, &event, attributes);
     }
 
     fn attributed(&mut self, attributes: &Attributes<'_>) {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from whywait._native import UsageError
-from whywait.cases import measures
-from whywait.cases.case import Case, Row, Variant
+from whywait.bench import measures
+from whywait.bench.case import Case, Row, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,16 +1,15 @@
-"""The facade: the result of an analysis and its methods."""
+"""The result of an analysis."""
 
 from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from whywait import _native
-from whywait._counted import CountedResult
-from whywait._structure import Structure
+import whywait._native as _native
 from whywait.analysis.counters import with_counters
 from whywait.model import tables
+from whywait.model.result import ResultData
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -18,17 +17,21 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from whywait._run import Run
     from whywait.analysis.account import By
-    from whywait.analysis.findings import Findings
+    from whywait.analysis.correlation import Correlation
+    from whywait.analysis.counters import Counters
+    from whywait.analysis.devices import Devices
     from whywait.analysis.efficiency import Efficiencies, Method
+    from whywait.analysis.findings import Findings
+    from whywait.analysis.queues import Queues
     from whywait.analysis.ranking import Choice
     from whywait.analysis.stored_factors import Factors
+    from whywait.api.run import Run
     from whywait.model.dataset import Dataset
     from whywait.model.timeline import Timeline
 
 
-class Result(Structure, CountedResult):
+class Result(ResultData):
     """The result of an analysis.
 
     All tables are Arrow tables; use ``to_pandas()`` or ``polars.from_arrow()`` to convert them.
@@ -54,24 +57,10 @@ class Result(Structure, CountedResult):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The options of `analyze` that affect the result; empty for a result written by version 0.1.0."""
+        """The options of `analyze` that affect the result."""
         return self.tables.options
 
-    @property
-    def here(self) -> bool:
-        """The same as `is_root`, under its name in version 0.1."""
-        return self.is_root
-
-    def inconsistencies(self) -> pa.Table:
-        """Return the places of all warnings, at most 10,000 of each kind.
-
-        Returns
-        -------
-        pyarrow.Table
-            ``kind`` as in `warnings`, ``location`` (index), ``time`` (seconds since the start of the trace) and
-            ``detail`` (text or null).
-        """
-        return self.tables.inconsistencies
+    # The tree, its values, and warnings -------------------------------------------------------------------------------
 
     def callpaths(self) -> pa.Table:
         """List the call paths in the order of the call tree, each with its region."""
@@ -114,6 +103,19 @@ class Result(Structure, CountedResult):
     def _severities(self, names: list[str], *, inclusive: bool) -> pa.Table:
         pieces = tables.severity_pieces(self.profile, self.places, names, inclusive=inclusive)
         return tables.table(tables.SEVERITIES, pieces)
+
+    def inconsistencies(self) -> pa.Table:
+        """Return the places of all warnings, at most 10,000 of each kind.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``kind`` as in `warnings`, ``location`` (index), ``time`` (seconds since the start of the trace) and
+            ``detail`` (text or null).
+        """
+        return self.tables.inconsistencies
+
+    # Waits and what they cost -----------------------------------------------------------------------------------------
 
     def wait_states(self, *, counters: bool | Sequence[str] = False) -> pa.Table:
         """Return the wait states, one row each.
@@ -231,25 +233,6 @@ class Result(Structure, CountedResult):
 
         return explain_longest(self, which, depth)
 
-    def transfers(self) -> pa.Table:
-        """Return the transfers of one-sided communication, one row each.
-
-        Returns
-        -------
-        pyarrow.Table
-            * ``kind``: ``put``, ``get`` or ``atomic``.
-            * ``epoch``: ``fence``, ``access`` or ``lock``; null if no epoch completes the transfer.
-            * ``window`` (id), ``bytes``.
-            * ``origin_callpath``, ``origin_location``, ``origin_rank``, ``origin``: where and when it was requested.
-            * ``source_location``, ``source_rank``, ``start``: where and when the data leave.
-            * ``destination_location``, ``destination_rank``, ``end``: where and when the data arrive; ``end`` is null
-              if no call completes the transfer.
-
-            Times are seconds since the start of the trace.
-        """
-        pieces = tables.transfer_pieces(self.tree, self.places, self.tables.transfers)
-        return tables.table(tables.TRANSFERS, pieces)
-
     def delay_costs(self) -> pa.Table:
         """Return the delay costs: the waiting that excess time in a call path on a location caused elsewhere.
 
@@ -309,6 +292,27 @@ class Result(Structure, CountedResult):
         pieces = tables.critical_path_pieces(self.tree, self.places, self.tables.critical_path)
         found = tables.table(tables.CRITICAL_PATH, pieces)
         return with_counters(self, found, "from", "to", counters) if counters else found
+
+    def transfers(self) -> pa.Table:
+        """Return the transfers of one-sided communication, one row each.
+
+        Returns
+        -------
+        pyarrow.Table
+            * ``kind``: ``put``, ``get`` or ``atomic``.
+            * ``epoch``: ``fence``, ``access`` or ``lock``; null if no epoch completes the transfer.
+            * ``window`` (id), ``bytes``.
+            * ``origin_callpath``, ``origin_location``, ``origin_rank``, ``origin``: where and when it was requested.
+            * ``source_location``, ``source_rank``, ``start``: where and when the data leave.
+            * ``destination_location``, ``destination_rank``, ``end``: where and when the data arrive; ``end`` is null
+              if no call completes the transfer.
+
+            Times are seconds since the start of the trace.
+        """
+        pieces = tables.transfer_pieces(self.tree, self.places, self.tables.transfers)
+        return tables.table(tables.TRANSFERS, pieces)
+
+    # The run as a whole -----------------------------------------------------------------------------------------------
 
     def efficiencies(
         self,
@@ -458,6 +462,255 @@ class Result(Structure, CountedResult):
     def _summaries(self) -> dict[str | None, dict[str, Any]]:
         return {}
 
+    # Iterations and communication -------------------------------------------------------------------------------------
+
+    def iterations(self, loop: str | int | None = None) -> pa.Table | None:
+        """Return the iterations of the main loop: when each took place, how long it took, and how much it waited.
+
+        Parameters
+        ----------
+        loop
+            The call path that is entered once in each iteration: its last names separated by ``/``, or its number. Or
+            the name of a parameter that the program records (optionally with the prefix ``parameter:``). None to use
+            the loop that the program declares, or else the repeated part that takes the most time.
+
+        Returns
+        -------
+        pyarrow.Table or None
+            One row per ``iteration``; None if there is no main loop. Times are in seconds.
+
+            * ``begin`` (on the first rank to begin it), ``end`` (on the last rank to end it): since the start of the
+              trace.
+            * ``ranks``: the number of ranks that have the iteration.
+            * ``duration``, ``shortest``: the longest and the shortest time on a rank.
+            * ``computation``: the mean over the ranks.
+            * ``slowest_rank``, ``slowest_computation``: the rank that computes longest, and how long.
+            * ``waiting``: the sum over all locations.
+            * ``critical_path``: the time of the critical path in the iteration; ``critical_rank``: the rank with most
+              of this time (null if there is none).
+            * ``parallel_efficiency``, ``load_balance``, ``communication_efficiency``: null if nothing takes time.
+            * ``callpath_id``: the call path at which the iteration begins.
+            * ``parameter``, ``value``: the parameter that marks the iterations, and its value (both null if a call path
+              marks them; the value is null if it differs between ranks).
+            * one column per wait state that occurs, named after its metric: the sum over all locations.
+
+        Raises
+        ------
+        whywait.UsageError
+            If ``loop`` matches no call path or more than one, or the result has no events.
+
+        Examples
+        --------
+        >>> table = result.iterations()
+        >>> table.num_rows, result.tree.path(table["callpath_id"][0].as_py())[-1]
+        (100, 'exchange_halo')
+        """
+        from whywait.analysis.iterations import iterations
+
+        return iterations(self, loop)
+
+    def communication(self, *, merge: Literal["node"] | int | None = None) -> pa.Table:
+        """Return who communicates with whom, and who waits for whom.
+
+        Parameters
+        ----------
+        merge
+            ``"node"`` to add up the ranks of each node, or a number to add up blocks of that many neighboring ranks;
+            None for single ranks.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row per pair of ``rank`` and ``peer``:
+
+            * ``messages``, ``bytes``, ``time``: messages from the rank to the peer, and their total time from send to
+              receive (seconds).
+            * ``transfers``, ``transfer_bytes``, ``transfer_time``: the same for one-sided communication.
+            * ``waiting``: how long the rank waits for the peer, in all wait states including those of collective
+              operations (seconds).
+
+            With more than a million pairs, neighboring ranks are merged: a row stands for the ranks up to ``last_rank``
+            and the peers up to ``last_peer``. Between nodes, the first columns are their names, ``node`` and
+            ``peer_node``.
+
+        Raises
+        ------
+        whywait.UsageError
+            If the result has no events (several processes shared the analysis, or an older version wrote it), or if
+            its pairs are already merged too far to separate nodes or blocks of this size.
+
+        Examples
+        --------
+        >>> first = result.communication().to_pylist()[0]
+        >>> first["rank"], first["peer"], first["messages"]
+        (0, 1, 100)
+        """
+        from whywait.analysis.communication import between_nodes, in_blocks
+
+        if merge == "node":
+            return between_nodes(self)
+        pairs = self.tables.communication[0]
+        return pairs if merge is None else in_blocks(pairs, merge)
+
+    def message_sizes(self) -> pa.Table:
+        """Return a histogram of the sizes of messages and one-sided transfers.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row per nonempty size class: ``kind`` (``message``, ``put``, ``get``, ``atomic``), ``least`` and
+            ``below`` (bytes: from one power of two up to the next), ``count``, ``bytes`` and ``time`` (total seconds
+            from send to receive).
+
+        Raises
+        ------
+        whywait.UsageError
+            As for `communication`.
+        """
+        return self.tables.communication[1]
+
+    # Counters, queues, and accelerators -------------------------------------------------------------------------------
+
+    @cached_property
+    def counters(self) -> Counters:
+        """The hardware and software counters of the trace, by name.
+
+        >>> list(result.counters)  # this trace has none
+        []
+        """
+        from whywait.analysis.counters import Counters
+
+        return Counters(self)
+
+    def correlate(
+        self,
+        x: str,
+        y: str,
+        over: Literal["ranks", "iterations", "bins"] = "ranks",
+        *,
+        bins: int = 50,
+        loop: str | int | None = None,
+    ) -> Correlation:
+        """Return the correlation of two quantities, Pearson's r.
+
+        >>> round(result.correlate("time", "mpi_latesender").r, 3)
+        -0.13
+
+        Parameters
+        ----------
+        x, y
+            The names of metrics, counters of the trace, or counters of queues (``mpi_unexpected``,
+            ``mpi_max_unexpected_queue``); over iterations and bins, of wait states or sums and counters.
+        over
+            What to pair: sums over ``"ranks"``, over ``"iterations"`` of a loop, or over ``"bins"`` of time of equal
+            width.
+        bins
+            The number of bins.
+        loop
+            The loop, as for `Result.iterations`; None for the main loop.
+
+        Returns
+        -------
+        whywait.analysis.correlation.Correlation
+            ``n`` (the number of ranks, iterations or bins) and ``r`` (None if ``n`` is less than 3 or one quantity does
+            not vary). There is no test of significance.
+
+        Raises
+        ------
+        whywait.UsageError
+            If there is no such metric, counter or loop, or if events are needed and the result has none.
+        """
+        from whywait.analysis.correlation import correlate
+
+        return correlate(self, x, y, over, bins, loop)
+
+    def queues(
+        self,
+        arrival: Literal["estimate", "send"] | None = None,
+        match: Literal["pair", "list"] | None = None,
+        *,
+        bins: int | Sequence[float] = 0,
+    ) -> Queues:
+        """Return the counters of messages and queues, which a modified MPI library would count.
+
+        >>> result.queues("send").maxima.column_names[:4]
+        ['metric', 'location', 'rank', 'thread']
+
+        Parameters
+        ----------
+        arrival
+            When a message arrives: after the typical transfer time of its class (``"estimate"``), or as soon as its
+            send begins (``"send"``); None for what the analysis chose, or an estimate.
+        match
+            Which messages share a queue: those of a ``"pair"`` of processes in one communicator, or all messages to a
+            process in one communicator (``"list"``); None for what the analysis chose, or a pair.
+        bins
+            The number of bins of ``series``, of equal width, or their edges (seconds since the start of the trace).
+
+        Returns
+        -------
+        whywait.analysis.queues.Queues
+            ``sums``, ``maxima``, ``series`` and ``window(begin, end)``: Arrow tables. If the analysis did not replay
+            the queues this way, this reads the trace once more.
+        """
+        from whywait.analysis.queues import Queues
+
+        return Queues(self, arrival, match, bins=bins)
+
+    def queue_levels(self) -> pa.Table:
+        """Return the lengths of the queues of messages and requests.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``metric``, ``location``, ``rank`` and ``thread`` (the master thread of a process; null for the whole run),
+            ``maximum``, ``time`` (when the maximum was first reached, seconds since the start of the trace), ``mean``
+            (over the run time) and ``unit``. A level that is always zero has no row.
+
+        Raises
+        ------
+        whywait.UsageError
+            If the queues were not replayed.
+        """
+        from whywait.analysis.queues import levels
+
+        return levels(self)
+
+    def queue_series(self) -> pa.Table:
+        """Return all levels of `queue_levels` over time, in bins of equal width.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``metric``, ``location``, ``rank``, ``thread``, ``bin``, ``begin`` (seconds since the start of the trace),
+            ``mean`` and ``maximum`` of each bin, and ``unit``.
+
+        Raises
+        ------
+        whywait.UsageError
+            As for `queue_levels`, if the analysis ran without ``queue_bins``, or for a result on disk.
+        """
+        from whywait.analysis.queues import series
+
+        return series(self)
+
+    def gpu(self) -> Devices:
+        """Return what accelerators ran, which calls waited for them, and what hosts did while their devices starved.
+
+        >>> result.gpu().summary()["devices"]
+        []
+
+        Raises
+        ------
+        whywait.UsageError
+            If the result has no events.
+        """
+        from whywait.analysis.devices import Devices
+
+        return Devices(self)
+
+    # Files ------------------------------------------------------------------------------------------------------------
+
     def write(
         self,
         directory: str | PathLike[str],
@@ -593,13 +846,13 @@ class Result(Structure, CountedResult):
 
     @cached_property
     def _picture(self) -> tuple[Timeline | None, Mapping[str, str]]:
-        """The run over time, and its blocks; blocks alone if an earlier version wrote them."""
+        """The run over time, and its blocks."""
         from whywait.report.html.timeline import fit, pack
 
         if isinstance(self.tables.analysis, _native.Analysis):
             return fit(self, self.tables.analysis)
         stored = self.tables.timeline
-        return stored, self.tables.packed_timeline if stored is None else pack(self, stored)
+        return stored, {} if stored is None else pack(self, stored)
 
     def write_timeline(
         self,

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
-from whywait import _native
-from whywait.model.hypotheses import Balance, CutMessages, Hypothesis, Overhead, Selection, check, duration, parse
+import whywait._native as _native
+from whywait.hypotheses.kinds import Balance, CutMessages, Hypothesis, Overhead, Selection, check, duration, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

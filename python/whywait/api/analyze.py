@@ -5,15 +5,16 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
-from whywait import _native, mpi
-from whywait._run import Run
+import whywait._native as _native
+import whywait.mpi as mpi
+from whywait.api.run import Run
 
 # Arrow can be imported while the core works.
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from os import PathLike
 
-    from whywait._api import Result
+    from whywait.api.result import Result
     from whywait.model.metrics import Kind
 
 
@@ -139,10 +140,10 @@ def analyze(
         options["counter_modes"] = modes
     if window is not None:
         options["window"] = window
-    return to_result(native, opened, options)
+    return _to_result(native, opened, options)
 
 
-def to_result(native: _native.Analysis | None, run: Run, options: Mapping[str, Any]) -> Result:
+def _to_result(native: _native.Analysis | None, run: Run, options: Mapping[str, Any]) -> Result:
     """Return the result of a native analysis.
 
     Parameters
@@ -154,8 +155,8 @@ def to_result(native: _native.Analysis | None, run: Run, options: Mapping[str, A
     options
         The options of `analyze` that affect the result.
     """
-    from whywait._api import Result
     from whywait.analysis.native import NativeDataset
+    from whywait.api.result import Result
     from whywait.model.metrics import metric_tree
     from whywait.model.profile import in_window
 

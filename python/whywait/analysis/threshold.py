@@ -1,70 +1,18 @@
-"""Compare two runs: differences as tables and in a browser, and limits on them."""
+"""Limits on the growth of metrics from one run to another."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whywait import _native
-from whywait.analysis.compare import (
-    default_metrics,
-    diff,
-    is_comparable,
-    noticeable,
-    resolve_metric,
-    totals,
-    unit,
-    wholes,
-)
+import whywait._native as _native
+from whywait.analysis.compare import is_comparable, resolve_metric, unit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from os import PathLike
-
-    from whywait._api import Result
-
-__all__ = ["Threshold", "default_metrics", "diff", "noticeable", "totals", "wholes", "write_html"]
+    from whywait.model.result import ResultData
 
 _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
-
-
-def write_html(
-    first: Result,
-    second: Result,
-    path: str | PathLike[str],
-    *,
-    names: tuple[str, str] | None = None,
-    timelines: Mapping[str, str] | None = None,
-    simulated: str | None = None,
-) -> None:
-    """Write two runs side by side as one HTML file to explore in a browser, without a network.
-
-    Parameters
-    ----------
-    first, second
-        The runs.
-    path
-        The file. It is replaced if it exists.
-    names
-        What to call the runs; None for their own names.
-    timelines
-        The blocks of their timelines, as `whywait.report.html.timeline.pair` makes them; None for none.
-    simulated
-        What was changed, if the second run is a simulation of the first.
-    """
-    from whywait.report.html import write_comparison
-    from whywait.store.staging import Staging
-
-    for run in (first, second):
-        run.need_whole()
-    target = Path(path)
-    if target.is_dir():
-        raise _native.UsageError(f"{target} is a directory, not a file to write to")
-    with Staging(target.parent) as staging:
-        called = names or (first.run.name, second.run.name)
-        write_comparison(first, second, staging.path(target.name), called, timelines, simulated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +46,11 @@ class Threshold:
     def parse(cls, text: str) -> Threshold:
         """Read ``METRIC>NUMBER%``, ``METRIC>NUMBERs`` (or ms, us), or ``METRIC>NUMBER`` for anything but a time.
 
+        Parameters
+        ----------
+        text
+            The limit.
+
         Raises
         ------
         ValueError
@@ -110,10 +63,15 @@ class Threshold:
         scale = 0.01 if unit == "%" else _UNITS.get(unit, 1.0)
         return cls(metric, float(number) * scale, unit == "%", text.strip(), "s" if unit in _UNITS else unit)
 
-    def exceeded(self, first: Result, second: Result) -> bool:
-        """Say whether the metric grew by more than the limit.
+    def exceeded(self, first: ResultData, second: ResultData) -> bool:
+        """Return whether the metric grew by more than the limit.
 
         Growth from zero exceeds every share.
+
+        Parameters
+        ----------
+        first, second
+            The runs.
 
         Raises
         ------

@@ -7,17 +7,17 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from whywait import benchmark
-from whywait._analyze import analyze
-from whywait._run import open as open_run
-from whywait.analysis.load import imbalance
+from whywait.analysis.load_balance import imbalance
+from whywait.api.analyze import analyze
+from whywait.api.run import open as open_run
+from whywait.bench import predictions, speed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from whywait._api import Result
-    from whywait.cases.case import Case, Figures, Variant
+    from whywait.api.result import Result
+    from whywait.bench.case import Case, Figures, Variant
 
     Make = Callable[[str], Path]
     Measure = Callable[[Case, Variant, Make], Figures]
@@ -232,7 +232,7 @@ def sor(_: Case, variant: Variant, make: Make) -> Figures:
     """Return the processor time of the stages per iteration, ms."""
     figures: Figures = {}
     for name in SOR:
-        measured = benchmark.measure(make(f"sor-{name}"), repeat=1)
+        measured = speed.measure(make(f"sor-{name}"), repeat=1)
         stages = measured["stages"]
         parts = {
             "": measured["cpu"],
@@ -248,7 +248,7 @@ def predicted(hypothesis: tuple[str, str]) -> Measure:
 
     def measure(_: Case, variant: Variant, __: Make) -> Figures:
         workloads = {variant.workload: hypothesis}
-        (row,) = benchmark.predictions(workloads, [variant.processes], variant.iterations, seed=1)
+        (row,) = predictions.predict(workloads, [variant.processes], variant.iterations, seed=1)
         return {"Identity": abs(row["identity"]), "Prediction": abs(row["deviation"])}
 
     return measure

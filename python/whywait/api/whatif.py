@@ -1,7 +1,7 @@
-"""Predict the run time after a change: hypotheses, and runs simulated from measured ones.
+"""Predict the run time after a change: runs simulated from measured ones.
 
 >>> import whywait
->>> from whywait.whatif import Balance, Scale
+>>> from whywait.hypotheses import Balance, Scale
 >>> sim = whywait.whatif("tests/data/stencil", [Scale("relax", 0.8), Balance("solve/**", mode="scaled")])
 >>> sim.after < sim.before  # seconds
 True
@@ -9,70 +9,28 @@ True
 
 from __future__ import annotations
 
-import shutil
-import sys
 import tempfile
-import weakref
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from whywait import _native
-from whywait._analyze import analyze, to_result
-from whywait._api import Result
-from whywait._run import Definitions, Run
-from whywait.analysis.hypotheses import OF_MODEL, Compiler
+import whywait._native as _native
 from whywait.analysis.native import NativeDataset
-from whywait.model.hypotheses import (
-    AsynchronousProgress,
-    Balance,
-    Cpu,
-    Cut,
-    CutMessages,
-    EagerLimit,
-    Hypothesis,
-    IdealNetwork,
-    Network,
-    Overhead,
-    Protocol,
-    Scale,
-    Selection,
-    Set,
-    parse,
-)
-from whywait.model.hypothesis_file import read
-from whywait.model.trace import TraceIdentity
-
-__all__ = [
-    "AsynchronousProgress",
-    "Balance",
-    "Cpu",
-    "Cut",
-    "CutMessages",
-    "EagerLimit",
-    "Hypothesis",
-    "IdealNetwork",
-    "Network",
-    "Overhead",
-    "Protocol",
-    "RunLength",
-    "Scale",
-    "Selection",
-    "Set",
-    "Simulation",
-    "fit",
-    "parse",
-    "read",
-    "whatif",
-]
+from whywait.api.analyze import analyze
+from whywait.api.compare import Comparison, compare
+from whywait.api.result import Result
+from whywait.api.run import Run
+from whywait.hypotheses.compiler import OF_MODEL, Compiler
+from whywait.hypotheses.kinds import Cpu, IdealNetwork, Network, Overhead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from os import PathLike
+
+    from whywait.hypotheses.kinds import Hypothesis
 
 
 class RunLength(float):
@@ -224,32 +182,27 @@ class Simulation:
         -------
         Result
         """
-        # The trace lasts as long as the simulation: a result may be asked for more of it.
-        directory = tempfile.mkdtemp(prefix="whatif-")
-        weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
-        options, threads, limit = self._options, self._threads, self._memory_limit
-        if self._native.needs_archive():
-            trace = self.write(directory)
-            return analyze(trace, threads=threads, memory_limit=limit, progress=progress, **options)
-        _native.limit_memory(self.measured.run._native, limit, None, threads=threads)  # noqa: SLF001
-        native = self._native.analyze(
-            self._text,
-            threads=threads,
-            wrong_order_window=options["wrong_order_window"],
-            causes=options["causes"],
-            cost_model=options["cost_model"],
-            progress=progress,
-        )
-        return to_result(native, SimulatedRun(self, Path(directory)), options)
+        run = SimulatedRun(self)
+        return analyze(run, threads=self._threads, memory_limit=self._memory_limit, progress=progress, **self._options)
 
-    def diff(self, metrics: Iterable[str] | None = None) -> pa.Table:
-        """Compare the simulated run with the run without changes, see `whywait.compare.diff`."""
-        from whywait.analysis.compare import diff
-
-        return diff(self.reference, self.result, metrics)
+    @cached_property
+    def comparison(self) -> Comparison:
+        """The comparison of the run without changes with the simulated run."""
+        return compare(self.reference, self.result, names=("on the network" if self.base else "measured", "simulated"))
 
     def events(self, location: int) -> pa.Table:
-        """Return the times at which a location enters and leaves its regions: ``measured`` and ``simulated``, ticks."""
+        """Return the times at which a location enters and leaves its regions.
+
+        Parameters
+        ----------
+        location
+            Its index, as in `whywait.Run.locations`.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``measured`` and ``simulated``: ticks.
+        """
         return pa.table(self._native.events(location))
 
     def moments(self, most: int) -> pa.Table:
@@ -279,41 +232,34 @@ class Simulation:
         path
             The file. It is replaced if it exists.
         """
-        from whywait.compare import write_html
         from whywait.report.html.timeline import pair
 
-        runs = self.reference, self.result
-        names = ("on the network" if self.base else "measured", "simulated")
+        timelines = pair((self.reference, self.result), self.moments(_MOMENTS))
         changes = "; ".join(map(str, self.hypotheses)) or "nothing changed"
-        write_html(*runs, path, names=names, timelines=pair(runs, self.moments(_MOMENTS)), simulated=changes)
+        self.comparison.write_html(path, timelines=timelines, simulated=changes)
 
     def __repr__(self) -> str:
         return f"<whywait.Simulation: {self.before:.6g} s -> {self.after:.6g} s>"
 
 
 class SimulatedRun(Run):
-    """The trace of a simulated run, which is written when it is first read.
+    """The trace of a simulated run, which need not be written.
 
     Parameters
     ----------
     simulation
         The simulation.
-    directory
-        The directory for the archive.
     """
 
-    def __init__(self, simulation: Simulation, directory: Path) -> None:
+    def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
-        self._directory = directory
-
-    @cached_property
-    def _opened(self) -> _native.Run:  # type: ignore[override]
-        return _native.Run(self.path if self.path.is_file() else self._simulation.write(self._directory))
+        self._opened = simulation._native.run(simulation._text)  # noqa: SLF001
 
     @property
     def path(self) -> Path:
-        """The anchor file: that of `Simulation.write`, else one that is written when the trace is first read."""
-        return self._simulation.written or self._directory / f"{_ARCHIVE}.otf2"
+        """The anchor file: that of `Simulation.write`, or one that does not exist."""
+        measured = self._simulation.measured.run.path
+        return self._simulation.written or measured.with_name(f"{measured.name}.simulated")
 
     def reopen(self) -> _native.Run:
         """Open the trace."""
@@ -325,32 +271,9 @@ class SimulatedRun(Run):
         return self._simulation.measured.run.name
 
     @property
-    def identity(self) -> TraceIdentity:
-        """The identity of the trace, without what only its files say."""
-        return TraceIdentity(self.name, self.path)
-
-    @cached_property
-    def definitions(self) -> Definitions:
-        """The definition records, by kind."""
-        return _SimulatedDefinitions(self)
-
-    @property
     def oddities(self) -> list[tuple[str, str, str]]:
         """Errors in the definitions of the measured run."""
         return self._simulation.measured.run.oddities
-
-
-class _SimulatedDefinitions(Definitions):
-    """The definition records of the measured run, without its clock properties."""
-
-    def __init__(self, run: SimulatedRun) -> None:
-        super().__init__(run._simulation.measured.run._native)  # noqa: SLF001
-        self._simulated = run
-
-    def __getitem__(self, kind: str) -> pa.Table:
-        if kind == "ClockProperties":
-            return Definitions(self._simulated._native)[kind]  # noqa: SLF001
-        return super().__getitem__(kind)
 
 
 _ARCHIVE = "traces"
@@ -480,7 +403,7 @@ class Lengths:
 
     @property
     def network(self) -> Network | None:
-        """The network that fits the run best (`fit`), between nodes and within one; None if too little is known."""
+        """The network that fits the run best (`fit_network`), between nodes and within one; None if unknown."""
         fitted = _fitted(self._native)
         remote, local = fitted.get("remote"), fitted.get("local")
         if remote and local:
@@ -511,7 +434,7 @@ def _analysis(result: Result) -> _native.Analysis:
     return native
 
 
-def fit(run: Result | Run | str | PathLike[str], *, threads: int | None = None) -> dict[str, Network]:
+def fit_network(run: Result | Run | str | PathLike[str], *, threads: int | None = None) -> dict[str, Network]:
     """Fit latency and bandwidth to the messages of a run.
 
     Parameters
@@ -530,7 +453,7 @@ def fit(run: Result | Run | str | PathLike[str], *, threads: int | None = None) 
 
     Examples
     --------
-    >>> network = whywait.whatif.fit("tests/data/stencil")
+    >>> network = whywait.fit_network("tests/data/stencil")
     """
     result = run if isinstance(run, Result) else analyze(run, threads=threads, causes=False)
     return _fitted(_native.Simulator(_analysis(result), threads=threads))
@@ -561,12 +484,3 @@ def _fit_line(samples: Sequence[tuple[float, float]]) -> Network:
         slope = sum(own * duration for own, duration in samples) / sum(own**2 for own, _ in samples)
         latency = 0.0
     return Network(latency, 1 / slope)
-
-
-class _Callable(ModuleType):
-    """A module that can be called: `whywait.whatif` is both the module of the hypotheses and the function."""
-
-    __call__ = staticmethod(whatif)
-
-
-sys.modules[__name__].__class__ = _Callable

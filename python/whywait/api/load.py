@@ -6,16 +6,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whywait import _native
-from whywait._analyze import analyze
-from whywait._api import Result
-from whywait._run import Run
-from whywait.store.dataset import StoredDataset, has_mark
-from whywait.store.files import MANIFEST
-from whywait.store.profile import ProfileDataset, profile_of
-from whywait.store.upgrade import FILES, OldDataset
+import whywait._native as _native
+from whywait.api.analyze import analyze
+from whywait.api.result import Result
+from whywait.api.run import Run
+from whywait.store.dataset import StoredDataset
+from whywait.store.files import MANIFEST, is_result
+from whywait.store.profile import ProfileDataset, is_profile, profile_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from os import PathLike
 
     import pyarrow as pa
@@ -57,20 +57,26 @@ def load(directory: str | PathLike[str]) -> Result:
     if (profile := profile_of(path)) is not None:
         measured = ProfileDataset(profile)
         return Result(measured, ProfileRun(measured))
-    dataset = StoredDataset(path) if (path / MANIFEST).is_file() else _old_dataset(path)
+    if not (path / MANIFEST).is_file():
+        raise _native.UsageError(
+            f"{path} does not contain a complete result of `whywait analyze`: {MANIFEST} is missing"
+        )
+    dataset = StoredDataset(path)
     run = StoredRun(dataset)
     dataset.analyze = lambda: analyze(run, **dataset.options).tables
     return Result(dataset, run)
 
 
-def _old_dataset(path: Path) -> OldDataset:
-    """Return the result of version 0.1.0 in a directory."""
-    missing = [name for name in FILES if not (path / name).is_file()]
-    if missing:
-        raise _native.UsageError(f"{path} does not contain a result of `whywait analyze`: {missing[0]} is missing")
-    if has_mark(path / "severities.parquet"):
-        raise _native.UsageError(f"{path} contains an incomplete result: {MANIFEST} is missing")
-    return OldDataset(path)
+def as_result(run: Result | str | PathLike[str], *, progress: Callable[[str, float], object] | None = None) -> Result:
+    """Return a result as it is, read a written result or a profile, or analyze a trace."""
+    if isinstance(run, Result):
+        return run
+    return load(run) if can_load(run) else analyze(run, progress=progress)
+
+
+def can_load(path: str | PathLike[str]) -> bool:
+    """Return whether a path is a written result or a profile, so that nothing needs to be analyzed."""
+    return is_result(path) or is_profile(path)
 
 
 class MissingTraceError(_native.UsageError):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whywait import _native
-from whywait.model.hypotheses import (
+import whywait._native as _native
+from whywait.hypotheses.kinds import (
     AsynchronousProgress,
     Balance,
     Cpu,
@@ -26,7 +26,7 @@ from whywait.model.hypotheses import (
     Set,
     check,
 )
-from whywait.model.regions import LIBRARIES, MASKS, masked
+from whywait.model.regions import MASKS
 from whywait.model.selection import all_callpaths, in_subtrees
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class Compiler:
     def _computation(self) -> list[bool]:
         """Return for each call path, by number, whether it is the program's own code."""
         kinds = self._tree.kinds
-        return [kinds[row].paradigm not in LIBRARIES for row in self._tree.region_rows]
+        return [not kinds[row].is_library for row in self._tree.region_rows]
 
     def _selection(self, selection: Selection) -> _Compiled:
         tree = self._tree
@@ -199,7 +199,7 @@ def _communicates(region: Region) -> bool:
 
 def _transfers(region: Region) -> bool:
     """Return whether a region is a communication call whose time is spent in the network."""
-    return any(masked(mask, region) for mask in _TRANSFERS)
+    return any(region.is_in(mask) for mask in _TRANSFERS)
 
 
 @dataclass

@@ -11,10 +11,11 @@ import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
+import whywait._native as _native
 from whywait._native import Error, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 #: How the work grows with the processes.
@@ -65,8 +66,6 @@ def run(
         After each measurement, all results so far, ready for JSON: ``points``, each as in `measure`, with its
         parameters.
     """
-    from whywait import _native
-
     choices = {"cores": os.cpu_count(), "threads": threads, "seed": seed, "causes": causes}
     load = {name: value for name, value in (("work", work), ("imbalance", imbalance)) if value is not None}
     ticks = None if work is None else round(work * 1e9)
@@ -101,7 +100,7 @@ def measure(trace: str | Path, *, threads: int = 1, repeat: int = 3, causes: boo
         ``wall``, the same in wall-clock time; ``cpu``, the processor time of everything but opening; ``peak_bytes``,
         the peak memory of the process.
     """
-    command = [sys.executable, "-m", "whywait.benchmark", str(trace), str(threads), str(int(causes))]
+    command = [sys.executable, "-m", "whywait.bench.speed", str(trace), str(threads), str(int(causes))]
     runs = []
     for _ in range(repeat):
         done = subprocess.run(command, check=False, capture_output=True)  # noqa: S603
@@ -112,72 +111,6 @@ def measure(trace: str | Path, *, threads: int = 1, repeat: int = 3, causes: boo
         runs.append(json.loads(done.stdout))
     best: dict[str, Any] = min(runs, key=lambda run: run["cpu"])
     return best
-
-
-#: The deviations of the same predictions in Jül-4297 (experiments 5.1 and 5.2), percent of the run.
-PUBLISHED = {"lb-coll": "< 0.003%", "lb-p2p": "very close", "sweep": "-", "xns": "< 3%"}
-
-
-def predictions(
-    workloads: Mapping[str, tuple[str, str]],
-    ranks: Sequence[int],
-    iterations: int,
-    *,
-    seed: int,
-    progress: Callable[[str, float], object] | None = None,
-) -> Iterator[dict[str, Any]]:
-    """Predict the optimized form of workloads, and compare the predictions with it.
-
-    Parameters
-    ----------
-    workloads
-        By name: the option of ``whywait whatif`` that predicts the optimized form, and its value.
-    ranks
-        The numbers of processes.
-    iterations
-        The number of iterations of each run.
-    seed
-        The seed of the traces.
-    progress
-        Called with the name of the workload and the share that is done.
-
-    Yields
-    ------
-    dict
-        ``workload``, ``ranks``, ``measured``, ``predicted``, ``optimized`` (lengths, s), ``identity`` and ``deviation``
-        (percent of the measured and the optimized run), ``ticks`` (by how many the prediction is off) and
-        ``published`` (the deviation in Jül-4297).
-    """
-    from whywait import _native
-    from whywait._analyze import analyze
-    from whywait.model.hypotheses import parse
-    from whywait.whatif import whatif
-
-    what = list(itertools.product(workloads, ranks))
-    for number, (workload, count) in enumerate(what):
-        if progress:
-            progress(workload, number / len(what))
-        with tempfile.TemporaryDirectory(prefix="whywait-bench-") as directory:
-            results = []
-            for name, balanced in (("plain", False), ("optimized", True)):
-                path = os.path.join(directory, name)  # noqa: PTH118
-                _native.generate(workload, path, ranks=count, iterations=iterations, seed=seed, balanced=balanced)
-                results.append(analyze(path, causes=False))
-            plain, optimized = results
-            same, changed = whatif(plain), whatif(plain, [parse(*workloads[workload])])
-            lengths = [same.before, same.after, changed.after, float(optimized.facts["length"])]
-            measured, identical, predicted, truth = lengths
-            yield {
-                "workload": workload,
-                "ranks": count,
-                "measured": measured,
-                "predicted": predicted,
-                "optimized": truth,
-                "identity": 100 * (identical - measured) / measured,
-                "deviation": 100 * (predicted - truth) / truth,
-                "ticks": round((predicted - truth) * plain.facts["resolution"]),
-                "published": PUBLISHED[workload],
-            }
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -193,8 +126,6 @@ def read(path: Path) -> dict[str, Any]:
 
 def _measure_here(trace: str, threads: int, *, causes: bool) -> dict[str, Any]:
     import resource
-
-    from whywait import _native
 
     def now() -> tuple[float, float]:
         return time.process_time(), time.perf_counter()
@@ -227,13 +158,13 @@ def _measure_here(trace: str, threads: int, *, causes: bool) -> dict[str, Any]:
 def markdown(report: dict[str, Any], earlier: dict[str, Any] | None = None) -> str:
     """Return the report as tables, one per workload and series; with an earlier report, also the changes."""
     before = {_key(point): point for point in earlier["points"]} if earlier else {}
-    lines = ["# Analysis of synthetic traces", "", f"{_conditions(report)}. Processor time:"]
+    lines = ["# Analysis of synthetic traces", "", f"{conditions(report)}. Processor time:"]
     lines += [
         "stages and their sum in ns per event. Small runs cost more per event: each run has a fixed cost of a few ms.",
         "",
     ]
     if earlier:
-        lines += [f"Compared with an earlier run: {_conditions(earlier)}.", ""]
+        lines += [f"Compared with an earlier run: {conditions(earlier)}.", ""]
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for point in report["points"]:
         groups.setdefault((point["workload"], point["series"]), []).append(point)
@@ -262,7 +193,8 @@ def markdown(report: dict[str, Any], earlier: dict[str, Any] | None = None) -> s
     return "\n".join([*lines, *_compare_with_thesis(report)])
 
 
-def _conditions(report: dict[str, Any]) -> str:
+def conditions(report: dict[str, Any]) -> str:
+    """Return the conditions of a report: version, threads, cores, and load."""
     threads = f"{report['threads']} thread{'s' if report['threads'] > 1 else ''} on {report['cores']} cores"
     load = "".join(f", {name} {report[name]:g}{unit}" for name, unit in _LOAD.items() if name in report)
     return f"whywait {report['version']}, {threads}, {'with' if report['causes'] else 'without'} causes{load}"
@@ -311,61 +243,6 @@ def nanoseconds(point: dict[str, Any]) -> float:
 
 def _key(point: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(point[name] for name in ("workload", "series", "ranks", "iterations"))
-
-
-_COLOURS = ("#1b6ca8", "#c8553d", "#3a7d44", "#8e5ea2", "#b8860b", "#444444", "#008b8b", "#a05195")
-
-
-def svg(report: dict[str, Any]) -> str:
-    """Return a plot of the time per event over the number of processes; dashed lines keep the number of events."""
-    import math
-
-    curves: dict[tuple[str, str], list[tuple[int, float]]] = {}
-    for point in report["points"]:
-        curves.setdefault((point["workload"], point["series"]), []).append((point["ranks"], nanoseconds(point)))
-    ranks = sorted({rank for curve in curves.values() for rank, _ in curve})
-    most = max(value for curve in curves.values() for _, value in curve)
-    step = 10 ** math.floor(math.log10(most))
-    step = next(size for size in (step / 5, step / 2, step, step * 2) if most / size <= 8)
-    top = step * math.ceil(most / step)
-    width, height, left, base, roof = 640, 360, 60, 320, 20
-    span = math.log2(ranks[-1] / ranks[0]) or 1
-
-    def place(rank: int, value: float) -> tuple[float, float]:
-        return left + 40 + 380 * math.log2(rank / ranks[0]) / span, base - (base - roof) * value / top
-
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"',
-        ' font-family="sans-serif" font-size="11">',
-        f'<rect width="{width}" height="{height}" fill="white"/>',
-        f'<text x="{left}" y="12">processor time an event, ns ({_conditions(report)})</text>',
-        f'<text x="{left + 230}" y="{height - 5}" text-anchor="middle">processes</text>',
-    ]
-    for number in range(round(top / step) + 1):
-        _, y = place(ranks[0], number * step)
-        parts.append(f'<path d="M{left} {y:.1f}H{left + 430}" stroke="#ddd"/>')
-        parts.append(f'<text x="{left - 5}" y="{y + 4:.1f}" text-anchor="end">{number * step:,g}</text>')
-    free = float(width)
-    for rank in reversed(ranks):
-        x, _ = place(rank, 0)
-        if x <= free:
-            parts.append(f'<text x="{x:.1f}" y="{base + 15}" text-anchor="middle">{rank:,}</text>')
-            free = x - 45
-    workloads = list(dict.fromkeys(workload for workload, _ in curves))
-    for (workload, series), curve in curves.items():
-        color = _COLOURS[workloads.index(workload) % len(_COLOURS)]
-        dash = "" if series == "per-rank" else ' stroke-dasharray="5 4"'
-        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in curve))
-        parts.append(f'<polyline points="{line}" fill="none" stroke="{color}" stroke-width="2"{dash}/>')
-        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{color}"/>' for x, y in (place(*p) for p in curve)]
-    for number, workload in enumerate(workloads):
-        y = roof + 16 * (number + 1)
-        parts.append(f'<text x="{left + 445}" y="{y}" fill="{_COLOURS[number % len(_COLOURS)]}">{workload}</text>')
-    for number, (dash, text) in enumerate(((' stroke-dasharray="5 4"', SERIES["total"]), ("", SERIES["per-rank"]))):
-        y = base - 10 - 28 * number
-        parts.append(f'<path d="M{left + 445} {y - 14}h30" stroke="#444"{dash}/>')
-        parts.append(f'<text x="{left + 445}" y="{y}" font-size="8">{text}</text>')
-    return "\n".join([*parts, "</svg>", ""])
 
 
 if __name__ == "__main__":

@@ -10,28 +10,22 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from whywait import _native
-from whywait._analyze import analyze
-from whywait._api import Result
-from whywait._load import load
-from whywait.analysis.series import Over, Point, SeriesData
+import whywait._native as _native
+from whywait.analysis.series import Over, SeriesData
+from whywait.api.load import as_result, can_load
+from whywait.api.result import Result
 from whywait.model.names import GENERIC
-from whywait.store.files import MANIFEST, is_result
-from whywait.store.profile import is_profile
+from whywait.store.files import MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from os import PathLike
 
     from whywait.analysis.efficiency import Scaling
-    from whywait.compare import Threshold
-
-__all__ = ["Point", "Series", "find_runs", "series"]
+    from whywait.analysis.threshold import Threshold
 
 
 class Series(SeriesData):
@@ -45,7 +39,7 @@ class Series(SeriesData):
         Parameters
         ----------
         limits
-            The maximum growth of metrics, see `whywait.compare.Threshold`.
+            The maximum growth of metrics, see `whywait.Threshold`.
 
         Returns
         -------
@@ -67,7 +61,7 @@ class Series(SeriesData):
             {"run": run.name, "baseline": baseline.name, "limit": limit.text}
             for limit in limits
             for run, baseline in compared
-            if limit.exceeded(_result_of(baseline), _result_of(run))
+            if limit.exceeded(baseline.result, run.result)
         ]
 
     def summary(self) -> dict[str, Any]:
@@ -118,11 +112,6 @@ class Series(SeriesData):
         return f"<whywait.Series of {len(names)} run{'' if len(names) == 1 else 's'}: {shown}>"
 
 
-def _result_of(point: Point) -> Result:
-    assert isinstance(point.result, Result)  # noqa: S101  (they come from `series`)
-    return point.result
-
-
 def series(
     runs: Sequence[Result | str | PathLike[str]],
     *,
@@ -171,7 +160,7 @@ def series(
             found.append((None, run))
             continue
         inside = find_runs(run)
-        found.extend((path, load(path) if _is_read(path) else analyze(path, progress=progress)) for path in inside)
+        found.extend((path, as_result(path, progress=progress)) for path in inside)
     if names is not None and len(names) != len(found):
         raise _native.UsageError(f"there are {len(found)} runs and {len(names)} names")
     called = list(names) if names is not None else _names([(path, result.run.name) for path, result in found])
@@ -186,6 +175,11 @@ def find_runs(path: str | PathLike[str]) -> list[Path]:
 
     This is the path itself if it is a result or a trace. For any other directory, it is the runs in that directory,
     sorted by name.
+
+    Parameters
+    ----------
+    path
+        The path.
     """
     place = Path(path)
     if not place.is_dir() or _is_run(place):
@@ -194,13 +188,8 @@ def find_runs(path: str | PathLike[str]) -> list[Path]:
     return sorted(inside, key=lambda below: _natural(below.name)) or [place]
 
 
-def _is_read(path: Path) -> bool:
-    """Return whether a run can be read without an analysis."""
-    return is_result(path) or is_profile(path)
-
-
 def _is_run(directory: Path) -> bool:
-    return _is_read(directory) or any(directory.glob("*.otf2"))
+    return can_load(directory) or any(directory.glob("*.otf2"))
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
@@ -242,12 +231,3 @@ def _date(path: Path | None, result: Result) -> float | None:
     files = [result.run.path, *([path / MANIFEST] if path is not None else [])]
     dates = [file.stat().st_mtime for file in files if file.is_file()]
     return dates[0] if dates else None
-
-
-class _Callable(ModuleType):
-    """A module that can be called: `whywait.series` is both where `Series` is and what makes one."""
-
-    __call__ = staticmethod(series)
-
-
-sys.modules[__name__].__class__ = _Callable

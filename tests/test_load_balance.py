@@ -5,7 +5,7 @@ import whywait
 from hypothesis import given
 from hypothesis import strategies as st
 from whywait.analysis.correlation import pearson
-from whywait.analysis.load import (
+from whywait.analysis.load_balance import (
     Kernel,
     adjusted_load,
     geometry_efficiency,

@@ -8,30 +8,26 @@ True
 
 from __future__ import annotations
 
-import sys
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from whywait import _native
-from whywait._analyze import analyze
-from whywait._api import Result
+import whywait._native as _native
 from whywait.analysis.candidates import KINDS, Candidate, candidates
 from whywait.analysis.focus import focused
 from whywait.analysis.progress import progress_thread
 from whywait.analysis.waiting import account
-from whywait.model.hypotheses import AsynchronousProgress, Cut, CutMessages, EagerLimit, Network
-from whywait.whatif import Lengths, Simulation, whatif
+from whywait.api.analyze import analyze
+from whywait.api.result import Result
+from whywait.api.whatif import Lengths, Simulation, whatif
+from whywait.hypotheses.kinds import AsynchronousProgress, Cut, CutMessages, EagerLimit, Network
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
     from os import PathLike
 
-    from whywait._run import Run
-    from whywait.model.hypotheses import Hypothesis
-
-__all__ = ["KINDS", "Advice", "AdviceList", "advise"]
+    from whywait.api.run import Run
+    from whywait.hypotheses.kinds import Hypothesis
 
 Goal = Literal["time", "cpu"]
 
@@ -310,12 +306,3 @@ def _busy_time(result: Result) -> float:
     """Return the CPU time without waiting."""
     found = account(result.profile)
     return float(found["time"] - found["waiting"])
-
-
-class _Callable(ModuleType):
-    """A module that can be called, as `whywait.whatif` is."""
-
-    __call__ = staticmethod(advise)
-
-
-sys.modules[__name__].__class__ = _Callable

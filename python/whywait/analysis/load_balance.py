@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from whywait import _native
+import whywait._native as _native
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

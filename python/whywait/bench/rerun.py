@@ -1,4 +1,13 @@
-"""Repeats the experiment of a case and compares its figures with the published ones."""
+"""Repeat a published experiment, and compare the figures with the published ones.
+
+>>> from whywait.bench import published, rerun
+>>> case = published.named("lock").scaled(processes=4)
+>>> report = rerun.run(case)
+>>> [row["name"] for row in report["rows"]][:2]
+['Lock Contention, process 1', 'Lock Contention and Wait for Progress, process 2']
+>>> [f"{value:.1f}" for value in report["rows"][0]["here"]]
+['2.0']
+"""
 
 from __future__ import annotations
 
@@ -6,13 +15,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait import _native
-from whywait.cases.case import facts, options
+import whywait._native as _native
+from whywait.bench.case import facts, options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from whywait.cases.case import Case, Variant
+    from whywait.bench.case import Case, Variant
 
 
 def run(case: Case, *, progress: Callable[[str, float], object] | None = None) -> dict[str, Any]:

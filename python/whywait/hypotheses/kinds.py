@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from whywait import _native
+import whywait._native as _native
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,1 @@
+"""What users call, one module for each verb: `whywait` has their names."""

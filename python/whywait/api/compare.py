@@ -1,0 +1,175 @@
+"""Compare two runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import whywait._native as _native
+from whywait.analysis import compare as analysis
+from whywait.api.load import as_result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from os import PathLike
+
+    import pyarrow as pa
+
+    from whywait.analysis.threshold import Threshold
+    from whywait.api.result import Result
+
+
+class Comparison:
+    """Two runs and how they differ, as returned by `whywait.compare`.
+
+    Parameters
+    ----------
+    first, second
+        The runs.
+    names
+        The display names of the runs.
+    """
+
+    def __init__(self, first: Result, second: Result, names: tuple[str, str]) -> None:
+        self.first = first
+        self.second = second
+        self.names = names
+
+    def differences(
+        self,
+        metrics: Iterable[str] | None = None,
+        *,
+        groups: int = 1,
+        callpath: str | None = None,
+        least: float = 0.0,
+    ) -> pa.Table:
+        """Return the differences by call path, metric, and group of ranks.
+
+        Parameters
+        ----------
+        metrics
+            The metrics to compare, by unique name or display name; None for the time and all wait states.
+        groups
+            The number of groups of neighboring ranks in each run.
+        callpath
+            Compare only these call paths and their callees: see `whywait.model.selection.find_callpaths`.
+        least
+            Omit differences below this share of the time, or of a count.
+
+        Returns
+        -------
+        pyarrow.Table
+            The largest differences first: see `whywait.analysis.compare.differences`.
+
+        Raises
+        ------
+        whywait.UsageError
+            If neither run computes a metric, or has such a call path.
+
+        Examples
+        --------
+        >>> both = whywait.compare("tests/data/sor_gats", "tests/data/sor_fence")
+        >>> waits = both.differences(["mpi_rma_wait_at_fence"]).to_pylist()
+        >>> waits[0]["callpath"][-1], waits[0]["first"]
+        ('MPI_Win_fence', 0.0)
+        """
+        found = analysis.differences(self.first, self.second, metrics, groups=groups, callpath=callpath)
+        return analysis.noticeable(found, self.totals(callpath=callpath), least) if least > 0 else found
+
+    def totals(self, *, callpath: str | None = None) -> list[dict[str, Any]]:
+        """Return every metric of both runs, over all locations.
+
+        Parameters
+        ----------
+        callpath
+            Only these call paths and their callees, as for `differences`.
+
+        Returns
+        -------
+        list of dict
+            ``metric``, ``first``, ``second``, ``difference``, ...: see `whywait.analysis.compare.totals`.
+        """
+        return analysis.totals(self.first, self.second, callpath=callpath)
+
+    def exceeded(self, limits: Iterable[Threshold]) -> list[Threshold]:
+        """Return the limits that the second run exceeds.
+
+        Parameters
+        ----------
+        limits
+            The maximum growth of metrics, see `whywait.Threshold`.
+
+        Raises
+        ------
+        whywait.UsageError
+            If neither run computes a metric, or a limit has the wrong unit.
+        """
+        return [limit for limit in limits if limit.exceeded(self.first, self.second)]
+
+    def write_html(
+        self,
+        path: str | PathLike[str],
+        *,
+        timelines: Mapping[str, str] | None = None,
+        simulated: str | None = None,
+    ) -> None:
+        """Write both runs side by side as one HTML file, to explore in a browser without network access.
+
+        Parameters
+        ----------
+        path
+            The file. It is replaced if it exists.
+        timelines
+            The blocks of their timelines, as `whywait.report.html.timeline.pair` makes them; None for none.
+        simulated
+            What was changed, if the second run is a simulation of the first.
+        """
+        from whywait.report.html import write_comparison
+        from whywait.store.staging import Staging
+
+        for run in (self.first, self.second):
+            run.need_whole()
+        target = Path(path)
+        if target.is_dir():
+            raise _native.UsageError(f"{target} is a directory, not a file to write to")
+        with Staging(target.parent) as staging:
+            write_comparison(self.first, self.second, staging.path(target.name), self.names, timelines, simulated)
+
+    def __repr__(self) -> str:
+        return f"<whywait.Comparison of {self.names[0]!r} and {self.names[1]!r}>"
+
+
+def compare(
+    first: Result | str | PathLike[str],
+    second: Result | str | PathLike[str],
+    *,
+    names: tuple[str, str] | None = None,
+    progress: Callable[[str, float], object] | None = None,
+) -> Comparison:
+    """Compare two runs.
+
+    Parameters
+    ----------
+    first, second
+        Results, directories of written results, Score-P profiles, or traces, which are analyzed.
+    names
+        The display names of the runs; None for their own names.
+    progress
+        As for `whywait.analyze`.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    whywait.Error, OSError
+        As for `whywait.load` and `whywait.analyze`.
+
+    Examples
+    --------
+    >>> whywait.compare("tests/data/sor_p2p", result)
+    <whywait.Comparison of 'sor_p2p' and 'stencil'>
+    """
+    runs = as_result(first, progress=progress), as_result(second, progress=progress)
+    return Comparison(*runs, names or (runs[0].run.name, runs[1].run.name))
