@@ -1,12 +1,13 @@
 """An oracle for the account: what each moment of each thread is, from raw records, by docs/account.md word by word.
 
-It knows messages, collective operations, and OpenMP; wait states come from the other oracles. It shares no code with the
-program.
+It knows messages, collective operations, and OpenMP; wait states come from the other oracles. It shares no code with
+the program.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from itertools import pairwise
 from math import ceil, log2
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TRANSFERS = {
-    *(
-        "MPI_Send MPI_Bsend MPI_Ssend MPI_Rsend MPI_Recv MPI_Mrecv MPI_Sendrecv MPI_Wait MPI_Waitall MPI_Waitany".split()
-    ),
-    *("MPI_Waitsome MPI_Barrier MPI_Bcast MPI_Gather MPI_Gatherv MPI_Scatter MPI_Scatterv MPI_Allgather".split()),
-    *("MPI_Allgatherv MPI_Alltoall MPI_Alltoallv MPI_Alltoallw MPI_Reduce MPI_Allreduce MPI_Reduce_scatter".split()),
-    *("MPI_Reduce_scatter_block MPI_Scan MPI_Exscan MPI_Sendrecv_replace".split()),
+    f"MPI_{call}"
+    for call in (
+        "Send Bsend Ssend Rsend Recv Mrecv Sendrecv Sendrecv_replace Wait Waitall Waitany Waitsome Barrier Bcast Gather "
+        "Gatherv Scatter Scatterv Allgather Allgatherv Alltoall Alltoallv Alltoallw Reduce Allreduce Reduce_scatter "
+        "Reduce_scatter_block Scan Exscan"
+    ).split()
 }
 BARRIERS = (RegionRole.BARRIER, RegionRole.IMPLICIT_BARRIER)
 RUNTIME = (RegionRole.CRITICAL, RegionRole.ATOMIC, RegionRole.ORDERED, RegionRole.TASK_WAIT, RegionRole.FLUSH)
@@ -136,7 +137,7 @@ def floors(rests: dict[tuple, list[int]]) -> dict[tuple, float]:
 
 
 def sizes(trace: naive.Trace) -> dict[int, tuple[int, int]]:
-    """Return by call the logarithm of the members of a collective operation, and the class of the bytes that it moves."""
+    """Return by call the logarithm of the members of a collective operation, and the class of its bytes."""
     moved, members = Counter(), {}
     result = naive.Result(trace.resolution, trace.begin)
     for messages in naive.match(trace, result).values():
@@ -157,7 +158,7 @@ def sizes(trace: naive.Trace) -> dict[int, tuple[int, int]]:
     return {call: (members.get(call, 0), moved[call].bit_length()) for call in calls}
 
 
-def account(anchor: Path | str) -> Counter[tuple[str, tuple[str, ...] | None, int, int]]:
+def account(anchor: Path | str) -> Counter[tuple[str, tuple[str, ...] | None, int, int]]:  # noqa: PLR0915
     """Return the ticks of each row by call path, rank and thread; all computation is one row."""
     trace = naive.Trace(anchor)
     begin, end = focus(trace)
@@ -277,7 +278,7 @@ def idle(
             # Whoever has no events has a part in no team, but the definitions of these traces name it in all.
             if thread is master or (times and thread.ref not in in_teams):
                 if times:
-                    ended = end - max(max(times), begin)
+                    ended = end - max(*times, begin)
                     if thread is master and ended > 0:
                         rows["idle.ended", None, thread.rank, thread.number] += ended
                     outside = [s for s in lines[thread.ref] if s.call is None]
@@ -311,7 +312,7 @@ def cut_out(spans: list[tuple[int, int]], management: list[tuple]) -> list[tuple
     found = []
     for begin, end in spans:
         edges = sorted({begin, end, *(min(max(t, begin), end) for m in management for t in m[:2])})
-        for a, b in zip(edges, edges[1:], strict=False):
+        for a, b in pairwise(edges):
             regions = [m[3] for m in management if m[0] <= a and b <= m[1]]
             found.append((a, b, regions[0] if regions else None))
     return found
@@ -322,7 +323,7 @@ def reasons(line: list[Stretch], management: list[tuple], begin: int, end: int, 
     edges = {begin, end, *(t for s in line for t in s[:2]), *(t for m in management for t in m[:2])}
     edges = sorted(t for t in edges if begin <= t <= end)
     found = []
-    for a, b in zip(edges, edges[1:], strict=False):
+    for a, b in pairwise(edges):
         here = [s for s in line if s.begin <= a and b <= s.end]
         if not here:
             found.append(("idle.ended" if line and a >= line[-1].end else "unknown", None, b - a))

@@ -568,7 +568,7 @@ class Analysis:
             if not is_init:
                 self.finalizes = [point for point, _ in points.values()]
             if has_costs:
-                culprit = min(rank for rank, e in calls.items() if e.call.E == latest)
+                culprit = min(rank for rank, e in calls.items() if latest == e.call.E)
                 waiters = [of_rank for rank, of_rank in points.items() if rank != culprit]
                 self.instances.append(Instance(cls, points[culprit][0], waiters, set(self.trace.by_rank)))
 

@@ -73,8 +73,8 @@ def test_start_up_causes_nothing_in_the_focus(result):
     assert told == pytest.approx(account["waiting"])
 
 
-# The library starts late: rank 1 waits until 8 for rank 2, which worked from 3 on; a quarter of the wait is in the focus,
-# and rank 2 came late itself, because it had waited for rank 0.
+# The library starts late: rank 1 waits until 8 for rank 2, which worked from 3 on; a quarter of the wait is in the
+# focus, and rank 2 came late itself, because it had waited for rank 0.
 CUT = """
 ranks 3
 *: main [0, 12]
@@ -152,8 +152,14 @@ def test_other_libraries_start_and_end_too(tmp_path):
 
 BOUNDS = {
     "the last start and the last end of several libraries": (
-        "0: MPI_Init [0, 1]\n1: MPI_Init [0, 2]\n*: shmem_init [2, 3]\n*: shmem_finalize(w) [6, 7]\n"
-        "0: MPI_Finalize [7, 8]\n1: MPI_Finalize [7.5, 8]",
+        """
+        0: MPI_Init [0, 1]
+        1: MPI_Init [0, 2]
+        *: shmem_init [2, 3]
+        *: shmem_finalize(w) [6, 7]
+        0: MPI_Finalize [7, 8]
+        1: MPI_Finalize [7.5, 8]
+        """,
         (3, 7.5, "last_finalize"),
     ),
     "the first start of a library counts": (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -143,8 +143,8 @@ class Losses:
         return kinds
 
     @cached_property
-    def _lines(self) -> list[dict[str, object]]:
-        return self.account.table("callpath").to_pylist()
+    def _lines(self) -> list[dict[str, Any]]:
+        return list(self.account.table("callpath").to_pylist())
 
     def _spend(self) -> None:
         """Book lost time that is neither waiting nor idle to the call path that it is spent in."""

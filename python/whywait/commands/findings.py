@@ -66,11 +66,8 @@ def _lines(found: Findings, width: int) -> Iterator[Line]:
         first, *more = textwrap.wrap(one.sentence, room, break_on_hyphens=False)
         numbers = seconds(one.loss).rjust(_LOSS) + percent(one.share).rjust(_SHARE)
         yield [(f"{number:>2}. " + first.ljust(room), ""), (numbers, "bold")]
-        for line in more:
-            yield [(f"    {line}", "")]
-        if one.advice is not None:
-            for line in textwrap.wrap(one.advice, room, break_on_hyphens=False):
-                yield [(f"    {line}", "dim")]
+        yield from ([(f"    {text}", "")] for text in more)
+        yield from ([(f"    {text}", "dim")] for text in textwrap.wrap(one.advice or "", room, break_on_hyphens=False))
     rest = found.lost - sum(one.loss for one in found.shown if one.base == "cpu")
     if found.time and rest > 0:
         yield []

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import whywait._native as _native
-from whywait.analysis.counters import with_counters
 from whywait.analysis.account import pieces as account_pieces
+from whywait.analysis.counters import with_counters
 from whywait.analysis.findings import findings
 from whywait.analysis.focus import cost_names, focused
 from whywait.analysis.iterations import known_iterations

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 NAME = "device_starved"
 TITLE = "Starved device"
 DOCUMENT = """\
-A device is idle for at least a tenth of the time, because a host that launches its kernels computes, waits, or is about to
-launch. Launch earlier, or do the work of the host meanwhile. The loss is time of devices, not of CPUs.
+A device is idle for at least a tenth of the time, because a host that launches its kernels computes, waits, or
+is about to launch. Launch earlier, or do the work of the host meanwhile. The loss is time of devices, not of
+CPUs.
 """
 
 _LEAST = 0.1

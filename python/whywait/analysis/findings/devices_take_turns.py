@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 NAME = "devices_take_turns"
 TITLE = "Devices take turns"
 DOCUMENT = """\
-A device is idle for at least a tenth of the time, because its host waits for another device before it launches the next
-kernel here. Launch the kernels of all devices before waiting for any of them. The loss is time of devices.
+A device is idle for at least a tenth of the time, because its host waits for another device before it launches
+the next kernel here. Launch the kernels of all devices before waiting for any of them. The loss is time of
+devices.
 """
 
 _LEAST = 0.1
@@ -25,7 +26,7 @@ def detect(run: Run) -> Iterator[Finding]:
     """Yield the time in which hosts wait for other devices."""
     lines = run.result.tables.device_account.to_pylist()
     total = sum(line["time"] for line in lines)
-    idle = {}
+    idle: dict[str, float] = {}
     for line in lines:
         if line["row"] == "idle.other_device":
             idle[line["device"]] = idle.get(line["device"], 0.0) + line["time"]

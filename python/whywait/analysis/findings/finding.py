@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from whywait.analysis.losses import Losses
+from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -115,10 +116,11 @@ class Run:
         self.rest: dict[int, Bearer] = dict(self.losses.bearers)
         self.time = self.losses.account.time
         cells = self.losses.account.cells
-        computes = pc.starts_with(cells["row"].cast("string"), "computation.")
-        own = cells.filter(computes)
-        self._callpath, self._location = (own[name].to_numpy() for name in ("callpath", "location"))
-        self._time = own["time"].to_numpy()
+        own = cells.filter(pc.starts_with(cells["row"].cast("string"), "computation."))
+        self._callpath, self._location, self._ticks = (
+            own[name].to_numpy() for name in ("callpath", "location", "time")
+        )
+        self._row = own["row"].cast("string").to_numpy(zero_copy_only=False)
 
     def own(self) -> list[Bearer]:
         """Return the bearers among the program's own code that no rule has explained, the largest first."""
@@ -134,10 +136,12 @@ class Run:
         """Return a finding with its share of the CPU time."""
         return Finding(rule, sentence, advice, loss, loss / self.time if self.time else 0.0, **more)
 
-    def times(self, callpath: int) -> npt.NDArray[np.float64]:
-        """Return the computation in a call path by location, in the focus."""
+    def times(self, callpath: int, row: str | None = None) -> npt.NDArray[np.float64]:
+        """Return the computation in a call path by location, in the focus: all, or that of one row."""
         here = self._callpath == callpath
-        return np.bincount(self._location[here], self._time[here], self.result.profile.locations)
+        if row is not None:
+            here &= self._row == row
+        return sum_at(self._location[here], self._ticks[here], self.result.profile.locations)
 
     def visits(self, callpath: int) -> npt.NDArray[np.float64]:
         """Return how often each location runs a call path, in the whole run."""
@@ -145,7 +149,7 @@ class Run:
         key, value = profile.cells("visits")
         first = int(tree.position[callpath]) * profile.locations
         here = slice(*np.searchsorted(key, [first, first + profile.locations]))
-        return np.bincount(key[here] - first, value[here], profile.locations)
+        return sum_at(key[here] - first, value[here], profile.locations)
 
     def balance(self, callpath: int) -> float:
         """Return the mean of the times of the locations that run a call path, as a share of the longest."""

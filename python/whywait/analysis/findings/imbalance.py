@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 NAME = "imbalance"
 TITLE = "Imbalance of a call path"
 DOCUMENT = """\
-A call path takes longer on some locations than on others: the mean of its times is below 90% of the longest, or one
-location has at least 40% of the costs and the mean is below 97%. The others wait for it. Give the slow rank less work,
-or find out why it is slower: other counters (instructions) tell whether it does more.
+A call path takes longer on some locations than on others: the mean of its times is below 90% of the longest, or
+one location has at least 40% of the costs and the mean is below 97%. The others wait for it. Give the slow rank
+less work, or find out why it is slower: other counters (instructions) tell whether it does more.
 """
 
 _MOST, _ALMOST = 0.4, 0.97

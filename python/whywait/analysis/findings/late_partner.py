@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 NAME = "late_partner"
 TITLE = "Late partner"
 DOCUMENT = """\
-Others wait for what a rank does in a call path, although this takes about as long on all of them: it runs more often, or
-at another time. Look at the order of the calls around it.
+Others wait for what a rank does in a call path, although this takes about as long on all of them: it runs more
+often, or at another time. Look at the order of the calls around it.
 """
 
 

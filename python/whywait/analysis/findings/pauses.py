@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 NAME = "pauses"
 TITLE = "Long pauses"
 DOCUMENT = """\
-At least 20 calls take a millisecond or more longer than the fastest 5% of their kind, and these make up a third of all
-excess. Pauses of this length come from a lost core or the system, not from the network: a scheduler's slice is 1 ms and
-more. Run with at most one rank or thread per core, check the binding, and look for other processes on the node.
+At least 20 calls take a millisecond or more longer than the fastest 5% of their kind, and these make up a third
+of all excess. Pauses of this length come from a lost core or the system, not from the network: a scheduler's
+slice is 1 ms and more. Run with at most one rank or thread per core, check the binding, and look for other
+processes on the node.
 """
 
 _CALLS, _SHARE = 20, 1 / 3
@@ -32,8 +33,8 @@ def detect(run: Run) -> Iterator[Finding]:
     if calls < _CALLS or time < _SHARE * excess:
         return
     sentence = (
-        f"{calls:,} calls took more than 1 ms longer than others of their kind; they make up {percent(time / excess)} of "
-        "the excess. Pauses of this length come from a lost core or the system, not from the network."
+        f"{calls:,} calls took more than 1 ms longer than others of their kind; they make up {percent(time / excess)} "
+        "of the excess. Pauses of this length come from a lost core or the system, not from the network."
     )
     yield run.finding(
         NAME,
@@ -43,4 +44,4 @@ def detect(run: Run) -> Iterator[Finding]:
         evidence={"calls": calls, "time": time, "excess": excess},
         merged=sorted(bearer.callpath for bearer in bearers),
     )
-    take_slow(run, bearers)
+    take_slow(bearers)

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 NAME = "pipeline"
 TITLE = "Pipeline or wavefront"
 DOCUMENT = """\
-A call path takes as long on all ranks, but each waits for the one before it: at least 40% of the waiting is passed on
-along chains, most of it in waits for messages. Filling and draining the pipeline takes the time. Use smaller blocks,
-more sweeps at once, or start the next sweep before the last has ended. Balancing work does not help.
+A call path takes as long on all ranks, but each waits for the one before it: at least 40% of the waiting is
+passed on along chains, most of it in waits for messages. Filling and draining the pipeline takes the time. Use
+smaller blocks, more sweeps at once, or start the next sweep before the last has ended. Balancing work does not
+help.
 """
 
 _PASSED_ON, _CHAIN = 0.4, 3

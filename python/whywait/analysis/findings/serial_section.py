@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 NAME = "serial_section"
 TITLE = "Serial section"
 DOCUMENT = """\
-The master of a process runs a call path outside of parallel regions while its other threads have no work. Parallelize it,
-or make it faster.
+The master of a process runs a call path outside of parallel regions while its other threads have no work.
+Parallelize it, or make it faster.
 """
 
 

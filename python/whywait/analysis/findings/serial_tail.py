@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 NAME = "serial_tail"
 TITLE = "Serial tail"
 DOCUMENT = """\
-In the last tenth of the run, at most a tenth of the ranks works (collects results, writes them) while the others already
-wait, most of them in MPI_Finalize. Let all ranks take part in it, or do it earlier, beside the computation.
+In the last tenth of the run, at most a tenth of the ranks works (collects results, writes them) while the
+others already wait, most of them in MPI_Finalize. Let all ranks take part in it, or do it earlier, beside the
+computation.
 """
 
 _TAIL = 0.1
@@ -30,17 +31,17 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     begin, end = run.losses.account.window
     path = run.result.tables.critical_path
-    callpath, location = (path[name].fill_null(0).to_numpy() for name in ("callpath", "location"))
-    first, last = (path[name].to_numpy() for name in ("from", "to"))
-    late = (last > end - _TAIL * (end - begin)) & (first < end)
+    at_end = (path["to"].to_numpy() > end - _TAIL * (end - begin)) & (path["from"].to_numpy() < end)
     rank = run.result.places.rank
+    last = set(rank[path["location"].to_numpy()[at_end]].tolist())
     for bearer in run.own():
         ranks = run.culprits(bearer.costs) if bearer.waiting else []
-        at_end = late & (callpath == bearer.callpath) & np.isin(rank[location], ranks)
         of_barriers = bearer.of_classes.get("barrier", 0.0)
-        if len(ranks) > run.few() or not at_end.any() or 2 * min(of_barriers, finalize) < bearer.waiting:
+        if len(ranks) > run.few() or not last & set(ranks) or 2 * min(of_barriers, finalize) < bearer.waiting:
             continue
-        worked = float((np.minimum(last, end) - first)[at_end].sum())
+        worked = float(run.times(bearer.callpath, "computation.critical")[np.isin(rank, ranks)].sum())
+        if not worked:
+            continue
         place = run.place(bearer.callpath)
         alone = np.count_nonzero(run.times(bearer.callpath)) == 1
         what = f"Only {run.who(ranks).lower()} works in {place}" if alone else f"{run.who(ranks)} works in {place}"

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 NAME = "single_thread"
 TITLE = "One thread in a block"
 DOCUMENT = """\
-A single, master, critical or ordered block runs on one thread at a time, and the other threads of the team wait for it at
-the next barrier, or at the block itself. Shorten the block, or let others do something else meanwhile (nowait, tasks).
+A single, master, critical or ordered block runs on one thread at a time, and the other threads of the team wait
+for it at the next barrier, or at the block itself. Shorten the block, or let others do something else meanwhile
+(nowait, tasks).
 """
 
 _BLOCKS = frozenset({"single", "single sblock", "master", "critical", "critical sblock", "ordered", "ordered sblock"})

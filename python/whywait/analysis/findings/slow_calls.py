@@ -19,8 +19,8 @@ NAME = "slow_calls"
 TITLE = "Slow calls"
 DOCUMENT = """\
 Calls of a library take longer than the fastest 5% of their kind, and the trace does not show why. Look at the
-distribution of their times, repeat the run with one rank per core, and record counters of the network. The loss is this
-excess, and the waiting that library calls pass on.
+distribution of their times, repeat the run with one rank per core, and record counters of the network. The loss
+is this excess, and the waiting that library calls pass on.
 """
 
 
@@ -30,13 +30,13 @@ def slow_bearers(run: Run) -> list[Bearer]:
 
 
 def slow_loss(bearers: list[Bearer]) -> float:
-    """Return what slow calls cost: their excess, the time of the runtime of threads, and the waits that they pass on."""
+    """Return what slow calls cost: their excess, the runtime of threads, and the waits that they pass on."""
     needed = ("transfer.needed", "library.needed")
     spent = sum(time for bearer in bearers for row, time in bearer.spent.items() if row not in needed)
     return spent + sum(bearer.waiting + bearer.idle for bearer in bearers)
 
 
-def take_slow(run: Run, bearers: list[Bearer]) -> None:
+def take_slow(bearers: list[Bearer]) -> None:
     """Take the excess of calls as explained; what they need remains."""
     for bearer in bearers:
         needed = {row: time for row, time in bearer.spent.items() if row.endswith(".needed")}
@@ -81,4 +81,4 @@ def detect(run: Run) -> Iterator[Finding]:
         evidence={"excess": excess, **evidence},
         merged=sorted(bearer.callpath for bearer in bearers),
     )
-    take_slow(run, bearers)
+    take_slow(bearers)
