@@ -1,10 +1,31 @@
 """Pages: their data read back, and driven in a browser."""
 
+import base64
 import json
 import time
+import zlib
 from html.parser import HTMLParser
 
-from whywait.report.html import blocks
+import numpy as np
+
+
+def unpack_columns(text):
+    """Return the columns of a block."""
+    raw = zlib.decompress(base64.b64decode(text), -zlib.MAX_WBITS)
+    start = 4 + int.from_bytes(raw[:4], "little")
+    found = {}
+    for name, kind, rows in json.loads(raw[4:start]):
+        dtype = np.dtype(f"<{kind}")
+        end = start + rows * dtype.itemsize
+        planes = np.frombuffer(raw[start:end], np.uint8).reshape(dtype.itemsize, rows)
+        found[name] = np.ascontiguousarray(planes.T).view(dtype).reshape(rows)
+        start = end
+    return found
+
+
+def unpack_document(text):
+    """Return the JSON of a block."""
+    return json.loads(zlib.decompress(base64.b64decode(text), -zlib.MAX_WBITS))
 
 
 class Page(HTMLParser):
@@ -27,10 +48,14 @@ class Page(HTMLParser):
 
     @property
     def meta(self):
-        return blocks.unpack_document(self.blocks["meta"])
+        return unpack_document(self.blocks["meta"])
+
+    @property
+    def story(self):
+        return unpack_document(self.blocks["story"])
 
     def columns(self, name):
-        return blocks.unpack_columns(self.blocks[name])
+        return unpack_columns(self.blocks[name])
 
 
 class Viewer:
@@ -57,6 +82,18 @@ class Viewer:
         while not self.browser.execute_script(f"return Boolean({condition})"):
             assert time.monotonic() < end, f"never happened: {condition}; {self.browser.get_log('browser')}"
             time.sleep(0.02)
+
+    @property
+    def views(self):
+        """The names of the views that the page has."""
+        return self.js("return [...document.querySelectorAll('#top nav a')].map((link) => link.dataset.view)")
+
+    def show(self, view):
+        """Go to a view, and wait until it shows what it has."""
+        self.js("location.hash = arguments[0]", view)
+        self.until(f"document.body.dataset.view === '{view}' && document.querySelector('#view').childElementCount")
+        if view in {"timeline", "timelines"}:
+            self.until("document.querySelector('.timeline')?.dataset.shown !== undefined")
 
     def text(self, selector):
         return self.js("return document.querySelector(arguments[0])?.textContent ?? null", selector)

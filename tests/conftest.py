@@ -1,11 +1,18 @@
 """Fixtures shared by several test files."""
 
+import gc
+import os
 import shutil
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.results import UNRECORDED
+
 pytest.register_assert_rewrite("tests.browser")
+
+# The oracles hold a million objects and no cycles; looking for these as often as usual takes a third of their time.
+gc.set_threshold(200_000, 20, 100)
 
 # The same examples in every run, so that what fails is what was changed. To look for more of them:
 # ./test --hypothesis-profile=explore, any number of times.
@@ -15,9 +22,25 @@ settings.register_profile("explore", UNHURRIED, print_blob=True)
 settings.load_profile("same")
 
 
-@pytest.fixture(scope="module")
-def browser():
-    """Chromium. It needs the packages `chromium` and `chromium-driver` of the system and `selenium` of Python."""
+def pytest_collection_finish():
+    """Leave what lives until the end out of the search for garbage."""
+    gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport():
+    """Fail the tests that are skipped for lack of recorded traces where these are said to be there."""
+    report = yield
+    if report.skipped and "WHYWAIT_SHARED" in os.environ:
+        *_, reason = report.longrepr if isinstance(report.longrepr, tuple) else (str(report.longrepr),)
+        if UNRECORDED in reason or "empty parameter set" in reason:
+            report.outcome, report.longrepr = "failed", reason
+    return report
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """One Chromium for all tests. It needs Debian's `chromium` and `chromium-driver`, and the package `selenium`."""
     selenium = pytest.importorskip("selenium.webdriver", reason="the package selenium drives the browser")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
@@ -31,3 +54,12 @@ def browser():
     window = selenium.Chrome(options=options, service=selenium.ChromeService(driver))
     yield window
     window.quit()
+
+
+@pytest.fixture
+def browser(chromium):
+    """A window of the browser as it was at first: empty, of its own size, and in its own theme."""
+    yield chromium
+    chromium.get("about:blank")
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

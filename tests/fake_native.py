@@ -2,13 +2,12 @@
 
 import gzip
 import json
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-SHARED = Path(__file__).parents[2] / "shared"
+from tests.results import SHARED
 
 # What the first version of the native module computes.
 STORED = (

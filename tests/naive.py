@@ -161,19 +161,23 @@ class Result:
 
 
 class Trace:
-    """An archive in memory, each event with the region instance that it occurred in."""
+    """An archive in memory, each event with the region instance that it occurred in. All oracles read the same one."""
 
     def __init__(self, anchor: str | Path) -> None:
         self.threads: dict[int, Thread] = {}
         self.processes: dict[int, list[Thread]] = defaultdict(list)
         self.begin = sys.maxsize
+        # Events of other locations, such as streams of devices.
+        self.elsewhere: list[tuple[Any, Any]] = []
         with otf2.reader.open(str(anchor), batch_events=10000) as reader:
+            self.definitions = reader.definitions
             self.resolution = reader.definitions.clock_properties.timer_resolution
             self._number(reader.definitions)
             stacks: dict[int, list[Instance]] = defaultdict(list)
             flushes: dict[int, Any] = {}
             for location, event in reader.events:
                 if location._ref not in self.threads:
+                    self.elsewhere.append((location, event))
                     continue
                 thread, stack = self.threads[location._ref], stacks[location._ref]
                 self.begin = min(self.begin, event.time)
@@ -262,9 +266,8 @@ class Trace:
         return turns
 
 
-def analyze(anchor: str | Path, wrong_order_window: int = 100) -> Result:
+def analyze(trace: Trace, wrong_order_window: int = 100) -> Result:
     """Compute all metrics of the profile, of point-to-point and collective communication, and of OpenMP."""
-    trace = Trace(anchor)
     result = Result(trace.resolution, trace.begin)
     profile(trace, result)
     messages = match(trace, result)

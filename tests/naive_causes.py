@@ -131,8 +131,8 @@ class Point:
 class Trace:
     """Processes with their event streams; see `read` for the fields of the raw events."""
 
-    def __init__(self, resolution, streams, comms, anchor):
-        self.resolution, self.anchor = resolution, anchor
+    def __init__(self, resolution, streams, comms, anchor, is_one_sided):
+        self.resolution, self.anchor, self.is_one_sided = resolution, anchor, is_one_sided
         self.comms = comms  # id -> list of world ranks, None for a self communicator
         self.locations = [Location(rank, thread, raw) for (rank, thread), raw in sorted(streams.items())]
         self.by_rank = {loc.rank: loc for loc in self.locations if loc.thread == 0}
@@ -197,7 +197,7 @@ class Trace:
 
 
 def read(anchor):
-    with otf2.reader.open(str(anchor)) as reader:
+    with otf2.reader.open(str(anchor), batch_events=10000) as reader:
         world = None
         for group in reader.definitions.groups:
             if group.group_type == GroupType.COMM_LOCATIONS and group.paradigm == Paradigm.MPI:
@@ -313,7 +313,10 @@ def read(anchor):
                 put(key, t, "team_begin", team=e.thread_team._ref)
             elif isinstance(e, ev.ThreadTeamEnd):
                 put(key, t, "team_end", team=e.thread_team._ref)
-        return Trace(reader.timer_resolution, streams, comms, anchor)
+        # OpenSHMEM also synchronizes where it records no window.
+        libraries = {region.paradigm for region in reader.definitions.regions}
+        is_one_sided = bool(reader.definitions.rma_wins) or Paradigm.SHMEM in libraries
+        return Trace(reader.timer_resolution, streams, comms, anchor, is_one_sided)
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -624,6 +627,8 @@ class Analysis:
 
     def find_one_sided(self):
         """Add points and instances of one-sided wait states, which tests/naive_rma.py finds."""
+        if not self.trace.is_one_sided:
+            return
         found = naive_rma.Analysis(naive.Trace(self.trace.anchor))
         calls = {}
         for loc in self.trace.locations:
@@ -795,10 +800,17 @@ class Analysis:
     def previous(self, point, rank, contention=False):
         """Return the latest earlier point at which the process synchronized (or contended) with a rank."""
         for loc, a, b in self.stretches(point):
-            for left in reversed([p for p in loc.sorted_points if a <= p.at < b]):
+            for left in self.before(loc, b):
+                if left.at < a:
+                    break
                 if rank in left.partners or (contention and rank in left.contenders):
                     return left
         return None
+
+    @staticmethod
+    def before(loc, at):
+        """Yield the points of a location before a position, latest first."""
+        return (loc.sorted_points[i] for i in reversed(range(bisect_left(loc.positions, at))))
 
     def interval(self, point, rank, contention=False):
         """Return work by call path since the last point with a rank, and the waiting points in between."""
@@ -1056,12 +1068,8 @@ class Analysis:
         owners = [start]
         while owners:
             end = owners.pop()
-            stops = [
-                p
-                for p in end.loc.sorted_points
-                if p.at < end.at and (p.cause is not None or p.cls in ("init", "fork", "ompbarrier"))
-            ]
-            p = max(stops, key=lambda p: p.at, default=None)
+            stops = ("init", "fork", "ompbarrier")
+            p = next((p for p in self.before(end.loc, end.at) if p.cause is not None or p.cls in stops), None)
             self.segment(end.loc, p, end)
             if p is None or p.cls == "init":
                 continue

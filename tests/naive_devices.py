@@ -12,7 +12,6 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import otf2
 from otf2 import events as ev
 from otf2.enums import LocationType, SystemTreeDomain
 
@@ -20,7 +19,6 @@ from tests import naive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 STUB = "__device_stub__"
 MPI_WAITS = {
@@ -88,18 +86,17 @@ class Process:
 
 
 class Devices:
-    """The wait states between the hosts and the devices of an archive."""
+    """The wait states between the hosts and the devices of a trace; `hosts` are those of the hosts alone."""
 
-    def __init__(self, anchor: Path | str) -> None:
-        self.hosts = naive.analyze(anchor)
-        self.trace = naive.Trace(anchor)
+    def __init__(self, trace: naive.Trace, hosts: naive.Result) -> None:
+        self.trace, self.hosts = trace, hosts
         self.result = naive.Result(self.trace.resolution, self.trace.begin)
         self.processes: dict[int, Process] = defaultdict(Process)
         # Kernels that end behind the call that awaits them, or lie over the launch that would be theirs.
         self.clock_violations = 0
         for thread in self.trace.threads.values():
             self._host(thread, self.processes[thread.process])
-        self._read_streams(anchor)
+        self._read_streams()
         for process in self.processes.values():
             process.launches.sort(key=lambda launch: launch.call.enter)
             process.kernels.sort(key=lambda kernel: kernel.run.enter)
@@ -141,51 +138,50 @@ class Devices:
             elif call.name.endswith("EventRecord") and stream is not None and "CUDA_EVENT_REF" in values:
                 process.recorded.append((call, values["CUDA_EVENT_REF"], stream))
 
-    def _read_streams(self, anchor: Path | str) -> None:
+    def _read_streams(self) -> None:
         """Number streams after all other locations of their process, in the order of their definitions."""
         others: Counter[int] = Counter()
         threads: dict[int, naive.Thread] = {}
         contexts: dict[int, tuple[str, int]] = {}
         running: dict[int, Kernel] = {}
-        with otf2.reader.open(str(anchor), batch_events=10000) as reader:
-            domains = reader.definitions.system_tree_node_domains
-            devices = {
-                domain.system_tree_node._ref
-                for domain in domains
-                if domain.system_tree_node_domain == SystemTreeDomain.ACCELERATOR_DEVICE
-            }
-            null_streams = {
-                one.location._ref
-                for one in reader.definitions.location_properties
-                if one.name in {"hipNullStream", "CUDA_NULL_STREAM"}
-            }
-            for location in reader.definitions.locations:
-                if location.type != LocationType.ACCELERATOR_STREAM:
-                    others[location.group._ref] += 1
-                    continue
-                owner = location.group.creating_location_group._ref
-                process, rank = self.processes[owner], self.trace.processes[owner][0].rank
-                number = others[owner] + len(process.streams)
-                threads[location._ref] = naive.Thread(location._ref, owner, rank, number)
-                node = location.group.system_tree_parent._ref
-                device = ("node", node) if node in devices else ("context", location.group._ref)
-                contexts[location._ref] = device
-                process.streams.append(location._ref)
-                process.devices.add(device)
-                if location._ref in null_streams:
-                    process.null_streams.append(location._ref)
-            for location, event in reader.events:
-                thread = threads.get(location._ref)
-                if thread is None:
-                    continue
-                if isinstance(event, ev.Enter):
-                    run = naive.Instance(thread, event.region, event.region.name, None, event.time)
-                    running[thread.ref] = Kernel(run, contexts[thread.ref])
-                    self.processes[thread.process].kernels.append(running[thread.ref])
-                elif isinstance(event, ev.ParameterUnsignedInt):
-                    running[thread.ref].site = event.value
-                elif isinstance(event, ev.Leave):
-                    running[thread.ref].run.leave = event.time
+        definitions = self.trace.definitions
+        devices = {
+            domain.system_tree_node._ref
+            for domain in definitions.system_tree_node_domains
+            if domain.system_tree_node_domain == SystemTreeDomain.ACCELERATOR_DEVICE
+        }
+        null_streams = {
+            one.location._ref
+            for one in definitions.location_properties
+            if one.name in {"hipNullStream", "CUDA_NULL_STREAM"}
+        }
+        for location in definitions.locations:
+            if location.type != LocationType.ACCELERATOR_STREAM:
+                others[location.group._ref] += 1
+                continue
+            owner = location.group.creating_location_group._ref
+            process, rank = self.processes[owner], self.trace.processes[owner][0].rank
+            number = others[owner] + len(process.streams)
+            threads[location._ref] = naive.Thread(location._ref, owner, rank, number)
+            node = location.group.system_tree_parent._ref
+            device = ("node", node) if node in devices else ("context", location.group._ref)
+            contexts[location._ref] = device
+            process.streams.append(location._ref)
+            process.devices.add(device)
+            if location._ref in null_streams:
+                process.null_streams.append(location._ref)
+        for location, event in self.trace.elsewhere:
+            thread = threads.get(location._ref)
+            if thread is None:
+                continue
+            if isinstance(event, ev.Enter):
+                run = naive.Instance(thread, event.region, event.region.name, None, event.time)
+                running[thread.ref] = Kernel(run, contexts[thread.ref])
+                self.processes[thread.process].kernels.append(running[thread.ref])
+            elif isinstance(event, ev.ParameterUnsignedInt):
+                running[thread.ref].site = event.value
+            elif isinstance(event, ev.Leave):
+                running[thread.ref].run.leave = event.time
 
     # --- hosts that wait for devices ---------------------------------------------------------------------------------
 

@@ -22,7 +22,6 @@ from tests.naive import TESTS, WAIT_MANY, WAIT_SINGLE, Instance, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 CREATES = {CollectiveOp.CREATE_HANDLE, CollectiveOp.CREATE_HANDLE_AND_ALLOCATE, CollectiveOp.ALLOCATE}
 FREES = {CollectiveOp.DESTROY_HANDLE, CollectiveOp.DESTROY_HANDLE_AND_DEALLOCATE, CollectiveOp.DEALLOCATE}
@@ -210,12 +209,12 @@ def interface(call: Instance) -> str | None:
     return {Paradigm.MPI: "mpi", Paradigm.SHMEM: "shmem"}.get(paradigm)
 
 
-def analyze(anchor: str | Path, *, stamps: bool = False) -> Result:
+def analyze(trace: Trace, *, stamps: bool = False) -> Result:
     """Compute all metrics of one-sided communication.
 
     `stamps`: time collectives by their records, not by Enter and Leave, as one version of Scalasca does. To compare.
     """
-    return Analysis(Trace(anchor), stamps=stamps).result
+    return Analysis(trace, stamps=stamps).result
 
 
 class Analysis:

@@ -29,7 +29,9 @@ class Truth(NamedTuple):
 
 def truth(anchor: Path | str, *, causes: bool = False) -> Truth:
     """Analyze an archive with the oracles."""
-    others, one_sided, devices = naive.analyze(anchor), naive_rma.analyze(anchor), naive_devices.Devices(anchor)
+    trace = naive.Trace(anchor)
+    others, one_sided = naive.analyze(trace), naive_rma.analyze(trace)
+    devices = naive_devices.Devices(trace, others)
     begin, scale = others.begin, others.resolution
 
     def times(w: naive.Wait | naive_rma.RmaWait) -> tuple[float, float, float]:

@@ -3,18 +3,18 @@
 import re
 import shutil
 import subprocess
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from whywait.report.html.bundle import bundle
+from whywait.report.html import bundle
 
-ASSETS = Path(str(files("whywait.report").joinpath("assets")))
-MODULES = sorted(path.stem for path in ASSETS.glob("*.js"))
+ASSETS = Path(str(bundle.ASSETS))
+PAGES = ("report", "compare", "series")
+MODULES = sorted(path.relative_to(ASSETS).with_suffix("").as_posix() for path in ASSETS.rglob("*.js"))
 
 
-def put_together(**modules):
-    return bundle("app", modules.__getitem__)
+def put_together(*entries, **modules):
+    return bundle.bundle(entries or ["app"], modules.__getitem__)
 
 
 def test_each_module_comes_once_and_after_what_it_takes():
@@ -30,6 +30,24 @@ def test_each_module_comes_once_and_after_what_it_takes():
     )  # fmt: skip
 
 
+def test_the_last_entry_runs_after_the_others():
+    program = put_together(
+        "b", "c", "app", app="last();\n", b="b();\n", c='import { d } from "./d.js";\n', d="export const d = 1;\n"
+    )
+    assert program.endswith("\nlast();\n")
+    assert "b();\n" in program
+
+
+def test_modules_are_found_from_the_directory_of_the_one_that_takes_them():
+    texts = {
+        "page/app": 'import { a } from "../a.js";\nimport { b } from "./b.js";\nstart();\n',
+        "a": 'import { c } from "./page/c.js";\nexport const a = 1;\n',
+        "page/b": "export const b = 1;\n",
+        "page/c": "export const c = 1;\n",
+    }
+    assert bundle.bundle(["page/app"], texts.__getitem__).endswith("start();\n")
+
+
 @pytest.mark.parametrize(
     ("modules", "text"),
     [
@@ -38,9 +56,9 @@ def test_each_module_comes_once_and_after_what_it_takes():
          "app.js takes c, which b.js does not export"),
         ({"app": 'import { b } from "./b.js";\nconst c = 1;\n', "b": "export const b = 1;\nfunction c() {}\n"},
          "b.js and app.js both declare c"),
-        ({"app": 'import b from "./b.js";\n'}, "app.js: .* is of a form that is not known here"),
-        ({"app": 'import { b as c } from "./b.js";\n'}, "is of a form that is not known here"),
-        ({"app": "export default 1;\n"}, "'export default 1;' is of a form that is not known here"),
+        ({"app": 'import b from "./b.js";\n'}, "app.js: .* is not a supported form of import or export"),
+        ({"app": 'import { b as c } from "./b.js";\n'}, "is not a supported form of import or export"),
+        ({"app": "export default 1;\n"}, "'export default 1;' is not a supported form of import or export"),
     ],
 )  # fmt: skip
 def test_modules_that_cannot_be_bundled_are_named(modules, text):
@@ -48,17 +66,18 @@ def test_modules_that_cannot_be_bundled_are_named(modules, text):
         put_together(**modules)
 
 
-@pytest.mark.parametrize("entry", ["app", "compare"])
-def test_the_programs_of_the_pages(entry):
-    program = bundle(entry, lambda name: (ASSETS / f"{name}.js").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("page", PAGES)
+def test_the_programs_of_the_pages(page):
+    program = bundle.program(page)
     assert not re.search(r"^(import|export)\b", program, re.MULTILINE)
     assert program.count("openPage(") == 2  # declared once, called once
 
 
-def test_every_module_is_part_of_a_page():
-    used = set()
-    for entry in ("app", "compare", "series"):
-        bundle(entry, lambda name: used.add(name) or (ASSETS / f"{name}.js").read_text(encoding="utf-8"))
+def test_every_module_is_part_of_a_page(monkeypatch):
+    used, read = set(), bundle.read
+    monkeypatch.setattr(bundle, "read", lambda name: used.add(name) or read(name))
+    for page in PAGES:
+        bundle.program(page)
     assert sorted(used) == MODULES
 
 

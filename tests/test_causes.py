@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from tests.compare_reference import differences, report
 from tests.naive_causes import Analysis, read, table
 from tests.programs import programs
-from tests.results import SHARED, cases, is_cause, outcome, scout
+from tests.results import UNRECORDED, cases, is_cause, outcome, scout
 from tests.rma_programs import one_sided_programs
 from tests.skewed import skewed
 from tests.team_programs import team_programs
@@ -57,7 +57,7 @@ def anchor_of(case):
     return inner if inner.exists() else case / "traces.otf2"
 
 
-@pytest.mark.skipif(not CASES, reason=f"no recorded cases: {SHARED} is not there")
+@pytest.mark.skipif(not CASES, reason=UNRECORDED)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_costs_equal_scalascas(case):
     ours, theirs = causes(analysed(anchor_of(case), "scalasca").cells), causes(scout(case))
@@ -67,7 +67,7 @@ def test_costs_equal_scalascas(case):
     assert off == FORGETFUL.get(case.name, set()), "\n" + report(rows)
 
 
-@pytest.mark.skipif(not CASES, reason=f"no recorded cases: {SHARED} is not there")
+@pytest.mark.skipif(not CASES, reason=UNRECORDED)
 @pytest.mark.parametrize("name", sorted(FORGETFUL))
 def test_differs_from_scalasca_by_what_that_forgets(name):
     (case,) = (case for case in CASES if case.name == name)

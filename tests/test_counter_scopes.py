@@ -7,11 +7,12 @@ from collections import Counter, defaultdict
 from itertools import pairwise
 from pathlib import Path
 
-import otf2
 import whywait
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from otf2.enums import GroupFlag, GroupType, LocationType, MetricMode, MetricOccurrence, MetricType, Type
+
+from tests.tracedsl import new_archive
 
 #: Two nodes; the first has a process with two threads, and one with a single thread; the second one process.
 PLACES = ((0, 0), (0, 0), (0, 1), (1, 2))
@@ -50,7 +51,7 @@ def programs(draw):
 
 def write(directory, threads, samples):
     """Write a program of 6 s; counters of other scopes than a thread's own are recorded by metric locations."""
-    with otf2.writer.open(str(Path(directory) / "archive"), timer_resolution=10) as trace:
+    with new_archive(str(Path(directory) / "archive"), timer_resolution=10) as trace:
         define = trace.definitions
         machine = define.system_tree_node("machine")
         nodes = [define.system_tree_node(f"node {number}", "node", machine) for number in range(2)]

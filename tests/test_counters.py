@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from otf2.enums import LocationType, MeasurementMode, MetricMode, MetricOccurrence, MetricType, Type
 from whywait.report.explanation import differences, explanation_lines, rates
 
-from tests.results import SHARED
+from tests.results import SHARED, UNRECORDED
 from tests.test_mpi import JOB, mpiexec
-from tests.tracedsl import trace_from_text
+from tests.tracedsl import new_archive, trace_from_text
 
 STRICT, ASYNC = MetricOccurrence.SYNCHRONOUS_STRICT, MetricOccurrence.ASYNCHRONOUS
 
@@ -37,7 +37,7 @@ def archive(directory, counters, streams, processes=None):
     of the first stream.
     """
     place = Path(directory) / "archive"
-    with otf2.writer.open(str(place), timer_resolution=10) as trace:
+    with new_archive(str(place), timer_resolution=10) as trace:
         definitions = trace.definitions
         node = definitions.system_tree_node("machine")
         processes = processes or [0] * len(streams)
@@ -468,7 +468,7 @@ def test_changes_in_stretches_agree_with_lines_between_samples(stream, spans):
 def test_score_ps_profile_has_the_same_sums(case):
     place = SHARED / "cases" / case
     if not place.exists():
-        pytest.skip(f"{place} is only beside a development checkout")
+        pytest.skip(UNRECORDED)
     with gzip.open(place / "profile.json.gz") as file:
         profile = json.load(file)["data"]
     result = analyze(place / "archive")
@@ -499,7 +499,7 @@ def test_score_ps_profile_has_the_same_sums(case):
 def test_cells_of_real_traces_add_up_to_what_was_recorded(case):
     place = SHARED / case
     if not place.exists():
-        pytest.skip(f"{place} is only beside a development checkout")
+        pytest.skip(UNRECORDED)
     anchor = next(place.glob("*.otf2"))
     first, last = {}, {}
     with otf2.reader.open(str(anchor)) as trace:
@@ -531,7 +531,7 @@ def test_a_real_trace_with_devices():
     """Counters of a plugin that claims they are all totals."""
     place = SHARED / "samples" / "mi300"
     if not place.exists():
-        pytest.skip(f"{place} is only beside a development checkout")
+        pytest.skip(UNRECORDED)
     result = analyze(place)
     power, energy = (
         result.counters[f"A2rocm_smi:::{name}:device=0"] for name in ("current_socket_power", "energy_count")

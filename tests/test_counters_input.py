@@ -19,12 +19,13 @@ from __future__ import annotations
 from copy import copy
 from pathlib import Path
 
-import otf2
 import pyarrow.parquet as pq
 import pytest
 import whywait
 from otf2.enums import LocationType, MetricMode, MetricOccurrence, MetricType, Type
 from whywait.cli import main
+
+from tests.tracedsl import new_archive
 
 DATA = Path(__file__).parent / "data"
 ASYNC = MetricOccurrence.ASYNCHRONOUS
@@ -35,7 +36,7 @@ class Archive:
 
     def __init__(self, directory, processes=1):
         self.anchor = Path(directory) / "archive" / "traces.otf2"
-        self.open = otf2.writer.open(str(self.anchor.parent), timer_resolution=10)
+        self.open = new_archive(str(self.anchor.parent), timer_resolution=10)
         self.trace = self.open.__enter__()
         self.definitions = self.trace.definitions
         self.node = self.definitions.system_tree_node("machine")

@@ -14,6 +14,7 @@ from whywait.report.cube import write_cube
 
 from tests import fake_native
 from tests.fake_native import dense
+from tests.results import UNRECORDED
 from tests.test_counters_input import Archive
 from tests.test_metrics import analyses
 
@@ -208,7 +209,7 @@ def test_a_system_without_definitions_has_one_machine(written):
 @pytest.mark.parametrize("case", fake_native.shared_cases() or [None], ids=lambda case: case and case.name)
 def test_scalascas_values_survive_a_round_trip(case, written):
     if case is None:
-        pytest.skip("no recorded runs beside this checkout")
+        pytest.skip(UNRECORDED)
     analysis, scout = fake_native.from_scout(case)
     result = fake_native.result(analysis)
     path = written(result)

@@ -6,7 +6,6 @@ import json
 import re
 from pathlib import Path
 
-import otf2
 import pytest
 import whywait
 from otf2.enums import LocationGroupType, LocationType, SystemTreeDomain, Type
@@ -15,8 +14,8 @@ from whywait.cli import main
 from whywait.report.html.places import stream_names
 
 from tests.browser import Viewer
-from tests.results import SHARED
-from tests.tracedsl import trace_from_text
+from tests.results import SHARED, UNRECORDED
+from tests.tracedsl import new_archive, trace_from_text
 
 DATA = Path(__file__).parent / "data"
 DOCUMENT = Path(__file__).parent / "devices" / "devices.md"
@@ -62,7 +61,7 @@ def test_device_waits_match_hand_worked_traces(text, expected, tmp_path):
 def test_launches_name_their_stream(tmp_path):
     """The k-th launch to a stream is that of its k-th kernel: CUDA_STREAM_REF, an attribute of the call."""
     place = tmp_path / "archive"
-    with otf2.writer.open(str(place), timer_resolution=10) as trace:
+    with new_archive(str(place), timer_resolution=10) as trace:
         define = trace.definitions
         node = define.system_tree_node("machine")
         process = define.location_group("process", system_tree_parent=node)
@@ -95,7 +94,7 @@ def test_launches_name_their_stream(tmp_path):
 
 def shared_device(place, *, is_shared):
     """Two processes launch kernels in turn: on a device that they share, or each on its own. Ticks are 0.1 s."""
-    with otf2.writer.open(str(place), timer_resolution=10) as trace:
+    with new_archive(str(place), timer_resolution=10) as trace:
         define = trace.definitions
         node = define.system_tree_node("node0")
         gpus = [define.system_tree_node(f"GPU {n}", "device", node) for n in range(1 if is_shared else 2)]
@@ -140,7 +139,7 @@ def test_a_real_trace_of_two_devices():
     """Two devices one after the other."""
     place = SHARED / "samples" / "mi300"
     if not place.exists():
-        pytest.skip(f"{place} is only beside a development checkout")
+        pytest.skip(UNRECORDED)
     result = whywait.analyze(place, causes=False)
     found = result.gpu().summary()
     resolution = result.facts["resolution"]

@@ -25,6 +25,7 @@ from otf2.enums import (
 from whywait.cli import main
 
 from tests.test_mpi import JOB, mpiexec
+from tests.tracedsl import new_archive
 
 DATA = Path(__file__).parent / "data"
 
@@ -85,7 +86,7 @@ class Program:
 @contextmanager
 def program_at(place, devices, null_streams=()):
     """Write a program of 10 s."""
-    with otf2.writer.open(str(place), timer_resolution=10) as trace:
+    with new_archive(str(place), timer_resolution=10) as trace:
         program = Program(trace, devices, null_streams)
         yield program
         program.host.leave(100, program.region("main"))

@@ -17,6 +17,7 @@ from whywait.model.metrics import metric_tree
 from whywait.model.selection import find_callpaths
 
 from tests import fake_native
+from tests.results import SHARED
 from tests.tracedsl import trace_from_text
 
 DATA = Path(__file__).parent / "data"
@@ -24,7 +25,7 @@ DATA = Path(__file__).parent / "data"
 HYBRID = sorted(
     anchor.parent
     for pattern in ("cases/hyb_*", "real/prk_hyb_*")
-    for anchor in fake_native.SHARED.glob(f"{pattern}/archive/traces.otf2")
+    for anchor in SHARED.glob(f"{pattern}/archive/traces.otf2")
 )
 FENCE = ("MPI_Win_fence", "MPI", "FUNCTION")
 WORK = ("work", "USER", "FUNCTION")

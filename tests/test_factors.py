@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from whywait.analysis.causes import delay_costs
 
 from tests.programs import programs
-from tests.results import SHARED, cases
+from tests.results import UNRECORDED, cases
 from tests.rma_programs import one_sided_programs
 from tests.team_programs import team_programs
 from tests.test_naive_causes import WORKED
@@ -190,7 +190,7 @@ def test_only_what_there_is_has_factors():
     assert [table.num_rows for table in result.tables.factors([])] == [0, 0]
 
 
-@pytest.mark.skipif(not cases(), reason=f"no recorded cases: {SHARED} is not there")
+@pytest.mark.skipif(not cases(), reason=UNRECORDED)
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_factors_are_the_costs_of_recorded_cases(case):
     check(case / "archive" / "traces.otf2")

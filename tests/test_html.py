@@ -6,7 +6,6 @@ The first half reads the data of a page back, the second half drives Chromium.
 import json
 import re
 import shutil
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +13,13 @@ import pyarrow as pa
 import pytest
 import whywait
 from whywait.cli import main
-from whywait.report.html import blocks, instances
-from whywait.report.html.bundle import bundle
+from whywait.report.html import blocks, instances, sections
+from whywait.report.html.bundle import ASSETS, program
 from whywait.report.html.formulas import Formulas
+from whywait.report.html.parts import parts
 from whywait.report.html.places import Resolution
-from whywait.report.html.story import parts
 
-from tests.browser import Page, Viewer
+from tests.browser import Page, Viewer, unpack_columns
 from tests.fake_native import BARRIER, MAIN, RECV, SEND, FakeAnalysis, dense, result, small
 
 DATA = Path(__file__).parent / "data"
@@ -74,7 +73,7 @@ def check_numbers(found, page):
 
 
 @pytest.mark.parametrize("name", TRACES)
-def test_numbers_are_those_of_the_tables(name, tmp_path):
+def test_values_match_the_tables(name, tmp_path):
     found = whywait.analyze(DATA / name)
     page = page_of(found, tmp_path)
     check_numbers(found, page)
@@ -82,16 +81,21 @@ def test_numbers_are_those_of_the_tables(name, tmp_path):
     assert page.meta["callpaths"]["id"] == found.tree.preorder.tolist()
 
 
-def test_numbers_of_a_tree_out_of_order(tmp_path):
+def test_values_of_an_unordered_tree(tmp_path):
     found = result(small())
     check_numbers(found, page_of(found, tmp_path))
 
 
-def test_a_page_of_an_empty_run(tmp_path):
+def test_every_module_of_the_directory_is_a_section():
+    names = {path.stem for path in Path(sections.__file__).parent.glob("*.py")} - {"__init__"}
+    assert {section.__module__.rpartition(".")[2] for section in sections.SECTIONS} == names
+
+
+def test_empty_run(tmp_path):
     found = result(FakeAnalysis([], [], [(0, 0)], {}))
     page = page_of(found, tmp_path)
     assert page.meta["stored"] == []
-    assert page.meta["story"]["problems"] == []
+    assert page.story["problems"] == []
 
 
 @pytest.mark.parametrize("name", TRACES)
@@ -105,7 +109,7 @@ def test_parts_add_up_to_the_time(name):
     assert waiting == pytest.approx(found.metrics["waiting"].total, rel=1e-9)
 
 
-def test_names_of_a_trace_are_never_markup(tmp_path):
+def test_names_are_escaped(tmp_path):
     analysis = FakeAnalysis([None, 0], [(NASTY, "COMPILER", "FUNCTION"), RECV], [(0, 0)], {"time": {(0, 0): 1.0}})
     found = result(analysis)
     found.run._native.archive_name = NASTY
@@ -118,7 +122,7 @@ def test_names_of_a_trace_are_never_markup(tmp_path):
     }  # fmt: skip
 
 
-def test_no_address_but_those_of_namespaces(tmp_path):
+def test_no_external_addresses(tmp_path):
     page = page_of(result(small()), tmp_path)
     assert set(re.findall(r"\bhttps?://[^\s\"')]+", page.text)) == {"http://www.w3.org/2000/svg"}
     (policy,) = (attrs["content"] for tag, attrs in page.elements if attrs.get("http-equiv"))
@@ -126,14 +130,12 @@ def test_no_address_but_those_of_namespaces(tmp_path):
     assert not any({"src", "href"} & attrs.keys() - {"href"} for _, attrs in page.elements)
 
 
-@pytest.mark.parametrize("entry", ["app", "compare", "series"])
-def test_program_and_style_are_small(entry):
-    assets = files("whywait.report").joinpath("assets")
-    program = bundle(entry, lambda name: assets.joinpath(f"{name}.js").read_text(encoding="utf-8"))
-    assert len((program + assets.joinpath("style.css").read_text(encoding="utf-8")).encode()) < 250_000
+@pytest.mark.parametrize("name", ["report", "compare", "series"])
+def test_program_and_style_are_small(name):
+    assert len((program(name) + ASSETS.joinpath("style.css").read_text(encoding="utf-8")).encode()) < 250_000
 
 
-def test_a_written_result_gives_the_same_page(tmp_path, capsys):
+def test_export_of_a_written_result_is_identical(tmp_path, capsys):
     assert main(["analyze", str(DATA / "stencil"), "-o", str(tmp_path), "--html", "--quiet"]) == 0
     first = Page(tmp_path / "report.html")
     assert main(["export", "html", str(tmp_path), "-o", str(tmp_path / "again.html"), "--json"]) == 0
@@ -146,38 +148,38 @@ def test_a_written_result_gives_the_same_page(tmp_path, capsys):
     assert capsys.readouterr().out == f"Written to {tmp_path / 'report.html'}: open it in a browser\n"
 
 
-def test_a_report_does_not_need_the_trace(tmp_path):
+def test_export_without_the_trace(tmp_path):
     shutil.copytree(DATA / "stencil", tmp_path / "trace")
     whywait.analyze(tmp_path / "trace").write(tmp_path / "results", html=True)
     shutil.rmtree(tmp_path / "trace")
     assert main(["export", "html", str(tmp_path / "results"), "-o", str(tmp_path / "later.html")]) == 0
-    before, after = (Page(path).meta["story"] for path in (tmp_path / "results/report.html", tmp_path / "later.html"))
+    before, after = (Page(path).story for path in (tmp_path / "results/report.html", tmp_path / "later.html"))
     assert all(problem["history"] for problem in before["problems"])
     assert before == after
 
 
-def test_a_directory_is_no_file(tmp_path, capsys):
+def test_output_must_not_be_a_directory(tmp_path, capsys):
     result(small()).write(tmp_path)
     assert main(["export", "html", str(tmp_path), "-o", str(tmp_path)]) == 2
     assert "is a directory" in capsys.readouterr().err
 
 
-def test_packed_columns_unpack_unchanged():
+def test_packed_columns_round_trip():
     data = {
         "u1": np.array([0, 255, 7], np.uint8), "u4": np.array([0, 2**32 - 1], np.uint32),
         "i4": np.array([-(2**31), 5], np.int32), "f4": np.array([1.5, -0.0, np.inf], np.float32),
         "f8": np.array([np.pi, -1e300, np.nan]), "none": np.empty(0),
     }  # fmt: skip
-    back = blocks.unpack_columns(blocks.columns(data))
+    back = unpack_columns(blocks.columns(data))
     assert list(back) == list(data)
     for name, column in data.items():
         assert back[name].dtype == column.dtype
         np.testing.assert_array_equal(back[name], column)
-    with pytest.raises(TypeError, match="no column of int64"):
+    with pytest.raises(TypeError, match="cannot hold columns of type int64"):
         blocks.columns({"x": np.array([1])})
 
 
-def test_too_many_cells_are_merged_and_cut():
+def test_too_many_cells_are_merged_and_rounded():
     rng = np.random.default_rng(7)
     locations = 1001
     values = {(c, l): float(rng.gamma(2.0)) for c in range(3) for l in range(locations) if rng.random() < 0.7}  # noqa: E741
@@ -201,7 +203,7 @@ def test_too_many_cells_are_merged_and_cut():
     assert columns["value"].dtype == np.float32
 
 
-def test_a_page_has_its_limit(tmp_path, monkeypatch):
+def test_page_size_is_limited(tmp_path, monkeypatch):
     rng = np.random.default_rng(7)
     values = {"time": {(0, location): float(rng.random()) for location in range(3000)}}
     found = result(FakeAnalysis([None], [MAIN], [(r, 0) for r in range(3000)], values))
@@ -211,7 +213,7 @@ def test_a_page_has_its_limit(tmp_path, monkeypatch):
         page = page_of(found, tmp_path)
         seen.append(tuple(page.meta["resolution"].values()))
         assert sum(len(block) for name, block in page.blocks.items() if name.startswith("cells")) <= room
-        # Totals are exact all the same.
+        # Totals stay exact.
         columns, time_ = page.columns("totals"), page.meta["stored"].index("time")
         assert columns["value"][columns["metric"] == time_].tolist() == found.profile.by_position("time").tolist()
         assert page.columns(f"cells-{time_}")["value"].sum() == pytest.approx(found.metrics["time"].total, rel=1e-4)
@@ -238,7 +240,7 @@ def many_waits(rng, cells, each):
 
 
 @pytest.mark.parametrize("limit", [10_000, 300, 40])
-def test_the_worst_of_every_cell(limit):
+def test_longest_waits_of_every_cell(limit):
     found = many_waits(np.random.default_rng(3), 28, 50)
     native = found.tables.wait_states
     kinds, columns = instances.worst(found, limit)
@@ -247,7 +249,7 @@ def test_the_worst_of_every_cell(limit):
     assert waiting.size == min(limit, 28 * 20)
     assert (np.diff(waiting) <= 0).all()
     assert columns["count"].tolist() == [7 * 50] * 4
-    # Of each call path the longest are there in any case, as far as they fit.
+    # The longest waits of every call path come first, as far as they fit.
     for position in np.unique(columns["position"]):
         everything = np.sort(native["waiting"].to_numpy()[native["callpath"].to_numpy() == position])[::-1]
         chosen = waiting[columns["position"] == position]
@@ -276,7 +278,7 @@ def stencil(tmp_path_factory):
     return found, path
 
 
-def test_the_front_page_names_waits_and_their_causes(browser, stencil):
+def test_front_page(browser, stencil):
     found, path = stencil
     viewer = Viewer(browser, path).open()
     share = found.summary()["focus"]["account"]["share"]
@@ -300,7 +302,7 @@ def test_the_front_page_names_waits_and_their_causes(browser, stencil):
     viewer.is_well()
 
 
-def test_a_section_without_content_is_not_there(browser, tmp_path):
+def test_empty_cards_are_omitted(browser, tmp_path):
     found = result(FakeAnalysis([None], [MAIN], [(0, 0), (1, 0)], {"time": {(0, 0): 1.0, (0, 1): 2.0}}))
     found.write_html(tmp_path / "report.html")
     viewer = Viewer(browser, tmp_path / "report.html").open()
@@ -309,7 +311,7 @@ def test_a_section_without_content_is_not_there(browser, tmp_path):
     viewer.is_well()
 
 
-def test_a_deep_link_leads_to_the_numbers(browser, stencil):
+def test_deep_link_to_a_selection(browser, stencil):
     found, path = stencil
     call = next(c for c in range(len(found.tree)) if found.tree.path(c)[-1] == "MPI_Allreduce")
     viewer = Viewer(browser, path).open(f"#explore?metric=mpi_wait_nxn&call={call}&show=root")
@@ -327,7 +329,7 @@ def test_a_deep_link_leads_to_the_numbers(browser, stencil):
     viewer.is_well()
 
 
-def test_open_nodes_show_only_their_own(browser, stencil):
+def test_expanded_nodes_show_exclusive_values(browser, stencil):
     found, path = stencil
     viewer = Viewer(browser, path).open("#explore?metric=mpi_latesender")
     viewer.until("document.querySelectorAll('.box').length")
@@ -338,31 +340,12 @@ def test_open_nodes_show_only_their_own(browser, stencil):
     assert viewer.rows("metrics")["Messages in Wrong Order"] == f"{part * 1e3:.1f} ms"
     assert "metric=mpi_latesender%7E" in viewer.js("return location.hash")
     viewer.until(f"document.querySelector('.crumbs').textContent.includes('{(whole - part) * 1e3:.0f} ms')")
-    # The call tree follows: less by what the part had.
+    # The call tree shows the same difference.
     assert viewer.rows("call-tree")["stencil"] == f"{(whole - part) * 1e3:.0f} ms"
     viewer.is_well()
 
 
-def test_the_trees_obey_the_keyboard(browser, stencil):
-    _, path = stencil
-    viewer = Viewer(browser, path).open("#explore?metric=time")
-    viewer.until("document.querySelectorAll('.box').length")
-    viewer.press("body", "2")
-    assert viewer.js("return document.activeElement.id") == "tree-call-tree"
-    viewer.press("#tree-call-tree", "Home", "ArrowRight", "ArrowDown")
-    assert viewer.selected("call-tree") == "main"
-    viewer.press("#tree-call-tree", "ArrowLeft")
-    assert viewer.selected("call-tree") == "stencil"
-    viewer.press("#tree-call-tree", "h")
-    assert viewer.selected("call-tree") == "MPI_Init"
-    viewer.press("body", "%")
-    viewer.until("document.querySelector('[data-key=root]').getAttribute('aria-checked') === 'true'")
-    viewer.press("body", "?")
-    assert viewer.js("return document.getElementById('help').open")
-    viewer.is_well()
-
-
-def test_search_finds_and_opens_rows(browser, stencil):
+def test_search_in_a_tree(browser, stencil):
     _, path = stencil
     viewer = Viewer(browser, path).open("#explore?metric=time")
     viewer.until("document.querySelectorAll('.box').length")
@@ -397,7 +380,7 @@ def test_rows_sort_by_value(browser, stencil):
     viewer.is_well()
 
 
-def test_instances_and_their_causes(browser, stencil):
+def test_longest_waits_and_their_causes(browser, stencil):
     found, path = stencil
     viewer = Viewer(browser, path).open("#explore?metric=mpi_latesender")
     viewer.until("document.querySelectorAll('.instances button').length")
@@ -410,14 +393,10 @@ def test_instances_and_their_causes(browser, stencil):
     viewer.click(".instances li > button")
     details = viewer.text(".instances dl")
     assert f"from{longest['enter']:.9f} s to {longest['leave']:.9f} s" in details
-    viewer.js("document.querySelectorAll('.instances .jumps button')[1].click()")
-    assert viewer.selected("call-tree") == longest["cause_callpath"][-1]
-    assert viewer.selected("system") == f"MPI Rank {longest['cause_rank']}"
-    assert viewer.selected("metrics") == "Time"
     viewer.is_well()
 
 
-def test_boxes_are_the_distribution(browser, stencil):
+def test_box_plots_show_the_distribution(browser, stencil):
     found, path = stencil
     viewer = Viewer(browser, path).open("#explore?metric=mpi_latesender")
     viewer.until("document.querySelectorAll('.box').length")
@@ -430,7 +409,7 @@ def test_boxes_are_the_distribution(browser, stencil):
     viewer.is_well()
 
 
-def test_names_of_a_trace_are_shown_as_they_are(browser, tmp_path):
+def test_names_are_shown_verbatim(browser, tmp_path):
     analysis = FakeAnalysis(
         [None, 0, None],
         [(NASTY, "COMPILER", "FUNCTION"), RECV, MAIN],
@@ -445,7 +424,7 @@ def test_names_of_a_trace_are_shown_as_they_are(browser, tmp_path):
     assert NASTY in viewer.text(".odd")
     viewer.open("#explore?metric=time")
     viewer.until("document.querySelectorAll('.box').length")
-    # Two programs hang below one root, so that all can be selected together.
+    # Two programs share an artificial root, so that both can be selected together.
     assert viewer.selected("call-tree") == "All programs"
     viewer.press("#tree-call-tree", "ArrowRight")
     assert NASTY in viewer.rows("call-tree")
@@ -453,7 +432,7 @@ def test_names_of_a_trace_are_shown_as_they_are(browser, tmp_path):
     viewer.is_well()
 
 
-def test_a_topology_is_drawn(browser, tmp_path):
+def test_topology_map(browser, tmp_path):
     ranks = [(rank, 0) for rank in range(6)]
     values = {(0, rank): 1.0 + rank for rank in range(6)}
     definitions = {
@@ -475,7 +454,7 @@ def test_a_topology_is_drawn(browser, tmp_path):
         "arrange.value = '1'; arrange.dispatchEvent(new Event('change'));"
     )
     assert viewer.text("[aria-label='Arrangement of the map'] option:checked") == "grid (2 \N{MULTIPLICATION SIGN} 3)"
-    # The cell in the lower left corner is that of rank 3.
+    # Rank 3 is in the lower left corner.
     viewer.js(
         "const map = document.querySelector('.map canvas'); const box = map.getBoundingClientRect();"
         "const columns = Math.min(96, box.width / 3); const rows = Math.min(64, box.height / 2);"
@@ -489,7 +468,7 @@ def test_a_topology_is_drawn(browser, tmp_path):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_scale_is_even_in_lightness(browser, stencil, theme):
+def test_color_scale_is_even_in_lightness(browser, stencil, theme):
     _, path = stencil
     viewer = Viewer(browser, path)
     browser.execute_cdp_cmd(
@@ -525,7 +504,7 @@ def test_many_ranks_open_at_once(browser, tmp_path):
     viewer.is_well()
 
 
-def test_columns_that_nobody_asked_for_are_no_obstacle(tmp_path):
+def test_unknown_columns_are_ignored(tmp_path):
     analysis = small()
     analysis._wait_states = analysis._wait_states.append_column("more", pa.array([1] * 6))
     page_of(result(analysis), tmp_path)

@@ -7,7 +7,7 @@ import whywait
 from otf2.enums import MetricMode
 from whywait.cli import main
 
-from tests.browser import Page, Viewer
+from tests.browser import Page, Viewer, unpack_document
 from tests.test_counters import ASYNC, STRICT, archive, counter
 from tests.test_html_timeline import SHOWN, settle
 
@@ -31,7 +31,7 @@ def written(tmp_path_factory):
 
 def values(page):
     courses = page.blocks["timeline-courses"]
-    shape = whywait.report.html.blocks.unpack_document(courses)
+    shape = unpack_document(courses)
     columns = page.columns("timeline-counters")
     return shape, {
         name: columns[str(number)].reshape(shape["rows"], shape["bins"])
@@ -39,7 +39,7 @@ def values(page):
     }
 
 
-def test_courses_are_means_of_bins(written):
+def test_counter_bins_are_means(written):
     shape, found = values(Page(written[1] / "report.html"))
     assert shape["counters"] == [["c", "#/s"], ["level", "#"]]
     assert (shape["merged"], shape["rows"]) == (1, 2)
@@ -52,7 +52,7 @@ def test_courses_are_means_of_bins(written):
     assert np.isnan(found["level"][1]).all()
 
 
-def test_the_counter_table_adds_up_to_the_totals(written, tmp_path):
+def test_counter_bins_add_up_to_totals(written, tmp_path):
     anchor, result = written
     table = pq.read_table(result / "timeline_counters.parquet")
     result_counters = whywait.load(result).counters
@@ -110,7 +110,7 @@ def test_counters_are_drawn_as_lanes(browser, written):
         "  .data.slice(0, 3).join();"
         "return [at(0.4, 0.25), at(0.9, 0.25), at(0.4, 0.75), at(0.9, 0.75)]"
     )
-    # The first rank is the same all the time, between what the second one is before and after.
+    # The rate of the first rank is constant, between the two rates of the second one.
     assert tones[0] == tones[1]
     assert len(set(tones)) == 3
     # Pointing at a lane shows its value there.

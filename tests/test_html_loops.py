@@ -1,13 +1,13 @@
-"""Iterations and the communication matrix in the page: the numbers of the tables, and a browser shows them."""
+"""Iterations and the communication matrix: the data of the page, and what a browser shows."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 import whywait
-from whywait.report.html import blocks, loops
+from whywait.report.html.sections import Report, iterations
 
-from tests.browser import Page, Viewer
+from tests.browser import Page, Viewer, unpack_columns, unpack_document
 from tests.fake_native import result, small
 
 DATA = Path(__file__).parent / "data"
@@ -21,10 +21,10 @@ def looped(tmp_path_factory):
     return found, target / "report.html"
 
 
-def test_the_page_has_the_iterations(looped):
+def test_iterations_match_the_table(looped):
     found, path = looped
     page, table = Page(path), found.iterations()
-    told = blocks.unpack_document(page.blocks["iterations"])
+    told = unpack_document(page.blocks["iterations"])
     rows = page.columns("iterations-rows")
     assert told["iterations"] == table.num_rows == len(rows["begin"])
     np.testing.assert_array_equal(rows["duration"], table["duration"].to_numpy())
@@ -35,25 +35,25 @@ def test_the_page_has_the_iterations(looped):
         np.testing.assert_allclose(each, table[kind].to_numpy(), rtol=1e-6)
 
 
-def test_parts_of_many_iterations_are_rounded(looped, monkeypatch):
+def test_many_iterations_are_rounded(looped, monkeypatch):
     found, path = looped
     exact = Page(path).columns("iterations-rows")
-    monkeypatch.setattr("whywait.report.html.loops._EXACT", found.iterations().num_rows - 1)
-    rounded = blocks.unpack_columns(dict(loops.loop_blocks(found))["iterations-rows"])
+    monkeypatch.setattr("whywait.report.html.sections.iterations._EXACT", found.iterations().num_rows - 1)
+    rounded = unpack_columns(dict(iterations.data(Report(found, {}, {})))["iterations-rows"])
     for name, values in exact.items():
         rtol = 0 if values.dtype.kind == "i" or name in ("begin", "end", "duration") else 2.0**-12
         np.testing.assert_allclose(rounded[name], values, rtol=rtol)
     assert (rounded["computation"] != exact["computation"]).any()
 
 
-def test_the_page_has_the_matrix(looped):
+def test_matrix_matches_the_table(looped):
     found, path = looped
     pairs, columns = found.communication(), Page(path).columns("communication-pairs")
     for name in ("rank", "peer", "messages", "bytes", "waiting"):
         np.testing.assert_allclose(columns[name], pairs[name].to_numpy())
 
 
-def test_an_iteration_leads_to_the_timeline(browser, looped):
+def test_iteration_links_to_the_timeline(browser, looped):
     found, path = looped
     viewer = Viewer(browser, path).open()
     viewer.until("document.querySelector('.iterations .bars canvas')?.width > 300")
@@ -73,7 +73,7 @@ def test_an_iteration_leads_to_the_timeline(browser, looped):
     viewer.is_well()
 
 
-def test_the_matrix_in_a_browser(browser, looped):
+def test_matrix_in_a_browser(browser, looped):
     found, path = looped
     viewer = Viewer(browser, path).open("#communication")
     viewer.until("document.querySelector('.communication')?.dataset.shown === 'bytes'")
@@ -85,20 +85,14 @@ def test_the_matrix_in_a_browser(browser, looped):
         "return [...document.querySelectorAll('.communication tbody tr:first-child td')].map((c) => c.textContent)"
     )
     assert first[:2] == [f"rank {worst['rank']}", f"rank {worst['peer']}"]
-    viewer.js(
-        "const canvas = document.querySelector('.matrix canvas'); const box = canvas.getBoundingClientRect();"
-        "const at = { clientX: box.left + 60, clientY: box.top + 60, bubbles: true };"
-        "canvas.dispatchEvent(new MouseEvent('mousemove', at));"
-    )
-    assert viewer.text("#tip").startswith("rank 0 → rank 0")
     viewer.is_well()
 
 
-def test_a_page_without_loop_and_messages_says_so(browser, tmp_path):
+def test_page_without_loop_and_messages(browser, tmp_path):
     small_page = tmp_path / "report.html"
     result(small()).write_html(small_page)
     viewer = Viewer(browser, small_page).open("#communication")
     viewer.until("document.querySelector('.communication .opening') !== null")
     viewer.open("#overview")
-    assert viewer.js("return document.querySelector('.iterations').hidden")
+    assert viewer.js("return document.querySelector('.iterations')") is None
     viewer.is_well()

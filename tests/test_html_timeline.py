@@ -1,16 +1,15 @@
-"""Functions on the timeline: colors, search, call stacks; and panes that are resized, sources, names of threads."""
+"""Functions on the timeline (colors, search, call stacks), resizable panes, sources, and names of threads."""
 
 import re
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 import whywait
 from whywait.cli import main
 from whywait.report.html import blocks
-from whywait.report.html.bundle import bundle
+from whywait.report.html.bundle import bundle, read
 
-from tests.browser import Page, Viewer
+from tests.browser import Page, Viewer, unpack_document
 from tests.fake_native import MAIN, FakeAnalysis, result
 
 DATA = Path(__file__).parent / "data"
@@ -80,7 +79,7 @@ def test_calls_are_colored_by_function(browser, stencil):
     assert "work" in legend
     assert "MPI_Waitall" in legend
     assert "Computation" not in legend
-    # The color of the legend is that of the calls.
+    # The legend and the calls have the same colors.
     swatch = viewer.js(
         "const spans = [...document.querySelectorAll('.timeline .classes span')];"
         "const swatch = spans.find((span) => span.textContent === 'work').querySelector('i');"
@@ -94,7 +93,7 @@ def test_calls_are_colored_by_function(browser, stencil):
     viewer.is_well()
 
 
-def test_a_function_is_found(browser, stencil):
+def test_find_a_function(browser, stencil):
     found, path = stencil
     viewer = opened(browser, path)
     layers_off(viewer)
@@ -107,7 +106,7 @@ def test_a_function_is_found(browser, stencil):
         if row["callpath"][-1] == "MPI_Allreduce"
     )  # fmt: skip
     assert viewer.text(".timeline .toolbar .hint") == f"{int(visits):,} calls; Enter: the next"
-    # Others pale.
+    # Other calls are pale.
     after = colors(viewer, ".times")
     most = max(before, key=before.get)
     assert after.get(most, 0) < before[most] / 4
@@ -127,7 +126,7 @@ def test_a_function_is_found(browser, stencil):
 
 
 def hash_of(viewer):
-    """The address, which follows the window a moment later."""
+    """The address, which is updated with a delay."""
     viewer.browser.execute_async_script("setTimeout(arguments[0], 300)")
     return viewer.js("return location.hash")
 
@@ -147,7 +146,7 @@ def test_the_call_stack_of_a_rank(browser, stencil):
     assert viewer.text(".stack-of summary") == "Call stack of rank 0"
     viewer.js("document.querySelector('.stack-of').open = true")
     viewer.until("document.querySelector('.stack-of canvas').dataset.levels === '5'")
-    # The rows have other heights once the stack is there.
+    # Rows change their height when the stack appears.
     settle(viewer)
     # A click on a row shows the calls of that rank.
     viewer.js(
@@ -160,7 +159,7 @@ def test_the_call_stack_of_a_rank(browser, stencil):
     )
     settle(viewer)
     assert viewer.text(".stack-of summary") == "Call stack of rank 5"
-    # The root has one color over the whole width; what is below differs.
+    # The root has one color over the whole width, its callees have several.
     tip_of = (
         "const canvas = document.querySelector('.stack-of canvas'); const box = canvas.getBoundingClientRect();"
         "const at = { clientX: box.left + arguments[0], clientY: box.top + arguments[1] };"
@@ -179,21 +178,20 @@ def test_the_call_stack_of_a_rank(browser, stencil):
     viewer.is_well()
 
 
-def test_calls_are_nested_as_they_were_made(browser, stencil):
+def test_nesting_of_calls(browser, stencil):
     viewer = opened(browser, stencil[1])
-    assets = files("whywait.report").joinpath("assets")
-    code = bundle("timeline_data", lambda name: assets.joinpath(f"{name}.js").read_text(encoding="utf-8"))
+    code = bundle(["timeline_data"], read)
     depths = viewer.js(
         code + "const data = Object.create(TimelineData.prototype);"
         "data.rowOf = [0, 5, 6]; data.calls = { enter: [0, 0, 2, 2, 9, 0], leave: [10, 2, 2, 5, 10, 4] };"
         "const whole = data.stackOf(0, 0, 10).map((one) => [one.call, one.depth]);"
         "return [whole, data.stackOf(0, 6, 8).map((one) => one.call)]"
     )
-    # A call that takes no time may be inside of the one before.
+    # A call without duration may be nested in the previous one.
     assert depths == [[[0, 0], [1, 1], [2, 2], [3, 1], [4, 1]], [0]]
 
 
-def test_a_file_without_calls_says_so(browser, tmp_path):
+def test_page_without_single_calls(browser, tmp_path):
     whywait.analyze(DATA / "stencil").write_html(tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text()
     page = Page(tmp_path / "report.html")
@@ -217,7 +215,7 @@ def widths(viewer):
     )
 
 
-def test_panes_are_resized(browser, stencil):
+def test_panes_can_be_resized(browser, stencil):
     viewer = Viewer(browser, stencil[1]).open("#explore?metric=mpi_wait_nxn")
     viewer.until("document.querySelectorAll('.box').length")
     before = widths(viewer)
@@ -238,7 +236,7 @@ def test_panes_are_resized(browser, stencil):
         "bar.dispatchEvent(new PointerEvent('pointerup', at(box.left - 100)));"
     )
     assert widths(viewer)[0] == pytest.approx(after[0] - 100, abs=4)
-    # Nothing becomes too small to be taken hold of.
+    # Panes keep a minimum size.
     viewer.press(".panes .bar-between", *["ArrowLeft"] * 30)
     assert widths(viewer)[0] > 90
     viewer.js(f"{bar}.dispatchEvent(new MouseEvent('dblclick'))")
@@ -272,7 +270,7 @@ def test_source_lines_are_shown(browser, stencil):
     viewer.is_well()
 
 
-def test_sources_lie_below_their_directory(tmp_path):
+def test_sources_outside_the_directory_are_not_read(tmp_path):
     (tmp_path / "secret.c").write_text("secret\n" * 50)
     (tmp_path / "src").mkdir()
     (tmp_path / "src/main.c").symlink_to(tmp_path / "secret.c")
@@ -285,7 +283,7 @@ def test_sources_lie_below_their_directory(tmp_path):
     (tmp_path / "src/main.c").write_text("one\ntwo </script>\nthree\n")
     result(analysis).write_html(tmp_path / "report.html", source=tmp_path / "src")
     page = Page(tmp_path / "report.html")
-    known = blocks.unpack_document(page.blocks["sources"])
+    known = unpack_document(page.blocks["sources"])
     assert known == {
         "0": {"file": "main.c", "begin": 2, "first": 1, "lines": ["one", "two </script>", "three"], "more": False}
     }
@@ -309,7 +307,7 @@ def test_source_needs_html_and_a_directory(tmp_path, capsys):
 # Threads
 
 
-def test_cards_name_the_thread(browser, tmp_path):
+def test_cards_name_threads(browser, tmp_path):
     found = whywait.analyze(DATA / "omp_nested")
     found.write_html(tmp_path / "report.html")
     viewer = Viewer(browser, tmp_path / "report.html").open()
@@ -328,7 +326,7 @@ def test_cards_name_the_thread(browser, tmp_path):
     viewer.is_well()
 
 
-def test_ranks_without_threads_have_none(stencil):
+def test_ranks_without_threads(stencil):
     for place in stencil[0].summary()["focus"]["worst"]:
         assert place["worst_thread"] is None
         assert place["worst_thread_share"] is None
@@ -349,7 +347,7 @@ pen.stroke = function () {
 """
 
 
-def test_a_wait_for_a_kernel_is_caused_by_its_end(browser, tmp_path):
+def test_wait_for_a_kernel_ends_with_the_kernel(browser, tmp_path):
     arguments = ["--ranks", "2", "--iterations", "2", "-o", str(tmp_path / "trace")]
     assert main(["bench", "generate", "comd-gpu", *arguments]) == 0
     found = whywait.analyze(tmp_path / "trace")
@@ -362,7 +360,7 @@ def test_a_wait_for_a_kernel_is_caused_by_its_end(browser, tmp_path):
     finally:
         browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
     arrows = [line[1:] for line in lines if line[0] == bad]
-    # The host waits for the end of a kernel, and in MPI for a call to begin: either is when the wait ends.
+    # The host waits for the end of a kernel, MPI for the begin of a call: both end the wait.
     assert len(arrows) >= 4
     assert all(abs(begin - end) < 2 for begin, _, end, _ in arrows)
 
@@ -377,7 +375,7 @@ def shares(viewer, table):
 
 
 @pytest.mark.parametrize("window", [(0.3594, 0.3595), (0.36778, 0.36783), (0.3594, 0.36257)])
-def test_the_classes_of_a_short_window_are_those_of_its_calls(browser, stencil, window):
+def test_classes_of_a_short_window(browser, stencil, window):
     _, path = stencil
     viewer = opened(browser, path, f"#timeline?from={window[0]}&to={window[1]}")
     viewer.js("document.querySelector('details.statistics').open = true")
@@ -399,8 +397,8 @@ def test_a_link_to_a_wait_selects_it(browser, stencil):
     viewer.is_well()
 
 
-def test_a_link_that_is_followed_wins_over_the_window(browser, stencil):
-    """The window gets into the address a moment later; by then the address may name another view."""
+def test_link_wins_over_a_delayed_address(browser, stencil):
+    """The window is noted in the address with a delay; meanwhile the address may name another view."""
     _, path = stencil
     viewer = opened(browser, path)
     viewer.press("body", "w")
@@ -410,7 +408,7 @@ def test_a_link_that_is_followed_wins_over_the_window(browser, stencil):
     viewer.is_well()
 
 
-def test_waits_and_callees_follow_the_search(browser, stencil):
+def test_search_highlights_waits_and_callees(browser, stencil):
     _, path = stencil
     viewer = opened(browser, path)
     layers_off(viewer)
@@ -418,12 +416,12 @@ def test_waits_and_callees_follow_the_search(browser, stencil):
     work = max(before, key=before.get)
     find(viewer, "main")
     settle(viewer)
-    # All that `main` calls is highlighted with it.
+    # Callees of `main` are highlighted, too.
     assert colors(viewer, ".times")[work] == before[work]
     viewer.is_well()
 
 
-def test_the_legend_has_functions_where_calls_are_shown(browser, stencil):
+def test_legend_lists_functions_where_calls_are_shown(browser, stencil):
     _, path = stencil
     viewer = opened(browser, path)
     viewer.js(

@@ -1,13 +1,12 @@
-"""Measured and simulated, one above the other: the timelines in the page of `whywait whatif --html`."""
+"""The timelines of the measured and the simulated run in the page of `whywait whatif --html`."""
 
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 import whywait
 from selenium.webdriver.common.action_chains import ActionChains
 from whywait.hypotheses import Balance, Cut, Network, Scale
-from whywait.report.html.bundle import bundle
+from whywait.report.html.bundle import bundle, read
 
 from tests.browser import Page, Viewer
 from tests.test_html_timeline import settle
@@ -53,7 +52,7 @@ def window(viewer, side):
 
 
 def click(viewer, side, rank, time, ranks):
-    """Click where a rank is at a time."""
+    """Click on a rank at a time."""
     settle(viewer)
     canvas = viewer.browser.find_elements("css selector", ".timeline .times")[side]
     box = canvas.rect
@@ -67,7 +66,7 @@ def click(viewer, side, rank, time, ranks):
 
 
 def told(viewer):
-    """What is said of the selected call: its name, and for each run its length, its begin and its wait."""
+    """The description of the selected call: its name, and its length, begin, and wait in each run."""
     rows = viewer.js(
         "return [...document.querySelectorAll('.picked tr')].map((row) =>"
         " [...row.querySelectorAll('td')].map((cell) => cell.textContent))"
@@ -119,7 +118,7 @@ def instances(sim, rank, name):
     return found
 
 
-def test_a_click_shows_the_same_call_in_the_other_run(browser, stencil):
+def test_click_selects_the_call_in_both_runs(browser, stencil):
     sim, path = stencil
     call = max(instances(sim, 0, "MPI_Allreduce"), key=lambda call: call[MEASURED][1] - call[MEASURED][0])
     begin = call[MEASURED][0]
@@ -129,13 +128,13 @@ def test_a_click_shows_the_same_call_in_the_other_run(browser, stencil):
     name, rows = told(viewer)
     assert name.startswith("rank 0: stencil → main → solve → residual → MPI_Allreduce; simulated it is")
     assert [row[1] for row in rows] == [f"from {of[0]:.9f} s" for of in call]
-    # Both at the same scale, and the call at the same place of the screen.
+    # Both timelines have the same scale, and the call is at the same position.
     assert viewer.js("return document.querySelectorAll('.timeline .of').length") == 2
     (first, last), (second, end) = window(viewer, MEASURED), window(viewer, SIMULATED)
     assert last - first == pytest.approx(end - second, abs=2e-5)
     assert begin - first == pytest.approx(call[SIMULATED][0] - second, abs=2e-5)
     assert outlined(viewer, MEASURED) == outlined(viewer, SIMULATED) > 0
-    # And back: the simulated run stays where it is.
+    # A click in the simulated run leaves that run where it is.
     other = min(instances(sim, 2, "work"), key=lambda work: abs(work[SIMULATED][0] - second))
     click(viewer, SIMULATED, 2, max(second, other[SIMULATED][0]) + 2e-4, ranks=8)
     _, rows = told(viewer)
@@ -156,7 +155,7 @@ def test_measured_and_simulated_timelines_zoom_together(browser, stencil):
     settle(viewer)
     assert window(viewer, SIMULATED) == window(viewer, MEASURED)
     assert window(viewer, MEASURED)[1] < length[1] * 0.7
-    # The longest wait of each run, with what it is in the other; then the begins are where they were.
+    # The longest wait of each run aligns both timelines; then the starts are aligned again.
     viewer.press("body", "w")
     settle(viewer)
     _, rows = told(viewer)
@@ -174,7 +173,7 @@ def test_measured_and_simulated_timelines_zoom_together(browser, stencil):
     viewer.click("[data-key=begin]")
     settle(viewer)
     assert window(viewer, SIMULATED) == window(viewer, MEASURED)
-    # The address leads back.
+    # The address restores the windows.
     viewer = opened(browser, path, address.removeprefix("#timelines"))
     assert [window(viewer, side) for side in (MEASURED, SIMULATED)] == there
     viewer.press("body", "0")
@@ -183,7 +182,7 @@ def test_measured_and_simulated_timelines_zoom_together(browser, stencil):
     viewer.is_well()
 
 
-def test_what_is_cut_takes_no_time(browser, tmp_path):
+def test_cut_calls_take_no_time(browser, tmp_path):
     sim = whywait.whatif(trace_from_text(PROGRAM, tmp_path / "trace"), [Cut("check")])
     sim.write_html(tmp_path / "page.html")
     assert Viewer(browser, tmp_path / "page.html").open().text(".headline p") == f"Simulated: {sim.hypotheses[0]}"
@@ -194,7 +193,7 @@ def test_what_is_cut_takes_no_time(browser, tmp_path):
         "rank 0: program → main → check; simulated it is 1.00 s shorter, and begins at the same time"
     )
     assert rows[SIMULATED][0] == "takes no time"
-    # What comes behind is another call by its number, but the same by its time.
+    # Later calls have other numbers, so they are matched by time.
     click(viewer, MEASURED, 0, 7.05, ranks=2)
     text, rows = told(viewer)
     assert "MPI_Send; simulated it is as long, and begins 1.00 s earlier" in text
@@ -202,7 +201,7 @@ def test_what_is_cut_takes_no_time(browser, tmp_path):
     viewer.is_well()
 
 
-def test_the_run_on_another_network_stands_above(browser, tmp_path):
+def test_base_network_is_shown_above(browser, tmp_path):
     trace = trace_from_text(PROGRAM, tmp_path / "trace")
     sim = whywait.whatif(trace, [Scale("work", 0.5)], network=Network(0.5, 1e9))
     sim.write_html(tmp_path / "page.html")
@@ -216,10 +215,9 @@ def test_the_run_on_another_network_stands_above(browser, tmp_path):
     viewer.is_well()
 
 
-def test_times_between_those_that_are_known(browser, stencil):
-    """Large runs have some moments of each location only."""
-    assets = files("whywait.report").joinpath("assets")
-    program = bundle("time_map", lambda name: assets.joinpath(f"{name}.js").read_text(encoding="utf-8"))
+def test_times_are_interpolated(browser, stencil):
+    """The page of a large run has only some moments of each location."""
+    program = bundle(["compare/time_map"], read)
     viewer = opened(browser, stencil[1])
     found = viewer.js(
         program
@@ -227,11 +225,11 @@ def test_times_between_those_that_are_known(browser, stencil):
         "const times = [[0, 0, 3], [0, 1, 1], [0, 1, 4], [0, 1, 6], [0, 1, 7], [0, 1, -1], [1, 1, 0.5], [1, 1, 2.5]];"
         "return times.map(([side, location, time]) => map.other(side, location, time))"
     )
-    # A location without events goes along; what is cut has no time of its own.
+    # Locations without events are shifted; cut time maps to one moment.
     assert found == [3, 0.5, 1, 4, 5, -1, 1, 6]
 
 
-def test_runs_that_are_no_simulation_have_no_timelines(browser, tmp_path):
+def test_measured_runs_have_no_timelines(browser, tmp_path):
     runs = [whywait.analyze(DATA / name) for name in ("sor_fence", "sor_gats")]
     whywait.compare(*runs).write_html(tmp_path / "diff.html")
     assert not [name for name in Page(tmp_path / "diff.html").blocks if "timeline" in name]
@@ -243,7 +241,7 @@ def test_runs_that_are_no_simulation_have_no_timelines(browser, tmp_path):
     viewer.is_well()
 
 
-def test_few_moments_are_even(tmp_path):
+def test_few_moments_are_evenly_spaced(tmp_path):
     sim = whywait.whatif(trace_from_text(PROGRAM, tmp_path / "trace"), [Scale("work", 0.5)])
     every, few = ([tuple(row.values()) for row in sim.moments(most).to_pylist()] for most in (1000, 5))
     assert every[2:5] == [(0, 1, 1), (0, 4, 2.5), (0, 4, 2.5)]

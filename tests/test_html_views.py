@@ -1,27 +1,25 @@
-"""Functions, statistics of a window, the critical path from afar, tables to take along, and narrow windows."""
+"""Functions, statistics of a window, the dense critical path, and export of tables."""
 
 from collections import defaultdict
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 import whywait
-from whywait.report.html.bundle import bundle
+from whywait.report.html.bundle import bundle, read
 
 from tests.browser import Viewer
 from tests.fake_native import MAIN, RECV, FakeAnalysis, result
 from tests.tracedsl import trace_from_text
 
 DATA = Path(__file__).parent / "data"
-ASSETS = files("whywait.report").joinpath("assets")
 ROWS = (
     "return [...document.querySelectorAll(arguments[0])].map((row) => [...row.cells].map((c) => c.textContent.trim()))"
 )
 
 
 def module(name):
-    """A module with what it takes, as the begin of a script."""
-    return bundle(name, lambda other: ASSETS.joinpath(f"{other}.js").read_text(encoding="utf-8")) + "\n"
+    """A module with its imports, to be followed by a script."""
+    return bundle([name], read) + "\n"
 
 
 def choose_metric(viewer, name):
@@ -37,7 +35,7 @@ def stencil(tmp_path_factory):
     return found, target / "report.html"
 
 
-def test_functions_are_the_flat_profile(browser, stencil):
+def test_flat_profile(browser, stencil):
     found, path = stencil
     own, visits = defaultdict(float), defaultdict(float)
     for name, sums in (("time", own), ("visits", visits)):
@@ -53,7 +51,7 @@ def test_functions_are_the_flat_profile(browser, stencil):
     assert {row[0]: row[at].replace(",", "") for row in cells} == {
         name: str(int(count)) for name, count in visits.items()
     }
-    # The root has all the time with what it calls, although `work` is called from two places.
+    # The root includes everything, although `work` has two callers.
     whole = dict(zip((row[0] for row in cells), (row[heads.index("With callees")] for row in cells), strict=True))
     assert whole["stencil"] == f"{found.metrics['time'].total:.2f} s"
     viewer.js("document.querySelectorAll('.functions .sort')[0].click()")
@@ -66,7 +64,7 @@ def test_functions_are_the_flat_profile(browser, stencil):
     viewer.is_well()
 
 
-def test_recursion_counts_once_with_callees(browser, tmp_path):
+def test_recursion_counts_once(browser, tmp_path):
     # main > f > f > MPI_Recv
     analysis = FakeAnalysis(
         [None, 0, 1, 2], [MAIN, ("f", "USER", "FUNCTION"), ("f", "USER", "FUNCTION"), RECV], [(0, 0)],
@@ -80,23 +78,7 @@ def test_recursion_counts_once_with_callees(browser, tmp_path):
     assert by_name["f"][1:4] == ["6.00 s", "40.0%", "14.0 s"]
 
 
-def test_tables_can_be_taken_along(browser, stencil):
-    _, path = stencil
-    viewer = Viewer(browser, path).open("#functions")
-    viewer.until("document.querySelectorAll('.functions tbody tr').length")
-    # What would be saved is kept instead.
-    viewer.js("window.saved = []; URL.createObjectURL = (blob) => { window.saved.push(blob); return 'data:,'; }")
-    viewer.js("HTMLAnchorElement.prototype.click = function () { window.named = this.download; }")
-    viewer.js("[...document.querySelectorAll('.functions .take button')].find((b) => b.textContent === 'CSV').click()")
-    assert viewer.js("return window.named") == "functions.csv"
-    viewer.js("window.saved[0].text().then((text) => { window.text = text; })")
-    viewer.until("window.text !== undefined")
-    lines = viewer.js("return window.text").split("\r\n")
-    assert lines[0].startswith("Function,Own time (s),Share,")
-    assert len(lines) == 2 + viewer.js("return document.querySelectorAll('.functions tbody tr').length")
-
-
-def test_what_a_csv_file_quotes(browser, stencil):
+def test_csv_quoting(browser, stencil):
     viewer = Viewer(browser, stencil[1]).open("#functions")
     rows = '[["a,b", "c\\"d", 1.5, null], ["line\\nbreak", 0, "plain", -2e-9]]'
     assert viewer.js(module("table_export") + f"return csv({rows})") == (
@@ -116,14 +98,14 @@ def test_the_statistics_of_a_window(browser, stencil):
     window = found.window(0.40, 0.50)
     assert shares["Computation"] == pytest.approx(window.total("comp") / 0.8, abs=0.01)
     assert shares["Waiting"] == pytest.approx(sum(window.total(m.name) for m in window.metrics.waiting) / 0.8, abs=0.01)
-    # Single calls are in the page: own times by function.
+    # The page has single calls, so there are exclusive times by function.
     position = {found.tree.path(int(c))[-1]: p for p, c in enumerate(found.tree.preorder)}
     work = sum(window.by_position("time")[p] for name, p in position.items() if name == "MPI_Waitall")
     assert shares["MPI_Waitall"] == pytest.approx(work / 0.8, abs=0.01)
     viewer.is_well()
 
 
-def test_where_the_critical_path_mostly_is(browser, stencil):
+def test_dense_critical_path_is_simplified(browser, stencil):
     _, path = stencil
     viewer = Viewer(browser, path).open("#timeline")
     viewer.until("document.querySelector('.times')?.dataset.path !== undefined")
@@ -136,8 +118,8 @@ def test_where_the_critical_path_mostly_is(browser, stencil):
     assert found == [{"location": 1, "from": 0, "to": 4}, {"location": 3, "from": 4, "to": 8}]
 
 
-def test_many_changes_of_the_critical_path_are_one_line(browser, tmp_path):
-    """Two ranks wait for each other in turn, 300 times: far more often than there is room for."""
+def test_dense_critical_path_is_one_line(browser, tmp_path):
+    """Two ranks wait for each other in turn, 300 times: more often than there are pixels."""
     lines = ["*: main [0, 1000]"]
     for i in range(300):
         late = i % 2
@@ -160,24 +142,24 @@ def test_the_critical_path_of_a_short_window_is_exact(browser, stencil):
     viewer.is_well()
 
 
-def test_a_metric_that_is_not_there_shows_where_most_of_it_is(browser, stencil):
+def test_selection_moves_where_the_metric_occurs(browser, stencil):
     found, path = stencil
     call = next(c for c in range(len(found.tree)) if found.tree.path(c)[-1] == "MPI_Allreduce")
     viewer = Viewer(browser, path).open(f"#explore?metric=mpi_wait_nxn&call={call}")
     viewer.until("document.querySelectorAll('.box').length")
-    # The same call path has time too: it stays.
+    # The call path has time, so it stays selected.
     choose_metric(viewer, "Collective")
     assert viewer.selected("call-tree") == "MPI_Allreduce"
-    # It has no Late Sender; of all below `solve`, above it, this call has most.
+    # It has no Late Sender; below its ancestor `solve`, this call has most of it.
     choose_metric(viewer, "Point-to-point")
     assert viewer.selected("call-tree") == "MPI_Waitall"
-    # The call path that was chosen comes back with its metric.
+    # The chosen call path is selected again where the metric occurs.
     choose_metric(viewer, "Collective")
     assert viewer.selected("call-tree") == "MPI_Allreduce"
     viewer.is_well()
 
 
-def test_search_opens_what_it_finds(browser, stencil):
+def test_search_expands_what_it_finds(browser, stencil):
     _, path = stencil
     viewer = Viewer(browser, path).open("#explore?metric=mpi_wait_nxn")
     viewer.until("document.querySelectorAll('.box').length")
@@ -190,19 +172,3 @@ def test_search_opens_what_it_finds(browser, stencil):
     )
     assert marked == int(viewer.text("[aria-label='Call tree'] .count").split()[-1])
     viewer.is_well()
-
-
-@pytest.mark.parametrize("width", [400, 800])
-def test_nothing_is_cut_off_in_a_narrow_window(browser, stencil, width):
-    _, path = stencil
-    # Chromium's windows are not that narrow, its emulated screens are.
-    screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-    try:
-        for view in ("overview", "explore", "functions", "timeline", "communication"):
-            viewer = Viewer(browser, path).open(f"#{view}")
-            viewer.until("document.querySelector('#view').childElementCount")
-            assert viewer.js("return document.documentElement.scrollWidth") <= width, view
-            viewer.is_well()
-    finally:
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -1,19 +1,9 @@
-"""Everything that a person can do to a page does what it says, with the mouse and keys of a real browser.
+"""Keys, clicks, and pointer movements on all pages, in a real browser.
 
-| where | what | test |
-|---|---|---|
-| every page | keys of views, theme, help, skip link | here, test_html, test_accessibility |
-| trees | keys, click, double click, twist, search, scrolling | here, test_html, test_html_views |
-| explorer | values, order, zeros, largest, boxes, map, waits and their jumps, panes, copy, CSV, source | here, test_html, test_html_timeline, test_html_views |
-| overview | tooltips, links, chart of iterations | here, test_html, test_html_loops |
-| functions | sorting, search, links, copy, CSV | test_html_views |
-| timeline | keys, buttons, wheel, drag, double click, strip, layers, search, colors, stack, counters, statistics | here, test_timeline, test_html_timeline, test_html_counters, test_html_views |
-| communication | matrix, its sides, map | here, test_html_loops, test_communication |
-| comparison | trees, groups, tooltips, two timelines | here, test_comparison, test_html_timelines |
-| series | charts, search, tables | here, test_series |
-
-`python -m pytest -p tests.page_functions tests` lists the functions of the pages that no test has run.
-"""  # noqa: E501
+What the pages show is checked in the files of their parts: test_html, test_html_*, test_timeline, test_comparison,
+test_communication, and test_series. `python -m pytest -p tests.page_functions tests` lists the functions of the pages
+that no test has run.
+"""
 
 from pathlib import Path
 
@@ -29,7 +19,7 @@ DATA = Path(__file__).parent / "data"
 TREE = "#tree-call-tree"
 PLANE = ".timeline .times"
 ZOOM_OUT = "\N{MINUS SIGN}"
-# What would go to the clipboard or to a file is kept instead.
+# Capture what would go to the clipboard or to a file.
 TAKE = """
 window.taken = {};
 navigator.clipboard.writeText = async (text) => { window.taken.copied = text; };
@@ -52,7 +42,7 @@ def pages(tmp_path_factory):
 
 
 class Hand(Viewer):
-    """A page with the hand of a person on it."""
+    """A page that is driven by real mouse and keyboard events."""
 
     def find(self, selector, text=None):
         found = self.browser.find_elements("css selector", selector)
@@ -65,7 +55,7 @@ class Hand(Viewer):
         return ActionChains(self.browser, duration=20)
 
     def point(self, selector, x=0, y=0):
-        """Point at a place of an element, counted from its middle."""
+        """Move the pointer to an offset from the center of an element."""
         self.js("document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })", selector)
         self.do().move_to_element_with_offset(self.find(selector), x, y).perform()
 
@@ -86,13 +76,13 @@ class Hand(Viewer):
 
     @property
     def window(self):
-        """From, to, first and last row of the timeline, as the address has them."""
+        """Begin, end, first and last row of the timeline's window, from the address."""
         query = self.js("return Object.fromEntries(new URLSearchParams(location.hash.split('?')[1]))")
         rows = query.get("places", "0-7").split("-")
         return float(query["from"]), float(query["to"]), int(rows[0]), int(rows[1])
 
     def moves(self, act):
-        """The window before and after, once the address has it."""
+        """Act, wait for the new address, and return the window before and after."""
         before = self.window
         address = self.js("return location.hash")
         act()
@@ -113,22 +103,47 @@ def timeline(browser, pages, address="#timeline?from=0.4&to=0.5&places=2-5"):
     return hand
 
 
-def test_keys_lead_to_the_views(browser, pages):
+@pytest.mark.parametrize("page", ["report", "diff", "whatif", "series"])
+def test_each_view_has_a_key_and_a_link(browser, pages, page):
+    hand = opened(browser, pages, page)
+    views = hand.views
+    keys = hand.text("#help dt").split()
+    assert len(views) == len(keys) == len(set(keys)) > 1
+    for view, key in reversed(list(zip(views, keys, strict=True))):
+        hand.type(key)
+        hand.until(f"document.body.dataset.view === '{view}'")
+        hand.show(view)
+        assert hand.texts("#top nav [aria-current]") == hand.texts(f"#top nav [data-view={view}]")
+    for view in views:
+        hand.find(f"#top nav [data-view={view}]").click()
+        hand.until(f"document.body.dataset.view === '{view}'")
+    hand.is_well()
+
+
+@pytest.mark.parametrize("page", ["report", "whatif", "series"])
+def test_views_follow_the_theme(browser, pages, page):
+    hand = opened(browser, pages, page)
+    background = "return getComputedStyle(document.body).backgroundColor"
+    for view in hand.views:
+        hand.show(view)
+        before = hand.js(background)
+        hand.type("t")
+        assert hand.js(background) != before
+    hand.is_well()
+
+
+def test_help_lists_the_keys(browser, pages):
     hand = opened(browser, pages, "report")
-    for key, view in zip("eflmo", ("explore", "functions", "timeline", "communication", "overview"), strict=True):
-        hand.type(key)
-        hand.until(f"document.body.dataset.view === '{view}'")
-    hand = opened(browser, pages, "whatif")
-    for key, view in zip("elo", ("differences", "timelines", "changes"), strict=True):
-        hand.type(key)
-        hand.until(f"document.body.dataset.view === '{view}'")
-    hand = opened(browser, pages, "series")
-    for key, view in zip("eo", ("scaling", "runs"), strict=True):
-        hand.type(key)
-        hand.until(f"document.body.dataset.view === '{view}'")
+    hand.type("?")
+    assert hand.js("return document.getElementById('help').open")
+    keys = hand.texts("#help dt")
+    for view, key in {"explorer": "h", "timeline": "w", "all": "t"}.items():
+        assert key in keys, view
+    hand.find("#help button", "Close").click()
+    assert not hand.js("return document.getElementById('help').open")
 
 
-def test_keys_move_in_a_tree(browser, pages):
+def test_tree_keys(browser, pages):
     hand = opened(browser, pages, "report", "#explore?metric=time&call=11")
     hand.until("document.querySelectorAll('.box').length")
     hand.type("2", Keys.HOME)
@@ -139,6 +154,11 @@ def test_keys_move_in_a_tree(browser, pages):
         return hand.selected("call-tree")
 
     assert at(Keys.HOME) == names[0] == "stencil"
+    # The node is expanded, so the key moves to its first child.
+    assert at(Keys.ARROW_RIGHT) == names[1] == "main"
+    assert at(Keys.ARROW_LEFT) == "main"
+    assert at(Keys.ARROW_LEFT) == "stencil"
+    hand.type(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.HOME)
     assert at(Keys.ARROW_DOWN) == names[1] == "main"
     assert at(Keys.ARROW_UP) == "stencil"
     assert at(Keys.END) == names[-1]
@@ -163,7 +183,7 @@ def test_keys_move_in_a_tree(browser, pages):
     hand.is_well()
 
 
-def test_keys_of_the_explorer_work_wherever_the_focus_is(browser, pages):
+def test_explorer_keys_work_wherever_the_focus_is(browser, pages):
     hand = opened(browser, pages, "report", "#explore?metric=mpi_latesender&call=0")
     hand.until("document.querySelectorAll('.box').length")
     hand.js("document.activeElement.blur()")
@@ -174,20 +194,20 @@ def test_keys_of_the_explorer_work_wherever_the_focus_is(browser, pages):
     assert hand.js("return document.activeElement.getAttribute('aria-label')") == "Find in Call tree"
     hand.type("mpi_recv", Keys.ENTER)
     assert hand.selected("call-tree") == "MPI_Recv"
-    # Text in a box is no key.
+    # Typing in a text field does not trigger keys.
     assert hand.view == "explore"
     hand.type(Keys.ESCAPE)
     assert hand.js("return document.activeElement.id") == "tree-call-tree"
     hand.is_well()
 
 
-def test_a_pair_of_ranks_says_what_it_exchanges(browser, pages):
+def test_tooltip_of_a_pair_of_ranks(browser, pages):
     hand = opened(browser, pages, "report", "#communication")
     hand.until("document.querySelector('.communication')?.dataset.shown === 'bytes'")
     side, margin = hand.js("return [document.querySelector('.matrix canvas').clientWidth, 44]")
 
     def at(row, column):
-        """Point at a cell, counted from the middle of the picture."""
+        """Point at a cell, and return the tooltip."""
         place = [margin + (number + 0.5) * (side - margin) / 8 - side / 2 for number in (column, row)]
         hand.point(".matrix canvas", *map(round, place))
         return hand.tip()
@@ -203,7 +223,7 @@ def test_a_pair_of_ranks_says_what_it_exchanges(browser, pages):
     hand.is_well()
 
 
-def test_a_double_click_opens(browser, pages):
+def test_double_click_expands_a_row(browser, pages):
     hand = opened(browser, pages, "report", "#explore?metric=time&call=0")
     hand.until("document.querySelectorAll('.box').length")
     assert len(hand.names(TREE)) == 1
@@ -211,7 +231,7 @@ def test_a_double_click_opens(browser, pages):
     assert hand.names(TREE) == ["stencil", "main"]
 
 
-def test_buttons_of_the_explorer(browser, pages):
+def test_explorer_buttons(browser, pages):
     hand = opened(browser, pages, "report", "#explore?metric=mpi_latesender&call=0")
     hand.until("document.querySelectorAll('.box').length")
     hand.find(".explorer .toolbar button", "Follow the largest").click()
@@ -222,7 +242,7 @@ def test_buttons_of_the_explorer(browser, pages):
     shown = len(hand.names(TREE))
 
     def sorted_names():
-        # Only lines in sight are elements.
+        # Only visible rows are in the document.
         hand.js("document.querySelector('#tree-call-tree').scrollTop = 0")
         hand.until("document.querySelector('#tree-call-tree').scrollTop === 0")
         return hand.names(TREE)
@@ -236,7 +256,7 @@ def test_buttons_of_the_explorer(browser, pages):
     hand.find(".explorer .toolbar button", "Tree order").click()
     assert sorted_names() == by_tree
     zeros.click()
-    # The second box is the call path with most below the first.
+    # The second box is the callee with the largest value.
     hand.open("#explore?metric=mpi_latesender&call=0")
     hand.until("document.querySelectorAll('.box').length > 1")
     called = hand.js("return document.querySelectorAll('.box .name')[1].textContent")
@@ -245,7 +265,7 @@ def test_buttons_of_the_explorer(browser, pages):
     hand.is_well()
 
 
-def test_the_map_of_ranks(browser, pages):
+def test_heat_map(browser, pages):
     hand = opened(browser, pages, "report", "#explore?metric=mpi_latesender&call=11")
     hand.until("document.querySelector('.map canvas').width > 50 && document.querySelectorAll('.legend span').length")
     hand.point(".map canvas", -10, -10)
@@ -259,7 +279,7 @@ def test_the_map_of_ranks(browser, pages):
     hand.is_well()
 
 
-def test_a_wait_leads_to_its_ends(browser, pages):
+def test_jumps_to_waiter_and_cause(browser, pages):
     hand = opened(browser, pages, "report", "#explore?metric=mpi_latesender&call=11")
     hand.until("document.querySelectorAll('.instances li').length")
     first = hand.find(".instances li > button")
@@ -271,11 +291,6 @@ def test_a_wait_leads_to_its_ends(browser, pages):
         hand.find(".instances .jumps button", text).click()
         assert hand.selected("call-tree") == call
         assert hand.selected("system") == f"MPI Rank {whose.split()[0]}"
-    hand.open("#explore?metric=mpi_latesender&call=11")
-    hand.until("document.querySelectorAll('.instances li').length")
-    hand.find(".instances li > button").click()
-    hand.find(".instances .jumps a", "On the timeline").click()
-    hand.until("document.body.dataset.view === 'timeline'")
     hand.is_well()
 
 
@@ -290,7 +305,7 @@ def test_a_wait_leads_to_its_ends(browser, pages):
         ("series", "#scaling", ".series .card", "Call path,a (s),b (s)"),
     ],
 )
-def test_every_table_can_be_taken_along(browser, pages, page, address, where, head):
+def test_tables_are_exported(browser, pages, page, address, where, head):
     hand = opened(browser, pages, page, address)
     hand.js(TAKE)
     hand.until("document.querySelector('details.statistics') || document.body.dataset.view !== 'timeline'")
@@ -310,7 +325,7 @@ def test_every_table_can_be_taken_along(browser, pages, page, address, where, he
     assert len({len(row) for row in rows}) == 1
 
 
-def test_every_table_of_a_series_can_be_taken_along(browser, pages):
+def test_all_tables_of_a_series_are_exported(browser, pages):
     hand = opened(browser, pages, "series")
     hand.js(TAKE)
     names = set()
@@ -320,7 +335,7 @@ def test_every_table_of_a_series_can_be_taken_along(browser, pages):
     assert {"efficiencies.csv", "wait_states.csv", "runs.csv"} <= names
 
 
-def test_a_page_that_may_not_write_the_clipboard_copies_all_the_same(browser, pages):
+def test_copy_without_clipboard_permission(browser, pages):
     hand = opened(browser, pages, "report", "#functions")
     hand.until("document.querySelectorAll('.functions tbody tr').length")
     hand.js(
@@ -334,16 +349,16 @@ def test_a_page_that_may_not_write_the_clipboard_copies_all_the_same(browser, pa
     assert text.startswith("Function\tOwn time")
 
 
-def test_the_timeline_begins_at_the_focus(browser, pages):
+def test_timeline_opens_on_the_focus(browser, pages):
     hand = opened(browser, pages, "report", "#timeline")
     shows = "document.querySelector('.timeline .crumbs')?.textContent === '{}'".format
     focus, whole = shows("0.3437 s to 0.6591 s (315 ms)"), shows("0.0000 s to 0.7421 s (742 ms)")
     hand.until(focus)
     hand.type("0")
     hand.until(whole)
-    # The address follows after a moment.
+    # The address is updated with a delay.
     hand.until("location.hash.includes('from=0.000000000')")
-    # What has been looked at stays when the view is left.
+    # Leaving the view keeps its window.
     for key, view in (("o", "overview"), ("l", "timeline")):
         hand.type(key)
         hand.until(f"document.body.dataset.view === '{view}'")
@@ -412,14 +427,14 @@ def test_the_pointer_moves_and_zooms_the_timeline(browser, pages):
     assert after[0] > before[0]
 
 
-def test_the_strip_chooses_a_time(browser, pages):
+def test_strip_selects_a_window(browser, pages):
     hand = timeline(browser, pages)
     strip = hand.find(".timeline .strip")
     middle = hand.do().move_to_element(strip).click_and_hold().move_by_offset(200, 0).release()
     _, after = hand.moves(middle.perform)
     width = strip.size["width"] - 85
     assert after[1] - after[0] == pytest.approx(200 / width * pages["length"], rel=0.02)
-    # A click brings the window there.
+    # A click centers the window there.
     before, after = hand.moves(hand.do().move_to_element_with_offset(strip, -200, 0).click().perform)
     assert after[1] - after[0] == pytest.approx(before[1] - before[0], rel=1e-3)
     assert after[0] < before[0]
@@ -439,7 +454,7 @@ def test_the_strip_chooses_a_time(browser, pages):
         ("series", "#runs", ".lines circle", "in a ("),
     ],
 )
-def test_what_is_pointed_at_says_what_it_is(browser, pages, page, address, what, said):
+def test_tooltips(browser, pages, page, address, what, said):
     hand = opened(browser, pages, page, address)
     hand.until(f"document.querySelector(`{what}`)?.getBoundingClientRect().width > 0")
     hand.point(what)
@@ -449,7 +464,7 @@ def test_what_is_pointed_at_says_what_it_is(browser, pages, page, address, what,
     assert hand.tip() is None
 
 
-def test_the_call_stack_says_what_it_shows(browser, pages):
+def test_tooltip_of_the_call_stack(browser, pages):
     hand = timeline(browser, pages, "#timeline?from=0.4&to=0.5")
     hand.find(".stack-of summary").click()
     hand.until("document.querySelector('.stack-of canvas')?.clientHeight > 20")
@@ -457,7 +472,7 @@ def test_the_call_stack_says_what_it_shows(browser, pages):
     hand.until("!document.getElementById('tip').hidden")
 
 
-def test_an_iteration_is_chosen_by_a_click(browser, pages):
+def test_click_selects_an_iteration(browser, pages):
     hand = opened(browser, pages, "report")
     hand.until("document.querySelector('.iterations canvas')?.width > 300")
     hand.point(".iterations canvas")
@@ -466,7 +481,7 @@ def test_an_iteration_is_chosen_by_a_click(browser, pages):
     assert hand.text(".iterations .picked b") == said
 
 
-def test_both_timelines_have_the_same_keys_and_buttons(browser, pages):
+def test_keys_and_buttons_of_two_timelines(browser, pages):
     hand = opened(browser, pages, "whatif", "#timelines")
     hand.until("document.querySelector('.timeline')?.dataset.shown !== undefined")
 
@@ -503,7 +518,7 @@ def test_differences_by_groups_of_ranks(browser, pages):
     rows = len(hand.browser.find_elements("css selector", ".pair-row"))
     next(option for option in options if not option.is_selected()).click()
     assert len(hand.browser.find_elements("css selector", ".pair-row")) != rows
-    # The bars of both runs are a line each.
+    # Both bars fit in one row.
     assert hand.js("return document.querySelector('.pair-row').getBoundingClientRect().height") < 40
     hand.js(
         "[...document.querySelectorAll('#tree-metrics .row')]"
@@ -517,7 +532,7 @@ def test_differences_by_groups_of_ranks(browser, pages):
     assert hand.selected("call-tree") == "work"
 
 
-def test_a_page_that_cannot_be_read_says_so(browser, pages, tmp_path):
+def test_broken_page_shows_an_error(browser, pages, tmp_path):
     broken = tmp_path / "broken.html"
     text = pages["report"].read_text(encoding="utf-8")
     at = text.index('id="data-meta"')

@@ -15,6 +15,7 @@ from whywait.model.schema import patterns
 
 from tests import fake_native
 from tests.fake_native import STORED, dense
+from tests.results import SHARED, UNRECORDED
 from tests.tracedsl import trace_from_text
 
 TREE = metric_tree()
@@ -33,9 +34,9 @@ def test_tree_is_complete_and_in_order():
 
 
 def test_tree_is_scalascas():
-    listing = fake_native.SHARED / "METRIC_TREE.txt"
+    listing = SHARED / "METRIC_TREE.txt"
     if not listing.exists():
-        pytest.skip("the listing of Scalasca's metric tree is not beside this checkout")
+        pytest.skip(UNRECORDED)
     part = listing.read_text(encoding="utf-8").split("PART 2")[0]
     rows = re.findall(r'^( *)(\w+) \| "([^"]*)" \| (\w+) \| (\w+) \| ([A-Z/-]+)', part, re.MULTILINE)
     theirs = [(len(indent) // 2, *rest) for indent, *rest in rows]
@@ -401,7 +402,7 @@ def test_metrics_of_accelerators_are_derived_where_one_waits(tmp_path):
 @pytest.mark.parametrize("case", fake_native.shared_cases() or [None], ids=lambda case: case and case.name)
 def test_time_hierarchy_adds_up_on_recorded_runs(case):
     if case is None:
-        pytest.skip("no recorded runs beside this checkout")
+        pytest.skip(UNRECORDED)
     analysis, scout = fake_native.from_scout(case)
     result = fake_native.result(analysis)
     metrics = result.metrics

@@ -10,7 +10,7 @@ from collections import defaultdict
 import pytest
 
 from tests.naive_causes import Analysis, read, table
-from tests.results import SHARED, cases, scout
+from tests.results import UNRECORDED, cases, scout
 from tests.test_patterns import NANOSECOND, examples
 from tests.tracedsl import trace_from_text
 
@@ -19,7 +19,7 @@ CASES = cases()
 TOLERANCE = 1e-12
 
 
-@pytest.mark.skipif(not CASES, reason=f"no recorded cases: {SHARED} is not there")
+@pytest.mark.skipif(not CASES, reason=UNRECORDED)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_oracle_reproduces_scalasca(case):
     ours = table(Analysis(read(case / "archive" / "traces.otf2"), "scalasca").cells())
@@ -33,7 +33,7 @@ def test_oracle_reproduces_scalasca(case):
     assert not {cell: pair for cell, pair in off.items() if pair[0] != pytest.approx(pair[1], rel=0, abs=TOLERANCE)}
 
 
-@pytest.mark.skipif(not CASES, reason=f"no recorded cases: {SHARED} is not there")
+@pytest.mark.skipif(not CASES, reason=UNRECORDED)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_definitions_conserve_the_waiting_time(case):
     analysis = Analysis(read(case / "archive" / "traces.otf2"), "thesis")

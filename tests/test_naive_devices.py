@@ -8,16 +8,18 @@ import pytest
 import whywait
 from hypothesis import given, note, settings
 
+from tests import naive
 from tests.compare_reference import differences, report
 from tests.device_programs import device_programs
 from tests.naive_devices import Devices
-from tests.results import DEVICES, SHARED, outcome
+from tests.results import DEVICES, SHARED, UNRECORDED, outcome
 from tests.test_naive import instances
 from tests.tracedsl import trace_from_text
 
 
 def agree(anchor):
-    devices, program = Devices(anchor), outcome(anchor)
+    trace = naive.Trace(anchor)
+    devices, program = Devices(trace, naive.analyze(trace)), outcome(anchor)
     rows = differences(devices.table(), program.cells, DEVICES)
     assert all(row.ok for row in rows), "\n" + report(rows)
     assert instances(wait for wait in program.waits if wait.kind in DEVICES) == instances(devices.waits())
@@ -34,7 +36,7 @@ def test_program_agrees_with_oracle(trace):
         agree(trace_from_text(trace, directory))
 
 
-@pytest.mark.skipif(not (SHARED / "samples" / "mi300").exists(), reason=f"no samples: {SHARED} is not there")
+@pytest.mark.skipif(not (SHARED / "samples" / "mi300").exists(), reason=UNRECORDED)
 def test_the_oracle_agrees_on_a_recorded_trace():
     """A synchronization with an event waits for each of two kernels, as long as is known of the trace."""
     (anchor,) = (SHARED / "samples" / "mi300").rglob("traces.otf2")

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests import naive, naive_rma
-from tests.results import SHARED
+from tests.results import SHARED, UNRECORDED
 from tests.rma_programs import one_sided_programs
 from tests.test_patterns import PATTERNS
 from tests.tracedsl import trace_from_text
@@ -37,12 +37,13 @@ def scalasca(case: Path) -> dict:
     return table
 
 
-@pytest.mark.skipif(not CASES, reason=f"no recorded cases: {SHARED} is not there")
+@pytest.mark.skipif(not CASES, reason=UNRECORDED)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_oracle_reproduces_scalasca(case):
     expected = scalasca(case)
     assert expected["mpi_rma_pairsync_count"]
-    stamped, ours = (naive_rma.analyze(case / "archive" / "traces.otf2", stamps=s).table() for s in (True, False))
+    trace = naive.Trace(case / "archive" / "traces.otf2")
+    stamped, ours = (naive_rma.analyze(trace, stamps=stamps).table() for stamps in (True, False))
     for metric, cells in expected.items():
         found = (stamped if metric in STAMPED else ours).get(metric, {})
         assert found.keys() == cells.keys(), metric
@@ -60,7 +61,8 @@ def contains(callpath, names) -> bool:
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: case.name)
 def test_the_oracle_finds_the_injected_delays(case):
     """The oracle finds the delays that the recorded programs inject: where, who waits, and for whom."""
-    one_sided, others = naive_rma.analyze(case / "traces.otf2"), naive.analyze(case / "traces.otf2")
+    recorded = naive.Trace(case / "traces.otf2")
+    one_sided, others = naive_rma.analyze(recorded), naive.analyze(recorded)
     waits = [(w.metric, w.rank, w.callpath, w.waiting / one_sided.resolution, w.cause_rank) for w in one_sided.waits]
     waits += [(w.kind, w.rank, w.callpath, w.waiting / others.resolution, w.cause_rank) for w in others.waits]
     for row in json.loads((case / "expected.json").read_text()):
@@ -77,7 +79,7 @@ def test_the_last_factor_takes_it_all(tmp_path):
     """By process the split changes nothing: thesis, section 5.6, gives a whole wait to what was waited for last."""
     text = (PATTERNS / "one-sided-contention-and-progress.md").read_text()
     trace = re.findall(r"^```trace\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[-1]
-    result = naive_rma.analyze(trace_from_text(trace, tmp_path))
+    result = naive_rma.analyze(naive.Trace(trace_from_text(trace, tmp_path)))
     waits = [w for w in result.waits if not w.metric.endswith("last_call")]
     by_last, by_rank = defaultdict(set), defaultdict(int)
     for w in waits:
@@ -93,7 +95,7 @@ def test_the_last_factor_takes_it_all(tmp_path):
 def test_waits_of_random_programs_keep_the_invariants(trace):
     """Invariants of every correct program."""
     with tempfile.TemporaryDirectory() as directory:
-        result = naive_rma.analyze(trace_from_text(trace, directory))
+        result = naive_rma.analyze(naive.Trace(trace_from_text(trace, directory)))
     by_call = defaultdict(lambda: defaultdict(int))
     for w in result.waits:
         assert 0 < w.waiting <= w.leave - w.enter, w

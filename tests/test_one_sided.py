@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 from tests import naive_rma
 from tests.compare_reference import DEVIATIONS, differences, report
 from tests.oracles import truth
-from tests.results import FAMILIES, ONE_SIDED, SHARED, STAMPED, judged, one_sided_cases, one_sided_scout, outcome
+from tests.results import (
+    FAMILIES,
+    ONE_SIDED,
+    STAMPED,
+    UNRECORDED,
+    judged,
+    one_sided_cases,
+    one_sided_scout,
+    outcome,
+)
 from tests.rma_programs import one_sided_programs
 from tests.test_patterns import EXAMPLES, NANOSECOND, PATTERNS, invariants
 from tests.tracedsl import trace_from_text
@@ -245,7 +254,7 @@ def test_transfers_match_hand_worked_traces(name, tmp_path):
     assert np.unique([row["window"] for row in found]).size == 1
 
 
-@pytest.mark.skipif(not CASES, reason=f"no recorded cases: {SHARED} is not there")
+@pytest.mark.skipif(not CASES, reason=UNRECORDED)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_one_sided_waits_equal_scalascas(case):
     reference = one_sided_scout(case)

@@ -215,7 +215,7 @@ def test_wrong_order_window(tmp_path):
     cell = ("program", "MPI_Recv"), 0, 0
     for window, expected in ((2, 3), (1, 2)):
         assert outcome(anchor, wrong_order_window=window).cells["mpi_lswo_different"][cell] == expected
-        assert naive.analyze(anchor, window).table()["mpi_lswo_different"][cell] == expected
+        assert naive.analyze(naive.Trace(anchor), window).table()["mpi_lswo_different"][cell] == expected
 
 
 def test_a_master_without_the_parallel_region_of_its_team(tmp_path):

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from otf2.enums import Type
 
 from tests import official
-from tests.results import SHARED
+from tests.results import SHARED, UNRECORDED
 from tests.strategies import DEFINITION_KINDS, EVENT_KINDS, Content, archives, base
 
 ARCHIVES = sorted({*SHARED.glob("re*/*/archive/traces.otf2"), *SHARED.glob("samples/*/traces.otf2")})
@@ -25,7 +25,7 @@ EZTRACE = sorted(SHARED.glob("samples/eztrace-*/*.otf2"))
 NAME = {"ids": lambda path: path.relative_to(SHARED).parts[1]}
 
 each_archive = pytest.mark.parametrize("anchor", ARCHIVES, **NAME)
-needs_shared = pytest.mark.skipif(not ARCHIVES, reason=f"no shared archives: {SHARED} is not there")
+needs_shared = pytest.mark.skipif(not ARCHIVES, reason=UNRECORDED)
 needs_print = pytest.mark.skipif(shutil.which("otf2-print") is None, reason="otf2-print (otf2-tools) is not installed")
 
 # Kept for readers of OTF2 1.x, and derived from other fields: the official library does not hand them out.
@@ -137,7 +137,7 @@ PRINTED = {
 
 
 @needs_print
-@pytest.mark.skipif(not EZTRACE, reason=f"no EZTrace samples: {SHARED} is not there")
+@pytest.mark.skipif(not EZTRACE, reason=UNRECORDED)
 @pytest.mark.parametrize("anchor", EZTRACE, **NAME)
 def test_archive_that_the_official_reader_refuses(anchor):
     """Duplicate groups, wrong numbers of events, huge ids: everything is read, and what was odd is listed."""

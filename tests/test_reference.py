@@ -11,6 +11,7 @@ from tests.results import (
     FAMILIES,
     ONE_SIDED,
     SHARED,
+    UNRECORDED,
     cases,
     cube,
     is_cause,
@@ -26,7 +27,7 @@ KNOWN = known_cases()
 ATOMICS = {"bytes_put", "rma_atomic_sent", "rma_atomic_received"}
 NEVER_THERE = ("lock_competition", "wait_for_progress", "last_call")
 
-pytestmark = [pytest.mark.skipif(not CASES or not KNOWN, reason=f"no recorded cases: {SHARED} is not there")]
+pytestmark = [pytest.mark.skipif(not CASES or not KNOWN, reason=UNRECORDED)]
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 

@@ -129,7 +129,7 @@ def test_efficiencies_are_equal_everywhere(run, capsys):
     result, directory = run
     assert main(["efficiency", str(directory), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)["methods"]["all"][0]["efficiencies"]
-    page = {one["name"]: one for one in Page(directory / "report.html").meta["story"]["efficiencies"]}
+    page = {one["name"]: one for one in Page(directory / "report.html").story["efficiencies"]}
     for one in result.efficiencies(window=result.summary()["focus"]["window"]):
         assert said[one.name]["value"] == pytest.approx(one.value, rel=1e-12)
         assert page[one.name]["value"] == one.value

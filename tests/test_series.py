@@ -404,19 +404,6 @@ def test_limits_stand_on_the_page(browser, tmp_path):
     viewer.is_well()
 
 
-@pytest.mark.parametrize("width", [400, 800])
-def test_nothing_is_cut_off_in_a_narrow_window(browser, page, width):
-    screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-    try:
-        for view in ("runs", "scaling"):
-            viewer = Viewer(browser, page).open(f"#{view}")
-            assert viewer.js("return document.documentElement.scrollWidth") <= width, view
-            viewer.is_well()
-    finally:
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
 def test_one_run_has_a_page(browser, tmp_path):
     whywait.series([run_of(4)], names=["only"]).write_html(tmp_path / "p.html")
     viewer = Viewer(browser, tmp_path / "p.html").open()

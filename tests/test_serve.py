@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 import whywait
 from whywait.cli import main
-from whywait.report.html import blocks
 from whywait.report.html.places import Resolution
 from whywait.report.html.served import ServedPage
 from whywait.report.html.server import Server
 from whywait.report.markdown import markdown
 
-from tests.browser import Viewer
+from tests.browser import Viewer, unpack_columns, unpack_document
 from tests.fake_native import result, small
 
 DATA = Path(__file__).parent / "data"
@@ -56,9 +55,9 @@ def test_blocks_are_those_of_the_page(stencil):
         assert status == 200
         names = re.findall(r'id="data-([\w-]+)" data-served=""></script>', page)
         assert {"meta", "instances", "timeline", "iterations", "communication", "cells-0"} <= set(names)
-        meta = blocks.unpack_document(get(server, "/data/meta")[1])
+        meta = unpack_document(get(server, "/data/meta")[1])
         for number, name in enumerate(meta["stored"]):
-            found = blocks.unpack_columns(get(server, f"/data/cells-{number}")[1])
+            found = unpack_columns(get(server, f"/data/cells-{number}")[1])
             cells = stencil.profile.cells(name)
             expected = Resolution(1, exact=True).cells(cells, stencil.profile.locations)
             for column, values in expected.items():

@@ -10,7 +10,7 @@ import pytest
 import whywait
 from whywait import cli
 
-from tests.results import SHARED, cases
+from tests.results import UNRECORDED, cases
 
 DATA = Path(__file__).parent / "data"
 HEAD = "PatternName Count Mean Median Minimum Maximum Sum Variance Quartil25 Quartil75".split()
@@ -109,7 +109,7 @@ def test_the_report_names_the_file(result, tmp_path):
 CASES = [case for case in cases() if (case / "scout.stat").exists()]
 
 
-@pytest.mark.skipif(not CASES, reason=f"no recorded cases: {SHARED} is not there")
+@pytest.mark.skipif(not CASES, reason=UNRECORDED)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_statistics_equal_scalascas(case, tmp_path):
     """Quartiles are estimates there, and the worst of a collective operation are sums over ranks."""

@@ -9,6 +9,7 @@ import whywait
 from whywait.analysis.waiting import PARTS, account
 
 from tests.fake_native import SHARED
+from tests.results import UNRECORDED
 from tests.tracedsl import trace_from_text
 
 ROOT = Path(__file__).parents[1]
@@ -111,7 +112,7 @@ def test_shipped_traces_add_up(directory):
 
 def test_traces_beside_this_checkout_add_up():
     if not BESIDE:
-        pytest.skip("no recorded traces are beside this checkout")
+        pytest.skip(UNRECORDED)
     for directory in BESIDE:
         adds_up(whywait.analyze(directory), name(directory))
 
@@ -119,7 +120,7 @@ def test_traces_beside_this_checkout_add_up():
 def test_idle_threads_are_time_but_no_waiting():
     directory = SHARED / "cases/hyb_imbalance/archive"
     if not directory.is_dir():
-        pytest.skip("the recorded traces are not beside this checkout")
+        pytest.skip(UNRECORDED)
     without, found = (account(whywait.analyze(directory, idle_threads=idle).profile) for idle in (False, True))
     assert found["parts"]["idle_threads"] > 0
     assert found["time"] == pytest.approx(without["time"] + found["parts"]["idle_threads"])

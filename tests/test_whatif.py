@@ -46,6 +46,7 @@ from whywait.hypotheses.kinds import duration
 
 from tests import naive_whatif
 from tests.programs import messages_of_two_sizes, programs
+from tests.results import SHARED, UNRECORDED
 from tests.rma_programs import one_sided_programs
 from tests.test_mpi import mpiexec
 from tests.tracedsl import trace_from_text
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
-SHARED = ROOT / "../shared"
 BLOCK = re.compile(r"^## ([^\n]+)$|^```(run|whatif)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NANOSECOND = 1e-9
 EVENTS = {"Enter", "Leave", "ProgramBegin", "ProgramEnd"}
@@ -1303,9 +1303,7 @@ def test_cuts_can_be_taken_in_any_order(stencil):
 PAIRS = sorted(path.parent for path in (SHARED / "cases/pairs").glob("*/hypothesis.txt"))
 
 
-@pytest.mark.parametrize(
-    "pair", PAIRS or [pytest.param(None, marks=pytest.mark.skip(reason="no ../shared/cases/pairs"))]
-)
+@pytest.mark.parametrize("pair", PAIRS or [pytest.param(None, marks=pytest.mark.skip(reason=UNRECORDED))])
 def test_a_prediction_is_what_was_recorded(pair):
     """Within 2% of the second recording, from the first Leave of MPI_Init to the first Enter of MPI_Finalize."""
     line = re.search(r"^options: (.*)$", (pair / "hypothesis.txt").read_text(), re.MULTILINE)

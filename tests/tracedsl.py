@@ -349,13 +349,24 @@ def nest(calls: list[Call]) -> list[Call]:
     return roots
 
 
+def new_archive(directory: Path | str, timer_resolution: int) -> Any:
+    """Open a writer with the smallest buffers; clearing larger ones takes longer than writing a small trace."""
+    smallest = 2**18
+    return otf2.writer.open(
+        str(directory),
+        timer_resolution=timer_resolution,
+        chunk_size_events=smallest,
+        chunk_size_definitions=smallest,
+    )
+
+
 class Archive:
     """Definitions and events of a script, written with the official writer."""
 
     def __init__(self, script: Script, directory: Path) -> None:
         self.script = script
         self.anchor = directory / "traces.otf2"
-        with otf2.writer.open(str(directory), timer_resolution=RESOLUTION) as self.writer:
+        with new_archive(directory, timer_resolution=RESOLUTION) as self.writer:
             self.writer.creator = "whywait tests"
             self.definitions = self.writer.definitions
             self._define()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
-from whywait.commands.common import Progress, add_memory_limit, add_threads, add_verb, positive, print_json, share
+from whywait.commands.answers import Answer
+from whywait.commands.common import Progress, add_memory_limit, add_threads, add_top, add_verb, positive, share
 from whywait.commands.results import TRACE, open_trace
+from whywait.report.terminal import paragraph, percent, progress_sentence
+from whywait.report.values import quantity
 
 if TYPE_CHECKING:
     import argparse
@@ -29,9 +31,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"trace": TRACE},
     )
-    parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many changes to list (default: %(default)s)"
-    )
+    add_top(parser, "how many changes to list")
     parser.add_argument(
         "--rounds",
         type=_count,
@@ -65,10 +65,9 @@ def _count(text: str) -> int:
     return 0 if text == "0" else positive(text)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Find candidate changes, simulate each, and print their savings."""
+def run(options: argparse.Namespace) -> Answer:
+    """Find candidate changes, simulate each, and return their savings."""
     import whywait
-    from whywait.report.terminal import show, width
 
     with Progress(quiet=options.json) as progress:
         result = whywait.analyze(
@@ -84,12 +83,9 @@ def run(options: argparse.Namespace) -> int:
             threads=options.threads,
             progress=progress,
         )
+        # The remaining waits are simulated here only for JSON, which has those of all changes.
         data = advice.as_dict() if options.json else None
-    if options.json:
-        print_json(data)
-    else:
-        show(lines(advice, width(sys.stdout)), sys.stdout)
-    return 0
+    return Answer(data, lambda screen: lines(advice, screen.width))
 
 
 _COLUMN = 11
@@ -97,9 +93,6 @@ _COLUMN = 11
 
 def lines(advice: AdviceList, width: int) -> Iterator[Line]:
     """Yield the list of changes, then the plan."""
-    from whywait.report.terminal import paragraph, progress_sentence
-    from whywait.report.values import quantity
-
     if not advice:
         yield [("None of the simulated changes saves time.", "")]
         return
@@ -124,9 +117,6 @@ def lines(advice: AdviceList, width: int) -> Iterator[Line]:
 
 
 def _entry(number: str, one: Advice, after: float, saved: float, share: float, head: int) -> Iterator[Line]:
-    from whywait.report.terminal import percent
-    from whywait.report.values import quantity
-
     label = _fitted(one.what, head - len(number) - 1)
     cells = quantity(after, "sec").rjust(_COLUMN) + quantity(saved, "sec").rjust(_COLUMN) + percent(share).rjust(8)
     yield [(number, ""), (label.ljust(head - len(number)), ""), (cells, "green")]
@@ -148,8 +138,6 @@ def _fitted(text: str, width: int) -> str:
 
 
 def _exposed(one: Advice) -> Iterator[Line]:
-    from whywait.report.values import quantity
-
     exposed = one.exposed
     if worst := exposed["worst"]:
         left = f"{worst['display_name']}, {quantity(worst['waiting'], 'sec')}"

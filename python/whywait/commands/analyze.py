@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import json
-import sys
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import (
-    Progress,
-    add_memory_limit,
-    add_threads,
-    add_verb,
-    positive,
-    print_json,
-    refuse_file,
-)
+from whywait.commands.answers import Answer
+from whywait.commands.common import Progress, add_memory_limit, add_threads, add_verb, positive, refuse_file
 from whywait.commands.results import FOCUS, LOOP, SOURCE, add_counter_mode
+from whywait.report.terminal import summary_lines
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from whywait import Run
+    from whywait.commands.answers import Screen
+    from whywait.report.terminal import Line
 
 
 def add(verbs: Any) -> None:
@@ -121,13 +117,12 @@ def _counters(text: str | None) -> bool | list[str]:
     return text == "all" if text in (None, "all") else [name.strip() for name in text.split(",")]
 
 
-def run(options: argparse.Namespace) -> int:
-    """Analyze the trace, write the result, and print its summary."""
+def run(options: argparse.Namespace) -> Answer | int:
+    """Analyze the trace, write the result, and return its summary."""
     from contextlib import nullcontext
 
     import whywait
     from whywait import mpi
-    from whywait.report.terminal import show, speaks_unicode, summary_lines, width
 
     with mpi.ranks() or nullcontext(), Progress(quiet=options.quiet or not mpi.first()) as progress:
         if options.spill_dir and options.memory_limit is None:
@@ -172,17 +167,19 @@ def run(options: argparse.Namespace) -> int:
         source=options.source,
     )
     summary = result.summary(focus=options.focus) | ({"advice": advice} if advice else {})
-    if options.json:
-        print_json({**summary, "files": [str(file) for file in files]})
-    elif not options.quiet:
-        columns = width(sys.stdout)
-        lines = summary_lines(summary, width=columns, unicode=speaks_unicode(sys.stdout))
-        names = textwrap.wrap(" ".join(file.name for file in files), columns - 3)
-        where = [[], [(f"Written to {directory}/", "bold")], *([(f"   {line}", "")] for line in names)]
+
+    def lines(screen: Screen) -> Iterator[Line]:
+        if options.quiet:
+            return
+        yield from summary_lines(summary, width=screen.width, unicode=screen.unicode)
+        yield []
+        yield [(f"Written to {directory}/", "bold")]
+        for names in textwrap.wrap(" ".join(file.name for file in files), screen.width - 3):
+            yield [(f"   {names}", "")]
         if peak := summary["peak_memory"]:
-            where.append([(f"   peak memory {peak / 2**20:,.0f} MiB", "")])
-        show([*lines, *where], sys.stdout)
-    return 0
+            yield [(f"   peak memory {peak / 2**20:,.0f} MiB", "")]
+
+    return Answer({**summary, "files": [str(file) for file in files]}, lines)
 
 
 def _existing(directory: Path) -> Path:

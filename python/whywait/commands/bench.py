@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import Help, Progress, positive, print_json
+from whywait.commands.answers import Answer
+from whywait.commands.common import Help, Progress, answers, positive
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
+
+    from whywait.commands.common import Run
+    from whywait.report.terminal import Line
 
 #: Same as in the native module, repeated here because help does not load it.
 WORKLOADS = (
@@ -192,6 +196,7 @@ def add(verbs: Any) -> None:
         "write the trace of a synthetic workload",
         _GENERATE,
         "whywait bench generate sor-gats --ranks 64 --iterations 100 -o sor",
+        _generate,
     )
     generate.add_argument("workload", metavar="WORKLOAD", choices=WORKLOADS, help="what to generate")
     generate.add_argument("--ranks", type=positive, default=64, metavar="N", help="processes (default: %(default)s)")
@@ -228,7 +233,6 @@ def add(verbs: Any) -> None:
         help="in which share of their rounds all threads of a process of multirate... send at once (default: 0.25)",
     )
     generate.add_argument("-o", "--output", metavar="DIR", help="where to write to (default: the name of the workload)")
-    generate.set_defaults(run=_generate)
 
     run = _action(
         actions,
@@ -236,6 +240,7 @@ def add(verbs: Any) -> None:
         "measure the analysis on synthetic traces",
         _RUN,
         "whywait bench run --workload sor-p2p sor-gats --ranks 64 512 4096 -o results",
+        _run,
     )
     run.add_argument(
         "--workload",
@@ -266,7 +271,6 @@ def add(verbs: Any) -> None:
     run.add_argument("--compare", metavar="FILE", help="bench.json of an earlier run to compare with")
     where = "where to write to (default: %(default)s)"
     run.add_argument("-o", "--output", default="whywait-bench", metavar="DIR", help=where)
-    run.set_defaults(run=_run)
 
     whatif = _action(
         actions,
@@ -274,6 +278,7 @@ def add(verbs: Any) -> None:
         "measure how accurate predictions are",
         _WHATIF,
         "whywait bench whatif --ranks 32 128 512 2048",
+        _whatif,
     )
     whatif.add_argument(
         "--workload",
@@ -290,7 +295,6 @@ def add(verbs: Any) -> None:
         "--iterations", type=positive, default=100, metavar="N", help="of each run (default: %(default)s)"
     )
     whatif.add_argument("--seed", type=int, default=1, metavar="N", help="of the traces (default: %(default)s)")
-    whatif.set_defaults(run=_whatif)
 
     paper = _action(
         actions,
@@ -298,16 +302,16 @@ def add(verbs: Any) -> None:
         "rerun published experiments and compare the figures",
         _PAPER,
         "whywait bench paper cgpop",
+        _paper,
     )
     paper.add_argument("case", metavar="NAME", choices=CASES, help="one of the cases above")
     paper.add_argument(
         "--processes", type=positive, metavar="N", help="at most N processes (default: as published, or 8192)"
     )
     paper.add_argument("--iterations", type=positive, metavar="N", help="run N iterations (default: those of the case)")
-    paper.set_defaults(run=_paper)
 
 
-def _action(actions: Any, name: str, summary: str, description: str, example: str) -> argparse.ArgumentParser:
+def _action(actions: Any, name: str, summary: str, description: str, example: str, run: Run) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = actions.add_parser(
         name,
         help=summary,
@@ -315,7 +319,7 @@ def _action(actions: Any, name: str, summary: str, description: str, example: st
         epilog=f"example:\n  {example}\n",
         formatter_class=Help,
     )
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    answers(parser, run)
     return parser
 
 
@@ -346,7 +350,7 @@ def _ticks(work: float) -> int:
     return ticks
 
 
-def _generate(options: argparse.Namespace) -> int:
+def _generate(options: argparse.Namespace) -> Answer:
     from whywait import UsageError, _native
 
     directory = Path(options.output or options.workload)
@@ -370,16 +374,12 @@ def _generate(options: argparse.Namespace) -> int:
             overlap=options.overlap,
             progress=lambda share: progress("generate", share),
         )
-    if options.json:
-        print_json(json.loads((directory / "truth.json").read_text()))
-    else:
-        queues = " queues.csv" if (directory / "queues.csv").exists() else ""
-        text = f"Written to {directory}/: {events:,} events\n   traces.otf2 truth.csv truth.json{queues}\n"
-        sys.stdout.write(text)
-    return 0
+    queues = " queues.csv" if (directory / "queues.csv").exists() else ""
+    lines = (f"Written to {directory}/: {events:,} events", f"   traces.otf2 truth.csv truth.json{queues}")
+    return Answer(json.loads((directory / "truth.json").read_text()), lambda _: ([(line, "")] for line in lines))
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace) -> Answer:
     from whywait import UsageError
     from whywait.bench import speed
     from whywait.store.staging import Staging
@@ -409,17 +409,13 @@ def _run(options: argparse.Namespace) -> int:
             with Staging(directory) as staging:
                 staging.path("bench.json").write_text(json.dumps(report, indent=1) + "\n")
                 staging.path("bench.md").write_text(text)
-    if options.json:
-        print_json(report)
-    else:
-        sys.stdout.write(f"{text}\nWritten to {directory}/\n   bench.json bench.md\n")
-    return 0
+    lines = (*text.split("\n"), f"Written to {directory}/", "   bench.json bench.md")
+    return Answer(report, lambda _: ([(line, "")] for line in lines))
 
 
-def _whatif(options: argparse.Namespace) -> int:
+def _whatif(options: argparse.Namespace) -> Answer:
     from whywait import UsageError
     from whywait.bench.predictions import predict
-    from whywait.report.terminal import show
 
     if options.seed < 0:
         raise UsageError(f"{options.seed}: a seed is not negative")
@@ -433,29 +429,20 @@ def _whatif(options: argparse.Namespace) -> int:
                 progress=progress,
             )
         )
-    if options.json:
-        print_json(rows)
-    else:
-        show(_predicted(rows), sys.stdout)
-    return 0
+    return Answer(rows, lambda _: _predicted(rows))
 
 
-def _paper(options: argparse.Namespace) -> int:
+def _paper(options: argparse.Namespace) -> Answer:
     from whywait.bench import published, rerun
-    from whywait.report.terminal import show
 
     whole = published.named(options.case)
     case = whole.scaled(options.processes or whole.usual, options.iterations)
     with Progress(quiet=options.json) as progress:
         report = rerun.run(case, progress=progress)
-    if options.json:
-        print_json(report)
-    else:
-        show(_beside(report, max(variant.processes for variant in whole.variants)), sys.stdout)
-    return 0
+    return Answer(report, lambda _: _beside(report, max(variant.processes for variant in whole.variants)))
 
 
-def _beside(report: dict[str, Any], processes: int) -> Any:
+def _beside(report: dict[str, Any], processes: int) -> Iterator[Line]:
     from whywait.bench.rerun import table
     from whywait.report.terminal import paragraph
 
@@ -474,7 +461,7 @@ def _beside(report: dict[str, Any], processes: int) -> Any:
         yield from paragraph(f"Left out: {', '.join(report['left_out'])}; --processes {processes} includes them.", 98)
 
 
-def _predicted(rows: list[dict[str, Any]]) -> Any:
+def _predicted(rows: list[dict[str, Any]]) -> Iterator[Line]:
     heads = ("measured", "predicted", "optimized", "identity", "deviation", "Jül-4297")
     yield [("workload    ranks" + "".join(head.rjust(13) for head in heads), "bold")]
     for row in rows:

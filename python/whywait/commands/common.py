@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import shutil
 import sys
 import textwrap
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
+
+    from whywait.commands.answers import Answer
+
+    #: The function of a verb: it returns what to print, or the exit code if it prints by itself.
+    Run = Callable[[argparse.Namespace], Answer | int]
 
 
 # Maximum line width of help texts.
@@ -27,7 +32,7 @@ def add_verb(
     summary: str,
     description: str,
     example: str,
-    run: Callable[[argparse.Namespace], int],
+    run: Run,
     operands: Mapping[str, str] = _TRACE,
     *,
     together: bool = False,
@@ -62,9 +67,22 @@ def add_verb(
     )
     for operand, text in operands.items():
         parser.add_argument(operand, metavar=operand.upper(), help=text)
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.set_defaults(run=run, together=together, analyzes=analyzes, modules=modules)
+    answers(parser, run)
+    parser.set_defaults(together=together, analyzes=analyzes, modules=modules)
     return parser
+
+
+def answers(parser: argparse.ArgumentParser, run: Run) -> None:
+    """Let a parser execute a function, and print what that returns as text or as JSON."""
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.set_defaults(run=partial(_respond, run))
+
+
+def _respond(run: Run, options: argparse.Namespace) -> int:
+    from whywait.commands.answers import tell
+
+    answer = run(options)
+    return answer if isinstance(answer, int) else tell(answer, as_json=options.json)
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
@@ -79,6 +97,12 @@ def positive(text: str) -> int:
     if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"{text} is less than 1")
     return number
+
+
+def add_top(parser: argparse.ArgumentParser, what: str, default: int = 10) -> None:
+    """Add the option for the number of rows."""
+    text = f"{what} (default: %(default)s)"
+    parser.add_argument("--top", type=positive, default=default, metavar="N", help=text)
 
 
 def refuse_file(directory: Path) -> None:
@@ -118,11 +142,6 @@ def add_memory_limit(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="memory for the analysis, such as 8G; data that does not fit is spilled to a file (default: no limit)",
     )
-
-
-def print_json(data: object) -> None:
-    """Write data as JSON to the standard output."""
-    sys.stdout.write(json.dumps(data, indent=1) + "\n")
 
 
 class Progress:

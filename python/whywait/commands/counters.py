@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands import counters_import
-from whywait.commands.common import Progress, add_verb, positive, print_json
+from whywait.commands.answers import Answer, Column, table
+from whywait.commands.common import Progress, add_top, add_verb, positive
 from whywait.commands.results import TRACE, add_counter_mode, add_window, open_trace
+from whywait.report.terminal import seconds
+from whywait.report.values import quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
 
     from whywait import Result
-    from whywait.analysis.correlation import Correlation
     from whywait.analysis.counters import Counter
     from whywait.report.terminal import Line
 
@@ -110,15 +111,12 @@ def add(verbs: Any) -> None:
         "beside BYTES_SENT_MPI of Open MPI if the trace has it",
     )
     parser.add_argument("--iterations", metavar="PATH", help="show the counter in each instance of this call path")
-    parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many rows to show (default: %(default)s)"
-    )
+    add_top(parser, "how many rows to show")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the counters."""
+def run(options: argparse.Namespace) -> Answer:
+    """Return the counters."""
     import whywait
-    from whywait.report.terminal import show
 
     _check(options)
     with Progress() as progress:
@@ -147,8 +145,8 @@ def run(options: argparse.Namespace) -> int:
 
         over = options.over
         values = Values(result, over, bins=options.bins or 50, loop=options.iterations)
-        pairs = with_waits(result, options.correlate or None, values)[: options.top]
-        found = {"metric": options.correlate or None, "over": over, "correlations": [one._asdict() for one in pairs]}
+        pairs = [one._asdict() for one in with_waits(result, options.correlate or None, values)[: options.top]]
+        found = {"metric": options.correlate or None, "over": over, "correlations": pairs}
         lines = _correlations(pairs, over)
     elif options.metric:
         name, rows = _metric(result, options)
@@ -159,11 +157,7 @@ def run(options: argparse.Namespace) -> int:
         if options.queues:
             found = {name: value for name, value in found.items() if name not in _OF_TRACE}
         lines = _lines(found)
-    if options.json:
-        print_json(found)
-    else:
-        show(lines, sys.stdout)
-    return 0
+    return Answer(found, lambda _: lines)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -338,7 +332,7 @@ def summary(result: Result, window: tuple[float, float] | None = None) -> dict[s
         value, metric = found["value"].to_numpy(), found["metric"].to_numpy(zero_copy_only=False)
         totals = {name: row | {"total": float(value[metric == name].sum())} for name, row in totals.items()}
     levels: dict[str, dict[str, Any]] = {}
-    # When a level was at its maximum is only known for the whole run.
+    # The time of a maximum is known only for the whole run.
     kept = [name for name in ("maximum", "time", "rank", "mean", "unit") if name in rows.column_names]
     for row in rows.to_pylist():
         key = row["metric"] + (" (run)" if row["location"] is None else "")
@@ -399,8 +393,6 @@ def _select(table: pa.Table, name: str, wanted: tuple[str, ...]) -> list[dict[st
 
 def _lines(found: dict[str, Any]) -> Iterator[Line]:
     from whywait.analysis.queues import LEVELS
-    from whywait.report.terminal import seconds
-    from whywait.report.values import quantity
 
     if found.get("counters"):
         columns = " ".join(f"{name:>{_NUMBER}}" for name in ("total", "mean", "minimum", "maximum"))
@@ -408,8 +400,7 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
         changing = [row for row in found["counters"] if row["minimum"] or row["maximum"]]
         for row in changing:
             numbers = " ".join(
-                f"{'-':>{_NUMBER}}" if row[name] is None else _number(row[name])
-                for name in ("total", "mean", "minimum", "maximum", "samples")
+                f"{_number(row[name]):>{_NUMBER}}" for name in ("total", "mean", "minimum", "maximum", "samples")
             )
             unit = row["unit"] + (" s" if row["kind"] == "level" else "")
             said = "; ".join([", ".join([row["kind"], row["mode"], *row["scopes"]]), *row["notes"]])
@@ -484,10 +475,7 @@ def _traffic_lines(rows: list[dict[str, Any]]) -> Iterator[Line]:
         "BYTES_SENT_MPI": "BYTES_SENT_MPI",
     }
     shown = [name for name in names if any(row[name] is not None for row in rows)]
-    yield [(f"{'rank':>8}" + "".join(f"{names[name]:>{_NUMBER + 2}}" for name in shown), "bold")]
-    for row in rows:
-        cells = ("-" if row[name] is None else _number(row[name]).strip() for name in shown)
-        yield [(f"{row['rank']:>8}" + "".join(f"{cell:>{_NUMBER + 2}}" for cell in cells), "")]
+    return table(rows, [Column("rank", 8, "rank"), *(_numbers(name, names[name], _NUMBER + 2) for name in shown)])
 
 
 def _spc_lines(found: list[dict[str, Any]]) -> Iterator[Line]:
@@ -495,11 +483,8 @@ def _spc_lines(found: list[dict[str, Any]]) -> Iterator[Line]:
     shown = [row for row in found if row["value"] or row["derived"]]
     missing = [row["name"] for row in found if row["state"] == "not available"]
     width = max([_NAME, *(len(row["name"]) for row in shown)])
-    yield [(f"{'Counter of Open MPI':{width}}{'value':>{_NUMBER}}  unit, source", "bold")]
-    for row in shown:
-        also = "" if row["derived"] is None else f"; {row['derived_from']}: {_number(row['derived']).strip()}"
-        where = f"{row['unit']} ({row['state']}: {row['source']}{also})"
-        yield [(f"{row['name']:{width}}{_number(row['value'])}  {where}", "")]
+    name = Column("Counter of Open MPI", -width, "name")
+    yield from table(shown, [name, _numbers("value"), Column("unit, source", 0, _source)])
     yield from _zeros([row["name"] for row in found if row not in shown and row["name"] not in missing])
     if missing:
         yield []
@@ -507,36 +492,44 @@ def _spc_lines(found: list[dict[str, Any]]) -> Iterator[Line]:
         yield from ([(f"   {line}", "dim")] for line in textwrap.wrap(" ".join(missing), 100))
 
 
-def _correlations(found: list[Correlation], over: str) -> Iterator[Line]:
+def _source(row: Mapping[str, Any]) -> str:
+    """Return the unit of a counter of Open MPI, and where its value comes from."""
+    also = "" if row["derived"] is None else f"; {row['derived_from']}: {_number(row['derived'])}"
+    return f"{row['unit']} ({row['state']}: {row['source']}{also})"
+
+
+def _correlations(found: list[dict[str, Any]], over: str) -> Iterator[Line]:
     if not found:
         yield [("nothing to correlate: no counters, or no wait states", "")]
         return
-    has_names = len({one.x for one in found}) > 1
-    name = f"{'Counter':{_NAME}}" if has_names else ""
-    yield [(f"{name}{'Wait state':{_NAME}}{'r':>{_NUMBER}}{over:>{_NUMBER}}", "bold")]
-    for one in found:
-        r = "undefined" if one.r is None else f"{one.r:.4f}"
-        name = f"{one.x[: _NAME - 1]:{_NAME}}" if has_names else ""
-        yield [(f"{name}{one.y:{_NAME}}{r:>{_NUMBER}}{one.n:>{_NUMBER}}", "")]
+    counter = Column("Counter", -_NAME, lambda one: one["x"][: _NAME - 1])
+    columns = (
+        Column("Wait state", -_NAME, "y"),
+        Column("r", _NUMBER, lambda one: "undefined" if one["r"] is None else f"{one['r']:.4f}"),
+        Column(over, _NUMBER, "n"),
+    )
+    yield from table(found, (counter, *columns) if len({one["x"] for one in found}) > 1 else columns)
 
 
-def _rows(table: list[dict[str, Any]]) -> Iterator[Line]:
-    if not table:
+def _rows(rows: list[dict[str, Any]]) -> Iterator[Line]:
+    if not rows:
         yield [("nothing", "")]
         return
     # A total has no mean and no maximum over time. A level without a rank is that of the run.
-    names = [name for name in table[0] if name in {"rank", "callpath"} or any(row[name] is not None for row in table)]
-    numbered = [name for name in names if name != "callpath"]
-    head = "".join(f"{' ' + name:>{_NUMBER}}" for name in numbered)
-    yield [(head + ("  callpath" if "callpath" in names else ""), "bold")]
-    missing = {"rank": "all"}
-    for row in table:
-        cells = (missing.get(name, "-") if row[name] is None else _number(row[name]).strip() for name in numbered)
-        # Long numbers, too, have a space between them.
-        numbers = "".join(f"{' ' + cell:>{_NUMBER}}" for cell in cells)
-        yield [(numbers + (f"  {row['callpath']}" if "callpath" in row else ""), "")]
+    names = [name for name in rows[0] if name in {"rank", "callpath"} or any(row[name] is not None for row in rows)]
+    # Keep a space between long numbers.
+    columns = [_numbers(name, f" {name}", gap=" ") for name in names if name != "callpath"]
+    yield from table(rows, [*columns, Column("callpath", 0, "callpath")] if "callpath" in names else columns)
 
 
-def _number(value: float) -> str:
+def _numbers(name: str, title: str | None = None, width: int = _NUMBER, gap: str = "") -> Column:
+    """Return a column of numbers; a level of all ranks has no rank."""
+    missing = "all" if name == "rank" else "-"
+    return Column(title or name, width, lambda row: gap + (missing if row[name] is None else _number(row[name])))
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
     text = f"{value:,}" if isinstance(value, int) or (value == int(value) and abs(value) < 1e15) else f"{value:,.6g}"
-    return f"{text.removesuffix('.0'):>{_NUMBER}}"
+    return text.removesuffix(".0")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import Help, print_json
+from whywait.commands.answers import Answer
+from whywait.commands.common import Help, answers
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
+
+    from whywait.report.terminal import Line
 
 _IMPORT = """\
 Write a copy of a trace with the software performance counters of Open MPI: from the data file of each process, \
@@ -42,11 +45,10 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="offset that converts snapshot times to seconds since the start of the trace (default: map the snapshots "
         "to the time from MPI_Init to MPI_Finalize)",
     )
-    importing.add_argument("--json", action="store_true", help="print the result as JSON")
-    importing.set_defaults(run=_import)
+    answers(importing, _import)
 
 
-def _import(options: argparse.Namespace) -> int:
+def _import(options: argparse.Namespace) -> Answer | int:
     """Write a copy of a trace with the counters of Open MPI."""
     import whywait
     from whywait import _native
@@ -61,22 +63,26 @@ def _import(options: argparse.Namespace) -> int:
     target = Path(options.output)
     done = spc_files.put_into(directory, run, analysis, target, offset=options.offset)
     file = target / f"{run.archive_name}.otf2"
-    if options.json:
-        print_json(
-            {"file": str(file), "counters": done.counters, "zero": done.zero}
-            | {"processes": done.processes, "samples": done.samples}
-            | {"snapshot_span": done.spans and done.spans[0], "run_span": done.spans and done.spans[1]}
-        )
-        return 0
-    sys.stdout.write(
-        f"Written to {file}: {len(done.counters)} counters of {done.processes:,} processes, {done.samples:,} samples\n"
-    )
-    if done.zero:
-        number = f"{len(done.zero)} more {'is' if len(done.zero) == 1 else 'are'}"
-        sys.stdout.write(f"{number} 0 in all files and left out: turned off, or nothing to count\n")
-    if done.spans:
-        sys.stdout.write(
-            f"Snapshots span {done.spans[0]:.6g} s by their names, MPI_Init to MPI_Finalize {done.spans[1]:.6g} s: "
-            "they are fitted; --offset takes their times as they are\n"
-        )
-    return 0
+    data = {
+        "file": str(file),
+        "counters": done.counters,
+        "zero": done.zero,
+        "processes": done.processes,
+        "samples": done.samples,
+        "snapshot_span": done.spans and done.spans[0],
+        "run_span": done.spans and done.spans[1],
+    }
+    return Answer(data, lambda _: _lines(data))
+
+
+def _lines(done: dict[str, Any]) -> Iterator[Line]:
+    counters, zero = len(done["counters"]), len(done["zero"])
+    what = f"{counters} counters of {done['processes']:,} processes, {done['samples']:,} samples"
+    yield [(f"Written to {done['file']}: {what}", "")]
+    if zero:
+        number = f"{zero} more {'is' if zero == 1 else 'are'}"
+        yield [(f"{number} 0 in all files and left out: turned off, or nothing to count", "")]
+    if done["snapshot_span"] is not None:
+        text = f"Snapshots span {done['snapshot_span']:.6g} s by their names, "
+        text += f"MPI_Init to MPI_Finalize {done['run_span']:.6g} s: they are fitted; "
+        yield [(f"{text}--offset takes their times as they are", "")]

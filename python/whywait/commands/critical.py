@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import add_verb, print_json
+from whywait.commands.answers import Answer
+from whywait.commands.common import add_verb
 from whywait.commands.results import RESULT, add_part, load_part, refuse_both
+from whywait.report.terminal import critical_lines, paragraph, seconds
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from whywait.commands.answers import Screen
     from whywait.report.terminal import Line
 
 _BAR = 16
@@ -32,32 +34,20 @@ def add(verbs: Any) -> None:
     add_part(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the critical path."""
+def run(options: argparse.Namespace) -> Answer:
+    """Return the critical path."""
     from whywait.analysis.causes import critical
     from whywait.analysis.focus import focused
-    from whywait.report.terminal import show, speaks_unicode, width
 
     refuse_both(options)
     result = load_part(options.result, options.window)
     result.need_causes()
     part = focused(result, "all" if options.callpath is not None or options.window else options.focus)
     path = critical(part, options.top, callpath=options.callpath)
-    if options.json:
-        print_json({**path, "focus": part.focus.name})
-    else:
-        show(
-            _lines(path, options, part.focus.phrase, width(sys.stdout), unicode=speaks_unicode(sys.stdout)),
-            sys.stdout,
-        )
-    return 0
+    return Answer({**path, "focus": part.focus.name}, lambda screen: _lines(path, options, part.focus.phrase, screen))
 
 
-def _lines(
-    path: dict[str, Any], options: argparse.Namespace, phrase: str, width: int, *, unicode: bool
-) -> Iterator[Line]:
-    from whywait.report.terminal import critical_lines, paragraph, seconds
-
+def _lines(path: dict[str, Any], options: argparse.Namespace, phrase: str, screen: Screen) -> Iterator[Line]:
     if not path["callpaths"]:
         yield [("No critical path was found.", "")]
         return
@@ -65,6 +55,6 @@ def _lines(
     text = f"The critical path of {phrase} takes {seconds(path['length'])} and changes location {hops}."
     if options.callpath is not None:
         text = f"{seconds(path['length'])} of the critical path is in {options.callpath}."
-    yield from paragraph(text.replace(" of all time", "").replace(" of the time", ""), width)
+    yield from paragraph(text.replace(" of all time", "").replace(" of the time", ""), screen.width)
     yield []
-    yield from critical_lines(path, options.top, width, unicode=unicode, bar=_BAR)
+    yield from critical_lines(path, options.top, screen.width, unicode=screen.unicode, bar=_BAR)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import add_verb, print_json
+from whywait.commands.answers import Answer
+from whywait.commands.common import add_verb
 from whywait.commands.results import RESULT, add_part, load_part, refuse_both
+from whywait.report.terminal import causes_sentence, delay_lines, outside_lines, paragraph, seconds, unknown_lines
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
     from whywait import Result
+    from whywait.commands.answers import Screen
     from whywait.report.terminal import Line
 
 _BAR = 16
@@ -33,11 +35,10 @@ def add(verbs: Any) -> None:
     add_part(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the delays that cause the waiting."""
+def run(options: argparse.Namespace) -> Answer:
+    """Return the delays that cause the waiting."""
     from whywait.analysis.causes import costliest, total_costs
     from whywait.analysis.summary import headlines
-    from whywait.report.terminal import show, speaks_unicode, width
 
     refuse_both(options)
     result = load_part(options.result, options.window)
@@ -45,39 +46,31 @@ def run(options: argparse.Namespace) -> int:
         return _part(result, options)
     totals = total_costs(result)
     found = headlines(result, "all" if options.window else options.focus, options.top)
-    if options.json:
-        print_json({"costs": totals, "callpaths": costliest(result, options.top), "focus": found})
-    else:
-        columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
-        show(_lines(found, columns, unicode=unicode), sys.stdout)
-    return 0
+    data = {"costs": totals, "callpaths": costliest(result, options.top), "focus": found}
+    return Answer(data, lambda screen: _lines(found, screen))
 
 
-def _part(result: Result, options: argparse.Namespace) -> int:
-    """List the waiting that selected call paths cause."""
+def _part(result: Result, options: argparse.Namespace) -> Answer:
+    """Return the waiting that selected call paths cause."""
     from whywait.analysis.causes import IDLE, UNATTRIBUTED, costliest, total_costs
-    from whywait.report.terminal import delay_lines, seconds, show, speaks_unicode, width
 
     totals = total_costs(result, callpath=options.callpath)
     places = costliest(result, options.top, paid_for="waiting", callpath=options.callpath)
-    if options.json:
-        print_json({"costs": totals, "callpaths": places})
-        return 0
-    columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
     waiting = sum(cost for kind, cost in totals.items() if kind not in {*IDLE, UNATTRIBUTED})
-    show([[(f"{options.callpath} causes {seconds(waiting)} of waiting.", "")], []], sys.stdout)
-    show(delay_lines(places, columns, unicode=unicode, bar=_BAR), sys.stdout)
-    return 0
+
+    def lines(screen: Screen) -> Iterator[Line]:
+        yield from ([(f"{options.callpath} causes {seconds(waiting)} of waiting.", "")], [])
+        yield from delay_lines(places, screen.width, unicode=screen.unicode, bar=_BAR)
+
+    return Answer({"costs": totals, "callpaths": places}, lines)
 
 
-def _lines(found: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Line]:
-    from whywait.report.terminal import causes_sentence, delay_lines, outside_lines, paragraph, unknown_lines
-
+def _lines(found: dict[str, Any], screen: Screen) -> Iterator[Line]:
     if not found["causes"]:
         yield [("No causes of waiting were found.", "")]
     else:
-        yield from paragraph(causes_sentence(found), width)
-        yield from outside_lines(found, width)
+        yield from paragraph(causes_sentence(found), screen.width)
+        yield from outside_lines(found, screen.width)
         yield []
-        yield from delay_lines(found["causes"], width, unicode=unicode, bar=_BAR)
-    yield from unknown_lines(found, width, _BAR)
+        yield from delay_lines(found["causes"], screen.width, unicode=screen.unicode, bar=_BAR)
+    yield from unknown_lines(found, screen.width, _BAR)

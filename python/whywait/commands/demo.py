@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import Progress, add_verb, print_json, refuse_file
+from whywait.commands.answers import Answer
+from whywait.commands.common import Progress, add_verb, refuse_file
+from whywait.report.terminal import summary_lines
 
 if TYPE_CHECKING:
     import argparse
@@ -36,10 +37,9 @@ def add(verbs: Any) -> None:
     )  # fmt: skip
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> Answer:
     """Copy the trace, analyze it, and suggest next steps."""
     import whywait
-    from whywait.report.terminal import show, speaks_unicode, summary_lines, width
 
     directory = Path(options.output)
     refuse_file(directory)
@@ -49,12 +49,13 @@ def run(options: argparse.Namespace) -> int:
         result = whywait.analyze(trace, progress=progress)
     files = result.write(results, html=True)
     summary = result.summary()
-    if options.json:
-        print_json({**summary, "files": [str(file) for file in files]})
-        return 0
-    lines = summary_lines(summary, width=width(sys.stdout), unicode=speaks_unicode(sys.stdout))
-    show([*lines, *_next(trace, results)], sys.stdout)
-    return 0
+    return Answer(
+        {**summary, "files": [str(file) for file in files]},
+        lambda screen: [
+            *summary_lines(summary, width=screen.width, unicode=screen.unicode),
+            *_next(trace, results),
+        ],
+    )
 
 
 def _next(trace: Path, results: Path) -> Iterator[Line]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import add_verb, positive, print_json, share
+from whywait.commands.answers import Answer
+from whywait.commands.common import add_top, add_verb, positive, share
 from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_window, load_part, name_of, profile_lines
+from whywait.report.terminal import whole_paths
+from whywait.report.values import group_name, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from whywait import Result
     from whywait.analysis.threshold import Threshold
+    from whywait.commands.answers import Screen
     from whywait.report.terminal import Line
 
 _COLUMN = 11
@@ -49,9 +52,7 @@ def add(verbs: Any) -> None:
         metavar="N",
         help="divide the ranks into N contiguous groups and compare each group separately (default: 1 group)",
     )
-    parser.add_argument(
-        "--top", type=positive, default=20, metavar="N", help="how many call paths to show (default: %(default)s)"
-    )
+    add_top(parser, "how many call paths to show", 20)
     parser.add_argument(
         "--least",
         type=share,
@@ -89,11 +90,10 @@ def _threshold(text: str) -> Threshold:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def run(options: argparse.Namespace) -> int:
-    """Compare two runs and print the changes."""
+def run(options: argparse.Namespace) -> Answer:
+    """Compare two runs."""
     import whywait
     from whywait.analysis.compare import noticeable
-    from whywait.report.terminal import show, speaks_unicode, width
 
     first, second = (load_part(path, options.window) for path in (options.a, options.b))
     both = whywait.compare(first, second, names=_names(options.a, options.b))
@@ -103,22 +103,21 @@ def run(options: argparse.Namespace) -> int:
     all_places, places = places.num_rows, noticeable(places, metrics, options.least)
     if options.html:
         both.write_html(options.html)
-    if options.json:
-        shown = places.slice(0, options.top).to_pylist()
-        print_json({"a": options.a, "b": options.b, "metrics": metrics, "places": shown, "failed": failed})
-    else:
-        columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
-        show(metric_lines(metrics, columns, least=options.least, verbose=options.verbose), sys.stdout)
-        lines = place_lines(places, (first, second), columns, options.top, groups=options.rank_groups, unicode=unicode)
-        show(lines, sys.stdout)
+
+    def lines(screen: Screen) -> Iterator[Line]:
+        yield from metric_lines(metrics, screen.width, least=options.least, verbose=options.verbose)
+        yield from place_lines(places, (first, second), screen, options.top, groups=options.rank_groups)
         if smaller := all_places - places.num_rows:
             text = f"   left out: {smaller:,} that differ by less than {100 * options.least:.3g}% (--least 0)"
-            show([[(text, "dim")]], sys.stdout)
-        show(profile_lines(first, second), sys.stdout)
+            yield [(text, "dim")]
+        yield from profile_lines(first, second)
         if options.html:
-            sys.stdout.write(f"Written to {options.html}: open it in a browser\n")
-        show(([(f"failed: {text}", "bold red")] for text in failed), sys.stdout)
-    return 1 if failed else 0
+            yield [(f"Written to {options.html}: open it in a browser", "")]
+        yield from ([(f"failed: {text}", "bold red")] for text in failed)
+
+    shown = places.slice(0, options.top).to_pylist()
+    data = {"a": options.a, "b": options.b, "metrics": metrics, "places": shown, "failed": failed}
+    return Answer(data, lines, 1 if failed else 0)
 
 
 def _names(first: str, second: str) -> tuple[str, str]:
@@ -138,7 +137,6 @@ def metric_lines(
     """Yield the metrics that differ noticeably, with their parents."""
     from whywait.analysis.compare import wholes
     from whywait.model.metrics import COUNTERS
-    from whywait.report.values import quantity
 
     whole = wholes(rows)
     label = width - 4 * _COLUMN
@@ -182,22 +180,20 @@ def _main_views(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def place_lines(
-    table: pa.Table, runs: tuple[Result, Result], width: int, top: int, *, groups: int = 1, unicode: bool = True
+    table: pa.Table, runs: tuple[Result, Result], screen: Screen, top: int, *, groups: int = 1
 ) -> Iterator[Line]:
     """Yield the places with the largest differences."""
     import numpy as np
-
-    from whywait.report.terminal import whole_paths
-    from whywait.report.values import group_name, quantity
 
     if not table.num_rows:
         yield [("No call path differs noticeably.", "")]
         return
     ranks = [np.unique(run.places.rank) for run in runs]
     yield []
+    width = screen.width
     yield [("Place".ljust(width - 2 * _COLUMN) + "B - A".rjust(_COLUMN) + "relative".rjust(_COLUMN), "bold")]
     rows = table.slice(0, top).to_pylist()
-    paths = whole_paths((row["callpath"] for row in rows), width, unicode=unicode)
+    paths = whole_paths((row["callpath"] for row in rows), width, unicode=screen.unicode)
     for number, (row, where) in enumerate(zip(rows, paths, strict=True), 1):
         tree = next(run.profile.metrics for run in runs if row["metric"] in run.profile.metrics)
         metric = tree[row["metric"]]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import add_verb, print_json
+from whywait.commands.answers import Answer
+from whywait.commands.common import add_verb
 from whywait.commands.results import (
     CALLPATH,
     FOCUS,
@@ -17,6 +17,7 @@ from whywait.commands.results import (
     profile_lines,
     refuse_both,
 )
+from whywait.report.terminal import seconds
 
 if TYPE_CHECKING:
     import argparse
@@ -72,12 +73,11 @@ def add_scaling(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the efficiencies."""
+def run(options: argparse.Namespace) -> Answer:
+    """Return the efficiencies."""
     from whywait import UsageError
     from whywait.analysis.efficiency import METHODS, scaling
     from whywait.analysis.focus import focused
-    from whywait.report.terminal import show, width
 
     refuse_both(options)
     if options.simulate and options.window:
@@ -97,13 +97,9 @@ def run(options: argparse.Namespace) -> int:
         methods = {"all": _simulated(methods["all"], results, callpath, options)}
     shown = _named if len(results) > 1 else _alone
     methods = {method: list(map(shown, rows, options.runs)) for method, rows in methods.items()}
-    if options.json:
-        scale = {"scaling": options.scaling} if len(results) > 1 else {}
-        print_json({**scale, "methods": {method: [row.as_dict() for row in rows] for method, rows in methods.items()}})
-    else:
-        show(lines(methods, width(sys.stdout)), sys.stdout)
-        show(profile_lines(*results), sys.stdout)
-    return 0
+    scale = {"scaling": options.scaling} if len(results) > 1 else {}
+    data = {**scale, "methods": {method: [row.as_dict() for row in rows] for method, rows in methods.items()}}
+    return Answer(data, lambda screen: [*lines(methods, screen.width), *profile_lines(*results)])
 
 
 def _simulated(
@@ -244,16 +240,14 @@ def _wrapped(text: str, width: int) -> Iterator[Line]:
 
 
 def _table(methods: dict[Method, list[Efficiencies]]) -> Iterator[Line]:
-    from whywait.report.terminal import seconds
-
     ours = methods["all"]
     title = f"Efficiency of {ours[0].callpath}" if ours[0].callpath is not None else "Efficiency"
     yield [(title[: _LABEL - 1].ljust(_LABEL) + "".join(_names(ours)), "bold")]
     if ours[0].window:
         for number, name in enumerate(("from", "to")):
-            bounds = (_cell(seconds(row.window[number])) for row in ours if row.window)
+            bounds = (cell(seconds(row.window[number])) for row in ours if row.window)
             yield [(name.ljust(_LABEL) + "".join(bounds), "")]
-    yield [("processes".ljust(_LABEL) + "".join(_cell(f"{row.processes:,}") for row in ours), "")]
+    yield [("processes".ljust(_LABEL) + "".join(cell(f"{row.processes:,}") for row in ours), "")]
     inputs: dict[str, str] = {}
     for value in ours[0]:
         shown: list[Method] = ["all", "cube"] if value.name in _BY_METHOD and "cube" in methods else ["all"]
@@ -263,7 +257,7 @@ def _table(methods: dict[Method, list[Efficiencies]]) -> Iterator[Line]:
             for name in max((row[value.name].inputs for row in methods[method]), key=len):
                 if name.startswith(("avg", "max")):
                     known = [row[value.name].inputs.get(name) for row in methods[method]]
-                    times = [_cell("-" if time is None else seconds(time)) for time in known]
+                    times = [cell("-" if time is None else seconds(time)) for time in known]
                     own = _LABELS[method] if "ideal" in name else ""
                     inputs.setdefault(name + own, "".join(times))
     yield [("from these times of processes, over all their threads", "dim")]
@@ -278,18 +272,19 @@ def _names(rows: list[Efficiencies]) -> list[str]:
     room = _COLUMN - 1
     if len({name[:room] for name in names}) < len(set(names)):
         names = [name if len(name) <= room else f"..{name[-room + 2 :]}" for name in names]
-    return [_cell(name) for name in names]
+    return [cell(name) for name in names]
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """Align a text in a column of the table."""
     return text[: _COLUMN - 1].rjust(_COLUMN)
 
 
 def judged(value: Efficiency) -> tuple[str, str]:
     """Return a number and its color; POP regards 80% as acceptable."""
     if value.value is None:
-        return _cell("-"), ""
+        return cell("-"), ""
     if value.name in {"speedup", "ipc"}:
-        return _cell(f"{value.value:.2f}"), ""
+        return cell(f"{value.value:.2f}"), ""
     good = value.value <= 0.25 if value.name.startswith("load_imbalance") else value.value >= 0.8
-    return _cell(f"{value.value:.1%}"), "green" if good else "red"
+    return cell(f"{value.value:.1%}"), "green" if good else "red"

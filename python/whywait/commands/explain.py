@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import add_verb, positive, print_json
+from whywait.commands.answers import Answer
+from whywait.commands.common import add_verb, positive
 from whywait.commands.results import CALLPATH, RESULT, load
 
 if TYPE_CHECKING:
@@ -34,19 +34,14 @@ def add(verbs: Any) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print why a wait occurred."""
+def run(options: argparse.Namespace) -> Answer:
+    """Return why a wait occurred."""
     from whywait.analysis.ranking import Choice
     from whywait.report.explanation import explanation_lines
-    from whywait.report.terminal import show, speaks_unicode, width
 
     result = load(options.trace)
     explained = result.explain(Choice(options.metric, options.rank, options.callpath), depth=options.depth)
-    if options.json:
-        print_json(explained)
-    elif explained is None:
-        show([[("No matching wait state has a known cause.", "")]], sys.stdout)
-    else:
-        labels = {metric.name: metric.display_name for metric in result.profile.metrics}
-        show(explanation_lines(explained, labels, width(sys.stdout), unicode=speaks_unicode(sys.stdout)), sys.stdout)
-    return 0
+    if explained is None:
+        return Answer(None, lambda _: [[("No matching wait state has a known cause.", "")]])
+    labels = {metric.name: metric.display_name for metric in result.profile.metrics}
+    return Answer(explained, lambda screen: explanation_lines(explained, labels, screen.width, unicode=screen.unicode))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import Progress, add_threads, add_verb, print_json
+from whywait.commands.answers import Answer
+from whywait.commands.common import Progress, add_threads, add_verb
 from whywait.commands.results import RESULT, SOURCE, load
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from whywait.report.terminal import Line
 
 
 def add(verbs: Any) -> None:
@@ -107,7 +109,7 @@ def _duration(text: str) -> float:
     return seconds
 
 
-def run_perfetto(options: argparse.Namespace) -> int:
+def run_perfetto(options: argparse.Namespace) -> Answer:
     """Write the timeline for Perfetto."""
     import whywait
     from whywait.store.files import is_result
@@ -135,9 +137,11 @@ def run_perfetto(options: argparse.Namespace) -> int:
             queues=options.queues,
             progress=progress,
         )
-    if options.json:
-        print_json({"file": str(file), **written})
-        return 0
+    data = {"file": str(file), **written}
+    return Answer(data, lambda _: _perfetto_lines(data))
+
+
+def _perfetto_lines(written: dict[str, Any]) -> Iterator[Line]:
     texts = [
         f"{written[name]:,} {text}"
         for name, text in (
@@ -150,14 +154,13 @@ def run_perfetto(options: argparse.Namespace) -> int:
         )
         if written[name] or name in ("calls", "wait_states")
     ]
-    sys.stdout.write(f"Written to {file}: {', '.join(texts)} of {written['threads']:,} threads\n")
+    yield [(f"Written to {written['file']}: {', '.join(texts)} of {written['threads']:,} threads", "")]
     if written["backwards"]:
-        sys.stdout.write(f"Left out: {written['backwards']:,} arrows that would end before they begin\n")
-    sys.stdout.write("Open it at https://ui.perfetto.dev, which keeps it in your browser\n")
-    return 0
+        yield [(f"Left out: {written['backwards']:,} arrows that would end before they begin", "")]
+    yield [("Open it at https://ui.perfetto.dev, which keeps it in your browser", "")]
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> Answer:
     """Write the report as one HTML file."""
     import whywait
     from whywait.store.files import is_result
@@ -177,10 +180,6 @@ def run(options: argparse.Namespace) -> int:
         except (whywait.Error, OSError) as error:
             lack = f"a timeline: {error}"
     result.write_html(file, source=options.source)
-    if options.json:
-        print_json({"file": str(file), "bytes": file.stat().st_size, **({"without": lack} if lack else {})})
-    else:
-        sys.stdout.write(f"Written to {file}: open it in a browser\n")
-        if lack:
-            sys.stdout.write(f"Without {lack}\n")
-    return 0
+    data = {"file": str(file), "bytes": file.stat().st_size, **({"without": lack} if lack else {})}
+    lines = [f"Written to {file}: open it in a browser", *([f"Without {lack}"] if lack else [])]
+    return Answer(data, lambda _: ([(line, "")] for line in lines))

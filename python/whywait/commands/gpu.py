@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import Progress, add_verb, positive, print_json
+from whywait.commands.answers import Answer, Column, table
+from whywait.commands.common import Progress, add_top, add_verb
 from whywait.commands.results import TRACE, open_trace
 
 if TYPE_CHECKING:
@@ -14,7 +14,44 @@ if TYPE_CHECKING:
 
     from whywait.report.terminal import Line
 
-_NAME, _NUMBER = 28, 12
+_NAME, _NUMBER = -28, 12
+
+
+def _end_of_path(names: int) -> Column:
+    """Return the column of the last names of a call path."""
+    return Column("", 0, lambda one: "/".join(one["callpath"][-names:]) if one["callpath"] else "(outside)")
+
+
+_RANK = Column("Host waits", _NAME, "rank {rank}".format_map)
+_DEVICES = (
+    Column("Device", _NAME, lambda one: one["name"][: -_NAME - 1]),
+    Column("rank", _NUMBER, "rank"),
+    Column("kernels", _NUMBER, "kernels"),
+    Column("busy", _NUMBER, "busy", "sec"),
+    Column("of the run", _NUMBER, lambda one: f"{100 * one['share']:.1f}%"),
+    Column("starved", _NUMBER, "starved", "sec"),
+    Column("in MPI", _NUMBER, "mpi_starved", "sec"),
+    Column("latency", _NUMBER, "latency", "sec"),
+    Column("queued", _NUMBER, "queued", "sec"),
+)
+_KERNELS = (
+    Column("Kernel on", _NAME, lambda one: one["device"][: -_NAME - 1]),
+    Column("count", _NUMBER, "count"),
+    Column("total", _NUMBER, "total", "sec"),
+    _end_of_path(1),
+)
+_WAITS = (
+    _RANK,
+    Column("count", _NUMBER, "count"),
+    Column("waiting", _NUMBER, "waiting", "sec"),
+    Column("completion", _NUMBER, "completion", "sec"),
+    _end_of_path(2),
+)
+_STARVING = (
+    _RANK._replace(title="Host starves a device"),
+    Column("time", _NUMBER, "starving", "sec"),
+    _end_of_path(2),
+)
 
 
 def add(verbs: Any) -> None:
@@ -36,67 +73,38 @@ def add(verbs: Any) -> None:
         "stands for NAME:device=N (default: sm_efficiency*warp_execution_efficiency, or an upper bound from the "
         "geometry of launches, or how busy devices are)",
     )
-    parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many rows to show per table (default: %(default)s)"
-    )
+    add_top(parser, "how many rows to show per table")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the work of accelerators, and the waiting between hosts and devices."""
+def run(options: argparse.Namespace) -> Answer:
+    """Return the work of accelerators, and the waiting between hosts and devices."""
     import whywait
-    from whywait.report.terminal import show
 
     with Progress() as progress:
         result = whywait.analyze(open_trace(options.trace), causes=False, progress=progress)
     names = [name.strip() for name in options.gpu_efficiency.split("*")] if options.gpu_efficiency else []
     found = result.gpu().summary(names)
-    if options.json:
-        print_json(found)
-    else:
-        show(_lines(found, options.top), sys.stdout)
-    return 0
+    return Answer(found, lambda _: _lines(found, options.top))
 
 
 def _lines(found: dict[str, Any], count: int) -> Iterator[Line]:
-    from whywait.report.terminal import seconds
-
     if not found["devices"]:
         yield [("This run has no accelerators.", "")]
         return
-
-    def row(name: str, *numbers: str, path: str = "") -> Line:
-        cells = "".join(f"{number:>{_NUMBER}}" for number in numbers)
-        return [(f"{name[: _NAME - 1]:{_NAME}}{cells}" + (f"  {path}" if path else ""), "")]
-
-    def head(name: str, *names: str) -> Line:
-        return [(row(name, *names)[0][0], "bold")]
-
-    yield head("Device", "rank", "kernels", "busy", "of the run", "starved", "in MPI", "latency", "queued")
     shown = found["devices"]
     if len(shown) > count:
         shown = sorted(shown, key=lambda one: -one["starved"])[:count]
-    for one in shown:
-        times = (seconds(one[name]) for name in ("starved", "mpi_starved", "latency", "queued"))
-        share = f"{100 * one['share']:.1f}%"
-        yield row(one["name"], str(one["rank"]), str(one["kernels"]), seconds(one["busy"]), share, *times)
+    yield from table(shown, _DEVICES)
     if left := len(found["devices"]) - len(shown):
         yield [(f"and {left} that were starved less", "dim")]
     yield from _imbalance(found)
     yield []
-    yield head("Kernel on", "count", "total")
-    for one in found["kernels"][:count]:
-        yield row(one["device"], str(one["count"]), seconds(one["total"]), path=one["callpath"][-1])
+    yield from table(found["kernels"][:count], _KERNELS)
     yield []
-    yield head("Host waits", "count", "waiting", "completion")
-    for one in found["synchronizations"][:count]:
-        times = (seconds(one[name]) for name in ("waiting", "completion"))
-        yield row(f"rank {one['rank']}", str(one["count"]), *times, path="/".join(one["callpath"][-2:]))
+    yield from table(found["synchronizations"][:count], _WAITS)
     if found["starving"]:
         yield []
-        yield head("Host starves a device", "time")
-        for one in found["starving"][:count]:
-            path = "/".join(one["callpath"][-2:]) if one["callpath"] else "(outside)"
-            yield row(f"rank {one['rank']}", seconds(one["starving"]), path=path)
+        yield from table(found["starving"][:count], _STARVING)
     for name, text in (
         ("unmatched_launches", "launches without a kernel"),
         ("unmatched_kernels", "kernels without a launch"),

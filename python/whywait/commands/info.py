@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import add_verb, print_json
+from whywait.commands.answers import Answer
+from whywait.commands.common import add_verb
 from whywait.commands.results import TRACE, open_trace
 from whywait.report.terminal import seconds
 from whywait.report.values import quantity
@@ -32,15 +32,10 @@ def add(verbs: Any) -> None:
     parser.add_argument("--events", action="store_true", help="also count the events by kind (reads the whole trace)")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the contents of the trace."""
-    trace = open_trace(options.trace)
-    facts = gather(trace, events=options.events)
-    if options.json:
-        print_json(facts)
-    else:
-        sys.stdout.writelines(f"{line}\n" for line in lines(facts))
-    return 0
+def run(options: argparse.Namespace) -> Answer:
+    """Return the contents of the trace."""
+    facts = gather(open_trace(options.trace), events=options.events)
+    return Answer(facts, lambda _: ([(line, "")] for line in lines(facts)))
 
 
 def gather(trace: Run, *, events: bool) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import add_verb, positive, print_json
+from whywait.commands.answers import Answer, Column, table
+from whywait.commands.common import add_top, add_verb
 from whywait.commands.results import LOOP, RESULT, ask
+from whywait.report.terminal import path, percent, seconds
 
 if TYPE_CHECKING:
     import argparse
@@ -14,11 +15,19 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from whywait.commands.answers import Screen
     from whywait.model.metrics import MetricTree
     from whywait.report.terminal import Line
 
-_HEADS = ("iteration", "begin", "duration", "waiting", "efficiency", "slowest")
-_WIDTHS = (9, 13, 11, 11, 11, 9)
+_COLUMNS = (
+    Column("iteration", 9, "iteration"),
+    Column("begin", 13, lambda row: f"{row['begin']:.6f} s"),
+    Column("duration", 11, "duration", "sec"),
+    Column("waiting", 11, "waiting", "sec"),
+    Column("efficiency", 11, "parallel_efficiency", "share"),
+    Column("slowest", 9, lambda row: f"rank {row['slowest_rank']}"),
+)
+_VALUE = Column("value", 10, lambda row: ("different" if row["value"] is None else row["value"])[:9])
 
 
 def add(verbs: Any) -> None:
@@ -40,44 +49,41 @@ def add(verbs: Any) -> None:
         metavar="PATH",
         help=LOOP,
     )
-    parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many iterations to list (default: %(default)s)"
-    )  # fmt: skip
+    add_top(parser, "how many iterations to list")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the iterations."""
+def run(options: argparse.Namespace) -> Answer:
+    """Return the iterations."""
     from whywait import UsageError
     from whywait.analysis.iterations import assess
-    from whywait.report.terminal import show, speaks_unicode, width
 
-    result, table = ask(options.result, lambda result: result.iterations(options.iterations))
-    if table is None:
+    result, rows = ask(options.result, lambda result: result.iterations(options.iterations))
+    if rows is None:
         raise UsageError(
             "no main loop found: no call path repeats equally often on all processes and takes most of the time; use "
             "--iterations to name the call path that each iteration enters once, or a parameter"
         )
-    found = assess(result, table)
-    if options.json:
-        print_json({**found, "table": table.to_pylist()})
-        return 0
-    columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
-    show(_summary(found, result.profile.metrics, columns, unicode=unicode), sys.stdout)
-    show(_chart(table["duration"].to_numpy(), columns, unicode=unicode), sys.stdout)
-    show(_longest(table, found, options.top), sys.stdout)
-    return 0
+    found = assess(result, rows)
+
+    def lines(screen: Screen) -> Iterator[Line]:
+        yield from _summary(found, result.profile.metrics, screen)
+        yield from _chart(rows["duration"].to_numpy(), screen)
+        yield from _longest(rows, found, options.top)
+
+    return Answer({**found, "table": rows.to_pylist()}, lines)
 
 
-def _summary(found: dict[str, Any], metrics: MetricTree, width: int, *, unicode: bool) -> Iterator[Line]:
-    from whywait.report.terminal import path, percent, seconds
-
+def _summary(found: dict[str, Any], metrics: MetricTree, screen: Screen) -> Iterator[Line]:
     text = f"{found['iterations']:,} iterations take {seconds(found['time'])}, {percent(found['share'])} of the run"
     yield [(text, "bold")]
     if found["parameter"] is None:
-        yield [("   each begins with ", "dim"), (path(found["callpath"], width - 20, unicode=unicode), "")]
+        yield [
+            ("   each begins with ", "dim"),
+            (path(found["callpath"], screen.width - 20, unicode=screen.unicode), ""),
+        ]
     else:
         yield [("   each begins with another value of ", "dim"), (found["parameter"], "")]
-        yield [("   recorded in ", "dim"), (path(found["callpath"], width - 15, unicode=unicode), "")]
+        yield [("   recorded in ", "dim"), (path(found["callpath"], screen.width - 15, unicode=screen.unicode), "")]
     times = found["duration"]
     text = f"   {seconds(times['minimum'])} to {seconds(times['maximum'])}, median {seconds(times['median'])}; "
     trend = found["trend"]
@@ -95,17 +101,15 @@ def _summary(found: dict[str, Any], metrics: MetricTree, width: int, *, unicode:
     largest = [(kind, value) for kind, value in found["wait_states"].items() if kind in whole and value > 0][:2]
     if largest:
         kinds = ", ".join(f"{metrics[kind].display_name} {seconds(value)}" for kind, value in largest)
-        yield [(f"   most of it: {kinds}"[:width], "")]
+        yield [(f"   most of it: {kinds}"[: screen.width], "")]
     yield []
 
 
-def _chart(durations: Any, width: int, *, unicode: bool) -> Iterator[Line]:
+def _chart(durations: Any, screen: Screen) -> Iterator[Line]:
     """Draw the durations; with more iterations than columns, each column shows the longest."""
-    from whywait.report.terminal import seconds
-
-    bars = " ▁▂▃▄▅▆▇█" if unicode else " .:-=+*#%"
+    bars = " ▁▂▃▄▅▆▇█" if screen.unicode else " .:-=+*#%"
     count = len(durations)
-    columns = max(1, min(count, width - 6))
+    columns = max(1, min(count, screen.width - 6))
     most = max(durations)
     heights = [max(durations[count * i // columns : count * (i + 1) // columns]) for i in range(columns)]
     text = "".join(bars[max(1, round(height / most * 8)) if most > 0 else 0] for height in heights)
@@ -114,25 +118,13 @@ def _chart(durations: Any, width: int, *, unicode: bool) -> Iterator[Line]:
     yield []
 
 
-def _longest(table: pa.Table, found: dict[str, Any], top: int) -> Iterator[Line]:
-    from whywait.report.terminal import percent, seconds
-
+def _longest(rows: pa.Table, found: dict[str, Any], top: int) -> Iterator[Line]:
     # A parameter that counts from 0 repeats the iteration number.
-    is_told = all(value == str(i) for i, value in enumerate(table["value"].to_pylist())) if found["parameter"] else True
-    heads, widths = (_HEADS, _WIDTHS) if is_told else ((*_HEADS, "value"), (*_WIDTHS, 10))
-    yield [("".join(head.rjust(width) for head, width in zip(heads, widths, strict=True)), "bold")]
+    is_told = all(value == str(i) for i, value in enumerate(rows["value"].to_pylist())) if found["parameter"] else True
+    longest = rows.sort_by([("duration", "descending"), ("iteration", "ascending")]).slice(0, top).to_pylist()
     outliers = set(found["outliers"])
-    for row in table.sort_by([("duration", "descending"), ("iteration", "ascending")]).slice(0, top).to_pylist():
-        efficiency = row["parallel_efficiency"]
-        cells: tuple[str, ...] = (
-            str(row["iteration"]),
-            f"{row['begin']:.6f} s",
-            seconds(row["duration"]),
-            seconds(row["waiting"]),
-            "-" if efficiency is None else percent(efficiency),
-            f"rank {row['slowest_rank']}",
-        )
-        if not is_told:
-            cells = (*cells, ("different" if row["value"] is None else row["value"])[: widths[-1] - 1])
-        text = "".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
-        yield [(text, "red" if row["iteration"] in outliers else "")]
+    yield from table(
+        longest,
+        _COLUMNS if is_told else (*_COLUMNS, _VALUE),
+        style=lambda row: "red" if row["iteration"] in outliers else "",
+    )

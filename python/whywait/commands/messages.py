@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Literal
 
-from whywait.commands.common import add_verb, positive, print_json
+from whywait.commands.answers import Answer, Column, table
+from whywait.commands.common import add_top, add_verb, positive
 from whywait.commands.results import RESULT, ask
+from whywait.report.terminal import seconds
+from whywait.report.values import quantity
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
 
     from whywait.analysis.communication import Measure
+    from whywait.commands.answers import Screen
     from whywait.report.terminal import Line
 
 # A cell of the picture is two characters wide, so about square.
@@ -47,9 +50,7 @@ def add(verbs: Any) -> None:
         help="combine the ranks of each node, or N neighboring ranks (default: single ranks; blocks if there are "
         "millions of pairs)",
     )
-    parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many pairs to list (default: %(default)s)"
-    )  # fmt: skip
+    add_top(parser, "how many pairs to list")
 
 
 def _merge(text: str) -> Literal["node"] | int:
@@ -57,40 +58,32 @@ def _merge(text: str) -> Literal["node"] | int:
     return "node" if text == "node" else positive(text)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the communication matrix."""
+def run(options: argparse.Namespace) -> Answer:
+    """Return the communication matrix."""
     from whywait.analysis.communication import coarsen, heaviest, totals
-    from whywait.report.terminal import show, speaks_unicode, width
 
     result, pairs = ask(options.result, lambda result: result.communication(merge=options.merge))
-    sizes = result.message_sizes()
-    top = heaviest(pairs, options.by, options.top)
-    if options.json:
-        print_json(
-            {
-                "by": options.by,
-                "merge": options.merge,
-                "totals": totals(result),
-                "pairs": top,
-                "sizes": sizes.to_pylist(),
-            }
-        )
-        return 0
-    columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
-    show(_totals(totals(result)), sys.stdout)
-    if pairs.num_rows:
-        cells = min(_CELLS, (columns - 16) // 2)
-        shown = pairs if options.merge == "node" else coarsen(pairs, cells)
-        show(_matrix(shown, options.by, cells, unicode=unicode), sys.stdout)
-        show(_pairs(top, options.by), sys.stdout)
-    show(_sizes(sizes, columns, unicode=unicode), sys.stdout)
-    return 0
+    data = {
+        "by": options.by,
+        "merge": options.merge,
+        "totals": totals(result),
+        "pairs": heaviest(pairs, options.by, options.top),
+        "sizes": result.message_sizes().to_pylist(),
+    }
+
+    def lines(screen: Screen) -> Iterator[Line]:
+        yield from _totals(data["totals"])
+        if pairs.num_rows:
+            cells = min(_CELLS, (screen.width - 16) // 2)
+            shown = pairs if options.merge == "node" else coarsen(pairs, cells)
+            yield from _matrix(shown, options.by, cells, unicode=screen.unicode)
+            yield from _pairs(data["pairs"], options.by)
+        yield from _sizes(data["sizes"], screen)
+
+    return Answer(data, lines)
 
 
 def _totals(total: dict[str, float]) -> Iterator[Line]:
-    from whywait.report.terminal import seconds
-    from whywait.report.values import quantity
-
     if not any(total.values()):
         yield [("No messages, no one-sided transfers, and no rank waits for another.", "")]
         return
@@ -136,9 +129,6 @@ def _matrix(pairs: pa.Table, by: Measure, most_cells: int, *, unicode: bool) -> 
 
 
 def _pairs(rows: list[dict[str, Any]], by: Measure) -> Iterator[Line]:
-    from whywait.report.terminal import percent, seconds
-    from whywait.report.values import quantity
-
     if not rows:
         return
     what = "node" if "node" in rows[0] else "rank"
@@ -147,23 +137,24 @@ def _pairs(rows: list[dict[str, Any]], by: Measure) -> Iterator[Line]:
         first, second, *head = what, "waits for", "sent to it", "bytes", "in flight", "waiting", "share"
     else:
         first, second, *head = f"from {what}", f"to {what}", "messages", "bytes", "in flight", "waits for", "share"
-    widths = (10, 11, 11, 11, 8)
-    names = "".join(name.rjust(width) for name, width in zip(head, widths, strict=True))
-    yield [(f"{first:>13}{second:>14}{names}", "bold")]
-    for row in rows:
-        cells = (
-            f"{int(row['messages'] + row['transfers']):,}",
-            quantity(row["bytes"] + row["transfer_bytes"], "bytes"),
-            seconds(row["time"] + row["transfer_time"]),
-            seconds(row["waiting"]),
-            percent(row["share"]),
-        )
-        if what == "node":
-            rank, peer = row["node"][-12:], row["peer_node"][-12:]
-        else:
-            rank, peer = _name(row["rank"], row["last_rank"]), _name(row["peer"], row["last_peer"])
-        values = "".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
-        yield [(f"{rank:>13}{peer:>14}{values}", "")]
+    if what == "node":
+        ends = [
+            Column(first, 13, lambda row: row["node"][-12:]),
+            Column(second, 14, lambda row: row["peer_node"][-12:]),
+        ]
+    else:
+        ends = [
+            Column(first, 13, lambda row: _name(row["rank"], row["last_rank"])),
+            Column(second, 14, lambda row: _name(row["peer"], row["last_peer"])),
+        ]
+    amounts = (
+        Column(head[0], 10, lambda row: row["messages"] + row["transfers"], "count"),
+        Column(head[1], 11, lambda row: row["bytes"] + row["transfer_bytes"], "bytes"),
+        Column(head[2], 11, lambda row: row["time"] + row["transfer_time"], "sec"),
+        Column(head[3], 11, "waiting", "sec"),
+        Column(head[4], 8, "share", "share"),
+    )
+    yield from table(rows, (*ends, *amounts))
     yield []
 
 
@@ -175,18 +166,22 @@ def _name(first: int, last: int) -> str:
     return str(int(first)) if first == last else f"{int(first)}-{int(last)}"
 
 
-def _sizes(sizes: pa.Table, width: int, *, unicode: bool) -> Iterator[Line]:
-    from whywait.report.values import quantity
-
-    if not sizes.num_rows:
+def _sizes(rows: list[dict[str, Any]], screen: Screen) -> Iterator[Line]:
+    if not rows:
         return
-    rows = sizes.to_pylist()
-    most = max(row["count"] for row in rows)
-    yield [(f"{'size':<24}{'kind':<9}{'count':>12}{'bytes':>11}", "bold")]
-    room = max(1, width - 58)
-    for row in rows:
-        least, most_bytes = quantity(row["least"], "bytes"), quantity(row["below"] - 1, "bytes")
-        size = least if row["below"] == 1 else f"{least} to {most_bytes}"
-        bar = ("█" if unicode else "#") * max(1, round(row["count"] / most * room))
-        text = f"{size:<24}{row['kind']:<9}{row['count']:>12,}{quantity(row['bytes'], 'bytes'):>11}  "
-        yield [(text, ""), (bar, "green")]
+    most, room = max(row["count"] for row in rows), max(1, screen.width - 58)
+    block = "█" if screen.unicode else "#"
+    columns = (
+        Column("size", -24, _size),
+        Column("kind", -9, "kind"),
+        Column("count", 12, "count", "count"),
+        Column("bytes", 11, "bytes", "bytes"),
+    )
+    yield from table(
+        rows, columns, rest=lambda row: [("  ", ""), (block * max(1, round(row["count"] / most * room)), "green")]
+    )
+
+
+def _size(row: Mapping[str, Any]) -> str:
+    least, most = quantity(row["least"], "bytes"), quantity(row["below"] - 1, "bytes")
+    return least if row["below"] == 1 else f"{least} to {most}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import add_verb, positive, print_json
+from whywait.commands.answers import Answer
+from whywait.commands.common import add_verb, positive
 from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_window, load_part, profile_lines
 
 if TYPE_CHECKING:
@@ -34,19 +34,16 @@ def add(verbs: Any) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the trees."""
+def run(options: argparse.Namespace) -> Answer:
+    """Return the trees."""
     from whywait.model.metric_names import metric_name
-    from whywait.report.terminal import show, speaks_unicode, width
     from whywait.report.trees import report_data, report_lines
 
     result = load_part(options.result, options.window)
     profile = result.profile
     metric = metric_name(profile.metrics, options.metric, lambda name: profile.total(name) != 0)
     data = report_data(result, metric, callpath=options.callpath, depth=options.depth)
-    if options.json:
-        print_json(data)
-    else:
-        show(report_lines(data, width=width(sys.stdout), unicode=speaks_unicode(sys.stdout)), sys.stdout)
-        show(profile_lines(result), sys.stdout)
-    return 0
+    return Answer(
+        data,
+        lambda screen: [*report_lines(data, width=screen.width, unicode=screen.unicode), *profile_lines(result)],
+    )

@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from whywait.commands.common import Progress, positive
+from whywait.commands.common import Progress, add_top
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,9 +77,7 @@ def add_part(parser: argparse.ArgumentParser) -> None:
     """Add the options of verbs that list the causes of waiting in a part of a run."""
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
     add_window(parser)
-    parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many to list (default: %(default)s)"
-    )  # fmt: skip
+    add_top(parser, "how many to list")
     parser.add_argument("--focus", metavar="PATH", help=FOCUS)
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import Progress, add_verb, positive, print_json
+from whywait.commands.answers import Answer
+from whywait.commands.common import Progress, add_top, add_verb, positive
 from whywait.commands.diff import add_limits
-from whywait.commands.efficiency import DEPTH, add_scaling, judged
+from whywait.commands.efficiency import DEPTH, add_scaling, cell, judged
 from whywait.commands.results import FOCUS, RESULT_OR_PROFILE, profile_lines
+from whywait.report.terminal import percent, seconds
+from whywait.report.values import quantity
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
     from whywait import Series
+    from whywait.commands.answers import Screen
     from whywait.report.terminal import Line
 
 _LABEL = 30
@@ -63,9 +66,7 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--predict", type=positive, metavar="N", help="predict for N processes (default: 4 times the largest run)"
     )
-    parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many call paths to show (default: %(default)s)"
-    )
+    add_top(parser, "how many call paths to show")
     add_limits(
         parser,
         "fail if a metric of the newest run exceeds that of the previous run with the same number of processes and "
@@ -77,10 +78,9 @@ def add(verbs: Any) -> None:
     )  # fmt: skip
 
 
-def run(options: argparse.Namespace) -> int:
-    """Compare the runs, print the comparison, and check the limits."""
+def run(options: argparse.Namespace) -> Answer:
+    """Compare the runs and check the limits."""
     import whywait
-    from whywait.report.terminal import show, width
 
     with Progress() as progress:
         study = whywait.series(
@@ -92,19 +92,17 @@ def run(options: argparse.Namespace) -> int:
         study.write_html(options.html, limits=options.fail_on, at=options.predict)
     if options.badge:
         _write(options.badge, study.badge())
-    if options.json:
-        shown = {"metric": study.metric(options.metric).name, "callpaths": models[: options.top + 1]}
-        print_json({**study.summary(), "models": shown, "failed": failed})
-    else:
-        columns = width(sys.stdout)
-        show(_tables(study, columns), sys.stdout)
-        show(_models(study, models, options, columns), sys.stdout)
-        show(profile_lines(*(point.result for point in study.points)), sys.stdout)
-        for file in filter(None, (options.html, options.badge)):
-            sys.stdout.write(f"Written to {file}\n")
-        lines = (f"failed: {one['limit']} ({one['run']} after {one['baseline']})" for one in failed)
-        show(([(line, "bold red")] for line in lines), sys.stdout)
-    return 1 if failed else 0
+
+    def lines(screen: Screen) -> Iterator[Line]:
+        yield from _tables(study, screen.width)
+        yield from _models(study, models, options, screen.width)
+        yield from profile_lines(*(point.result for point in study.points))
+        yield from ([(f"Written to {file}", "")] for file in (options.html, options.badge) if file)
+        for one in failed:
+            yield [(f"failed: {one['limit']} ({one['run']} after {one['baseline']})", "bold red")]
+
+    shown = {"metric": study.metric(options.metric).name, "callpaths": models[: options.top + 1]}
+    return Answer({**study.summary(), "models": shown, "failed": failed}, lines, 1 if failed else 0)
 
 
 def _write(path: str, text: str) -> None:
@@ -119,8 +117,6 @@ def _write(path: str, text: str) -> None:
 
 def _tables(study: Series, width: int) -> Iterator[Line]:
     """Yield efficiencies and parts of the time, as many runs side by side as fit."""
-    from whywait.report.terminal import percent, seconds
-
     efficiencies, accounts = study.efficiencies(), study.accounts()
     known = list(dict.fromkeys(value.name for row in efficiencies for value in row))
     step = max(1, (width - _LABEL) // _COLUMN)
@@ -128,18 +124,18 @@ def _tables(study: Series, width: int) -> Iterator[Line]:
         part = slice(start, start + step)
         points, rows, own = study.points[part], efficiencies[part], accounts[part]
         yield [("Efficiency".ljust(_LABEL) + "".join(_end(point.name) for point in points), "bold")]
-        yield [("processes".ljust(_LABEL) + "".join(_cell(f"{point.processes:,}") for point in points), "")]
+        yield [("processes".ljust(_LABEL) + "".join(cell(f"{point.processes:,}") for point in points), "")]
         if any(point.threads != point.processes for point in points):
-            yield [("threads, of all processes".ljust(_LABEL) + "".join(_cell(f"{p.threads:,}") for p in points), "")]
+            yield [("threads, of all processes".ljust(_LABEL) + "".join(cell(f"{p.threads:,}") for p in points), "")]
         for name in known:
             found = [next((value for value in row if value.name == name), None) for row in rows]
             label = next(value.display_name for row in efficiencies for value in row if value.name == name)
-            cells = [(_cell("-"), "") if value is None else judged(value) for value in found]
+            cells = [(cell("-"), "") if value is None else judged(value) for value in found]
             yield [(("  " * DEPTH.get(name, 0) + label).ljust(_LABEL), ""), *cells]
         yield []
         yield [("Average time of a process".ljust(_LABEL), "bold")]
         each = [one["time"] / max(1, point.processes) for one, point in zip(own, points, strict=True)]
-        yield [("Time".ljust(_LABEL) + "".join(_cell(seconds(time)) for time in each), "")]
+        yield [("Time".ljust(_LABEL) + "".join(cell(seconds(time)) for time in each), "")]
         for key, label in _PARTS.items():
             if not any(one["parts"][key] for one in accounts):
                 continue
@@ -149,7 +145,7 @@ def _tables(study: Series, width: int) -> Iterator[Line]:
                 for part, one in zip(parts, own, strict=True)
             ]
             style = "red" if key == "waiting" else ""
-            yield [("  " + label.ljust(_LABEL - 2), ""), ("".join(map(_cell, shares)), style)]
+            yield [("  " + label.ljust(_LABEL - 2), ""), ("".join(map(cell, shares)), style)]
         if part.stop < len(study.points):
             yield []
 
@@ -160,7 +156,6 @@ def _models(
     """Yield the scaling of the metric, in total and at the call paths that dominate in larger runs."""
     from whywait.analysis.scaling_models import NEEDED
     from whywait.model.names import short_name
-    from whywait.report.values import quantity
 
     sizes = len({point.processes for point in study.points})
     if sizes == 1:
@@ -189,8 +184,4 @@ def _models(
 def _end(name: str) -> str:
     """Return the end of a name, where names of runs differ."""
     room = _COLUMN - 1
-    return _cell(name if len(name) <= room else f"..{name[-room + 2 :]}")
-
-
-def _cell(text: str) -> str:
-    return text[: _COLUMN - 1].rjust(_COLUMN)
+    return cell(name if len(name) <= room else f"..{name[-room + 2 :]}")

@@ -6,7 +6,8 @@ import argparse
 import sys
 from typing import Any
 
-from whywait.commands.common import add_verb, print_json
+from whywait.commands.answers import Answer, tell
+from whywait.commands.common import add_verb
 from whywait.commands.results import RESULT, load
 
 
@@ -44,10 +45,10 @@ def run(options: argparse.Namespace) -> int:
     page = ServedPage(result, result.summary(), result.timeline)
     with Server(options.port, page) as server:
         url = f"http://{HOST}:{server.server_port}/"
-        if options.json:
-            print_json({"url": url, "blocks": page.names})
-        else:
-            sys.stdout.write(f"Open {url} in a browser; Ctrl-C ends it\n")
+        answer = Answer(
+            {"url": url, "blocks": page.names}, lambda _: [[(f"Open {url} in a browser; Ctrl-C ends it", "")]]
+        )
+        tell(answer, as_json=options.json)
         sys.stdout.flush()
         try:
             server.serve_forever()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import add_verb, positive, print_json
+from whywait.commands.answers import Answer
+from whywait.commands.common import add_top, add_verb
 from whywait.commands.results import FOCUS, RESULT, load
 
 if TYPE_CHECKING:
@@ -26,27 +26,17 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument("--markdown", action="store_true", help="print Markdown")
     parser.add_argument("--focus", metavar="PATH", help=FOCUS)
-    parser.add_argument(
-        "--top",
-        type=positive,
-        default=5,
-        metavar="N",
-        help="how many rows to print per table of --markdown (default: %(default)s)",
-    )
+    add_top(parser, "how many rows to print per table of --markdown", 5)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the summary."""
+def run(options: argparse.Namespace) -> Answer:
+    """Return the summary."""
     from whywait.report.markdown import markdown
-    from whywait.report.terminal import show, speaks_unicode, summary_lines, width
+    from whywait.report.terminal import summary_lines
 
     result = load(options.result)
     summary = result.summary(focus=options.focus)
-    if options.json:
-        print_json(summary)
-    elif options.markdown:
-        sys.stdout.write(markdown(result, summary, count=options.top))
-    else:
-        lines = summary_lines(summary, width=width(sys.stdout), unicode=speaks_unicode(sys.stdout))
-        show(lines, sys.stdout)
-    return 0
+    if options.markdown:
+        text = markdown(result, summary, count=options.top)
+        return Answer(summary, lambda _: ([(line, "")] for line in text.removesuffix("\n").split("\n")))
+    return Answer(summary, lambda screen: summary_lines(summary, width=screen.width, unicode=screen.unicode))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import Progress, add_verb, print_json
+from whywait.commands.answers import Answer
+from whywait.commands.common import Progress, add_verb
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     import whywait
+    from whywait.report.terminal import Line
 
 # Findings that mean that a part of the trace could not be read; the analysis tolerates all others.
 _BROKEN = frozenset({"error", "truncated", "unreadable"})
@@ -29,20 +31,21 @@ def add(verbs: Any) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the errors in the trace."""
+def run(options: argparse.Namespace) -> Answer:
+    """Return the errors in the trace."""
     findings = inspect(options.trace)
     broken = any(finding["broken"] for finding in findings)
-    if options.json:
-        print_json({"trace": options.trace, "broken": broken, "findings": findings})
-    else:
-        for finding in findings:
-            count = f" ({finding['count']:,} times)" if finding["count"] > 1 else ""
-            sys.stdout.write(f"{'broken' if finding['broken'] else 'odd'}: {finding['text']}{count}\n")
-            sys.stdout.writelines(f"   {place}\n" for place in finding["places"])
-        verdict = "broken" if broken else "readable, with oddities" if findings else "clean"
-        sys.stdout.write(f"{options.trace}: {verdict}\n")
-    return 3 if broken else 0
+    data = {"trace": options.trace, "broken": broken, "findings": findings}
+    return Answer(data, lambda _: _lines(data), 3 if broken else 0)
+
+
+def _lines(found: dict[str, Any]) -> Iterator[Line]:
+    for finding in found["findings"]:
+        count = f" ({finding['count']:,} times)" if finding["count"] > 1 else ""
+        yield [(f"{'broken' if finding['broken'] else 'odd'}: {finding['text']}{count}", "")]
+        yield from ([(f"   {place}", "")] for place in finding["places"])
+    verdict = "broken" if found["broken"] else "readable, with oddities" if found["findings"] else "clean"
+    yield [(f"{found['trace']}: {verdict}", "")]
 
 
 def inspect(path: str) -> list[dict[str, Any]]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import add_verb, positive, print_json
+from whywait.commands.answers import Answer
+from whywait.commands.common import add_top, add_verb
 from whywait.commands.results import CALLPATH, RESULT, add_window, load_part
+from whywait.report.terminal import path, percent, seconds, whole_paths
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from whywait.commands.answers import Screen
     from whywait.model.metrics import MetricTree
     from whywait.report.terminal import Line
 
@@ -39,58 +41,47 @@ def add(verbs: Any) -> None:
     form.add_argument(
         "--statistics", action="store_true", help="for each kind its count, extremes, and quartiles, with a box plot"
     )
-    parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many waits or groups to list (default: %(default)s)"
-    )  # fmt: skip
+    add_top(parser, "how many waits or groups to list")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the longest waits."""
+def run(options: argparse.Namespace) -> Answer:
+    """Return the longest waits."""
     from whywait.analysis.ranking import Choice, choose, groups, longest
     from whywait.analysis.statistics import statistics
-    from whywait.report.terminal import show, speaks_unicode, whole_paths, width
 
     result = load_part(options.result, options.window)
+    metrics = result.profile.metrics
     chosen = choose(result, Choice(options.metric, options.rank, options.callpath, options.statistics))
-    columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
     if options.statistics:
-        kinds = statistics(result.profile.metrics, chosen).to_pylist()
-        if options.json:
-            print_json({"instances": chosen.num_rows, "statistics": kinds})
-        else:
-            show(_statistics(kinds, result.profile.metrics, columns, unicode=unicode), sys.stdout)
-        return 0
+        kinds = statistics(metrics, chosen).to_pylist()
+        data = {"instances": chosen.num_rows, "statistics": kinds}
+        return Answer(data, lambda screen: _statistics(kinds, metrics, screen))
     rows = (
         groups(result, chosen, options.top)
         if options.groups
         else longest(result, chosen, options.top).to_pylist()
     )  # fmt: skip
-    total = sum(chosen["waiting"].to_numpy().tolist())
-    if options.json:
-        print_json({"instances": chosen.num_rows, "waiting": total, "waits": rows})
-    else:
-        form = _group if options.groups else _instance
-        show(_lines(rows, chosen.num_rows, total, columns), sys.stdout)
-        paths = whole_paths((row["callpath"] for row in rows), columns, unicode=unicode)
-        for number, (row, where) in enumerate(zip(rows, paths, strict=True), 1):
-            head = _head(number, row, result.profile.metrics, total, columns)
-            show([head, *where, *form(row, columns, unicode=unicode)], sys.stdout)
-    return 0
+    data = {"instances": chosen.num_rows, "waiting": sum(chosen["waiting"].to_numpy().tolist()), "waits": rows}
+    return Answer(data, lambda screen: _lines(data, metrics, _group if options.groups else _instance, screen))
 
 
-def _lines(rows: list[dict[str, Any]], instances: int, total: float, width: int) -> Iterator[Line]:
-    from whywait.report.terminal import seconds
-
+def _lines(
+    found: dict[str, Any], metrics: MetricTree, form: Callable[[dict[str, Any], Screen], Iterator[Line]], screen: Screen
+) -> Iterator[Line]:
+    rows, instances, total = found["waits"], found["instances"], found["waiting"]
     if not rows:
         yield [("No wait states.", "")]
         return
     text = f"{instances:,} wait state{'' if instances == 1 else 's'} in the whole run, {seconds(total)}"
-    yield [(text.ljust(width - 19) + "waiting".rjust(11) + "share".rjust(8), "bold")]
+    yield [(text.ljust(screen.width - 19) + "waiting".rjust(11) + "share".rjust(8), "bold")]
+    paths = whole_paths((row["callpath"] for row in rows), screen.width, unicode=screen.unicode)
+    for number, (row, where) in enumerate(zip(rows, paths, strict=True), 1):
+        yield _head(number, row, metrics, total, screen.width)
+        yield from where
+        yield from form(row, screen)
 
 
 def _head(number: int, row: dict[str, Any], metrics: MetricTree, total: float, width: int) -> Line:
-    from whywait.report.terminal import percent, seconds
-
     label = f"{number}. {metrics[row['kind']].display_name}"
     if "rank" in row:
         thread = f".{row['thread']}" if row["thread"] else ""
@@ -99,9 +90,7 @@ def _head(number: int, row: dict[str, Any], metrics: MetricTree, total: float, w
     return [(label[: width - 20].ljust(width - 19), "red"), (seconds(row["waiting"]).rjust(11) + share.rjust(8), "")]
 
 
-def _instance(row: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Line]:
-    from whywait.report.terminal import path
-
+def _instance(row: dict[str, Any], screen: Screen) -> Iterator[Line]:
     if row["cause_rank"] is not None:
         who = f"   for rank {row['cause_rank']}" + (f".{row['cause_thread']}" if row["cause_thread"] else "")
         if row["cause_time"] is not None:
@@ -109,31 +98,28 @@ def _instance(row: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Lin
         yield [(who, "dim")]
         # In a collective operation, the cause is in the same call path.
         if row["cause_callpath"] and row["cause_callpath"] != row["callpath"]:
-            yield [("   in " + path(row["cause_callpath"], width - 6, unicode=unicode), "dim")]
+            yield [("   in " + path(row["cause_callpath"], screen.width - 6, unicode=screen.unicode), "dim")]
 
 
-def _group(row: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Line]:
-    from whywait.report.terminal import path, seconds
-
+def _group(row: dict[str, Any], screen: Screen) -> Iterator[Line]:
     waits = f"{row['instances']:,} wait{'' if row['instances'] == 1 else 's'}"
     text = f"   {waits} on {_ranks(row['ranks'])}, up to {seconds(row['longest'])}"
     yield [(f"{text}; for {_ranks(row['cause_ranks'])}" if row["cause_ranks"] else text, "dim")]
     if row["cause_callpath"]:
-        yield [("   in " + path(row["cause_callpath"], width - 6, unicode=unicode), "dim")]
+        yield [("   in " + path(row["cause_callpath"], screen.width - 6, unicode=screen.unicode), "dim")]
 
 
-def _statistics(kinds: list[dict[str, Any]], metrics: MetricTree, width: int, *, unicode: bool) -> Iterator[Line]:
-    from whywait.report.terminal import seconds
-
+def _statistics(kinds: list[dict[str, Any]], metrics: MetricTree, screen: Screen) -> Iterator[Line]:
     if not kinds:
         yield [("No wait states.", "")]
         return
+    width = screen.width
     low, high = min(row["minimum"] for row in kinds), max(row["maximum"] for row in kinds)
     yield [("wait state".ljust(width - 22) + "waits".rjust(11) + "waiting".rjust(11), "bold")]
     for row in kinds:
         name = metrics[row["metric"]].display_name[: width - 23].ljust(width - 22)
         yield [(name, "red"), (f"{row['count']:>11,}" + seconds(row["sum"]).rjust(11), "")]
-        yield [("   " + _box(row, low, high, width - 3, unicode=unicode), "")]
+        yield [("   " + _box(row, low, high, width - 3, unicode=screen.unicode), "")]
         text = f"   {seconds(row['minimum'])} to {seconds(row['maximum'])}, median {seconds(row['median'])}"
         half = f", half of them {seconds(row['quartile25'])} to {seconds(row['quartile75'])}"
         yield [(text + half * (row["count"] > 1), "dim")]

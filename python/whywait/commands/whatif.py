@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import Progress, add_memory_limit, add_threads, add_verb, positive, print_json
+from whywait.commands.answers import Answer
+from whywait.commands.common import Progress, add_memory_limit, add_threads, add_top, add_verb
 from whywait.commands.diff import add_limits
 from whywait.commands.results import CALLPATH, TRACE, open_trace
+from whywait.report.values import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from whywait import Result
     from whywait.api.whatif import Simulation
+    from whywait.commands.answers import Screen
     from whywait.hypotheses import Hypothesis, Network
     from whywait.report.terminal import Line
 
@@ -122,16 +126,14 @@ def add(verbs: Any) -> None:
         "--results", metavar="DIR", help="write only the results of the simulated run to this directory"
     )
     parser.add_argument("--html", metavar="FILE", help="write both runs side by side as one HTML file")
-    parser.add_argument(
-        "--top", type=positive, default=10, metavar="N", help="how many call paths to show (default: %(default)s)"
-    )
+    add_top(parser, "how many call paths to show")
     add_limits(parser, "fail as in diff if a metric grows by more ('time>5%%', 'mpi_latesender>0.5s')")
     add_threads(parser)
     add_memory_limit(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Simulate the changes and print their effects on the run."""
+def run(options: argparse.Namespace) -> Answer:
+    """Simulate the changes and return their effects on the run."""
     import whywait
     from whywait.api.whatif import refuse_archive
     from whywait.hypotheses import parse
@@ -152,7 +154,7 @@ def run(options: argparse.Namespace) -> int:
         trace = open_trace(options.trace)
         result = whywait.analyze(trace, causes=not options.only_time, progress=progress, **common)
         if ("network", "fit") in given:
-            return _show_fit(result, options)
+            return _fit(result, options)
         sim = whywait.whatif(
             result,
             hypotheses,
@@ -174,11 +176,8 @@ def run(options: argparse.Namespace) -> int:
     if options.html:
         sim.write_html(options.html)
     failed = [limit.text for limit in sim.comparison.exceeded(options.fail_on)] if options.fail_on else []
-    if options.json:
-        print_json(_json(sim, options, failed))
-    else:
-        _show(sim, hypotheses, options, failed)
-    return 1 if failed else 0
+    data = _json(sim, options, failed) if options.json else None
+    return Answer(data, lambda screen: _lines(sim, hypotheses, options, failed, screen), 1 if failed else 0)
 
 
 def _from_file(name: str) -> list[Hypothesis]:
@@ -206,32 +205,23 @@ def _window(text: str) -> tuple[float, float]:
         raise UsageError(f"{text!r} is not of the form FROM:TO, such as 0.5:2") from None
 
 
-def _show_fit(result: Result, options: argparse.Namespace) -> int:
-    from dataclasses import asdict
-
+def _fit(result: Result, options: argparse.Namespace) -> Answer:
     import whywait
-    from whywait.report.terminal import show
-    from whywait.report.values import quantity
 
     fitted = whywait.fit_network(result, threads=options.threads)
-    if options.json:
-        finite = {
-            name: {key: value for key, value in asdict(network).items() if key in ("latency", "bandwidth")}
-            for name, network in fitted.items()
-        }
-        # JSON has no infinity.
-        for numbers in finite.values():
-            numbers["bandwidth"] = None if numbers["bandwidth"] == float("inf") else numbers["bandwidth"]
-        print_json(finite)
-        return 0
+    # JSON has no infinity.
+    finite = {
+        name: {"latency": network.latency, "bandwidth": None if network.bandwidth == inf else network.bandwidth}
+        for name, network in fitted.items()
+    }
     places = {"remote": "between nodes", "local": "on one node"}
     lines = [
         [(f"{places[name]:<14} {_rounded(network)}", "bold"),
          (f"   (a message of 8 KiB: {quantity(network.latency + 8192 / network.bandwidth, 'sec')})", "dim")]
         for name, network in fitted.items()
     ]  # fmt: skip
-    show(lines or [[("Too few receives had to wait for their messages to say how long these take.", "")]], sys.stdout)
-    return 0
+    none = [[("Too few receives had to wait for their messages to say how long these take.", "")]]
+    return Answer(finite, lambda _: lines or none)
 
 
 def _rounded(network: Network) -> str:
@@ -263,38 +253,37 @@ def _json(sim: Simulation, options: argparse.Namespace, failed: list[str]) -> di
     return data
 
 
-def _show(
-    sim: Simulation, hypotheses: Sequence[Hypothesis], options: argparse.Namespace, failed: Sequence[str]
-) -> None:
-    from whywait.report.terminal import show
-
-    show(_summary(sim, hypotheses), sys.stdout)
+def _lines(
+    sim: Simulation,
+    hypotheses: Sequence[Hypothesis],
+    options: argparse.Namespace,
+    failed: Sequence[str],
+    screen: Screen,
+) -> Iterator[Line]:
+    yield from _summary(sim, hypotheses)
     if not options.only_time:
-        show(_effects(sim), sys.stdout)
-        _show_details(sim, options)
-    show(_assumptions(sim, verbose=options.verbose), sys.stdout)
+        yield from _effects(sim)
+        yield from _details(sim, options, screen)
+    yield from _assumptions(sim, verbose=options.verbose)
     for written in (options.output and f"{options.output}/", options.results and f"{options.results}/", options.html):
         if written:
-            sys.stdout.write(f"Written to {written}\n")
-    show(([(f"failed: {text}", "bold red")] for text in failed), sys.stdout)
+            yield [(f"Written to {written}", "")]
+    yield from ([(f"failed: {text}", "bold red")] for text in failed)
 
 
-def _show_details(sim: Simulation, options: argparse.Namespace) -> None:
+def _details(sim: Simulation, options: argparse.Namespace, screen: Screen) -> Iterator[Line]:
     from whywait.commands.diff import metric_lines, place_lines
-    from whywait.report.terminal import show, speaks_unicode, width
 
-    columns, unicode = width(sys.stdout), speaks_unicode(sys.stdout)
     names = ("network" if sim.base else "measured", "simulated")
-    show([[], *metric_lines(sim.comparison.totals(), columns, names)], sys.stdout)
-    runs = (sim.reference, sim.result)
-    show(place_lines(sim.comparison.differences(), runs, columns, options.top, unicode=unicode), sys.stdout)
-    text = _changes(_efficiencies(sim), "load_balance", "serialization", "transfer")
-    show([[], *([[(text.capitalize(), "")], []] if text else [])], sys.stdout)
+    yield []
+    yield from metric_lines(sim.comparison.totals(), screen.width, names)
+    yield from place_lines(sim.comparison.differences(), (sim.reference, sim.result), screen, options.top)
+    yield []
+    if text := _changes(_efficiencies(sim), "load_balance", "serialization", "transfer"):
+        yield from ([(text.capitalize(), "")], [])
 
 
 def _time(value: float) -> str:
-    from whywait.report.values import quantity
-
     return quantity(value, "sec")
 
 

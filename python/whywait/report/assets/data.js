@@ -1,6 +1,11 @@
 // Blocks of compressed columns and documents, unpacked when needed; blocks.py defines the format. They are embedded in
 // the page, or provided by a server (`whywait serve`).
 
+// Whether the page has a block.
+export function hasBlock(name) {
+  return document.getElementById(`data-${name}`) !== null;
+}
+
 async function content(name) {
   const block = document.getElementById(`data-${name}`);
   if (block.dataset.served === undefined) return block.textContent;

@@ -26,6 +26,11 @@ export function present(children) {
   return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 }
 
+// A part of a page with a title, and a sentence that says what it shows.
+export function card(title, lead, ...content) {
+  return make("section", { class: "card" }, make("h2", {}, title), lead && make("p", { class: "lead" }, lead), content);
+}
+
 // A heading for screen readers; the navigation shows the same to sighted users.
 export function hiddenHeading(text) {
   return make("h1", { class: "hidden" }, text);

@@ -1,18 +1,25 @@
-// The frame of a page: header, navigation, color theme, and the keys that work in all views.
+// The frame of a page: header, navigation, color theme, and keys. It knows the views only by what they declare.
 
 import { dark } from "./color.js";
 import { fill, make, tip } from "./dom.js";
 import { address, readAddress } from "./link.js";
+import { allViews } from "./sections.js";
 
 export class Frame {
-  // `views`: titles by name, the first is the initial one; `run`: text at the right of the header; `help`: paragraphs;
-  // `keys`: keys and their descriptions.
-  constructor(views, run, help, keys) {
-    this.titles = views;
-    this.links = Object.entries(views).map(([view, title]) => make("a", { href: address(view), "data-view": view }, title));
+  // `run`: text at the right of the header; `help`: paragraphs.
+  constructor(model, run, help) {
+    const declared = allViews();
+    this.views = new Map(declared.map(({ name, View }) => [name, new View(model)]));
+    this.keys = Object.fromEntries(declared.map(({ name, key }) => [key, () => { location.hash = address(name); }]));
+    this.links = declared.map(({ name, title }) => make("a", { href: address(name), "data-view": name }, title));
+    this.first = declared[0].name;
+    const keys = [
+      [declared.map(({ key }) => key).join("  "), declared.map(({ title }) => title.toLowerCase()).join(", ")],
+      ...declared.flatMap((view) => view.keys ?? []), ["t", "light or dark"], ["?", "this help"],
+    ];
     fill(document.getElementById("top"),
       // A full address: after a first link within the page, accessibility checkers would treat all links as skip links.
-      make("a", { class: "brand", href: location.href.split("#")[0] + address(Object.keys(views)[0]) }, "why", make("b", {}, "wait")),
+      make("a", { class: "brand", href: location.href.split("#")[0] + address(this.first) }, "why", make("b", {}, "wait")),
       make("nav", { "aria-label": "Views" }, this.links),
       run,
       make("button", { type: "button", title: "Light or dark (t)", "aria-label": "Light or dark", onclick: () => this.toggleTheme() }, "◐"),
@@ -25,36 +32,36 @@ export class Frame {
     addEventListener("hashchange", () => this.follow());
     addEventListener("keydown", (event) => this.key(event));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.repaint());
+    this.follow();
   }
 
-  // Hooks of a page: show the address, handle a key, and recompute colors.
-  follow() {}
-
-  /** @param {KeyboardEvent} _event */
-  key(_event) {}
-
-  repaint() {}
-
-  // Shows the view that the address names, with its parameters, and marks it in the navigation.
-  arrive() {
+  // Shows the place that the address names.
+  follow() {
     const { view, query } = readAddress();
-    const shown = view in this.titles ? view : Object.keys(this.titles)[0];
+    const shown = this.views.has(view) ? view : this.first;
     for (const link of this.links) {
       if (link.dataset.view === shown) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
     tip.hide();
+    // A view that was not shown before begins at its top.
+    if (document.body.dataset.view !== shown) scrollTo(0, 0);
     document.body.dataset.view = shown;
-    return { shown, query };
+    this.shown = this.views.get(shown);
+    fill(document.getElementById("view"), this.shown.node);
+    this.shown.follow?.(query);
   }
 
-  // Handles a key; `actions` are further ones of the view.
-  act(event, actions) {
+  key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, dialog *")) return;
-    const all = { "?": () => this.help(), t: () => this.toggleTheme(), ...actions };
-    if (!(event.key in all)) return;
+    const actions = { "?": () => this.help(), t: () => this.toggleTheme(), ...this.keys, ...this.shown.actions };
+    if (!(event.key in actions)) return;
     event.preventDefault();
-    all[event.key]();
+    actions[event.key]();
+  }
+
+  repaint() {
+    for (const view of this.views.values()) view.repaint?.();
   }
 
   toggleTheme() {

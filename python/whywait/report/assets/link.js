@@ -6,8 +6,8 @@ export function readAddress() {
   return { view, query: new URLSearchParams(query) };
 }
 
-// Puts the state of a view into the address, without a new entry in the browser's history. A link that was followed
-// meanwhile stays: the page is told of a new address only later.
+// Notes the state of a view in the address, without a new entry in the browser's history. If a link was followed
+// meanwhile, its address stays: the page learns of it only later.
 export function noteAddress(view, query) {
   if (readAddress().view === view) history.replaceState(null, "", address(view, query));
 }

@@ -23,10 +23,6 @@ export class Forest {
     for (let at = this.parent[i]; at >= 0; at = this.parent[at]) found.push(at);
     return found;
   }
-
-  root(i) {
-    return this.parent[i] < 0 ? i : this.root(this.parent[i]);
-  }
 }
 
 // A selected node; `self` excludes its descendants, as an expanded node does.
@@ -40,7 +36,6 @@ export const selection = (node, self = false) => ({ node, self });
  * @property {string} unit
  * @property {string} text
  * @property {string | null} formula
- * @property {boolean} [wait]
  * @property {[number, number][]} [terms] stored metrics, each with the number of its factors
  * @property {boolean} [maximum] values combine to the largest one, not to a sum
  * @property {boolean} [heading] without values
@@ -48,7 +43,7 @@ export const selection = (node, self = false) => ({ node, self });
  */
 
 /**
- * What the block "meta" holds; whywait.report.html.page makes it.
+ * What the block "meta" holds; whywait.report.html.model makes it.
  *
  * @typedef {object} Meta
  * @property {string} whywait version
@@ -64,7 +59,6 @@ export const selection = (node, self = false) => ({ node, self });
  * @property {number[]} metric_places places that only record counters
  * @property {{ merged: number, exact: boolean }} resolution
  * @property {string[]} kinds
- * @property {any} story
  */
 
 // The maximum of nothing.
@@ -73,22 +67,23 @@ export const NONE = -Infinity;
 export class Model {
   // `prefix`: prefix of the block names, on a page with several runs.
   static async open(prefix = "") {
-    const [meta, places, factors, totals, instances] = await Promise.all([
-      documentBlock(`${prefix}meta`), columnBlock(`${prefix}places`), columnBlock(`${prefix}factors`),
+    const [meta, story, places, factors, totals, instances] = await Promise.all([
+      documentBlock(`${prefix}meta`), documentBlock(`${prefix}story`), columnBlock(`${prefix}places`), columnBlock(`${prefix}factors`),
       columnBlock(`${prefix}totals`), columnBlock(`${prefix}instances`),
     ]);
-    return new Model(meta, places, factors.factor, totals, instances, prefix);
+    return new Model(meta, story, places, factors.factor, totals, instances, prefix);
   }
 
   /**
    * @param {Meta} meta
+   * @param {any} story what the front page tells
    * @param {Record<string, any>} places
    * @param {any} factors
    * @param {Record<string, any>} totals
    * @param {Record<string, any>} instances
    * @param {string} prefix
    */
-  constructor(meta, places, factors, totals, instances, prefix) {
+  constructor(meta, story, places, factors, totals, instances, prefix) {
     this.whywait = meta.whywait;
     this.run = meta.run;
     this.facts = meta.facts;
@@ -101,7 +96,7 @@ export class Model {
     this.streams = meta.streams;
     this.resolution = meta.resolution;
     this.kinds = meta.kinds;
-    this.story = meta.story;
+    this.story = story;
     /** @type {boolean | undefined} */
     this.threadedKnown = undefined;
     this.prefix = prefix;
@@ -183,7 +178,7 @@ export class Model {
     return this.valueCache.get(key);
   }
 
-  // The mean of a level at a call path; null of other metrics, and where it is not known.
+  // The mean of a level at a call path; null for other metrics, and where it is unknown.
   mean(metric, call) {
     const { seconds } = this.metrics[metric.node];
     if (seconds === null || seconds === undefined) return null;
@@ -292,6 +287,11 @@ export class Model {
     const isStream = (place) => this.resolution.merged === 1 && place in this.streams;
     this.threadedKnown ??= this.shown.some((place) => this.places.thread[place] > 0 && !isStream(place));
     return this.threadedKnown;
+  }
+
+  // What locations are called.
+  get placeWord() {
+    return this.hasStreams ? "thread or stream" : this.threaded ? "thread" : this.story.running === this.facts.processes ? "rank" : "location";
   }
 
   // Places below a node of the system tree.

@@ -13,7 +13,7 @@ const LANE_HEIGHT = 22;
 const NAME_HEIGHT = 11;
 
 export class CounterLanes {
-  /** @param {import("./timeline.js").Timeline} timeline */
+  /** @param {import("./report/timeline.js").Timeline} timeline */
   constructor(timeline) {
     this.timeline = timeline;
     this.courses = timeline.data.courses;

@@ -36,6 +36,14 @@ export class TimelinePane extends TimelinePicture {
     this.plane = make("div", { class: "plane" }, this.canvas);
   }
 
+  // Keys of a window wherever the focus is.
+  get windowActions() {
+    return {
+      "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2), "0": () => this.reset(),
+      "[": () => this.zoomRows(2), "]": () => this.zoomRows(0.5),
+    };
+  }
+
   // Hooks for the enclosing view: the window moved; a row or a place in it was clicked (null: outside all rows); Enter.
   looked() {}
 

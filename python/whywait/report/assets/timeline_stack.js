@@ -10,7 +10,7 @@ const LEVEL = 18;
 const LEVELS = 12;
 
 export class CallStack {
-  /** @param {import("./timeline.js").Timeline} timeline */
+  /** @param {import("./report/timeline.js").Timeline} timeline */
   constructor(timeline) {
     this.timeline = timeline;
     /** @type {HTMLCanvasElement} */

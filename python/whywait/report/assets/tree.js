@@ -1,7 +1,7 @@
 // A virtualized tree: only visible rows are in the document, so it may have any number of rows.
 
 import { severity } from "./color.js";
-import { fill, make } from "./dom.js";
+import { choice, fill, make } from "./dom.js";
 import { plural } from "./format.js";
 
 const ROW = 24;
@@ -69,6 +69,10 @@ export class TreeView {
       make("header", {}, make("h2", {}, this.title), make("label", { class: "find" }, this.searchBox, this.count)),
       this.scroller, this.note);
     new ResizeObserver(() => this.paintSoon()).observe(this.scroller);
+  }
+
+  repaint() {
+    if (this.rowOf) this.refresh();
   }
 
   // Expands the ancestors of a node, selects it, and scrolls it into view.
@@ -272,5 +276,67 @@ export class TreeView {
       this.scroller.focus();
     } else return;
     event.preventDefault();
+  }
+}
+
+// Keys of trees, for the help.
+/** @type {[string, string][]} */
+export const TREE_KEYS = [
+  ["↑ ↓", "previous, next row"],
+  ["→ ←", "expand, collapse; move to the first child, to the parent"],
+  ["Enter, Space", "expand or collapse"],
+  ["Home, End, Page", "first row, last row, one page"],
+  ["/", "search this tree; Enter: next match, Escape: end the search"],
+];
+
+const ORDERS = [
+  ["tree", "Tree order", "In the order of the run"], ["value", "Largest first", "By value, with all below"], ["name", "By name", "Alphabetically"],
+];
+
+// A view of trees side by side, of which the second one is the call tree.
+export class Trees {
+  constructor() {
+    /** @type {TreeView[]} */
+    this.views = [];
+  }
+
+  // Hooks: the selection to begin with, and to show the selection of an address, or the current one again.
+  /** @returns {Record<string, any>} */
+  start() { return {}; }
+
+  /** @param {URLSearchParams} _place */
+  restore(_place) {}
+
+  reselect() {}
+
+  // Shows the place of an address; without one, what was selected before.
+  follow(place) {
+    if (place.has("metric")) this.restore(place);
+    else if (this.been) this.reselect();
+    else this.restore(new URLSearchParams(this.start()));
+    this.been = true;
+  }
+
+  // The tools of all trees; `empty`: the rows that are hidden at first.
+  tools(empty, hint) {
+    const change = (set) => { for (const view of this.views) { set(view); view.refresh(); view.bringIntoSight(); } };
+    const box = make("input", { type: "checkbox", onchange: () => change((view) => { view.hideZero = !box.checked; }) });
+    return [
+      choice("Order", ORDERS, "tree", (order) => change((view) => { view.order = order; })).node,
+      make("label", { class: "check" }, box, `show ${empty}`),
+      make("button", { type: "button", title: hint, onclick: () => this.views[1].followLargest() }, "Follow the largest"),
+    ];
+  }
+
+  get actions() {
+    const current = () => this.views.find((view) => view.node.contains(document.activeElement)) ?? this.views[1];
+    return {
+      ...Object.fromEntries(this.views.map((view, i) => [i + 1, () => view.scroller.focus()])),
+      "/": () => current().searchBox.focus(), h: () => this.views[1].followLargest(),
+    };
+  }
+
+  repaint() {
+    for (const view of this.views) view.repaint();
   }
 }

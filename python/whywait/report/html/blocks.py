@@ -40,28 +40,9 @@ def document(data: object) -> str:
     return _packed(json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode())
 
 
-def unpack_columns(text: str) -> dict[str, npt.NDArray[Any]]:
-    """Return the columns of a block."""
-    raw = zlib.decompress(base64.b64decode(text), -zlib.MAX_WBITS)
-    start = 4 + int.from_bytes(raw[:4], "little")
-    found = {}
-    for name, kind, rows in json.loads(raw[4:start]):
-        dtype = np.dtype(f"<{kind}")
-        end = start + rows * dtype.itemsize
-        planes = np.frombuffer(raw[start:end], np.uint8).reshape(dtype.itemsize, rows)
-        found[name] = np.ascontiguousarray(planes.T).view(dtype).reshape(rows)
-        start = end
-    return found
-
-
-def unpack_document(text: str) -> Any:
-    """Return the JSON of a block."""
-    return json.loads(zlib.decompress(base64.b64decode(text), -zlib.MAX_WBITS))
-
-
 def _type(array: npt.NDArray[Any]) -> str:
     if (name := array.dtype.str[1:]) not in _TYPES:
-        raise TypeError(f"no column of {array.dtype} travels in a page")
+        raise TypeError(f"a page cannot hold columns of type {array.dtype}")
     return name
 
 

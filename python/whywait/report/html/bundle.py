@@ -7,20 +7,27 @@ import { make, fill } from "./dom.js";
 export class TreeView { ... }
 ```
 
-A page is one file, so the modules are concatenated, each after those it imports, without imports and exports. They
-share one scope, so no two modules may declare the same name at top level; names are never changed.
+A page consists of all modules in its directory, and of those that they import from the common directory above it; its
+module ``page`` runs last. A page is one file, so the modules are concatenated, each after those it imports, without
+imports and exports. They share one scope, so no two modules may declare the same name at top level; names are never
+changed.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 from graphlib import CycleError, TopologicalSorter
+from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-_IMPORT = re.compile(r'^import \{ (\w+(?:, \w+)*) \} from "\./(\w+)\.js";\n', re.MULTILINE)
+#: The scripts, styles and template of the pages.
+ASSETS = files("whywait.report").joinpath("assets")
+
+_IMPORT = re.compile(r'^import \{ (\w+(?:, \w+)*) \} from "(\.\.?/[\w/]+)\.js";\n', re.MULTILINE)
 _DECLARED = re.compile(r"^(export )?(?:const|let|class|(?:async )?function) (\w+)", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:const|let|class|(?:async )?function) \w)", re.MULTILINE)
 _LEFT = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
@@ -35,13 +42,25 @@ class _Module(NamedTuple):
     text: str
 
 
-def bundle(entry: str, read: Callable[[str], str]) -> str:
-    """Bundle a module with all modules that it needs.
+def program(page: str) -> str:
+    """Return the script of a page, given its directory."""
+    names = (file.name for file in ASSETS.joinpath(page).iterdir())
+    modules = sorted(name.removesuffix(".js") for name in names if name.endswith(".js"))
+    return bundle([f"{page}/{name}" for name in sorted(modules, key="page".__eq__)], read)
+
+
+def read(name: str) -> str:
+    """Return the text of a module of the pages."""
+    return ASSETS.joinpath(f"{name}.js").read_text(encoding="utf-8")
+
+
+def bundle(entries: Sequence[str], read: Callable[[str], str]) -> str:
+    """Bundle modules with all modules that they need.
 
     Parameters
     ----------
-    entry
-        The name of the entry module.
+    entries
+        The names of the modules; the last one runs after all others.
     read
         A function that returns the text of a module by name.
 
@@ -57,16 +76,16 @@ def bundle(entry: str, read: Callable[[str], str]) -> str:
         or if an import or export has an unsupported form.
     """
     modules: dict[str, _Module] = {}
-    needed = [entry]
+    needed = [*entries]
     while needed:
         name = needed.pop()
         if name not in modules:
             modules[name] = _parse(name, read(name))
             needed.extend(modules[name].imports)
+    before = {name: sorted(module.imports) for name, module in modules.items()}
+    before[entries[-1]] += entries[:-1]
     try:
-        order = list(
-            TopologicalSorter({name: sorted(module.imports) for name, module in modules.items()}).static_order()
-        )
+        order = list(TopologicalSorter(before).static_order())
     except CycleError as error:
         raise ValueError(f"modules need each other: {' > '.join(error.args[1])}") from None
     home: dict[str, str] = {}
@@ -82,11 +101,12 @@ def bundle(entry: str, read: Callable[[str], str]) -> str:
 
 def _parse(name: str, text: str) -> _Module:
     imports: dict[str, list[str]] = {}
-    for taken, other in _IMPORT.findall(text):
+    for taken, path in _IMPORT.findall(text):
+        other = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
         imports.setdefault(other, []).extend(taken.split(", "))
     declared = _DECLARED.findall(text)
     exports = frozenset(one for exported, one in declared if exported)
     rest = _EXPORT.sub("", _IMPORT.sub("", text))
     if left := _LEFT.search(rest):
-        raise ValueError(f"{name}.js: {left[0]!r} is of a form that is not known here")
+        raise ValueError(f"{name}.js: {left[0]!r} is not a supported form of import or export")
     return _Module(imports, [one for _, one in declared], exports, rest)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +11,11 @@ from whywait.analysis.focus import find_focus
 from whywait.analysis.summary import total_waiting
 from whywait.model.metrics import metric_tree
 from whywait.model.names import short_name
-from whywait.report.html import blocks, story
+from whywait.report.html import blocks
 from whywait.report.html.formulas import Formulas
-from whywait.report.html.page import ROOM, page, run_blocks
+from whywait.report.html.model import described, run_blocks
+from whywait.report.html.page import ROOM, page
+from whywait.report.html.parts import Part, all_parts, efficiency_rows, parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from whywait.analysis.focus import Focus
     from whywait.model.calltree import CallTree
     from whywait.model.result import ResultData
 
@@ -66,7 +66,7 @@ def _blocks(
     formulas = (Formulas(runs[0].profile), Formulas(runs[1].profile))
     calls = UnitedTree(runs[0].tree, runs[1].tree)
     yield (
-        "comparison",
+        "compare",
         blocks.document(
             {
                 "names": names,
@@ -80,17 +80,14 @@ def _blocks(
         ),
     )  # fmt: skip
     for side, result, own, focus in zip("ab", runs, formulas, focuses, strict=True):
-        front_page = partial(_front_page, result, own, focus)
-        for name, block in run_blocks(result, own, front_page, lambda: ROOM // 2, waits=0):
+        story = {
+            "waiting": total_waiting(result),
+            "parts": parts(result, own),
+            "efficiencies": efficiency_rows(result, focus._asdict()),
+        }
+        yield f"{side}-story", blocks.document(story)
+        for name, block in run_blocks(result, own, lambda: ROOM // 2, waits=0):
             yield f"{side}-{name}", block
-
-
-def _front_page(result: ResultData, formulas: Formulas, focus: Focus) -> dict[str, Any]:
-    return {
-        "waiting": total_waiting(result),
-        "parts": story.parts(result, formulas),
-        "efficiencies": story.efficiencies(result, focus._asdict()),
-    }
 
 
 class UnitedTree:
@@ -157,21 +154,8 @@ def _metrics(runs: tuple[ResultData, ResultData]) -> list[dict[str, Any]]:
     shown = []
     for name in dict.fromkeys(metric.name for tree in trees for metric in tree):
         knowing = [run for run in runs if name in run.profile.metrics and name not in run.profile.void]
-        if not knowing:
-            continue
-        metric = knowing[0].profile.metrics[name]
-        shown.append(
-            {
-                "name": name,
-                "label": metric.display_name,
-                "parent": metric.parent,
-                "unit": metric.unit,
-                "text": metric.description,
-                "formula": str(metric.formula) if metric.formula else None,
-                "maximum": metric.is_maximum,
-                "heading": metric.kind == "heading",
-            }
-        )
+        if knowing:
+            shown.append(described(knowing[0].profile.metrics[name]))
     return shown
 
 
@@ -187,14 +171,14 @@ def changes(
         direction: ``call`` (its node), ``callpath`` (its names) and ``there`` (its amount). Largest changes first;
         small ones are summed up in a last entry with a label only.
     """
-    parts: dict[tuple[str, str], list[story.Part | None]] = {}
+    both: dict[tuple[str, str], list[Part | None]] = {}
     for side, (run, own) in enumerate(zip(runs, formulas, strict=True)):
         if "time" in run.profile.metrics:
-            for part in story.all_parts(run.profile.metrics, own):
-                parts.setdefault((part.metric, part.family), [None, None])[side] = part
+            for part in all_parts(run.profile.metrics, own):
+                both.setdefault((part.metric, part.family), [None, None])[side] = part
     nothing = np.zeros(len(calls))
     found = []
-    for sides in parts.values():
+    for sides in both.values():
         values = [
             calls.to_nodes(side, formulas[side].by_position(part.factors)) if part else nothing
             for side, part in enumerate(sides)
@@ -212,7 +196,7 @@ def changes(
 
 
 def _change(
-    part: story.Part, first: float, second: float, by_node: npt.NDArray[np.float64], calls: UnitedTree
+    part: Part, first: float, second: float, by_node: npt.NDArray[np.float64], calls: UnitedTree
 ) -> dict[str, Any]:
     change = {
         "metric": part.metric, "label": part.label, "family": part.family,

@@ -1,38 +1,27 @@
-"""Assemble the page from template, style, program and data."""
+"""Assemble a page from template, style, program and data."""
 
 from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
 from html import escape
-from importlib.resources import files
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-import whywait._native as _native
-from whywait.analysis.summary import identity
-from whywait.model.counters import seconds_of
-from whywait.model.names import short_name
-from whywait.report.html import blocks, instances, loops, places, sources, story
-from whywait.report.html.bundle import bundle
-from whywait.report.html.formulas import Factors, Formulas
+from whywait.report.html import bundle
+from whywait.report.html.formulas import Formulas
+from whywait.report.html.model import run_blocks
+from whywait.report.html.sections import SECTIONS, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from os import PathLike
     from pathlib import Path
 
-    import numpy.typing as npt
-
-    from whywait.model.calltree import CallTree
-    from whywait.model.profile import Profile
     from whywait.model.result import ResultData
 
-#: Maximum size of the cells in bytes: a much larger page opens slowly and is hard to share.
+#: Maximum size of all data in bytes: a much larger page opens slowly and is hard to share.
 ROOM = 46_000_000
-# Threads that pack cells: most of that is compression, for which Python lets others run.
-_THREADS = 4
 
 
 def write_html(
@@ -47,33 +36,23 @@ def write_html(
 
     Parameters
     ----------
-    result
-        What to write.
     path
         The file; overwritten if it exists.
-    summary
-        As `whywait.analysis.summary.summarize` returns it.
-    timeline
-        The blocks of the timeline from `whywait.report.html.timeline.pack`; empty for no timeline.
-    loop
-        The loop whose iterations to show, as in `whywait.analysis.iterations.iterations`; None for the main loop.
-    source
-        The directory with the source files of the program; None to show no source lines.
+    result, summary, timeline, loop, source
+        As in `whywait.report.html.sections.Report`.
     """
-
-    def other_blocks() -> dict[str, str]:
-        more = {**timeline, **dict(loops.loop_blocks(result, loop)), **dict(loops.communication_blocks(result))}
-        return more if source is None else more | dict(sources.source_blocks(result.tree, source))
-
-    def room() -> int:
-        return ROOM - sum(map(len, more.result().values()))
-
+    report = Report(result, summary, timeline, loop, source)
     with ThreadPoolExecutor(2) as beside:
-        # With many locations, the cells take as long as all else.
-        front_page, more = beside.submit(story.front_page, result, summary), beside.submit(other_blocks)
-        own = dict(run_blocks(result, Formulas(result.profile), front_page.result, room))
+        # With many locations, the values take as long as all sections.
+        sections = [beside.submit(dict, section(report)) for section in SECTIONS]
+
+        def room() -> int:
+            return ROOM - sum(len(block) for section in sections for block in section.result().values())
+
+        values = dict(run_blocks(result, Formulas(result.profile), room))
+    data = chain(values.items(), *(section.result().items() for section in sections))
     with path.open("w", encoding="utf-8") as out:
-        out.writelines(page(result.run.name, "app", (own | more.result()).items()))
+        out.writelines(page(result.run.name, "report", data))
 
 
 def page(title: str, program: str, data: Iterable[tuple[str, str | None]], *, served: bool = False) -> Iterator[str]:
@@ -84,20 +63,19 @@ def page(title: str, program: str, data: Iterable[tuple[str, str | None]], *, se
     title
         The title of the page.
     program
-        The entry module of the page's program.
+        The directory of the page's modules below ``assets``.
     data
         Name and content of each block; None for a block that the page requests from the server.
     served
         Whether the page may send requests to its server; a page in a file sends none.
     """
-    assets = files("whywait.report").joinpath("assets")
     filled = {
         "title": escape(f"{title} - whywait"),
         "connections": "; connect-src 'self'" if served else "",
-        "style": assets.joinpath("style.css").read_text(encoding="utf-8"),
-        "program": bundle(program, lambda name: assets.joinpath(f"{name}.js").read_text(encoding="utf-8")),
+        "style": bundle.ASSETS.joinpath("style.css").read_text(encoding="utf-8"),
+        "program": bundle.program(program),
     }
-    template = assets.joinpath("page.html").read_text(encoding="utf-8")
+    template = bundle.ASSETS.joinpath("page.html").read_text(encoding="utf-8")
     # Text and the names of placeholders alternate.
     for number, piece in enumerate(re.split(r"\{\{(\w+)\}\}", template)):
         if number % 2 == 0:
@@ -108,163 +86,3 @@ def page(title: str, program: str, data: Iterable[tuple[str, str | None]], *, se
                 yield f'<script type="text/plain" id="data-{name}"{source}>{block or ""}</script>\n'
         else:
             yield filled[piece]
-
-
-def run_blocks(
-    result: ResultData,
-    formulas: Formulas,
-    front_page: Callable[[], object],
-    room: Callable[[], int],
-    *,
-    waits: int = instances.OF_ALL,
-) -> Iterator[tuple[str, str]]:
-    """Yield name and content of each block of data of a run.
-
-    Parameters
-    ----------
-    result, formulas
-        The run.
-    front_page
-        A function that returns the data of the front page, from `whywait.report.html.story.front_page`.
-    room
-        A function that returns the maximum size of the cells in bytes.
-    waits
-        Maximum number of individual wait states.
-    """
-    stored = stored_metrics(result.profile)
-    with ThreadPoolExecutor(1) as beside:
-        # The core chooses wait states while the cells are packed.
-        worst = beside.submit(instances.worst, result, waits)
-        resolution, cells = _cells(result.profile, stored, room)
-    yield from fixed_blocks(result, formulas, front_page(), stored, resolution, worst.result())
-    for number, block in enumerate(cells):
-        yield f"cells-{number}", block
-
-
-def stored_metrics(profile: Profile) -> list[str]:
-    """Return the metrics whose cells a page holds."""
-    stored = [metric.name for metric in profile.metrics if not metric.derived]
-    return [name for name in [*stored, *profile.metrics.beside] if len(profile.cells(name))]
-
-
-def fixed_blocks(
-    result: ResultData,
-    formulas: Formulas,
-    front_page: object,
-    stored: list[str],
-    resolution: places.Resolution,
-    worst: instances.Instances,
-) -> Iterator[tuple[str, str]]:
-    """Yield name and content of each block of a run except the cells; parameters as in `run_blocks`.
-
-    ``stored`` names the metrics with cells, ``resolution`` is the resolution of these cells, and ``worst`` are the
-    individual wait states.
-    """
-    profile, locations = result.profile, result.places
-    factors = _Vectors()
-    yield (
-        "meta",
-        blocks.document(
-            {
-                "whywait": _native.__version__,
-                "run": identity(result),
-                "facts": result.facts,
-                "stored": stored,
-                "metrics": [
-                    _metric(profile, name, formulas[name], stored, factors) for name in _shown_metrics(profile)
-                ],
-                "regions": _regions(result.tree),
-                "callpaths": _callpaths(result.tree),
-                "system": places.system_rows(result.tables.system, locations, resolution),
-                "topologies": [] if resolution.merged > 1 else places.topologies(result.tables.topologies),
-                "streams": places.stream_names(locations),
-                "metric_places": [] if resolution.merged > 1 else places.metric_places(locations),
-                "resolution": {"merged": resolution.merged, "exact": resolution.exact},
-                "kinds": worst.kinds,
-                "story": front_page,
-            }
-        ),
-    )
-    yield "places", blocks.columns(dict(places.place_columns(locations, resolution)))
-    yield "factors", blocks.columns({"factor": factors.all(len(result.tree))})
-    yield "totals", blocks.columns(_totals(profile, stored))
-    yield "instances", blocks.columns(worst.merged(resolution.merged))
-
-
-def _cells(profile: Profile, stored: list[str], room: Callable[[], int]) -> tuple[places.Resolution, list[str]]:
-    """Pack the cells of all stored metrics at the finest resolution that fits in the page."""
-
-    def packed(name: str) -> str:
-        return blocks.columns(resolution.of_metric(profile, name))
-
-    resolution = places.Resolution.of(profile, stored)
-    with ThreadPoolExecutor(_THREADS) as threads:
-        while sum(map(len, cells := list(threads.map(packed, stored)))) > room():
-            if resolution.merged >= profile.locations:
-                break
-            resolution = resolution.coarser()
-    return resolution, cells
-
-
-def _shown_metrics(profile: Profile) -> Iterable[str]:
-    return (metric.name for metric in profile.metrics if metric.name not in profile.void)
-
-
-class _Vectors:
-    """Factors by call path; many metrics have equal ones, so each vector is kept once."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[bytes, int] = {}
-
-    def number(self, factor: npt.NDArray[np.float64]) -> int:
-        return self._numbers.setdefault(factor.tobytes(), len(self._numbers))
-
-    def all(self, length: int) -> npt.NDArray[np.float64]:
-        """Return all vectors, concatenated."""
-        return np.frombuffer(b"".join(self._numbers) or bytes(8 * length), np.float64)
-
-
-def _metric(profile: Profile, name: str, factors: Factors, stored: list[str], vectors: _Vectors) -> dict[str, Any]:
-    metric = profile.metrics[name]
-    return {
-        "name": name,
-        "label": metric.display_name,
-        "parent": metric.parent,
-        "unit": metric.unit,
-        "text": metric.description,
-        "formula": str(metric.formula) if metric.formula else None,
-        "wait": profile.metrics.wait_state(name) is not None,
-        "terms": [[stored.index(part), vectors.number(factor)] for part, factor in factors.items()],
-        "maximum": metric.is_maximum,
-        "heading": metric.kind == "heading",
-        "seconds": stored.index(seconds) if (seconds := seconds_of(name)) in profile.metrics.beside else None,
-    }
-
-
-def _regions(tree: CallTree) -> list[dict[str, Any]]:
-    lines = tree.regions["begin_line"].to_pylist()
-    return [
-        {"name": kind.name, "short": short_name(kind.name), "file": kind.file, "line": line or None}
-        for kind, line in zip(tree.kinds, lines, strict=True)
-    ]
-
-
-def _callpaths(tree: CallTree) -> dict[str, list[int]]:
-    """Return the call tree in pre-order."""
-    return {
-        "id": tree.preorder.tolist(),
-        "parent": tree.above.tolist(),
-        "region": [tree.region_rows[callpath] for callpath in tree.preorder.tolist()],
-    }
-
-
-def _totals(profile: Profile, stored: list[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return the sums of stored metrics over all locations, unrounded."""
-    sums = [profile.by_position(name) for name in stored]
-    used = [profile.positions(name) if profile.metrics.find(name).is_maximum else np.flatnonzero(values)
-            for name, values in zip(stored, sums, strict=True)]  # fmt: skip
-    return {
-        "metric": np.repeat(np.arange(len(stored), dtype=np.uint32), [rows.size for rows in used]),
-        "position": np.concatenate([*used, np.empty(0, np.int64)]).astype(np.uint32),
-        "value": np.concatenate([*(values[rows] for values, rows in zip(sums, used, strict=True)), np.empty(0)]),
-    }

@@ -156,7 +156,7 @@ def _rows(system: pa.Table) -> dict[str, list[Any]]:
     parent, location = (system[name].cast(pa.int64()).fill_null(-1).to_numpy() for name in ("parent", "location"))
     is_location = kind == "location"
     members = np.bincount(parent[is_location], minlength=kind.size)
-    # A process with one thread takes one row, the place of which follows in the next.
+    # A process with one thread takes one row; its place is in the row of the thread.
     (alone,) = np.nonzero((kind == "group") & (members == 1))
     place = location.copy()
     place[alone] = location[alone + 1]

@@ -11,9 +11,10 @@ import whywait._native as _native
 from whywait.model.metrics import metric_tree
 from whywait.model.names import short_name
 from whywait.report.badge import badge
-from whywait.report.html import blocks, story
+from whywait.report.html import blocks
 from whywait.report.html.formulas import Formulas, combine
 from whywait.report.html.page import page
+from whywait.report.html.parts import all_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,7 +107,7 @@ def parts(series: SeriesData) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        ``metric``, ``label``, ``family`` (as in `whywait.report.html.story`), ``waits`` (whether it is the waiting in
+        ``metric``, ``label``, ``family`` (as in `whywait.report.html.parts`), ``waits`` (whether it is the waiting in
         the branch) and ``values`` (seconds over all locations, one per run). The parts of a run add up to its time.
     """
     found: dict[tuple[str, bool], dict[str, Any]] = {}
@@ -125,12 +126,12 @@ def parts(series: SeriesData) -> list[dict[str, Any]]:
 
 def _branches(metrics: MetricTree, formulas: Formulas) -> Iterator[tuple[str, str, str, bool, Factors]]:
     """Yield the parts of the time: a branch without its waiting, then the waiting in it."""
-    all_parts = list(story.all_parts(metrics, formulas))
-    branches = [part for part in all_parts if part.family != "waiting"]
+    every = list(all_parts(metrics, formulas))
+    branches = [part for part in every if part.family != "waiting"]
     for branch in branches:
         below = {
             wait.metric: wait
-            for wait in all_parts
+            for wait in every
             if wait.family == "waiting" and _is_below(metrics, wait.metric, branch.metric)
         }
         yield branch.metric, branch.label, branch.family, False, branch.factors

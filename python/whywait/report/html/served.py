@@ -9,8 +9,11 @@ import threading
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from whywait.report.html import blocks, instances, loops, page, places, story
+from whywait.report.html import blocks, instances, places
 from whywait.report.html.formulas import Formulas
+from whywait.report.html.model import fixed_blocks, stored_metrics
+from whywait.report.html.page import page
+from whywait.report.html.sections import SECTIONS, Report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,25 +29,18 @@ class ServedPage:
 
     Parameters
     ----------
-    result
-        The result.
-    summary
-        As `whywait.analysis.summary.summarize` returns it.
-    timeline
-        The blocks of the timeline; empty for no timeline.
+    result, summary, timeline
+        As in `whywait.report.html.sections.Report`.
     """
 
     def __init__(self, result: ResultData, summary: dict[str, Any], timeline: Mapping[str, str]) -> None:
         self._result = result
-        formulas = Formulas(result.profile)
-        front_page = story.front_page(result, summary)
-        self._stored = page.stored_metrics(result.profile)
+        self._stored = stored_metrics(result.profile)
         self._resolution = places.Resolution(1, exact=True)
         worst = instances.worst(result, _WAITS)
-        fixed = page.fixed_blocks(result, formulas, front_page, self._stored, self._resolution, worst)
-        self._blocks = dict(
-            chain(fixed, timeline.items(), loops.loop_blocks(result), loops.communication_blocks(result))
-        )
+        fixed = fixed_blocks(result, Formulas(result.profile), self._stored, self._resolution, worst)
+        report = Report(result, summary, timeline)
+        self._blocks = dict(chain(fixed, *(section(report) for section in SECTIONS)))
         self._lock = threading.Lock()
 
     @property
@@ -55,7 +51,7 @@ class ServedPage:
     def html(self) -> bytes:
         """Return the page, with the address of each block in its place."""
         data = ((name, None) for name in self.names)
-        return "".join(page.page(self._result.run.name, "app", data, served=True)).encode()
+        return "".join(page(self._result.run.name, "report", data, served=True)).encode()
 
     def block(self, name: str) -> bytes | None:
         """Return a block by name; None if there is none."""

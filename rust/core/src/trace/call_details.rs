@@ -1,15 +1,13 @@
 //! Details of calls and kernels that only attributes and parameters tell: what a launch launches, and where.
 
 use rustc_hash::FxHashMap;
+use whywait_otf2::Definitions;
 use whywait_otf2::enums::Type;
-use whywait_otf2::records::TypedValue;
-use whywait_otf2::{Attributes, Definitions, Event, EventSink};
 
-use super::decode::Decoder;
 use crate::ids::LocationId;
 
 /// Enter and Leave of a call, ticks.
-type Call = (i64, i64);
+pub(super) type Call = (i64, i64);
 
 /// Attributes and parameters of calls and kernels, by location and in order of their Leaves.
 #[derive(Debug, Default)]
@@ -56,10 +54,10 @@ impl CallDetails {
 /// Ids of the attributes and parameters that hold details.
 #[derive(Debug)]
 pub(super) struct DetailIds {
-    sites: Vec<u32>,
-    streams: Vec<u32>,
-    events: Vec<u32>,
-    kernels: Vec<u32>,
+    pub(super) sites: Vec<u32>,
+    pub(super) streams: Vec<u32>,
+    pub(super) events: Vec<u32>,
+    pub(super) kernels: Vec<u32>,
 }
 
 impl DetailIds {
@@ -84,72 +82,5 @@ impl DetailIds {
     /// Whether no record can hold a detail.
     pub(super) fn is_empty(&self) -> bool {
         [&self.sites, &self.streams, &self.events, &self.kernels].iter().all(|ids| ids.is_empty())
-    }
-}
-
-/// Collects the details of a location, and passes its events on to the decoder.
-pub(super) struct DetailCollector<'a, 'b> {
-    ids: &'a DetailIds,
-    decoder: &'a mut Decoder<'b>,
-    /// Details of the next call: attributes precede its Enter.
-    next: CallDetail,
-    /// Enter and details of each open call.
-    open: Vec<(i64, CallDetail)>,
-    found: Vec<(Call, CallDetail)>,
-}
-
-impl<'a, 'b> DetailCollector<'a, 'b> {
-    pub(super) fn new(ids: &'a DetailIds, decoder: &'a mut Decoder<'b>) -> Self {
-        Self { ids, decoder, next: CallDetail::default(), open: Vec::new(), found: Vec::new() }
-    }
-
-    /// What was found.
-    pub(super) fn finish(self) -> Vec<(Call, CallDetail)> {
-        self.found
-    }
-}
-
-impl EventSink for DetailCollector<'_, '_> {
-    fn enter(&mut self, time: i64, region: u32) {
-        self.decoder.enter(time, region);
-        self.open.push((time, std::mem::take(&mut self.next)));
-    }
-
-    fn leave(&mut self, time: i64, region: u32) {
-        self.decoder.leave(time, region);
-        self.next = CallDetail::default();
-        if let Some((enter, detail)) = self.open.pop()
-            && detail != CallDetail::default()
-        {
-            self.found.push(((enter, time), detail));
-        }
-    }
-
-    fn attributed(&mut self, attributes: &Attributes<'_>) {
-        self.decoder.attributed(attributes);
-        let value = |ids: &[u32]| {
-            let named = attributes.into_iter().find(|named| ids.contains(&named.id));
-            named.map(|named| named.value.bits)
-        };
-        let [stream, event, kernel] = [&self.ids.streams, &self.ids.events, &self.ids.kernels].map(|ids| value(ids));
-        self.next = CallDetail { site: None, stream, event, kernel };
-    }
-
-    fn record(&mut self, time: i64, record: &Event<'_>, attributes: &Attributes<'_>) {
-        self.decoder.record(time, record, attributes);
-        if let Event::ParameterUnsignedInt { parameter, value } = *record
-            && self.ids.sites.contains(&parameter)
-            && let Some((_, detail)) = self.open.last_mut()
-        {
-            detail.site = Some(value);
-        }
-    }
-
-    fn metric(&mut self, time: i64, metric: u32, values: &[TypedValue]) {
-        self.decoder.metric(time, metric, values);
-    }
-
-    fn end_chunk(&mut self) {
-        self.decoder.end_chunk();
     }
 }

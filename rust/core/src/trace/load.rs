@@ -9,14 +9,13 @@ use whywait_otf2::enums::{LocationType, MetricMode};
 use whywait_otf2::{Definitions, Recording};
 
 use super::bounds::Bounds;
-use super::call_details::{CallDetails, DetailCollector, DetailIds};
+use super::call_details::{CallDetails, DetailIds};
 use super::calltree::{CallPath, CallTree};
 use super::chunks;
-use super::decode::{Decoder, Progress};
+use super::decode::{Decoder, DetailCollector, Progress};
 use super::definition_index::DefinitionIndex;
 use super::locations::Location;
 use super::regions::{RegionClass, Regions};
-use super::reread::Reread;
 use super::shard::{Rows, Shard};
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CallPathId, Ids, InstanceId, LocationId, ProcessId};
@@ -168,12 +167,6 @@ impl Trace {
     /// The range of plausible times.
     pub(crate) fn bounds(&self) -> Bounds {
         self.bounds
-    }
-
-    /// Gives access to records that are not kept.
-    #[must_use]
-    pub fn reread(&self) -> Reread<'_> {
-        Reread { trace: self }
     }
 
     /// Frees the memory of all synchronizations, which the epochs replace.

@@ -12,6 +12,14 @@ pub struct Reread<'a> {
     pub trace: &'a Trace,
 }
 
+impl Trace {
+    /// Gives access to records that are not kept.
+    #[must_use]
+    pub fn reread(&self) -> Reread<'_> {
+        Reread { trace: self }
+    }
+}
+
 impl Reread<'_> {
     /// Sends the records of a location to `sink` once more. After an error, those before it remain with the sink.
     pub fn location(self, location: LocationId, sink: &mut dyn EventSink) -> Result<ReadSummary> {

@@ -3,6 +3,7 @@
 mod calls;
 mod counters;
 mod decoder;
+mod details;
 mod envelopes;
 mod frames;
 mod messages;
@@ -13,4 +14,5 @@ mod room;
 mod threads;
 
 pub use decoder::Decoder;
+pub(super) use details::DetailCollector;
 pub use progress::Progress;

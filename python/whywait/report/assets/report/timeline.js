@@ -1,15 +1,17 @@
 // The timeline view: tools, address, selection, and search.
 
-import { choice, fill, hiddenHeading, make } from "./dom.js";
-import { plural } from "./format.js";
-import { exploreLink, noteAddress, numberIn } from "./link.js";
-import { selection } from "./model.js";
-import { TimelineData } from "./timeline_data.js";
-import { functionColor } from "./timeline_paint.js";
-import { TimelinePane, button, layerBoxes } from "./timeline_pane.js";
-import { CounterLanes } from "./timeline_counters.js";
-import { CallStack } from "./timeline_stack.js";
-import { WindowStatistics } from "./window_statistics.js";
+import { hasBlock } from "../data.js";
+import { choice, fill, hiddenHeading, make } from "../dom.js";
+import { plural } from "../format.js";
+import { exploreLink, noteAddress, numberIn } from "../link.js";
+import { selection } from "../model.js";
+import { addView } from "../sections.js";
+import { TimelineData } from "../timeline_data.js";
+import { functionColor } from "../timeline_paint.js";
+import { TimelinePane, button, layerBoxes } from "../timeline_pane.js";
+import { CounterLanes } from "../timeline_counters.js";
+import { CallStack } from "../timeline_stack.js";
+import { WindowStatistics } from "../window_statistics.js";
 
 const COLORINGS = [["class", "By class", "Color calls by kind"], ["function", "By function", "Color calls by function, where individual calls are shown"]];
 const NAMED = 12;
@@ -27,13 +29,9 @@ export class Timeline extends TimelinePane {
     this.node = make("section", { class: "timeline", "aria-label": "Timeline" });
   }
 
-  get exists() {
-    return document.getElementById("data-timeline") !== null;
-  }
-
   // Shows an address: from, to (seconds), places (first-last, numbers of rows), wait (a time in it; of a rank and thread).
   async follow(query) {
-    if (!this.exists) {
+    if (!hasBlock("timeline")) {
       fill(this.node, make("p", { class: "opening" },
         "This report has no timeline: its result has no events (a profile), or several processes shared the analysis. "
           + "To get one, analyze the trace in one process: ", make("code", {}, `whywait analyze ${this.model.run.path} --html`)));
@@ -169,13 +167,13 @@ export class Timeline extends TimelinePane {
     noteAddress("timeline", query);
   }
 
-  // Keys that work wherever the focus is.
+  repaint() {
+    this.draw();
+  }
+
   get actions() {
-    return {
-      "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2), "0": () => this.reset(),
-      "[": () => this.zoomRows(2), "]": () => this.zoomRows(0.5), w: () => this.next(), Escape: () => this.select(-1),
-      "/": () => this.searchBox.focus(),
-    };
+    if (!this.data) return {};
+    return { ...this.windowActions, w: () => this.next(), Escape: () => this.select(-1), "/": () => this.searchBox.focus() };
   }
 
   // Waits ----------------------------------------------------------------------------------------------------------
@@ -270,3 +268,13 @@ export class Timeline extends TimelinePane {
     if (before >= 0) this.select(before);
   }
 }
+
+addView({
+  name: "timeline", title: "Timeline", key: "l", order: 40, View: Timeline,
+  keys: [
+    ["+ −  0", "timeline: zoom in, zoom out, whole run"],
+    ["[ ]", "timeline: more ranks, fewer ranks"],
+    ["w", "timeline: next of the longest waits; Enter: its cause, Escape: none"],
+    ["/", "timeline: find a function; Enter: its next call"],
+  ],
+});

@@ -1,13 +1,14 @@
 // The timelines of two runs, measured and simulated, one above the other at the same scale. A selection in one is also
 // shown in the other, at the same horizontal position.
 
-import { columnBlock } from "./data.js";
-import { choice, fill, hiddenHeading, make } from "./dom.js";
-import { seconds } from "./format.js";
-import { noteAddress, numberIn } from "./link.js";
+import { columnBlock, hasBlock } from "../data.js";
+import { choice, fill, hiddenHeading, make } from "../dom.js";
+import { seconds } from "../format.js";
+import { noteAddress, numberIn } from "../link.js";
+import { addView } from "../sections.js";
+import { TimelineData } from "../timeline_data.js";
+import { TimelinePane, button, layerBoxes } from "../timeline_pane.js";
 import { TimeMap } from "./time_map.js";
-import { TimelineData } from "./timeline_data.js";
-import { TimelinePane, button, layerBoxes } from "./timeline_pane.js";
 
 const ALIGNED = [
   ["begin", "Align starts", "Align the starts of both runs"],
@@ -37,7 +38,7 @@ class Pane extends TimelinePane {
 }
 
 export class Timelines {
-  /** @param {import("./comparison.js").Comparison} model */
+  /** @param {import("./model.js").Comparison} model */
   constructor(model) {
     this.model = model;
     this.node = make("section", { class: "timeline both", "aria-label": "Timelines" });
@@ -47,10 +48,6 @@ export class Timelines {
     this.shift = 0;
     /** What is selected, as it is in each run. @type {any[] | null} */
     this.selected = null;
-  }
-
-  static get exist() {
-    return document.getElementById("data-timeline-map") !== null;
   }
 
   // Shows an address: from, to (seconds of the first run), places (first-last), shift.
@@ -143,16 +140,12 @@ export class Timelines {
     noteAddress("timelines", query);
   }
 
-  // Keys that work wherever the focus is.
   get actions() {
-    const [measured] = this.panes;
-    return {
-      "+": () => measured.zoom(0.5), "=": () => measured.zoom(0.5), "-": () => measured.zoom(2), "0": () => measured.reset(),
-      "[": () => measured.zoomRows(2), "]": () => measured.zoomRows(0.5), w: () => this.nextWait(0), x: () => this.nextWait(1),
-    };
+    if (!this.panes.length) return {};
+    return { ...this.panes[0].windowActions, w: () => this.nextWait(0), x: () => this.nextWait(1) };
   }
 
-  draw() {
+  repaint() {
     for (const pane of this.panes) pane.draw();
   }
 
@@ -252,3 +245,11 @@ export class Timelines {
     pane.selected = wait;
   }
 }
+
+addView({
+  name: "timelines", title: "Timelines", key: "l", order: 30, exists: () => hasBlock("timeline-map"), View: Timelines,
+  keys: [
+    ["+ −  0  [ ]", "timelines: zoom in, zoom out, whole run; more ranks, fewer ranks"],
+    ["w  x", "timelines: next of the longest waits of A, of B"],
+  ],
+});

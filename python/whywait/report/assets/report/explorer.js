@@ -1,31 +1,29 @@
 // Three linked panes: metrics, call paths, and the system tree (processes and threads).
 
-import { BoxPlots, HeatMap } from "./charts.js";
-import { choice, fill, hiddenHeading, make } from "./dom.js";
-import { clock, percent, plural, quantity, seconds, withUnit } from "./format.js";
-import { nodeText, noteAddress, readNode, timelineLink } from "./link.js";
-import { selection } from "./model.js";
-import { resizable } from "./panes.js";
-import { sourceButton } from "./source.js";
-import { exportButtons } from "./table_export.js";
-import { TreeView } from "./tree.js";
+import { BoxPlots, HeatMap } from "../charts.js";
+import { hasBlock } from "../data.js";
+import { choice, fill, hiddenHeading, make } from "../dom.js";
+import { clock, percent, plural, quantity, seconds, withUnit } from "../format.js";
+import { nodeText, noteAddress, readNode, timelineLink } from "../link.js";
+import { selection } from "../model.js";
+import { resizable } from "../panes.js";
+import { addView } from "../sections.js";
+import { sourceButton } from "../source.js";
+import { exportButtons } from "../table_export.js";
+import { TREE_KEYS, TreeView, Trees } from "../tree.js";
 
-export const SHOWN = [
+const SHOWN = [
   ["absolute", "Value", "Values in their unit"],
   ["root", "% of root", "Share of the root of the metric tree"],
   ["selection", "% of selection", "Share of the selection in the pane to the left"],
-];
-const ORDERS = [
-  ["tree", "Tree order", "In the order of the program and the machine"],
-  ["value", "Largest first", "By value, with all below"],
-  ["name", "By name", "Alphabetically"],
 ];
 const INSTANCES = 200;
 const BOXES = 8;
 const OPENED = 100;
 
-export class Explorer {
+class Explorer extends Trees {
   constructor(model) {
+    super();
     this.model = model;
     this.metric = selection(0);
     this.call = selection(0);
@@ -75,19 +73,10 @@ export class Explorer {
     this.list = make("ol", { class: "instances", tabindex: "0" });
     this.listNote = make("span", { class: "hint" });
     this.showChoice = choice("Values", SHOWN, this.show, (show) => { this.show = show; this.refreshAll(); });
-    this.orderChoice = choice("Order", ORDERS, "tree", (order) => {
-      for (const view of this.views) { view.order = order; view.refresh(); view.bringIntoSight(); }
-    });
-    const zeros = make("input", { type: "checkbox", onchange: () => {
-      for (const view of this.views) { view.hideZero = !zeros.checked; view.refresh(); view.bringIntoSight(); }
-    } });
     this.crumbs = make("p", { class: "crumbs", "aria-live": "polite" });
     const take = exportButtons("values", () => this.valueTable());
     this.node = make("div", { class: "explorer" }, hiddenHeading("Explorer"),
-      make("div", { class: "toolbar" }, this.showChoice.node, this.orderChoice.node,
-        make("label", { class: "check" }, zeros, "show zeros"),
-        make("button", { type: "button", title: "Expand the largest values below the selection (h)",
-          onclick: () => this.callView.followLargest() }, "Follow the largest"), take, this.crumbs));
+      make("div", { class: "toolbar" }, this.showChoice.node, this.tools("zeros", "Expand the largest values below the selection (h)"), take, this.crumbs));
     const waits = make("section", { class: "detail", "aria-label": "Wait states" },
       make("header", {}, make("h2", {}, "Longest waits"), this.listNote, exportButtons("waits", () => this.waitTable())), this.list);
     const panes = resizable(make("div", { class: "panes" }), this.views.map((view) => view.node),
@@ -314,7 +303,7 @@ export class Explorer {
       const time = model.metricNumber.get("time");
       jumps.push(make("button", { type: "button", onclick: () => this.go(by, i.cause_place[row], time) }, "Go to the cause"));
     }
-    if (document.getElementById("data-timeline")) {
+    if (hasBlock("timeline")) {
       jumps.push(make("a", { href: timelineLink(i.enter[row], i.leave[row], { wait: i.enter[row] + i.waiting[row] / 2, rank: i.rank[row], thread: i.thread[row] }) }, "On the timeline"));
     }
     return [rows.map(([name, text]) => [make("dt", {}, name), make("dd", {}, text)]), make("dd", { class: "jumps" }, jumps)];
@@ -378,8 +367,18 @@ export class Explorer {
     noteAddress("explore", this.query());
   }
 
-  // Restore the selection from an address; what it does not name is set to the root.
-  follow(query) {
+  reselect() {
+    this.select(this.metric, this.call, this.system);
+  }
+
+  // The worst problem, or time if there is none.
+  start() {
+    const [worst] = this.model.story.problems;
+    return worst ? { metric: worst.metric, call: worst.callpath_id } : { metric: "time" };
+  }
+
+  // What the address does not name is set to the root.
+  restore(query) {
     const { model } = this;
     const metric = readNode(query.get("metric"));
     const call = readNode(query.get("call"));
@@ -394,4 +393,32 @@ export class Explorer {
       selection(system >= 0 && system < model.systemTree.size ? system : 0),
     );
   }
+
+  // Keys and colors ------------------------------------------------------------------------------------------------
+
+  get actions() {
+    const keys = SHOWN.map(([key]) => key);
+    return {
+      ...super.actions,
+      "%": () => {
+        this.show = keys[(keys.indexOf(this.show) + 1) % keys.length];
+        this.showChoice.show(this.show);
+        this.refreshAll();
+      },
+    };
+  }
+
+  repaint() {
+    super.repaint();
+    this.map.draw();
+  }
 }
+
+addView({
+  name: "explore", title: "Explorer", key: "e", order: 20, View: Explorer,
+  keys: [...TREE_KEYS,
+    ["1 2 3", "go to metrics, call tree, system"],
+    ["h", "follow the largest value down"],
+    ["%", "switch between values, shares of the root, and shares of the selection"],
+  ],
+});

@@ -1,24 +1,24 @@
 // Two runs as one model: metrics and call paths matched by name, and the values of a selection in both runs.
 
-import { documentBlock } from "./data.js";
-import { quantity } from "./format.js";
-import { Forest, Model, NONE, clean, known, selection } from "./model.js";
+import { documentBlock } from "../data.js";
+import { quantity } from "../format.js";
+import { Forest, Model, NONE, clean, known, selection } from "../model.js";
 
 /**
- * What the block "comparison" holds; whywait.report.html.comparison makes it.
+ * What the block "compare" holds; whywait.report.html.compare makes it.
  *
  * @typedef {object} ComparisonMeta
  * @property {[string, string]} names of the runs
  * @property {string | null} simulated what was changed, if the second run is a simulation of the first
  * @property {string} focus the part of the time that efficiencies are of
- * @property {import("./model.js").Metric[]} metrics
+ * @property {import("../model.js").Metric[]} metrics
  * @property {{ name: (string | null)[], short: (string | null)[], parent: number[], nodes: number[][] }} calls
  * @property {any[]} changes
  */
 
 export class Comparison {
   static async open() {
-    const [meta, ...runs] = await Promise.all([documentBlock("comparison"), Model.open("a-"), Model.open("b-")]);
+    const [meta, ...runs] = await Promise.all([documentBlock("compare"), Model.open("a-"), Model.open("b-")]);
     return new Comparison(meta, runs);
   }
 

@@ -1,12 +1,13 @@
 // The panes of a comparison: metrics, call paths, ranks.
 
-import { difference, relative, signed } from "./comparison.js";
-import { choice, fill, hiddenHeading, make } from "./dom.js";
-import { quantity } from "./format.js";
-import { nodeText, noteAddress, readNode } from "./link.js";
-import { selection } from "./model.js";
-import { resizable } from "./panes.js";
-import { TreeView } from "./tree.js";
+import { fill, hiddenHeading, make } from "../dom.js";
+import { quantity } from "../format.js";
+import { nodeText, noteAddress, readNode } from "../link.js";
+import { selection } from "../model.js";
+import { resizable } from "../panes.js";
+import { addView } from "../sections.js";
+import { TREE_KEYS, TreeView, Trees } from "../tree.js";
+import { difference, relative, signed } from "./model.js";
 
 // A tree with the values of both runs, their difference, and the difference relative to the first run.
 class DifferenceView extends TreeView {
@@ -58,8 +59,9 @@ function changeColor(value, share) {
   return `color-mix(in oklab, var(--${value > 0 ? "waiting" : "work"}-0) ${Math.round(12 + 88 * share)}%, var(--card))`;
 }
 
-export class Differences {
+class Differences extends Trees {
   constructor(model) {
+    super();
     this.model = model;
     this.metric = selection(model.metricNumber.get("time") ?? 0);
     this.call = selection(0);
@@ -89,25 +91,15 @@ export class Differences {
       choose: (node, open) => { this.call = selection(node, open); this.changed(); },
     });
     this.views = [this.metricView, this.callView];
-    this.groupPane = make("div", {});
     this.groupChoice = make("select", { "aria-label": "Groups of ranks", onchange: () => {
       this.groups = Number(this.groupChoice.value);
       this.changed();
     } }, this.choices.map((groups) => make("option", { value: groups }, groups === 1 ? "all ranks together" : `${groups} groups`)));
-    this.orderChoice = choice("Order", [["tree", "Tree order", "As in the program"], ["value", "Largest first", "By inclusive difference"],
-      ["name", "By name", "Alphabetically"]], "tree", (order) => {
-      for (const view of this.views) { view.order = order; view.refresh(); view.bringIntoSight(); }
-    });
-    const equal = make("input", { type: "checkbox", onchange: () => {
-      for (const view of this.views) { view.hideZero = !equal.checked; view.refresh(); view.bringIntoSight(); }
-    } });
     this.crumbs = make("p", { class: "crumbs", "aria-live": "polite" });
     this.chart = make("div", { class: "pairs" });
     this.chartNote = make("p", { class: "note" });
     this.node = make("div", { class: "explorer differences" }, hiddenHeading("Differences"),
-      make("div", { class: "toolbar" }, this.orderChoice.node, make("label", { class: "check" }, equal, "show equal"),
-        make("button", { type: "button", title: "Expand the largest differences below the selection (h)",
-          onclick: () => this.callView.followLargest() }, "Follow the largest"), this.crumbs));
+      make("div", { class: "toolbar" }, this.tools("equal", "Expand the largest differences below the selection (h)"), this.crumbs));
     const panes = resizable(make("div", { class: "panes" }), this.views.map((view) => view.node), { sizes: [1, 1], names: ["Metrics", "Call tree"] });
     const ranks = make("section", { class: "detail", "aria-label": "Ranks" },
       make("header", {}, make("h2", {}, "Ranks"), make("span", { class: "hint" }, "A above, B below"), this.groupChoice), this.chart, this.chartNote);
@@ -184,8 +176,17 @@ export class Differences {
     };
   }
 
-  // Restore the selection from an address.
-  follow(query) {
+  reselect() {
+    this.select(this.metric, this.call);
+  }
+
+  // The largest change, or time if there is none.
+  start() {
+    const [largest] = this.model.changes;
+    return largest?.metric ? { metric: largest.metric, call: largest.call ?? 0 } : { metric: "time" };
+  }
+
+  restore(query) {
     const { model } = this;
     const metric = readNode(query.get("metric"));
     const call = readNode(query.get("call"));
@@ -195,3 +196,8 @@ export class Differences {
       selection(node >= 0 && node < model.callTree.size ? node : 0, call.self));
   }
 }
+
+addView({
+  name: "differences", title: "Differences", key: "e", order: 20, View: Differences,
+  keys: [...TREE_KEYS, ["1 2", "go to metrics, call tree"], ["h", "follow the largest difference down"]],
+});

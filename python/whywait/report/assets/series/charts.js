@@ -1,7 +1,7 @@
 // Charts of many runs: stacked bars, lines, and one value with its scaling model.
 
-import { choice, fill, make, tip } from "./dom.js";
-import { percent, plural, quantity, seconds } from "./format.js";
+import { choice, fill, make, tip } from "../dom.js";
+import { percent, plural, quantity, seconds } from "../format.js";
 
 const COMMUNICATION = new Set(["communication"]);
 // The quantities and units of bars: see figures 5.2, 5.3 and 5.6 of Hermanns, "Understanding the formation of wait
@@ -27,6 +27,12 @@ export function steps(most) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough * 0.999);
   return Array.from({ length: Math.ceil(most / step - 1e-9) + 1 }, (_, i) => i * step);
+}
+
+// The header of each run's column.
+export function runHeads({ runs, over }) {
+  return runs.map((run) => make("th", { scope: "col", title: [run.name, run.date].filter(Boolean).join(", ") },
+    over === "processes" ? plural(run.processes, "rank") : over === "date" ? run.date : run.name));
 }
 
 // The label below a run.

@@ -1,15 +1,16 @@
 // The iterations of the main loop as a card of the overview: the duration of each, and a link to it in the timeline.
 
-import { fitCanvas } from "./charts.js";
-import { css } from "./color.js";
-import { columnBlock, documentBlock } from "./data.js";
-import { fill, make, tip } from "./dom.js";
-import { clock, percent, plural, seconds } from "./format.js";
-import { exploreLink, timelineLink } from "./link.js";
+import { fitCanvas } from "../charts.js";
+import { css } from "../color.js";
+import { columnBlock, documentBlock, hasBlock } from "../data.js";
+import { fill, make, tip } from "../dom.js";
+import { clock, percent, plural, seconds } from "../format.js";
+import { exploreLink, timelineLink } from "../link.js";
+import { addCard } from "./cards.js";
 
 const TRENDS = { grows: "they get longer", shrinks: "they get shorter" };
 
-export class Iterations {
+class Iterations {
   constructor(model) {
     this.model = model;
     /** @type {any} */
@@ -18,7 +19,7 @@ export class Iterations {
     this.rows = {};
     this.chosen = -1;
     this.node = make("section", { class: "card iterations", hidden: true });
-    if (document.getElementById("data-iterations")) this.open();
+    this.open();
   }
 
   async open() {
@@ -62,7 +63,7 @@ export class Iterations {
   // The longest iterations as a table, accessible without a pointer.
   worst() {
     const order = Array.from({ length: this.count }, (_, i) => i).sort((a, b) => this.rows.duration[b] - this.rows.duration[a]).slice(0, 5);
-    const timeline = document.getElementById("data-timeline");
+    const timeline = hasBlock("timeline");
     return make("div", { class: "wide" }, make("table", { class: "ranking plain" },
       make("thead", {}, make("tr", {}, ["Longest", "Duration", "Waiting", "Parallel efficiency", "Load balance", "Slowest rank", "Most waiting"]
         .map((name, i) => make("th", { class: i > 0 && i < 5 ? "number-of" : undefined }, name)))),
@@ -109,8 +110,12 @@ export class Iterations {
     return best;
   }
 
+  repaint() {
+    if (this.frame) this.draw();
+  }
+
   draw() {
-    const { clientWidth: width = 0, clientHeight: height = 0 } = this.frame ?? {};
+    const { clientWidth: width, clientHeight: height } = this.frame;
     if (!width || !height) return;
     const context = fitCanvas(this.canvas, width, height);
     const { columns, rows } = this;
@@ -162,7 +167,7 @@ export class Iterations {
     const critical = rows.critical_rank[i] >= 0 ? `; the critical path has ${seconds(rows.critical_path[i])} in it, most on rank ${rows.critical_rank[i]}` : "";
     fill(this.detail, make("b", {}, this.name(i, "Iteration")), `: ${seconds(rows.duration[i])} from ${clock(rows.begin[i], rows.duration[i])}, parallel efficiency ${percent(rows.parallel_efficiency[i])}, `
       + `slowest rank ${rows.slowest[i]}${critical}. `,
-    document.getElementById("data-timeline") && make("a", { class: "go", href: this.link(i) }, "Show it on the timeline"));
+    hasBlock("timeline") && make("a", { class: "go", href: this.link(i) }, "Show it on the timeline"));
     this.draw();
   }
 
@@ -174,3 +179,5 @@ export class Iterations {
     this.choose(Math.min(this.count - 1, Math.max(0, (this.chosen < 0 ? 0 : this.chosen + steps[event.key]))));
   }
 }
+
+addCard(40, (model) => (hasBlock("iterations") ? new Iterations(model) : null));

@@ -1,11 +1,12 @@
 // The front page of a comparison: what got better, what got worse, by how much and where.
 
-import { difference, relative, signed } from "./comparison.js";
+import { card, make, tip } from "../dom.js";
+import { percent, plural, seconds } from "../format.js";
+import { address } from "../link.js";
+import { selection } from "../model.js";
+import { addView } from "../sections.js";
 import { direction } from "./differences.js";
-import { make, tip } from "./dom.js";
-import { percent, plural, seconds } from "./format.js";
-import { address } from "./link.js";
-import { selection } from "./model.js";
+import { difference, relative, signed } from "./model.js";
 
 const SENTENCES = 4;
 // Even identical runs differ by this much.
@@ -17,10 +18,6 @@ export class Changes {
     this.model = model;
     this.node = make("div", { class: "overview" }, this.headline(), this.sides(), this.sentences(), this.table(),
       make("div", { class: "pair" }, this.efficiencies(), this.onlyOne()), this.about());
-  }
-
-  card(title, lead, ...content) {
-    return make("section", { class: "card" }, make("h2", {}, title), lead && make("p", { class: "lead" }, lead), content);
   }
 
   link(metric, call) {
@@ -64,7 +61,7 @@ export class Changes {
     const explain = (part, whole) => (event) => tip.show(event, make("b", {}, part.label), make("br"), `${seconds(part.value)}, ${percent(part.value / whole)}`);
     const families = ["work", "devices", "threads", "communication", "overhead", "idle", "waiting"];
     const legend = [...colors].sort(([, a], [, b]) => families.indexOf(a.family) - families.indexOf(b.family));
-    return this.card("Where the time went", "The time of all ranks together, both runs on one scale. Waiting is hatched.",
+    return card("Where the time went", "The time of all ranks together, both runs on one scale. Waiting is hatched.",
       runs.map((_run, side) => make("div", { class: "side" }, make("b", {}, "AB"[side]), make("span", { class: "name", title: names[side] }, names[side]),
         make("div", { class: "stack", role: "img", "aria-label": `${"AB"[side]}: ${painted[side].map((part) => `${part.label} ${seconds(part.value)}`).join(", ")}`,
           style: { width: `${(100 * wholes[side]) / most}%` } },
@@ -104,7 +101,7 @@ export class Changes {
     const sum = ["first", "second", "difference"].map((name) => changes.reduce((total, change) => total + change[name], 0));
     const row = (label, values, change, bar, where) => make("tr", {}, make("td", {}, label), values.map((value) => make("td", {}, seconds(value))),
       make("td", { class: direction(change) }, signed(change, "sec")), make("td", { class: direction(change) }, relative(values)), make("td", { class: "diverging" }, bar), make("td", {}, where));
-    return this.card("Where the difference comes from", "Every second of a run is counted in exactly one row, so the differences add up to the total.",
+    return card("Where the difference comes from", "Every second of a run is counted in exactly one row, so the differences add up to the total.",
       make("table", { class: "ranking changes" }, make("thead", {}, make("tr", {}, ["Part of the time", "A", "B", "B − A", "relative", "less · more", "most in"].map((name) => make("th", {}, name)))),
         make("tbody", {}, changes.map((change) => row(
           change.metric ? make("a", { href: this.link(change.metric) }, change.label) : change.label, [change.first, change.second], change.difference,
@@ -118,7 +115,7 @@ export class Changes {
     const names = Object.keys(EFFICIENCY_DEPTH).filter((name) => both.some((of) => of.get(name)?.value != null));
     if (!names.length) return null;
     const text = (one) => (one?.value == null ? "–" : one.value.toFixed(3));
-    return this.card("Efficiencies", `Of ${this.model.focus}. 1 is best, above 0.8 is good. Each is the product of those indented below it.`,
+    return card("Efficiencies", `Of ${this.model.focus}. 1 is best, above 0.8 is good. Each is the product of those indented below it.`,
       make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["", "A", "B", "B − A"].map((name, i) => make("th", { class: i ? "number-of" : undefined }, name)))),
         make("tbody", {}, names.map((name) => {
           const pair = both.map((of) => of.get(name));
@@ -144,8 +141,8 @@ export class Changes {
       }
       return found.sort((a, b) => b.value - a.value);
     });
-    if (!sides[0].length && !sides[1].length) return this.card("Only in one run", "Nothing: both runs have the same call paths.");
-    return this.card("Only in one run", "These call paths, with everything below them, have no counterpart of the same name in the other run.",
+    if (!sides[0].length && !sides[1].length) return card("Only in one run", "Nothing: both runs have the same call paths.");
+    return card("Only in one run", "These call paths, with everything below them, have no counterpart of the same name in the other run.",
       sides.map((found, side) => found.length > 0 && make("div", { class: "only" }, make("h3", {}, `Only in ${"AB"[side]}`, make("small", {}, ` ${plural(found.length, "call path")}`)),
         make("ul", {}, found.slice(0, 6).map(({ node, value }) => make("li", {}, make("a", { class: "path", href: this.link("time", node), title: model.callPath(node).join(" → ") },
           model.callPath(node).slice(-2).join(" → ")), ` ${seconds(value)}`))))));
@@ -156,3 +153,5 @@ export class Changes {
     return make("footer", {}, `whywait ${runs[1].whywait} · A: ${runs[0].run.path}${this.model.simulated ? "" : ` · B: ${runs[1].run.path}`} · All numbers are also in severities.parquet.`);
   }
 }
+
+addView({ name: "changes", title: "What changed", key: "o", order: 10, View: Changes });

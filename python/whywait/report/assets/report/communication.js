@@ -1,10 +1,11 @@
 // Communication: a matrix of ranks or nodes, the heaviest pairs, every rank on its topology, and message sizes.
 
-import { HeatMap, fitCanvas } from "./charts.js";
-import { css, scaleColors } from "./color.js";
-import { columnBlock, documentBlock } from "./data.js";
-import { choice, fill, hiddenHeading, make, tip } from "./dom.js";
-import { percent, quantity, seconds } from "./format.js";
+import { HeatMap, fitCanvas } from "../charts.js";
+import { css, scaleColors } from "../color.js";
+import { columnBlock, documentBlock, hasBlock } from "../data.js";
+import { choice, fill, hiddenHeading, make, tip } from "../dom.js";
+import { percent, quantity, seconds } from "../format.js";
+import { addView } from "../sections.js";
 
 const MEASURES = [
   ["bytes", "Bytes", "Bytes of messages and one-sided transfers"], ["messages", "Messages", "Number of messages and one-sided transfers"],
@@ -57,18 +58,14 @@ export class Communication {
     this.node = make("section", { class: "overview communication", "aria-label": "Communication" });
   }
 
-  get exists() {
-    return document.getElementById("data-communication") !== null;
-  }
-
   async follow() {
-    if (!this.exists) {
+    if (!hasBlock("communication")) {
       fill(this.node, make("p", { class: "opening" }, "This report has no communication matrix: the run has no messages or one-sided transfers, "
         + "or its result was written by an older version or by several processes under MPI."));
       return;
     }
     if (!this.facts) {
-      const there = (name) => (document.getElementById(`data-${name}`) ? columnBlock(name) : null);
+      const there = (name) => (hasBlock(name) ? columnBlock(name) : null);
       [this.facts, this.ofRanks, this.ofNodes, this.each] = await Promise.all([
         documentBlock("communication"), columnBlock("communication-pairs"), there("communication-nodes"), there("communication-ranks")]);
       this.pairs = this.ofRanks;
@@ -134,6 +131,10 @@ export class Communication {
 
   get cells() {
     return this.of === "node" ? this.facts.nodes.length : Math.ceil(this.facts.ranks / this.facts.block);
+  }
+
+  repaint() {
+    this.draw();
   }
 
   draw() {
@@ -216,3 +217,5 @@ export class Communication {
         make("td", { class: "number-of" }, quantity(row.bytes, "bytes")), make("td", { class: "number-of" }, seconds(row.time / row.count)))))));
   }
 }
+
+addView({ name: "communication", title: "Communication", key: "m", order: 50, View: Communication });

@@ -1,4 +1,4 @@
-"""The front page: where the time went, the worst wait states, their causes, and warnings."""
+"""What several pages say of a run: the parts of its time, and its efficiencies."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from whywait.analysis.efficiency import efficiencies as pop_efficiencies
-from whywait.analysis.focus import ALL, focused
+from whywait.analysis.efficiency import efficiencies
 from whywait.model.metrics import Term
-from whywait.model.schema import patterns
-from whywait.report.html.chains import histories
 from whywait.report.html.formulas import Factors, Formulas, combine
 from whywait.report.html.places import running
 
@@ -18,20 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import numpy.typing as npt
-    import pyarrow as pa
 
     from whywait.model.metrics import Metric, MetricTree
     from whywait.model.result import ResultData
 
-# Maximum number of points in bars and curves over ranks.
-_POINTS = 512
+#: Maximum number of points in bars and curves over ranks.
+POINTS = 512
 # Parts below this share of the time are shown together.
 _SMALL = 0.004
 _PARTS_OF_FAMILY = 5
-# Places with a smaller share of the time are not listed among the worst.
-_LEAST = 0.001
-_PROBLEMS = 3
-_TOP = 6
 
 # The families of the stacked bar, in its order, and a metric that represents each.
 _FAMILIES = {
@@ -57,33 +49,8 @@ _LIBRARIES = {
 _HOST_WAIT = "gpu_host_wait"
 
 
-def front_page(result: ResultData, summary: dict[str, Any]) -> dict[str, Any]:
-    """Return the front page as plain data; None for whatever the result does not have."""
-    focus = summary["focus"]
-    part = focused(result, focus["callpath"] or (ALL if focus["name"] == ALL else None))
-    # A wait state that hardly matters is not listed unless none matters more.
-    worst = [place for place in focus["worst"] if place["waiting"] > 0]
-    worst = [place for place in worst if place["share"] >= _LEAST][:_PROBLEMS] or worst[:1]
-    problems = zip(worst, histories(result, worst, focus["window"]), strict=True)
-    return {
-        "waiting": {"total": focus["account"]["waiting"], "share": focus["account"]["share"]},
-        "account": focus["account"],
-        "focus": {name: focus[name] for name in ("name", "phrase", "window", "outside")},
-        "running": running(result.places).size,
-        "parts": parts(part, Formulas(part.profile)),
-        "problems": [_problem(part, place, history) for place, history in problems],
-        "delay": (focus["causes"] or [])[:_TOP],
-        "critical_path": _critical(part, focus["critical_path"]),
-        "efficiencies": efficiencies(result, focus),
-        "advice": summary.get("advice"),
-        "odd": [
-            {"text": finding["text"], "count": finding.get("count", 1), "place": finding["place"]}
-            for finding in (*summary["warnings"], *summary["oddities"])
-        ],
-    }
-
-
 def _occurs(result: ResultData, name: str) -> bool:
+    """Return whether a run has anything of a metric."""
     return name in result.profile.metrics and result.profile.total(name) > 0
 
 
@@ -136,7 +103,7 @@ def parts(result: ResultData, formulas: Formulas) -> list[dict[str, Any]]:
             curves.append((metric, f"Other {family}", family, np.sum([values for _, values in rest], axis=0)))
     ran = running(result.places)
     return [
-        {"metric": metric, "label": label, "family": family, "value": float(each.sum()), "ranks": _coarse(each[ran])}
+        {"metric": metric, "label": label, "family": family, "value": float(each.sum()), "ranks": coarse(each[ran])}
         for metric, label, family, each in curves
     ]
 
@@ -196,58 +163,18 @@ def _label(metrics: MetricTree, metric: Metric) -> str:
     return metric.display_name
 
 
-def _coarse(values: npt.NDArray[np.float64]) -> list[float]:
+def coarse(values: npt.NDArray[np.float64]) -> list[float]:
     """Return means of neighbors, to limit the number of points in a picture."""
-    width = -(-values.size // _POINTS)
+    width = -(-values.size // POINTS)
     starts = np.arange(0, values.size, width)
     sizes = np.diff(np.append(starts, values.size))
     return [float(f"{value:.6g}") for value in np.add.reduceat(values, starts) / sizes]
 
 
-def _problem(result: ResultData, place: dict[str, Any], history: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the entry of one of the worst wait states."""
-    position = int(result.tree.position[place["callpath_id"]])
-    (_, row), *_ = result.profile.rows(place["metric"], [position])
-    pattern = patterns()[place["metric"]]
-    return {
-        **place,
-        "what": pattern.waits_for,
-        "look_at": pattern.look_at,
-        "by_place": _coarse(row[running(result.places)]),
-        "history": history,
-    }
-
-
-def _critical(result: ResultData, critical: dict[str, Any] | None) -> dict[str, Any] | None:
-    if not critical or not critical["callpaths"]:
-        return None
-    return {
-        **critical,
-        "callpaths": critical["callpaths"][:_TOP],
-        "walk": _path_locations(result.tables.critical_path, result),
-    }
-
-
-def _path_locations(path: pa.Table, result: ResultData) -> dict[str, Any]:
-    """Return the location of the critical path at each point in time of the picture."""
-    begin, end, location = (path[name].to_numpy() for name in ("from", "to", "location"))
-    if begin.size > _POINTS:
-        bounds = np.linspace(begin[0], end[-1], _POINTS + 1)
-        at = np.searchsorted(begin, (bounds[1:] + bounds[:-1]) / 2, side="right") - 1
-        begin, end, location = bounds[:-1], bounds[1:], location[at]
-    return {
-        "from": begin.tolist(),
-        "to": end.tolist(),
-        "location": location.tolist(),
-        "locations": result.locations.num_rows,
-    }
-
-
-def efficiencies(result: ResultData, focus: dict[str, Any]) -> list[dict[str, Any]] | None:
+def efficiency_rows(result: ResultData, focus: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """Return the efficiencies of the focus, None if the run does not communicate."""
     if not any(_occurs(result, library) for library in ("mpi", "shmem", "armci")):
         return None
     return [
-        {"name": one.name, **one.as_dict()}
-        for one in pop_efficiencies(result, focus["callpath"], window=focus["window"])
+        {"name": one.name, **one.as_dict()} for one in efficiencies(result, focus["callpath"], window=focus["window"])
     ]

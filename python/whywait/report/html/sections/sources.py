@@ -1,4 +1,4 @@
-"""The source lines of regions, for a page that shows them."""
+"""The source lines of regions, if the directory with the source files is given."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from whywait.report.html import blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from os import PathLike
 
     from whywait.model.calltree import CallTree
+    from whywait.report.html.sections import Report
 
 # Number of lines shown before the first one of a region: its declaration or comments.
 _BEFORE = 3
@@ -24,29 +24,23 @@ _ROOM = 2_000_000
 _WIDEST = 400
 
 
-def source_blocks(tree: CallTree, directory: str | PathLike[str]) -> Iterator[tuple[str, str]]:
-    """Yield the block with the source lines of regions, if any source file is found.
+def data(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield the source lines by region, if any source file is found.
 
     Files are looked up below the directory by their recorded path, from which leading components are dropped one by
     one: for ``/home/me/src/main.c`` also ``src/main.c`` and ``main.c``. Files outside the directory are never read.
-
-    Parameters
-    ----------
-    tree
-        The call tree.
-    directory
-        The directory with the source files.
 
     Raises
     ------
     whywait.UsageError
         If there is no such directory.
     """
-    root = Path(directory)
+    if report.source is None:
+        return
+    root = Path(report.source)
     if not root.is_dir():
         raise _native.UsageError(f"{root} is not a directory")
-    found = dict(_regions(tree, root.resolve()))
-    if found:
+    if found := dict(_regions(report.result.tree, root.resolve())):
         yield "sources", blocks.document(found)
 
 

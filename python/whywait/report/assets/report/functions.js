@@ -1,10 +1,11 @@
 // The flat profile: the values of each function over all of its call paths.
 
-import { fill, hiddenHeading, make } from "./dom.js";
-import { counted, percent, seconds } from "./format.js";
-import { exploreLink } from "./link.js";
-import { selection } from "./model.js";
-import { exportButtons } from "./table_export.js";
+import { fill, hiddenHeading, make } from "../dom.js";
+import { counted, percent, seconds } from "../format.js";
+import { exploreLink } from "../link.js";
+import { selection } from "../model.js";
+import { addView } from "../sections.js";
+import { exportButtons } from "../table_export.js";
 
 // Columns that are not numeric.
 const TEXTS = ["name", "share", "place"];
@@ -89,3 +90,5 @@ export class Functions {
         : name === "share" ? [make("i", { style: { width: `${(100 * row.share) / most}%` } }), make("span", {}, text(row))] : text(row))))));
   }
 }
+
+addView({ name: "functions", title: "Functions", key: "f", order: 30, View: Functions });

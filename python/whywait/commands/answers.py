@@ -1,0 +1,118 @@
+"""What a verb answers: data for ``--json``, and the same data as text."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from whywait.report.terminal import percent, show, speaks_unicode, width
+from whywait.report.values import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from whywait.report.terminal import Line
+
+
+class Screen(NamedTuple):
+    """Where text is printed.
+
+    Attributes
+    ----------
+    width
+        The number of columns.
+    unicode
+        Whether it has more than ASCII.
+    """
+
+    width: int
+    unicode: bool
+
+
+class Answer(NamedTuple):
+    """The answer of a verb.
+
+    Attributes
+    ----------
+    data
+        What ``--json`` prints.
+    lines
+        A function that yields the same as text.
+    code
+        The exit code.
+    """
+
+    data: Any
+    lines: Callable[[Screen], Iterable[Line]]
+    code: int = 0
+
+
+def tell(answer: Answer, *, as_json: bool) -> int:
+    """Print an answer; return its exit code."""
+    if as_json:
+        sys.stdout.write(json.dumps(answer.data, indent=1) + "\n")
+    else:
+        show(answer.lines(Screen(width(sys.stdout), speaks_unicode(sys.stdout))), sys.stdout)
+    return answer.code
+
+
+class Column(NamedTuple):
+    """A column of a table as text: what it shows of a row of the data.
+
+    Attributes
+    ----------
+    title
+        The heading.
+    width
+        The number of columns of the terminal; negative to align at the left, 0 for text of any width after a gap.
+    value
+        The key of the value, or a function of the row; None is shown as ``-``.
+    unit
+        ``count``, ``share``, or a unit of a metric (``sec``, ``bytes``); empty for text.
+    """
+
+    title: str
+    width: int
+    value: str | Callable[[Mapping[str, Any]], Any]
+    unit: str = ""
+
+    def text(self, row: Mapping[str, Any]) -> str:
+        """Return the value of a row as text."""
+        value = row[self.value] if isinstance(self.value, str) else self.value(row)
+        if value is None:
+            return "-"
+        if self.unit in ("", "count"):
+            return f"{int(value):,}" if self.unit else str(value)
+        return percent(value) if self.unit == "share" else quantity(value, self.unit)
+
+    def cell(self, text: str) -> str:
+        """Align a text in the column."""
+        if not self.width:
+            return f"  {text}" if text else ""
+        return text.rjust(self.width) if self.width > 0 else text.ljust(-self.width)
+
+
+def table(
+    rows: Iterable[Mapping[str, Any]],
+    columns: Sequence[Column],
+    *,
+    style: Callable[[Mapping[str, Any]], str] = lambda _: "",
+    rest: Callable[[Mapping[str, Any]], Line] = lambda _: [],
+) -> Iterator[Line]:
+    """Yield the lines of a table: the headings, then the rows.
+
+    Parameters
+    ----------
+    rows
+        The data.
+    columns
+        What to show of each row.
+    style
+        A function that returns the style of a row.
+    rest
+        A function that returns what follows the columns of a row.
+    """
+    yield [("".join(column.cell(column.title) for column in columns), "bold")]
+    for row in rows:
+        yield [("".join(column.cell(column.text(row)) for column in columns), style(row)), *rest(row)]

@@ -1,0 +1,52 @@
+// The registry of the cards of the overview, and what they share. Each card adds itself, so no other file names it.
+
+import { shortName } from "../chain.js";
+import { make } from "../dom.js";
+import { percent } from "../format.js";
+import { exploreLink } from "../link.js";
+
+// Below this share no single rank stands out.
+export const STANDS_OUT = 0.2;
+
+/** @type {[number, (model: any) => any][]} */
+const made = [];
+
+// `order`: the place of the card among the others; `makeCard(model)` returns an element, or the element as `node` with a
+// function `repaint` if its colors are computed, or null if the run has nothing to show in it.
+/**
+ * @param {number} order
+ * @param {(model: any) => any} makeCard
+ */
+export function addCard(order, makeCard) {
+  made.push([order, makeCard]);
+}
+
+// The cards of a run from top to bottom.
+export function allCards(model) {
+  return made.sort(([a], [b]) => a - b).map(([, makeCard]) => makeCard(model)).filter(Boolean);
+}
+
+// The rank with the largest value, and its thread if it has several.
+export function mostOn(row) {
+  return row.worst_thread === null ? `rank ${row.worst_rank}` : `rank ${row.worst_rank}, thread ${row.worst_thread}`;
+}
+
+export function shareOn(row) {
+  return row.worst_thread_share ?? row.worst_rank_share;
+}
+
+export function mostText(row) {
+  return row.worst_rank_share < STANDS_OUT ? "no single rank" : `${mostOn(row)} (${percent(shareOn(row))})`;
+}
+
+export function callText(names) {
+  return names.map(shortName).join(" → ");
+}
+
+// A call path as a link into the panes.
+export function callLink(model, metric, callpath) {
+  const call = model.callNumber.get(callpath);
+  const names = model.callPath(call);
+  return make("a", { class: "path", href: exploreLink(metric, callpath), title: names.join(" → ") },
+    names.length > 1 && make("span", {}, `${names.slice(0, -1).join(" → ")} → `), make("b", {}, names.at(-1)));
+}

@@ -1,0 +1,85 @@
+// What makes others wait, what determines how long the run takes, and what would help.
+
+import { card, make } from "../dom.js";
+import { clock, percent, seconds } from "../format.js";
+import { addCard, callLink, mostText } from "./cards.js";
+
+function causes(model) {
+  const { delay, account } = model.story;
+  if (!delay?.length) return null;
+  // Ignore rounding noise of differences.
+  const least = 1e-9 * account.waiting;
+  const elsewhere = account.elsewhere > least ? `; causes of ${seconds(account.elsewhere)} lie outside the focus` : "";
+  const none = `${elsewhere}${account.unknown > least ? `; ${seconds(account.unknown)} has no known cause` : ""}`;
+  const isNamed = account.unexplained >= 0.001 * account.waiting && account.unexplained > 0;
+  const unknown = none + (isNamed ? `; ${seconds(account.unexplained)} exceeds the extra time of its causes` : "");
+  const idle = account.idle_costs > 0 ? ` Idle time of ${account.idle}, which ${account.idle === "threads" ? "does not count as waiting" : "no thread waits for"}, costs another ${seconds(account.idle_costs)}.` : "";
+  return card("Who causes the waiting",
+    `${account.waiting - account.known <= least && !isNamed ? `The causes of all ${seconds(account.waiting)} of waiting are known`
+      : `The causes of ${percent(account.known / account.waiting)} of the ${seconds(account.waiting)} of waiting are known`}${unknown}. `
+      + `These call paths took longer on some ranks than on others, which made the others wait, there or later.${idle}`,
+    make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "Waiting caused", "Share", "Most on", "Seen as"].map((name) => make("th", {}, name)))),
+      make("tbody", {}, delay.map((row) => make("tr", {},
+        make("td", {}, callLink(model, "delay", row.callpath_id)),
+        make("td", {}, seconds(row.costs), row.long_term > 0.01 * row.costs && make("small", {}, ` ${seconds(row.long_term)} indirectly`)),
+        make("td", { class: "bar" }, make("i", { style: { width: `${100 * row.share}%` } }), make("span", {}, percent(row.share))),
+        make("td", {}, mostText(row)),
+        make("td", {}, row.classes.slice(0, 2).map((kind) => `${kind.display_name} ${seconds(kind.costs)}`).join(", ")))))));
+}
+
+function criticalPath(model) {
+  const { critical_path: path, focus } = model.story;
+  if (!path?.callpaths.length) return null;
+  const whose = focus.name === "all" ? "" : ` of ${focus.phrase}`;
+  const often = path.hops === 1 ? "once" : path.hops === 2 ? "twice" : `${path.hops?.toLocaleString("en-US")} times`;
+  const place = model.placeWord === "rank" ? "rank" : "location";
+  const ways = path.hops ? `and changes ${place}s ${often}` : `and stays on one ${place}`;
+  const balance = model.facts.processes > 1 ? ` Up to ${seconds(path.imbalance)} of it could be saved by balancing work.` : "";
+  return card("What determines how long the run takes",
+    `The critical path${whose} is ${seconds(path.length)} long ${ways}. Only a change on this path can shorten the run.${balance}`,
+    make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "On the path", "Share", "Imbalance", "Most on"].map((name) => make("th", {}, name)))),
+      make("tbody", {}, path.callpaths.map((row) => make("tr", {},
+        make("td", {}, callLink(model, "critical_path", row.callpath_id)),
+        make("td", {}, seconds(row.time)),
+        make("td", { class: "bar" }, make("i", { style: { width: `${100 * row.share}%` } }), make("span", {}, percent(row.share))),
+        make("td", {}, row.imbalance > 0 ? seconds(row.imbalance) : "–"),
+        make("td", {}, mostText(row)))))),
+    walk(model, path.walk));
+}
+
+// On which location the critical path is, over time.
+function walk(model, { from, to, location, locations }) {
+  if (location.length < 2 || locations < 2) return null;
+  const width = 1000;
+  const height = 110;
+  const whole = to.at(-1) - from[0];
+  const x = (time) => (width * (time - from[0])) / whole;
+  const y = (number) => 6 + ((height - 12) * number) / (locations - 1);
+  const steps = location.map((number, i) => `${i ? "L" : "M"}${x(from[i]).toFixed(2)} ${y(number).toFixed(2)}H${x(to[i]).toFixed(2)}`);
+  return make("figure", {}, make("svg:svg", { class: "walk", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img",
+    "aria-label": `The ${model.placeWord} that the critical path is on, over time` },
+  make("svg:path", { d: steps.join("") })),
+  make("figcaption", {}, make("span", {}, clock(from[0], whole)), make("span", {}, `which ${model.placeWord} is on the critical path: the first at the top, the last at the bottom`),
+    make("span", {}, clock(to.at(-1), whole))));
+}
+
+// Changes, ordered by their simulated savings.
+function advice(model) {
+  const { advice: found } = model.story;
+  if (!found?.advice.length) return null;
+  const steps = found.plan.map(({ what, before, after }) => `${what} (${seconds(before)} → ${seconds(after)})`);
+  const plan = steps.length ? ` Combined, one after another: ${steps.join(", then ")}.` : "";
+  return card("What would help",
+    `Each change was simulated separately; the run takes ${seconds(found.before)}. Savings of several changes do not add up.${plan}`,
+    make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Change", "Saved", "Share", "Length", "Repeat with"].map((name) => make("th", {}, name)))),
+      make("tbody", {}, found.advice.slice(0, 6).map((row) => make("tr", {},
+        make("td", {}, row.what, row.worst && make("small", {}, ` remaining: ${row.worst.display_name}, ${seconds(row.worst.waiting)}`)),
+        make("td", {}, seconds(row.saved)),
+        make("td", { class: "bar" }, make("i", { style: { width: `${100 * row.share}%` } }), make("span", {}, percent(row.share))),
+        make("td", {}, seconds(row.after)),
+        make("td", {}, make("code", {}, `whywait whatif ${row.option}`)))))));
+}
+
+addCard(50, causes);
+addCard(70, criticalPath);
+addCard(80, advice);

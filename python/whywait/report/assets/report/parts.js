@@ -1,0 +1,93 @@
+// Where the time went: its parts in sum, and over ranks.
+
+import { fitCanvas } from "../charts.js";
+import { css } from "../color.js";
+import { card, make, tip } from "../dom.js";
+import { percent, seconds } from "../format.js";
+import { exploreLink } from "../link.js";
+import { addCard } from "./cards.js";
+
+const FAMILIES = {
+  work: "Computation", devices: "Devices", threads: "Threads", communication: "Communication", overhead: "Measurement",
+  idle: "Idle threads", waiting: "Waiting",
+};
+
+function time(model) {
+  const { parts } = model.story;
+  if (!parts.length) return null;
+  const whole = parts.reduce((sum, part) => sum + part.value, 0);
+  const seen = {};
+  const painted = parts.map((part) => {
+    const number = (seen[part.family] = (seen[part.family] ?? -1) + 1);
+    return { ...part, color: `var(--${part.family}-${Math.min(4, number)})`, share: part.value / whole };
+  });
+  const groups = Object.keys(FAMILIES).flatMap((family) => {
+    const inside = painted.filter((part) => part.family === family);
+    return inside.length ? [{ family, inside, value: inside.reduce((sum, part) => sum + part.value, 0) }] : [];
+  });
+  const swatch = (part) => make("i", { class: `swatch ${part.family}`, style: { "--color": part.color } });
+  const explain = (part) => (event) => tip.show(event, make("b", {}, part.label), make("br"),
+    `${seconds(part.value)}, ${percent(part.share)} of ${model.story.focus.phrase}`);
+  const ranks = byRank(model, painted);
+  return { repaint: ranks?.repaint, node: card("Where the time went", model.story.focus.name === "all" ? null : `In ${model.story.focus.phrase}.`,
+    make("div", { class: "stack", role: "img", "aria-label": painted.map((part) => `${part.label} ${percent(part.share)}`).join(", ") },
+      painted.map((part) => make("a", {
+        class: `part ${part.family}`, href: exploreLink(part.metric), style: { "flex-grow": part.share, "--color": part.color },
+        onmousemove: explain(part), onmouseleave: () => tip.hide(), "aria-label": `${part.label} ${percent(part.share)}`,
+      }, part.share > 0.07 && make("span", {}, part.label)))),
+    make("div", { class: "families" }, groups.map(({ family, inside, value }) => make("div", {},
+      make("h3", {}, FAMILIES[family], make("span", {}, `${seconds(value)} · ${percent(value / whole)}`)),
+      (inside.length > 1 || inside[0].label !== FAMILIES[family]) && inside.map((part) =>
+        make("a", { class: "legend-row", href: exploreLink(part.metric) }, swatch(part), make("span", {}, part.label),
+          make("b", {}, seconds(part.value)), make("span", {}, percent(part.share)))),
+      inside.length === 1 && inside[0].label === FAMILIES[family] &&
+        make("a", { class: "legend-row", href: exploreLink(inside[0].metric) }, swatch(inside[0]),
+          make("span", {}, "the program itself"), make("b", {}, seconds(value)), make("span", {}, percent(value / whole)))))),
+    ranks?.node) };
+}
+
+// The parts of time over ranks; each column is a place or the mean of neighboring ones.
+function byRank(model, parts) {
+  const count = parts[0].ranks.length;
+  if (count < 2) return null;
+  const sums = Array.from({ length: count }, (_, i) => parts.reduce((sum, part) => sum + part.ranks[i], 0));
+  const most = Math.max(...sums);
+  const canvas = make("canvas", { role: "img", "aria-label": "Where the time went, by rank" });
+  const frame = make("div", { class: "by-rank" }, canvas);
+  const locations = model.story.running;
+  const each = Math.ceil(locations / count);
+  const numbered = locations === model.facts.processes ? "rank" : "location";
+  const draw = () => {
+    const width = frame.clientWidth;
+    const height = frame.clientHeight;
+    if (!width) return;
+    const context = fitCanvas(canvas, width, height);
+    const step = width / count;
+    const gap = step > 5 ? 1 : 0;
+    const colors = new Map(parts.map((part) => [part, css(part.color.slice(4, -1))]));
+    for (let i = 0; i < count; i++) {
+      let bottom = height;
+      const left = Math.round(i * step);
+      for (const part of parts) {
+        const high = (height * part.ranks[i]) / most;
+        context.fillStyle = colors.get(part);
+        context.fillRect(left, bottom - high, Math.round((i + 1) * step) - left - gap, high);
+        bottom -= high;
+      }
+    }
+  };
+  canvas.addEventListener("mousemove", (event) => {
+    const i = Math.min(count - 1, Math.floor(((event.clientX - canvas.getBoundingClientRect().left) * count) / frame.clientWidth));
+    const name = each > 1 ? `mean of ${numbered}s ${i * each}–${Math.min(locations, (i + 1) * each) - 1}` : model.placeName(model.shown[i]);
+    tip.show(event, make("b", {}, name), make("table", {}, parts.filter((part) => part.ranks[i] > 0).reverse().map((part) =>
+      make("tr", {}, make("th", {}, make("i", { class: `swatch ${part.family}`, style: { "--color": part.color } }), part.label),
+        make("td", {}, seconds(part.ranks[i]))))));
+  });
+  canvas.addEventListener("mouseleave", () => tip.hide());
+  new ResizeObserver(draw).observe(frame);
+  return { repaint: draw, node: make("figure", {}, frame, make("figcaption", {}, make("span", {}, each > 1 ? `${numbered} 0` : model.placeName(model.shown[0])),
+    make("span", {}, each > 1 ? `${each} ${numbered}s in a column` : `by ${model.placeWord}`, `; highest: ${seconds(most)}`),
+    make("span", {}, each > 1 ? `${numbered} ${locations - 1}` : model.placeName(model.shown[count - 1])))) };
+}
+
+addCard(20, time);
