@@ -191,7 +191,13 @@ impl<'a> Sweep<'a> {
         let mut calls = Calls::new(shard, location, waits);
         let mut outside = Outside { management: &management, next: 0, idle: is_worker.then(Vec::new) };
         let mut stack: Vec<Frame> = Vec::with_capacity(64);
-        let mut since = if is_worker { allocated.start } else { shard.spans[i].first };
+        // Before its first event, a worker is idle.
+        let mut since = shard.spans[i].first;
+        if is_worker && allocated.start < since {
+            let first = since.min(allocated.end);
+            self.pass(None, allocated.start, first, &mut outside);
+            since = first;
+        }
         for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
             let time = shard.events.time[position as usize];
             if time > since {
@@ -289,26 +295,31 @@ impl<'a> Sweep<'a> {
         let mut exposed = false;
         if !waits.is_empty() {
             let begins = if is_inside { Vec::new() } else { interval::begins(self.trace, waits) };
+            let mut end = 0;
             for (i, wait) in waits.iter().enumerate() {
                 let Some(row) = self.rows[wait.kind as usize] else { continue };
                 exposed = true;
                 let begin = begins.get(i).copied().unwrap_or(frame.enter);
-                let span = begin..begin + wait.waiting;
-                // What runs inside the call (a buffer flush) takes its time from the wait.
-                let ticks = |within: &Range<i64>, left: i64| {
-                    let ticks = match row {
-                        Row::DeviceWaitBusy => self.busy.ticks((wait.location, wait.instance), &clipped(&span, within)),
-                        _ => overlap(within, span.clone()),
-                    };
-                    ticks.min(left)
+                let busy = |within: &Range<i64>| {
+                    let span = begin.max(within.start)..(begin + wait.waiting).min(within.end);
+                    self.busy.ticks((wait.location, wait.instance), &span)
                 };
-                let all = ticks(&(i64::MIN..i64::MAX), frame.all - waited);
+                let is_device = row == Row::DeviceWaitBusy;
+                let length = if is_device { busy(&(i64::MIN..i64::MAX)) } else { wait.waiting };
+                // What runs inside the call (a task, a buffer flush) takes its time from the wait.
+                let all = length.min(frame.all - waited);
                 waited += all;
                 let inside = if is_inside {
                     all
+                } else if is_device {
+                    waited_before += busy(&(i64::MIN..self.focus.start)).min(frame.before - waited_before);
+                    busy(&self.focus).min(frame.inside - waited_inside)
                 } else {
-                    waited_before += ticks(&(i64::MIN..self.focus.start), frame.before - waited_before);
-                    ticks(&self.focus.clone(), frame.inside - waited_inside)
+                    // Where the wait lies in the own time of the call.
+                    let begin = (begin - frame.enter).max(end).min(frame.all - all);
+                    end = begin + all;
+                    waited_before += overlap(&(0..frame.before), begin..end);
+                    overlap(&(frame.before..frame.before + frame.inside), begin..end)
                 };
                 waited_inside += inside;
                 if inside > 0 {
@@ -364,10 +375,6 @@ impl<'a> Sweep<'a> {
         self.last = Some((kind, number));
         number
     }
-}
-
-fn clipped(span: &Range<i64>, within: &Range<i64>) -> Range<i64> {
-    span.start.max(within.start)..span.end.min(within.end)
 }
 
 /// The region instances and wait states of a location, looked up by the Enters of calls in the order of time.
