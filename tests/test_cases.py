@@ -47,7 +47,7 @@ def costs(result, kind, *columns):
 
 
 def bt_pairs(variant, side, iterations):
-    """Return the pairs that synchronize, and the unneeded ones: thesis, section 5.2; the number of processes is side x side."""
+    """Return the pairs that synchronize, and the unneeded ones, of side x side processes: thesis, section 5.2."""
     ranks = side * side
     stages = iterations * 3 * 2 * (side - 1)
     faces = iterations + 1

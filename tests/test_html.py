@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 import whywait
 from whywait.cli import main
-from whywait.report.html import blocks, instances, sections
+from whywait.report.html import blocks, sections, worst_waits
 from whywait.report.html.bundle import ASSETS, program
 from whywait.report.html.formulas import Formulas
 from whywait.report.html.parts import parts
@@ -243,7 +243,7 @@ def many_waits(rng, cells, each):
 def test_longest_waits_of_every_cell(limit):
     found = many_waits(np.random.default_rng(3), 28, 50)
     native = found.tables.wait_states
-    kinds, columns = instances.worst(found, limit)
+    kinds, columns = worst_waits.worst(found, limit)
     assert kinds == ["mpi_latesender"]
     waiting = columns["waiting"]
     assert waiting.size == min(limit, 28 * 20)

@@ -229,7 +229,7 @@ def test_an_orphan_moves_up_to_the_next_metric_above():
     ],
 )  # fmt: skip
 def test_regions_count_in_the_metrics_of_their_class(name, paradigm, role, masks):
-    region = Region.of(name, paradigm, role)
+    [region] = Region.all_of([(name, paradigm, role)])
     assert {mask for mask in ["execution", *MASKS] if region.is_in(mask)} == masks
 
 
@@ -252,12 +252,12 @@ def test_no_call_of_one_sided_communication_is_left_unclassified():
     for mask, names in ONE_SIDED.items():
         for name in names.split():
             for variant in (f"MPI_{name}", f"MPI_{name}_c", f"MPI_{name}".upper(), f"mpi_{name}_".lower()):
-                region = Region.of(variant, "MPI", "FUNCTION")
+                [region] = Region.all_of([(variant, "MPI", "FUNCTION")])
                 assert {m for m in MASKS if region.is_in(m)} - parts == {"mpi", mask}, variant
 
 
 def test_kernels_are_told_by_their_file():
-    kernel = Region.of("axpy", "CUDA", "FUNCTION", "CUDA_KERNEL")
+    kernel = Region("axpy", "cuda", "function", "CUDA_KERNEL")
     assert kernel.is_in("cuda_kernel_executions")
     assert kernel.is_in("cuda")
 

@@ -62,7 +62,7 @@ def test_a_written_copy_is_a_copy(tmp_path):
 
 
 def test_a_directory_without_a_result_is_refused(tmp_path):
-    with pytest.raises(whywait.UsageError, match=r"does not contain a result of .*: report\.cubex is missing"):
+    with pytest.raises(whywait.UsageError, match=r"a complete result of .*: manifest\.json is missing"):
         load(tmp_path)
 
 

@@ -380,6 +380,13 @@ def peak_memory() -> int | None:
 def stored_metrics() -> list[str]:
     """Return the names of all metrics that the analysis computes; others are derived from them."""
 
+def region_terms(regions: Sequence[tuple[str, str, str]]) -> list[tuple[str, str]]:
+    """Return paradigms and roles of regions in the terms of Cube.
+
+    A region is its name, paradigm, and role, in the terms of OTF2 or of Cube. Library calls that a tool recorded as plain
+    functions are recognized by their names.
+    """
+
 def queue_metrics() -> list[str]:
     """Return the names of the sums of the replayed queues."""
 
@@ -472,7 +479,7 @@ def blame(
     With a window, only of calls that overlap it.
     """
 
-def worst_instances(waits: object, limit: int) -> tuple[Table, Table]:
+def worst_waits(waits: object, limit: int) -> tuple[Table, Table]:
     """Return the longest waits of each kind, call path, and location, the longest first, as many as a report shows.
 
     The rows, and the number of waits by kind and call path.

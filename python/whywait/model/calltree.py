@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -102,11 +103,10 @@ class CallTree:
     @cached_property
     def kinds(self) -> list[Region]:
         """The region of each row of `regions`, in the terms of the classes of regions."""
-        columns = (self.regions[name].to_pylist() for name in ("name", "paradigm", "role", "file"))
-        return [
-            Region.of(name or "", paradigm, role, file or "")
-            for name, paradigm, role, file in zip(*columns, strict=True)
-        ]
+        columns = (self.regions[name].to_pylist() for name in ("name", "paradigm", "role"))
+        recorded = [(name or "", paradigm, role) for name, paradigm, role in zip(*columns, strict=True)]
+        files = self.regions["file"].to_pylist()
+        return [replace(region, file=file or "") for region, file in zip(Region.all_of(recorded), files, strict=True)]
 
     @cached_property
     def paradigms(self) -> set[str]:

@@ -1,53 +1,19 @@
-"""Paradigms and roles of regions, and the masks of call paths for derived metrics.
-
-`Region.of` is the only place where a recorded region is classified; everything else asks the region.
-"""
+"""Masks of call paths for derived metrics, by the paradigms and roles of regions that the core recognizes."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-# OTF2 writes roles and paradigms in upper case; Cube and the classes below use the terms of the measurement system.
-_ROLES = {
-    "coll_one2all": "one2all",
-    "coll_all2one": "all2one",
-    "coll_all2all": "all2all",
-    "coll_other": "other collective",
-    "task_wait": "taskwait",
-}
-_PARADIGMS = {"measurement_system": "measurement"}
+import whywait._native as _native
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Paradigms whose regions do not count as computation.
 _LIBRARIES = frozenset({"mpi", "shmem", "armci", "openmp", "pthread", "openacc", "opencl", "cuda", "hip"})
 
-# Tools other than Score-P record calls as plain functions. These are the roles that Score-P gives.
-_MPI_ROLES = {
-    "point2point": r"I?([BRS]?send|recv)|[BPRS]?send_init|P?recv_init|I?sendrecv(_replace)?|I?m?probe|I?mrecv",
-    "barrier": r"I?barrier(_init)?",
-    "one2all": r"I?(bcast|scatterv?)(_init)?",
-    "all2one": r"I?(reduce|gatherv?)(_init)?",
-    "all2all": r"I?(allreduce|reduce_scatter(_block)?|(neighbor_)?(allgatherv?|alltoall[vw]?))(_init)?",
-    "other collective": r"I?(ex)?scan(_init)?",
-    "rma": r"R?(put|get)",
-    "atomic": r"R?(get_)?accumulate|fetch_and_op|compare_and_swap",
-}
-_SHMEM_ROLES = {
-    "barrier": r"(team_)?(barrier|sync)(_all)?",
-    "one2all": r"\w*broadcast\w*",
-    "all2all": r"(\w+_)?(f?collect|alltoalls?)(\d+|mem)?|\w+_to_all|\w+_reduce",
-    "rma": r"(\w+_)?(ib?)?(put|get)(\d+|mem)?(_signal)?(_nbi)?|(\w+_)?[pg](_nbi)?",
-    "atomic": r"(\w+_)?(f?add|f?inc|c?swap|atomic_\w+|fetch|set)",
-}
-_ARMCI_ROLES = {
-    "barrier": r"Barrier",
-    "one2all": r"Bcast",
-    "rma": r"(Nb)?(Put|Get)(S|V|S_flag(_dir)?|_flag)?|(Nb)?PutValue\w+|GetValue\w+",
-    "atomic": r"(Nb)?Acc(S|V)?|Rmw",
-}
-_CALL_ROLES = {"mpi": _MPI_ROLES, "shmem": _SHMEM_ROLES, "armci": _ARMCI_ROLES}
-# Reserved names. OTF2 has no paradigm for ARMCI, and not every tool records that of MPI.
-_RESERVED = {"mpi": r"MPI_[A-Z].*", "armci": r"P?ARMCI_.*"}
 # Variants of MPI calls: for large counts, and with the underscores of Fortran compilers.
 _VARIANT = "(_c)?_*"
 
@@ -74,18 +40,10 @@ class Region:
     file: str = ""
 
     @classmethod
-    def of(cls, name: str, paradigm: str, role: str, file: str = "") -> Region:
-        """Translate from OTF2's terms, and recognize library calls by name even if recorded with another paradigm."""
-        paradigm = _PARADIGMS.get(paradigm.lower(), paradigm.lower())
-        role = _ROLES.get(role.lower(), role.lower().replace("_", " "))
-        paradigm = next((known for known, names in _RESERVED.items() if re.fullmatch(names, name)), paradigm)
-        if paradigm in _CALL_ROLES and role in {"unknown", "function", "wrapper"}:
-            call = _bare(name).partition("_")[2]
-            variant = _VARIANT if paradigm == "mpi" else ""
-            roles = _CALL_ROLES[paradigm].items()
-            fitting = (r for r, calls in roles if re.fullmatch(f"({calls}){variant}", call, re.IGNORECASE))
-            role = next(fitting, role)
-        return cls(name, paradigm, role, file)
+    def all_of(cls, recorded: Sequence[tuple[str, str, str]]) -> list[Region]:
+        """Return regions from names, paradigms, and roles as recorded; the core recognizes calls by their names."""
+        terms = _native.region_terms(recorded)
+        return [cls(name, *of_region) for (name, _, _), of_region in zip(recorded, terms, strict=True)]
 
     @property
     def is_library(self) -> bool:

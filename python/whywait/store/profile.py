@@ -273,10 +273,9 @@ class ProfileDataset(StoredTables):
         found: list[tuple[str, npt.NDArray[np.float64]]] = [
             (name, self._metrics[name].values) for name in ("time", "visits") if name in self._metrics
         ]
-        roles = [
-            Region.of(region.name, region.paradigm, region.role).role
-            for region in (self._regions[number] for _, number in self._callpaths)
-        ]
+        regions = [self._regions[number] for _, number in self._callpaths]
+        recorded = [(region.name, region.paradigm, region.role) for region in regions]
+        roles = [region.role for region in Region.all_of(recorded)]
         for name, (p2p, collective) in _BYTES.items():
             if name in self._metrics:
                 values = self._metrics[name].values

@@ -13,7 +13,6 @@ mod errors;
 mod estimate;
 mod factors;
 mod import;
-mod instances;
 mod job;
 mod loops;
 mod memory;
@@ -24,6 +23,7 @@ mod progress;
 mod queues;
 mod ranks;
 mod records;
+mod regions;
 mod run;
 mod schema;
 mod tables;
@@ -31,6 +31,7 @@ mod timeline;
 mod waits;
 mod whatif;
 mod workloads;
+mod worst_waits;
 
 use pyo3::pymodule;
 
@@ -52,8 +53,6 @@ mod _native {
     #[pymodule_export]
     use super::import::import_counters;
     #[pymodule_export]
-    use super::instances::worst_instances;
-    #[pymodule_export]
     use super::loops::{declared_loops, find_communication, find_iterations};
     #[pymodule_export]
     use super::memory::{limit_memory, peak_memory};
@@ -64,6 +63,8 @@ mod _native {
     #[pymodule_export]
     use super::queues::{queue_levels, queue_metrics};
     #[pymodule_export]
+    use super::regions::region_terms;
+    #[pymodule_export]
     use super::run::{Run, copy_archive};
     #[pymodule_export]
     use super::schema::{cost_classes, patterns, stored_metrics, tables};
@@ -73,6 +74,8 @@ mod _native {
     use super::whatif::{Simulation, Simulator};
     #[pymodule_export]
     use super::workloads::{generate, measure, workloads};
+    #[pymodule_export]
+    use super::worst_waits::worst_waits;
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -11,7 +11,7 @@ import whywait._native as _native
 from whywait.analysis.summary import identity
 from whywait.model.counters import seconds_of
 from whywait.model.names import short_name
-from whywait.report.html import blocks, instances, places
+from whywait.report.html import blocks, places, worst_waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -29,7 +29,7 @@ _THREADS = 4
 
 
 def run_blocks(
-    result: ResultData, formulas: Formulas, room: Callable[[], int], *, waits: int = instances.OF_ALL
+    result: ResultData, formulas: Formulas, room: Callable[[], int], *, waits: int = worst_waits.OF_ALL
 ) -> Iterator[tuple[str, str]]:
     """Yield name and content of each block of a run.
 
@@ -45,7 +45,7 @@ def run_blocks(
     stored = stored_metrics(result.profile)
     with ThreadPoolExecutor(1) as beside:
         # The core chooses wait states while the cells are packed.
-        worst = beside.submit(instances.worst, result, waits)
+        worst = beside.submit(worst_waits.worst, result, waits)
         resolution, cells = _cells(result.profile, stored, room)
     yield from fixed_blocks(result, formulas, stored, resolution, worst.result())
     for number, block in enumerate(cells):
@@ -63,7 +63,7 @@ def fixed_blocks(
     formulas: Formulas,
     stored: list[str],
     resolution: places.Resolution,
-    worst: instances.Instances,
+    worst: worst_waits.WorstWaits,
 ) -> Iterator[tuple[str, str]]:
     """Yield name and content of each block of a run except the cells; parameters as in `run_blocks`.
 

@@ -9,7 +9,7 @@ import threading
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from whywait.report.html import blocks, instances, places
+from whywait.report.html import blocks, places, worst_waits
 from whywait.report.html.formulas import Formulas
 from whywait.report.html.model import fixed_blocks, stored_metrics
 from whywait.report.html.page import page
@@ -37,7 +37,7 @@ class ServedPage:
         self._result = result
         self._stored = stored_metrics(result.profile)
         self._resolution = places.Resolution(1, exact=True)
-        worst = instances.worst(result, _WAITS)
+        worst = worst_waits.worst(result, _WAITS)
         fixed = fixed_blocks(result, Formulas(result.profile), self._stored, self._resolution, worst)
         report = Report(result, summary, timeline)
         self._blocks = dict(chain(fixed, *(section(report) for section in SECTIONS)))

@@ -17,7 +17,7 @@ pub struct Wait {
 
 /// The wait states of a kind at a call path.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Place {
+pub struct Blamed {
     /// Number of their kind.
     pub kind: u32,
     /// Waiting call path.
@@ -44,7 +44,7 @@ pub struct Cause {
 /// Sums wait states by place, and at each place by cause.
 #[derive(Debug, Default)]
 pub struct Blame {
-    places: Vec<Place>,
+    places: Vec<Blamed>,
     numbers: FxHashMap<(u32, u32), usize>,
     /// The latest place and its number, which are often the next ones, too.
     latest: Option<((u32, u32), usize)>,
@@ -80,7 +80,7 @@ impl Blame {
     /// Adds the wait states that others summed.
     #[must_use]
     pub fn with(mut self, other: Self) -> Self {
-        let place = |place: &Place| self.place(place.kind, place.callpath, place.instances, place.waiting);
+        let place = |place: &Blamed| self.place(place.kind, place.callpath, place.instances, place.waiting);
         let numbers: Vec<usize> = other.places.iter().map(place).collect();
         for (number, causes) in numbers.into_iter().zip(other.causes) {
             #[expect(clippy::iter_over_hash_type, reason = "each sum takes one part")]
@@ -96,7 +96,7 @@ impl Blame {
         let number = match self.latest {
             Some((latest, number)) if latest == (kind, callpath) => number,
             _ => *self.numbers.entry((kind, callpath)).or_insert_with(|| {
-                self.places.push(Place { kind, callpath, instances: 0, waiting: 0.0, cause: None });
+                self.places.push(Blamed { kind, callpath, instances: 0, waiting: 0.0, cause: None });
                 self.causes.push(FxHashMap::default());
                 self.places.len() - 1
             }),
@@ -109,7 +109,7 @@ impl Blame {
 
     /// The places in order of first occurrence. Of equal causes, the one with the lowest rank counts.
     #[must_use]
-    pub fn places(mut self) -> Vec<Place> {
+    pub fn places(mut self) -> Vec<Blamed> {
         let order = |a: &Cause, b: &Cause| {
             a.waiting.total_cmp(&b.waiting).then(b.rank.cmp(&a.rank)).then(b.callpath.cmp(&a.callpath))
         };

@@ -1,4 +1,4 @@
-//! The worst instances of wait states: the longest of each cell, as many as a report has room for.
+//! The worst wait states: the longest of each cell, as many as a report has room for.
 //!
 //! A *place* in the program is a kind and a call path; a *cell* is a place on one location. The worst of each place come
 //! first, then the worst of every cell, the second worst of every cell, and so on.
@@ -27,7 +27,7 @@ pub struct Wait {
 
 /// The wait states of a kind at a call path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct WaitCount {
     /// Number of their kind.
     pub kind: u32,
     /// Waiting call path.
@@ -53,14 +53,14 @@ enum Cells {
 
 /// Collects the longest wait states of every cell.
 #[derive(Debug)]
-pub struct Instances {
+pub struct WorstWaits {
     limit: usize,
     cells: Cells,
     /// By kind and call path: number of wait states, and the longest.
     places: FxHashMap<(u32, u32), (u64, Longest)>,
 }
 
-impl Instances {
+impl WorstWaits {
     /// Collects for a report that takes at most `limit` wait states.
     #[must_use]
     pub fn new(limit: usize) -> Self {
@@ -113,7 +113,7 @@ impl Instances {
     ///
     /// Of equally long wait states, the first counts as longer.
     #[must_use]
-    pub fn worst(self) -> (Vec<usize>, Vec<Place>) {
+    pub fn worst(self) -> (Vec<usize>, Vec<WaitCount>) {
         let Self { limit, cells, places } = self;
         let is_of_place = |(kind, callpath, _): Cell, length: Length| {
             let longest = places.get(&(kind, callpath)).and_then(|(_, longest)| longest.peek());
@@ -138,8 +138,8 @@ impl Instances {
         }
         chosen.sort_unstable_by_key(|&(_, length)| length);
         let rows = chosen.into_iter().map(|(_, Reverse((_, Reverse(row))))| row).collect();
-        let place = |((kind, callpath), (count, _))| Place { kind, callpath, count };
-        let mut places: Vec<Place> = places.into_iter().map(place).collect();
+        let place = |((kind, callpath), (count, _))| WaitCount { kind, callpath, count };
+        let mut places: Vec<WaitCount> = places.into_iter().map(place).collect();
         places.sort_unstable();
         (rows, places)
     }
@@ -211,7 +211,7 @@ mod tests {
             };
             let waits: Vec<Wait> = waits.iter().map(wait).collect();
             let cut = (waits.len() as f64 * cut) as usize;
-            let mut parts = [Instances::new(limit), Instances::new(limit)];
+            let mut parts = [WorstWaits::new(limit), WorstWaits::new(limit)];
             for (row, &wait) in waits.iter().enumerate() {
                 parts[usize::from(row >= cut)].add(row, wait);
             }

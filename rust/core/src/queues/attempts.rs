@@ -14,7 +14,7 @@
 //!
 //! *Source*: counters.md#counters-of-messages-and-queues.
 
-use super::sums::Place;
+use super::sums::CellKey;
 use crate::ids::{CommId, ProcessId};
 
 /// A message in a queue.
@@ -29,7 +29,7 @@ pub(super) struct Queued {
     /// Number of the message in its channel.
     pub(super) number: u32,
     /// Where its receive was posted.
-    pub(super) place: Place,
+    pub(super) place: CellKey,
 }
 
 /// Numbers of entries before a position, kept while entries come and go (Fenwick).

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::sums::Place;
+use super::sums::CellKey;
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::matching::messages::Matches;
 use crate::matching::protocol::{Limits, Proofs, Protocol, ProtocolClassifier};
@@ -24,7 +24,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> CellKey {
         (self.callpath, self.location)
     }
 

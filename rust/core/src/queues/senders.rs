@@ -2,7 +2,7 @@
 
 use super::ledger::Ledger;
 use super::message::Message;
-use super::sums::{Place, Sums};
+use super::sums::{CellKey, Sums};
 use crate::ids::LocationId;
 use crate::matching::protocol::{Limits, Protocol};
 use crate::parallel::exchange::Inbox;
@@ -48,7 +48,7 @@ impl Alike {
     }
 
     /// Books them at their sender.
-    pub(super) fn book(self, limits: Limits, mut add: impl FnMut(QueueMetric, Place, i64)) {
+    pub(super) fn book(self, limits: Limits, mut add: impl FnMut(QueueMetric, CellKey, i64)) {
         let Some(message) = self.message else { return };
         let (messages, amount) = match message.protocol {
             Protocol::Eager => (QueueMetric::Eager, QueueMetric::EagerBytes),

@@ -13,14 +13,14 @@ pub type Cell = crate::severity::Cell<QueueMetric, i64>;
 pub(super) type Counts = Accumulator<QueueMetric>;
 
 /// A call path at a location.
-pub(super) type Place = (CallPathId, LocationId);
+pub(super) type CellKey = (CallPathId, LocationId);
 
 /// Sums at places, in any order.
 #[derive(Default)]
-pub(super) struct Sums(FxHashMap<Place, [i64; QueueMetric::ALL.len()]>);
+pub(super) struct Sums(FxHashMap<CellKey, [i64; QueueMetric::ALL.len()]>);
 
 impl Sums {
-    pub(super) fn add(&mut self, metric: QueueMetric, place: Place, value: i64) {
+    pub(super) fn add(&mut self, metric: QueueMetric, place: CellKey, value: i64) {
         let sums = self.0.entry(place).or_insert([0; QueueMetric::ALL.len()]);
         let sum = &mut sums[metric.number()];
         *sum = QueueMetric::sum(*sum, value);

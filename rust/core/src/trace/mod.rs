@@ -16,6 +16,7 @@ pub mod device_calls;
 mod id_map;
 pub mod load;
 pub mod locations;
+pub mod region_terms;
 pub mod regions;
 mod reread;
 pub mod shard;

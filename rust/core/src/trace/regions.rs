@@ -275,7 +275,7 @@ fn is_shmem_test(name: &str) -> bool {
 }
 
 /// Some tools (TAU) write a call with the parentheses of its arguments.
-const ARGUMENTS: &str = "()";
+pub(super) const ARGUMENTS: &str = "()";
 
 /// The calls of MPI 4.1 that Fortran has.
 static FORTRAN_CALLS: LazyLock<FxHashSet<&str>> =

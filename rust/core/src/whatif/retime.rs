@@ -135,7 +135,7 @@ impl Shifts<1> for All {
 
 /// Stores shifts only while they are needed: few at a time, which stay in the cache.
 struct Passing<const K: usize> {
-    places: Vec<Place>,
+    places: Vec<Reference>,
     shifts: Vec<Lanes<K>>,
     /// Free slots.
     free: Vec<u32>,
@@ -143,7 +143,7 @@ struct Passing<const K: usize> {
 
 /// The number of references to a place, and the slot of its shift.
 #[derive(Clone, Copy)]
-struct Place {
+struct Reference {
     needs: u32,
     slot: u32,
 }
@@ -155,7 +155,7 @@ struct Lanes<const K: usize>([i64; K]);
 
 impl<const K: usize> Passing<K> {
     fn new(graph: &Graph) -> Self {
-        let places = graph.references().iter().map(|&needs| Place { needs, slot: 0 }).collect();
+        let places = graph.references().iter().map(|&needs| Reference { needs, slot: 0 }).collect();
         Self { places, shifts: Vec::new(), free: Vec::new() }
     }
 }

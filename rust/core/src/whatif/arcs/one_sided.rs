@@ -228,7 +228,7 @@ fn collectives(
 
 /// The calls of an access epoch that may wait for a post: start, operations, complete.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum BlockingCall {
     Start,
     Operation,
     Complete,
@@ -242,7 +242,7 @@ fn gats(trace: &Trace, epochs: &[Epochs], found: &Found, builder: &mut Builder) 
         for (position, access) in epochs.accesses.iter().enumerate() {
             let rows = epochs.of_access.of(position);
             let own = place(shard, epochs, position, found);
-            let usual = usual.get(&access.window).copied().unwrap_or(Place::Complete);
+            let usual = usual.get(&access.window).copied().unwrap_or(BlockingCall::Complete);
             let call = |instance: InstanceId| builder.first_of(number) + instance.number();
             let mut arcs = Vec::new();
             for &target in trace.definitions.group_members(access.group, &access.process) {
@@ -257,9 +257,9 @@ fn gats(trace: &Trace, epochs: &[Epochs], found: &Found, builder: &mut Builder) 
                 let operations = || rows.iter().map(|&row| &shard.operations.rows[row as usize]);
                 let accessed = operations().find(|operation| operation.target == target);
                 let call_at = |place| match place {
-                    Place::Start => Some(access.start),
-                    Place::Operation => accessed.map(|operation| operation.instance),
-                    Place::Complete => Some(access.complete),
+                    BlockingCall::Start => Some(access.start),
+                    BlockingCall::Operation => accessed.map(|operation| operation.instance),
+                    BlockingCall::Complete => Some(access.complete),
                 };
                 let blocked = match own {
                     Some(own) => call_at(own),
@@ -363,7 +363,7 @@ fn complete_progress(trace: &Trace, epochs: &[Epochs], model: &Model, builder: &
 }
 
 /// Where the Late Post of an access epoch was found.
-fn place(shard: &Shard, epochs: &Epochs, position: usize, found: &Found) -> Option<Place> {
+fn place(shard: &Shard, epochs: &Epochs, position: usize, found: &Found) -> Option<BlockingCall> {
     let access = &epochs.accesses[position];
     let waited = |instance: InstanceId| {
         instance.is_some() && found.posts.contains(&(shard.location_of_instance(instance), instance))
@@ -372,29 +372,29 @@ fn place(shard: &Shard, epochs: &Epochs, position: usize, found: &Found) -> Opti
         return None;
     }
     if waited(access.complete) {
-        Some(Place::Complete)
+        Some(BlockingCall::Complete)
     } else if waited(access.start) {
-        Some(Place::Start)
+        Some(BlockingCall::Start)
     } else {
         let rows = epochs.of_access.of(position).iter();
         let mut operations = rows.map(|&row| shard.operations.rows[row as usize].instance);
-        operations.any(waited).then_some(Place::Operation)
+        operations.any(waited).then_some(BlockingCall::Operation)
     }
 }
 
 /// Where Late Posts were found most often on each window.
-fn usual_places(trace: &Trace, epochs: &[Epochs], found: &Found) -> FxHashMap<WindowId, Place> {
-    let mut counts: FxHashMap<WindowId, [(usize, Place); 3]> = FxHashMap::default();
+fn usual_places(trace: &Trace, epochs: &[Epochs], found: &Found) -> FxHashMap<WindowId, BlockingCall> {
+    let mut counts: FxHashMap<WindowId, [(usize, BlockingCall); 3]> = FxHashMap::default();
     for (shard, epochs) in trace.shards.iter().zip(epochs) {
         for (position, access) in epochs.accesses.iter().enumerate() {
             if let Some(place) = place(shard, epochs, position, found) {
-                let none = [(0, Place::Complete), (0, Place::Start), (0, Place::Operation)];
+                let none = [(0, BlockingCall::Complete), (0, BlockingCall::Start), (0, BlockingCall::Operation)];
                 let counts = counts.entry(access.window).or_insert(none);
                 counts.iter_mut().filter(|(_, of)| *of == place).for_each(|(count, _)| *count += 1);
             }
         }
     }
-    let most = |counts: [(usize, Place); 3]| counts.into_iter().rev().max_by_key(|(count, _)| *count);
+    let most = |counts: [(usize, BlockingCall); 3]| counts.into_iter().rev().max_by_key(|(count, _)| *count);
     counts.into_iter().filter_map(|(window, counts)| Some((window, most(counts)?.1))).collect()
 }
 

@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt16Type, UInt32Type};
 use arrow_array::{RecordBatch, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
-use whywait_core::query::worst_waits::{Instances, Wait};
+use whywait_core::query::worst_waits::{Wait, WorstWaits};
 
 use crate::arrow::Table;
 use crate::waits::fold;
@@ -16,9 +16,9 @@ use crate::waits::fold;
 ///
 /// `waits` has `kind` (a number), `callpath`, `location` and `waiting`.
 #[pyfunction]
-pub(crate) fn worst_instances(py: Python<'_>, waits: Bound<'_, PyAny>, limit: usize) -> PyResult<(Table, Table)> {
-    let (rows, places) = fold(py, &waits, |first, batch| of(first, batch, limit), Instances::with)?
-        .unwrap_or_else(|| Instances::new(limit))
+pub(crate) fn worst_waits(py: Python<'_>, waits: Bound<'_, PyAny>, limit: usize) -> PyResult<(Table, Table)> {
+    let (rows, places) = fold(py, &waits, |first, batch| of(first, batch, limit), WorstWaits::with)?
+        .unwrap_or_else(|| WorstWaits::new(limit))
         .worst();
     let rows = UInt64Array::from_iter_values(rows.into_iter().map(|row| row as u64));
     let kinds = UInt32Array::from_iter_values(places.iter().map(|place| place.kind));
@@ -31,15 +31,15 @@ pub(crate) fn worst_instances(py: Python<'_>, waits: Bound<'_, PyAny>, limit: us
 }
 
 /// The worst of a batch that begins at a row; `None` if it has other columns.
-fn of(first: usize, batch: &RecordBatch, limit: usize) -> Option<Instances> {
-    let mut instances = Instances::new(limit);
+fn of(first: usize, batch: &RecordBatch, limit: usize) -> Option<WorstWaits> {
+    let mut worst = WorstWaits::new(limit);
     let kinds = batch.column_by_name("kind")?.as_primitive_opt::<UInt16Type>()?.values();
     let numbers = |name| Some(batch.column_by_name(name)?.as_primitive_opt::<UInt32Type>()?.values());
     let (callpaths, locations) = (numbers("callpath")?, numbers("location")?);
     let waiting = batch.column_by_name("waiting")?.as_primitive_opt::<Float64Type>()?.values();
     for (row, &waiting) in waiting.iter().enumerate() {
         let wait = Wait { kind: kinds[row].into(), callpath: callpaths[row], location: locations[row], waiting };
-        instances.add(first + row, wait);
+        worst.add(first + row, wait);
     }
-    Some(instances)
+    Some(worst)
 }

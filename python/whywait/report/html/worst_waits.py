@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OF_ALL = 20_000
 
 
-class Instances(NamedTuple):
+class WorstWaits(NamedTuple):
     """The wait states that a page shows one by one.
 
     Attributes
@@ -43,12 +43,12 @@ class Instances(NamedTuple):
         return self.columns | {name: self.columns[name] // locations for name in ("place", "cause_place")}
 
 
-def worst(result: ResultData, limit: int = OF_ALL) -> Instances:
+def worst(result: ResultData, limit: int = OF_ALL) -> WorstWaits:
     """Select at most ``limit`` wait states for a page; each location is a place."""
     tree, locations = result.tree, result.places
     native = tables.empty_numbered(tables.NUMBERED_WAITS) if result.is_profile else result.tables.wait_states
     names, waits = tables.numbered_waits(native, ("kind", "callpath", "location", "waiting"))
-    chosen, places = map(pa.table, _native.worst_instances(waits, limit))
+    chosen, places = map(pa.table, _native.worst_waits(waits, limit))
     kinds = sorted({names[number] for number in places["kind"].to_pylist()})
     number = np.array([kinds.index(name) if name in kinds else 0 for name in names], np.uint8)
     table = native.take(chosen["row"]).combine_chunks()
@@ -65,7 +65,7 @@ def worst(result: ResultData, limit: int = OF_ALL) -> Instances:
         **{name: table[name].to_numpy() for name in ("enter", "leave", "waiting")},
         **_causes(tree, locations, table),
     }
-    return Instances(kinds, columns)
+    return WorstWaits(kinds, columns)
 
 
 def _causes(tree: CallTree, locations: Locations, table: pa.Table) -> dict[str, npt.NDArray[Any]]:

@@ -1,0 +1,118 @@
+//! Paradigm and role of a region, in the terms of Score-P and Cube: what derived metrics and reports ask for.
+//!
+//! Tools other than Score-P record library calls as plain functions. Their names tell the library, and the role that
+//! Score-P would give them.
+
+use std::sync::LazyLock;
+
+use regex_lite::Regex;
+use whywait_otf2::enums::Paradigm;
+
+use super::regions::{ARGUMENTS, mpi_call};
+
+/// Paradigm and role of a region; texts in OTF2's terms (any case) or in those of Cube.
+///
+/// ```
+/// use whywait_core::trace::region_terms::terms;
+///
+/// assert_eq!(terms("MPI_Bcast", "USER", "FUNCTION"), ("mpi".to_owned(), "one2all".to_owned()));
+/// assert_eq!(terms("main", "COMPILER", "FUNCTION"), ("compiler".to_owned(), "function".to_owned()));
+/// ```
+#[must_use]
+pub fn terms(name: &str, paradigm: &str, role: &str) -> (String, String) {
+    let (paradigm, role) = (paradigm.to_lowercase(), role.to_lowercase());
+    let bare = name.strip_suffix(ARGUMENTS).unwrap_or(name);
+    let recorded = if paradigm == "mpi" { Paradigm::MPI } else { Paradigm::UNKNOWN };
+    let (paradigm, call) = if let Some(call) = mpi_call(bare, recorded) {
+        ("mpi", call)
+    } else if let Some(call) = bare.strip_prefix('P').unwrap_or(bare).strip_prefix("ARMCI_") {
+        ("armci", call.to_lowercase())
+    } else {
+        let call = bare.split_once('_').map_or("", |(_, call)| call).to_lowercase();
+        (if paradigm == "measurement_system" { "measurement" } else { &paradigm }, call)
+    };
+    let role = match role.as_str() {
+        "coll_one2all" => "one2all",
+        "coll_all2one" => "all2one",
+        "coll_all2all" => "all2all",
+        "coll_other" => "other collective",
+        "task_wait" => "taskwait",
+        "unknown" | "function" | "wrapper" => {
+            let known = ROLES.iter().filter(|(library, _)| *library == paradigm).flat_map(|(_, roles)| roles.iter());
+            known.clone().find(|(_, calls)| calls.is_match(&call)).map_or(role.as_str(), |(role, _)| role)
+        }
+        role => return (paradigm.to_owned(), role.replace('_', " ")),
+    };
+    (paradigm.to_owned(), role.to_owned())
+}
+
+/// The calls of each role, by library.
+type Roles = Vec<(&'static str, Vec<(&'static str, Regex)>)>;
+
+static ROLES: LazyLock<Roles> = LazyLock::new(|| {
+    let compile = |(library, roles): (&'static str, &[(&'static str, &str)])| {
+        let compiled =
+            roles.iter().filter_map(|&(role, calls)| Some((role, Regex::new(&format!("^(?:{calls})$")).ok()?)));
+        (library, compiled.collect())
+    };
+    [("mpi", MPI), ("shmem", SHMEM), ("armci", ARMCI)].into_iter().map(compile).collect()
+});
+
+/// Calls of MPI without the prefix, in lower case.
+const MPI: &[(&str, &str)] = &[
+    ("point2point", "i?([brs]?send|recv)|[bprs]?send_init|p?recv_init|i?sendrecv(_replace)?|i?m?probe|i?mrecv"),
+    ("barrier", "i?barrier(_init)?"),
+    ("one2all", "i?(bcast|scatterv?)(_init)?"),
+    ("all2one", "i?(reduce|gatherv?)(_init)?"),
+    ("all2all", "i?(allreduce|reduce_scatter(_block)?|(neighbor_)?(allgatherv?|alltoall[vw]?))(_init)?"),
+    ("other collective", "i?(ex)?scan(_init)?"),
+    ("rma", "r?(put|get)"),
+    ("atomic", "r?(get_)?accumulate|fetch_and_op|compare_and_swap"),
+];
+
+/// Calls of OpenSHMEM.
+const SHMEM: &[(&str, &str)] = &[
+    ("barrier", "(team_)?(barrier|sync)(_all)?"),
+    ("one2all", r"\w*broadcast\w*"),
+    ("all2all", r"(\w+_)?(f?collect|alltoalls?)(\d+|mem)?|\w+_to_all|\w+_reduce"),
+    ("rma", r"(\w+_)?(ib?)?(put|get)(\d+|mem)?(_signal)?(_nbi)?|(\w+_)?[pg](_nbi)?"),
+    ("atomic", r"(\w+_)?(f?add|f?inc|c?swap|atomic_\w+|fetch|set)"),
+];
+
+/// Calls of ARMCI.
+const ARMCI: &[(&str, &str)] = &[
+    ("barrier", "barrier"),
+    ("one2all", "bcast"),
+    ("rma", r"(nb)?(put|get)(s|v|s_flag(_dir)?|_flag)?|(nb)?putvalue\w+|getvalue\w+"),
+    ("atomic", "(nb)?acc(s|v)?|rmw"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_compiles() {
+        for (library, roles) in [("mpi", MPI), ("shmem", SHMEM), ("armci", ARMCI)] {
+            let (_, compiled) = ROLES.iter().find(|(one, _)| *one == library).unwrap();
+            assert_eq!(compiled.len(), roles.len(), "{library}");
+        }
+    }
+
+    #[test]
+    fn names_tell_what_a_tool_did_not_record() {
+        let of = |name, paradigm, role| {
+            let (paradigm, role) = terms(name, paradigm, role);
+            format!("{paradigm} {role}")
+        };
+        assert_eq!(of("MPI_Irecv", "USER", "FUNCTION"), "mpi point2point");
+        assert_eq!(of("MPI_Allreduce_c()", "USER", "WRAPPER"), "mpi all2all");
+        assert_eq!(of("mpi_win_create_", "COMPILER", "FUNCTION"), "mpi function");
+        assert_eq!(of("PARMCI_NbGetS", "UNKNOWN", "UNKNOWN"), "armci rma");
+        assert_eq!(of("shmem_int_p", "SHMEM", "FUNCTION"), "shmem rma");
+        assert_eq!(of("shmem_barrier_all", "SHMEM", "BARRIER"), "shmem barrier");
+        assert_eq!(of("parallel", "OPENMP", "IMPLICIT_BARRIER"), "openmp implicit barrier");
+        assert_eq!(of("MEASUREMENT", "MEASUREMENT_SYSTEM", "ARTIFICIAL"), "measurement artificial");
+        assert_eq!(of("put", "USER", "FUNCTION"), "user function");
+    }
+}
