@@ -36,6 +36,13 @@ impl Kind {
         }
     }
 
+    /// All of it as one number, which differs between kinds.
+    #[inline]
+    pub(super) fn key(&self) -> u64 {
+        let flags = u64::from(self.exposed) << 1 | u64::from(self.local);
+        u64::from(self.region.number()) << 18 | flags << 16 | u64::from(self.members) << 8 | u64::from(self.size)
+    }
+
     /// The class of a number of bytes.
     pub(super) fn size_of(bytes: u64) -> u8 {
         bytes.checked_ilog2().map_or(0, |log| log as u8 + 1)

@@ -12,7 +12,7 @@ use super::busy::BusyWaits;
 use super::calls::Moved;
 use super::floors::{Histogram, Kind};
 use super::rows::Row;
-use crate::ids::{CallPathId, InstanceId, LocationId, RegionKey};
+use crate::ids::{CallPathId, Ids, InstanceId, LocationId, RegionKey};
 use crate::schema::Metric;
 use crate::trace::columns::Team;
 use crate::trace::{NONE, Shard, Trace};
@@ -123,6 +123,16 @@ struct Frame {
     waits: (u32, u32),
 }
 
+impl Frame {
+    /// Adds the time from one event to the next to the call.
+    #[inline]
+    fn pass(&mut self, focus: &Range<i64>, from: i64, to: i64) {
+        self.all += to - from;
+        self.inside += (to.min(focus.end) - from.max(focus.start)).max(0);
+        self.before += (to.min(focus.start) - from).max(0);
+    }
+}
+
 /// What a shard's passes share.
 pub(super) struct Sweep<'a> {
     trace: &'a Trace,
@@ -133,9 +143,9 @@ pub(super) struct Sweep<'a> {
     busy: &'a BusyWaits,
     /// The row of waits of each metric.
     rows: Vec<Option<Row>>,
-    numbers: FxHashMap<Kind, u32>,
-    /// The kind of the last call, and its number.
-    last: Option<(Kind, u32)>,
+    numbers: FxHashMap<u64, u32>,
+    /// The kind of the last call of each call path, and its number: most calls are of the same kind.
+    last: Vec<(u64, u32)>,
     pub kinds: Vec<Kind>,
     pub histograms: Vec<Histogram>,
     pub rests: Vec<Rest>,
@@ -164,7 +174,7 @@ impl<'a> Sweep<'a> {
             busy,
             rows: Metric::ALL.iter().map(|&kind| Row::of_wait(kind)).collect(),
             numbers: FxHashMap::default(),
-            last: None,
+            last: vec![(u64::MAX, 0); trace.tree.len()],
             kinds: Vec::new(),
             histograms: Vec::new(),
             rests: Vec::new(),
@@ -198,7 +208,8 @@ impl<'a> Sweep<'a> {
             self.pass(None, allocated.start, first, &mut outside);
             since = first;
         }
-        for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
+        let (mut position, last) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
+        while position < last {
             let time = shard.events.time[position as usize];
             if time > since {
                 self.pass(stack.last_mut(), since, time, &mut outside);
@@ -208,12 +219,25 @@ impl<'a> Sweep<'a> {
                 if let Some(frame) = stack.pop().filter(|frame| frame.activity.has_calls()) {
                     self.end_call(&frame, time, waits);
                 }
+                position += 1;
+                continue;
+            }
+            let callpath = shard.events.callpath(position);
+            let activity = self.callpaths.activities[callpath];
+            let (instance, of_call) =
+                if activity.has_calls() { calls.at(position) } else { (InstanceId::NONE, (0, 0)) };
+            let mut frame =
+                Frame { callpath, activity, enter: time, before: 0, inside: 0, all: 0, instance, waits: of_call };
+            position += 1;
+            // Most calls contain no other.
+            if activity.has_calls() && position < last && shard.events.is_leave(position) {
+                let leave = shard.events.time[position as usize].max(since);
+                frame.pass(&self.focus, since, leave);
+                self.end_call(&frame, leave, waits);
+                since = leave;
+                position += 1;
             } else {
-                let callpath = shard.events.callpath(position);
-                let activity = self.callpaths.activities[callpath];
-                let (instance, waits) =
-                    if activity.has_calls() { calls.at(position) } else { (InstanceId::NONE, (0, 0)) };
-                stack.push(Frame { callpath, activity, enter: time, before: 0, inside: 0, all: 0, instance, waits });
+                stack.push(frame);
             }
         }
         if is_worker && since < allocated.end {
@@ -250,9 +274,7 @@ impl<'a> Sweep<'a> {
         let inside = to.min(self.focus.end) - begin;
         match frame {
             Some(frame) if frame.activity.has_calls() => {
-                frame.all += to - from;
-                frame.inside += inside.max(0);
-                frame.before += (to.min(self.focus.start) - from).max(0);
+                frame.pass(&self.focus, from, to);
             }
             _ if inside <= 0 => {}
             Some(frame) => {
@@ -364,47 +386,63 @@ impl<'a> Sweep<'a> {
             members: moved.members(),
             size: Kind::size_of(moved.bytes()),
         };
-        if let Some((_, number)) = self.last.filter(|(last, _)| *last == kind) {
-            return number;
+        let key = kind.key();
+        let last = &mut self.last[frame.callpath];
+        if last.0 != key {
+            let number = *self.numbers.entry(key).or_insert_with(|| {
+                self.kinds.push(kind);
+                self.histograms.push(Histogram::default());
+                self.kinds.len() as u32 - 1
+            });
+            *last = (key, number);
         }
-        let number = *self.numbers.entry(kind).or_insert_with(|| {
-            self.kinds.push(kind);
-            self.histograms.push(Histogram::default());
-            self.kinds.len() as u32 - 1
-        });
-        self.last = Some((kind, number));
-        number
+        last.1
     }
 }
 
 /// The region instances and wait states of a location, looked up by the Enters of calls in the order of time.
 struct Calls<'a> {
     shard: &'a Shard,
-    /// Its region instances by Enter.
-    instances: Vec<InstanceId>,
-    next_instance: usize,
+    /// Its region instances that are still to come, by Enter.
+    instances: Ids<InstanceId>,
+    /// Those out of order: an instance gets its number with its first record, after those that it contains.
+    others: Vec<(u32, InstanceId)>,
     waits: &'a [WaitState],
     next_wait: usize,
 }
 
 impl<'a> Calls<'a> {
     fn new(shard: &'a Shard, location: LocationId, waits: &'a [WaitState]) -> Self {
-        let mut instances: Vec<InstanceId> = shard.instances_of(location).collect();
-        // An instance gets its number with its first record, so only those around others are out of order.
-        instances.sort_by_key(|&instance| shard.instances.enter[instance]);
-        Self { shard, instances, next_instance: 0, waits, next_wait: 0 }
+        let instances = shard.instances_of(location);
+        let enters = &shard.instances.enter[instances.range()];
+        let mut others = Vec::new();
+        if !enters.is_sorted() {
+            let mut latest = 0;
+            others.extend(enters.iter().copied().zip(instances).filter(|&(enter, _)| {
+                latest = latest.max(enter);
+                enter < latest
+            }));
+            others.sort_unstable();
+        }
+        Self { shard, instances, others, waits, next_wait: 0 }
     }
 
     /// The instance of the call that begins at an event, and its wait states.
     #[inline]
     fn at(&mut self, position: u32) -> (InstanceId, (u32, u32)) {
         let enter = |instance: InstanceId| self.shard.instances.enter[instance];
-        while self.instances.get(self.next_instance).is_some_and(|&instance| enter(instance) < position) {
-            self.next_instance += 1;
+        // What is out of order lies before what is passed by here.
+        while self.instances.start < self.instances.end && enter(self.instances.start) < position {
+            self.instances.next();
         }
-        let Some(&instance) = self.instances.get(self.next_instance).filter(|&&instance| enter(instance) == position)
-        else {
-            return (InstanceId::NONE, (0, 0));
+        let next = self.instances.start;
+        let instance = if next < self.instances.end && enter(next) == position {
+            next
+        } else {
+            match self.others.binary_search_by_key(&position, |&(enter, _)| enter) {
+                Ok(found) => self.others[found].1,
+                Err(_) => return (InstanceId::NONE, (0, 0)),
+            }
         };
         while self.waits.get(self.next_wait).is_some_and(|wait| enter(wait.instance) < position) {
             self.next_wait += 1;
