@@ -145,7 +145,7 @@ tables! {
         "thread" Int32: "its thread",
         "value" Double: "the value, in the unit of the metric (seconds, occurrences, or bytes)",
     }
-    "account" stored ["account"] "a part of the CPU time in the focus: each moment of each CPU location belongs to one row" {
+    "account" stored [] "a part of the CPU time in the focus: each moment of each CPU location belongs to one row" {
         "row" Name: "what the time is, such as `transfer.needed`, or `wait.KIND` by the metric of a wait state",
         "group" Name: "the group of rows that it belongs to",
         "callpath" Path: "the call path, by names, or that of the master of an idle thread; null if there is none",
@@ -164,7 +164,7 @@ tables! {
         "callpath_id" UInt32: "the same as a row of `callpaths`",
         "time" Double "s": "the time",
     }
-    "findings" stored ["findings"] "a reason why time is lost in the focus, the largest loss first" {
+    "findings" stored [] "a reason why time is lost in the focus, the largest loss first" {
         "number" UInt32: "its number, from 1",
         "rule" Text: "the rule that found it",
         "title" Text: "what that rule finds, in a few words",
