@@ -24,8 +24,8 @@ TRANSFERS = {
     f"MPI_{call}"
     for call in (
         "Send Bsend Ssend Rsend Recv Mrecv Sendrecv Sendrecv_replace Wait Waitall Waitany Waitsome Barrier Bcast "
-        "Gather Gatherv Scatter Scatterv Allgather Allgatherv Alltoall Alltoallv Alltoallw Reduce Allreduce Reduce_scatter "
-        "Reduce_scatter_block Scan Exscan"
+        "Gather Gatherv Scatter Scatterv Allgather Allgatherv Alltoall Alltoallv Alltoallw Reduce Allreduce "
+        "Reduce_scatter Reduce_scatter_block Scan Exscan"
     ).split()
 }
 BARRIERS = (RegionRole.BARRIER, RegionRole.IMPLICIT_BARRIER)

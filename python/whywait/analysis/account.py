@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait import _native
+import whywait._native as _native
 from whywait.analysis.focus import find_focus
 from whywait.model import tables
 from whywait.model.selection import in_subtrees

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import add_verb, positive, print_json
+from whywait.commands.answers import Answer
+from whywait.commands.common import add_verb, positive
 from whywait.commands.results import RESULT, ask, time_window
 
 if TYPE_CHECKING:
@@ -43,22 +43,20 @@ def add(verbs: Any) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the account."""
+def run(options: argparse.Namespace) -> Answer:
+    """Return the account."""
     from whywait.report.account import account_lines, table_lines
-    from whywait.report.terminal import show, speaks_unicode, width
 
     result, found = ask(options.result, lambda result: _account(result, options.focus))
-    unicode = speaks_unicode(sys.stdout)
-    if options.json:
-        by = {} if options.by == "row" else {f"by_{options.by}": found.table(options.by).to_pylist()}
-        print_json(found.as_dict() | by)
-    elif options.by == "row":
-        show(account_lines(found, result, width(sys.stdout), unicode=unicode), sys.stdout)
-    else:
-        lines = table_lines(found, result, options.by, options.top, width(sys.stdout), unicode=unicode)
-        show(lines, sys.stdout)
-    return 0
+    if options.by == "row":
+        return Answer(
+            found.as_dict(), lambda screen: account_lines(found, result, screen.width, unicode=screen.unicode)
+        )
+    lines = found.table(options.by).to_pylist()
+    return Answer(
+        found.as_dict() | {f"by_{options.by}": lines},
+        lambda screen: table_lines(found, result, options.by, options.top, screen.width, unicode=screen.unicode),
+    )
 
 
 def _account(result: ResultData, focus: str | None) -> Account:

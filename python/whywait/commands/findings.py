@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from whywait.commands.common import add_verb, positive, print_json
+from whywait.commands.answers import Answer
+from whywait.commands.common import add_verb, positive
 from whywait.commands.results import RESULT, load
+from whywait.report.terminal import paragraph, percent, seconds
 
 if TYPE_CHECKING:
     import argparse
@@ -37,24 +38,22 @@ def add(verbs: Any) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the findings."""
+def run(options: argparse.Namespace) -> Answer:
+    """Return the findings."""
     from whywait.analysis.findings import findings
-    from whywait.report.terminal import show, width
 
     result = load(options.result)
     found = findings(result, options.top)
-    if options.json:
-        table = found.table(result.tree).to_pylist()
-        print_json({"verdict": found.verdict(), "lost": found.lost, "cpu_time": found.time, "findings": table})
-    else:
-        show(_lines(found, width(sys.stdout)), sys.stdout)
-    return 0
+    data = {
+        "verdict": found.verdict(),
+        "lost": found.lost,
+        "cpu_time": found.time,
+        "findings": found.table(result.tree).to_pylist(),
+    }
+    return Answer(data, lambda screen: _lines(found, screen.width))
 
 
 def _lines(found: Findings, width: int) -> Iterator[Line]:
-    from whywait.report.terminal import paragraph, percent, seconds
-
     for line in paragraph(found.verdict(), width):
         yield [(line[0][0], "bold")]
     if not found.shown:
