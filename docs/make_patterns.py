@@ -55,6 +55,7 @@ partner](../tests/patterns/unmatched.md).
 | costs of intervals | [contention](../tests/patterns/causes-contention.md) |
 | critical path | [critical path](../tests/patterns/causes-critical-path.md) |
 | explanations | [explanations of waits](../tests/patterns/explain.md) |
+| where all time went | [the account](../tests/patterns/account.md) |
 | iterations | [marks of iterations](../tests/patterns/iterations.md) |
 | what-if simulation | [worked examples](../tests/patterns/whatif.md) |
 

@@ -96,6 +96,25 @@ TRANSFERS = pa.schema(
 )
 
 
+ACCOUNT = pa.schema(
+    {
+        "row": pa.dictionary(pa.uint16(), pa.string()),
+        "callpath": pa.uint32(),
+        "location": pa.uint32(),
+        "time": pa.float64(),
+        "excess": pa.float64(),
+        "calls": pa.uint64(),
+    }
+)
+DEVICE_ACCOUNT = pa.schema(
+    {
+        "device": pa.string(),
+        "row": pa.dictionary(pa.uint16(), pa.string()),
+        "callpath": pa.uint32(),
+        "time": pa.float64(),
+    }
+)
+
 COUNTERS = pa.schema({"counter": pa.uint32(), "name": pa.string()})
 COUNTER_CELLS = pa.schema({"counter": pa.uint32(), "location": pa.uint32()})
 
@@ -227,6 +246,17 @@ class FakeAnalysis:
 
     def critical_path(self):
         return self._critical_path
+
+    def account(self):
+        return ACCOUNT.empty_table()
+
+    def device_account(self):
+        return DEVICE_ACCOUNT.empty_table()
+
+    def network(self):
+        from whywait.model.tables import NETWORK
+
+        return NETWORK.empty_table()
 
     def counters(self):
         return COUNTERS.empty_table()

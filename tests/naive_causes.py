@@ -352,6 +352,7 @@ class Analysis:
         self.instances = []
         self.find_p2p()
         self.find_collectives()
+        self.finalizes = []
         self.find_init_and_finalize()
         self.find_openmp()
         if self.model == "thesis":
@@ -554,7 +555,11 @@ class Analysis:
                 continue
             latest = max(e.call.E for e in calls.values())
             first = min(e.call.L for e in calls.values())
-            for e in calls.values():
+            # Scalasca computes no costs of waits in MPI_Finalize; otherwise it is a barrier.
+            has_costs = not is_init and self.model == "thesis"
+            cls = "barrier" if has_costs else "init" if is_init else "finalize"
+            points = {}
+            for rank, e in calls.items():
                 lb = min(latest, e.call.L)
                 wait = 0 if is_init else max(0, lb - e.call.E)
                 completion = max(0, e.call.L - max(first, lb))
@@ -562,7 +567,13 @@ class Analysis:
                     self.add("mpi_init_completion", e, completion)
                 else:
                     self.add("mpi_finalize_wait", e, wait)
-                self.point(e, wait, completion, set(self.trace.by_rank), "init" if is_init else "finalize")
+                points[rank] = self.point(e, wait, completion, set(self.trace.by_rank), cls), wait
+            if not is_init:
+                self.finalizes = [point for point, _ in points.values()]
+            if has_costs:
+                culprit = min(rank for rank, e in calls.items() if latest == e.call.E)
+                waiters = [of_rank for rank, of_rank in points.items() if rank != culprit]
+                self.instances.append(Instance(cls, points[culprit][0], waiters, set(self.trace.by_rank)))
 
     def find_openmp(self):
         by_process = defaultdict(list)
@@ -877,9 +888,6 @@ class Analysis:
                 self.collective_costs(x)
         for loc in self.trace.locations:
             for p in loc.sorted_points:
-                if self.model == "thesis" and p.cls == "finalize":
-                    # Nobody is charged for this wait, so what it caused (idle threads) has no cause either.
-                    self.add("delay_unattributed", p, sum(p.phi.values()))
                 if self.model == "thesis" or p.cls in SHORT:
                     # Of all waits of a call the same share propagates.
                     rest = p.wait - sum(wait for _, wait in p.parts)
@@ -1045,13 +1053,12 @@ class Analysis:
     # Critical path
 
     def critical_path(self):
-        finalize = [p for loc in self.trace.locations for p in loc.points.values() if p.cls == "finalize"]
         for x in self.instances:
             for e, wait in x.waiters:
                 if wait > 0 and x.cls != "ompbarrier":
                     e.cause = getattr(e, "last", x.cause)
-        if finalize:
-            start = max(finalize, key=lambda p: (p.event.call.E, -p.loc.rank))
+        if self.finalizes:
+            start = max(self.finalizes, key=lambda p: (p.event.call.E, -p.loc.rank))
         else:
             # No MPI, or a run that was cut off: who was there to the last.
             masters = self.trace.by_rank.values()

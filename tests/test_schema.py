@@ -91,9 +91,9 @@ def test_the_dataset_has_the_tables_that_are_declared(stored):
             assert waits
             assert all(TREE.wait_state(kind) and kind_type == "double" for kind, kind_type in waits.items())
         assert found == list(declared(tables()[name]).items()), name
-    # The trace has no counters.
+    # The trace has no counters, and no devices.
     missing = {name for name, table in tables().items() if table.is_stored} - stored.keys()
-    assert missing <= {"counters", "counter_cells", "timeline_counters"}
+    assert missing <= {"counters", "counter_cells", "timeline_counters", "device_account"}
 
 
 METHODS = [(method, name) for name, table in tables().items() for method in table.methods]
@@ -107,7 +107,7 @@ def test_results_return_the_tables_that_are_declared(result, method, name):
 
 def test_each_method_that_returns_a_table_without_a_question_is_declared():
     # What answers a question has columns that depend on it.
-    questions = {"waits_between"}
+    questions = {"waits_between", "account"}
     hints = {name: getattr(whywait.Result, name) for name in dir(whywait.Result) if not name.startswith("_")}
     found = {
         name for name, member in hints.items() if getattr(member, "__annotations__", {}).get("return") == "pa.Table"

@@ -110,6 +110,22 @@ class Analysis:
         """
     def window(self, begin: float, end: float) -> Table:
         """Return the severities of times, waits, and thread management between two times (s), as `severities`."""
+    def account(self) -> Table:
+        """Return the account of the CPU time in the focus: docs/account.md.
+
+        ``row`` (dictionary), ``callpath`` (nullable u32), ``location`` (u32), ``time``, ``excess`` (s), ``calls``
+        (u64), by row, call path, location.
+        """
+    def account_window(self, begin: float, end: float) -> Table:
+        """Return the account between two times (s), as `account`. Needs the events."""
+    def device_account(self) -> Table:
+        """Return the account of devices in the focus.
+
+        ``device`` (the name of its first stream), ``row`` (dictionary), ``callpath`` (nullable u32: of the host),
+        ``time`` (s).
+        """
+    def network(self) -> Table:
+        """Return what calls need, by kind: the table `network` of docs/tables.md."""
     def counters(self) -> Table:
         """Return the counters of the trace.
 
@@ -382,6 +398,15 @@ def patterns() -> list[dict[str, Any]]:
 
 def cost_classes() -> list[dict[str, Any]]:
     """Return the cost classes of the schema: `whywait.model.schema.CostClass`."""
+
+def account_rows() -> list[dict[str, Any]]:
+    """Return the rows of the account: ``name``, ``label``, ``description``, ``group``, ``is_lost``."""
+
+def account_groups() -> list[tuple[str, str, str]]:
+    """Return the groups of these rows: name, label, description."""
+
+def device_rows() -> list[tuple[str, str, str]]:
+    """Return the rows of the account of devices: name, label, description."""
 
 def tables() -> list[dict[str, Any]]:
     """Return the tables of the schema: `whywait.model.schema.Table`."""

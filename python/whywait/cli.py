@@ -29,6 +29,8 @@ _VERBS = (
     "analyze",
     "report",
     "summary",
+    "account",
+    "findings",
     "serve",
     "waits",
     "explain",

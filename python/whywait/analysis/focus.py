@@ -1,8 +1,9 @@
 """The focus: the part of a run that headlines refer to, as a result of its own.
 
-By default it is the time from the last Leave of the call that starts the communication library to the first Enter of
-the one that ends it; start-up and shutdown take long in short runs and say little about the program. Where nothing
-tells it (a run of threads only), and in results that keep no events of it, the focus is the whole run.
+By default it is the time from the last Leave of the call that starts the communication library to the last Enter of
+the one that ends it; start-up and shutdown take long in short runs and say little about the program. The core decides
+the bounds (rust/core/src/focus.rs) and says by which rule: the fact ``focus_rule``. Where nothing tells them (a run of
+threads only), and in results that keep no events of it, the focus is the whole run.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def find_focus(result: ResultData, name: str | None = None) -> Focus:
         find_callpaths(result.tree, name)
         return Focus(name, callpath=name)
     # If only a part of the time was analyzed, that part is the focus.
-    if name == ALL or "focus_begin" not in result.facts or "window" in result.tables.options:
+    # Results of version 0.2.0 have bounds, those until the first Enter of MPI_Finalize, but no rule.
+    if name == ALL or "focus_begin" not in result.facts or result.facts.get("focus_rule") in {"whole", "window"}:
         return Focus(ALL)
     return Focus("run", (result.facts["focus_begin"], result.facts["focus_end"]))
 

@@ -151,6 +151,21 @@ class NativeDataset:
         costs = self.analysis.focus_costs()
         return None if costs is None else pa.table(costs)
 
+    @cached_property
+    def account(self) -> pa.Table:
+        return pa.table(self.analysis.account())
+
+    @cached_property
+    def device_account(self) -> pa.Table:
+        return pa.table(self.analysis.device_account())
+
+    @property
+    def network(self) -> pa.Table:
+        return pa.table(self.analysis.network())
+
+    def account_window(self, begin: float, end: float) -> pa.Table:
+        return pa.table(self.analysis.account_window(begin, end))
+
     def counter_window(self, begin: float, end: float) -> pa.Table:
         return pa.table(self.analysis.counter_window(begin, end))
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import whywait._native as _native
 from whywait.analysis.counters import with_counters
+from whywait.api.accounted import AccountedResult
 from whywait.model import tables
-from whywait.model.result import ResultData
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from whywait.model.timeline import Timeline
 
 
-class Result(ResultData):
+class Result(AccountedResult):
     """The result of an analysis.
 
     All tables are Arrow tables; use ``to_pandas()`` or ``polars.from_arrow()`` to convert them.

@@ -160,6 +160,24 @@ class Dataset(Protocol):
         ...
 
     @property
+    def account(self) -> pa.Table:
+        """The account of the focus.
+
+        ``row``, ``callpath`` (null outside of all), ``location``, ``time``, ``excess`` and ``calls``.
+        """
+        ...
+
+    @property
+    def device_account(self) -> pa.Table:
+        """The account of devices: ``device``, ``row``, ``callpath`` (of the host, or null), ``time``."""
+        ...
+
+    @property
+    def network(self) -> pa.Table:
+        """What calls need, by kind: see `whywait.model.tables.NETWORK`."""
+        ...
+
+    @property
     def transfers(self) -> pa.Table:
         """The transfers of one-sided communication; not cached, since they can be many."""
         ...
@@ -230,6 +248,10 @@ class Dataset(Protocol):
         ...
 
     # What reads the samples of counters again -------------------------------------------------------------------------
+
+    def account_window(self, begin: float, end: float) -> pa.Table:
+        """Return the account between two times, in seconds since the begin of the trace."""
+        ...
 
     def counter_window(self, begin: float, end: float) -> pa.Table:
         """Return the values of counters between two times, in seconds since the begin of the trace."""

@@ -162,6 +162,7 @@ _TYPES = {
     "double": pa.float64(),
     "string": pa.string(),
     "list<string>": pa.list_(_NAME),
+    "list<int32>": pa.list_(pa.int32()),
     "list<struct<name: string, size: uint32, periodic: bool>>": pa.list_(
         pa.struct([("name", pa.string()), ("size", pa.uint32()), ("periodic", pa.bool_())])
     ),

@@ -39,6 +39,10 @@ NUMBERED_WAITS = pa.schema([field for field in WAIT_STATES if field.name not in 
 DELAY_COSTS = schema_of("delay_costs")
 CRITICAL_PATH = schema_of("critical_path")
 TRANSFERS = schema_of("transfers")
+ACCOUNT = schema_of("account")
+DEVICE_ACCOUNT = schema_of("device_account")
+FINDINGS = schema_of("findings")
+NETWORK = schema_of("network")
 COUNTERS = schema_of("counters")
 COUNTER_CELLS = schema_of("counter_cells")
 # The types of columns of wait states with numbers, as the native analysis has them; other columns hold seconds.
@@ -196,6 +200,16 @@ def delay_cost_pieces(tree: CallTree, locations: Locations, numbers: pa.Table) -
 def critical_path_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield the critical path as rows of `CRITICAL_PATH`, in the order of time."""
     return _named_pieces(tree, locations, native, CRITICAL_PATH)
+
+
+def account_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield the cells of an account as rows of `ACCOUNT`, in their order."""
+    return _named_pieces(tree, locations, native, ACCOUNT)
+
+
+def device_account_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield the account of devices as rows of `DEVICE_ACCOUNT`, in their order."""
+    return _named_pieces(tree, locations, native, DEVICE_ACCOUNT)
 
 
 def _named_pieces(

@@ -7,7 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import whywait._native as _native
+from whywait.analysis.account import pieces as account_pieces
 from whywait.analysis.counters import with_counters
+from whywait.analysis.findings import findings
 from whywait.analysis.focus import cost_names, focused
 from whywait.analysis.iterations import known_iterations
 from whywait.analysis.queues import levels
@@ -137,6 +139,13 @@ def _write_tables(writer: Writer, result: ResultData) -> None:
     derived = [metric.name for metric in result.profile.metrics if metric.derived]
     for name, metrics in (("severities", stored), ("derived", derived)):
         writer.pieces(name, tables.SEVERITIES, tables.severity_pieces(result.profile, locations, metrics))
+    if not result.is_profile:
+        writer.pieces("account", tables.ACCOUNT, account_pieces(result, dataset.account))
+        if dataset.device_account.num_rows:
+            devices = tables.device_account_pieces(tree, locations, dataset.device_account)
+            writer.pieces("device_account", tables.DEVICE_ACCOUNT, devices)
+        writer.table("network", dataset.network)
+        writer.table("findings", findings(result).table(tree))
     if dataset.queue_levels is not None:
         writer.table("queue_levels", levels(result))
     if (part := focused(result)).focus.window is not None:

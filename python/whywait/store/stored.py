@@ -190,6 +190,26 @@ class StoredTables(ABC):
     def focus_costs(self) -> pa.Table | None:
         return self._cells("focus_costs") if self.has("focus_costs") else None
 
+    @cached_property
+    def account(self) -> pa.Table:
+        if not self.has("account"):
+            raise _native.UsageError(f"{self.directory} has no account of its time: analyze the trace again")
+        return self._read_numbered("account", tables.ACCOUNT).drop_columns(["group"])
+
+    @cached_property
+    def device_account(self) -> pa.Table:
+        if not self.has("device_account"):
+            return tables.empty_numbered(tables.DEVICE_ACCOUNT)
+        return self._read_numbered("device_account", tables.DEVICE_ACCOUNT)
+
+    @property
+    def network(self) -> pa.Table:
+        return self.read("network") if self.has("network") else tables.NETWORK.empty_table()
+
+    def account_window(self, begin: float, end: float) -> pa.Table:
+        del begin, end
+        raise _native.UsageError(_NO_EVENTS)
+
     def _cells(self, name: str) -> pa.Table:
         table = self.read(name, ["metric", "callpath_id", "location", "value"])
         return table.rename_columns(["metric", "callpath", "location", "value"])

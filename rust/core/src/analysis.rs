@@ -8,12 +8,13 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 use whywait_otf2::Recording;
 
+use crate::account::{self, Account};
 use crate::causes::factors::{self, Factors};
 use crate::causes::{self, CostModel, Explanation, IntervalIndex, Synchronized};
 use crate::counters::{self, Recorded};
 use crate::critical_path::{self, Segment, Stretch};
-use crate::diagnostics::Diagnostics;
-use crate::focus;
+use crate::diagnostics::{DiagnosticKind, Diagnostics};
+use crate::focus::{Focus, Rule};
 use crate::ids::CallPathId;
 use crate::matching::epochs::Epochs;
 use crate::matching::protocol::ProtocolClassifier;
@@ -182,8 +183,10 @@ pub struct Analysis {
     pub counters: Recorded,
     /// Activity of accelerators, and of the hosts that use them.
     pub devices: Devices,
-    /// First and last tick of the run without start-up and shutdown; `None` if unknown.
-    pub focus: Option<(i64, i64)>,
+    /// The part of the run that shares refer to; `None` if there are no events.
+    pub focus: Option<Focus>,
+    /// The account of all time in the focus.
+    pub account: Account,
     /// Inconsistencies of the trace.
     pub diagnostics: Diagnostics,
     /// Calls of other processes that wait states name.
@@ -258,6 +261,18 @@ impl Analysis {
         window::severities(&self.trace, &self.waits, path, whole, window)
     }
 
+    /// The account of all time in a window. Needs the events.
+    pub fn account_within(&self, window: &Range<i64>) -> Result<Account> {
+        self.need_events()?;
+        let has_bad_clocks = has_bad_clocks(&self.trace, std::slice::from_ref(&self.diagnostics))?;
+        let devices = std::slice::from_ref(&self.devices);
+        let mut account = account::find(&self.trace, &self.waits, devices, window, has_bad_clocks)?;
+        if let Some(causes) = &self.causes {
+            account.divide(&window::path_within(&self.trace, (&self.severities, &causes.stretches), window));
+        }
+        Ok(account)
+    }
+
     /// Restricts severities and the critical path to a window; the wait states stay.
     fn restrict(&mut self, window: &Range<i64>) {
         self.severities = self.severities_within(window);
@@ -270,7 +285,8 @@ impl Analysis {
 
     /// Gathers the findings of all processes at the first.
     fn gather(self, diagnostics: Vec<Diagnostics>, with_transfers: bool) -> Result<Option<Self>> {
-        let Self { trace, severities, waits, causes, epochs, calls, queues, counters, devices, focus, .. } = self;
+        let Self { trace, severities, waits, causes, epochs, calls, queues, counters, devices, focus, account, .. } =
+            self;
         let exchange = trace.exchange.clone();
         let calls = calls.gather(&trace, &waits)?;
         let of_origins = if with_transfers { transfers::find(&trace, &epochs)? } else { Vec::new() };
@@ -286,6 +302,7 @@ impl Analysis {
                 ..causes
             }),
         };
+        let account = account.gather(&exchange)?;
         let diagnostics = merge(exchange.gather(diagnostics)?);
         let devices = Devices::all(exchange.gather(devices)?);
         let transfers = with_transfers.then_some(transfers);
@@ -301,6 +318,7 @@ impl Analysis {
             counters,
             devices,
             focus,
+            account,
             diagnostics,
             calls,
             transfers,
@@ -402,12 +420,19 @@ pub fn analyze(
     diagnostics.push(all_notes);
     let waits = PerShard::new(waits);
     let calls = RemoteCalls::fetch(&trace, &waits)?;
-    let focus = focus::bounds(&trace)?;
+    let focus = Focus::find(&trace, window.as_ref())?;
+    let mut account = match focus {
+        Some(focus) => {
+            let has_bad_clocks = has_bad_clocks(&trace, &diagnostics)?;
+            account::find(&trace, &waits, &devices, &focus.window(), has_bad_clocks)?
+        }
+        None => Account::default(),
+    };
     let causes = if options.causes {
         monitor.enter(Stage::Causes)?;
         let synchronized =
             Synchronized { of_owners: collective_syncs, of_shards: &one_sided.collective_syncs, devices: &devices };
-        let in_focus = focus.map(|(begin, end)| begin..end).filter(|_| window.is_none());
+        let in_focus = focus.filter(|focus| focus.rule == Rule::LastFinalize).map(|focus| focus.window());
         let how = (options.cost_model, window.as_ref(), in_focus.as_ref());
         let mut found = causes::find(&trace, (&waits, &calls), synchronized, how)?;
         // This thread follows the path, because it exchanges data; the others compute costs.
@@ -416,6 +441,9 @@ pub fn analyze(
             others.spawn(|_| costs = found.book(&trace));
             critical_path::find(&trace, &found.tables, options.cost_model)
         })?;
+        if let Some(focus) = focus {
+            account.divide(&window::path_within(&trace, (&path.severities, &path.stretches), &focus.window()));
+        }
         severities.extend(path.severities);
         costs.all.extend(path.costs);
         let explanations = found.explain(&waits);
@@ -445,6 +473,7 @@ pub fn analyze(
         counters,
         devices: Devices::all(devices),
         focus,
+        account,
         diagnostics: Diagnostics::default(),
         calls,
         transfers: None,
@@ -457,6 +486,15 @@ pub fn analyze(
         return Ok(Some(Analysis { diagnostics: merge(vec![diagnostics]), ..found }));
     }
     found.gather(diagnostics, options.transfers)
+}
+
+/// Whether more than 1% of the messages arrive before they are sent.
+fn has_bad_clocks(trace: &Trace, diagnostics: &[Diagnostics]) -> Result<bool> {
+    let messages = trace.shards.iter().map(|shard| shard.receives.rows.len() as u64).sum();
+    let violations = diagnostics.iter().map(|notes| notes.occurrences(DiagnosticKind::ClockViolationMessage)).sum();
+    let all: Vec<(u64, u64)> = trace.exchange.allgather((violations, messages))?;
+    let (violations, messages) = all.into_iter().fold((0, 0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
+    Ok(violations * 100 > messages)
 }
 
 /// Orders wait states by location and time. Each stage finds them in order, so a stable sort only has to merge them.

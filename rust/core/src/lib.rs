@@ -5,6 +5,7 @@
 //! drives the stages, [`query`], [`export`], and [`whatif`] ask a finished analysis, and [`parallel`] spreads the work.
 #![deny(unsafe_code)]
 
+pub mod account;
 pub mod analysis;
 pub mod causes;
 pub mod counters;
@@ -12,7 +13,7 @@ pub mod critical_path;
 pub mod diagnostics;
 pub mod error;
 pub mod export;
-mod focus;
+pub mod focus;
 mod galloping_search;
 pub mod ids;
 pub mod matching;

@@ -61,6 +61,17 @@ pub(crate) fn severities(
     combine(cells)
 }
 
+/// Times on the critical path within a window, from those of all of it. The cells of a process of the analysis are its own.
+pub(crate) fn path_within(trace: &Trace, path: (&[Severity], &[Stretch]), window: &Range<i64>) -> Vec<Severity> {
+    let (whole, stretches) = path;
+    let outside = [i64::MIN..window.start, window.end..i64::MAX];
+    let outside = trace.par_shards().flat_map_iter(|shard| critical_path(trace, shard, stretches, &outside));
+    let outside: Vec<Severity> = outside.map(|cell| Severity { value: -cell.value, ..cell }).collect();
+    let mut cells: Vec<Severity> = whole.iter().filter(|cell| cell.metric == Metric::CriticalPath).copied().collect();
+    cells.extend(outside);
+    combine(cells)
+}
+
 /// Time of a shard's locations on the critical path; `path` is sorted by location.
 fn critical_path(trace: &Trace, shard: &Shard, path: &[Stretch], windows: &[Range<i64>]) -> Vec<Severity> {
     let first = path.partition_point(|stretch| stretch.location < shard.locations.start);

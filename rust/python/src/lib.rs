@@ -2,6 +2,7 @@
 #![deny(unsafe_code)]
 #![expect(clippy::needless_pass_by_value, reason = "arguments arrive from Python by value")]
 
+mod account;
 mod analysis;
 mod analyze;
 mod arrow;
@@ -38,6 +39,8 @@ use pyo3::pymodule;
 /// The compiled part of whywait, private to the package.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::account::{account_groups, account_rows, device_rows};
     #[pymodule_export]
     use super::analysis::Analysis;
     #[pymodule_export]

@@ -16,6 +16,7 @@ use whywait_core::severity::{Cost, Severity};
 use whywait_core::trace::columns::OperationKind;
 use whywait_core::waits::longest;
 
+use crate::account;
 use crate::analysis::Analysis;
 use crate::arrow::{Names, Optional, Table};
 use crate::counters;
@@ -143,6 +144,26 @@ impl Analysis {
         let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
         let cells = detached(py, || pool.install(|| self.result.severities_within(&window)))?;
         self.cells(&cells, &[], &[])
+    }
+
+    /// The account of all time in the focus.
+    fn account(&self) -> PyResult<Table> {
+        account::cells(self, &self.result.account)
+    }
+
+    /// The account of all time in a window, in the shape of `account`; bounds in seconds since the begin of the trace.
+    fn account_window(&self, py: Python<'_>, begin: f64, end: f64) -> PyResult<Table> {
+        account::window(self, py, (begin, end))
+    }
+
+    /// The account of devices.
+    fn device_account(&self) -> PyResult<Table> {
+        account::devices(self)
+    }
+
+    /// What calls need, by kind: the floors of the account.
+    fn network(&self) -> PyResult<Table> {
+        account::network(self)
     }
 
     /// Definitions of the trace's counters.
@@ -388,9 +409,14 @@ impl Analysis {
         facts.set_item("begin", 0.0)?;
         facts.set_item("end", self.seconds(last - first))?;
         facts.set_item("length", self.seconds(last - first))?;
-        if let Some((from, to)) = self.result.focus {
-            facts.set_item("focus_begin", self.seconds(from - first))?;
-            facts.set_item("focus_end", self.seconds(to - first))?;
+        if let Some(focus) = self.result.focus {
+            facts.set_item("focus_begin", self.seconds(focus.begin - first))?;
+            facts.set_item("focus_end", self.seconds(focus.end - first))?;
+            facts.set_item("focus_rule", focus.rule.name())?;
+            facts.set_item("cpu_locations", self.result.account.locations)?;
+            facts.set_item("cpu_time", self.seconds(self.result.account.time))?;
+            facts.set_item("pauses", self.result.account.pauses.0)?;
+            facts.set_item("pause_time", self.seconds(self.result.account.pauses.1))?;
         }
         facts.set_item("resolution", trace.resolution)?;
         facts.set_item("processes", trace.definitions.processes.len())?;

@@ -64,7 +64,7 @@ pub(super) fn collect<'a>(
     collective_syncs.sort_by_key(|&(enter, _)| enter);
     sync_points.group_syncs.reserve(collective_syncs.len());
     for (_, collective_sync) in collective_syncs {
-        if let Some(class) = Pattern::class_of(collective_sync.kind).filter(|class| has_costs(*class, model)) {
+        if let Some(class) = class_of(collective_sync.kind, model) {
             record(trace, shard, class, &mut states, collective_sync, &mut sync_points);
         }
     }
@@ -81,6 +81,14 @@ pub(super) fn collect<'a>(
     // Pairwise waits are sorted, and so are collective ones.
     sync_points.order.sort();
     sync_points
+}
+
+/// The class of a collective synchronization. Scalasca computes no costs of waits in `MPI_Finalize`.
+fn class_of(kind: Metric, model: CostModel) -> Option<Class> {
+    match (kind, model) {
+        (Metric::FinalizeWait, CostModel::Scalasca) => Some(Class::Library),
+        _ => Pattern::class_of(kind).filter(|&class| has_costs(class, model)),
+    }
 }
 
 fn has_costs(class: Class, model: CostModel) -> bool {

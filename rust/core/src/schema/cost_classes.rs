@@ -143,7 +143,7 @@ classes! {
         indirect: Some(CostMetric::IndirectGpuDevice), propagating: Some(CostMetric::PropagatingGpuDevice),
         is_known_to_scalasca: false,
     },
-    /// In `MPI_Init` and `MPI_Finalize`: synchronizes, but causes no costs.
+    /// In `MPI_Init`: synchronizes, but causes no costs.
     Library = "library" {
         short_term: DelayUnattributed, long_term: DelayUnattributed,
         indirect: None, propagating: None,

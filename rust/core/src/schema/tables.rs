@@ -24,6 +24,8 @@ pub enum Type {
     Text,
     /// The names of a call path from the root down.
     Path,
+    /// Numbers, such as ranks.
+    Numbers,
     /// The axes of a topology: `name`, `size` and `periodic` of each.
     Axes,
     /// Places in a topology: `location`, and where it is `at` on each axis.
@@ -43,6 +45,7 @@ impl Type {
             Self::Double => "double",
             Self::Name | Self::Text => "string",
             Self::Path => "list<string>",
+            Self::Numbers => "list<int32>",
             Self::Axes => "list<struct<name: string, size: uint32, periodic: bool>>",
             Self::Coordinates => "list<struct<location: uint32, at: list<uint32>>>",
         }
@@ -141,6 +144,55 @@ tables! {
         "rank" Int32: "its rank; -1 if it belongs to no process",
         "thread" Int32: "its thread",
         "value" Double: "the value, in the unit of the metric (seconds, occurrences, or bytes)",
+    }
+    "account" stored [] "a part of the CPU time in the focus: each moment of each CPU location belongs to one row" {
+        "row" Name: "what the time is, such as `transfer.needed`, or `wait.KIND` by the metric of a wait state",
+        "group" Name: "the group of rows that it belongs to",
+        "callpath" Path: "the call path, by names, or that of the master of an idle thread; null if there is none",
+        "callpath_id" UInt32: "the same as a row of `callpaths`",
+        "location" UInt32: "the location, a row of `locations`",
+        "rank" Int32: "its rank; -1 if it belongs to no process",
+        "thread" Int32: "its thread",
+        "time" Double "s": "the time",
+        "excess" Double "s": "the part of it beyond what the fastest 5% of such calls take",
+        "calls" UInt64: "number of calls, or of waits; 0 for time outside of calls",
+    }
+    "device_account" stored ["device_account"] "a part of the time of a device in the focus: each moment of it belongs to one row; only with devices" {
+        "device" Text: "the device, by the name of its first stream",
+        "row" Name: "what it does, or why it is idle, such as `busy.kernel` or `idle.computes`",
+        "callpath" Path: "what the host is in meanwhile, by names; null if that does not matter or is not known",
+        "callpath_id" UInt32: "the same as a row of `callpaths`",
+        "time" Double "s": "the time",
+    }
+    "findings" stored [] "a reason why time is lost in the focus, the largest loss first" {
+        "number" UInt32: "its number, from 1",
+        "rule" Text: "the rule that found it",
+        "title" Text: "what that rule finds, in a few words",
+        "sentence" Text: "what happens, where, and what follows",
+        "advice" Text: "what to do about it; null if that is not known",
+        "loss" Double "s": "the lost time that it explains",
+        "share" Double: "the same as a share of the CPU time of the focus, or of the time of all devices",
+        "base" Text: "`cpu` or `device`: what it is a share of",
+        "callpath" Path: "the call path that is to blame, by names; null if it is none",
+        "callpath_id" UInt32: "the same as a row of `callpaths`",
+        "ranks" Numbers: "the ranks that are to blame; empty if these are all",
+        "evidence" Text: "the numbers that the sentence rests on, as JSON",
+        "shown" Bool: "whether it is one of those to show first",
+    }
+    "network" stored [] "what calls that are compared with each other need: same region, size, node, number of members, and waiting or not" {
+        "region" Text: "the region that is called",
+        "bytes_from" UInt64 "bytes": "the fewest bytes that they send, receive or complete",
+        "bytes_below" UInt64 "bytes": "the end of the range, exclusive",
+        "local" Bool: "whether all processes that they communicate with are on their node",
+        "members" UInt32: "members of the communicator of a collective operation, rounded up to a power of two; 0 for other calls",
+        "exposed" Bool: "whether they waited; otherwise what they wait for had been there",
+        "calls" UInt64: "their number in the run",
+        "floor" Double "s": "what such a call needs; null if there is nothing to compare it with",
+        "median" Double "s": "the median of their time without waits",
+        "q95" Double "s": "the time without waits that 95% of them do not exceed",
+        "needed" Double "s": "the time that they need, in the focus",
+        "excess" Double "s": "the time beyond that, in the focus",
+        "basis" Name: "where the floor comes from: `quantile` (5%, of 20 calls or more), `few` (the shortest of 5 to 19), `nearest` (the floor of the nearest size), `none`, or `clocks` (5%, but the clocks disagree)",
     }
     "wait_states" stored ["wait_states"] "a wait state; with `--counters`, there is also a column `counter:NAME` for each strict counter" {
         "kind" Name: "the metric that it adds to",

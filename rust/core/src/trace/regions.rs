@@ -144,7 +144,7 @@ impl RegionClass {
             || self.is_shutdown()
     }
 
-    fn of(name: &str, paradigm: Paradigm, role: RegionRole) -> Self {
+    pub(crate) fn of(name: &str, paradigm: Paradigm, role: RegionRole) -> Self {
         let name = name.strip_suffix(ARGUMENTS).unwrap_or(name);
         if let Some(call) = mpi_call(name, paradigm) {
             return match call.as_str() {
@@ -286,7 +286,7 @@ static FORTRAN_CALLS: LazyLock<FxHashSet<&str>> =
 ///
 /// Not every tool records that an MPI call belongs to the paradigm MPI. Names in the form of the standard are reserved;
 /// names in lower case, as Fortran compilers write them, are MPI calls only if they are in the standard.
-pub(super) fn mpi_call(name: &str, paradigm: Paradigm) -> Option<String> {
+pub(crate) fn mpi_call(name: &str, paradigm: Paradigm) -> Option<String> {
     let reserved = name.strip_prefix("MPI_").is_some_and(|call| call.starts_with(|c: char| c.is_ascii_uppercase()));
     let fortran = || {
         let call = name.strip_prefix("mpi_").filter(|call| call.ends_with('_'));

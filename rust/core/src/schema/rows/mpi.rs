@@ -25,7 +25,7 @@ macro_rules! mpi {
             waits_for: "for the last process to finish",
             look_at: "What only the last process does at the end: output, clean-up, collecting results.",
             paradigm: Paradigm::Mpi,
-            class: Some(Class::Library),
+            class: Some(Class::Barrier),
             document: "init-and-finalize",
             source: "Scalasca, Wait at Finalize",
             ..WAIT

@@ -1,0 +1,156 @@
+"""Findings: the largest losses of a run, each with its reason. One module a rule.
+
+Rules are asked in order, and each takes the bearers that it explains, so that no loss is explained twice.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, cast
+
+import pyarrow as pa
+
+from whywait.analysis.findings import (
+    device_starved,
+    devices_take_turns,
+    imbalance,
+    late_partner,
+    pauses,
+    pipeline,
+    serial_section,
+    serial_tail,
+    single_thread,
+    slow_calls,
+)
+from whywait.analysis.findings.finding import INSTANCES, Finding, Run
+from whywait.analysis.findings.words import percent
+from whywait.model import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.findings.finding import Rule
+    from whywait.model.calltree import CallTree
+    from whywait.model.result import ResultData
+
+_RULES = (
+    serial_tail,
+    pipeline,
+    imbalance,
+    single_thread,
+    serial_section,
+    late_partner,
+    pauses,
+    slow_calls,
+    devices_take_turns,
+    device_starved,
+)
+# What is shown: losses of a percent and more, the first three, and others until 90% of the lost time are named.
+_LEAST, _NAMED, _FIRST = 0.01, 0.9, 3
+# Below these, there is too little for findings; below this share, little is lost.
+_SECONDS, _EVENTS, _LITTLE = 0.02, 200, 0.05
+
+
+def rules() -> dict[str, Rule]:
+    """Return all rules by name, in the order in which they are asked."""
+    return {rule.NAME: cast("Rule", rule) for rule in _RULES}
+
+
+class Findings(list[Finding]):
+    """The findings of a run, the largest loss first.
+
+    Attributes
+    ----------
+    lost
+        All lost CPU time of the focus, in seconds.
+    time
+        All CPU time of the focus.
+    silent
+        Why no findings are shown, as a sentence; None if there are some.
+    """
+
+    def __init__(self, found: list[Finding], lost: float, time: float, silent: str | None, limit: int) -> None:
+        super().__init__(sorted(found, key=lambda one: -one.share))
+        self.lost, self.time, self.silent = lost, time, silent
+        self._limit = limit
+
+    @property
+    def shown(self) -> list[Finding]:
+        """The findings to show: those of a percent and more, until 90% of the lost time are named, at most `limit`."""
+        shown: list[Finding] = []
+        named = 0.0
+        for one in self if self.silent is None else []:
+            if one.share < _LEAST or one.instances < INSTANCES or len(shown) == self._limit:
+                continue
+            if one.base == "cpu" and len(shown) >= _FIRST and named >= _NAMED * self.lost:
+                continue
+            shown.append(one)
+            named += one.loss if one.base == "cpu" else 0.0
+        return shown
+
+    def verdict(self) -> str:
+        """Return what to say first: how much is lost, and the reason of most of it."""
+        share = self.lost / self.time if self.time else 0.0
+        if self.silent is not None:
+            return self.silent
+        if not self.shown:
+            return f"{percent(share)} of the CPU time is lost; no single reason has a percent of it."
+        return f"{percent(share)} of the CPU time is lost. {self.shown[0].sentence}"
+
+    def table(self, tree: CallTree) -> pa.Table:
+        """Return the findings as rows of the table `findings`."""
+        shown = {id(one) for one in self.shown}
+        numbers = pa.array([one.callpath for one in self], pa.uint32())
+        columns = {
+            "number": range(1, len(self) + 1),
+            "rule": [one.rule for one in self],
+            "title": [rules()[one.rule].TITLE for one in self],
+            "sentence": [one.sentence for one in self],
+            "advice": [one.advice for one in self],
+            "loss": [one.loss for one in self],
+            "share": [one.share for one in self],
+            "base": [one.base for one in self],
+            "callpath": tree.paths.take(numbers),
+            "callpath_id": numbers,
+            "ranks": [one.ranks for one in self],
+            "evidence": [json.dumps(one.evidence) for one in self],
+            "shown": [id(one) in shown for one in self],
+        }
+        return pa.table(columns, schema=tables.FINDINGS)
+
+
+def findings(result: ResultData, limit: int = 5) -> Findings:
+    """Return the findings of the focus of a run.
+
+    Parameters
+    ----------
+    result
+        The result.
+    limit
+        How many to show at most.
+
+    Raises
+    ------
+    whywait.UsageError
+        If the result has no account.
+    """
+    run = Run(result)
+    lost = run.losses.lost
+    found = list(_detect(run))
+    return Findings(found, lost, run.time, _silence(run, lost), limit)
+
+
+def _detect(run: Run) -> Iterator[Finding]:
+    for rule in _RULES:
+        yield from rule.detect(run)
+
+
+def _silence(run: Run, lost: float) -> str | None:
+    """Return why there is nothing to show."""
+    begin, end = run.losses.account.window
+    if end - begin < _SECONDS or run.result.facts.get("events", 0) < _EVENTS:
+        return "The run is too short for findings."
+    of_devices = run.result.tables.device_account.num_rows
+    if run.time and lost < _LITTLE * run.time and not of_devices:
+        return f"Little is lost: {percent(1 - lost / run.time)} of the CPU time is computation."
+    return None

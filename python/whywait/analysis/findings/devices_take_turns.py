@@ -1,0 +1,47 @@
+"""Devices are busy one after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings.words import seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.findings.finding import Finding, Run
+
+NAME = "devices_take_turns"
+TITLE = "Devices take turns"
+DOCUMENT = """\
+A device is idle for at least a tenth of the time, because its host waits for another device before it launches
+the next kernel here. Launch the kernels of all devices before waiting for any of them. The loss is time of
+devices.
+"""
+
+_LEAST = 0.1
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield the time in which hosts wait for other devices."""
+    lines = run.result.tables.device_account.to_pylist()
+    total = sum(line["time"] for line in lines)
+    idle: dict[str, float] = {}
+    for line in lines:
+        if line["row"] == "idle.other_device":
+            idle[line["device"]] = idle.get(line["device"], 0.0) + line["time"]
+    loss = sum(idle.values())
+    if not total or loss < _LEAST * total:
+        return
+    names = sorted({line["device"] for line in lines})
+    which = " and ".join(names) if len(names) == 2 else f"{len(names)} devices"
+    finding = run.finding(
+        NAME,
+        f"{which} take turns: they are idle for {seconds(loss)} while the host waits for another one.",
+        "Launch the kernels of all devices before waiting for one of them.",
+        loss,
+        base="device",
+        evidence={"idle": idle},
+    )
+    finding.share = loss / total
+    yield finding

@@ -1,0 +1,196 @@
+"""What a finding is, and what a rule that makes findings can ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow.compute as pc
+
+from whywait.analysis.losses import Losses
+from whywait.model.profile import sum_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy.typing as npt
+
+    from whywait.analysis.losses import Bearer
+    from whywait.model.regions import Region
+    from whywait.model.result import ResultData
+
+#: A call path is evenly loaded if the mean of its times is at least this share of the longest.
+BALANCED = 0.9
+#: Ranks are the culprits if they have this share of the costs.
+CULPRIT = 0.8
+#: Fewer instances are no pattern.
+INSTANCES = 3
+
+
+@dataclass
+class Finding:
+    """A reason why time is lost.
+
+    Attributes
+    ----------
+    rule
+        The name of the rule that made it.
+    sentence
+        What happens, where, and what follows, in one or two sentences.
+    advice
+        What to do about it; None if that is not known.
+    loss
+        The lost time that it explains, in seconds of CPU time.
+    share
+        The same as a share of the CPU time of the focus, or of the time of all devices (see `base`).
+    base
+        ``cpu`` or ``device``.
+    callpath
+        The call path that is to blame, by its number; None if it is none.
+    ranks
+        The ranks that are to blame; empty if these are all.
+    evidence
+        The numbers that the sentence rests on.
+    instances
+        How often the call path runs: a pattern needs some.
+    merged
+        The call paths whose losses are part of it.
+    """
+
+    rule: str
+    sentence: str
+    advice: str | None
+    loss: float
+    share: float
+    callpath: int | None = None
+    ranks: list[int] = field(default_factory=list)
+    base: str = "cpu"
+    evidence: dict[str, Any] = field(default_factory=dict)
+    instances: int = INSTANCES
+    merged: list[int] = field(default_factory=list)
+
+
+class Rule(Protocol):
+    """A rule: a module of `whywait.analysis.findings` that finds one kind of reason.
+
+    Attributes
+    ----------
+    NAME
+        Its name, by which findings name it.
+    TITLE
+        What it finds, in a few words.
+    DOCUMENT
+        When it holds, what it says, and what to do, for the documentation.
+    """
+
+    NAME: str
+    TITLE: str
+    DOCUMENT: str
+
+    def detect(self, run: Run) -> Iterator[Finding]:
+        """Yield what the rule finds, and take the bearers that it explains."""
+        ...
+
+
+class Run:
+    """The focus of a run, as rules ask about it.
+
+    Parameters
+    ----------
+    result
+        The result.
+
+    Attributes
+    ----------
+    losses
+        The lost time by bearer.
+    rest
+        The bearers that no rule has explained so far.
+    """
+
+    def __init__(self, result: ResultData) -> None:
+        self.result = result
+        self.losses = Losses(result)
+        self.rest: dict[int, Bearer] = dict(self.losses.bearers)
+        self.time = self.losses.account.time
+        cells = self.losses.account.cells
+        own = cells.filter(pc.starts_with(cells["row"].cast("string"), "computation."))
+        self._callpath, self._location, self._ticks = (
+            own[name].to_numpy() for name in ("callpath", "location", "time")
+        )
+        self._row = own["row"].cast("string").to_numpy(zero_copy_only=False)
+
+    def own(self) -> list[Bearer]:
+        """Return the bearers among the program's own code that no rule has explained, the largest first."""
+        found = [bearer for bearer in self.rest.values() if bearer.kind == "own" and bearer.loss > 0]
+        return sorted(found, key=lambda bearer: (-bearer.loss, bearer.callpath))
+
+    def take(self, *bearers: Bearer) -> None:
+        """Take bearers as explained."""
+        for bearer in bearers:
+            self.rest.pop(bearer.callpath, None)
+
+    def finding(self, rule: str, sentence: str, advice: str | None, loss: float, **more: Any) -> Finding:
+        """Return a finding with its share of the CPU time."""
+        return Finding(rule, sentence, advice, loss, loss / self.time if self.time else 0.0, **more)
+
+    def times(self, callpath: int, row: str | None = None) -> npt.NDArray[np.float64]:
+        """Return the computation in a call path by location, in the focus: all, or that of one row."""
+        here = self._callpath == callpath
+        if row is not None:
+            here &= self._row == row
+        return sum_at(self._location[here], self._ticks[here], self.result.profile.locations)
+
+    def visits(self, callpath: int) -> npt.NDArray[np.float64]:
+        """Return how often each location runs a call path, in the whole run."""
+        tree, profile = self.result.tree, self.result.profile
+        key, value = profile.cells("visits")
+        first = int(tree.position[callpath]) * profile.locations
+        here = slice(*np.searchsorted(key, [first, first + profile.locations]))
+        return sum_at(key[here] - first, value[here], profile.locations)
+
+    def balance(self, callpath: int) -> float:
+        """Return the mean of the times of the locations that run a call path, as a share of the longest."""
+        times = self.times(callpath)
+        times = times[times > 0]
+        return float(times.mean() / times.max()) if times.size else 1.0
+
+    @cached_property
+    def ranks(self) -> int:
+        """Number of ranks with time in the focus."""
+        rank = self.result.places.rank[np.unique(self.losses.account.cells["location"].to_numpy())]
+        return int(np.unique(rank).size)
+
+    def culprits(self, costs: npt.NDArray[np.float64]) -> list[int]:
+        """Return the fewest ranks that have most of some costs."""
+        by_rank = np.bincount(np.maximum(self.result.places.rank, 0), costs)
+        order = np.argsort(-by_rank, kind="stable")
+        enough = int(np.searchsorted(np.cumsum(by_rank[order]), CULPRIT * by_rank.sum())) + 1
+        return sorted(order[:enough].tolist())
+
+    def few(self) -> int:
+        """Return how many ranks are few: a tenth, but at least one."""
+        return max(1, self.ranks // 10)
+
+    def region(self, callpath: int) -> Region:
+        """Return the region of a call path."""
+        tree = self.result.tree
+        return tree.kinds[tree.region_rows[callpath]]
+
+    def place(self, callpath: int) -> str:
+        """Return a short name of a call path: its function, and the one that calls it."""
+        names = self.result.tree.path(callpath)
+        return "/".join(names[-2:] if len(names) > 2 else names[-1:])
+
+    def who(self, ranks: Iterable[int]) -> str:
+        """Return the words for some ranks, to begin a sentence."""
+        ranks = list(ranks)
+        if self.ranks == 1:
+            return "One thread"
+        if len(ranks) == 1:
+            return f"Rank {ranks[0]}"
+        if len(ranks) == 2:
+            return f"Ranks {ranks[0]} and {ranks[1]}"
+        return f"{len(ranks)} ranks"

@@ -1,0 +1,62 @@
+"""A call path takes longer on some ranks than on others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whywait.analysis.findings.finding import BALANCED
+from whywait.analysis.findings.words import seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.findings.finding import Finding, Run
+
+NAME = "imbalance"
+TITLE = "Imbalance of a call path"
+DOCUMENT = """\
+A call path takes longer on some locations than on others: the mean of its times is below 90% of the longest, or
+one location has at least 40% of the costs and the mean is below 97%. The others wait for it. Give the slow rank
+less work, or find out why it is slower: other counters (instructions) tell whether it does more.
+"""
+
+_MOST, _ALMOST = 0.4, 0.97
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield call paths of own code that some locations are longer in."""
+    for bearer in run.own():
+        if bearer.waiting <= bearer.loss / 2:
+            continue
+        times = run.times(bearer.callpath)
+        runs = times > 0
+        balance = run.balance(bearer.callpath)
+        most = float(bearer.costs.max() / bearer.waiting)
+        if runs.sum() < 2 or not (balance < BALANCED or (most >= _MOST and balance < _ALMOST)):
+            continue
+        ranks = run.culprits(bearer.costs)
+        slow = np.isin(run.result.places.rank, ranks) & runs
+        others = times[runs & ~slow]
+        place = run.place(bearer.callpath)
+        if others.size and others.mean() > 0 and len(ranks) <= run.few():
+            factor = times[slow].max() / others.mean()
+            verb = "works" if len(ranks) == 1 else "work"
+            sentence = f"{run.who(ranks)} {verb} {factor:.2g} times as long as the others in {place}; "
+            advice = f"Give {run.who(ranks).lower()} less work, or find out why it is slower."
+        else:
+            longest = times[runs].max() / times[runs].mean()
+            sentence = f"{place} takes up to {longest:.2g} times as long as on average; "
+            advice = f"Distribute the work of {place} more evenly."
+        yield run.finding(
+            NAME,
+            f"{sentence}others wait {seconds(bearer.waiting)} for it.",
+            advice,
+            bearer.loss,
+            callpath=bearer.callpath,
+            ranks=ranks,
+            instances=int(run.visits(bearer.callpath).max()),
+            evidence={"balance": balance, "times": times[runs].tolist(), "of_classes": bearer.of_classes},
+        )
+        run.take(bearer)

@@ -1,0 +1,40 @@
+"""Others wait for a call path, and nothing more can be said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings.words import seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.findings.finding import Finding, Run
+
+NAME = "late_partner"
+TITLE = "Late partner"
+DOCUMENT = """\
+Others wait for what a rank does in a call path, although this takes about as long on all of them: it runs more
+often, or at another time. Look at the order of the calls around it.
+"""
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield call paths of own code that others wait for."""
+    for bearer in run.own():
+        if bearer.waiting <= 0:
+            continue
+        ranks = run.culprits(bearer.costs)
+        place = run.place(bearer.callpath)
+        who = "" if len(ranks) == run.ranks else f", most of it for {run.who(ranks).lower()}"
+        yield run.finding(
+            NAME,
+            f"Others wait {seconds(bearer.waiting)} for {place}{who}.",
+            None,
+            bearer.loss,
+            callpath=bearer.callpath,
+            ranks=ranks,
+            instances=int(run.visits(bearer.callpath).max()),
+            evidence={"of_classes": bearer.of_classes},
+        )
+        run.take(bearer)

@@ -1,0 +1,51 @@
+"""Ranks work one after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings.finding import BALANCED
+from whywait.analysis.findings.words import percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.findings.finding import Finding, Run
+
+NAME = "pipeline"
+TITLE = "Pipeline or wavefront"
+DOCUMENT = """\
+A call path takes as long on all ranks, but each waits for the one before it: at least 40% of the waiting is
+passed on along chains, most of it in waits for messages. Filling and draining the pipeline takes the time. Use
+smaller blocks, more sweeps at once, or start the next sweep before the last has ended. Balancing work does not
+help.
+"""
+
+_PASSED_ON, _CHAIN = 0.4, 3
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield balanced call paths whose costs are passed on from rank to rank."""
+    for bearer in run.own():
+        waiting = bearer.waiting
+        if run.ranks < _CHAIN or waiting <= 0 or run.balance(bearer.callpath) < BALANCED:
+            continue
+        if bearer.long_term < _PASSED_ON * waiting or bearer.of_messages < waiting / 2:
+            continue
+        share = waiting / run.time
+        sentence = (
+            f"Ranks work one after the other in {run.place(bearer.callpath)}: each waits for the one before it, and "
+            f"{percent(bearer.long_term / waiting)} of this waiting is passed on. Filling and draining takes "
+            f"{percent(share)} of the time."
+        )
+        advice = "Use smaller blocks, more sweeps at once, or start the next sweep before the last has ended."
+        yield run.finding(
+            NAME,
+            sentence,
+            advice,
+            bearer.loss,
+            callpath=bearer.callpath,
+            instances=int(run.visits(bearer.callpath).max()),
+            evidence={"long_term": bearer.long_term, "of_classes": bearer.of_classes},
+        )
+        run.take(bearer)

@@ -1,0 +1,43 @@
+"""Threads are idle while their master works alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whywait.analysis.findings.words import seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.findings.finding import Finding, Run
+
+NAME = "serial_section"
+TITLE = "Serial section"
+DOCUMENT = """\
+The master of a process runs a call path outside of parallel regions while its other threads have no work.
+Parallelize it, or make it faster.
+"""
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield call paths of own code that keep threads idle."""
+    places = run.result.places
+    threads = int(places.thread[places.works].max(initial=0)) + 1
+    for bearer in run.own():
+        if bearer.idle <= bearer.loss / 2:
+            continue
+        place = run.place(bearer.callpath)
+        times = run.times(bearer.callpath)
+        yield run.finding(
+            NAME,
+            f"{place} runs on one of {threads} threads: the others are idle for {seconds(bearer.idle)}.",
+            f"Parallelize {place}.",
+            bearer.loss,
+            callpath=bearer.callpath,
+            ranks=run.culprits(times) if np.any(times) else [],
+            instances=max(3, int(run.visits(bearer.callpath).max())),
+            evidence={"idle": bearer.idle, "threads": threads},
+        )
+        run.take(bearer)

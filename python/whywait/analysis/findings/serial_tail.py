@@ -1,0 +1,57 @@
+"""At the end, few ranks work while all others wait for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whywait.analysis.findings.words import seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.findings.finding import Finding, Run
+
+NAME = "serial_tail"
+TITLE = "Serial tail"
+DOCUMENT = """\
+In the last tenth of the run, at most a tenth of the ranks works (collects results, writes them) while the
+others already wait, most of them in MPI_Finalize. Let all ranks take part in it, or do it earlier, beside the
+computation.
+"""
+
+_TAIL = 0.1
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield call paths that run at the end and that others wait for in MPI_Finalize."""
+    finalize = run.losses.account.times.get("wait.mpi_finalize_wait", 0.0)
+    if not finalize or not run.result.has_causes:
+        return
+    begin, end = run.losses.account.window
+    path = run.result.tables.critical_path
+    at_end = (path["to"].to_numpy() > end - _TAIL * (end - begin)) & (path["from"].to_numpy() < end)
+    rank = run.result.places.rank
+    last = set(rank[path["location"].to_numpy()[at_end]].tolist())
+    for bearer in run.own():
+        ranks = run.culprits(bearer.costs) if bearer.waiting else []
+        of_barriers = bearer.of_classes.get("barrier", 0.0)
+        if len(ranks) > run.few() or not last & set(ranks) or 2 * min(of_barriers, finalize) < bearer.waiting:
+            continue
+        worked = float(run.times(bearer.callpath, "computation.critical")[np.isin(rank, ranks)].sum())
+        if not worked:
+            continue
+        place = run.place(bearer.callpath)
+        alone = np.count_nonzero(run.times(bearer.callpath)) == 1
+        what = f"Only {run.who(ranks).lower()} works in {place}" if alone else f"{run.who(ranks)} works in {place}"
+        yield run.finding(
+            NAME,
+            f"At the end, {what[0].lower()}{what[1:]} for {seconds(worked)} while the others wait.",
+            f"Let all ranks take part in {place}, or run it earlier.",
+            bearer.loss,
+            callpath=bearer.callpath,
+            ranks=ranks,
+            evidence={"worked": worked, "finalize": finalize, "of_classes": bearer.of_classes},
+        )
+        run.take(bearer)

@@ -1,0 +1,49 @@
+"""One thread executes a block while others wait for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings.words import seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.losses import Bearer
+
+NAME = "single_thread"
+TITLE = "One thread in a block"
+DOCUMENT = """\
+A single, master, critical or ordered block runs on one thread at a time, and the other threads of the team wait
+for it at the next barrier, or at the block itself. Shorten the block, or let others do something else meanwhile
+(nowait, tasks).
+"""
+
+_BLOCKS = frozenset({"single", "single sblock", "master", "critical", "critical sblock", "ordered", "ordered sblock"})
+_WAITS = frozenset({"ompbarrier", "interval_lock"})
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield blocks of one thread that others wait for."""
+    found = [bearer for bearer in run.rest.values() if _is_block(run, bearer)]
+    for bearer in sorted(found, key=lambda bearer: -bearer.loss):
+        waiting = sum(bearer.of_classes.get(name, 0.0) for name in _WAITS)
+        if waiting <= bearer.waiting / 2 or waiting <= 0:
+            continue
+        place = run.place(bearer.callpath)
+        yield run.finding(
+            NAME,
+            f"One thread at a time executes {place}; the others wait {seconds(waiting)} for it.",
+            "Shorten the block, or let the other threads go on meanwhile.",
+            bearer.loss,
+            callpath=bearer.callpath,
+            instances=int(run.visits(bearer.callpath).sum()),
+            evidence={"of_classes": bearer.of_classes},
+        )
+        run.take(bearer)
+
+
+def _is_block(run: Run, bearer: Bearer) -> bool:
+    kind = run.region(bearer.callpath)
+    return kind.paradigm == "openmp" and (kind.role in _BLOCKS or "sblock" in kind.name)

@@ -1,0 +1,84 @@
+"""Calls take longer than others of their kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from whywait.analysis.findings.words import percent, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.losses import Bearer
+
+NAME = "slow_calls"
+TITLE = "Slow calls"
+DOCUMENT = """\
+Calls of a library take longer than the fastest 5% of their kind, and the trace does not show why. Look at the
+distribution of their times, repeat the run with one rank per core, and record counters of the network. The loss
+is this excess, and the waiting that library calls pass on.
+"""
+
+
+def slow_bearers(run: Run) -> list[Bearer]:
+    """Return the library calls and thread runtimes that no rule has explained."""
+    return [bearer for bearer in run.rest.values() if bearer.kind in {"library", "threads"}]
+
+
+def slow_loss(bearers: list[Bearer]) -> float:
+    """Return what slow calls cost: their excess, the runtime of threads, and the waits that they pass on."""
+    needed = ("transfer.needed", "library.needed")
+    spent = sum(time for bearer in bearers for row, time in bearer.spent.items() if row not in needed)
+    return spent + sum(bearer.waiting + bearer.idle for bearer in bearers)
+
+
+def take_slow(bearers: list[Bearer]) -> None:
+    """Take the excess of calls as explained; what they need remains."""
+    for bearer in bearers:
+        needed = {row: time for row, time in bearer.spent.items() if row.endswith(".needed")}
+        bearer.spent, bearer.of_classes, bearer.idle = needed, {}, 0.0
+        bearer.costs = np.zeros_like(bearer.costs)
+
+
+def slowest_kind(run: Run) -> dict[str, object] | None:
+    """Return the kind of calls with the largest excess, from the table `network`."""
+    network = run.result.tables.network
+    if not network.num_rows:
+        return None
+    row = int(np.argmax(network["excess"].to_numpy()))
+    return dict(network.slice(row, 1).to_pylist()[0])
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield the excess of all calls, with the kind that has most of it."""
+    bearers = slow_bearers(run)
+    loss = slow_loss(bearers)
+    if loss <= 0:
+        return
+    calls = int(pc.sum(run.losses.account.cells["calls"]).as_py() or 0)
+    kind = slowest_kind(run)
+    excess = sum(time for row, time in run.losses.account.times.items() if row.endswith(".excess"))
+    if kind is None or not excess:
+        runtime = sum(time for bearer in bearers for row, time in bearer.spent.items() if row.startswith("threads"))
+        sentence = f"The runtime of threads takes {seconds(runtime)}; the trace does not show why."
+        evidence: dict[str, object] = {}
+    else:
+        sentence = (
+            f"Library calls take {seconds(excess)} longer than the fastest 5% of their kind "
+            f"({percent(float(str(kind['excess'])) / excess)} of it in {kind['region']}); the trace does not show why."
+        )
+        evidence = {"kind": kind}
+    yield run.finding(
+        NAME,
+        sentence,
+        "Look at the distribution of their times, and repeat the run with one rank or thread per core.",
+        loss,
+        instances=calls,
+        evidence={"excess": excess, **evidence},
+        merged=sorted(bearer.callpath for bearer in bearers),
+    )
+    take_slow(bearers)

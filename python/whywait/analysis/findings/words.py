@@ -1,0 +1,17 @@
+"""Numbers in the sentences of findings."""
+
+from __future__ import annotations
+
+
+def seconds(value: float) -> str:
+    """Return a time with three significant digits and a suitable unit."""
+    for limit, factor, unit in ((1.0, 1, "s"), (1e-3, 1e3, "ms"), (1e-6, 1e6, "us")):
+        if abs(value) >= limit * 0.9995:
+            scaled = value * factor
+            return f"{scaled:,.{max(0, 3 - len(str(int(abs(scaled) * 1.0005))))}f} {unit}"
+    return f"{value * 1e9:.3g} ns"
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage without decimals, or with one if it is small."""
+    return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"

@@ -1,0 +1,107 @@
+"""Where the time went, and why: the methods of a result about its account."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whywait.model import tables
+from whywait.model.result import ResultData
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from whywait.analysis.account import By
+    from whywait.analysis.findings import Findings
+
+
+class AccountedResult(ResultData):
+    """A result with an account of its time: `whywait.Result` without its other methods."""
+
+    def account(
+        self,
+        focus: str | None = None,
+        *,
+        by: By | None = "row",
+        window: tuple[float, float] | None = None,
+    ) -> pa.Table:
+        """Return the account of all CPU time: each moment of each CPU location belongs to exactly one row.
+
+        The rows add up to the CPU time of the focus; docs/account.md defines them.
+
+        >>> account = result.account()
+        >>> round(sum(account["share"].to_pylist()), 9)
+        1.0
+
+        Parameters
+        ----------
+        focus
+            The part of the run: by default the time between start-up and shutdown, ``all`` for the whole run, or a call
+            path, including its callees.
+        by
+            What to sum over: ``"row"``, ``"callpath"`` or ``"location"``; None for the table of both.
+        window
+            Begin and end of a time window instead, seconds since the start of the trace. This needs the events.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``row`` (such as ``transfer.needed``, or ``wait.mpi_latesender``), ``group``, the call path or the location,
+            ``time`` (s), ``share`` of the CPU time (not without sums), ``excess`` (s, what calls take beyond the
+            fastest 5% of such calls) and ``calls``.
+
+        Raises
+        ------
+        whywait.UsageError
+            If there is no such call path, or the part needs events and there are none.
+        """
+        from whywait.analysis.account import account
+
+        return account(self, focus, window).table(by)
+
+    def device_account(self) -> pa.Table:
+        """Return the account of devices: each moment of each device in the focus belongs to exactly one row.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``device`` (the name of its first stream), ``row`` (what it does or why it is idle, such as ``busy.kernel``
+            or ``idle.computes``), ``callpath`` and ``callpath_id`` (what the host is in meanwhile, or null), ``time``
+            (s). No rows without devices.
+        """
+        pieces = tables.device_account_pieces(self.tree, self.places, self.tables.device_account)
+        return tables.table(tables.DEVICE_ACCOUNT, pieces)
+
+    def findings(self, limit: int = 5) -> Findings:
+        """Return the findings: the largest losses of the focus, each with its reason.
+
+        >>> result.findings()[0].rule
+        'imbalance'
+
+        Parameters
+        ----------
+        limit
+            How many to show at most: see ``Findings.shown``.
+
+        Returns
+        -------
+        whywait.analysis.findings.Findings
+            A list of findings, the largest loss first: ``rule``, ``sentence``, ``advice``, ``loss`` (s of CPU time),
+            ``share`` (of the CPU time of the focus), ``callpath`` (its number), ``ranks`` and ``evidence``; with
+            ``shown``, ``verdict()``, and ``table(result.tree)``.
+
+        Raises
+        ------
+        whywait.UsageError
+            If the result has no account: a profile, or a result of version 0.2.0.
+        """
+        from whywait.analysis.findings import findings
+
+        return findings(self, limit)
+
+    def verdict(self) -> str:
+        """Return what to say first: how much of the CPU time is lost, and the reason of most of it.
+
+        >>> result.verdict().partition(". ")[0]
+        '31% of the CPU time is lost'
+        """
+        return self.findings().verdict()

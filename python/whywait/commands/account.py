@@ -1,0 +1,73 @@
+"""Show the account of all time: each moment of each CPU location belongs to one row."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from whywait.commands.answers import Answer
+from whywait.commands.common import add_verb, positive
+from whywait.commands.results import RESULT, ask, time_window
+
+if TYPE_CHECKING:
+    from whywait.analysis.account import Account
+    from whywait.model.result import ResultData
+
+_FOCUS = (
+    "the part of the run: 'all' for the whole run, the call paths that end in these names, or a time window FROM:TO "
+    "(default: the time between start-up and shutdown)"
+)
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(
+        verbs,
+        "account",
+        "show where all CPU time went",
+        "Each moment of each CPU location in the focus belongs to one row: computation, a wait state, transfer, the "
+        "runtime of threads, idle threads, I/O, device calls, measurement, or unknown. The rows add up to 100%.",
+        "whywait account results --by callpath",
+        run,
+        operands={"result": RESULT},
+    )
+    parser.add_argument(
+        "--by",
+        choices=("row", "callpath", "location"),
+        default="row",
+        help="what to list: the rows, or the largest losses by call path or location (default: %(default)s)",
+    )
+    parser.add_argument("--focus", metavar="PART", help=_FOCUS)
+    parser.add_argument(
+        "--top", type=positive, default=20, metavar="N", help="how many losses to list (default: %(default)s)"
+    )
+
+
+def run(options: argparse.Namespace) -> Answer:
+    """Return the account."""
+    from whywait.report.account import account_lines, table_lines
+
+    result, found = ask(options.result, lambda result: _account(result, options.focus))
+    if options.by == "row":
+        return Answer(
+            found.as_dict(), lambda screen: account_lines(found, result, screen.width, unicode=screen.unicode)
+        )
+    lines = found.table(options.by).to_pylist()
+    return Answer(
+        found.as_dict() | {f"by_{options.by}": lines},
+        lambda screen: table_lines(found, result, options.by, options.top, screen.width, unicode=screen.unicode),
+    )
+
+
+def _account(result: ResultData, focus: str | None) -> Account:
+    """Return the account of a focus as the command line names it."""
+    from whywait.analysis.account import account
+
+    if focus is not None and ":" in focus:
+        try:
+            window = time_window(focus)
+        except argparse.ArgumentTypeError:
+            # Names of C++ have colons.
+            return account(result, focus)
+        return account(result, window=window(result.facts["length"]))
+    return account(result, focus)

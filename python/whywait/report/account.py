@@ -1,0 +1,118 @@
+"""The account in the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whywait.analysis.account import groups, rows
+from whywait.report.terminal import paragraph, path, percent, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.account import Account, By
+    from whywait.model.result import ResultData
+    from whywait.report.terminal import Line
+
+# The columns of a bar that stands for all CPU time, and of the numbers.
+_BAR, _TIME, _SHARE = 18, 10, 8
+_NAME = 38
+# Smaller shares of the CPU time are left out.
+_LEAST = 0.001
+_RULES = {
+    "last_finalize": "between start-up and shutdown",
+    "whole": "the whole run",
+    "window": "a window",
+    "callpath": "between start-up and shutdown, only {}",
+}
+
+
+def focus_line(found: Account, result: ResultData) -> str:
+    """Return the first line of what is said about a focus: its bounds, its rule, its length, and what lies outside."""
+    begin, end = found.window
+    what = _RULES[found.rule].format(found.name)
+    outside = result.profile.total("time") - found.time if found.rule == "last_finalize" else 0.0
+    more = f"; {seconds(outside)} of CPU time lie outside" if outside > 0 else ""
+    return f"Focus: {seconds(begin)} to {seconds(end)} ({what}), {seconds(end - begin)}{more}."
+
+
+def account_lines(found: Account, result: ResultData, width: int, *, unicode: bool = True) -> Iterator[Line]:
+    """Yield where the time went: groups of rows with their bars, and below each its rows.
+
+    Parameters
+    ----------
+    found
+        The account.
+    result
+        The result that it is of.
+    width
+        The number of columns.
+    unicode
+        Whether to draw with more than ASCII.
+    """
+    yield from paragraph(focus_line(found, result), width)
+    yield []
+    yield [(f"Where the time went ({seconds(found.time)} of CPU time in the focus)", "bold")]
+    block = "█" if unicode else "#"
+    base = found.time or 1.0
+    for group, time in found.of_groups.items():
+        if time / base < _LEAST:
+            continue
+        bar = "  " + block * round(time / base * _BAR)
+        yield [(_columns(f"  {groups()[group].label}", time, base), ""), (bar.rstrip(), "cyan")]
+        of_labels: dict[str, float] = {}
+        for name, of_row in found.times.items():
+            if rows()[name].group == group:
+                label = rows()[name].label
+                of_labels[label] = of_labels.get(label, 0.0) + of_row
+        for label, of_label in sorted(of_labels.items(), key=lambda item: -item[1]):
+            if of_label / base >= _LEAST and label != groups()[group].label:
+                yield [(_columns(f"    {label}", of_label, base), "dim")]
+    if not found.time:
+        yield [("  No time was spent in the focus.", "")]
+    excess = found.times.get("transfer.excess", 0.0) + found.times.get("library.excess", 0.0)
+    if excess / base >= _LEAST:
+        yield [("Excess is what calls take beyond the fastest 5% of such calls.", "dim")]
+    yield []
+    yield [(f"{percent(found.lost / base)} of the CPU time ({seconds(found.lost)}) is lost.", "bold")]
+
+
+def _columns(label: str, time: float, base: float) -> str:
+    return label[: _NAME - 1].ljust(_NAME) + seconds(time).rjust(_TIME) + percent(time / base).rjust(_SHARE)
+
+
+def table_lines(
+    found: Account, result: ResultData, by: By, top: int, width: int, *, unicode: bool = True
+) -> Iterator[Line]:
+    """Yield the largest rows by call path or location, without computation.
+
+    Parameters
+    ----------
+    found
+        The account.
+    result
+        The result that it is of.
+    by
+        ``"callpath"`` or ``"location"``.
+    top
+        How many to show.
+    width
+        The number of columns.
+    unicode
+        Whether to use characters beyond ASCII.
+    """
+    yield from paragraph(focus_line(found, result), width)
+    yield []
+    what = {"callpath": "call path", "location": "location"}[by]
+    yield [(f"Largest losses by {what} (of {seconds(found.time)} of CPU time)", "bold")]
+    lines = [line for line in found.table(by).to_pylist() if rows()[line["row"]].is_lost]
+    lines.sort(key=lambda line: -line["time"])
+    label = max((len(rows()[line["row"]].label) for line in lines[:top]), default=0)
+    for line in lines[:top]:
+        if by == "callpath":
+            names = line["callpath"] or ["no call path"]
+            place = path(names[1:] or names, width - _TIME - _SHARE - label - 4, unicode=unicode)
+        else:
+            place = f"rank {line['rank']}" + (f", thread {line['thread']}" if line["thread"] else "")
+        numbers = seconds(line["time"]).rjust(_TIME) + percent(line["share"]).rjust(_SHARE)
+        yield [(numbers, ""), (f"  {rows()[line['row']].label.ljust(label)}  ", "dim"), (place, "")]

@@ -1,0 +1,80 @@
+//! When the devices that a call awaits are busy.
+
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+use crate::ids::{InstanceId, LocationId};
+use crate::waits::device::Devices;
+use crate::waits::interval::overlap;
+
+/// The devices that each call awaits, and when they are busy.
+#[derive(Debug, Default)]
+pub(super) struct BusyWaits {
+    /// Numbers of devices.
+    awaited: FxHashMap<(LocationId, InstanceId), Vec<u32>>,
+    /// When each device is busy: disjoint spans in the order of time.
+    busy: FxHashMap<u32, Vec<Range<i64>>>,
+}
+
+impl BusyWaits {
+    pub(super) fn new(devices: &[Devices]) -> Self {
+        let mut awaited: FxHashMap<(LocationId, InstanceId), Vec<u32>> = FxHashMap::default();
+        let mut runs: FxHashMap<u32, Vec<Range<i64>>> = FxHashMap::default();
+        for devices in devices {
+            let last = (0..).zip(&devices.synchronizations).filter_map(|(call, of_call)| Some((call, of_call.kernel?)));
+            for (call, kernel) in devices.awaited.iter().copied().chain(last) {
+                let call = devices.synchronizations[call as usize].call;
+                let device = devices.kernels[kernel as usize].device;
+                let of_call = awaited.entry((call.location, call.instance)).or_default();
+                if !of_call.contains(&device) {
+                    of_call.push(device);
+                }
+            }
+            for kernel in &devices.kernels {
+                runs.entry(kernel.device).or_default().push(kernel.run.enter..kernel.run.leave);
+            }
+        }
+        let busy = runs.into_iter().map(|(device, runs)| (device, union(runs))).collect();
+        Self { awaited, busy }
+    }
+
+    /// The ticks of a span in which a device that a call awaits is busy.
+    pub(super) fn ticks(&self, call: (LocationId, InstanceId), span: &Range<i64>) -> i64 {
+        let near = |device: &u32| {
+            let busy = self.busy.get(device).map_or(&[][..], Vec::as_slice);
+            let first = busy.partition_point(|busy| busy.end <= span.start);
+            busy[first..].iter().take_while(|busy| busy.start < span.end)
+        };
+        match self.awaited.get(&call).map_or(&[][..], Vec::as_slice) {
+            [device] => near(device).map(|busy| overlap(span, busy.clone())).sum(),
+            devices => {
+                let all = union(devices.iter().flat_map(near).cloned().collect());
+                all.into_iter().map(|busy| overlap(span, busy)).sum()
+            }
+        }
+    }
+}
+
+/// The union of spans, as disjoint spans in the order of time.
+pub(super) fn union(mut spans: Vec<Range<i64>>) -> Vec<Range<i64>> {
+    spans.sort_unstable_by_key(|span| (span.start, span.end));
+    let mut all: Vec<Range<i64>> = Vec::new();
+    for span in spans.into_iter().filter(|span| span.start < span.end) {
+        match all.last_mut() {
+            Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
+            _ => all.push(span),
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_that_touch_are_one() {
+        assert_eq!(union(vec![5..6, 0..2, 1..3, 3..4, 8..8]), [0..4, 5..6]);
+    }
+}

@@ -1,0 +1,397 @@
+//! The account of devices: each moment of each device in the focus is busy, about to begin, or idle for a reason.
+//!
+//! ```text
+//!  host     [ own code ][ launch ][ own code      ][ memset         ][ own code
+//!  device              latency [ kernel ] idle.computes  idle.device_call
+//! ```
+//!
+//! A device is idle for the first reason in [`DeviceRow`] that any of the threads that launch its kernels gives.
+
+use std::ops::Range;
+
+use bitcode::{Decode, Encode};
+use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use whywait_otf2::enums::RegionRole;
+
+use super::activities::Activity;
+use super::busy::union;
+use super::rows::Row;
+use super::sweep::CallPaths;
+use crate::ids::{CallPathId, LocationId};
+use crate::parallel::per_shard::PerShard;
+use crate::trace::Trace;
+use crate::waits::WaitState;
+use crate::waits::device::{Devices, Kernel};
+use crate::waits::interval::{self, overlap};
+
+macro_rules! rows {
+    ($($(#[doc = $doc:literal])+ $row:ident = $name:literal, $label:literal;)+) => {
+        /// What a moment of a device is.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+        pub enum DeviceRow { $($(#[doc = $doc])+ $row),+ }
+
+        impl DeviceRow {
+            /// All rows, in the order in which they are shown.
+            pub const ALL: &[Self] = &[$(Self::$row),+];
+
+            /// Name in tables.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$row => $name),+ }
+            }
+
+            /// Name on screen.
+            #[must_use]
+            pub fn label(self) -> &'static str {
+                match self { $(Self::$row => $label),+ }
+            }
+
+            /// What belongs to it, in a sentence.
+            #[must_use]
+            pub fn description(self) -> &'static str {
+                match self { $(Self::$row => concat!($($doc),+).trim_ascii_start()),+ }
+            }
+        }
+    };
+}
+
+rows! {
+    /// A kernel runs.
+    Kernel = "busy.kernel", "Kernels";
+    /// A copy runs, and no kernel.
+    Copy = "busy.copy", "Copies";
+    /// A kernel was launched but does not run yet, and nothing else does.
+    Latency = "latency", "Launch latency";
+    /// Idle while a host that launches its kernels computes.
+    Computes = "idle.computes", "Idle, host computes";
+    /// Idle while such a host is in a wait state.
+    Waits = "idle.waits", "Idle, host waits";
+    /// Idle while such a host is in a library without waiting.
+    Library = "idle.library", "Idle, host in a library";
+    /// Idle while such a host is in a call that concerns devices: allocation, memset, a copy, the end of a synchronization.
+    DeviceCall = "idle.device_call", "Idle, host in a device call";
+    /// Idle while such a host waits for another device.
+    OtherDevice = "idle.other_device", "Idle, other device runs";
+    /// Idle before the first launch, outside of all regions of such hosts.
+    BeforeFirst = "idle.before_first", "Idle, before the first launch";
+    /// Idle after the last launch, outside of all regions of such hosts.
+    AfterLast = "idle.after_last", "Idle, after the last launch";
+    /// Idle, and the trace does not say what such hosts do.
+    Unknown = "idle.unknown", "Idle, unknown";
+}
+
+/// Ticks of a row of a device, in a call path of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct DeviceCell {
+    /// Number of the device, as of its kernels.
+    pub device: u32,
+    /// What the time is.
+    pub row: DeviceRow,
+    /// What the host is in meanwhile, or none.
+    pub callpath: CallPathId,
+    /// The time, ticks.
+    pub ticks: i64,
+}
+
+/// What a host does while a device is idle.
+#[derive(Clone, Copy, Debug)]
+struct Reason {
+    begin: i64,
+    end: i64,
+    row: DeviceRow,
+    callpath: CallPathId,
+}
+
+/// Makes the account of all devices whose hosts this process owns: sorted by device, row and call path.
+pub(super) fn find(
+    trace: &Trace,
+    waits: &PerShard<WaitState>,
+    devices: &[Devices],
+    callpaths: &CallPaths,
+    focus: &Range<i64>,
+) -> Vec<DeviceCell> {
+    let mut of_devices: FxHashMap<u32, Vec<&Kernel>> = FxHashMap::default();
+    for kernel in devices.iter().flat_map(|devices| &devices.kernels) {
+        of_devices.entry(kernel.device).or_default().push(kernel);
+    }
+    let mut of_devices: Vec<(u32, Vec<&Kernel>)> = of_devices.into_iter().collect();
+    of_devices.sort_unstable_by_key(|&(device, _)| device);
+    let busy: Vec<Vec<Range<i64>>> =
+        of_devices.par_iter().map(|(_, kernels)| union(spans(kernels.iter().copied()))).collect();
+    let of_device = |(i, (device, kernels)): (usize, &(u32, Vec<&Kernel>))| {
+        let others =
+            busy.iter().enumerate().filter(|&(other, _)| other != i).flat_map(|(_, busy)| busy.iter().cloned());
+        let device = Device {
+            trace,
+            waits,
+            callpaths,
+            number: *device,
+            kernels,
+            busy: &busy[i],
+            others: union(others.collect()),
+            cells: FxHashMap::default(),
+        };
+        device.account(focus)
+    };
+    of_devices.par_iter().enumerate().map(of_device).flatten_iter().collect()
+}
+
+fn spans<'a>(kernels: impl Iterator<Item = &'a Kernel>) -> Vec<Range<i64>> {
+    kernels.map(|kernel| kernel.run.enter..kernel.run.leave).collect()
+}
+
+/// The parts of disjoint ordered spans that lie in none of other such spans.
+fn outside(spans: &[Range<i64>], others: &[Range<i64>]) -> Vec<Range<i64>> {
+    let mut rest = Vec::new();
+    let mut next = 0;
+    for span in spans {
+        while others.get(next).is_some_and(|other| other.end <= span.start) {
+            next += 1;
+        }
+        let mut since = span.start;
+        for other in others[next..].iter().take_while(|other| other.start < span.end) {
+            if since < other.start {
+                rest.push(since..other.start);
+            }
+            since = since.max(other.end);
+        }
+        if since < span.end {
+            rest.push(since..span.end);
+        }
+    }
+    rest
+}
+
+/// The length of spans within another.
+fn length(spans: &[Range<i64>], within: &Range<i64>) -> i64 {
+    spans.iter().map(|span| overlap(within, span.clone())).sum()
+}
+
+/// A device whose account is made.
+struct Device<'a> {
+    trace: &'a Trace,
+    waits: &'a PerShard<WaitState>,
+    callpaths: &'a CallPaths,
+    number: u32,
+    kernels: &'a [&'a Kernel],
+    busy: &'a [Range<i64>],
+    /// When other devices are busy.
+    others: Vec<Range<i64>>,
+    cells: FxHashMap<(DeviceRow, CallPathId), i64>,
+}
+
+impl Device<'_> {
+    fn account(mut self, focus: &Range<i64>) -> Vec<DeviceCell> {
+        let is_copy = |kernel: &&&Kernel| is_copy(self.trace, kernel.run.callpath);
+        let kernels = union(spans(self.kernels.iter().filter(|kernel| !is_copy(kernel)).copied()));
+        let in_kernels = length(&kernels, focus);
+        self.add(DeviceRow::Kernel, CallPathId::NONE, in_kernels);
+        self.add(DeviceRow::Copy, CallPathId::NONE, length(self.busy, focus) - in_kernels);
+        let gaps = outside(std::slice::from_ref(focus), self.busy);
+        let launched = self.kernels.iter().filter_map(|kernel| Some(kernel.launch?.enter..kernel.run.enter));
+        let launched = union(launched.collect());
+        let idle = outside(&gaps, &launched);
+        let of_gaps = length(&gaps, focus);
+        self.add(DeviceRow::Latency, CallPathId::NONE, of_gaps - length(&idle, focus));
+        self.idle(&idle);
+        let number = self.number;
+        let cells = self.cells.into_iter().filter(|(_, ticks)| *ticks > 0);
+        let mut cells: Vec<DeviceCell> =
+            cells.map(|((row, callpath), ticks)| DeviceCell { device: number, row, callpath, ticks }).collect();
+        cells.sort_unstable_by_key(|cell| (cell.row, cell.callpath));
+        debug_assert_eq!(cells.iter().map(|cell| cell.ticks).sum::<i64>(), focus.end - focus.start);
+        cells
+    }
+
+    fn add(&mut self, row: DeviceRow, callpath: CallPathId, ticks: i64) {
+        *self.cells.entry((row, callpath)).or_default() += ticks;
+    }
+
+    /// Books idle time by what the launching threads do meanwhile.
+    fn idle(&mut self, idle: &[Range<i64>]) {
+        let hosts: FxHashSet<LocationId> =
+            self.kernels.iter().filter_map(|kernel| Some(kernel.launch?.location)).collect();
+        let mut hosts: Vec<LocationId> = hosts.into_iter().filter(|&host| self.trace.owns(host)).collect();
+        hosts.sort_unstable();
+        let mut reasons: Vec<Reason> = hosts.iter().flat_map(|&host| self.reasons(host, idle)).collect();
+        if hosts.len() > 1 {
+            reasons = first_of_each_moment(reasons);
+        }
+        let launches = || self.kernels.iter().filter_map(|kernel| Some(kernel.launch?.enter));
+        let (first, last) = (launches().min().unwrap_or(i64::MAX), launches().max().unwrap_or(i64::MIN));
+        let explained: Vec<Range<i64>> = reasons.iter().map(|reason| reason.begin..reason.end).collect();
+        for reason in reasons {
+            self.add(reason.row, reason.callpath, reason.end - reason.begin);
+        }
+        for rest in outside(idle, &union(explained)) {
+            let before = overlap(&(i64::MIN..first), rest.clone());
+            let after = if last < first { 0 } else { overlap(&(last..i64::MAX), rest.clone()) };
+            self.add(DeviceRow::BeforeFirst, CallPathId::NONE, before);
+            self.add(DeviceRow::AfterLast, CallPathId::NONE, after);
+            self.add(DeviceRow::Unknown, CallPathId::NONE, rest.end - rest.start - before - after);
+        }
+    }
+
+    /// What a host does in the idle spans, in the order of time; nothing where it is in no region.
+    fn reasons(&self, host: LocationId, idle: &[Range<i64>]) -> Vec<Reason> {
+        let shard = self.trace.shard(host);
+        let (local, tree) = (shard.local(host), &self.trace.tree);
+        let waits = self.waits(host);
+        let mut next_wait = 0;
+        let mut reasons = Vec::new();
+        let all = shard.event_offsets[local]..shard.event_offsets[local + 1];
+        let time = |event: u32| shard.events.time[event as usize];
+        let mut event = all.start;
+        for span in idle {
+            while event < all.end && time(event) <= span.start {
+                event += 1;
+            }
+            let (mut since, mut next) = (span.start, event);
+            while since < span.end {
+                let until = if next < all.end { time(next).min(span.end) } else { span.end };
+                // Before its first event a host is in no region, and neither is it after the last.
+                if next > all.start && next < all.end && since < until {
+                    let callpath = shard.events.callpath(next - 1);
+                    let callpath = if shard.events.is_leave(next - 1) { tree.parent(callpath) } else { callpath };
+                    if callpath.is_some() {
+                        self.of_stretch(callpath, since..until, (&waits, &mut next_wait), &mut reasons);
+                    }
+                }
+                since = until;
+                next += 1;
+            }
+        }
+        reasons
+    }
+
+    /// The waits of a host in the order of time: when, and whether it waits for a device.
+    fn waits(&self, host: LocationId) -> Vec<(Range<i64>, bool)> {
+        let of_shard = self.waits.of(self.trace.position(host)).1;
+        let first = of_shard.partition_point(|wait| wait.location < host);
+        let end = of_shard.partition_point(|wait| wait.location <= host);
+        let of_host = &of_shard[first..end];
+        let begins = interval::begins(self.trace, of_host);
+        let spans = of_host.iter().zip(begins).filter_map(|(wait, begin)| {
+            let row = Row::of_wait(wait.kind)?;
+            Some((begin..begin + wait.waiting, row == Row::DeviceWaitBusy))
+        });
+        let mut spans: Vec<(Range<i64>, bool)> = spans.collect();
+        spans.sort_unstable_by_key(|(span, is_device)| (span.start, span.end, *is_device));
+        let mut until = i64::MIN;
+        for (span, _) in &mut spans {
+            span.start = span.start.max(until);
+            until = until.max(span.end);
+        }
+        spans.retain(|(span, _)| span.start < span.end);
+        spans
+    }
+
+    /// Divides a stretch of a host by its waits.
+    fn of_stretch(
+        &self,
+        callpath: CallPathId,
+        stretch: Range<i64>,
+        (waits, next): (&[(Range<i64>, bool)], &mut usize),
+        reasons: &mut Vec<Reason>,
+    ) {
+        let activity = self.callpaths.activities[callpath];
+        let row = match activity {
+            Activity::Own | Activity::Unknown | Activity::Measurement => DeviceRow::Computes,
+            Activity::Device => DeviceRow::DeviceCall,
+            _ => DeviceRow::Library,
+        };
+        let mut add = |row, span: Range<i64>| {
+            if span.start < span.end {
+                reasons.push(Reason { begin: span.start, end: span.end, row, callpath });
+            }
+        };
+        if !activity.has_calls() {
+            return add(row, stretch);
+        }
+        while waits.get(*next).is_some_and(|(wait, _)| wait.end <= stretch.start) {
+            *next += 1;
+        }
+        let mut since = stretch.start;
+        for (wait, is_device) in waits[*next..].iter().take_while(|(wait, _)| wait.start < stretch.end) {
+            let span = wait.start.max(since)..wait.end.min(stretch.end);
+            add(row, since..span.start);
+            since = since.max(span.end);
+            if *is_device {
+                let first = self.others.partition_point(|busy| busy.end <= span.start);
+                let mut from = span.start;
+                for busy in self.others[first..].iter().take_while(|busy| busy.start < span.end) {
+                    let (begin, end) = (busy.start.max(from), busy.end.min(span.end));
+                    add(DeviceRow::DeviceCall, from..begin);
+                    add(DeviceRow::OtherDevice, begin..end);
+                    from = end;
+                }
+                add(DeviceRow::DeviceCall, from..span.end);
+            } else {
+                add(DeviceRow::Waits, span);
+            }
+        }
+        add(row, since..stretch.end);
+    }
+}
+
+/// Of several hosts, the first reason at each moment, and of equal ones that of the first call path.
+fn first_of_each_moment(reasons: Vec<Reason>) -> Vec<Reason> {
+    let mut edges: Vec<i64> = reasons.iter().flat_map(|reason| [reason.begin, reason.end]).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    let mut first: Vec<Option<(DeviceRow, CallPathId)>> = vec![None; edges.len()];
+    for reason in reasons {
+        let from = edges.partition_point(|&edge| edge < reason.begin);
+        for (edge, first) in edges[from..].iter().zip(&mut first[from..]) {
+            if *edge >= reason.end {
+                break;
+            }
+            let own = (reason.row, reason.callpath);
+            *first = Some(first.map_or(own, |other| other.min(own)));
+        }
+    }
+    let spans = edges.windows(2).zip(&first);
+    let reason = |(edge, first): (&[i64], &Option<(DeviceRow, CallPathId)>)| {
+        first.map(|(row, callpath)| Reason { begin: edge[0], end: edge[1], row, callpath })
+    };
+    spans.filter_map(reason).collect()
+}
+
+/// Whether a stream copies or sets memory, rather than runs a kernel.
+fn is_copy(trace: &Trace, callpath: CallPathId) -> bool {
+    trace.regions.get(trace.tree.region(callpath)).is_some_and(|region| {
+        let name = region.name.to_ascii_lowercase();
+        region.role == RegionRole::DATA_TRANSFER
+            || (region.role != RegionRole::KERNEL
+                && ["memcpy", "memset", "copy"].iter().any(|part| name.contains(part)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_outside_of_spans_is_cut_out() {
+        assert_eq!(outside(&[0..10, 12..20], &[-5..1, 3..4, 9..13, 19..30]), [1..3, 4..9, 13..19]);
+        assert_eq!(outside(&[0..10, 20..21], &[]), [0..10, 20..21]);
+    }
+
+    #[test]
+    fn of_several_hosts_the_first_reason_counts() {
+        let reason = |begin, end, row| Reason { begin, end, row, callpath: CallPathId::new(0) };
+        let both =
+            vec![reason(0, 4, DeviceRow::Waits), reason(6, 8, DeviceRow::Waits), reason(2, 7, DeviceRow::Computes)];
+        let found: Vec<_> =
+            first_of_each_moment(both).iter().map(|reason| (reason.begin, reason.end, reason.row)).collect();
+        let expected = [
+            (0, 2, DeviceRow::Waits),
+            (2, 4, DeviceRow::Computes),
+            (4, 6, DeviceRow::Computes),
+            (6, 7, DeviceRow::Computes),
+            (7, 8, DeviceRow::Waits),
+        ];
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,501 @@
+//! The account of all time: each moment of each CPU location in the focus belongs to exactly one row.
+//!
+//! ```text
+//!  call path    [ own code     ][ call: wait  | needed | excess ][ own code
+//!  row           computation     wait.KIND      transfer.*        computation
+//! ```
+//!
+//! | step | file |
+//! |---|---|
+//! | what a location does in a call path | [`activities`] |
+//! | one pass over each location: own code, waits, and the rest of each call | [`sweep`], with [`calls`], [`busy`] |
+//! | idle threads, by what their master does | [`idle`] |
+//! | what calls need: the fastest 5% of their kind | [`floors`] |
+//! | the rest of each call becomes needed or excess | here |
+//! | own code on the critical path | [`Account::divide`] |
+//! | what each device does, and why it is idle | [`devices`] |
+//!
+//! Of a call that reaches out of the focus, the wait comes first, then what is needed, then the excess. Rows are integers
+//! of ticks; those of a location add up to its allocated time exactly, because time without a row is *unknown*.
+//!
+//! *Source*: docs/account.md.
+
+mod activities;
+mod busy;
+mod calls;
+mod devices;
+mod floors;
+mod idle;
+mod rows;
+mod sweep;
+
+use std::ops::Range;
+
+use bitcode::{Decode, Encode};
+use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::Result;
+use crate::ids::{CallPathId, LocationId, RegionKey};
+use crate::parallel::exchange::Exchange;
+use crate::parallel::per_shard::PerShard;
+use crate::severity::Severity;
+use crate::trace::definition_index::Members;
+use crate::trace::{NONE, RegionClass, Shard, Trace};
+use crate::waits::WaitState;
+use crate::waits::device::Devices;
+
+use activities::Activity;
+use busy::BusyWaits;
+use calls::Partners;
+use floors::{Floors, Histogram};
+use sweep::{CallPaths, CutRest, Found, Rest, Sweep};
+
+pub use devices::{DeviceCell, DeviceRow};
+pub use floors::{Basis, Floor, Kind};
+pub use rows::{Group, Row};
+
+/// Ticks of a row in a call path on a location.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Cell {
+    /// What the time is.
+    pub row: Row,
+    /// The call path, or none: of an idle thread, that of its master.
+    pub callpath: CallPathId,
+    /// The location.
+    pub location: LocationId,
+    /// The time, ticks.
+    pub ticks: i64,
+    /// The part of it beyond what the fastest 5% of such calls need, ticks.
+    pub excess: i64,
+    /// Number of calls, or of waits; 0 for time outside of calls.
+    pub calls: u64,
+}
+
+/// The calls of a kind, and what they took in the focus.
+#[derive(Clone, Copy, Debug)]
+pub struct Network {
+    /// What such a call needs.
+    pub floor: Floor,
+    /// The time that they needed, ticks.
+    pub needed: i64,
+    /// The time beyond that, ticks.
+    pub excess: i64,
+}
+
+/// The account of all time in a focus.
+#[derive(Clone, Debug, Default)]
+pub struct Account {
+    /// All cells, sorted by row, call path and location.
+    pub cells: Vec<Cell>,
+    /// What calls need, by kind.
+    pub network: Vec<Network>,
+    /// The account of devices, sorted by device, row and call path. If several processes of the analysis have hosts of a
+    /// device, it has none.
+    pub devices: Vec<DeviceCell>,
+    /// Calls in the focus with an excess of a millisecond or more: their number, and the excess, ticks.
+    pub pauses: (u64, i64),
+    /// Number of CPU locations.
+    pub locations: u64,
+    /// The time allocated to them, ticks.
+    pub time: i64,
+}
+
+/// A location that belongs to the program, and the span in which it does.
+struct Allocated {
+    location: LocationId,
+    span: Range<i64>,
+    /// The master of its process, for a thread that is idle outside of parallel regions.
+    master: Option<LocationId>,
+}
+
+/// What the first pass over a shard leaves for the second.
+struct FirstPass {
+    found: Vec<(Allocated, Found)>,
+    kinds: Vec<Kind>,
+    histograms: Vec<Histogram>,
+    rests: Vec<Rest>,
+    cuts: Vec<CutRest>,
+}
+
+/// Makes the account of a focus. All own code counts as off the critical path: see [`Account::divide`].
+///
+/// `devices` are the devices of all shards. Floors come from
+/// all of the run. Of several processes each has the cells of its locations, until [`Account::gather`].
+pub(crate) fn find(
+    trace: &Trace,
+    waits: &PerShard<WaitState>,
+    devices: &[Devices],
+    focus: &Range<i64>,
+    has_bad_clocks: bool,
+) -> Result<Account> {
+    let callpaths = callpaths(trace);
+    let partners = Partners::new(trace);
+    let team_members = team_members(trace);
+    let busy = BusyWaits::new(devices);
+    let passes: Vec<FirstPass> = trace
+        .par_shards()
+        .enumerate()
+        .map(|(i, shard)| {
+            let moved = calls::moved(trace, shard, &partners);
+            let mut sweep = Sweep::new(trace, shard, &callpaths, focus.clone(), (moved, &busy));
+            let mut waits = waits.of(i).1.chunk_by(|a, b| a.location == b.location).peekable();
+            let mut found = Vec::new();
+            for location in shard.locations {
+                let of_location = waits.next_if(|waits| waits[0].location == location).unwrap_or_default();
+                if let Some(allocated) = allocated(trace, shard, location, focus, &team_members) {
+                    let is_worker = allocated.master.is_some();
+                    found.push((allocated, Found::default()));
+                    let (allocated, of_pass) = found.last_mut().expect("was just added");
+                    *of_pass = sweep.location(location, of_location, &allocated.span, is_worker);
+                }
+            }
+            let Sweep { kinds, histograms, rests, cuts, .. } = sweep;
+            FirstPass { found, kinds, histograms, rests, cuts }
+        })
+        .collect();
+    let histograms = passes.iter().flat_map(|pass| pass.kinds.iter().copied().zip(&pass.histograms));
+    let floors = Floors::find(&trace.exchange, histograms, has_bad_clocks)?;
+    let of_shards: Vec<(Vec<Cell>, OfKinds, (u64, i64))> = trace
+        .par_shards()
+        .zip(&passes)
+        .map(|(shard, pass)| {
+            let mut second = SecondPass::new(trace, &callpaths, &floors, pass);
+            let mut cells = Vec::new();
+            let reasons = idle_threads(trace, shard, &callpaths, pass);
+            for (allocated, found) in &pass.found {
+                second.location(shard, allocated, found, reasons.get(&allocated.location), focus, &mut cells);
+            }
+            (cells, second.of_kinds, second.pauses)
+        })
+        .collect();
+    let network = floors.all.iter().map(|&floor| Network { floor, needed: 0, excess: 0 });
+    let of_devices = devices::find(trace, waits, devices, &callpaths, focus);
+    let mut account = Account { network: network.collect(), devices: of_devices, ..Account::default() };
+    for (mut cells, of_kinds, (pauses, lost)) in of_shards {
+        account.cells.append(&mut cells);
+        account.pauses = (account.pauses.0 + pauses, account.pauses.1 + lost);
+        for (kind, needed, excess) in of_kinds {
+            account.network[kind].needed += needed;
+            account.network[kind].excess += excess;
+        }
+    }
+    for (_, found) in passes.iter().flat_map(|pass| &pass.found) {
+        account.locations += 1;
+        account.time += found.allocated;
+    }
+    account.sort();
+    Ok(account)
+}
+
+impl Account {
+    fn sort(&mut self) {
+        self.cells.sort_unstable_by_key(|cell| (cell.row, cell.callpath, cell.location));
+    }
+
+    /// Divides own code into that on the critical path and the rest. `path` has the times of the path in the focus.
+    pub(crate) fn divide(&mut self, path: &[Severity]) {
+        let mut on_path: FxHashMap<(CallPathId, LocationId), i64> = FxHashMap::default();
+        for cell in path {
+            *on_path.entry((cell.callpath, cell.location)).or_default() += cell.value;
+        }
+        let mut critical = Vec::new();
+        self.cells.retain_mut(|cell| {
+            if cell.row != Row::ComputationOther {
+                return true;
+            }
+            let on_path = on_path.get(&(cell.callpath, cell.location)).copied().unwrap_or(0);
+            let ticks = on_path.clamp(0, cell.ticks);
+            if ticks > 0 {
+                critical.push(Cell { row: Row::ComputationCritical, ticks, ..*cell });
+            }
+            cell.ticks -= ticks;
+            cell.ticks > 0
+        });
+        critical.append(&mut self.cells);
+        self.cells = critical;
+    }
+
+    /// Gathers the accounts of all processes at the first.
+    pub(crate) fn gather(mut self, exchange: &Exchange) -> Result<Self> {
+        self.cells = exchange.gatherv(self.cells)?;
+        let sums: Vec<(i64, i64)> = self.network.iter().map(|of_kind| (of_kind.needed, of_kind.excess)).collect();
+        let mut of_devices: FxHashMap<u32, Vec<Vec<DeviceCell>>> = FxHashMap::default();
+        for (rank, (sums, devices, locations, time, pauses)) in
+            exchange.gather((sums, self.devices, self.locations, self.time, self.pauses))?.into_iter().enumerate()
+        {
+            for of_device in devices.chunk_by(|a, b| a.device == b.device) {
+                of_devices.entry(of_device[0].device).or_default().push(of_device.to_vec());
+            }
+            if rank > 0 {
+                for (of_kind, (needed, excess)) in self.network.iter_mut().zip(sums) {
+                    of_kind.needed += needed;
+                    of_kind.excess += excess;
+                }
+                self.locations += locations;
+                self.time += time;
+                self.pauses = (self.pauses.0 + pauses.0, self.pauses.1 + pauses.1);
+            }
+        }
+        let alone = of_devices.into_values().filter(|of_device| of_device.len() == 1);
+        self.devices = alone.flatten().flatten().collect();
+        self.devices.sort_unstable_by_key(|cell| (cell.device, cell.row, cell.callpath));
+        self.sort();
+        Ok(self)
+    }
+
+    /// Ticks that are not computation, without hosts that wait for busy devices.
+    #[must_use]
+    pub fn lost(&self) -> i64 {
+        self.cells.iter().filter(|cell| cell.row.is_lost()).map(|cell| cell.ticks).sum()
+    }
+}
+
+fn callpaths(trace: &Trace) -> CallPaths {
+    let nodes = trace.tree.nodes();
+    let mut of_name: FxHashMap<&str, RegionKey> = FxHashMap::default();
+    let regions = nodes.iter().map(|node| match trace.regions.get(node.region) {
+        Some(region) => *of_name.entry(&region.name).or_insert(node.region),
+        None => node.region,
+    });
+    let regions = regions.collect();
+    let mut parallel: Vec<CallPathId> = Vec::with_capacity(nodes.len());
+    for (i, node) in nodes.iter().enumerate() {
+        let above = parallel.get(node.parent.index()).copied().unwrap_or(CallPathId::NONE);
+        let is_outermost = above.is_none() && trace.regions.class(node.region) == RegionClass::Parallel;
+        parallel.push(if is_outermost { CallPathId::at(i) } else { above });
+    }
+    CallPaths { activities: activities::of_tree(trace), regions, parallel }
+}
+
+/// The locations that teams of threads name.
+fn team_members(trace: &Trace) -> FxHashSet<LocationId> {
+    let teams = trace.definitions.comms.iter().filter_map(|comm| match &comm.members {
+        Members::Locations(members) => Some(members),
+        _ => None,
+    });
+    teams.flatten().copied().collect()
+}
+
+/// When a location belongs to the program: a process from its first event to the end of the focus, and so do the threads
+/// of its teams; other threads until their last event.
+fn allocated(
+    trace: &Trace,
+    shard: &Shard,
+    location: LocationId,
+    focus: &Range<i64>,
+    team_members: &FxHashSet<LocationId>,
+) -> Option<Allocated> {
+    let definition = &trace.definitions.locations[location];
+    if !definition.is_thread() {
+        return None;
+    }
+    let span = &shard.spans[shard.local(location)];
+    let has_events = span.first <= span.last;
+    let cut = |begin: i64, end: i64| begin.max(focus.start)..end.min(focus.end);
+    if definition.process.is_some() {
+        let master = trace.definitions.master(definition.process);
+        if location == master {
+            return has_events.then(|| Allocated { location, span: cut(span.first, i64::MAX), master: None });
+        }
+        let mut teams = shard.teams.of(shard.local(location)).iter().filter(|team| team.fork != NONE);
+        let is_worker = teams.any(|team| !sweep::is_forker(shard, location, team))
+            || (!has_events && definition.events == 0 && team_members.contains(&location));
+        let of_master = &shard.spans[shard.local(master)];
+        if is_worker && of_master.first <= of_master.last {
+            let first = if has_events { of_master.first.min(span.first) } else { of_master.first };
+            return Some(Allocated { location, span: cut(first, i64::MAX), master: Some(master) });
+        }
+    }
+    has_events.then(|| Allocated { location, span: cut(span.first, span.last), master: None })
+}
+
+/// Why the idle threads of a shard are idle.
+fn idle_threads(
+    trace: &Trace,
+    shard: &Shard,
+    callpaths: &CallPaths,
+    pass: &FirstPass,
+) -> FxHashMap<LocationId, idle::Reasons> {
+    let mut of_masters: FxHashMap<LocationId, Vec<(Range<i64>, LocationId)>> = FxHashMap::default();
+    for (allocated, found) in &pass.found {
+        if let Some(master) = allocated.master {
+            let spans = found.idle.iter().map(|span| (span.clone(), allocated.location));
+            of_masters.entry(master).or_default().extend(spans);
+        }
+    }
+    let mut all = FxHashMap::default();
+    #[expect(clippy::iter_over_hash_type, reason = "each thread has one master")]
+    for (location, spans) in of_masters {
+        let management = sweep::management(shard, location);
+        let local = shard.local(location);
+        let master = idle::Master { shard, tree: &trace.tree, callpaths, local, management: &management };
+        all.extend(master.reasons(spans));
+    }
+    all
+}
+
+/// What the calls of a call path took beyond their waits.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    needed: i64,
+    excess: i64,
+    calls: u64,
+    slow: u64,
+}
+
+impl Taken {
+    fn add(&mut self, needed: i64, excess: i64) {
+        self.needed += needed;
+        self.excess += excess;
+        self.calls += 1;
+        self.slow += u64::from(excess > 0);
+    }
+}
+
+/// Of some kinds: the position among all, the time needed, and the excess.
+type OfKinds = Vec<(usize, i64, i64)>;
+
+/// Divides the rest of each call into what it needs and the excess.
+struct SecondPass<'a> {
+    callpaths: &'a CallPaths,
+    pass: &'a FirstPass,
+    /// Of each kind of the shard: its floor, and whether its calls wait.
+    floors: Vec<(i64, bool)>,
+    /// Of each kind of the shard: its position among all, the time needed, and the excess.
+    of_kinds: OfKinds,
+    /// By call path, for calls that transfer, and for others.
+    taken: Vec<Taken>,
+    touched: Vec<CallPathId>,
+    probes: FxHashMap<CallPathId, Taken>,
+    /// The shortest excess that counts as a pause, and the number and excess of such calls.
+    pause: i64,
+    pauses: (u64, i64),
+}
+
+impl<'a> SecondPass<'a> {
+    fn new(trace: &Trace, callpaths: &'a CallPaths, floors: &Floors, pass: &'a FirstPass) -> Self {
+        let positions: Vec<usize> = pass.kinds.iter().map(|&kind| floors.position(kind)).collect();
+        let of_kind = |(&position, kind): (&usize, &Kind)| (floors.all[position].floor, kind.exposed);
+        Self {
+            callpaths,
+            pass,
+            floors: positions.iter().zip(&pass.kinds).map(of_kind).collect(),
+            of_kinds: positions.into_iter().map(|position| (position, 0, 0)).collect(),
+            taken: vec![Taken::default(); trace.tree.len()],
+            touched: Vec::new(),
+            probes: FxHashMap::default(),
+            pause: (trace.resolution / 1000).max(1) as i64,
+            pauses: (0, 0),
+        }
+    }
+
+    fn location(
+        &mut self,
+        shard: &Shard,
+        allocated: &Allocated,
+        found: &Found,
+        idle: Option<&idle::Reasons>,
+        focus: &Range<i64>,
+        cells: &mut Vec<Cell>,
+    ) {
+        let location = allocated.location;
+        let first = cells.len();
+        let cell = |row, callpath, ticks| Cell { row, callpath, location, ticks, excess: 0, calls: 0 };
+        for rest in &self.pass.rests[found.rests.clone()] {
+            let (floor, exposed) = self.floors[rest.kind as usize];
+            let needed = rest.ticks.min(floor);
+            self.take(rest, exposed, needed, rest.ticks - needed);
+        }
+        for CutRest { rest, before, inside } in &self.pass.cuts[found.cuts.clone()] {
+            let (floor, exposed) = self.floors[rest.kind as usize];
+            let needed = (rest.ticks.min(floor) - before).clamp(0, *inside);
+            self.take(rest, exposed, needed, inside - needed);
+        }
+        for callpath in std::mem::take(&mut self.touched) {
+            let taken = std::mem::take(&mut self.taken[callpath]);
+            emit(self.callpaths.activities[callpath], callpath, taken, location, cells);
+        }
+        let mut probes: Vec<(CallPathId, Taken)> = self.probes.drain().collect();
+        probes.sort_unstable_by_key(|&(callpath, _)| callpath);
+        for (callpath, taken) in probes {
+            emit(Activity::Library, callpath, taken, location, cells);
+        }
+        cells.extend(
+            found.parts.iter().map(|part| Cell { calls: part.calls, ..cell(part.row, part.callpath, part.ticks) }),
+        );
+        let mut rest = found.allocated - found.booked;
+        for (&(row, callpath), &ticks) in idle.into_iter().flatten() {
+            rest -= ticks;
+            cells.push(cell(row, callpath, ticks));
+        }
+        // A process that ended before the focus does; of a damaged file, the rest is unknown.
+        let span = &shard.spans[shard.local(location)];
+        if allocated.master.is_none() && !span.truncated {
+            let ended = (allocated.span.end - span.last.max(focus.start)).clamp(0, rest.max(0));
+            rest -= ended;
+            cells.push(cell(Row::IdleEnded, CallPathId::NONE, ended));
+        }
+        debug_assert!(rest >= 0, "location {location} has {rest} ticks too many");
+        cells.push(cell(Row::Unknown, CallPathId::NONE, rest));
+        // One cell for each row and call path, without those of no time and no calls.
+        cells[first..].sort_unstable_by_key(|cell| (cell.row, cell.callpath));
+        let mut last = first;
+        for i in first..cells.len() {
+            let cell = cells[i];
+            if cell.ticks == 0 && cell.calls == 0 {
+                continue;
+            }
+            if last > first && (cells[last - 1].row, cells[last - 1].callpath) == (cell.row, cell.callpath) {
+                let sum = &mut cells[last - 1];
+                sum.ticks += cell.ticks;
+                sum.excess += cell.excess;
+                sum.calls += cell.calls;
+            } else {
+                cells[last] = cell;
+                last += 1;
+            }
+        }
+        cells.truncate(last);
+        debug_assert_eq!(cells[first..].iter().map(|cell| cell.ticks).sum::<i64>(), found.allocated, "{location}");
+        debug_assert!(cells[first..].iter().all(|cell| 0 <= cell.excess && cell.excess <= cell.ticks), "{location}");
+    }
+
+    #[inline]
+    fn take(&mut self, rest: &Rest, exposed: bool, needed: i64, excess: i64) {
+        let of_kind = &mut self.of_kinds[rest.kind as usize];
+        of_kind.1 += needed;
+        of_kind.2 += excess;
+        if excess >= self.pause {
+            self.pauses = (self.pauses.0 + 1, self.pauses.1 + excess);
+        }
+        let is_library = self.callpaths.activities[rest.callpath] == Activity::Probe && !exposed;
+        if is_library {
+            self.probes.entry(rest.callpath).or_default().add(needed, excess);
+            return;
+        }
+        let taken = &mut self.taken[rest.callpath];
+        if taken.calls == 0 {
+            self.touched.push(rest.callpath);
+        }
+        taken.add(needed, excess);
+    }
+}
+
+/// Adds the cells of a call path's calls.
+fn emit(activity: Activity, callpath: CallPathId, taken: Taken, location: LocationId, cells: &mut Vec<Cell>) {
+    let Taken { needed, excess, calls, slow } = taken;
+    let mut add = |row, ticks, excess, calls| cells.push(Cell { row, callpath, location, ticks, excess, calls });
+    match activity {
+        Activity::Barrier => add(Row::ThreadBarrier, needed + excess, excess, calls),
+        Activity::Runtime => add(Row::ThreadRuntime, needed + excess, excess, calls),
+        Activity::Library => {
+            add(Row::LibraryNeeded, needed, 0, calls);
+            add(Row::LibraryExcess, excess, excess, slow);
+        }
+        _ => {
+            add(Row::TransferNeeded, needed, 0, calls);
+            add(Row::TransferExcess, excess, excess, slow);
+        }
+    }
+}

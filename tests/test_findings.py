@@ -1,0 +1,291 @@
+"""Findings: the largest losses come first, each with its reason, and no loss is named twice."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from pathlib import Path
+
+import pytest
+import whywait
+from hypothesis import given, note, settings
+from whywait import cli
+from whywait.analysis.findings import findings, rules
+from whywait.analysis.losses import Losses
+
+from tests.programs import programs
+from tests.results import SHARED
+from tests.team_programs import team_programs
+from tests.tracedsl import trace_from_text
+
+DATA = Path(__file__).parent / "data"
+SHIPPED = sorted(anchor for anchor in DATA.rglob("*.otf2") if not anchor.is_dir())
+RECORDED = sorted(SHARED.glob("cases/*/archive/*.otf2")) + sorted(SHARED.glob("real/*/archive/*.otf2"))
+
+
+def analyzed(text, directory):
+    return whywait.analyze(trace_from_text(text, directory))
+
+
+def by_rule(result):
+    """Return the largest finding of each rule."""
+    found = {}
+    for one in findings(result):
+        found.setdefault(one.rule, one)
+    return found
+
+
+@pytest.fixture(scope="module")
+def stencil():
+    return whywait.analyze(DATA / "stencil")
+
+
+def test_the_bugs_of_the_stencil_are_its_first_findings(stencil):
+    found = findings(stencil)
+    first, second, third = found.shown[:3]
+    assert (first.rule, first.ranks) == ("imbalance", [5])
+    assert first.loss == pytest.approx(0.676, abs=5e-4)
+    assert first.share == pytest.approx(0.249, abs=5e-4)
+    assert first.sentence.startswith("Rank 5 works 1.5 times as long as the others in relax/work; others wait 676 ms")
+    assert (second.rule, second.ranks) == ("serial_tail", [1])
+    assert second.loss == pytest.approx(0.1123, abs=5e-4)
+    assert second.sentence == "At the end, rank 1 works in collect_reports/work for 28.1 ms while the others wait."
+    assert third.rule == "slow_calls"
+    assert third.share == pytest.approx(0.013, abs=2e-3)
+    assert found.verdict().startswith("31% of the CPU time is lost. Rank 5 works 1.5 times")
+
+
+def consistent(result) -> None:
+    """What must hold for the findings of every trace."""
+    losses = Losses(result)
+    # Who bears what adds up to what is lost: no second is charged twice.
+    assert losses.sum() == pytest.approx(losses.lost, rel=1e-9, abs=1e-9)
+    assert losses.unattributed >= -1e-9
+    assert losses.outside >= -1e-9
+    found = findings(result)
+    named = sum(one.loss for one in found if one.base == "cpu")
+    assert named <= losses.lost * (1 + 1e-9) + 1e-9
+    assert [one.share for one in found] == sorted((one.share for one in found), reverse=True)
+    assert len(found.shown) <= 5
+    several = len(set(result.places.rank[result.places.works].tolist())) > 1
+    for one in found:
+        assert one.loss > 0
+        assert one.rule in rules()
+        assert not re.search(r"\{|\}|nan|rank -1|inf ", one.sentence)
+        assert one.sentence.endswith(".")
+        # A run of one process has no ranks to speak of.
+        assert several or not re.search(r"\b[Rr]anks?\b", one.sentence)
+    table = found.table(result.tree)
+    assert table["number"].to_pylist() == list(range(1, len(found) + 1))
+    assert all(json.loads(evidence) is not None for evidence in table["evidence"].to_pylist())
+
+
+@settings(max_examples=60)
+@given(trace=programs())
+def test_random_programs_have_consistent_findings(trace):
+    note(trace)
+    with tempfile.TemporaryDirectory() as directory:
+        consistent(analyzed(trace, directory))
+
+
+@settings(max_examples=40)
+@given(trace=team_programs())
+def test_random_teams_have_consistent_findings(trace):
+    note(trace)
+    with tempfile.TemporaryDirectory() as directory:
+        consistent(analyzed(trace, directory))
+
+
+@pytest.mark.parametrize("anchor", SHIPPED, ids=lambda anchor: str(anchor.parent.relative_to(DATA)))
+def test_shipped_traces_have_consistent_findings(anchor):
+    consistent(whywait.analyze(anchor))
+
+
+@pytest.mark.skipif(not RECORDED, reason=f"no recorded cases: {SHARED} is not there")
+@pytest.mark.parametrize("anchor", RECORDED, ids=lambda anchor: anchor.parents[1].name)
+def test_recorded_traces_have_consistent_findings(anchor):
+    consistent(whywait.analyze(anchor))
+
+
+# Rank 1 works longer three times; what waits for it is a receive and a barrier.
+STEPS = "".join(
+    f"""
+    0: work [{t}, {t + 2}]
+    0: MPI_Recv(1) [{t + 2}, {t + 4.2}]
+    0: work [{t + 4.2}, {t + 5.2}]
+    0: MPI_Barrier [{t + 5.2}, {t + 6.2}]
+    1: work [{t}, {t + 4}]
+    1: MPI_Send(0) [{t + 4}, {t + 4.1}]
+    1: work [{t + 4.1}, {t + 6.1}]
+    1: MPI_Barrier [{t + 6.1}, {t + 6.2}]
+    """
+    for t in (0, 6.2, 12.4)
+)
+
+
+def test_two_kinds_of_wait_are_one_imbalance(tmp_path):
+    found = by_rule(analyzed(STEPS, tmp_path))
+    assert found["imbalance"].loss == pytest.approx(3 * 2.9)
+    assert found["imbalance"].ranks == [1]
+    assert (
+        found["imbalance"].sentence == "Rank 1 works 2 times as long as the others in work; others wait 8.70 s for it."
+    )
+    assert "late_partner" not in found
+
+
+def test_a_pipeline_is_no_imbalance(tmp_path):
+    text = """
+        0: work [0, 1]
+        0: MPI_Send(1, bytes=0) [1, 1]
+        0: work [1, 2]
+        0: MPI_Send(1, bytes=0) [2, 2]
+        0: MPI_Barrier [2, 4]
+        1: MPI_Recv(0, bytes=0) [0, 1]
+        1: work [1, 2]
+        1: MPI_Send(2, bytes=0) [2, 2]
+        1: MPI_Recv(0, bytes=0) [2, 2]
+        1: work [2, 3]
+        1: MPI_Send(2, bytes=0) [3, 3]
+        1: MPI_Barrier [3, 4]
+        2: MPI_Recv(1, bytes=0) [0, 2]
+        2: work [2, 3]
+        2: MPI_Recv(1, bytes=0) [3, 3]
+        2: work [3, 4]
+        2: MPI_Barrier [4, 4]
+    """
+    found = by_rule(analyzed(text, tmp_path))
+    assert found["pipeline"].loss == pytest.approx(6)
+    assert "imbalance" not in found
+    assert not re.search("imbalance|evenly|longer", found["pipeline"].sentence)
+
+
+def test_one_rank_that_writes_at_the_end_is_a_tail(tmp_path):
+    text = """
+        ranks 3
+        *: MPI_Init [0, 1]
+        *: work [1, 4]
+        0: write [4, 6]
+        0: MPI_Finalize [6, 6.1]
+        1-2: MPI_Finalize [4, 6.1]
+    """
+    found = by_rule(analyzed(text, tmp_path))
+    assert found["serial_tail"].loss == pytest.approx(4)
+    assert found["serial_tail"].sentence == "At the end, only rank 0 works in write for 2.00 s while the others wait."
+    assert found["serial_tail"].ranks == [0]
+
+
+def test_the_same_work_earlier_is_no_tail(tmp_path):
+    text = """
+        ranks 3
+        *: MPI_Init [0, 1]
+        0: write [1, 3]
+        0: MPI_Barrier [3, 3.1]
+        1-2: MPI_Barrier [1, 3.1]
+        *: work [3.1, 9]
+        *: MPI_Finalize [9, 9.1]
+    """
+    found = by_rule(analyzed(text, tmp_path))
+    assert "serial_tail" not in found
+
+
+def test_the_master_alone_is_a_serial_section(tmp_path):
+    text = """
+        ranks 1
+        0: main [0, 10]
+        0: fork [2, 6]
+        0: !$omp parallel @a.c:1 [2.1, 5.8]
+        0.1: !$omp parallel @a.c:1 [2.3, 5.6]
+    """
+    found = by_rule(analyzed(text, tmp_path))
+    assert found["serial_section"].loss == pytest.approx(6)
+    assert found["serial_section"].sentence == "main runs on one of 2 threads: the others are idle for 6.00 s."
+
+
+def test_a_program_without_threads_has_no_serial_section(stencil):
+    assert "serial_section" not in by_rule(stencil)
+    assert "single_thread" not in by_rule(stencil)
+
+
+def test_a_critical_section_is_a_block_of_one_thread(tmp_path):
+    text = """
+        ranks 1
+        0: fork [0, 10]
+        0: !$omp parallel @a.c:1 [0, 10]
+        0.1: !$omp parallel @a.c:1 [0, 10]
+        0: !$omp critical @a.c:2(order=1) [1, 6]
+        0.1: !$omp critical @a.c:2(order=2) [2, 8]
+    """
+    found = by_rule(analyzed(text, tmp_path))
+    assert found["single_thread"].sentence.endswith("the others wait 4.00 s for it.")
+    assert "chunk" not in found["single_thread"].sentence + found["single_thread"].advice
+
+
+def test_a_chain_has_one_culprit(tmp_path):
+    text = "".join(
+        f"""
+        0: work [{t}, {t + 4}]
+        0: MPI_Send(1) [{t + 4}, {t + 4}]
+        1: work [{t}, {t + 1}]
+        1: MPI_Recv(0) [{t + 1}, {t + 4}]
+        1: MPI_Send(2) [{t + 4}, {t + 4}]
+        2: work [{t}, {t + 2}]
+        2: MPI_Recv(1) [{t + 2}, {t + 4}]
+        """
+        for t in (0, 4, 8)
+    )
+    found = by_rule(analyzed(text, tmp_path))
+    assert found["imbalance"].loss == pytest.approx(15)
+    assert found["imbalance"].ranks == [0]
+
+
+def test_devices_are_starved_or_take_turns(tmp_path):
+    starved = """
+        0: main [0, 10]
+        0: hipLaunchKernel [1, 1.1]
+        0/0: first [1.2, 5]
+        0: compute [3.1, 8]
+        0: hipLaunchKernel [8, 8.1]
+        0/0: second [8.15, 9]
+    """
+    found = by_rule(analyzed(starved, tmp_path / "starved"))
+    assert found["device_starved"].loss == pytest.approx(5.35)
+    assert found["device_starved"].base == "device"
+    assert "compute on the host keeps the device waiting" in found["device_starved"].sentence
+    assert "devices_take_turns" not in found
+
+
+def test_a_short_run_says_so_and_shows_nothing(tmp_path):
+    found = findings(analyzed("0: work [0, 1]\n1: work [0, 1]\n", tmp_path))
+    assert found.verdict() == "The run is too short for findings."
+    assert found.shown == []
+
+
+def test_a_written_result_has_its_findings(stencil, tmp_path, capsys):
+    stencil.write(tmp_path / "results")
+    read = whywait.load(tmp_path / "results")
+    ours, theirs = (findings(one).table(one.tree).to_pylist() for one in (stencil, read))
+    assert ours == theirs
+    assert read.tables.read("findings").to_pylist() == ours
+    assert read.verdict() == stencil.verdict()
+    assert cli.main(["findings", str(tmp_path / "results")]) == 0
+    text = capsys.readouterr().out
+    assert "relax/work" in text
+    assert "676 ms" in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert cli.main(["findings", "--json", str(tmp_path / "results")]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["verdict"] == stencil.verdict()
+    assert [one["rule"] for one in answer["findings"]] == [one["rule"] for one in ours]
+
+
+def test_without_causes_only_calls_have_a_reason():
+    result = whywait.analyze(DATA / "stencil", causes=False)
+    consistent(result)
+    assert {one.rule for one in findings(result)} <= {"slow_calls", "pauses"}
+
+
+@pytest.mark.parametrize("rule", rules().values(), ids=rules())
+def test_rules_are_described(rule):
+    assert rule.TITLE
+    assert rule.DOCUMENT.rstrip().endswith(".")
