@@ -36,7 +36,7 @@ pub(crate) fn finish_recording(
     };
     let patience = Duration::try_from_secs_f64(patience).unwrap_or_default();
     let options = Options { model, keep_spool, patience };
-    let pool = whywait_core::pool::new(0).map_err(crate::errors::core_error)?;
+    let pool = whywait_core::parallel::pool::new(0).map_err(crate::errors::core_error)?;
     let state = Arc::new(Progress::default());
     let shared = state.clone();
     let job = move || pool.install(|| whywait_recording::finish(&directory, &options, &shared));
