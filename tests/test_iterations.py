@@ -356,6 +356,8 @@ def test_trend_and_outliers_are_judged(steps):
     assert odd["outliers"] == [50, 51]
     assert odd["worst"] == 50
     assert odd["duration"]["median"] == 1
+    # The quartiles are 1 and 1.2: the outer fence is at 1.2 + 3 x 0.2.
+    assert judged([1.0] * 40 + [1.2] * 40 + [1.7, 1.9])["outliers"] == [81]
     assert judged([3.0])["trend"]["kind"] == "steady"
 
 
