@@ -256,7 +256,7 @@ mod tests {
             let (address, sp, fp): (usize, usize, usize);
             // SAFETY: reads registers.
             unsafe {
-                std::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) address, out(reg) sp, out(reg) fp)
+                std::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) address, out(reg) sp, out(reg) fp);
             };
             nodes.push(paths.walk((address, sp, fp)));
         }
