@@ -36,6 +36,8 @@ GROUPS = ("env", "p2p", "coll", "cg", "rma", "io", "spawn", "cg_query", "misc")
 DEFAULT_GROUPS = GROUPS[:7]
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
+# From when to when in seconds, or from which call of MPI_Pcontrol to which.
+_WINDOW = re.compile(r"(\d+(\.\d*)?)?:(\d+(\.\d*)?)?|call:\d+\.\.\d*")
 
 
 class LaunchError(Exception):
@@ -106,7 +108,6 @@ def recorder_options(
     groups: str,
     callpaths: bool,
     depth: int,
-    python: str,
     max_size: int,
     window: str,
     model: str,
@@ -119,13 +120,14 @@ def recorder_options(
     Raises
     ------
     ValueError
-        If there is no such group.
+        If there is no such group, or a window is none.
     """
+    if window and not _WINDOW.fullmatch(window):
+        raise ValueError(f"{window!r} is no window such as 1.5:3 (seconds) or call:2..5 (of MPI_Pcontrol)")
     options = {
         "groups": ",".join(chosen_groups(groups)),
         "callpaths": str(int(callpaths)),
         "depth": str(depth),
-        "python": python,
         "max_size": str(max_size),
         "sync": str(int(sync)),
         "helper": str(int(helper)),
