@@ -21,7 +21,8 @@ from whywait._record.elf import MACHINES, Elf, ElfError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-LIBRARY = Path(__file__).with_name("libwhywait_record.so")
+# In a folder of its own: beside modules, Python would take it for one.
+LIBRARY = Path(__file__).parent / "lib" / "libwhywait_record.so"
 # Names of the environment that the recorder reads; see rust/recording/src/format.rs.
 ARCHIVE, OPTIONS, SPOOL_DIRECTORY, ACTIVE = (
     "WHYWAIT_RECORD",
