@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).resolve().parent.parent
-PLACE = ROOT / "python" / "whywait" / "_record"
+PLACE = ROOT / "python" / "whywait" / "_record" / "lib"
 LIBRARY = "libwhywait_record.so"
 MACHINES = ("x86_64", "aarch64")
 
@@ -66,6 +66,7 @@ def build_editable(
 
 def build_recorder(arguments: list[str]) -> None:
     """Build the recorder with the profile that maturin's arguments name, and put it into the package."""
+    PLACE.mkdir(exist_ok=True)
     (PLACE / LIBRARY).unlink(missing_ok=True)
     if platform.system() != "Linux" or platform.machine() not in MACHINES:
         print(f"{platform.system()} on {platform.machine()}: built without the recorder, which is for Linux")

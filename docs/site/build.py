@@ -24,6 +24,7 @@ CONTENT = (
     "docs/*.svg",
     "docs/cases/*",
     "docs/examples/*",
+    "docs/examples/record/*",
     "tests/*.py",
     "tests/data/README.md",
     "tests/data/programs/*.c",

@@ -25,6 +25,16 @@ def test_groups(text, expected):
     assert launch.chosen_groups(text) == expected
 
 
+@pytest.mark.parametrize(("window", "known"), [("1.5:3", True), (":3", True), ("call:2..", True), ("3", False)])
+def test_windows(window, known):
+    given = {"groups": "p2p", "callpaths": True, "depth": 1, "max_size": 1, "model": "full", "sync": True}
+    if known:
+        assert launch.recorder_options(**given, window=window)["window"] == window
+    else:
+        with pytest.raises(ValueError, match="'3' is no window"):
+            launch.recorder_options(**given, window=window)
+
+
 def test_unknown_groups():
     with pytest.raises(ValueError, match="there is no group 'p3p'"):
         launch.chosen_groups("p3p")

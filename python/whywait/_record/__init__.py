@@ -29,7 +29,6 @@ def record(
     groups: str = "env,p2p,coll,cg,rma,io,spawn",
     callpaths: bool = True,
     depth: int = 128,
-    python: str = "auto",
     max_size: int = 4 << 30,
     window: str = "",
     model: str = "full",
@@ -53,7 +52,7 @@ def record(
         MPI libraries that the program uses, if they are not found.
     keep_spool
         Whether to keep the recorder's own files.
-    groups, callpaths, depth, python, max_size, window, model, sync
+    groups, callpaths, depth, max_size, window, model, sync
         As the options of ``whywait record``; ``max_size`` in bytes, and ``sync`` is whether to compare clocks.
 
     Returns
@@ -78,7 +77,6 @@ def record(
             groups=groups,
             callpaths=callpaths,
             depth=depth,
-            python=python,
             max_size=max_size,
             window=window,
             model=model,

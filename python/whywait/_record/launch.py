@@ -21,7 +21,8 @@ from whywait._record.elf import MACHINES, Elf, ElfError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-LIBRARY = Path(__file__).with_name("libwhywait_record.so")
+# In a folder of its own: beside modules, Python would take it for one.
+LIBRARY = Path(__file__).parent / "lib" / "libwhywait_record.so"
 # Names of the environment that the recorder reads; see rust/recording/src/format.rs.
 ARCHIVE, OPTIONS, SPOOL_DIRECTORY, ACTIVE = (
     "WHYWAIT_RECORD",
@@ -36,6 +37,8 @@ GROUPS = ("env", "p2p", "coll", "cg", "rma", "io", "spawn", "cg_query", "misc")
 DEFAULT_GROUPS = GROUPS[:7]
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
+# From when to when in seconds, or from which call of MPI_Pcontrol to which.
+_WINDOW = re.compile(r"(\d+(\.\d*)?)?:(\d+(\.\d*)?)?|call:\d+\.\.\d*")
 
 
 class LaunchError(Exception):
@@ -106,7 +109,6 @@ def recorder_options(
     groups: str,
     callpaths: bool,
     depth: int,
-    python: str,
     max_size: int,
     window: str,
     model: str,
@@ -119,13 +121,14 @@ def recorder_options(
     Raises
     ------
     ValueError
-        If there is no such group.
+        If there is no such group, or a window is none.
     """
+    if window and not _WINDOW.fullmatch(window):
+        raise ValueError(f"{window!r} is no window such as 1.5:3 (seconds) or call:2..5 (of MPI_Pcontrol)")
     options = {
         "groups": ",".join(chosen_groups(groups)),
         "callpaths": str(int(callpaths)),
         "depth": str(depth),
-        "python": python,
         "max_size": str(max_size),
         "sync": str(int(sync)),
         "helper": str(int(helper)),

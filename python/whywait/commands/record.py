@@ -56,12 +56,6 @@ def add(verbs: Any) -> None:
         help="functions of a call path, innermost ones (default: 128)",
     )
     parser.add_argument(
-        "--python",
-        choices=("auto", "off", "all"),
-        default="auto",
-        help="functions of Python on call paths: those of the program, none, or all",
-    )
-    parser.add_argument(
         "--max-size",
         type=memory_size,
         metavar="SIZE",
@@ -101,22 +95,25 @@ def run(options: argparse.Namespace) -> int:
     from whywait import _record
     from whywait._record import launch
 
+    parser: argparse.ArgumentParser = options.parser
     if options.finish is not None:
         return _finish(options)
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command and not options.print_env:
-        options.parser.error("COMMAND is missing")
-    recording = launch.Recording(
-        command, options.output, options.force, _recorder_options(options), options.spool, options.mpi
-    )
+        parser.error("COMMAND is missing")
     try:
+        recording = launch.Recording(
+            command, options.output, options.force, _recorder_options(options), options.spool, options.mpi
+        )
         if options.print_env:
             _record.print_environment(recording)
             return 0
         return _record.execute(recording, keep_spool=options.keep_spool, quiet=options.quiet)
+    except ValueError as error:
+        parser.error(str(error))
     except launch.LaunchError as error:
         if error.code == 2:
-            options.parser.error(str(error))
+            parser.error(str(error))
         _record.say(str(error))
         return error.code
 
@@ -128,7 +125,6 @@ def _recorder_options(options: argparse.Namespace) -> dict[str, str]:
         groups=options.groups,
         callpaths=options.callpaths == "auto",
         depth=options.depth,
-        python=options.python,
         max_size=options.max_size,
         window=options.window,
         model=options.model,

@@ -144,15 +144,13 @@ fn start(session: Option<usize>) -> bool {
         say(&format!("{program} runs unrecorded: it has no rank"));
         return false;
     };
-    if let Some(why) = obstacle(library) {
-        if rank == 0 {
-            say(&format!("{program} runs unrecorded: {why}"));
-        }
-        return false;
-    }
+    // From here on all ranks do the same until the end, whatever becomes of this one: others wait for its part.
+    let obstacle = obstacle(library);
     let mut message = [0_u8; MESSAGE];
-    if rank == 0 || session.is_some() {
-        offer(&mut message, loaded, rank, size, session.is_some());
+    match &obstacle {
+        Some(why) if rank == 0 => say(&format!("{program} runs unrecorded: {why}")),
+        _ if rank == 0 || session.is_some() => offer(&mut message, loaded, rank, size, session.is_some()),
+        _ => {}
     }
     if session.is_none()
         && own!(BCAST, message.as_mut_ptr(), MESSAGE, abi::get().byte, 0_usize, abi::get().comm_world) != 0
@@ -166,11 +164,22 @@ fn start(session: Option<usize>) -> bool {
     run.copy_from_slice(&message[4..20]);
     let path = message[20..].split(|byte| *byte == 0).next().unwrap_or_default();
     let spool = Path::new(OsStr::from_bytes(path)).join(DIRECTORY);
-    sync::plan(message[1] != 0, rank, size);
-    if let Err(error) = open(loaded, library, &spool, run, rank, size) {
-        say(&format!("rank {rank} runs unrecorded: {}: {error}", spool.display()));
-        return false;
+    sync::plan(message[1] != 0 && session.is_none(), rank, size);
+    let opened = match obstacle {
+        Some(why) => Err(why),
+        None => open(loaded, library, &spool, run, rank, size).map_err(|error| format!("{}: {error}", spool.display())),
+    };
+    match &opened {
+        Ok(()) => record(loaded, group, rank, size),
+        Err(why) => say(&format!("rank {rank} runs unrecorded: {why}")),
     }
+    set_modes();
+    sync::measure();
+    opened.is_ok()
+}
+
+/// Records from now on.
+fn record(loaded: &Loaded, group: usize, rank: i32, size: i32) {
     comms::begin(group, rank, size);
     if loaded.options.callpaths {
         unwind::begin();
@@ -187,12 +196,9 @@ fn start(session: Option<usize>) -> bool {
     }
     RECORDING.store(true, Ordering::Release);
     open_window(loaded.options.window);
-    set_modes();
-    sync::measure();
-    true
 }
 
-/// What speaks against recording, on all ranks alike.
+/// What speaks against recording.
 fn obstacle(library: &real::Library) -> Option<String> {
     if let Some(other) = &library.rival {
         // Calls of the one could not be told from calls of the other.

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 const DEEPEST: usize = 4096;
 /// Recursion deeper than this many equal frames in a row is one.
 const EQUAL: u8 = 8;
+/// How many places in one function that call MPI are remembered.
+const SITES: usize = 8;
 
 static ON: AtomicBool = AtomicBool::new(false);
 
@@ -40,6 +42,8 @@ pub(crate) struct Paths {
     stack: Range<usize>,
     /// The last walk, the outermost frame first.
     last: Vec<Step>,
+    /// Innermost frames that were seen last with the same frames around them.
+    sites: Vec<Step>,
     /// Frames of the present walk that the last one does not have, the innermost first.
     fresh: Vec<(usize, usize)>,
     tree: Tree,
@@ -53,6 +57,7 @@ impl Paths {
             cache: CacheNative::new_in(),
             stack: 0..0,
             last: Vec::new(),
+            sites: Vec::with_capacity(SITES),
             fresh: Vec::new(),
             tree: Tree::default(),
             added: Vec::new(),
@@ -65,13 +70,15 @@ impl Paths {
         if !ON.load(Relaxed) {
             return 0;
         }
-        // The common case: the same call again.
-        match self.last.last() {
-            Some(top) if top.place == place(sp) && top.address == address && self.holds(self.last.len() - 1) => {
-                top.node
-            }
-            _ => self.unwind(address, sp, fp),
+        // The common case: the same call again, or another one of the same function.
+        if let Some(top) = self.last.last()
+            && top.place == place(sp)
+            && self.holds(self.last.len() - 1)
+            && let Some(site) = self.sites.iter().find(|site| site.address == address)
+        {
+            return site.node;
         }
+        self.unwind(address, sp, fp)
     }
 
     /// Whether the first `count` frames of the last walk are still there. They lie further out on the stack than a frame that is.
@@ -142,6 +149,12 @@ impl Paths {
                 }
             }
         }
+        let around = self.last.len().saturating_sub(1);
+        let same =
+            known == around && self.fresh.len() == 1 && self.last.last().is_some_and(|top| top.place == place(sp));
+        if !same || self.sites.len() == SITES {
+            self.sites.clear();
+        }
         self.last.truncate(known);
         let mut step = self.last.last().copied().unwrap_or(Step { place: 0, address: 0, node: 0, equal: 0 });
         if !complete {
@@ -158,6 +171,7 @@ impl Paths {
         if !complete || !cfg!(target_arch = "x86_64") || !self.stack.contains(&sp) {
             self.last.clear();
         }
+        self.sites.push(step);
         step.node
     }
 }
@@ -256,7 +270,7 @@ mod tests {
             let (address, sp, fp): (usize, usize, usize);
             // SAFETY: reads registers.
             unsafe {
-                std::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) address, out(reg) sp, out(reg) fp)
+                std::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) address, out(reg) sp, out(reg) fp);
             };
             nodes.push(paths.walk((address, sp, fp)));
         }
@@ -306,6 +320,28 @@ mod tests {
         deep(3, 1, &mut paths, &mut nodes);
         assert_eq!(nodes[0], nodes[1]);
         assert_ne!(nodes[1], nodes[2]);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn calls_of_one_function_in_turns_are_told_apart() {
+        begin();
+        let (mut paths, mut nodes) = (Paths::new(), Vec::new());
+        let (here, sp, fp): (usize, usize, usize);
+        // SAFETY: reads registers.
+        unsafe {
+            std::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) here, out(reg) sp, out(reg) fp);
+        };
+        for round in 0..3 {
+            for site in 0..SITES + 4 {
+                let node = paths.walk((here + site, sp, fp));
+                if round == 0 {
+                    assert!(!nodes.contains(&node));
+                    nodes.push(node);
+                }
+                assert_eq!(nodes[site], node);
+            }
+        }
     }
 
     #[cfg(target_arch = "x86_64")]
