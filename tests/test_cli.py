@@ -54,9 +54,10 @@ def native(monkeypatch, tmp_path):
 
 
 FILES = [
-    "callpaths.parquet", "derived.parquet", "inconsistencies.parquet", "locations.parquet", "manifest.json",
-    "metrics.parquet", "regions.parquet", "report.cubex", "report.stat", "severities.parquet", "summary.json",
-    "system.parquet", "topologies.parquet", "wait_states.parquet",
+    "account.parquet", "callpaths.parquet", "derived.parquet", "findings.parquet", "inconsistencies.parquet",
+    "locations.parquet", "manifest.json", "metrics.parquet", "network.parquet", "regions.parquet",
+    "report.cubex", "report.stat", "severities.parquet", "summary.json", "system.parquet", "topologies.parquet",
+    "wait_states.parquet",
 ]  # fmt: skip
 
 

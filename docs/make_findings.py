@@ -1,0 +1,35 @@
+"""Write docs/findings.md from the rules of findings: ``python docs/make_findings.py``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from whywait.analysis.findings import rules
+
+TARGET = Path(__file__).with_name("findings.md")
+INTRODUCTION = """\
+# I see X: what do I do?
+
+`whywait findings` lists the largest losses between start-up and shutdown, each with its reason in a sentence. A loss is the sum
+of all that one call path is to blame for: the waiting that the [cost model](causes.md) charges for it (directly and through
+other waits), the threads that are idle because of it, and lost time that is spent in it. So the losses of all call paths add up
+to the lost time of [the account](account.md), and no second is named twice. Waiting of which the trace shows no cause, and
+waiting that is caused before the focus, stand apart.
+
+Rules are asked in the order of this page, and each takes what it explains. A rule whose condition fails says nothing. A finding
+is shown if it has at least 1% of the CPU time and its call path ran at least three times: the first three, and others until 90%
+of the lost time are named, at most five. `findings.parquet` has all of them.
+
+`docs/make_findings.py` generates this page from `python/whywait/analysis/findings`.
+"""
+
+
+def page() -> str:
+    """Return the text of the page."""
+    return INTRODUCTION + "".join(
+        f"\n## {rule.TITLE}\n\n`{name}`. {' '.join(rule.DOCUMENT.split())}\n" for name, rule in rules().items()
+    )
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page(), encoding="utf-8")
