@@ -81,6 +81,7 @@ class Style:
     extra_block: bool = True
     anchor_first: bool = False
     twice: bool = False
+    prefix: str = ""
     legacy_system: bool = False
     system_roots: int = 1
     terms: bool = True
@@ -93,6 +94,7 @@ FORMATS = {"DOUBLE": "d", "FLOAT": "d", "UINT64": "Q", "INTEGER": "q", "INT16": 
 def member(name: str, body: bytes, style: Style, size: int | None = None) -> bytes:
     """A member of the archive."""
     size = len(body) if size is None else size
+    name = style.prefix + name
     head = bytearray(512)
     head[: len(name)] = name.encode()
     for at, text in ((100, "0000600"), (108, "0000000"), (116, "0000000"), (124, f"{size:011o}"), (136, "00000000000")):

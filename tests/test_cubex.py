@@ -3,6 +3,7 @@
 import contextlib
 import struct
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,6 +58,7 @@ STYLES = {
     "anchor first, no extra blocks": Style(anchor_first=True, extra_block=False),
     "anchor twice": Style(twice=True),
     "two machines": Style(system_roots=2),
+    "packed again": Style(prefix="./"),
 }
 
 
@@ -83,6 +85,30 @@ def test_every_form_has_the_same_values(tmp_path, style):
     assert [row["class"] for row in system if row["kind"] == "node"][:2] == ["machine", "node"]
     assert sum(row["parent"] is None for row in system) == style.system_roots
     assert by_path(result, "mpi") == sums({number: OWN[number] for number in (0, 1, 5)})
+
+
+@pytest.mark.parametrize("name", ["data/profile/profile.cubex", "report"])
+def test_another_reader_has_the_same_values(name, tmp_path):
+    """Of files that it reads; those of this program have a hundred metrics."""
+    pycubexr = pytest.importorskip("pycubexr")
+    path = Path(__file__).parent / name
+    if name == "report":
+        path = whywait.analyze(Path(__file__).parent / "data/stencil").write(tmp_path)[0]
+        assert path.suffix == ".cubex"
+    cube, compared = Cube(path), 0
+    with pycubexr.CubexParser(str(path)) as parser:
+        nodes = [node for root in parser.get_root_cnodes() for node in root.get_all_children()]
+        for metric in filter(lambda metric: metric.is_sum, cube.metrics):
+            values = cube.values(metric)
+            try:
+                others = parser.get_metric_values(parser.get_metric_by_name(metric.name), cache=False)
+            except pycubexr.utils.exceptions.MissingMetricError:
+                assert values is None
+                continue
+            expected = np.array([others.cnode_values(node) for node in nodes], np.float64)
+            assert np.array_equal(values, expected), metric.name
+            compared += 1
+    assert compared >= 8
 
 
 def test_rows_of_metrics_without_relation_are_by_number(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 import whywait
 from whywait.cli import main
 
+from tests.browser import Page, Viewer
 from tests.results import SHARED, UNRECORDED
 from tests.tracedsl import trace_from_text
 
@@ -106,7 +107,7 @@ def test_every_command_says_so(command, trace, tmp_path, capsys, monkeypatch):
     operands = [str(trace)] * (2 if command == "diff" else 1)
     options = ["-o", str(tmp_path / "out")] if command.startswith("export") else []
     assert main([*command.split(), *operands, *options]) == 0
-    assert NOTE in " ".join(capsys.readouterr().out.split())
+    assert " ".join(capsys.readouterr().out.split()).count(NOTE) == 1
 
 
 def test_beside_json_on_standard_error(trace, capsys):
@@ -114,6 +115,15 @@ def test_beside_json_on_standard_error(trace, capsys):
     out, error = capsys.readouterr()
     assert json.loads(out)["methods"]["all"][0]["processes"] == 3
     assert NOTE in error
+
+
+def test_the_report_shows_the_others(result, browser, tmp_path):
+    result.write_html(tmp_path / "report.html")
+    assert Page(tmp_path / "report.html").meta["left_out"] == [1]
+    viewer = Viewer(browser, tmp_path / "report.html").open()
+    assert NOTE in viewer.text("body")
+    assert viewer.open("#timeline").js("return document.querySelectorAll('canvas').length") > 0
+    viewer.is_well()
 
 
 def test_validate_names_no_time(trace, capsys):

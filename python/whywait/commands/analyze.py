@@ -179,7 +179,7 @@ def run(options: argparse.Namespace) -> Answer | int:
         if peak := summary["peak_memory"]:
             yield [(f"   peak memory {peak / 2**20:,.0f} MiB", "")]
 
-    return Answer({**summary, "files": [str(file) for file in files]}, lines, results=[result])
+    return Answer({**summary, "files": [str(file) for file in files]}, lines)
 
 
 def _existing(directory: Path) -> Path:

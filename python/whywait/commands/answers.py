@@ -56,7 +56,7 @@ class Answer(NamedTuple):
 
 def tell(answer: Answer, *, as_json: bool) -> int:
     """Print an answer; return its exit code."""
-    notes = [f"{result.run.name}: {note}" for result in answer.results for note in result.notes]
+    notes = dict.fromkeys(f"{result.run.name}: {note}" for result in answer.results for note in result.notes)
     if as_json:
         sys.stdout.write(json.dumps(answer.data, indent=1) + "\n")
         sys.stderr.writelines(f"whywait: {note}\n" for note in notes)

@@ -38,11 +38,5 @@ def run(options: argparse.Namespace) -> Answer:
     summary = result.summary(focus=options.focus)
     if options.markdown:
         text = markdown(result, summary, count=options.top)
-        return Answer(
-            summary, lambda _: ([(line, "")] for line in text.removesuffix("\n").split("\n")), results=[result]
-        )
-    return Answer(
-        summary,
-        lambda screen: summary_lines(summary, width=screen.width, unicode=screen.unicode),
-        results=[result],
-    )
+        return Answer(summary, lambda _: ([(line, "")] for line in text.removesuffix("\n").split("\n")))
+    return Answer(summary, lambda screen: summary_lines(summary, width=screen.width, unicode=screen.unicode))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from whywait.model.trace import Trace
 
 
-# How many missing ranks a note names.
+# How many missing ranks a warning names.
 _NAMED = 8
 
 
@@ -161,19 +161,22 @@ class ResultData:
     @property
     def warnings(self) -> list[dict[str, Any]]:
         """The warnings of the analysis: ``kind``, ``count``, ``text`` and ``place`` of each."""
-        return self.tables.warnings
-
-    @property
-    def notes(self) -> list[str]:
-        """What readers of any number of this result must know: what a profile lacks, and which ranks are missing."""
-        notes = [warning["text"] for warning in self.warnings if warning["kind"] == "profile"]
-        if ranks := self.places.lost_ranks:
+        found = self.tables.warnings
+        ranks = self.places.lost_ranks
+        # A stored dataset has it already.
+        if ranks and not any(warning["kind"] == "no_events" for warning in found):
             named = ", ".join(map(str, ranks[:_NAMED])) + (", ..." if len(ranks) > _NAMED else "")
-            notes.append(
+            text = (
                 f"no events of rank{'s' * (len(ranks) > 1)} {named}: left out of all averages "
                 f"({len(ranks):,} of {self.facts['processes']:,} processes)"
             )
-        return notes
+            found = [{"kind": "no_events", "count": 1, "text": text, "place": None}, *found]
+        return found
+
+    @property
+    def notes(self) -> list[str]:
+        """The warnings that concern every number of the result: what a profile lacks, and which ranks are missing."""
+        return [warning["text"] for warning in self.warnings if warning["kind"] in {"profile", "no_events"}]
 
     @property
     def is_profile(self) -> bool:

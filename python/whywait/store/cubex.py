@@ -267,7 +267,8 @@ def _members(content: mmap.mmap | bytes) -> Iterator[tuple[str, slice]]:
                 f"there is no member at byte {at - _BLOCK}: the file is damaged" if at > _BLOCK
                 else _other_format(header)
             )  # fmt: skip
-        name = header[:100].partition(b"\0")[0].decode(errors="replace")
+        # Tools that pack a directory put it before the names.
+        name = header[:100].partition(b"\0")[0].decode(errors="replace").removeprefix("./")
         size = _octal(header[124:136]) if long_size is None else long_size
         body = slice(at, at + size)
         long_size = None

@@ -56,7 +56,7 @@ export const selection = (node, self = false) => ({ node, self });
  * @property {{ name: string[], kind: string[], parent: number[], place: number[] }} system
  * @property {any[]} topologies
  * @property {Record<number, string>} streams
- * @property {number[]} metric_places places that only record counters
+ * @property {number[]} left_out places that only record counters, or whose events are gone
  * @property {{ merged: number, exact: boolean }} resolution
  * @property {string[]} kinds
  */
@@ -117,9 +117,9 @@ export class Model {
     this.systemTree = new Forest(meta.system.parent);
     this.placeCount = places.rank.length;
     // The places that maps and distributions show.
-    const measuring = new Set(meta.metric_places);
-    this.shown = Array.from({ length: this.placeCount }, (_, place) => place).filter((place) => !measuring.has(place));
-    if (!this.shown.length) this.shown = [...measuring];
+    const leftOut = new Set(meta.left_out);
+    this.shown = Array.from({ length: this.placeCount }, (_, place) => place).filter((place) => !leftOut.has(place));
+    if (!this.shown.length) this.shown = [...leftOut];
     this.systemOfPlace = new Int32Array(this.placeCount).fill(-1);
     meta.system.place.forEach((place, row) => { if (place >= 0) this.systemOfPlace[place] = row; });
 

@@ -88,7 +88,7 @@ def fixed_blocks(
                 "system": places.system_rows(result.tables.system, locations, resolution),
                 "topologies": [] if resolution.merged > 1 else places.topologies(result.tables.topologies),
                 "streams": places.stream_names(locations),
-                "metric_places": [] if resolution.merged > 1 else places.metric_places(locations),
+                "left_out": [] if resolution.merged > 1 else places.left_out(locations),
                 "resolution": {"merged": resolution.merged, "exact": resolution.exact},
                 "kinds": worst.kinds,
             }

@@ -109,14 +109,18 @@ def stream_names(locations: Locations) -> dict[int, str]:
     return {stream: name for stream, name in zip(streams.tolist(), names, strict=True) if name}
 
 
-def metric_places(locations: Locations) -> list[int]:
-    """Return the locations that only record counters: they run nothing, and their counters count for threads."""
-    return np.flatnonzero(locations.measures).tolist()
+def left_out(locations: Locations) -> list[int]:
+    """Return the locations without time of their own, which are in no distribution and no mean.
+
+    These only record counters, which count for threads, or their events are gone.
+    """
+    return np.flatnonzero(locations.measures | locations.lost).tolist()
 
 
 def running(locations: Locations) -> npt.NDArray[np.int64]:
-    """Return the locations that are not metric locations, or all if there are no others."""
-    return np.arange(len(locations)) if locations.measures.all() else np.flatnonzero(~locations.measures)
+    """Return all other locations, or all if there are no others."""
+    runs = ~(locations.measures | locations.lost)
+    return np.flatnonzero(runs) if runs.any() else np.arange(len(locations))
 
 
 def system_rows(system: pa.Table, locations: Locations, resolution: Resolution) -> dict[str, list[Any]]:

@@ -126,8 +126,8 @@ def _courses(result: ResultData, analysis: _native.Analysis, cells: int) -> Cour
 class _Rows:
     """The rows of the timeline, from top to bottom.
 
-    Locations that only record metrics have no row, unless rows merge neighbors. They come after the rows, so that
-    their counters can be shown.
+    Locations that only record metrics, or whose events are gone, have no row, unless rows merge neighbors. They come
+    after the rows, so that their counters can be shown.
     """
 
     def __init__(self, locations: Locations, timeline: Timeline) -> None:
