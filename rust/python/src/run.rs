@@ -143,7 +143,9 @@ impl Run {
             oddities.map(|oddity| (oddity.kind.name(), oddity.place.to_string(), oddity.text.clone())).collect();
         let anchor = self.recording.path().display().to_string();
         all.extend(self.definitions.diagnostics.iter().map(|note| ("inconsistent", anchor.clone(), note.clone())));
-        all.extend(recording::notes(self.recording.anchor()).map(|note| ("recording", anchor.clone(), note.to_owned())));
+        all.extend(
+            recording::notes(self.recording.anchor()).map(|note| ("recording", anchor.clone(), note.to_owned())),
+        );
         all
     }
 
