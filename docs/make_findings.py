@@ -10,15 +10,15 @@ TARGET = Path(__file__).with_name("findings.md")
 INTRODUCTION = """\
 # I see X: what do I do?
 
-`whywait findings` lists the largest losses between start-up and shutdown, each with its reason in a sentence. A loss is the sum
-of all that one call path is to blame for: the waiting that the [cost model](causes.md) charges for it (directly and through
-other waits), the threads that are idle because of it, and lost time that is spent in it. So the losses of all call paths add up
-to the lost time of [the account](account.md), and no second is named twice. Waiting of which the trace shows no cause, and
-waiting that is caused before the focus, stand apart.
+`whywait findings` lists the largest losses between start-up and shutdown, each with its reason in a sentence. A loss
+is the sum of all that one call path is to blame for: the waiting that the [cost model](causes.md) charges for it
+(directly and through other waits), the threads that are idle because of it, and lost time that is spent in it. So the
+losses of all call paths add up to the lost time of [the account](account.md), and no second is named twice. Waiting
+of which the trace shows no cause, and waiting that is caused before the focus, stand apart.
 
-Rules are asked in the order of this page, and each takes what it explains. A rule whose condition fails says nothing. A finding
-is shown if it has at least 1% of the CPU time and its call path ran at least three times: the first three, and others until 90%
-of the lost time are named, at most five. `findings.parquet` has all of them.
+Rules are asked in the order of this page, and each takes what it explains. A rule whose condition fails says nothing.
+A finding is shown if it has at least 1% of the CPU time and its call path ran at least three times: the first three,
+and others until 90% of the lost time are named, at most five. `findings.parquet` has all of them.
 
 `docs/make_findings.py` generates this page from `python/whywait/analysis/findings`.
 """

@@ -23,7 +23,7 @@ def test_it_leaves_a_trace_and_a_result(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["demo"]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("stencil: 8 ranks, 23,624 events, 742 ms\n27.7% of the time")
+    assert printed.startswith("stencil: 8 ranks, 23,624 events, 742 ms\n29.8% of the time")
     assert "Open in a browser: whywait-demo/results/report.html" in printed
     assert (tmp_path / "whywait-demo/results/report.html").stat().st_size > 100_000
     assert whywait.load("whywait-demo/results").metrics["mpi_latesender"].total > 0.4
