@@ -1,6 +1,7 @@
 //! Where each call of MPI arrives.
 
-use crate::calls::{self, Context};
+use crate::calls;
+use crate::context::Context;
 use crate::table::{Class, FUNCTIONS, LARGE};
 use crate::{fault, process, real, thread};
 use std::arch::naked_asm;

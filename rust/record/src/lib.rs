@@ -15,6 +15,8 @@ mod abi;
 mod calls;
 mod clock;
 mod comms;
+mod completions;
+mod context;
 mod fault;
 mod files;
 #[path = "../../recording/src/format.rs"]
