@@ -149,7 +149,7 @@ impl Recording for Toy {
         Path::new("toy")
     }
 
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "toy"
     }
 

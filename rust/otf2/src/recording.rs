@@ -58,6 +58,7 @@ pub trait EventStream: Send + Sync {
 /// The events of a location.
 pub struct Events<'a>(Source<'a>);
 
+#[expect(clippy::large_enum_variant, reason = "one is made for each location, and read at once")]
 enum Source<'a> {
     File(LocationReader),
     Stream(Box<dyn EventStream + 'a>),

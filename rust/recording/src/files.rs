@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn operations_end_where_they_were_begun() {
         let mut files = Files::default();
-        let call = |id, object| Call { id, object, ..Call::default() };
+        let call = |id, object| Call { object, id, ..Call::default() };
         assert_eq!(files.start(Class::Io, &call(0, 1)), 1);
         assert_eq!(files.start(Class::Iio, &call(7, 1)), 2);
         assert_eq!(files.start(Class::IoBegin, &call(0, 1)), 3);

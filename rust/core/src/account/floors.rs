@@ -38,7 +38,7 @@ impl Kind {
 
     /// All of it as one number, which differs between kinds.
     #[inline]
-    pub(super) fn key(&self) -> u64 {
+    pub(super) fn key(self) -> u64 {
         let flags = u64::from(self.exposed) << 1 | u64::from(self.local);
         u64::from(self.region.number()) << 18 | flags << 16 | u64::from(self.members) << 8 | u64::from(self.size)
     }
