@@ -4,7 +4,7 @@
 //! program's own MPI, which it finds when the first call comes. One binary serves all MPIs: what differs is in [`abi`].
 //!
 //! A call arrives in [`hook`], is described by [`calls`] in a slot of its [`thread`], and lies in a mapped file of the [`spool`] at once: whatever
-//! happens to the process, what returned is recorded. The layout of the files is in [`format`].
+//! happens to the process, what returned is recorded. The layout of the files is in [`mod@format`].
 //!
 //! The program must not suffer: no lock, no allocation and no system call in a recorded call, but for those that make a communicator, a window, a file, a new
 //! call path or a new chunk; no signal handler; a fault of the recorder ends the recording only.

@@ -1,6 +1,6 @@
 //! The functions of MPI, and the symbols under which the recorder catches them.
 //!
-//! Both names of a function, `MPI_X` and `PMPI_X`, and those of its twin `X_c`, lead to [`hook`](crate::hook::hook) with a number: four times
+//! Both names of a function, `MPI_X` and `PMPI_X`, and those of its twin `X_c`, lead to `hook` with a number: four times
 //! that of the function, plus [`LARGE`] for the twin, plus [`PROFILING`] for `PMPI_`.
 
 use crate::hook::catch;

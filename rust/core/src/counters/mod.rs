@@ -1,7 +1,7 @@
 //! The counters of a trace, over all processes of the analysis.
 //!
 //! Counters of the recording location itself are attributed to call paths while the events are read
-//! ([`crate::trace::counter_book`]). Others have a process, a machine or a group as their scope, or a location of their
+//! ([`crate::trace::counters::book`]). Others have a process, a machine or a group as their scope, or a location of their
 //! own: their samples are kept, and divided over the CPU threads in their scope ([`scoped`]). Queries of single
 //! intervals of time read the samples again ([`samples`]).
 
