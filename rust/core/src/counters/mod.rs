@@ -1,8 +1,8 @@
 //! The counters of a trace, over all processes of the analysis.
 //!
 //! Counters of the recording location itself are attributed to call paths while the events are read
-//! ([`crate::trace::counters::book`]). Others have a process, a machine or a group as their scope, or a location of their
-//! own: their samples are kept, and divided over the CPU threads in their scope ([`scoped`]). Queries of single
+//! ([`crate::trace::counters::book`]). Others have a process, a machine or a group as their scope, or a location of
+//! their own: their samples are kept, and divided over the CPU threads in their scope ([`scoped`]). Queries of single
 //! intervals of time read the samples again ([`samples`]).
 
 mod courses;

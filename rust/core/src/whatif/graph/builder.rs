@@ -3,9 +3,9 @@
 //! *Rule R* (whatif.md#how-it-works): with measured sources x of a call [E, L] there is a remainder `rho = L - max(E,
 //! min(x, L))`, and in the changed run `L' = max(E', x' + min(0, L - x)) + rho`. Here a call has its `own` time and
 //! each arc a weight, `L' = max(E' + own, x' + weight)`: both are `rho`, unless a refinement says more
-//! ([`crate::whatif::arcs::messages`]). E is the time of the last event before L, which for a call without calls inside is its Enter.
-//! One term equals L where all sources are as measured, and no other exceeds it: so a run without changes stays the
-//! same, whatever the arcs.
+//! ([`crate::whatif::arcs::messages`]). E is the time of the last event before L, which for a call without calls inside
+//! is its Enter. One term equals L where all sources are as measured, and no other exceeds it: so a run without changes
+//! stays the same, whatever the arcs.
 
 use std::ops::Range;
 use std::sync::OnceLock;
