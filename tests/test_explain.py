@@ -104,7 +104,9 @@ def test_one_can_ask_for_another(chain, capsys):
 
 
 def test_contention_goes_back_along_the_queue(tmp_path, capsys):
-    history = json.loads(explain(capsys, trace_from_text(LOCKS, tmp_path), "--json"))
+    history = json.loads(
+        explain(capsys, trace_from_text(LOCKS, tmp_path), "--json", "--metric", "mpi_rma_sync_lock_competition")
+    )
     assert (history["kind"], history["rank"], history["waiting"]) == ("mpi_rma_sync_lock_competition", 2, 3)
     (wait,) = history["waits"]
     assert (wait["rank"], wait["explains"], wait["cause_rank"]) == (1, 2, 0)
@@ -187,7 +189,7 @@ def test_the_work_of_rank_5_is_to_blame(stencil):
     (place, *_) = stencil.summary()["delay_costs"]
     assert place["callpath"][-2:] == ["relax", "work"]
     assert place["worst_rank"] == 5
-    assert place["share"] > 0.9
+    assert place["share"] > 0.8
     assert place["worst_rank_share"] > 0.9
     assert place["costs"] == pytest.approx(sum(kind["costs"] for kind in place["classes"]))
 
@@ -216,7 +218,8 @@ def test_the_parts_of_wait_classes_add_up(stencil):
             assert metrics[first].total + metrics[second].total == pytest.approx(whole)
             assert metrics[first].total >= 0
     collective = sum(
-        metrics[f"mpi_{name}"].total for name in ("barrier_wait", "earlyreduce", "latebroadcast", "wait_nxn")
+        metrics[f"mpi_{name}"].total
+        for name in ("barrier_wait", "earlyreduce", "finalize_wait", "latebroadcast", "wait_nxn")
     )
     assert metrics["waitstates_direct_vs_indirect_coll"].total == pytest.approx(collective)
 

@@ -31,6 +31,7 @@ CLASSES = {
     "mpi_latesender": "latesender",
     "mpi_latereceiver": "latereceiver",
     "mpi_barrier_wait": "barrier",
+    "mpi_finalize_wait": "barrier",
     "mpi_wait_nxn": "n2n",
     "mpi_latebroadcast": "12n",
     "mpi_earlyreduce": "n21",

@@ -352,7 +352,7 @@ def test_copy_without_clipboard_permission(browser, pages):
 def test_timeline_opens_on_the_focus(browser, pages):
     hand = opened(browser, pages, "report", "#timeline")
     shows = "document.querySelector('.timeline .crumbs')?.textContent === '{}'".format
-    focus, whole = shows("0.3437 s to 0.6591 s (315 ms)"), shows("0.0000 s to 0.7421 s (742 ms)")
+    focus, whole = shows("0.3437 s to 0.6831 s (339 ms)"), shows("0.0000 s to 0.7421 s (742 ms)")
     hand.until(focus)
     hand.type("0")
     hand.until(whole)

@@ -322,7 +322,7 @@ def test_queues_are_correlated(tmp_path):
         sends.append(f"0: MPI_Bsend(1, bytes=8) [{10 * k + 4 + k}, {10 * k + 4.1 + k}]")
         lines.append(f"1: MPI_Recv(0, bytes=8) [{10 * k + 3}, {10 * k + 4.2 + k}]")
     result = whywait.analyze(
-        trace_from_text("\n".join(["ranks 3", *sends, *lines]), tmp_path), causes=False, queues="send"
+        trace_from_text("\n".join(["2: main [0, 39]", *sends, *lines]), tmp_path), causes=False, queues="send"
     )
     found = result.correlate("mpi_unexpected", "mpi_latesender", "iterations", loop="step")
     assert (found.n, found.r) == (4, pytest.approx(1))

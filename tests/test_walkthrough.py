@@ -41,6 +41,8 @@ ELSEWHERE = {
     "whywait iterations results --iterations step": "test_iterations: it needs a program with this parameter",
     "whywait iterations results --iterations parameter:step": "test_iterations: it needs a program with this parameter",
     "whywait bench paper": "test_cases: it takes minutes",
+    "whywait record": "tests/record: it needs a program and an MPI",
+    "whywait analyze whywait-": "tests/record: it needs what was recorded",
 }
 
 
@@ -179,5 +181,7 @@ def test_python_on_a_page_runs(page, number, code):
         wanted.add("duckdb")
     for name in sorted(wanted):
         pytest.importorskip(name, reason=f"the example of {page} uses {name}")
+    if "whywait.record(" in code:
+        pytest.skip("tests/record runs it: it needs a program and an MPI")
     shutil.rmtree("balanced", ignore_errors=True)
     exec(compile(code, f"{page}, block {number}", "exec"), {name: sys.modules[name] for name in wanted})  # noqa: S102

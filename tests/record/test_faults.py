@@ -38,7 +38,10 @@ def ended(directory):
 @pytest.mark.parametrize(
     ("way", "expected"),
     [
-        ("abort", [r"rank 0 called MPI_Abort", r"rank 1 ended inside MPI_Recv from rank 0, tag 7, entered at \S+ s"]),
+        (
+            "abort",
+            [r"rank 0 called MPI_Abort", r"rank 1 ended inside MPI_\w+ (from|to) rank 0, tag \d, entered at \S+ s"],
+        ),
         ("exit", [r"rank 0 ended without MPI_Finalize", r"rank 1 ended without MPI_Finalize"]),
         ("kill", [r"rank 0 ended early", r"rank 1 ended inside MPI_Recv from rank 0, tag 7, entered at \S+ s"]),
         ("segv", [r"rank 0 ended early", r"rank 1 ended inside MPI_Recv from rank 0, tag 7, entered at \S+ s"]),
@@ -60,6 +63,9 @@ def test_ends_are_told_apart(faults, tmp_path, way, expected):
     done = record(faults(way), tmp_path)
     assert done.returncode == plain.returncode, done.stderr
     found = ended(tmp_path / "out")
+    if way == "code":
+        # A launcher may kill the others, which leave MPI_Finalize later than the first.
+        found = [text for text in found if "inside MPI_Finalize" not in text]
     assert len(found) == len(expected), found
     for text, pattern in zip(found, expected, strict=True):
         assert re.fullmatch(pattern, text), found

@@ -70,7 +70,7 @@ def record(
     >>> directory = whywait.record(["mpiexec", "-n", "4", "./solver"])  # doctest: +SKIP
     >>> whywait.analyze(directory)  # doctest: +SKIP
     """
-    from whywait import _native
+    import whywait._native as _native
 
     try:
         options = launch.recorder_options(
