@@ -1,12 +1,11 @@
 """Tables for people and for pandas, polars or DuckDB: the results of an analysis with names instead of numbers.
 
-No code here loops over rows. A piece of a table keeps each name once, in a dictionary: `write` passes it on like that,
-and `table` spreads it over the rows.
+No code here loops over rows. A piece of a table keeps each name once, in a dictionary; `table` and `write` spread it
+over the rows.
 """
 
 from __future__ import annotations
 
-from base64 import b64encode
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SEVERITIES = schema_of("severities")
+#: The same with numbers alone.
+CELLS = schema_of("focus")
 WAIT_STATES = schema_of("wait_states")
 #: Columns that follow from others and that readers do not need.
 _DERIVED = ("part_of", "path")
@@ -249,7 +250,7 @@ def write(path: Path, schema: pa.Schema, pieces: Iterable[pa.RecordBatch], repea
     Parameters
     ----------
     path, schema, pieces
-        The file, its schema and its content.
+        The file, its schema and its content, which may have more columns.
     repeating
         Columns of real numbers with repeated values.
 
@@ -258,15 +259,24 @@ def write(path: Path, schema: pa.Schema, pieces: Iterable[pa.RecordBatch], repea
     int
         The number of rows.
     """
-    own = [(name.decode(), value.decode()) for name, value in (schema.metadata or {}).items()]
-    arrow = b64encode(schema.serialize()).decode()
-    writer = _native.TableWriter(path, schema, [("ARROW:schema", arrow), *own], list(repeating))
+    # Import what writes files only when there is something to write: it loads slowly.
+    import pyarrow.parquet as pq
+
+    repeating = set(repeating)
+    # Real numbers seldom repeat, so a dictionary of them takes time and saves no space.
+    encoded = [_leaf(field) for field in schema if field.name in repeating or not pa.types.is_floating(field.type)]
     rows = 0
-    for group in _groups(pieces, len):
-        writer.write(pa.Table.from_batches(group))
-        rows += sum(piece.num_rows for piece in group)
-    writer.close()
+    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=encoded) as writer:
+        for group in _groups(pieces, len):
+            whole = table(schema, (piece.select(schema.names) for piece in group))
+            writer.write_table(whole, row_group_size=_PIECE)
+            rows += whole.num_rows
     return rows
+
+
+def _leaf(field: pa.Field) -> str:
+    """Return the name that Parquet has for the values of a column."""
+    return f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
 
 
 def _groups(parts: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
