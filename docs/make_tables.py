@@ -19,8 +19,8 @@ INTRODUCTION = """\
 This page lists the columns of all tables of [the dataset](dataset.md) and of those that `whywait.Result` returns,
 with Arrow types. Times are seconds since the start of the trace; other quantities in `s` are durations.
 
-Columns marked with * are not in the file, because they follow [from other tables](dataset.md#names). The methods return them,
-and `whywait export tables` writes them.
+Columns marked with * are not in the file, because they follow [from other tables](dataset.md#names). The methods return
+them, and `whywait export tables` writes them.
 
 `docs/make_tables.py` generates this page from `rust/core/src/schema/tables.rs`.
 """

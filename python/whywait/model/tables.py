@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import whywait._native as _native
 from whywait.model.calltree import PATH_TYPE
 from whywait.model.metrics import metric_tree
 from whywait.model.profile import Cells
@@ -262,15 +261,27 @@ def write(path: Path, schema: pa.Schema, pieces: Iterable[pa.RecordBatch], repea
     # Import what writes files only when there is something to write: it loads slowly.
     import pyarrow.parquet as pq
 
-    repeating = set(repeating)
-    # Real numbers seldom repeat, so a dictionary of them takes time and saves no space.
-    encoded = [_leaf(field) for field in schema if field.name in repeating or not pa.types.is_floating(field.type)]
+    # Whole numbers are stored as differences: locations and call paths often rise or stay. Real numbers seldom repeat;
+    # split into their bytes, they take an eighth less time to compress.
+    whole = {field.name for field in schema if pa.types.is_integer(field.type)}
+    real = {field.name for field in schema if pa.types.is_floating(field.type)}.difference(repeating)
+    names = [_leaf(field) for field in schema if field.name not in whole | real]
+    writer = pq.ParquetWriter(
+        path,
+        schema,
+        compression="zstd",
+        use_dictionary=names,
+        use_byte_stream_split=list(real),
+        column_encoding=dict.fromkeys(whole, "DELTA_BINARY_PACKED"),
+        # Those of real numbers would take a seventh of the time, and rows are seldom in their order.
+        write_statistics=[*names, *whole],
+    )
     rows = 0
-    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=encoded) as writer:
+    with writer:
         for group in _groups(pieces, len):
-            whole = table(schema, (piece.select(schema.names) for piece in group))
-            writer.write_table(whole, row_group_size=_PIECE)
-            rows += whole.num_rows
+            part = table(schema, (piece.select(schema.names) for piece in group))
+            writer.write_table(part, row_group_size=_PIECE)
+            rows += part.num_rows
     return rows
 
 

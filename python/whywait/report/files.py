@@ -58,7 +58,7 @@ def write_all(
     """
     with Staging(directory) as staging:
         writer = Writer(staging, result)
-        # The core draws the timeline and writes the long tables while this thread computes the others and the summary.
+        # The core draws the timeline and Arrow writes the long tables, while this thread computes the rest.
         with ThreadPoolExecutor(3) as beside:
             # What several threads need is there before they start.
             waits = beside.submit(lambda: result.tables.wait_states)
