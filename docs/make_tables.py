@@ -19,6 +19,9 @@ INTRODUCTION = """\
 This page lists the columns of all tables of [the dataset](dataset.md) and of those that `whywait.Result` returns,
 with Arrow types. Times are seconds since the start of the trace; other quantities in `s` are durations.
 
+Columns marked with * are not in the file, because they follow [from other tables](dataset.md#names). The methods return
+them, and `whywait export tables` writes them.
+
 `docs/make_tables.py` generates this page from `rust/core/src/schema/tables.rs`.
 """
 
@@ -35,7 +38,8 @@ def _lines(table: Table) -> Iterator[str]:
     yield f"In {', '.join(homes)}.\n\n"
     yield "| column | type | unit | meaning |\n|---|---|---|---|\n"
     for column in table.columns:
-        yield f"| `{column.name}` | {column.type} | {column.unit} | {column.meaning} |\n"
+        mark = " *" if column.is_joined else ""
+        yield f"| `{column.name}`{mark} | {column.type} | {column.unit} | {column.meaning} |\n"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The dataset on disk: its contents, compatible versions, and how it is recognized."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def test_the_manifest_says_what_there_is(written):
     facts = whywait.analyze(DATA / "stencil").facts
     assert content["time"] == {"origin": facts["origin"], "resolution": facts["resolution"]}
     assert {file.stem for file in written.glob("*.parquet")} == set(content["tables"])
-    assert content["tables"]["wait_states"]["columns"]["callpath"] == "list<string>"
+    assert content["tables"]["callpaths"]["columns"]["path"] == "string"
     for known in content["tables"].values():
         file = pq.ParquetFile(written / known["file"])
         assert file.metadata.num_rows == known["rows"]
@@ -68,6 +69,77 @@ def test_a_result_is_read_without_its_cube_file_and_summary(copy):
     back.write_cube(copy / "again.cubex")
     result.write_cube(copy / "report.cubex")
     assert (copy / "again.cubex").read_bytes() == (copy / "report.cubex").read_bytes()
+
+
+def joined(directory, name):
+    """Return a table of the dataset with names and ranks, as a reader gets them from other tables."""
+    table, callpaths, locations = (
+        pq.read_table(directory / f"{file}.parquet") for file in (name, "callpaths", "locations")
+    )
+    found = {column: table[column].to_pylist() for column in table.column_names}
+    for column in table.column_names:
+        numbers = found[column]
+        if column.endswith("callpath_id"):
+            paths = dict(zip(callpaths["callpath"].to_pylist(), callpaths["path"].to_pylist(), strict=True))
+            texts = [paths.get(number) for number in numbers]
+            found[column.removesuffix("_id")] = [text and text.split("/") for text in texts]
+            if name == "wait_states" and column == "callpath_id":
+                found["path"] = texts
+        elif column.endswith("location"):
+            for place in ("rank", "thread"):
+                of = dict(zip(locations["location"].to_pylist(), locations[place].to_pylist(), strict=True))
+                found[column.removesuffix("location") + place] = [of.get(number) for number in numbers]
+    return found
+
+
+@pytest.mark.parametrize("trace", ["stencil", "rma_gats_rdma", "mixed"])
+def test_joins_and_exported_tables_have_the_names_of_the_methods(trace, tmp_path, capsys):
+    result = whywait.analyze(DATA / trace)
+    result.write(tmp_path / "results", transfers=True)
+    assert main(["export", "tables", str(tmp_path / "results")]) == 0
+    methods = {"derived": "derived_severities"}
+    names = ("severities", "derived", "wait_states", "critical_path", "transfers")
+    assert capsys.readouterr().out.split()[3:] == [f"{name}.parquet" for name in names]
+    for name in names:
+        table = getattr(result, methods.get(name, name))()
+        assert name == "transfers" or table.num_rows
+        exported = pq.read_table(tmp_path / "results" / "tables" / f"{name}.parquet")
+        assert exported.schema.equals(table.schema)
+        assert exported.to_pylist() == table.to_pylist()
+        found = joined(tmp_path / "results", name)
+        for column in table.column_names:
+            assert found[column] == table[column].to_pylist(), (name, column)
+        kept = pq.read_schema(tmp_path / "results" / f"{name}.parquet").names
+        assert not {"callpath", "rank", "cause_rank", "path"} & set(kept)
+
+
+def test_exported_tables_take_what_there_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    whywait.analyze(DATA / "stencil", causes=False).write("results")
+    assert main(["export", "tables", "results", "-o", "some"]) == 0
+    assert {file.stem for file in Path("some").iterdir()} == {"severities", "derived", "wait_states"}
+    assert main(["export", "tables", str(DATA / "stencil")]) == 0
+    assert Path("tables/critical_path.parquet").is_file()
+    assert main(["export", "tables", str(DATA / "profile")]) == 0
+
+
+def test_exported_tables_do_not_replace_those_of_a_result(copy, capsys):
+    before = (copy / "wait_states.parquet").read_bytes()
+    assert main(["export", "tables", str(copy), "-o", str(copy)]) == 2
+    assert "holds a result, whose tables would be overwritten" in capsys.readouterr().err
+    assert (copy / "wait_states.parquet").read_bytes() == before
+
+
+def test_row_groups_are_small_enough_to_read_one_by_one(tmp_path, monkeypatch):
+    result = whywait.analyze(DATA / "stencil")
+    whole = result.wait_states()
+    monkeypatch.setattr("whywait.model.tables._PIECE", 10)
+    result.write(tmp_path)
+    file = pq.ParquetFile(tmp_path / "wait_states.parquet")
+    groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+    assert len(groups) > 1
+    assert max(groups) <= 10
+    assert load(tmp_path).wait_states().to_pylist() == whole.to_pylist()
 
 
 def test_transfers_and_inconsistencies_are_kept(tmp_path):
@@ -147,9 +219,18 @@ def test_idle_threads_are_not_counted_twice(tmp_path):
 def test_a_newer_format_is_refused(copy):
     manifest(copy, format_version=FORMAT_VERSION + 1, whywait="9.1")
     with pytest.raises(
-        whywait.UsageError, match=r"written by whywait 9\.1 in format 2, .*reads formats up to 1: install"
+        whywait.UsageError, match=rf"written by whywait 9\.1 in format {FORMAT_VERSION + 1}, .*reads format 2: install"
     ):
         load(copy)
+
+
+def test_an_older_format_is_refused(copy, capsys):
+    manifest(copy, format_version=1, whywait="0.1.9")
+    text = r"written by whywait 0\.1\.9 in format 1, .*reads format 2: analyze the trace again"
+    with pytest.raises(whywait.UsageError, match=text):
+        load(copy)
+    assert main(["report", str(copy)]) == 2
+    assert re.search(text, capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +239,7 @@ def test_a_newer_format_is_refused(copy):
         ("no json", "manifest.json is damaged"),
         ("[]", "manifest.json is damaged: it does not contain an object"),
         ("{}", "is not the manifest of a result"),
-        ('{"format": "whywait-result", "format_version": 1}', "is damaged: it lacks facts, mark"),
+        ('{"format": "whywait-result", "format_version": 2}', "is damaged: it lacks facts, mark"),
     ],
 )
 def test_a_damaged_manifest(copy, damage, text, capsys):

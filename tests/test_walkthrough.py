@@ -103,7 +103,7 @@ def place(tmp_path_factory):
         (here / name).symlink_to(DATA / "stencil")
     for path in (DATA / "stencil").iterdir():
         (here / path.name).symlink_to(path)
-    whywait.analyze(DATA / "stencil").write(here / "results")
+    whywait.analyze(DATA / "stencil").write(here / "results", html=True)
     fence, messages = (whywait.analyze(DATA / name) for name in ("sor_fence", "sor_p2p"))
     for name in ("before", "after", *(f"run-{count}" for count in (4, 8, 16, 32, 64)), "history/a", "history/b"):
         (messages if name in {"before", "run-4", "history/a"} else fence).write(here / name)

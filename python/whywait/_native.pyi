@@ -30,18 +30,6 @@ class Table:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
-@final
-class TableWriter:
-    """Writes a Parquet file; `repeating` names columns of real numbers with repeated values."""
-
-    def __new__(
-        cls, path: str | PathLike[str], schema: object, metadata: Sequence[tuple[str, str]], repeating: Sequence[str]
-    ) -> TableWriter: ...
-    def write(self, table: object) -> None:
-        """Write a table as one row group."""
-    def close(self) -> None:
-        """Complete the file."""
-
 class Ranks(Protocol):
     """Processes that analyze a run together: `whywait.mpi.Ranks`."""
 

@@ -682,6 +682,31 @@ class Result(AccountedResult):
             source=source,
         )
 
+    def write_tables(self, directory: str | PathLike[str]) -> list[Path]:
+        """Write the long tables with names of call paths and ranks, for tools that should not have to join tables.
+
+        Parameters
+        ----------
+        directory
+            The directory to write to, other than that of a result. It is created if necessary.
+
+        Returns
+        -------
+        list of Path
+            The files written: severities.parquet, derived.parquet, wait_states.parquet, and, if the result has them,
+            critical_path.parquet and transfers.parquet, each as the method of its name (`derived_severities` for
+            derived.parquet) returns it.
+
+        Raises
+        ------
+        whywait.UsageError
+            If the directory holds a result.
+        """
+        from whywait.report.named import write_tables
+
+        self.need_whole()
+        return write_tables(self, Path(directory))
+
     def write_cube(self, path: str | PathLike[str]) -> None:
         """Write the metrics as a Cube 4 file, for CubeGUI and the Cube tools.
 

@@ -33,7 +33,13 @@ def add(verbs: Any) -> None:
         "whywait analyze scorep_run/traces.otf2 -o results",
         run,
         together=True,
-        modules=("whywait.api.result", "whywait.analysis.native", "whywait.report.files", "whywait.analysis.summary"),
+        modules=(
+            "whywait.api.result",
+            "whywait.analysis.native",
+            "whywait.report.files",
+            "whywait.analysis.summary",
+            "pyarrow.parquet",
+        ),
     )
     parser.add_argument(
         "-o", "--output", metavar="DIR", help="results directory (default: whywait-NAME, after the trace)"

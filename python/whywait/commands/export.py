@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
-from whywait.commands.common import Progress, add_threads, add_verb
+from whywait.commands.common import Progress, add_threads, add_verb, refuse_file
 from whywait.commands.results import RESULT, SOURCE, load
 
 if TYPE_CHECKING:
@@ -38,6 +38,20 @@ def add(verbs: Any) -> None:
         "-o", "--output", metavar="FILE", help="output file (default: report.html in the result directory)"
     )
     html.add_argument("--source", metavar="DIR", help=SOURCE)
+    tables = add_verb(
+        formats,
+        "tables",
+        "long tables with names, for DuckDB, Polars, and pandas",
+        "Write severities, wait states, the critical path, and one-sided transfers as Parquet files with the names of "
+        "call paths and the ranks of locations in each row. The tables in a result directory have numbers instead, "
+        "which refer to its tables callpaths and locations.",
+        "whywait export tables results -o tables",
+        run_tables,
+        operands={"result": RESULT},
+    )
+    tables.add_argument(
+        "-o", "--output", metavar="DIR", help="output directory (default: tables in the result directory)"
+    )
     perfetto = add_verb(
         formats,
         "perfetto",
@@ -158,6 +172,18 @@ def _perfetto_lines(written: dict[str, Any]) -> Iterator[Line]:
     if written["backwards"]:
         yield [(f"Left out: {written['backwards']:,} arrows that would end before they begin", "")]
     yield [("Open it at https://ui.perfetto.dev, which keeps it in your browser", "")]
+
+
+def run_tables(options: argparse.Namespace) -> Answer:
+    """Write the tables with names."""
+    from whywait.store.files import is_result
+
+    place = Path(options.result) / "tables" if is_result(options.result) else Path("tables")
+    directory = Path(options.output) if options.output else place
+    refuse_file(directory)
+    files = load(options.result).write_tables(directory)
+    names = " ".join(file.name for file in files)
+    return Answer({"files": [str(file) for file in files]}, lambda _: [[(f"Written to {directory}/: {names}", "")]])
 
 
 def run(options: argparse.Namespace) -> Answer:

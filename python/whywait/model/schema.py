@@ -110,6 +110,8 @@ class Column(NamedTuple):
         The Arrow type of its values.
     is_name
         Whether it holds few distinct texts, which are dictionary-encoded.
+    is_joined
+        Whether the file of a stored table lacks it, because it follows from another column by a join.
     unit
         The unit; empty if it has none.
     meaning
@@ -119,6 +121,7 @@ class Column(NamedTuple):
     name: str
     type: str
     is_name: bool
+    is_joined: bool
     unit: str
     meaning: str
 
@@ -150,6 +153,11 @@ class Table(NamedTuple):
     def schema(self) -> pa.Schema:
         """The columns as an Arrow schema."""
         return pa.schema([(column.name, _NAME if column.is_name else _TYPES[column.type]) for column in self.columns])
+
+    @property
+    def joined(self) -> frozenset[str]:
+        """The columns that its file lacks."""
+        return frozenset(column.name for column in self.columns if column.is_joined)
 
 
 _NAME = pa.dictionary(pa.int32(), pa.string())

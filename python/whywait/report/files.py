@@ -60,7 +60,7 @@ def write_all(
     """
     with Staging(directory) as staging:
         writer = Writer(staging, result)
-        # The core draws the timeline and writes the long tables while this thread computes the others and the summary.
+        # The core draws the timeline and Arrow writes the long tables, while this thread computes the rest.
         with ThreadPoolExecutor(3) as beside:
             # What several threads need is there before they start.
             waits = beside.submit(lambda: result.tables.wait_states)
@@ -151,10 +151,10 @@ def _write_tables(writer: Writer, result: ResultData) -> None:
     if (part := focused(result)).focus.window is not None:
         divided = result.in_window
         names = [metric.name for metric in part.profile.metrics if metric.name in divided]
-        writer.pieces("focus", tables.SEVERITIES, tables.severity_pieces(part.profile, locations, names))
+        writer.pieces("focus", tables.CELLS, tables.severity_pieces(part.profile, locations, names))
         if dataset.focus_costs is not None:
             costs = tables.severity_pieces(part.charged, locations, cost_names(result.profile))
-            writer.pieces("focus_costs", tables.SEVERITIES, costs)
+            writer.pieces("focus_costs", tables.CELLS, costs)
     if dataset.counters.num_rows:
         writer.table("counters", dataset.counters)
         cells = tables.counter_pieces(tree, locations, dataset.counter_cells)

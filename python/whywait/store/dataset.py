@@ -18,6 +18,7 @@ import pyarrow as pa
 import whywait._native as _native
 from whywait.model import tables
 from whywait.model.schema import schema_of
+from whywait.model.schema import tables as declared
 from whywait.model.trace import TraceIdentity
 from whywait.store import timeline as store_timeline
 from whywait.store.files import MANIFEST, read_json, read_table
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from whywait.store.staging import Staging
 
 FORMAT = "whywait-result"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 # Metadata key of a table's mark: a table belongs to the manifest with the same mark.
 _MARK = b"whywait.result"
@@ -101,8 +102,13 @@ class Writer:
     def pieces(
         self, name: str, schema: pa.Schema, pieces: Iterable[pa.RecordBatch], repeating: Iterable[str] = ()
     ) -> None:
-        """Write a table piece by piece; `repeating` as in `whywait.model.tables.write`."""
+        """Write a table piece by piece, without the columns that its file lacks.
+
+        `repeating` is as in `whywait.model.tables.write`.
+        """
         path = self._staging.path(f"{name}.parquet")
+        joined = declared()[name].joined
+        schema = pa.schema([field for field in schema if field.name not in joined])
         rows = tables.write(path, schema.with_metadata({_MARK: self._mark}), pieces, repeating)
         columns = {field.name: type_name(field.type) for field in schema}
         self._tables[name] = {"file": f"{name}.parquet", "rows": rows, "columns": columns}
@@ -119,8 +125,10 @@ class Writer:
     def definitions(self) -> None:
         """Write the definitions that numbers in other tables refer to."""
         dataset = self._result.tables
-        for name in ("regions", "callpaths", "locations", "system", "topologies", "inconsistencies"):
+        for name in ("regions", "locations", "system", "topologies", "inconsistencies"):
             self.table(name, getattr(dataset, name))
+        callpaths = dataset.callpaths.select(["callpath", "parent", "region"])
+        self.table("callpaths", callpaths.append_column("path", self._result.tree.joined))
         self.table("metrics", metrics_table(self._result.profile))
 
     def manifest(self, directory: Path, summary: dict[str, Any]) -> None:
@@ -168,7 +176,7 @@ class StoredDataset(StoredTables):
     Raises
     ------
     whywait.UsageError
-        If the manifest is damaged, or its format is newer than this version.
+        If the manifest is damaged, or its format is not that of this version.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -177,10 +185,11 @@ class StoredDataset(StoredTables):
         version = manifest.get("format_version")
         if manifest.get("format") != FORMAT or not isinstance(version, int):
             raise _native.UsageError(f"{directory / MANIFEST} is not the manifest of a result of `whywait analyze`")
-        if version > FORMAT_VERSION:
+        if version != FORMAT_VERSION:
+            remedy = "install the newer version" if version > FORMAT_VERSION else "analyze the trace again"
             raise _native.UsageError(
                 f"{directory} was written by whywait {manifest.get('whywait')} in format {version}, and this is "
-                f"whywait {_native.__version__}, which reads formats up to {FORMAT_VERSION}: install the newer version"
+                f"whywait {_native.__version__}, which reads format {FORMAT_VERSION}: {remedy}"
             )
         if missing := {"mark", "trace", "options", "facts", "warnings", "oddities", "tables"} - manifest.keys():
             raise _native.UsageError(f"{directory / MANIFEST} is damaged: it lacks {', '.join(sorted(missing))}")

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use arrow_array::builder::{Int64Builder, UInt16Builder};
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, StringArray, UInt16DictionaryArray};
-use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -67,16 +66,6 @@ pub(crate) fn batches(table: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamRea
 /// The Python exception for an error of Arrow.
 pub(crate) fn arrow_error(error: ArrowError) -> PyErr {
     TraceError::new_err(error.to_string())
-}
-
-/// A schema of any library, in the same way.
-pub(crate) fn schema(schema: &Bound<'_, PyAny>) -> PyResult<Schema> {
-    let capsule = schema.call_method0("__arrow_c_schema__")?.cast_into::<PyCapsule>()?;
-    let pointer = capsule.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
-    // SAFETY: the name of the capsule guarantees the type of its pointer, and the capsule outlives the reference.
-    #[expect(unsafe_code, reason = "the interface hands over a pointer")]
-    let schema = unsafe { pointer.as_ref() };
-    Schema::try_from(schema).map_err(arrow_error)
 }
 
 /// A column of names with few distinct values.

@@ -17,7 +17,6 @@ mod job;
 mod loops;
 mod memory;
 mod options;
-mod parquet;
 mod perfetto;
 mod progress;
 mod queues;
@@ -57,8 +56,6 @@ mod _native {
     use super::loops::{declared_loops, find_communication, find_iterations};
     #[pymodule_export]
     use super::memory::{limit_memory, peak_memory};
-    #[pymodule_export]
-    use super::parquet::TableWriter;
     #[pymodule_export]
     use super::perfetto::write_perfetto;
     #[pymodule_export]

@@ -67,6 +67,7 @@ pub(crate) fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             one.set_item("name", column.name)?;
             one.set_item("type", column.kind.name())?;
             one.set_item("is_name", column.kind == Type::Name)?;
+            one.set_item("is_joined", column.is_joined)?;
             one.set_item("unit", column.unit)?;
             one.set_item("meaning", column.meaning)?;
             columns.append(one)?;

@@ -61,6 +61,8 @@ pub struct Column {
     pub kind: Type,
     /// Unit: `s`, `bytes`, or empty.
     pub unit: &'static str,
+    /// Whether the file of a stored table lacks it, because it follows from another column by a join.
+    pub is_joined: bool,
     /// What it means.
     pub meaning: &'static str,
 }
@@ -88,7 +90,7 @@ impl Table {
 macro_rules! tables {
     ($(
         $name:literal $stored:ident [$($method:literal)*] $row:literal {
-            $($column:literal $kind:ident $($unit:literal)?: $meaning:literal,)+
+            $($column:literal $kind:ident $($joined:ident)? $($unit:literal)?: $meaning:literal,)+
         }
     )+) => {
         const TABLES: &[Table] = &[$(Table {
@@ -100,49 +102,46 @@ macro_rules! tables {
                 name: $column,
                 kind: Type::$kind,
                 unit: concat!("" $(, $unit)?),
+                is_joined: tables!(@is $($joined)?),
                 meaning: $meaning,
             }),+],
         }),+];
     };
     (@stored) => { true };
     (@returned) => { false };
+    (@is) => { false };
+    (@is joined) => { true };
 }
 
 tables! {
     "severities" stored ["severities"] "a nonzero value of a stored metric in a call path on a location" {
         "metric" Name: "the metric, by its unique name",
-        "callpath" Path: "the call path, by names",
+        "callpath" Path joined: "the call path, by names",
         "callpath_id" UInt32: "the same as a row of `callpaths`",
         "location" UInt32: "the location, a row of `locations`",
-        "rank" Int32: "its rank; -1 if it belongs to no process",
-        "thread" Int32: "its thread",
+        "rank" Int32 joined: "its rank; -1 if it belongs to no process",
+        "thread" Int32 joined: "its thread",
         "value" Double: "the value, in the unit of the metric (seconds, occurrences, or bytes)",
     }
     "derived" stored ["derived_severities"] "a nonzero value of a metric derived from stored ones, in a call path on a location; not needed to load a result" {
         "metric" Name: "the metric, by its unique name",
-        "callpath" Path: "the call path, by names",
+        "callpath" Path joined: "the call path, by names",
         "callpath_id" UInt32: "the same as a row of `callpaths`",
         "location" UInt32: "the location, a row of `locations`",
-        "rank" Int32: "its rank; -1 if it belongs to no process",
-        "thread" Int32: "its thread",
+        "rank" Int32 joined: "its rank; -1 if it belongs to no process",
+        "thread" Int32 joined: "its thread",
         "value" Double: "the value, in the unit of the metric (seconds, occurrences, or bytes)",
     }
     "focus" stored [] "a value as in `severities`, restricted to the times, wait states, and critical path in the focus; only if the run has one" {
         "metric" Name: "the metric, by its unique name",
-        "callpath" Path: "the call path, by names",
-        "callpath_id" UInt32: "the same as a row of `callpaths`",
+        "callpath_id" UInt32: "the call path, a row of `callpaths`",
         "location" UInt32: "the location, a row of `locations`",
-        "rank" Int32: "its rank; -1 if it belongs to no process",
-        "thread" Int32: "its thread",
         "value" Double: "the value, in the unit of the metric (seconds, occurrences, or bytes)",
     }
     "focus_costs" stored [] "a value as in `severities`, for delay costs of the waits in the focus; only if there are other waits" {
         "metric" Name: "the metric, by its unique name",
-        "callpath" Path: "the call path, by names",
-        "callpath_id" UInt32: "the same as a row of `callpaths`",
+        "callpath_id" UInt32: "the call path, a row of `callpaths`",
         "location" UInt32: "the location, a row of `locations`",
-        "rank" Int32: "its rank; -1 if it belongs to no process",
-        "thread" Int32: "its thread",
         "value" Double: "the value, in the unit of the metric (seconds, occurrences, or bytes)",
     }
     "account" stored [] "a part of the CPU time in the focus: each moment of each CPU location belongs to one row" {
@@ -197,20 +196,20 @@ tables! {
     "wait_states" stored ["wait_states"] "a wait state; with `--counters`, there is also a column `counter:NAME` for each strict counter" {
         "kind" Name: "the metric that it adds to",
         "part_of" Name: "null if the row counts as waiting; otherwise the wait state that it is part of, `completion`, or `idle` for idle devices",
-        "path" Name: "the call path as one string, for grouping",
-        "callpath" Path: "the waiting call, by names",
+        "path" Name joined: "the call path as one string, for grouping",
+        "callpath" Path joined: "the waiting call, by names",
         "callpath_id" UInt32: "the same as a row of `callpaths`",
         "location" UInt32: "the waiting location, a row of `locations`",
-        "rank" Int32: "its rank; -1 if it belongs to no process",
-        "thread" Int32: "its thread",
+        "rank" Int32 joined: "its rank; -1 if it belongs to no process",
+        "thread" Int32 joined: "its thread",
         "enter" Double "s": "Enter of the call",
         "leave" Double "s": "Leave of the call",
         "waiting" Double "s": "the waiting time",
-        "cause_callpath" Path: "the call that was waited for, by names; all columns of the cause are null if it is unknown",
+        "cause_callpath" Path joined: "the call that was waited for, by names; all columns of the cause are null if it is unknown",
         "cause_callpath_id" UInt32: "the same as a row of `callpaths`",
         "cause_location" UInt32: "the location that was waited for, a row of `locations`",
-        "cause_rank" Int32: "its rank",
-        "cause_thread" Int32: "its thread",
+        "cause_rank" Int32 joined: "its rank",
+        "cause_thread" Int32 joined: "its thread",
         "cause_time" Double "s": "Enter of the call that was waited for",
         "last" Name: "for calls that waited for a lock or for progress: the later of the two, `contention` or `progress`",
         "direct" Double "s": "the part of `waiting` that excess work of the causing process explains; null without a cause",
@@ -220,11 +219,11 @@ tables! {
     }
     "critical_path" stored ["critical_path"] "a segment of the critical path, in order of time; only with causes; with `--counters`, there are also columns `counter:NAME`" {
         "location" UInt32: "the location on the path, a row of `locations`",
-        "rank" Int32: "its rank; -1 if it belongs to no process",
-        "thread" Int32: "its thread",
+        "rank" Int32 joined: "its rank; -1 if it belongs to no process",
+        "thread" Int32 joined: "its thread",
         "from" Double "s": "start",
         "to" Double "s": "end",
-        "callpath" Path: "the call path with the largest part of the segment, by names",
+        "callpath" Path joined: "the call path with the largest part of the segment, by names",
         "callpath_id" UInt32: "the same as a row of `callpaths`",
         "callpath_time" Double "s": "the length of that part",
         "hop" Name: "the class of the wait through which the path came here from another location; null at its start",
@@ -304,16 +303,16 @@ tables! {
         "epoch" Name: "the kind of its epoch: `fence`, `access`, or `lock`; null if none is open",
         "window" UInt32: "the window, by its id in OTF2",
         "bytes" UInt64 "bytes": "its size in bytes (for MPI atomics recorded by Score-P, in elements)",
-        "origin_callpath" Path: "the call that issued it, by names",
+        "origin_callpath" Path joined: "the call that issued it, by names",
         "origin_callpath_id" UInt32: "the same as a row of `callpaths`",
         "origin_location" UInt32: "the location that issued it, a row of `locations`",
-        "origin_rank" Int32: "its rank",
+        "origin_rank" Int32 joined: "its rank",
         "origin" Double "s": "when it was issued",
         "source_location" UInt32: "the location that the data comes from, a row of `locations`",
-        "source_rank" Int32: "its rank",
+        "source_rank" Int32 joined: "its rank",
         "start" Double "s": "when the transfer starts",
         "destination_location" UInt32: "the location that the data goes to, a row of `locations`",
-        "destination_rank" Int32: "its rank",
+        "destination_rank" Int32 joined: "its rank",
         "end" Double "s": "when the transfer is known to be complete; null if no call completes it",
     }
     "counters" stored [] "a counter of the trace; only if the trace has counters" {
@@ -330,11 +329,8 @@ tables! {
     }
     "counter_cells" stored [] "the value of a counter in a call path on a location; with `counters`" {
         "counter" UInt32: "the row in `counters`",
-        "callpath" Path: "the call path, by names; null outside all regions",
-        "callpath_id" UInt32: "the same as a row of `callpaths`",
+        "callpath_id" UInt32: "the call path, a row of `callpaths`; null outside all regions",
         "location" UInt32: "the location, a row of `locations`",
-        "rank" Int32: "its rank; -1 if it belongs to no process",
-        "thread" Int32: "its thread",
         "amount" Double: "the increment of a total, or the time integral of a level",
         "seconds" Double "s": "the time during which a level is known",
         "sampled" Double: "the sum of the samples",
@@ -412,6 +408,7 @@ tables! {
         "callpath" UInt32: "its number",
         "parent" UInt32: "the caller, a row of this table; null at a root",
         "region" UInt32: "the region that is called, a row of `regions`",
+        "path" Text: "its names from the root down, joined by `/`",
     }
     "callpaths_by_name" returned ["callpaths"] "a call path, in the order of the call tree" {
         "callpath" Path: "its names from the root down",
