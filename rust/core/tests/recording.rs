@@ -215,12 +215,11 @@ fn a_simulated_run_is_a_recording_of_another() {
     let analysis = Arc::new(analyzed(Arc::new(Toy::new())));
     let progress = Progress::default();
     let simulator = Arc::new(Simulator::new(&analysis, &Model::default(), &progress).unwrap());
-    let all = |is_chosen: bool| vec![is_chosen; analysis.trace.tree.len()];
-    let main = (0..analysis.trace.tree.len()).map(|callpath| callpath == 0).collect();
+    let main: Vec<bool> = (0..analysis.trace.tree.len()).map(|callpath| callpath == 0).collect();
     let selection = Selection {
         text: "main".to_owned(),
-        roots: main,
-        below: all(false),
+        roots: main.clone(),
+        below: main,
         part: None,
         locations: vec![true, false],
         instances: None,
