@@ -29,5 +29,5 @@ def test_the_stub_describes_what_the_module_has():
     classes = [(name, node) for name, node in parts if isinstance(node, ast.ClassDef)]
     methods = [(f"{name}.{part.name}", part) for name, node in classes for part in node.body if hasattr(part, "name")]
     named = {name: ast.get_docstring(part) for name, part in [*parts, *methods] if "__" not in name}
-    assert len(named) > 80
+    assert len(named) > 70
     assert [name for name, text in named.items() if not text] == []
