@@ -35,16 +35,17 @@ def ended(directory):
     return [text for kind, _, text in whywait.open(directory).oddities if kind == "recording"]
 
 
+# How the other rank ends is up to the launcher, which kills it wherever it is.
+ANYHOW = r"rank {} ended (early|without MPI_Finalize|inside MPI_\w+.*, entered at \S+ s)"
+
+
 @pytest.mark.parametrize(
     ("way", "expected"),
     [
-        (
-            "abort",
-            [r"rank 0 called MPI_Abort", r"rank 1 ended inside MPI_\w+ (from|to) rank 0, tag \d, entered at \S+ s"],
-        ),
-        ("exit", [r"rank 0 ended without MPI_Finalize", r"rank 1 ended without MPI_Finalize"]),
-        ("kill", [r"rank 0 ended early", r"rank 1 ended inside MPI_Recv from rank 0, tag 7, entered at \S+ s"]),
-        ("segv", [r"rank 0 ended early", r"rank 1 ended inside MPI_Recv from rank 0, tag 7, entered at \S+ s"]),
+        ("abort", [r"rank 0 called MPI_Abort", ANYHOW.format(1)]),
+        ("exit", [ANYHOW.format(0), ANYHOW.format(1)]),
+        ("kill", [r"rank 0 ended early", ANYHOW.format(1)]),
+        ("segv", [r"rank 0 ended early", ANYHOW.format(1)]),
         (
             "stuck",
             [
@@ -69,6 +70,8 @@ def test_ends_are_told_apart(faults, tmp_path, way, expected):
     assert len(found) == len(expected), found
     for text, pattern in zip(found, expected, strict=True):
         assert re.fullmatch(pattern, text), found
+    if way == "exit":
+        assert any("without MPI_Finalize" in text for text in found), found
     # All that had returned is there.
     result = whywait.analyze(tmp_path / "out")
     assert result.metrics["visits"].total > 20
@@ -109,9 +112,9 @@ def test_what_was_killed_at_any_moment_can_be_read(faults, tmp_path, attempt):
     trace = whywait.open(tmp_path / "out")
     assert len(ended(tmp_path / "out")) >= 1
     counts = trace.info(events=True)["events_by_type"]
-    # The last message of each rank may have no other end.
-    assert abs(counts["MpiSend"] - counts["MpiRecv"]) <= 2
-    assert counts["Enter"] == counts["Leave"]
+    # The last message of each rank may have no other end; a rank may have been killed before the first.
+    assert abs(counts.get("MpiSend", 0) - counts.get("MpiRecv", 0)) <= 2
+    assert counts.get("Enter") == counts.get("Leave")
 
 
 def processes():
