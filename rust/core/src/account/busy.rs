@@ -39,10 +39,20 @@ impl BusyWaits {
         Self { awaited, busy }
     }
 
+    /// When a device is busy: disjoint spans in the order of time.
+    pub(super) fn of(&self, device: u32) -> &[Range<i64>] {
+        self.busy.get(&device).map_or(&[], Vec::as_slice)
+    }
+
+    /// When any device is busy: disjoint spans in the order of time.
+    pub(super) fn any(&self) -> Vec<Range<i64>> {
+        union(self.busy.values().flatten().cloned().collect())
+    }
+
     /// The ticks of a span in which a device that a call awaits is busy.
     pub(super) fn ticks(&self, call: (LocationId, InstanceId), span: &Range<i64>) -> i64 {
         let near = |device: &u32| {
-            let busy = self.busy.get(device).map_or(&[][..], Vec::as_slice);
+            let busy = self.of(*device);
             let first = busy.partition_point(|busy| busy.end <= span.start);
             busy[first..].iter().take_while(|busy| busy.start < span.end)
         };

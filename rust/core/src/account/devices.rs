@@ -15,48 +15,19 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::enums::RegionRole;
 
 use super::activities::Activity;
-use super::busy::union;
-use super::rows::Row;
+use super::busy::{BusyWaits, union};
+use super::rows::{Row, labelled};
 use super::sweep::CallPaths;
-use crate::ids::{CallPathId, LocationId};
+use crate::ids::{CallPathId, LocationId, RegionKey};
 use crate::parallel::per_shard::PerShard;
 use crate::trace::Trace;
 use crate::waits::WaitState;
 use crate::waits::device::{Devices, Kernel};
 use crate::waits::interval::{self, overlap};
 
-macro_rules! rows {
-    ($($(#[doc = $doc:literal])+ $row:ident = $name:literal, $label:literal;)+) => {
-        /// What a moment of a device is.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
-        pub enum DeviceRow { $($(#[doc = $doc])+ $row),+ }
-
-        impl DeviceRow {
-            /// All rows, in the order in which they are shown.
-            pub const ALL: &[Self] = &[$(Self::$row),+];
-
-            /// Name in tables.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$row => $name),+ }
-            }
-
-            /// Name on screen.
-            #[must_use]
-            pub fn label(self) -> &'static str {
-                match self { $(Self::$row => $label),+ }
-            }
-
-            /// What belongs to it, in a sentence.
-            #[must_use]
-            pub fn description(self) -> &'static str {
-                match self { $(Self::$row => concat!($($doc),+).trim_ascii_start()),+ }
-            }
-        }
-    };
-}
-
-rows! {
+labelled! {
+    /// What a moment of a device is.
+    DeviceRow;
     /// A kernel runs.
     Kernel = "busy.kernel", "Kernels";
     /// A copy runs, and no kernel.
@@ -109,36 +80,35 @@ pub(super) fn find(
     waits: &PerShard<WaitState>,
     devices: &[Devices],
     callpaths: &CallPaths,
+    busy: &BusyWaits,
     focus: &Range<i64>,
 ) -> Vec<DeviceCell> {
     let mut of_devices: FxHashMap<u32, Vec<&Kernel>> = FxHashMap::default();
     for kernel in devices.iter().flat_map(|devices| &devices.kernels) {
         of_devices.entry(kernel.device).or_default().push(kernel);
     }
+    if of_devices.is_empty() {
+        return Vec::new();
+    }
     let mut of_devices: Vec<(u32, Vec<&Kernel>)> = of_devices.into_iter().collect();
     of_devices.sort_unstable_by_key(|&(device, _)| device);
-    let busy: Vec<Vec<Range<i64>>> =
-        of_devices.par_iter().map(|(_, kernels)| union(spans(kernels.iter().copied()))).collect();
-    let of_device = |(i, (device, kernels)): (usize, &(u32, Vec<&Kernel>))| {
-        let others =
-            busy.iter().enumerate().filter(|&(other, _)| other != i).flat_map(|(_, busy)| busy.iter().cloned());
+    let is_copy: Vec<bool> = trace.tree.nodes().iter().map(|node| is_copy(trace, node.region)).collect();
+    let any_busy = busy.any();
+    let of_device = |&(number, ref kernels): &(u32, Vec<&Kernel>)| {
         let device = Device {
             trace,
             waits,
             callpaths,
-            number: *device,
+            is_copy: &is_copy,
+            number,
             kernels,
-            busy: &busy[i],
-            others: union(others.collect()),
+            busy: busy.of(number),
+            any_busy: &any_busy,
             cells: FxHashMap::default(),
         };
         device.account(focus)
     };
-    of_devices.par_iter().enumerate().map(of_device).flatten_iter().collect()
-}
-
-fn spans<'a>(kernels: impl Iterator<Item = &'a Kernel>) -> Vec<Range<i64>> {
-    kernels.map(|kernel| kernel.run.enter..kernel.run.leave).collect()
+    of_devices.par_iter().map(of_device).flatten_iter().collect()
 }
 
 /// The parts of disjoint ordered spans that lie in none of other such spans.
@@ -173,18 +143,20 @@ struct Device<'a> {
     trace: &'a Trace,
     waits: &'a PerShard<WaitState>,
     callpaths: &'a CallPaths,
+    /// Of each call path, whether it copies or sets memory.
+    is_copy: &'a [bool],
     number: u32,
     kernels: &'a [&'a Kernel],
     busy: &'a [Range<i64>],
-    /// When other devices are busy.
-    others: Vec<Range<i64>>,
+    /// When any device is busy: while this one is idle, others.
+    any_busy: &'a [Range<i64>],
     cells: FxHashMap<(DeviceRow, CallPathId), i64>,
 }
 
 impl Device<'_> {
     fn account(mut self, focus: &Range<i64>) -> Vec<DeviceCell> {
-        let is_copy = |kernel: &&&Kernel| is_copy(self.trace, kernel.run.callpath);
-        let kernels = union(spans(self.kernels.iter().filter(|kernel| !is_copy(kernel)).copied()));
+        let kernels = self.kernels.iter().filter(|kernel| !self.is_copy[kernel.run.callpath.index()]);
+        let kernels = union(kernels.map(|kernel| kernel.run.enter..kernel.run.leave).collect());
         let in_kernels = length(&kernels, focus);
         self.add(DeviceRow::Kernel, CallPathId::NONE, in_kernels);
         self.add(DeviceRow::Copy, CallPathId::NONE, length(self.busy, focus) - in_kernels);
@@ -318,9 +290,9 @@ impl Device<'_> {
             add(row, since..span.start);
             since = since.max(span.end);
             if *is_device {
-                let first = self.others.partition_point(|busy| busy.end <= span.start);
+                let first = self.any_busy.partition_point(|busy| busy.end <= span.start);
                 let mut from = span.start;
-                for busy in self.others[first..].iter().take_while(|busy| busy.start < span.end) {
+                for busy in self.any_busy[first..].iter().take_while(|busy| busy.start < span.end) {
                     let (begin, end) = (busy.start.max(from), busy.end.min(span.end));
                     add(DeviceRow::DeviceCall, from..begin);
                     add(DeviceRow::OtherDevice, begin..end);
@@ -359,8 +331,8 @@ fn first_of_each_moment(reasons: Vec<Reason>) -> Vec<Reason> {
 }
 
 /// Whether a stream copies or sets memory, rather than runs a kernel.
-fn is_copy(trace: &Trace, callpath: CallPathId) -> bool {
-    trace.regions.get(trace.tree.region(callpath)).is_some_and(|region| {
+fn is_copy(trace: &Trace, region: RegionKey) -> bool {
+    trace.regions.get(region).is_some_and(|region| {
         let name = region.name.to_ascii_lowercase();
         region.role == RegionRole::DATA_TRANSFER
             || (region.role != RegionRole::KERNEL

@@ -170,7 +170,7 @@ pub(crate) fn find(
         })
         .collect();
     let network = floors.all.iter().map(|&floor| Network { floor, needed: 0, excess: 0 });
-    let of_devices = devices::find(trace, waits, devices, &callpaths, focus);
+    let of_devices = devices::find(trace, waits, devices, &callpaths, &busy, focus);
     let mut account = Account { network: network.collect(), devices: of_devices, ..Account::default() };
     for (mut cells, of_kinds, (pauses, lost)) in of_shards {
         account.cells.append(&mut cells);

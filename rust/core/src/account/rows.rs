@@ -10,38 +10,46 @@ use crate::schema::{Metric, Pattern};
 static WAIT_NAMES: LazyLock<Vec<String>> =
     LazyLock::new(|| Metric::ALL.iter().map(|kind| format!("wait.{}", kind.name())).collect());
 
-macro_rules! groups {
-    ($($(#[doc = $doc:literal])+ $group:ident = $name:literal, $label:literal;)+) => {
-        /// Rows that the first screen shows as one.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Group { $($(#[doc = $doc])+ $group),+ }
+/// Declares a set of rows without wait states, or of groups: each with its meaning, name and label.
+macro_rules! labelled {
+    (
+        $(#[$doc_of_set:meta])*
+        $set:ident; $($(#[doc = $doc:literal])+ $one:ident = $name:literal, $label:literal;)+
+    ) => {
+        $(#[$doc_of_set])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, bitcode::Encode, bitcode::Decode)]
+        pub enum $set { $($(#[doc = $doc])+ $one),+ }
 
-        impl Group {
-            /// All groups, in the order in which they are shown.
-            pub const ALL: &[Self] = &[$(Self::$group),+];
+        impl $set {
+            /// All of them, in the order in which they are shown.
+            pub const ALL: &[Self] = &[$(Self::$one),+];
 
             /// Name in tables.
             #[must_use]
             pub fn name(self) -> &'static str {
-                match self { $(Self::$group => $name),+ }
+                match self { $(Self::$one => $name),+ }
             }
 
             /// Name on screen.
             #[must_use]
             pub fn label(self) -> &'static str {
-                match self { $(Self::$group => $label),+ }
+                match self { $(Self::$one => $label),+ }
             }
 
             /// What belongs to it, in a sentence.
             #[must_use]
             pub fn description(self) -> &'static str {
-                match self { $(Self::$group => concat!($($doc),+).trim_ascii_start()),+ }
+                match self { $(Self::$one => concat!($($doc),+).trim_ascii_start()),+ }
             }
         }
     };
 }
 
-groups! {
+pub(super) use labelled;
+
+labelled! {
+    /// Rows that the first screen shows as one.
+    Group;
     /// The program's own code.
     Computation = "computation", "Computation";
     /// Wait states of communication, threads and locks.
