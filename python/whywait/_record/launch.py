@@ -113,6 +113,7 @@ def recorder_options(
     window: str,
     model: str,
     sync: bool,
+    python: str = "auto",
     helper: bool = True,
     quiet: bool = False,
 ) -> dict[str, str]:
@@ -129,6 +130,7 @@ def recorder_options(
         "groups": ",".join(chosen_groups(groups)),
         "callpaths": str(int(callpaths)),
         "depth": str(depth),
+        "python": python,
         "max_size": str(max_size),
         "sync": str(int(sync)),
         "helper": str(int(helper)),

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::expand::{Job, Model};
 use crate::format::{self, END_ABORTED, END_FINALIZED, PEER_ANY, TAG_ANY};
 use crate::functions::{Class, FUNCTIONS};
-use crate::paths::{Paths, Symbolizer};
+use crate::paths::{Paths, Python, Symbolizer};
 use crate::spool::{Slots, Spool};
 use crate::survey::Survey;
 use crate::unify::Unified;
@@ -230,6 +230,7 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
         damage.extend(survey.damage.clone());
     }
 
+    let python = if option(spool, "python") == Some("all") { Python::All } else { Python::Program };
     let mut symbolizer = Symbolizer::default();
     let mut catalog = Catalog::default();
     let mut threads: Vec<Vec<(u32, Survey, Paths)>> = Vec::new();
@@ -238,7 +239,7 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
         let program = process.definitions.start.as_ref().map_or("", |start| start.program.as_str());
         let program = if program.is_empty() { "unknown" } else { program };
         let paths = surveys.into_iter().map(|(thread, survey)| {
-            let paths = symbolizer.paths(&process.definitions, program, &survey.nodes);
+            let paths = symbolizer.paths(&process.definitions, program, python, &survey.nodes);
             (thread, survey, paths)
         });
         threads.push(paths.collect());
