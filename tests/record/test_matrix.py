@@ -49,6 +49,20 @@ def test_the_call_paths_of_c(reference):
     assert {"main/MPI_Init", "main/MPI_Waitall", "main/MPI_Allreduce", "main/MPI_Finalize"} <= names
 
 
+def test_functions_by_name(mpi, reference, tmp_path):
+    program = compiled(mpi, PROGRAMS / "ring.c", tmp_path)
+    record([*mpi.start(4), program], tmp_path, "--only=^MPI_|^main$", "--filter=MPI_(Isend|Init)")
+    paths = whywait.analyze(tmp_path / "out").callpaths().to_pylist()
+    names = {"/".join(path["callpath"][1:]) for path in paths}
+    assert {"main/MPI_Irecv", "main/MPI_Allreduce"} <= names
+    assert not [name for name in names if "MPI_Isend" in name or "MPI_Init" in name]
+    before, after = (
+        whywait.open(directory).info(events=True)["events_by_type"] for directory in (reference, tmp_path / "out")
+    )
+    assert {name for name in before if before[name] != after[name]} == {"Enter", "Leave"}
+    assert before["MpiIsend"] == after["MpiIsend"] == 40
+
+
 @pytest.mark.parametrize("name", FORTRAN)
 def test_fortran_leaves_the_same_records(mpi, reference, tmp_path, name):
     if not mpi.fortran:

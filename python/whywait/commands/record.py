@@ -63,6 +63,13 @@ def add(verbs: Any) -> None:
         "(default: auto)",
     )
     parser.add_argument(
+        "--only",
+        metavar="REGEX",
+        default="",
+        help="keep functions with a match in their names, of MPI and on call paths; messages stay in any case",
+    )
+    parser.add_argument("--filter", metavar="REGEX", default="", help="drop functions with a match in their names")
+    parser.add_argument(
         "--max-size",
         type=memory_size,
         metavar="SIZE",
@@ -137,6 +144,8 @@ def _recorder_options(options: argparse.Namespace) -> dict[str, str]:
         model=options.model,
         sync=not options.no_sync,
         python=options.python,
+        only=options.only,
+        filter=options.filter,
         helper=not options.no_helper,
         quiet=options.quiet,
     )

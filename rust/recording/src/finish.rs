@@ -18,6 +18,7 @@ use crate::expand::{Job, Model};
 use crate::format::{self, END_ABORTED, END_FINALIZED, PEER_ANY, TAG_ANY};
 use crate::functions::{Class, FUNCTIONS};
 use crate::paths::{Paths, Python, Symbolizer};
+use crate::selection::Selection;
 use crate::spool::{Slots, Spool};
 use crate::survey::Survey;
 use crate::unify::Unified;
@@ -231,7 +232,8 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
     }
 
     let python = if option(spool, "python") == Some("all") { Python::All } else { Python::Program };
-    let mut symbolizer = Symbolizer::default();
+    let (selection, mut notes) = Selection::new(option(spool, "only"), option(spool, "filter"));
+    let mut symbolizer = Symbolizer::new(&selection);
     let mut catalog = Catalog::default();
     let mut threads: Vec<Vec<(u32, Survey, Paths)>> = Vec::new();
     let mut programs = Vec::new();
@@ -245,12 +247,11 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
         threads.push(paths.collect());
         programs.push(catalog.strings.id(program));
     }
-    let regions = catalog.regions(&used, &symbolizer.functions);
+    let regions = catalog.regions(&used, &selection, &symbolizer.functions);
     catalog.system(spool, &unified);
     catalog.objects(&unified, model);
 
     let clocks = Clocks::new(spool);
-    let mut notes = Vec::new();
     let offsets: Vec<_> = spool.ranks.keys().map(|rank| clocks.offsets(spool, *rank)).collect();
     let unmeasured = offsets.iter().filter(|(_, is_whole)| !is_whole).count();
     if unmeasured > 0 {

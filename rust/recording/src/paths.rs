@@ -5,6 +5,7 @@ use std::path::Path;
 use rustc_hash::FxHashMap;
 
 use crate::format::Node as Raw;
+use crate::selection::Selection;
 use crate::spool::{Definitions, ModuleEntry};
 use crate::survey::Node;
 use crate::symbols::{Function, Module};
@@ -76,8 +77,9 @@ impl Paths {
 }
 
 /// Finds the functions of the nodes of one process after the other.
-#[derive(Debug, Default)]
-pub(crate) struct Symbolizer {
+#[derive(Debug)]
+pub(crate) struct Symbolizer<'a> {
+    selection: &'a Selection,
     /// All that were found.
     pub(crate) functions: Functions,
     modules: FxHashMap<(String, Vec<u8>), Module>,
@@ -151,7 +153,12 @@ fn home(definitions: &Definitions) -> Option<&Path> {
     directory.filter(|directory| directory.is_absolute())
 }
 
-impl Symbolizer {
+impl<'a> Symbolizer<'a> {
+    /// One that knows no function yet.
+    pub(crate) fn new(selection: &'a Selection) -> Self {
+        Self { selection, functions: Functions::default(), modules: FxHashMap::default() }
+    }
+
     /// The paths of a thread with these nodes.
     pub(crate) fn paths(&mut self, definitions: &Definitions, program: &str, python: Python, nodes: &[Node]) -> Paths {
         let mut paths = Paths { nodes: vec![Frame::default()], functions: Vec::new() };
@@ -165,7 +172,9 @@ impl Symbolizer {
             .codes
             .iter()
             .filter(|(_, _, file, _)| is_wanted(file))
-            .map(|(id, name, file, line)| (*id, self.functions.id(&of_python(name, file, *line))))
+            .map(|(id, name, file, line)| (*id, of_python(name, file, *line)))
+            .filter(|(_, function)| self.selection.keeps(&function.name))
+            .map(|(id, function)| (id, self.functions.id(&function)))
             .collect();
         for node in &nodes[1..] {
             let begin = paths.functions.len() as u32;
@@ -182,7 +191,7 @@ impl Symbolizer {
     }
 
     fn native(&mut self, modules: &[ModuleEntry], program: &str, node: &Node, to: &mut Vec<FunctionId>) {
-        let Self { functions, modules: open } = self;
+        let Self { selection, functions, modules: open } = self;
         let holds = |module: &&ModuleEntry| (module.start..module.end).contains(&node.address);
         // Where libraries were loaded and unloaded, the last one before the call is meant.
         let module = modules
@@ -206,7 +215,7 @@ impl Symbolizer {
             .or_insert_with(|| Module::open(Path::new(path), &module.build_id));
         // A return address belongs to the instruction after the call.
         for function in file.functions(node.address.wrapping_sub(1).wrapping_sub(module.base)) {
-            if !STARTERS.contains(&function.name.as_str()) {
+            if !STARTERS.contains(&function.name.as_str()) && selection.keeps(&function.name) {
                 to.push(functions.id(function));
             }
         }
@@ -247,7 +256,8 @@ mod tests {
             let node = |id: u64| Node { address: Raw::PYTHON | id, parent: 0, time: 0 };
             let nodes: Vec<Node> = (0..=4).map(node).collect();
             move |python| {
-                let mut symbolizer = Symbolizer::default();
+                let selection = Selection::default();
+                let mut symbolizer = Symbolizer::new(&selection);
                 let paths = symbolizer.paths(&definitions, "", python, &nodes);
                 (1..=4).map(|node| !paths.functions(node).is_empty()).collect::<Vec<_>>()
             }
