@@ -35,6 +35,14 @@ def test_windows(window, known):
             launch.recorder_options(**given, window=window)
 
 
+@pytest.mark.parametrize(("expression", "why"), [("(", "is no regular expression"), ("a;b", "has a semicolon")])
+def test_wrong_expressions(expression, why):
+    given = {"groups": "p2p", "callpaths": True, "depth": 1, "max_size": 1, "window": "", "model": "full", "sync": True}
+    for option in ("only", "filter"):
+        with pytest.raises(ValueError, match=why):
+            launch.recorder_options(**given, **{option: expression})
+
+
 def test_unknown_groups():
     with pytest.raises(ValueError, match="there is no group 'p3p'"):
         launch.chosen_groups("p3p")

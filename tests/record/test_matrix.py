@@ -49,6 +49,31 @@ def test_the_call_paths_of_c(reference):
     assert {"main/MPI_Init", "main/MPI_Waitall", "main/MPI_Allreduce", "main/MPI_Finalize"} <= names
 
 
+def test_functions_of_a_program_without_symbols(mpi, reference, tmp_path):
+    program = compiled(mpi, PROGRAMS / "ring.c", tmp_path, "-s")
+    record([*mpi.start(4), program], tmp_path)
+    paths = [path["callpath"][1:] for path in whywait.analyze(tmp_path / "out").callpaths().to_pylist()]
+    # All calls are in one function, which has the name of the file and an address.
+    (main,) = {path[0] for path in paths if path}
+    assert main.startswith(f"{program.name}+0x")
+    named = [path["callpath"][2:] for path in whywait.analyze(reference).callpaths().to_pylist()]
+    assert sorted(path[1:] for path in paths) == sorted(named)
+
+
+def test_functions_by_name(mpi, reference, tmp_path):
+    program = compiled(mpi, PROGRAMS / "ring.c", tmp_path)
+    record([*mpi.start(4), program], tmp_path, "--only=^MPI_|^main$", "--filter=MPI_(Isend|Init)")
+    paths = whywait.analyze(tmp_path / "out").callpaths().to_pylist()
+    names = {"/".join(path["callpath"][1:]) for path in paths}
+    assert {"main/MPI_Irecv", "main/MPI_Allreduce"} <= names
+    assert not [name for name in names if "MPI_Isend" in name or "MPI_Init" in name]
+    before, after = (
+        whywait.open(directory).info(events=True)["events_by_type"] for directory in (reference, tmp_path / "out")
+    )
+    assert {name for name in before if before[name] != after[name]} == {"Enter", "Leave"}
+    assert before["MpiIsend"] == after["MpiIsend"] == 40
+
+
 @pytest.mark.parametrize("name", FORTRAN)
 def test_fortran_leaves_the_same_records(mpi, reference, tmp_path, name):
     if not mpi.fortran:

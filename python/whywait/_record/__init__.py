@@ -33,6 +33,9 @@ def record(
     window: str = "",
     model: str = "full",
     sync: bool = True,
+    python: str = "auto",
+    only: str = "",
+    filter: str = "",  # noqa: A002 - named as the option
 ) -> Path:
     """Run a program and record its MPI calls.
 
@@ -52,7 +55,7 @@ def record(
         MPI libraries that the program uses, if they are not found.
     keep_spool
         Whether to keep the recorder's own files.
-    groups, callpaths, depth, max_size, window, model, sync
+    groups, callpaths, depth, max_size, window, model, sync, python, only, filter
         As the options of ``whywait record``; ``max_size`` in bytes, and ``sync`` is whether to compare clocks.
 
     Returns
@@ -81,6 +84,9 @@ def record(
             window=window,
             model=model,
             sync=sync,
+            python=python,
+            only=only,
+            filter=filter,
         )
         recording = launch.Recording(
             list(command),

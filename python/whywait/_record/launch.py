@@ -113,6 +113,9 @@ def recorder_options(
     window: str,
     model: str,
     sync: bool,
+    python: str = "auto",
+    only: str = "",
+    filter: str = "",  # noqa: A002 - named as the option
     helper: bool = True,
     quiet: bool = False,
 ) -> dict[str, str]:
@@ -121,14 +124,22 @@ def recorder_options(
     Raises
     ------
     ValueError
-        If there is no such group, or a window is none.
+        If there is no such group, or a window is none, or an expression is wrong.
     """
     if window and not _WINDOW.fullmatch(window):
         raise ValueError(f"{window!r} is no window such as 1.5:3 (seconds) or call:2..5 (of MPI_Pcontrol)")
+    for expression in (only, filter):
+        try:
+            re.compile(expression)
+        except re.error as error:
+            raise ValueError(f"{expression!r} is no regular expression: {error}") from error
+        if ";" in expression:
+            raise ValueError(f"{expression!r} has a semicolon, which no function has in its name")
     options = {
         "groups": ",".join(chosen_groups(groups)),
         "callpaths": str(int(callpaths)),
         "depth": str(depth),
+        "python": python,
         "max_size": str(max_size),
         "sync": str(int(sync)),
         "helper": str(int(helper)),
@@ -138,6 +149,10 @@ def recorder_options(
         options["window"] = window
     if model != "full":
         options["model"] = model
+    if only:
+        options["only"] = only
+    if filter:
+        options["filter"] = filter
     return options
 
 

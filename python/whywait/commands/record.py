@@ -56,6 +56,20 @@ def add(verbs: Any) -> None:
         help="functions of a call path, innermost ones (default: 128)",
     )
     parser.add_argument(
+        "--python",
+        choices=("auto", "off", "all"),
+        default="auto",
+        help="functions of Python on call paths: those of the program, none, or those of packages as well "
+        "(default: auto)",
+    )
+    parser.add_argument(
+        "--only",
+        metavar="REGEX",
+        default="",
+        help="keep functions with a match in their names, of MPI and on call paths; messages stay in any case",
+    )
+    parser.add_argument("--filter", metavar="REGEX", default="", help="drop functions with a match in their names")
+    parser.add_argument(
         "--max-size",
         type=memory_size,
         metavar="SIZE",
@@ -129,6 +143,9 @@ def _recorder_options(options: argparse.Namespace) -> dict[str, str]:
         window=options.window,
         model=options.model,
         sync=not options.no_sync,
+        python=options.python,
+        only=options.only,
+        filter=options.filter,
         helper=not options.no_helper,
         quiet=options.quiet,
     )

@@ -28,6 +28,7 @@ mod hook;
 mod modules;
 mod options;
 mod process;
+mod python;
 mod real;
 mod requests;
 mod spool;

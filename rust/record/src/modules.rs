@@ -40,10 +40,15 @@ struct Object {
 }
 
 impl Modules {
+    /// The object that an address is in.
+    pub(crate) fn range_of(&self, address: usize) -> Option<Range<usize>> {
+        let after = self.ranges.partition_point(|range| range.start <= address);
+        after.checked_sub(1).and_then(|at| self.ranges.get(at)).filter(|range| range.contains(&address)).cloned()
+    }
+
     /// Whether an address is in a known object.
     pub(crate) fn knows(&self, address: usize) -> bool {
-        let after = self.ranges.partition_point(|range| range.start <= address);
-        after.checked_sub(1).and_then(|at| self.ranges.get(at)).is_some_and(|range| range.contains(&address))
+        self.range_of(address).is_some()
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct Options {
     pub(crate) text: String,
     pub(crate) groups: Vec<Group>,
     pub(crate) callpaths: bool,
+    /// Whether functions of Python belong to them.
+    pub(crate) python: bool,
     /// Bytes that the slots of the process may take.
     pub(crate) max_size: u64,
     pub(crate) window: Window,
@@ -37,6 +39,7 @@ impl Options {
             text: text.to_owned(),
             groups: names("env,p2p,coll,cg,rma,io,spawn"),
             callpaths: true,
+            python: true,
             max_size: 4 << 30,
             window: Window::Whole,
             sync: true,
@@ -48,6 +51,7 @@ impl Options {
             match name {
                 "groups" => options.groups = names(value),
                 "callpaths" => options.callpaths = value != "0",
+                "python" => options.python = value != "off",
                 "max_size" => options.max_size = value.parse().unwrap_or(options.max_size),
                 "window" => options.window = window(value).unwrap_or(Window::Whole),
                 "sync" => options.sync = value != "0",
@@ -83,9 +87,10 @@ mod tests {
 
     #[test]
     fn options_override_defaults() {
-        let options = Options::parse("groups=coll,cg_query;unknown=1;max_size=x;helper=0");
+        let options = Options::parse("groups=coll,cg_query;unknown=1;max_size=x;helper=0;python=off");
         assert_eq!(options.groups, [Group::Coll, Group::CgQuery]);
         assert_eq!((options.max_size, options.helper, options.callpaths), (4 << 30, false, true));
+        assert!(!options.python && Options::parse("python=all").python);
         assert_eq!(Options::parse("").groups.len(), 7);
     }
 

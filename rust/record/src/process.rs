@@ -182,7 +182,7 @@ fn start(session: Option<usize>) -> bool {
 fn record(loaded: &Loaded, group: usize, rank: i32, size: i32) {
     comms::begin(group, rank, size);
     if loaded.options.callpaths {
-        unwind::begin();
+        unwind::begin(loaded.options.python);
     }
     if !loaded.options.helper {
         helper::disable();

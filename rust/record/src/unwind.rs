@@ -2,9 +2,12 @@
 //!
 //! Most stacks are those of the call before, but for the innermost frames. So the stack is unwound frame by frame only until a frame of the last walk is met, with
 //! its return address in the same place; then the other return addresses are compared where they lie, and if they are the same, so is the rest.
+//!
+//! In Python, the functions of Python take the place of the frames from the outermost to the innermost one of the interpreter.
 
 use crate::format::Node;
 use crate::modules;
+use crate::python::{self, Functions, Interpreter};
 use framehop::{CacheNative, FrameAddress, MustNotAllocateDuringUnwind, UnwindRegsNative, Unwinder};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -18,9 +21,12 @@ const SITES: usize = 8;
 
 static ON: AtomicBool = AtomicBool::new(false);
 
-/// Call paths are recorded from now on.
-pub(crate) fn begin() {
+/// Call paths are recorded from now on, those in Python too if asked for.
+pub(crate) fn begin(with_python: bool) {
     modules::refreshed();
+    if with_python {
+        python::begin();
+    }
     ON.store(true, Relaxed);
 }
 
@@ -47,8 +53,20 @@ pub(crate) struct Paths {
     /// Frames of the present walk that the last one does not have, the innermost first.
     fresh: Vec<(usize, usize)>,
     tree: Tree,
+    python: InPython,
     /// Nodes that the walk added.
     pub(crate) added: Vec<Node>,
+}
+
+/// The last call path through functions of Python.
+#[derive(Default)]
+struct InPython {
+    functions: Functions,
+    /// Nodes of the same call without them, of the frame around them, of the innermost of them, and of the whole.
+    native: u32,
+    around: u32,
+    innermost: u32,
+    node: u32,
 }
 
 impl Paths {
@@ -60,16 +78,62 @@ impl Paths {
             sites: Vec::with_capacity(SITES),
             fresh: Vec::new(),
             tree: Tree::default(),
+            python: InPython::default(),
             added: Vec::new(),
         }
     }
 
     /// The node of the stack that made a call: by the return address, and the stack and frame pointers after the return.
     #[inline]
-    pub(crate) fn walk(&mut self, (address, sp, fp): (usize, usize, usize)) -> u32 {
+    pub(crate) fn walk(&mut self, caller: (usize, usize, usize)) -> u32 {
         if !ON.load(Relaxed) {
             return 0;
         }
+        let native = self.native(caller);
+        match python::interpreter() {
+            None => native,
+            Some(interpreter) => self.through_python(interpreter, native, caller.0),
+        }
+    }
+
+    /// The node of a call that Python's functions may have made, from the last walk and its return address.
+    fn through_python(&mut self, interpreter: &Interpreter, native: u32, address: usize) -> u32 {
+        let changed = self.python.functions.read(interpreter);
+        if self.python.functions.is_empty() {
+            return native;
+        }
+        if !changed && native == self.python.native {
+            return self.python.node;
+        }
+        let Self { last, tree, python, added, .. } = self;
+        let of_interpreter = |step: &Step| interpreter.range.contains(&step.address.wrapping_sub(1));
+        let around =
+            last.iter().position(of_interpreter).and_then(|at| at.checked_sub(1)).map_or(0, |at| last[at].node);
+        if changed || around != python.around {
+            let mut above = (around, 0, 0);
+            for function in python.functions.addresses(interpreter) {
+                let equal = if function == above.1 { u8::saturating_add(above.2, 1) } else { 1 };
+                let node = if equal > EQUAL { above.0 } else { tree.node(above.0, function, added) };
+                above = (node, function, equal);
+            }
+            (python.around, python.innermost) = (around, above.0);
+        }
+        let mut node = python.innermost;
+        // The innermost frame may be at another place than that of the last walk.
+        let inner = last.iter().rposition(of_interpreter).map_or(&[][..], |at| &last[at + 1..]);
+        if let [between @ .., _] = inner {
+            for step in between {
+                node = tree.node(node, step.address as u64, added);
+            }
+            node = tree.node(node, address as u64, added);
+        }
+        (python.native, python.node) = (native, node);
+        node
+    }
+
+    /// The node of the stack that made a call, without what it was in Python.
+    #[inline]
+    fn native(&mut self, (address, sp, fp): (usize, usize, usize)) -> u32 {
         // The common case: the same call again, or another one of the same function.
         if let Some(top) = self.last.last()
             && top.place == place(sp)
@@ -291,7 +355,7 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn a_stack_is_known_again_and_others_are_told_apart() {
-        begin();
+        begin(false);
         let (mut paths, mut nodes) = (Paths::new(), Vec::new());
         deep(0, 3, &mut paths, &mut nodes);
         deep(5, 3, &mut paths, &mut nodes);
@@ -312,7 +376,7 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn a_return_address_that_changed_further_out_is_seen() {
-        begin();
+        begin(false);
         let (mut paths, mut nodes) = (Paths::new(), Vec::new());
         for _ in 0..2 {
             deep(3, 1, &mut paths, &mut nodes);
@@ -325,7 +389,7 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn calls_of_one_function_in_turns_are_told_apart() {
-        begin();
+        begin(false);
         let (mut paths, mut nodes) = (Paths::new(), Vec::new());
         let (here, sp, fp): (usize, usize, usize);
         // SAFETY: reads registers.
@@ -347,7 +411,7 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn deep_recursion_is_collapsed() {
-        begin();
+        begin(false);
         let (mut paths, mut nodes) = (Paths::new(), Vec::new());
         deep(7, 1, &mut paths, &mut nodes);
         let before = depth(&paths.added, nodes[0]);

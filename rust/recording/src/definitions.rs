@@ -14,8 +14,9 @@ use whywait_otf2::records::{
 
 use crate::clocks::Clocks;
 use crate::expand::{Model, Regions};
-use crate::functions::FUNCTIONS;
+use crate::functions::{FUNCTIONS, Function};
 use crate::paths::Functions;
+use crate::selection::Selection;
 use crate::spool::Spool;
 use crate::thread::location;
 use crate::unify::{Group, Unified};
@@ -66,10 +67,11 @@ impl Catalog {
     }
 
     /// Defines the regions that occur: MPI functions in the order of the table, then those on call paths.
-    pub(crate) fn regions(&mut self, used: &[bool], functions: &Functions) -> Regions {
+    pub(crate) fn regions(&mut self, used: &[bool], selection: &Selection, functions: &Functions) -> Regions {
         let mut mpi = vec![None; FUNCTIONS.len()];
         let mut count = 0;
-        for (number, function) in FUNCTIONS.iter().enumerate().filter(|(number, _)| used[*number]) {
+        let kept = |(number, function): &(usize, &Function)| used[*number] && selection.keeps(function.name);
+        for (number, function) in FUNCTIONS.iter().enumerate().filter(kept) {
             mpi[number] = Some(count);
             let names = (self.strings.id(function.name), self.strings.id(function.name));
             self.region(count, names, "MPI", 0, function.role(), Paradigm::MPI);

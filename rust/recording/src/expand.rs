@@ -33,7 +33,7 @@ pub enum Model {
 /// What the events of all processes refer to.
 #[derive(Debug)]
 pub(crate) struct Regions {
-    /// Region of each MPI function that is used.
+    /// Region of each MPI function that is used, unless it was dropped: then its records are in the function that calls it.
     pub(crate) mpi: Vec<Option<u32>>,
     /// Region of the first function on call paths; the others follow.
     pub(crate) functions: u32,
@@ -178,12 +178,17 @@ impl State<'_> {
                 self.ignored.insert(call.id + 1);
             }
         }
-        let Some(region) = self.regions.mpi[usize::from(call.function)].filter(|_| is_known) else { return };
+        if !is_known {
+            return;
+        }
+        let region = self.regions.mpi[usize::from(call.function)];
         if thread.node != call.node {
             thread.follow(call.node, call.enter, self.regions);
         }
         let out = &mut thread.out;
-        out.put(call.enter, &Event::Enter { region });
+        if let Some(region) = region {
+            out.put(call.enter, &Event::Enter { region });
+        }
         let bytes = if call.flags & flags::WIDE == 0 { u64::from(call.bytes) } else { wide(&thread.after) };
         let returned = call.leave != 0;
         let failed = returned && call.flags & flags::FAILED != 0;
@@ -195,9 +200,11 @@ impl State<'_> {
         }
         if returned {
             self.completions(out, function, &call, &thread.after);
-            out.put(call.leave, &Event::Leave { region });
+            if let Some(region) = region {
+                out.put(call.leave, &Event::Leave { region });
+            }
         } else {
-            thread.open = Some(region);
+            thread.open = region;
         }
     }
 

@@ -17,7 +17,8 @@ use crate::error::{Error, Result};
 use crate::expand::{Job, Model};
 use crate::format::{self, END_ABORTED, END_FINALIZED, PEER_ANY, TAG_ANY};
 use crate::functions::{Class, FUNCTIONS};
-use crate::paths::{Paths, Symbolizer};
+use crate::paths::{Paths, Python, Symbolizer};
+use crate::selection::Selection;
 use crate::spool::{Slots, Spool};
 use crate::survey::Survey;
 use crate::unify::Unified;
@@ -230,7 +231,9 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
         damage.extend(survey.damage.clone());
     }
 
-    let mut symbolizer = Symbolizer::default();
+    let python = if option(spool, "python") == Some("all") { Python::All } else { Python::Program };
+    let (selection, mut notes) = Selection::new(option(spool, "only"), option(spool, "filter"));
+    let mut symbolizer = Symbolizer::new(&selection);
     let mut catalog = Catalog::default();
     let mut threads: Vec<Vec<(u32, Survey, Paths)>> = Vec::new();
     let mut programs = Vec::new();
@@ -238,18 +241,17 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
         let program = process.definitions.start.as_ref().map_or("", |start| start.program.as_str());
         let program = if program.is_empty() { "unknown" } else { program };
         let paths = surveys.into_iter().map(|(thread, survey)| {
-            let paths = symbolizer.paths(&process.definitions, program, &survey.nodes);
+            let paths = symbolizer.paths(&process.definitions, program, python, &survey.nodes);
             (thread, survey, paths)
         });
         threads.push(paths.collect());
         programs.push(catalog.strings.id(program));
     }
-    let regions = catalog.regions(&used, &symbolizer.functions);
+    let regions = catalog.regions(&used, &selection, &symbolizer.functions);
     catalog.system(spool, &unified);
     catalog.objects(&unified, model);
 
     let clocks = Clocks::new(spool);
-    let mut notes = Vec::new();
     let offsets: Vec<_> = spool.ranks.keys().map(|rank| clocks.offsets(spool, *rank)).collect();
     let unmeasured = offsets.iter().filter(|(_, is_whole)| !is_whole).count();
     if unmeasured > 0 {

@@ -22,6 +22,7 @@ mod functions;
 mod paths;
 mod requests;
 mod rma;
+mod selection;
 mod spool;
 mod survey;
 mod symbols;

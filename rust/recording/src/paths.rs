@@ -5,6 +5,7 @@ use std::path::Path;
 use rustc_hash::FxHashMap;
 
 use crate::format::Node as Raw;
+use crate::selection::Selection;
 use crate::spool::{Definitions, ModuleEntry};
 use crate::survey::Node;
 use crate::symbols::{Function, Module};
@@ -76,15 +77,16 @@ impl Paths {
 }
 
 /// Finds the functions of the nodes of one process after the other.
-#[derive(Debug, Default)]
-pub(crate) struct Symbolizer {
+#[derive(Debug)]
+pub(crate) struct Symbolizer<'a> {
+    selection: &'a Selection,
     /// All that were found.
     pub(crate) functions: Functions,
     modules: FxHashMap<(String, Vec<u8>), Module>,
 }
 
 /// Files whose functions are no part of the program's call paths: MPI itself, what starts a program, the recorder, and the
-/// interpreter of Python with its access to MPI.
+/// interpreter of Python with its access to MPI and to functions in C.
 fn is_left_out(path: &str) -> bool {
     let name = Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_library = |prefix: &str| {
@@ -99,6 +101,9 @@ fn is_left_out(path: &str) -> bool {
         "libmpi_usempif08",
         "libmpi_usempi",
         "libc",
+        "libffi",
+        "_ctypes",
+        "_cffi_backend",
         "ld-linux-x86-64",
         "ld-linux-aarch64",
     ]
@@ -115,21 +120,66 @@ fn is_left_out(path: &str) -> bool {
 /// Functions that the toolchain puts around the program's own.
 const STARTERS: [&str; 3] = ["_start", "__libc_start_main", "__libc_start_call_main"];
 
-impl Symbolizer {
+/// A function of Python. The statements of a file have the file's name.
+fn of_python(name: &str, file: &str, line: u32) -> Function {
+    let file_name = Path::new(file).file_name().filter(|_| name == "<module>");
+    let name = file_name.map_or_else(|| name.to_owned(), |name| name.to_string_lossy().into_owned());
+    Function { linkage_name: name.clone(), name, file: file.to_owned(), line }
+}
+
+/// Which functions of Python are on call paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Python {
+    /// Those of the program: all but those of installed packages, unless the program is one.
+    Program,
+    /// All.
+    All,
+}
+
+/// Whether a file belongs to Python itself.
+fn is_of_python(file: &str) -> bool {
+    file.starts_with("<frozen ") || (file.contains("/lib/python3") && !is_of_package(file))
+}
+
+/// Whether a file belongs to an installed package.
+fn is_of_package(file: &str) -> bool {
+    file.contains("/site-packages/") || file.contains("/dist-packages/")
+}
+
+/// The directory of the program, which makes the first call: its file is the first that is not Python's own.
+fn home(definitions: &Definitions) -> Option<&Path> {
+    let mut files = definitions.codes.iter().map(|(_, _, file, _)| file.as_str());
+    let directory = files.find(|file| !is_of_python(file)).and_then(|file| Path::new(file).parent());
+    directory.filter(|directory| directory.is_absolute())
+}
+
+impl<'a> Symbolizer<'a> {
+    /// One that knows no function yet.
+    pub(crate) fn new(selection: &'a Selection) -> Self {
+        Self { selection, functions: Functions::default(), modules: FxHashMap::default() }
+    }
+
     /// The paths of a thread with these nodes.
-    pub(crate) fn paths(&mut self, definitions: &Definitions, program: &str, nodes: &[Node]) -> Paths {
+    pub(crate) fn paths(&mut self, definitions: &Definitions, program: &str, python: Python, nodes: &[Node]) -> Paths {
         let mut paths = Paths { nodes: vec![Frame::default()], functions: Vec::new() };
-        let codes: FxHashMap<u32, usize> =
-            definitions.codes.iter().enumerate().map(|(index, code)| (code.0, index)).collect();
+        let home = home(definitions);
+        let is_wanted = |file: &str| {
+            python == Python::All
+                || home.is_some_and(|home| Path::new(file).starts_with(home))
+                || !(is_of_python(file) || is_of_package(file))
+        };
+        let codes: FxHashMap<u32, FunctionId> = definitions
+            .codes
+            .iter()
+            .filter(|(_, _, file, _)| is_wanted(file))
+            .map(|(id, name, file, line)| (*id, of_python(name, file, *line)))
+            .filter(|(_, function)| self.selection.keeps(&function.name))
+            .map(|(id, function)| (id, self.functions.id(&function)))
+            .collect();
         for node in &nodes[1..] {
             let begin = paths.functions.len() as u32;
             if node.address & Raw::PYTHON != 0 {
-                if let Some(index) = codes.get(&(node.address as u32)) {
-                    let (_, name, file, line) = &definitions.codes[*index];
-                    let function =
-                        Function { name: name.clone(), linkage_name: name.clone(), file: file.clone(), line: *line };
-                    paths.functions.push(self.functions.id(&function));
-                }
+                paths.functions.extend(codes.get(&(node.address as u32)));
             } else {
                 self.native(&definitions.modules, program, node, &mut paths.functions);
             }
@@ -141,7 +191,7 @@ impl Symbolizer {
     }
 
     fn native(&mut self, modules: &[ModuleEntry], program: &str, node: &Node, to: &mut Vec<FunctionId>) {
-        let Self { functions, modules: open } = self;
+        let Self { selection, functions, modules: open } = self;
         let holds = |module: &&ModuleEntry| (module.start..module.end).contains(&node.address);
         // Where libraries were loaded and unloaded, the last one before the call is meant.
         let module = modules
@@ -165,7 +215,7 @@ impl Symbolizer {
             .or_insert_with(|| Module::open(Path::new(path), &module.build_id));
         // A return address belongs to the instruction after the call.
         for function in file.functions(node.address.wrapping_sub(1).wrapping_sub(module.base)) {
-            if !STARTERS.contains(&function.name.as_str()) {
+            if !STARTERS.contains(&function.name.as_str()) && selection.keeps(&function.name) {
                 to.push(functions.id(function));
             }
         }
@@ -186,6 +236,7 @@ mod tests {
             "/usr/bin/python3.11",
             "/venv/lib/python3.12/site-packages/mpi4py/MPI.mpich.cpython-312-x86_64-linux-gnu.so",
             "/lib64/ld-linux-x86-64.so.2",
+            "/usr/lib/python3.11/lib-dynload/_ctypes.cpython-311-x86_64-linux-gnu.so",
         ] {
             assert!(is_left_out(path), "{path}");
         }
@@ -194,5 +245,39 @@ mod tests {
         {
             assert!(!is_left_out(path), "{path}");
         }
+    }
+
+    #[test]
+    fn functions_of_packages_are_left_out_unless_the_program_is_one() {
+        let files = |files: [&str; 4]| {
+            let mut definitions = Definitions::default();
+            let codes = (1..).zip(files).map(|(id, file)| (id, format!("f{id}"), file.to_owned(), 7));
+            definitions.codes.extend(codes);
+            let node = |id: u64| Node { address: Raw::PYTHON | id, parent: 0, time: 0 };
+            let nodes: Vec<Node> = (0..=4).map(node).collect();
+            move |python| {
+                let selection = Selection::default();
+                let mut symbolizer = Symbolizer::new(&selection);
+                let paths = symbolizer.paths(&definitions, "", python, &nodes);
+                (1..=4).map(|node| !paths.functions(node).is_empty()).collect::<Vec<_>>()
+            }
+        };
+        let (frozen, packages) = ("<frozen runpy>", "/usr/lib/python3.12/site-packages");
+        let script = files([frozen, "/home/me/solve.py", "/usr/lib/python3.12/enum.py", &format!("{packages}/x/y.py")]);
+        assert_eq!(script(Python::Program), [false, true, false, false]);
+        assert_eq!(script(Python::All), [true; 4]);
+        let package =
+            files([frozen, &format!("{packages}/me/solve.py"), &format!("{packages}/me/in/x.py"), "<string>"]);
+        assert_eq!(package(Python::Program), [false, true, true, true]);
+        let other = files([frozen, &format!("{packages}/me/solve.py"), &format!("{packages}/you.py"), "<string>"]);
+        assert_eq!(other(Python::Program), [false, true, false, true]);
+        let relative = files(["solve.py", &format!("{packages}/x.py"), "<stdin>", frozen]);
+        assert_eq!(relative(Python::Program), [true, false, true, false]);
+    }
+
+    #[test]
+    fn statements_of_a_file_have_its_name() {
+        assert_eq!(of_python("<module>", "/home/me/solve.py", 1).name, "solve.py");
+        assert_eq!(of_python("Grid.step", "/home/me/solve.py", 9).name, "Grid.step");
     }
 }

@@ -1,17 +1,19 @@
-//! Addresses in the files of a program to functions: symbol tables, then DWARF, which also knows what was inlined.
+//! Addresses in the files of a program to functions: symbol tables, then DWARF, which also knows what was inlined. Where both were
+//! stripped, the tables for unwinding still tell where functions begin.
 
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use addr2line::Loader;
-use object::Object;
+use gimli::UnwindSection;
+use object::{Object, ObjectSection};
 use rustc_hash::FxHashMap;
 
 /// A function of the program.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Function {
-    /// Name as in the source, or `file+0x1a2b` if there are no symbols.
+    /// Name as in the source, or `file+0x1a2b` with its first address if there are no symbols.
     pub(crate) name: String,
     /// Name as in the symbol table.
     pub(crate) linkage_name: String,
@@ -25,6 +27,8 @@ pub(crate) struct Function {
 pub(crate) struct Module {
     path: PathBuf,
     loader: Option<Loader>,
+    /// Where functions are, if there are no symbols; `None` until it is needed.
+    extents: Option<Extents>,
     known: FxHashMap<u64, Vec<Function>>,
 }
 
@@ -41,17 +45,63 @@ impl Module {
     /// The file at `path`, if it still is the one with this build id (empty: if it had none).
     #[must_use]
     pub(crate) fn open(path: &Path, build_id: &[u8]) -> Self {
-        Self { path: path.to_owned(), loader: load(path, build_id), known: FxHashMap::default() }
+        Self { path: path.to_owned(), loader: load(path, build_id), extents: None, known: FxHashMap::default() }
     }
 
     /// The functions at an address of the file (the virtual address that the file states), outermost first: one, and
     /// those that were inlined into it.
     pub(crate) fn functions(&mut self, address: u64) -> &[Function] {
-        let Self { path, loader, known } = self;
+        let Self { path, loader, extents, known } = self;
         known.entry(address).or_insert_with(|| {
             let found = loader.as_ref().map(|loader| look_up(loader, address)).unwrap_or_default();
-            if found.is_empty() { vec![unnamed(path, address)] } else { found }
+            if !found.is_empty() {
+                return found;
+            }
+            let extents = extents.get_or_insert_with(|| match loader {
+                Some(_) => Extents::of(path).unwrap_or_default(),
+                None => Extents::default(),
+            });
+            vec![unnamed(path, extents.begin(address), extents.entry)]
         })
+    }
+}
+
+/// Where the functions of a file are, by its tables for unwinding.
+#[derive(Debug, Default)]
+struct Extents {
+    /// First address and length, ascending.
+    list: Vec<(u64, u64)>,
+    /// Where the program starts.
+    entry: u64,
+}
+
+impl Extents {
+    fn of(path: &Path) -> Option<Self> {
+        let cache = object::ReadCache::new(fs::File::open(path).ok()?);
+        let file = object::File::parse(&cache).ok()?;
+        let section = file.section_by_name(".eh_frame")?;
+        let data = section.uncompressed_data().ok()?;
+        let frames = gimli::EhFrame::new(&data, gimli::NativeEndian);
+        let text = file.section_by_name(".text").map_or(0, |text| text.address());
+        let bases = gimli::BaseAddresses::default().set_eh_frame(section.address()).set_text(text);
+        let mut list = Vec::new();
+        let mut entries = frames.entries(&bases);
+        while let Ok(Some(entry)) = entries.next() {
+            if let gimli::CieOrFde::Fde(partial) = entry
+                && let Ok(description) = partial.parse(|_, bases, offset| frames.cie_from_offset(bases, offset))
+            {
+                list.push((description.initial_address(), description.len()));
+            }
+        }
+        list.sort_unstable();
+        Some(Self { list, entry: file.entry() })
+    }
+
+    /// Where the function that an address belongs to begins; the address itself if that is not known.
+    fn begin(&self, address: u64) -> u64 {
+        let after = self.list.partition_point(|(begin, _)| *begin <= address);
+        let extent = after.checked_sub(1).map(|at| self.list[at]);
+        extent.filter(|(begin, length)| address - begin < *length).map_or(address, |(begin, _)| begin)
     }
 }
 
@@ -110,9 +160,9 @@ fn look_up(loader: &Loader, address: u64) -> Vec<Function> {
     functions
 }
 
-fn unnamed(path: &Path, address: u64) -> Function {
+fn unnamed(path: &Path, address: u64, entry: u64) -> Function {
     let file = path.file_name().map_or_else(|| "unknown".into(), |name| name.to_string_lossy());
-    let name = format!("{file}+{address:#x}");
+    let name = if address == entry { "_start".into() } else { format!("{file}+{address:#x}") };
     Function { linkage_name: name.clone(), name, file: String::new(), line: 0 }
 }
 
