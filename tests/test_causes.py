@@ -214,6 +214,15 @@ def invariants(anchor):
             assert before["to"] == pytest.approx(after["from"], abs=exact)
 
 
+def test_the_path_through_teams_has_no_gaps():
+    result = whywait.analyze(Path(__file__).parent / "data" / "omp_nested")
+    path = result.critical_path().to_pylist()
+    assert len({row["location"] for row in path}) > 1
+    for before, after in pairwise(path):
+        assert before["to"] == pytest.approx(after["from"], abs=1e-9)
+    assert path[-1]["to"] - path[0]["from"] == pytest.approx(result.metrics["critical_path"].total)
+
+
 ARMCI = """
 ranks 2
 win mem on world

@@ -122,3 +122,27 @@ def test_an_archive_without_definitions_is_a_bad_trace(tmp_path, capsys):
     assert main(["info", str(tmp_path / "copy")]) == 3
     assert "traces.def" in capsys.readouterr().err
     assert main(["info", str(tmp_path / "nothing")]) == 3
+
+
+def test_messages_before_the_cut_of_a_sender_still_match(tmp_path):
+    """A file that is cut off lacks the last sends only, so the others keep their partners."""
+    sends = "\n".join(f"0: MPI_Send(1) [{time}, {time}.1]" for time in (3, 5, 7))
+    receives = "\n".join(f"1: MPI_Recv(0) [{time}, {time + 1}.1]" for time in (2, 4, 6))
+    anchor = Path(trace_from_text(f"{sends}\n{receives}", tmp_path))
+    assert whywait.analyze(anchor).metrics["mpi_latesender"].total == pytest.approx(3)
+    events = anchor.with_suffix("") / "0.evt"
+    whole = events.read_bytes()
+    for length in range(len(whole) - 1, 0, -1):
+        events.write_bytes(whole[:length])
+        result = whywait.analyze(anchor)
+        if result.metrics["comms_send"].total == 2:
+            break
+    assert result.metrics["mpi_latesender"].total == pytest.approx(2)
+    assert "unmatched_receive" in result.inconsistencies()["kind"].to_pylist()
+
+
+def test_the_first_receive_without_a_send_is_named(tmp_path):
+    receives = "\n".join(f"1: MPI_Recv(0) [{time}, {time}.5]" for time in (2, 4, 6))
+    result = whywait.analyze(trace_from_text(f"0: main [0, 8]\n{receives}", tmp_path))
+    (row,) = [row for row in result.inconsistencies().to_pylist() if row["kind"] == "unmatched_receive"]
+    assert row["time"] == pytest.approx(2.5)
