@@ -106,6 +106,12 @@ class Analysis:
         """
     def account_window(self, begin: float, end: float) -> Table:
         """Return the account between two times (s), as `account`. Needs the events."""
+    def io(self) -> Table:
+        """Return what was done with files.
+
+        ``file``, ``paradigm``, ``operation``, ``nested``, ``callpath`` (or null), ``location``, ``count``,
+        ``incomplete``, ``bytes``, ``time`` and ``in_calls`` (s).
+        """
     def device_account(self) -> Table:
         """Return the account of devices in the focus.
 

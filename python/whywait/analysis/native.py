@@ -159,6 +159,10 @@ class NativeDataset:
     def device_account(self) -> pa.Table:
         return pa.table(self.analysis.device_account())
 
+    @cached_property
+    def io(self) -> pa.Table:
+        return pa.table(self.analysis.io())
+
     @property
     def network(self) -> pa.Table:
         return pa.table(self.analysis.network())

@@ -16,6 +16,7 @@ use crate::critical_path::{self, Segment, Stretch};
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::focus::{Focus, Rule};
 use crate::ids::CallPathId;
+use crate::io::{self, IoCell};
 use crate::matching::epochs::Epochs;
 use crate::matching::protocol::ProtocolClassifier;
 use crate::matching::transfers::{self, Transfer};
@@ -187,6 +188,8 @@ pub struct Analysis {
     pub focus: Option<Focus>,
     /// The account of all time in the focus.
     pub account: Account,
+    /// What was done with files, by location and call path.
+    pub io: Vec<IoCell>,
     /// Inconsistencies of the trace.
     pub diagnostics: Diagnostics,
     /// Calls of other processes that wait states name.
@@ -285,8 +288,9 @@ impl Analysis {
 
     /// Gathers the findings of all processes at the first.
     fn gather(self, diagnostics: Vec<Diagnostics>, with_transfers: bool) -> Result<Option<Self>> {
-        let Self { trace, severities, waits, causes, epochs, calls, queues, counters, devices, focus, account, .. } =
-            self;
+        let Self {
+            trace, severities, waits, causes, epochs, calls, queues, counters, devices, focus, account, io, ..
+        } = self;
         let exchange = trace.exchange.clone();
         let calls = calls.gather(&trace, &waits)?;
         let of_origins = if with_transfers { transfers::find(&trace, &epochs)? } else { Vec::new() };
@@ -303,6 +307,7 @@ impl Analysis {
             }),
         };
         let account = account.gather(&exchange)?;
+        let io = exchange.gatherv(io)?;
         let diagnostics = merge(exchange.gather(diagnostics)?);
         let devices = Devices::all(exchange.gather(devices)?);
         let transfers = with_transfers.then_some(transfers);
@@ -319,6 +324,7 @@ impl Analysis {
             devices,
             focus,
             account,
+            io,
             diagnostics,
             calls,
             transfers,
@@ -464,6 +470,7 @@ pub fn analyze(
     let severities = severity::combine(severities);
     let is_alone = trace.exchange.processes() == 1;
     let mut found = Analysis {
+        io: io::find(&trace),
         trace,
         severities,
         waits,

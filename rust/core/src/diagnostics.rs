@@ -51,6 +51,12 @@ pub enum DiagnosticKind {
     LaunchWithoutKernel,
     /// MPI calls on threads other than the master thread.
     MpiOnThread,
+    /// Operations on files that end without a begin.
+    UnknownIo,
+    /// Operations on files that never end.
+    PendingIo,
+    /// Records about a file whose handle is not defined.
+    UnknownFile,
     /// Collective operations over two groups, which are counted but not analyzed for waiting.
     InterCommunicatorCollective,
     /// Non-blocking collective operations, which are not analyzed.
@@ -110,6 +116,9 @@ impl DiagnosticKind {
             Self::KernelWithoutLaunch => "kernel_without_launch",
             Self::LaunchWithoutKernel => "launch_without_kernel",
             Self::MpiOnThread => "mpi_on_thread",
+            Self::UnknownIo => "unknown_io",
+            Self::PendingIo => "pending_io",
+            Self::UnknownFile => "unknown_file",
             Self::InterCommunicatorCollective => "intercommunicator_collective",
             Self::NonBlockingCollective => "nonblocking_collective",
             Self::UnknownTeam => "unknown_team",
@@ -178,6 +187,9 @@ impl DiagnosticKind {
                 "MPI was called on threads other than the master thread; \
                  messages of a process are matched in order of time over all of its threads"
             }
+            Self::UnknownIo => "operations on files end that never began; these records are skipped",
+            Self::PendingIo => "operations on files never end; they are counted without time and bytes",
+            Self::UnknownFile => "handles of files are not defined; their operations are counted without a file",
             Self::InterCommunicatorCollective => {
                 "collective operations on intercommunicators are counted, but their waiting times are not computed"
             }

@@ -23,6 +23,7 @@ use crate::counters;
 use crate::devices;
 use crate::errors::core_error;
 use crate::factors;
+use crate::io;
 use crate::job::detached;
 use crate::queues;
 use crate::run::locations_table;
@@ -159,6 +160,11 @@ impl Analysis {
     /// The account of devices.
     fn device_account(&self) -> PyResult<Table> {
         account::devices(self)
+    }
+
+    /// What was done with files, by call path and location.
+    fn io(&self) -> PyResult<Table> {
+        io::cells(self)
     }
 
     /// What calls need, by kind: the floors of the account.

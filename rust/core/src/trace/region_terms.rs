@@ -41,10 +41,16 @@ pub fn terms(name: &str, paradigm: &str, role: &str) -> (String, String) {
             let known = ROLES.iter().filter(|(library, _)| *library == paradigm).flat_map(|(_, roles)| roles.iter());
             known.clone().find(|(_, calls)| calls.is_match(&call)).map_or(role.as_str(), |(role, _)| role)
         }
+        "file_io" | "file io" | "file_io_metadata" | "file io metadata" if !LIBRARIES.contains(&paradigm) => {
+            return ("io".to_owned(), role.replace('_', " "));
+        }
         role => return (paradigm.to_owned(), role.replace('_', " ")),
     };
     (paradigm.to_owned(), role.to_owned())
 }
+
+/// Libraries whose I/O is theirs.
+const LIBRARIES: [&str; 2] = ["mpi", "shmem"];
 
 /// The calls of each role, by library.
 type Roles = Vec<(&'static str, Vec<(&'static str, Regex)>)>;
@@ -114,5 +120,8 @@ mod tests {
         assert_eq!(of("parallel", "OPENMP", "IMPLICIT_BARRIER"), "openmp implicit barrier");
         assert_eq!(of("MEASUREMENT", "MEASUREMENT_SYSTEM", "ARTIFICIAL"), "measurement artificial");
         assert_eq!(of("put", "USER", "FUNCTION"), "user function");
+        assert_eq!(of("read", "NONE", "FILE_IO"), "io file io");
+        assert_eq!(of("open", "UNKNOWN", "FILE_IO_METADATA"), "io file io metadata");
+        assert_eq!(of("MPI_File_read", "MPI", "FILE_IO"), "mpi file io");
     }
 }

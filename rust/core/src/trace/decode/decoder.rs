@@ -8,11 +8,12 @@ use whywait_otf2::{Attributes, Event, EventSink};
 
 use super::envelopes::{Envelope, KnownComm};
 use super::frames::{CallPathTotals, Frame, OUTSIDE};
+use super::open_io::OpenIo;
 use super::room::Room;
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId, WindowId};
 use crate::trace::bounds::Bounds;
-use crate::trace::columns::{Fork, Nonblocking, OpenRequest, OperationKind, RequestOf, SyncKind, ThreadStep};
+use crate::trace::columns::{Fork, IoKind, Nonblocking, OpenRequest, OperationKind, RequestOf, SyncKind, ThreadStep};
 use crate::trace::counters::Position;
 use crate::trace::counters::book::{CounterBook, LocationHistory};
 use crate::trace::definition_index::DefinitionIndex;
@@ -82,6 +83,8 @@ pub(super) struct State {
     pub(super) task: Option<i64>,
     /// Number of parts in each team so far.
     pub(super) parts: FxHashMap<CommId, u32>,
+    /// Operations on files.
+    pub(super) io: OpenIo,
     /// The latest value of each parameter.
     pub(super) parameters: FxHashMap<u32, u64>,
     /// Number of records other than Enter and Leave.
@@ -116,6 +119,7 @@ impl State {
             first_barriers: Vec::new(),
             task: None,
             parts: FxHashMap::default(),
+            io: OpenIo::default(),
             parameters: FxHashMap::default(),
             records: 0,
         }
@@ -213,6 +217,7 @@ impl<'a> Decoder<'a> {
     /// Ends a location: closes what is open, fixes the ends of its rows.
     pub fn end_location(&mut self, events: u64, truncated: Option<String>) {
         self.settle_flush(i64::MAX);
+        self.end_io();
         let last = if self.state.span.first == i64::MAX { i64::MIN } else { self.state.now };
         self.switch_task(last, 0);
         while !self.state.teams.is_empty() {
@@ -265,6 +270,7 @@ impl<'a> Decoder<'a> {
         shard.locks.end_location();
         shard.threads.end_location();
         shard.tasks.end_location();
+        shard.io.end_location();
         shard.parameters.end_location();
         shard.profile.end_location();
         shard.spans.push(self.state.span);
@@ -574,6 +580,23 @@ impl EventSink for Decoder<'_> {
                     self.synchronize_in(instance, time, window, ProcessId::NONE, 0, SyncKind::Destroy);
                 }
             }
+            Event::IoOperationBegin { handle, mode, operation_flags, matching_id, .. } => {
+                self.begin_io(time, (handle, matching_id), mode, operation_flags);
+            }
+            Event::IoOperationIssued { handle, matching_id } => self.issue_io(time, (handle, matching_id)),
+            Event::IoOperationComplete { handle, bytes_result, matching_id } => {
+                self.complete_io(time, (handle, matching_id), Some(bytes_result));
+            }
+            Event::IoOperationCancelled { handle, matching_id } => self.complete_io(time, (handle, matching_id), None),
+            Event::IoCreateHandle { handle, .. } => self.manage_io(time, handle, IoKind::Open),
+            Event::IoDestroyHandle { handle } => self.manage_io(time, handle, IoKind::Close),
+            Event::IoDuplicateHandle { new_handle, .. } => self.manage_io(time, new_handle, IoKind::Duplicate),
+            Event::IoSeek { handle, .. } => self.manage_io(time, handle, IoKind::Seek),
+            Event::IoChangeStatusFlags { handle, .. } => self.manage_io(time, handle, IoKind::Status),
+            Event::IoAcquireLock { handle, .. }
+            | Event::IoReleaseLock { handle, .. }
+            | Event::IoTryLock { handle, .. } => self.manage_io(time, handle, IoKind::Lock),
+            Event::IoDeleteFile { io_paradigm, file } => self.delete_file(time, io_paradigm, file),
             Event::Unknown { .. } => self.note(DiagnosticKind::UnknownRecord, time),
             _ => {}
         }

@@ -21,7 +21,7 @@ impl<'a> Decoder<'a> {
     #[inline(never)]
     pub(super) fn find_comm(&mut self, id: u32) -> Option<KnownComm<'a>> {
         let comm = self.index.comm(id)?;
-        let members = match &self.index.comms[comm].members {
+        let members = match &*self.index.comms[comm].members {
             Members::Processes(by_rank) | Members::Some { all: by_rank, .. } => &by_rank[..],
             _ => &[],
         };
@@ -51,7 +51,7 @@ impl<'a> Decoder<'a> {
             if names_nobody(rank) {
                 return None;
             }
-            let unknown = self.index.comms[comm].members == Members::Unknown;
+            let unknown = *self.index.comms[comm].members == Members::Unknown;
             self.note(if unknown { DiagnosticKind::UnknownCommunicator } else { DiagnosticKind::UnknownPeer }, time);
             return None;
         };
