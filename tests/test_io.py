@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from otf2 import events as ev
 from otf2.enums import IoOperationFlag, IoOperationMode
+from whywait.analysis.findings import findings
 from whywait.analysis.io import summary
 from whywait.cli import main
 
@@ -218,6 +219,24 @@ def test_work_before_a_collective_write_causes_the_wait(tmp_path):
     # They are neither messages nor synchronizations.
     assert "comms_coll" not in result.metrics or result.metrics["comms_coll"].total == 0
     assert "syncs_coll" not in result.metrics or result.metrics["syncs_coll"].total == 0
+
+
+def test_the_slow_reader_is_a_finding(tmp_path):
+    result = analyzed(f"0: main [0, 10]\n1: main [0, 10]\n{ROUNDS}", tmp_path)
+    [found] = [one for one in findings(result) if one.rule == "io"]
+    assert found.loss == pytest.approx(6.5 + 4.5)
+    assert found.sentence == (
+        "main/read takes 6.50 s for 10.0 MiB in 10 operations, 80% or more of it on rank 1; others wait 4.50 s for it."
+    )
+    assert found.ranks == [1]
+    assert "MPI-IO" in found.advice
+
+
+def test_small_operations_are_to_be_collected(tmp_path):
+    lines = [f"{rank}: write(file=log, bytes=100) [{n}, {n + 1}]" for n in range(5) for rank in (0, 1)]
+    [found] = [one for one in findings(analyzed("\n".join(lines), tmp_path)) if one.rule == "io"]
+    assert found.sentence == "write takes 10.0 s for 0.98 KiB in 10 operations."
+    assert found.advice.startswith("Collect data in a buffer")
 
 
 def test_a_written_result_keeps_its_io(tmp_path):

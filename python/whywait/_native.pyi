@@ -334,6 +334,7 @@ def analyze(
     queues: tuple[str, str, int | Sequence[float], bool] | None = None,
     window: tuple[float, float] | None = None,
     counter_modes: Sequence[tuple[str, str]] = ...,
+    fold_recursion: bool = False,
     shard_events: int = ...,
     ranks: Ranks | None = None,
     progress: Callable[[str, float], object] | None = None,

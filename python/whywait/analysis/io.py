@@ -54,6 +54,14 @@ def summary(result: ResultData) -> dict[str, Any]:
     }
 
 
+def operations_of(result: ResultData, callpath: int) -> dict[str, int]:
+    """Return the numbers of operations and bytes in a call path, as `summary` does for the run."""
+    native = result.tables.io
+    here = pc.and_(pc.equal(native["callpath"], callpath), pc.invert(native["nested"]))
+    own = _counted(native.filter(pc.fill_null(here, False)))
+    return {name: pc.sum(own[name]).as_py() or 0 for name in _NUMBERS}
+
+
 def _counted(native: pa.Table) -> pa.Table:
     """Return the table with a column for each sum."""
     operation = native["operation"].cast(pa.string())

@@ -56,6 +56,8 @@ pub struct Options {
     pub window: Option<(f64, f64)>,
     /// Modes of counters by name, where the trace's definitions are wrong.
     pub counter_modes: Vec<(String, MetricMode)>,
+    /// Whether a recursive call is part of the outer call of the same function; beyond a depth, it always is.
+    pub fold_recursion: bool,
     /// Approximate minimum of events per shard.
     pub shard_events: u64,
 }
@@ -70,6 +72,7 @@ impl Default for Options {
             queues: None,
             window: None,
             counter_modes: Vec::new(),
+            fold_recursion: false,
             shard_events: SHARD_EVENTS,
         }
     }
@@ -360,7 +363,9 @@ pub fn analyze(
 ) -> Result<Option<Analysis>> {
     monitor.enter(Stage::Decode)?;
     let shard_events = options.shard_events.max(1);
-    let mut trace = Trace::load(recording, shard_events, &options.counter_modes, transport, &monitor.progress)?;
+    let Options { counter_modes, fold_recursion, .. } = options;
+    let progress = &monitor.progress;
+    let mut trace = Trace::load(recording, shard_events, counter_modes, *fold_recursion, transport, progress)?;
     let (counters, of_counters) = counters::collect(&mut trace)?;
     let mut diagnostics = vec![std::mem::take(&mut trace.diagnostics), trace.other_locations(), of_counters];
     let window = options.window.map(|bounds| window::ticks(&trace, bounds));

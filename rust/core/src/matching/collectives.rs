@@ -303,7 +303,7 @@ fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> (Outbo
 /// The kind of the operation, if all members are present and called the same one.
 fn check(instance: &[Member], size: usize, diagnostics: &mut Diagnostics) -> Option<Kind> {
     let first = &instance[0];
-    let place = Some(Place { location: first.location, time: first.begin });
+    let place = Some(Place::at(first.location, first.begin));
     match first.comm {
         INIT => return (size > 1).then_some(Kind::Init),
         FINALIZE => return (size > 1).then_some(Kind::Finalize),

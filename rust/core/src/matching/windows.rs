@@ -77,7 +77,7 @@ pub fn match_all<R: Row + Copy>(
                         outbox.push(*shard, (*position, answer));
                     }
                 } else {
-                    let place = Place { location: instance[0].location, time: instance[0].enter };
+                    let place = Place::at(instance[0].location, instance[0].enter);
                     diagnostics.count(DiagnosticKind::IncompleteCollective, 1, Some(place));
                 }
             }

@@ -164,7 +164,7 @@ pub struct Received {
 /// A request without completion in any row of a message: it was cancelled or never completed.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenRequest {
-    /// Region instance that begins it.
+    /// Region instance that begins it; none if another thread completed it, whose row has it.
     pub begin: InstanceId,
     /// Region instance that ends it, or none.
     pub end: InstanceId,

@@ -131,6 +131,8 @@ pub struct DefinitionIndex {
     pub io: IoHandles,
     /// Counters.
     pub counters: Counters,
+    /// Number of regions around a call from which on recursion is folded.
+    pub fold_from: usize,
     /// Whether there are streams of accelerators.
     pub has_streams: bool,
     /// Members of the groups of post, start, complete and wait, sorted.
@@ -143,6 +145,10 @@ pub struct DefinitionIndex {
 }
 
 impl DefinitionIndex {
+    /// Recursion is folded beyond this number of regions around a call, whether asked for or not: names of paths of all
+    /// depths would take memory that grows with the square of the depth.
+    pub const DEEP: usize = 256;
+
     /// How messages name a location, before a time: by rank and thread, or by its id if it belongs to no process.
     #[must_use]
     pub fn label(&self, location: &Location) -> String {
@@ -221,6 +227,7 @@ impl DefinitionIndex {
         let mut counters = Counters::new(definitions);
         counters.find_covered_threads(definitions, &locations);
         Self {
+            fold_from: Self::DEEP,
             has_streams: locations.iter().any(Location::is_stream),
             locations,
             processes,

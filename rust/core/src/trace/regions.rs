@@ -301,7 +301,7 @@ pub(crate) fn mpi_call(name: &str, paradigm: Paradigm) -> Option<String> {
 }
 
 /// The role of an OpenMP construct or call by the name that `EZTrace` gives it.
-fn construct(name: &str) -> Option<RegionRole> {
+pub(super) fn construct(name: &str) -> Option<RegionRole> {
     Some(match name.strip_prefix("OpenMP ")? {
         "Parallel" => RegionRole::PARALLEL,
         "For" => RegionRole::LOOP,

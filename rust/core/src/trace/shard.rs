@@ -241,6 +241,17 @@ impl Shard {
         self.location(self.instance_offsets.partition_point(|&offset| offset <= instance.number()) - 1)
     }
 
+    /// The location of a region instance that is probably one of `likely`: a thread may complete what another began.
+    #[must_use]
+    #[inline]
+    pub fn owner(&self, likely: LocationId, instance: InstanceId) -> LocationId {
+        if self.instances_of(likely).range().contains(&instance.index()) {
+            likely
+        } else {
+            self.location_of_instance(instance)
+        }
+    }
+
     /// Region instances of a location.
     #[must_use]
     pub fn instances_of(&self, location: LocationId) -> Ids<InstanceId> {

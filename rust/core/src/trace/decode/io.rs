@@ -149,7 +149,7 @@ impl Decoder<'_> {
     /// Counts operations that are still open at the end of a location.
     pub(super) fn end_io(&mut self) {
         let open = self.state.io.nonblocking.len() + self.state.io.blocking.len();
-        let place = Place { location: self.state.index, time: self.state.now };
+        let place = Place::at(self.state.index, self.state.now);
         self.diagnostics.count(DiagnosticKind::PendingIo, open as u64, Some(place));
     }
 }

@@ -12,7 +12,9 @@ mod one_sided;
 mod open_io;
 mod parameters;
 mod progress;
+mod recursion;
 mod room;
+mod strays;
 mod threads;
 
 pub use decoder::Decoder;
