@@ -253,6 +253,11 @@ class FakeAnalysis:
     def device_account(self):
         return DEVICE_ACCOUNT.empty_table()
 
+    def io(self):
+        from whywait.model.tables import IO, empty_numbered
+
+        return empty_numbered(IO)
+
     def network(self):
         from whywait.model.tables import NETWORK
 

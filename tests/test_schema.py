@@ -92,9 +92,9 @@ def test_the_dataset_has_the_tables_that_are_declared(stored):
             assert waits
             assert all(TREE.wait_state(kind) and kind_type == "double" for kind, kind_type in waits.items())
         assert found == kept, name
-    # The trace has no counters, and no devices.
+    # The trace has no counters, no devices, and no files.
     missing = {name for name, table in tables().items() if table.is_stored} - stored.keys()
-    assert missing <= {"counters", "counter_cells", "timeline_counters", "device_account"}
+    assert missing <= {"counters", "counter_cells", "timeline_counters", "device_account", "io"}
 
 
 METHODS = [(method, name) for name, table in tables().items() for method in table.methods]

@@ -37,6 +37,8 @@ do not do: what is written before the time in MPI (sends, begins, requests) stan
 | !$omp critical ..., omp_set_lock, omp_unset_lock | `order=` of acquisition, `lock=0` |
 | launches, synchronizations, cudaEventRecord | `stream=`, `event=` that they name |
 | launches, kernels | `site=` the number of their call site |
+| open, read, pwrite, fsync, aio_read, MPI_File_write_all, ... | `file=`, `bytes=8` (aio_..., MPI_File_i...: `req=`) |
+| aio_suspend | the requests that complete, as in MPI_Wait |
 
 `fork [1, 5]` on a rank is a THREAD_FORK at 1 and a THREAD_JOIN at 5; a `!$omp parallel` in it is the team's.
 `raw MpiRequestCancelled(request_id=3) @4` is any record of the `otf2` package; it comes before a call of the same time.
@@ -70,6 +72,15 @@ from otf2.enums import (
     CollectiveOp,
     GroupFlag,
     GroupType,
+    IoAccessMode,
+    IoCreationFlag,
+    IoHandleFlag,
+    IoOperationFlag,
+    IoOperationMode,
+    IoParadigmClass,
+    IoParadigmFlag,
+    IoSeekOption,
+    IoStatusFlag,
     LocationGroupType,
     LocationType,
     LockType,
@@ -162,6 +173,11 @@ ROLES = {
     ),
     "MPI_Win_allocate": RegionRole.ALLOCATE,
 }
+MPI_FILE = re.compile(r"MPI_File_(?P<start>i?)(?P<what>read|write|sync|open|close|delete|seek)(?P<how>\w*)")
+POSIX_FILE = re.compile(
+    r"(?P<start>aio_|)(?P<how>[fp]?)(?P<what>read|write|sync|open|close|lseek|unlink|dup|flock|fcntl)"
+)
+METADATA = {"open", "close", "delete", "seek", "lseek", "unlink", "dup", "flock", "fcntl"}
 OPENMP_ROLES = {
     "!$omp parallel": RegionRole.PARALLEL,
     "!$omp barrier": RegionRole.BARRIER,
@@ -251,6 +267,8 @@ class Script:
                 self.streams.setdefault(place, Stream(*place))
         for line in activities:
             self._act(line)
+        calls = [call for stream in self.streams.values() for call in stream.calls]
+        self.of_files = {call.name for call in calls if "file" in call.options or call.name == "aio_suspend"}
         for rank, call in [(stream.rank, call) for stream in self.streams.values() for call in stream.calls]:
             if "stream" in call.options:
                 place = rank, -1 - call.options["stream"]
@@ -366,6 +384,9 @@ class Archive:
     def __init__(self, script: Script, directory: Path) -> None:
         self.script = script
         self.anchor = directory / "traces.otf2"
+        self.handles: dict[tuple[str, str], Any] = {}
+        self.paradigms: dict[str, Any] = {}
+        self.files: dict[str, Any] = {}
         with new_archive(directory, timer_resolution=RESOLUTION) as self.writer:
             self.writer.creator = "whywait tests"
             self.definitions = self.writer.definitions
@@ -436,19 +457,28 @@ class Archive:
             name: d._rma_wins.create("MPI_Win_create window", self.comms[on], RmaWinFlag.CREATE_DESTROY_EVENTS)
             for name, on in script.windows.items()
         }
-        if script.counters:
-            options = {"metric_type": MetricType.PAPI, "metric_mode": MetricMode.ACCUMULATED_START, "unit": "#"}
-            members = [d.metric_member(name, value_type=Type.INT64, **options) for name in script.counters]
-            self.metric = d.metric_class(members, occurrence=MetricOccurrence.SYNCHRONOUS_STRICT)
+        self._define_counters()
         if script.threads > 1:
             group(GroupType.COMM_LOCATIONS, everyone, Paradigm.OPENMP)
             for rank in range(script.ranks):
                 team = [self.locations[rank, t] for t in range(script.threads)]
                 self.comms[f"team {rank}"] = comm("", group(GroupType.COMM_GROUP, team, Paradigm.OPENMP), None)
 
+    def _define_counters(self) -> None:
+        d, script = self.definitions, self.script
+        if script.counters:
+            options = {"metric_type": MetricType.PAPI, "metric_mode": MetricMode.ACCUMULATED_START, "unit": "#"}
+            members = [d.metric_member(name, value_type=Type.INT64, **options) for name in script.counters]
+            self.metric = d.metric_class(members, occurrence=MetricOccurrence.SYNCHRONOUS_STRICT)
+
     def region(self, name: str) -> Any:
         if name in self.script.dynamic:
             return self._region(name, RegionRole.CODE, Paradigm.USER)
+        if name in self.script.of_files:
+            used = MPI_FILE.fullmatch(name) or POSIX_FILE.fullmatch(name)
+            is_metadata = used is not None and used["what"] in METADATA
+            role = RegionRole.FILE_IO_METADATA if is_metadata else RegionRole.FILE_IO
+            return self._region(name, role, Paradigm.MPI if name.startswith("MPI_") else Paradigm.NONE)
         if name.startswith("MPI_"):
             waits = re.match(r"MPI_(Wait|Test)", name)
             default = RegionRole.POINT2POINT if waits or POINT_TO_POINT.match(name) else RegionRole.FUNCTION
@@ -486,6 +516,23 @@ class Archive:
             if number == -1 and "null" in self.script.devices:
                 d.location_property(stream, "hipNullStream", Type.UINT64, 1)
         return streams
+
+    def handle(self, name: str, paradigm: str, comm: str | None = None, parent: Any = None) -> Any:
+        """Return the handle of a file in an I/O paradigm."""
+        key = name, paradigm
+        if key not in self.handles:
+            d = self.definitions
+            if paradigm not in self.paradigms:
+                kind = IoParadigmClass.PARALLEL if paradigm == "MPI-IO" else IoParadigmClass.SERIAL
+                flags = IoParadigmFlag.NONE if paradigm == "MPI-IO" else IoParadigmFlag.OS
+                self.paradigms[paradigm] = d.io_paradigm(paradigm, paradigm, kind, flags)
+            if name not in self.files:
+                self.files[name] = d.io_regular_file(name, d.system_tree_node("node", class_name="node"))
+            members = self.comms[comm] if comm else None
+            self.handles[key] = d.io_handle(
+                "", self.files[name], self.paradigms[paradigm], IoHandleFlag.NONE, members, parent
+            )
+        return self.handles[key]
 
     # --- events ------------------------------------------------------------------------------------------------------
 
@@ -585,12 +632,16 @@ class Archive:
             return self.comms[value]
         if key == "win":
             return self.windows[value]
+        if key == "handle":
+            return self.handle(value, "POSIX I/O")
         if key == "parameter":
             return self.parameters[value]
         if key == "group":
             return self.groups[value]
         enums = {
             "collective_op": CollectiveOp,
+            "mode": IoOperationMode,
+            "operation_flags": IoOperationFlag,
             "lock_type": LockType,
             "measurement_mode": MeasurementMode,
             "model": Paradigm,
@@ -622,6 +673,7 @@ class Recorder:
         self.requests: dict[int, Call] = {}
         self.pending: list[tuple[Call, int]] = []  # RMA operations not yet complete: (call, matching id)
         self.here: set[int] = set()  # those that are complete locally only
+        self.files: dict[int, tuple[Any, int, int]] = {}  # operations on files by request: handle, size, matching id
         self.operations = 0
 
     def record(self) -> None:
@@ -644,6 +696,10 @@ class Recorder:
             self.requests[call.options["req"]] = call
             if not persistent:
                 self._start(call, call)
+        elif "file" in call.options:
+            self._file(call)
+        elif name == "aio_suspend":
+            self._complete(call)
         elif name in {"MPI_Start", "MPI_Startall"}:
             for request in call.arguments:
                 self._start(call, self.requests[request])
@@ -687,10 +743,18 @@ class Recorder:
             if isinstance(number, str):
                 continue
             request = self.requests[number]
-            if "failed" in words:
+            if "failed" in words and "file" in request.options:
+                self._put(call, call.after, ev.IoOperationTest, self.files[number][0], self.files[number][2])
+            elif "failed" in words:
                 self._put(call, call.after, ev.MpiRequestTest, number)
-            elif "cancelled" in words:
+            elif "cancelled" in words and "file" not in request.options:
                 self._put(call, call.after, ev.MpiRequestCancelled, number)
+            elif "file" in request.options:
+                handle, size, operation = self.files[number]
+                if "cancelled" in words:
+                    self._put(call, call.after, ev.IoOperationCancelled, handle, operation)
+                else:
+                    self._put(call, call.after, ev.IoOperationComplete, handle, size, operation)
             elif "win" in request.options:
                 self._finish(call, [p for p in self.pending if p[0] is request], remote="get" in request.name.lower())
             elif "recv" in request.name.lower():
@@ -745,6 +809,50 @@ class Recorder:
         self._put(call, call.before, ev.MpiCollectiveBegin)
         end = (COLLECTIVES[call.name], comm, root, sent, received)
         self._put(call, call.at(1, call.leave), ev.MpiCollectiveEnd, *end)
+
+    # --- files -------------------------------------------------------------------------------------------------------
+
+    def _file(self, call: Call) -> None:
+        is_mpi = call.name.startswith("MPI_")
+        used = (MPI_FILE if is_mpi else POSIX_FILE).fullmatch(call.name)
+        if used is None:
+            raise ValueError(f"no call for I/O: {call.line!r}")
+        options, what = call.options, used["what"]
+        # The handle that MPI-IO operates for this file, if `of=mpi`.
+        parent = (
+            self.archive.handle(options["file"], "MPI-IO", options.get("comm", "world")) if "of" in options else None
+        )
+        comm = options.get("comm", "world") if is_mpi else None
+        handle = self.archive.handle(options["file"], "MPI-IO" if is_mpi else "POSIX I/O", comm, parent)
+        if what == "open":
+            fields = (IoAccessMode.READ_WRITE, IoCreationFlag.CREATE, IoStatusFlag.NONE)
+            self._put(call, call.after, ev.IoCreateHandle, handle, *fields)
+        elif what == "close":
+            self._put(call, call.after, ev.IoDestroyHandle, handle)
+        elif what in {"seek", "lseek"}:
+            self._put(call, call.after, ev.IoSeek, handle, 0, IoSeekOption.FROM_START, 0)
+        elif what == "dup":
+            self._put(call, call.after, ev.IoDuplicateHandle, handle, handle, IoStatusFlag.NONE)
+        elif what == "flock":
+            self._put(call, call.after, ev.IoAcquireLock, handle, LockType.EXCLUSIVE)
+        elif what == "fcntl":
+            self._put(call, call.after, ev.IoChangeStatusFlags, handle, IoStatusFlag.APPEND)
+        elif what in {"delete", "unlink"}:
+            self._put(call, call.after, ev.IoDeleteFile, handle.io_paradigm, handle.file)
+        else:
+            mode = {"read": IoOperationMode.READ, "write": IoOperationMode.WRITE, "sync": IoOperationMode.FLUSH}[what]
+            flags = IoOperationFlag.COLLECTIVE if is_mpi and "_all" in used["how"] else IoOperationFlag.NONE
+            size, number = options.get("bytes", 0 if what == "sync" else 8), self.operations
+            self.operations += 1
+            if used["start"]:
+                flags |= IoOperationFlag.NON_BLOCKING
+                self.requests[options["req"]] = call
+                self.files[options["req"]] = handle, size, number
+            self._put(call, call.before, ev.IoOperationBegin, handle, mode, flags, size, number)
+            if used["start"] == "aio_":
+                self._put(call, call.after, ev.IoOperationIssued, handle, number)
+            elif not used["start"]:
+                self._put(call, call.after, ev.IoOperationComplete, handle, options.get("moved", size), number)
 
     # --- one-sided ---------------------------------------------------------------------------------------------------
 

@@ -106,6 +106,12 @@ class Analysis:
         """
     def account_window(self, begin: float, end: float) -> Table:
         """Return the account between two times (s), as `account`. Needs the events."""
+    def io(self) -> Table:
+        """Return what was done with files.
+
+        ``file``, ``paradigm``, ``operation``, ``nested``, ``callpath`` (or null), ``location``, ``count``,
+        ``incomplete``, ``bytes``, ``time`` and ``in_calls`` (s).
+        """
     def device_account(self) -> Table:
         """Return the account of devices in the focus.
 
@@ -328,6 +334,7 @@ def analyze(
     queues: tuple[str, str, int | Sequence[float], bool] | None = None,
     window: tuple[float, float] | None = None,
     counter_modes: Sequence[tuple[str, str]] = ...,
+    fold_recursion: bool = False,
     shard_events: int = ...,
     ranks: Ranks | None = None,
     progress: Callable[[str, float], object] | None = None,

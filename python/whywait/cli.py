@@ -38,6 +38,7 @@ _VERBS = (
     "critical",
     "counters",
     "gpu",
+    "io",
     "efficiency",
     "iterations",
     "messages",

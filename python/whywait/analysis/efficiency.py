@@ -315,7 +315,7 @@ def _definitions(profile: Profile, waits: list[str]) -> dict[str, str]:
     known = {"wait": " + ".join(occurring) or "0"} if waits else {}
     io = " - mpi_io" if "mpi" in libraries else ""
     return {
-        "comp": "execution outside of communication and thread libraries (the metric Computation)",
+        "comp": "execution outside of I/O and of communication and thread libraries (the metric Computation)",
         "elapsed": "execution + omp_idle_threads, over all threads of a process",
         "ideal": f"elapsed - ({' + '.join(libraries)} - wait{io})",
         **known,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
     from whywait.model.trace import Trace
 
-
-_BEFORE_THE_RUN = re.compile(r" at -[\d.]+ s$")
 
 #: Error for a query about the whole run if only part of it was analyzed.
 PART = "this is a part of a run: ask the result of the whole run"
@@ -122,17 +119,11 @@ class NativeDataset:
 
     @property
     def inconsistencies(self) -> pa.Table:
-        table = pa.table(self.analysis.inconsistencies())
-        # Where no event was read there is no time, for which the core has one before the begin of the run.
-        time = pc.if_else(pc.less(table["time"], 0.0), None, table["time"])
-        return table.set_column(table.column_names.index("time"), "time", time)
+        return pa.table(self.analysis.inconsistencies())
 
     @property
     def warnings(self) -> list[dict[str, Any]]:
-        found = self.analysis.warnings()
-        for warning in found:
-            warning["place"] = warning["place"] and _BEFORE_THE_RUN.sub("", warning["place"])
-        return found
+        return self.analysis.warnings()
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -158,6 +149,10 @@ class NativeDataset:
     @cached_property
     def device_account(self) -> pa.Table:
         return pa.table(self.analysis.device_account())
+
+    @cached_property
+    def io(self) -> pa.Table:
+        return pa.table(self.analysis.io())
 
     @property
     def network(self) -> pa.Table:

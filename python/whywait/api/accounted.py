@@ -71,6 +71,24 @@ class AccountedResult(ResultData):
         pieces = tables.device_account_pieces(self.tree, self.places, self.tables.device_account)
         return tables.table(tables.DEVICE_ACCOUNT, pieces)
 
+    def io(self) -> pa.Table:
+        """Return what was done with files, by file, call path, and location.
+
+        >>> result.io().num_rows  # this run has no I/O
+        0
+
+        Returns
+        -------
+        pyarrow.Table
+            ``file`` and ``paradigm`` (such as ``POSIX I/O``; null if not defined), ``operation`` (``read``, ``write``,
+            ``flush``, ``open``, ``close``, ``duplicate``, ``seek``, ``delete``, ``lock`` or ``status``), ``nested``
+            (whether it belongs to an operation of another paradigm, which counts it already), the call path and the
+            location, ``count``, ``incomplete`` (those that were canceled or never completed), ``bytes``, ``time`` (s,
+            from begin to completion, summed) and ``in_calls`` (s, the part of it in the calls that begin and complete
+            them). No rows without records of I/O.
+        """
+        return tables.table(tables.IO, tables.io_pieces(self.tree, self.places, self.tables.io))
+
     def findings(self, limit: int = 5) -> Findings:
         """Return the findings: the largest losses of the focus, each with its reason.
 

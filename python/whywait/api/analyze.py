@@ -34,6 +34,7 @@ def analyze(
     queue_bins: int = 0,
     window: tuple[float, float] | None = None,
     counter_modes: Mapping[str, str] | None = None,
+    fold_recursion: bool = False,
     progress: Callable[[str, float], object] | None = None,
 ) -> Result:
     """Find every wait state of a run, and where its time goes.
@@ -83,6 +84,9 @@ def analyze(
     counter_modes
         What the values of counters are, by name, if the trace declares it wrongly: ``"absolute"`` (levels at their
         samples), ``"accumulated"``, ``"relative"``, or a metric mode of OTF2, such as ``"ABSOLUTE_NEXT"``.
+    fold_recursion
+        Whether a recursive call counts as part of the outer call of the same function, so that no function is twice on
+        a call path. Beyond 256 levels, it always does.
     progress
         Called regularly with the name of the stage and the share of it that is done, 0..1. An exception it raises ends
         the analysis.
@@ -125,6 +129,7 @@ def analyze(
             queues=None if queues is None else (queues, queue_match, queue_bins, False),
             window=window,
             counter_modes=list(modes.items()),
+            fold_recursion=fold_recursion,
             ranks=ranks,
             progress=progress,
         )
@@ -138,6 +143,8 @@ def analyze(
         options |= {"queues": queues, "queue_match": queue_match}
     if modes:
         options["counter_modes"] = modes
+    if fold_recursion:
+        options["fold_recursion"] = True
     if window is not None:
         options["window"] = window
     return _to_result(native, opened, options)

@@ -397,7 +397,9 @@ def whatif(
     if networks and len(found.hypotheses) > len(networks):
         base = whatif(result, networks, hidden=hidden, threads=threads, memory_limit=memory_limit, progress=progress)
     known = result.options if result is run else {}
-    options = _DEFAULTS | {name: known[name] for name in (*_DEFAULTS, "counter_modes") if name in known}
+    options = _DEFAULTS | {
+        name: known[name] for name in (*_DEFAULTS, "counter_modes", "fold_recursion") if name in known
+    }
     limits: dict[str, Any] = {"threads": threads, "memory_limit": memory_limit, "progress": progress}
     simulated, applied, left_out = found
     return Simulation(result, applied, simulated, left_out=left_out, base=base, options=options, **limits)

@@ -104,6 +104,12 @@ def add(verbs: Any) -> None:
     )
     add_counter_mode(parser)
     parser.add_argument(
+        "--fold-recursion",
+        action="store_true",
+        help="count a recursive call as part of the outer call of the same function, so that no function is twice on a "
+        "call path (beyond 256 levels, this is always so)",
+    )
+    parser.add_argument(
         "--advise",
         action="store_true",
         help="add advice to summary.json and report.html: simulated changes that would save the most (see whywait "
@@ -148,6 +154,7 @@ def run(options: argparse.Namespace) -> Answer | int:
             cost_model=options.cost_model,
             idle_threads=options.idle_threads,
             counter_modes=dict(options.counter_mode),
+            fold_recursion=options.fold_recursion,
             memory_limit=options.memory_limit,
             spill_directory=options.spill_dir or _existing(directory),
             transfers=options.transfers,

@@ -132,14 +132,20 @@ class CallTree:
     def paths(self) -> pa.ListArray:
         """Names from the root down, of type `PATH_TYPE`, by id."""
         names = pa.array([kind.name for kind in self.kinds], pa.string())
-        trails: list[list[int]] = [[]] * len(self)
-        for callpath in self.preorder.tolist():
-            parent = self.parents[callpath]
-            trails[callpath] = [*(trails[parent] if parent >= 0 else ()), self.region_rows[callpath]]
-        steps = pa.array([step for trail in trails for step in trail], pa.int32())
-        offsets = np.concatenate(([0], np.cumsum([len(trail) for trail in trails], dtype=np.int32)))
+        rows = np.array(self.region_rows, dtype=np.int32)
+        parents = np.array(self.parents, dtype=np.int64)
+        depth = np.empty(len(self), dtype=np.int64)
+        depth[self.preorder] = self.depth
+        offsets = np.concatenate(([0], np.cumsum(depth + 1)))
+        steps = np.empty(offsets[-1], dtype=np.int32)
+        # From the end of each path to its root, all paths at once.
+        path = at = np.arange(len(self))
+        while path.size:
+            steps[offsets[path] + depth[at]] = rows[at]
+            inner = parents[at] >= 0
+            path, at = path[inner], parents[at[inner]]
         return pa.ListArray.from_arrays(
-            pa.array(offsets, pa.int32()), pa.DictionaryArray.from_arrays(steps, names), type=PATH_TYPE
+            pa.array(offsets, pa.int32()), pa.DictionaryArray.from_arrays(pa.array(steps), names), type=PATH_TYPE
         )
 
     @cached_property

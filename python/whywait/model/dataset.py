@@ -173,6 +173,11 @@ class Dataset(Protocol):
         ...
 
     @property
+    def io(self) -> pa.Table:
+        """What was done with files: see `whywait.model.tables.IO`, with numbers instead of names."""
+        ...
+
+    @property
     def network(self) -> pa.Table:
         """What calls need, by kind: see `whywait.model.tables.NETWORK`."""
         ...

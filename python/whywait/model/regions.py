@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Paradigms whose regions do not count as computation.
-_LIBRARIES = frozenset({"mpi", "shmem", "armci", "openmp", "pthread", "openacc", "opencl", "cuda", "hip"})
+_LIBRARIES = frozenset({"mpi", "shmem", "armci", "openmp", "pthread", "openacc", "opencl", "cuda", "hip", "io"})
 
 # Variants of MPI calls: for large counts, and with the underscores of Fortran compilers.
 _VARIANT = "(_c)?_*"
@@ -126,6 +126,7 @@ MASKS: dict[str, tuple[Class, ...]] = {
         Class("cuda", _FLUSH),
         Class("hip", _FLUSH),
     ),
+    "io": (Class("io"),),
     "mpi": (Class("mpi", but="PARALLEL"),),
     "mpi_mgmt_startup": _mpi(r"Init(_thread|ialized)?|Finalized?|Session_\w+"),
     "mpi_mgmt_comm": _mpi(

@@ -41,6 +41,7 @@ CRITICAL_PATH = schema_of("critical_path")
 TRANSFERS = schema_of("transfers")
 ACCOUNT = schema_of("account")
 DEVICE_ACCOUNT = schema_of("device_account")
+IO = schema_of("io")
 FINDINGS = schema_of("findings")
 NETWORK = schema_of("network")
 COUNTERS = schema_of("counters")
@@ -210,6 +211,11 @@ def account_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> It
 def device_account_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield the account of devices as rows of `DEVICE_ACCOUNT`, in their order."""
     return _named_pieces(tree, locations, native, DEVICE_ACCOUNT)
+
+
+def io_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield what was done with files as rows of `IO`, in their order."""
+    return _named_pieces(tree, locations, native, IO)
 
 
 def _named_pieces(

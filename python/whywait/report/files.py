@@ -144,6 +144,8 @@ def _write_tables(writer: Writer, result: ResultData) -> None:
         if dataset.device_account.num_rows:
             devices = tables.device_account_pieces(tree, locations, dataset.device_account)
             writer.pieces("device_account", tables.DEVICE_ACCOUNT, devices)
+        if dataset.io.num_rows:
+            writer.pieces("io", tables.IO, tables.io_pieces(tree, locations, dataset.io))
         writer.table("network", dataset.network)
         writer.table("findings", findings(result).table(tree))
     if dataset.queue_levels is not None:

@@ -202,6 +202,12 @@ class StoredTables(ABC):
             return tables.empty_numbered(tables.DEVICE_ACCOUNT)
         return self._read_numbered("device_account", tables.DEVICE_ACCOUNT)
 
+    @cached_property
+    def io(self) -> pa.Table:
+        if not self.has("io"):
+            return tables.empty_numbered(tables.IO)
+        return self._read_numbered("io", tables.IO)
+
     @property
     def network(self) -> pa.Table:
         return self.read("network") if self.has("network") else tables.NETWORK.empty_table()

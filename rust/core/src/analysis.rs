@@ -16,6 +16,7 @@ use crate::critical_path::{self, Segment, Stretch};
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::focus::{Focus, Rule};
 use crate::ids::CallPathId;
+use crate::io::{self, IoCell};
 use crate::matching::epochs::Epochs;
 use crate::matching::protocol::ProtocolClassifier;
 use crate::matching::transfers::{self, Transfer};
@@ -55,6 +56,8 @@ pub struct Options {
     pub window: Option<(f64, f64)>,
     /// Modes of counters by name, where the trace's definitions are wrong.
     pub counter_modes: Vec<(String, MetricMode)>,
+    /// Whether a recursive call is part of the outer call of the same function; beyond a depth, it always is.
+    pub fold_recursion: bool,
     /// Approximate minimum of events per shard.
     pub shard_events: u64,
 }
@@ -69,6 +72,7 @@ impl Default for Options {
             queues: None,
             window: None,
             counter_modes: Vec::new(),
+            fold_recursion: false,
             shard_events: SHARD_EVENTS,
         }
     }
@@ -187,6 +191,8 @@ pub struct Analysis {
     pub focus: Option<Focus>,
     /// The account of all time in the focus.
     pub account: Account,
+    /// What was done with files, by location and call path.
+    pub io: Vec<IoCell>,
     /// Inconsistencies of the trace.
     pub diagnostics: Diagnostics,
     /// Calls of other processes that wait states name.
@@ -285,8 +291,9 @@ impl Analysis {
 
     /// Gathers the findings of all processes at the first.
     fn gather(self, diagnostics: Vec<Diagnostics>, with_transfers: bool) -> Result<Option<Self>> {
-        let Self { trace, severities, waits, causes, epochs, calls, queues, counters, devices, focus, account, .. } =
-            self;
+        let Self {
+            trace, severities, waits, causes, epochs, calls, queues, counters, devices, focus, account, io, ..
+        } = self;
         let exchange = trace.exchange.clone();
         let calls = calls.gather(&trace, &waits)?;
         let of_origins = if with_transfers { transfers::find(&trace, &epochs)? } else { Vec::new() };
@@ -303,6 +310,7 @@ impl Analysis {
             }),
         };
         let account = account.gather(&exchange)?;
+        let io = exchange.gatherv(io)?;
         let diagnostics = merge(exchange.gather(diagnostics)?);
         let devices = Devices::all(exchange.gather(devices)?);
         let transfers = with_transfers.then_some(transfers);
@@ -319,6 +327,7 @@ impl Analysis {
             devices,
             focus,
             account,
+            io,
             diagnostics,
             calls,
             transfers,
@@ -354,7 +363,9 @@ pub fn analyze(
 ) -> Result<Option<Analysis>> {
     monitor.enter(Stage::Decode)?;
     let shard_events = options.shard_events.max(1);
-    let mut trace = Trace::load(recording, shard_events, &options.counter_modes, transport, &monitor.progress)?;
+    let Options { counter_modes, fold_recursion, .. } = options;
+    let progress = &monitor.progress;
+    let mut trace = Trace::load(recording, shard_events, counter_modes, *fold_recursion, transport, progress)?;
     let (counters, of_counters) = counters::collect(&mut trace)?;
     let mut diagnostics = vec![std::mem::take(&mut trace.diagnostics), trace.other_locations(), of_counters];
     let window = options.window.map(|bounds| window::ticks(&trace, bounds));
@@ -464,6 +475,7 @@ pub fn analyze(
     let severities = severity::combine(severities);
     let is_alone = trace.exchange.processes() == 1;
     let mut found = Analysis {
+        io: io::find(&trace),
         trace,
         severities,
         waits,

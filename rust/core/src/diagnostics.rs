@@ -51,12 +51,20 @@ pub enum DiagnosticKind {
     LaunchWithoutKernel,
     /// MPI calls on threads other than the master thread.
     MpiOnThread,
+    /// Operations on files that end without a begin.
+    UnknownIo,
+    /// Operations on files that never end.
+    PendingIo,
+    /// Records about a file whose handle is not defined.
+    UnknownFile,
     /// Collective operations over two groups, which are counted but not analyzed for waiting.
     InterCommunicatorCollective,
     /// Non-blocking collective operations, which are not analyzed.
     NonBlockingCollective,
     /// Thread team parts that cannot be assigned to a fork.
     UnknownTeam,
+    /// Barriers between threads whose team is not recorded.
+    BarrierWithoutTeam,
     /// Tasks of a thread team.
     Tasks,
     /// Lock epochs that were never closed.
@@ -66,6 +74,8 @@ pub enum DiagnosticKind {
     UnknownTargets,
     /// Waits that cause each other.
     CircularWaits,
+    /// Recursive calls that count as part of an outer call of the same function.
+    FoldedRecursion,
     /// Locations that are neither CPU threads nor streams of accelerators.
     NotAThread,
     /// Records of unknown kinds.
@@ -110,13 +120,18 @@ impl DiagnosticKind {
             Self::KernelWithoutLaunch => "kernel_without_launch",
             Self::LaunchWithoutKernel => "launch_without_kernel",
             Self::MpiOnThread => "mpi_on_thread",
+            Self::UnknownIo => "unknown_io",
+            Self::PendingIo => "pending_io",
+            Self::UnknownFile => "unknown_file",
             Self::InterCommunicatorCollective => "intercommunicator_collective",
             Self::NonBlockingCollective => "nonblocking_collective",
             Self::UnknownTeam => "unknown_team",
+            Self::BarrierWithoutTeam => "barrier_without_team",
             Self::Tasks => "tasks",
             Self::OpenEpoch => "open_epoch",
             Self::UnknownTargets => "unknown_targets",
             Self::CircularWaits => "circular_waits",
+            Self::FoldedRecursion => "folded_recursion",
             Self::NotAThread => "not_a_thread",
             Self::UnknownRecord => "unknown_record",
             Self::Metric => "metric",
@@ -142,7 +157,10 @@ impl DiagnosticKind {
                 "time stamps run backwards within a location; they are set to the previous time stamp"
             }
             Self::LeaveWithoutEnter => "regions are left that were never entered; these records are skipped",
-            Self::NeverLeft => "regions are never left; they are assumed to end with the last event of the location",
+            Self::NeverLeft => {
+                "regions are never left; they are assumed to end with the region around them, \
+                 or with the last event of the location"
+            }
             Self::OutsideRegion => "communication records outside of any region are skipped",
             Self::UnknownCommunicator => "records that name communicators or windows without known members are skipped",
             Self::UnknownPeer => "records that name ranks outside their communicator are skipped",
@@ -178,6 +196,9 @@ impl DiagnosticKind {
                 "MPI was called on threads other than the master thread; \
                  messages of a process are matched in order of time over all of its threads"
             }
+            Self::UnknownIo => "operations on files end that never began; these records are skipped",
+            Self::PendingIo => "operations on files never end; they are counted without time and bytes",
+            Self::UnknownFile => "handles of files are not defined; their operations are counted without a file",
             Self::InterCommunicatorCollective => {
                 "collective operations on intercommunicators are counted, but their waiting times are not computed"
             }
@@ -185,6 +206,10 @@ impl DiagnosticKind {
                 "nonblocking collective operations are neither counted nor analyzed for waiting"
             }
             Self::UnknownTeam => "threads work in teams without a fork; their management time is not computed",
+            Self::BarrierWithoutTeam => {
+                "barriers of threads lack the records of their team (ThreadFork, ThreadTeamBegin); \
+                 waiting in them is not computed"
+            }
             Self::Tasks => "explicit tasks are attributed to the call path of the thread that ran them",
             Self::OpenEpoch => "epochs of one-sided communication are never closed; no waiting is detected in them",
             Self::UnknownTargets => {
@@ -194,6 +219,10 @@ impl DiagnosticKind {
             Self::CircularWaits => {
                 "waits cause each other in a circle because the clocks of the processes differ; \
                  the costs of the latest wait are not propagated completely"
+            }
+            Self::FoldedRecursion => {
+                "recursive calls are folded, as asked for or beyond 256 levels: \
+                 their time and visits are those of the outer call of the same function"
             }
             Self::NotAThread => "locations are neither threads nor device streams; they have only a profile",
             Self::UnknownRecord => "records of an unknown kind are skipped",
@@ -217,8 +246,16 @@ impl DiagnosticKind {
 pub struct Place {
     /// The location.
     pub location: LocationId,
-    /// Time in ticks.
-    pub time: i64,
+    /// Time in ticks, if it has one.
+    pub time: Option<i64>,
+}
+
+impl Place {
+    /// A place at a time in ticks; `i64::MIN`, which is that of a location without events, is none.
+    #[must_use]
+    pub fn at(location: LocationId, time: i64) -> Self {
+        Self { location, time: (time != i64::MIN).then_some(time) }
+    }
 }
 
 /// One occurrence: its place, and the reader's message, if any.
@@ -235,6 +272,8 @@ pub struct Occurrence {
 pub struct Diagnostic {
     /// Number of occurrences.
     pub count: u64,
+    /// Ticks of the result that rest on an assumption because of them.
+    pub assumed: i64,
     /// The first of them, at most [`Diagnostics::KEPT`].
     pub occurrences: Vec<Occurrence>,
 }
@@ -249,12 +288,18 @@ impl Diagnostics {
 
     /// Counts one occurrence.
     pub fn add(&mut self, kind: DiagnosticKind, location: LocationId, time: i64) {
-        self.count(kind, 1, Some(Place { location, time }));
+        self.count(kind, 1, Some(Place::at(location, time)));
     }
 
     /// Counts several occurrences at one place.
     pub fn count(&mut self, kind: DiagnosticKind, count: u64, place: Option<Place>) {
         self.keep(kind, count, place.map(|place| Occurrence { place, detail: None }));
+    }
+
+    /// Adds time that rests on the assumption that a kind states.
+    pub fn assume(&mut self, kind: DiagnosticKind, ticks: i64) {
+        let note = self.0.entry(kind).or_default();
+        note.assumed = note.assumed.saturating_add(ticks);
     }
 
     /// The message of the first occurrence with one.
@@ -264,8 +309,8 @@ impl Diagnostics {
     }
 
     /// Counts one occurrence with a message.
-    pub fn explain(&mut self, kind: DiagnosticKind, location: LocationId, time: i64, detail: String) {
-        self.keep(kind, 1, Some(Occurrence { place: Place { location, time }, detail: Some(detail) }));
+    pub fn explain(&mut self, kind: DiagnosticKind, place: Place, detail: String) {
+        self.keep(kind, 1, Some(Occurrence { place, detail: Some(detail) }));
     }
 
     fn keep(&mut self, kind: DiagnosticKind, count: u64, occurrence: Option<Occurrence>) {
@@ -283,6 +328,7 @@ impl Diagnostics {
         for (kind, note) in later.0 {
             let mine = self.0.entry(kind).or_default();
             mine.count += note.count;
+            mine.assumed = mine.assumed.saturating_add(note.assumed);
             let room = Self::KEPT.saturating_sub(mine.occurrences.len());
             mine.occurrences.extend(note.occurrences.into_iter().take(room));
         }

@@ -16,6 +16,7 @@ pub mod export;
 pub mod focus;
 mod galloping_search;
 pub mod ids;
+pub mod io;
 pub mod matching;
 pub mod parallel;
 pub mod query;

@@ -13,6 +13,7 @@ mod errors;
 mod estimate;
 mod factors;
 mod import;
+mod io;
 mod job;
 mod loops;
 mod memory;

@@ -1,5 +1,6 @@
 //! The results of an analysis as tables.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, UInt32Array, UInt64Array};
@@ -23,6 +24,7 @@ use crate::counters;
 use crate::devices;
 use crate::errors::core_error;
 use crate::factors;
+use crate::io;
 use crate::job::detached;
 use crate::queues;
 use crate::run::locations_table;
@@ -159,6 +161,11 @@ impl Analysis {
     /// The account of devices.
     fn device_account(&self) -> PyResult<Table> {
         account::devices(self)
+    }
+
+    /// What was done with files, by call path and location.
+    fn io(&self) -> PyResult<Table> {
+        io::cells(self)
     }
 
     /// What calls need, by kind: the floors of the account.
@@ -317,19 +324,31 @@ impl Analysis {
     fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let begin = self.begin();
         let mut warnings = Vec::new();
-        for (kind, note) in self.result.diagnostics.iter() {
+        // What much of the result rests on comes first.
+        let mut notes: Vec<_> = self.result.diagnostics.iter().collect();
+        notes.sort_by_key(|(_, note)| std::cmp::Reverse(note.assumed));
+        for (kind, note) in notes {
             let warning = PyDict::new(py);
             warning.set_item("kind", kind.name())?;
             warning.set_item("count", note.count)?;
             let first = note.occurrences.first();
             let detail = first.and_then(|first| first.detail.as_ref());
-            let text = kind.text().to_owned() + &detail.map_or_else(String::new, |detail| format!("; first: {detail}"));
+            let mut text = kind.text().to_owned();
+            if note.assumed > 0 {
+                write!(text, "; {:.3} s rest on this assumption", self.seconds(note.assumed)).expect("a text");
+            }
+            if let Some(detail) = detail {
+                write!(text, "; first: {detail}").expect("a text");
+            }
             warning.set_item("text", text)?;
             let place = first.and_then(|first| {
                 let definitions = &self.result.trace.definitions;
                 let location = definitions.locations.get(first.place.location.index())?;
-                let time = self.seconds(first.place.time.saturating_sub(begin));
-                Some(format!("{} at {time:.6} s", definitions.label(location)))
+                let label = definitions.label(location);
+                Some(match first.place.time {
+                    Some(time) => format!("{label} at {:.6} s", self.seconds(time.saturating_sub(begin))),
+                    None => label.trim_end_matches(',').to_owned(),
+                })
             });
             warning.set_item("place", place)?;
             warnings.push(warning);
@@ -348,7 +367,7 @@ impl Analysis {
             for occurrence in &note.occurrences {
                 kinds.push(kind.name());
                 locations.push(occurrence.place.location.number());
-                times.push(self.seconds(occurrence.place.time.saturating_sub(begin)));
+                times.push(occurrence.place.time.map(|time| self.seconds(time.saturating_sub(begin))));
                 details.push(occurrence.detail.clone());
             }
         }

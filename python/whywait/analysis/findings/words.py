@@ -15,3 +15,14 @@ def seconds(value: float) -> str:
 def percent(share: float) -> str:
     """Return a share as a percentage without decimals, or with one if it is small."""
     return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
+
+
+def volume(number: float) -> str:
+    """Return a number of bytes with three significant digits and a suitable unit."""
+    units = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+    power = 0
+    while number >= 999.5 and power < len(units) - 1:
+        number /= 1024
+        power += 1
+    digits = max(0, 3 - len(str(int(number + 0.5)))) if power else 0
+    return f"{number:.{digits}f} {units[power]}"

@@ -20,7 +20,7 @@ impl Partners {
         let nodes = if is_one { Vec::new() } else { nodes };
         let comms = trace.definitions.comms.iter().map(|comm| {
             let of_processes = |members: &[ProcessId]| members.iter().any(|&member| nodes[member] != nodes[members[0]]);
-            let is_own = comm.members == Members::OwnProcess;
+            let is_own = *comm.members == Members::OwnProcess;
             let spans = !nodes.is_empty() && !is_own && comm.processes().is_none_or(of_processes);
             (comm.size.next_power_of_two().ilog2() as u8, spans)
         });

@@ -270,7 +270,7 @@ fn callpaths(trace: &Trace) -> CallPaths {
 
 /// The locations that teams of threads name.
 fn team_members(trace: &Trace) -> FxHashSet<LocationId> {
-    let teams = trace.definitions.comms.iter().filter_map(|comm| match &comm.members {
+    let teams = trace.definitions.comms.iter().filter_map(|comm| match &*comm.members {
         Members::Locations(members) => Some(members),
         _ => None,
     });

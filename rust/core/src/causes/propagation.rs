@@ -148,7 +148,7 @@ fn break_cycle(trace: &Trace, walkers: &mut [Walker], diagnostics: &mut Diagnost
     let Some((time, location, point)) = latest else { return Ok(false) };
     // One process reports it for all.
     if trace.exchange.is_root() {
-        diagnostics.count(DiagnosticKind::CircularWaits, 1, Some(Place { location, time }));
+        diagnostics.count(DiagnosticKind::CircularWaits, 1, Some(Place::at(location, time)));
     }
     if trace.owns(location) {
         walkers[trace.position(location)].release(point);

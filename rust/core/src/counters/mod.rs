@@ -16,7 +16,7 @@ pub use samples::{Change, Stretch, changes, instances, window};
 pub(crate) use samples::{RecordedCounter, recorded};
 
 use crate::Result;
-use crate::diagnostics::{DiagnosticKind, Diagnostics};
+use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::LocationId;
 use crate::trace::Trace;
 use crate::trace::counters::{CounterCell, Kind};
@@ -46,7 +46,7 @@ pub fn collect(trace: &mut Trace) -> Result<(Recorded, Diagnostics)> {
     let begin = trace.span().map_or(0, |(first, _)| first);
     if trace.exchange.is_root() {
         for oddity in &trace.definitions.counters.oddities {
-            diagnostics.explain(DiagnosticKind::MetricDefinition, LocationId::new(0), begin, oddity.clone());
+            diagnostics.explain(DiagnosticKind::MetricDefinition, Place::at(LocationId::new(0), begin), oddity.clone());
         }
     }
     let mut kinds = Vec::with_capacity(counters.len());
@@ -54,7 +54,7 @@ pub fn collect(trace: &mut Trace) -> Result<(Recorded, Diagnostics)> {
         let is_level =
             counter.kind() == Kind::Total && !counter.is_trusted() && all.iter().any(|has_fallen| has_fallen[i]);
         if is_level && trace.exchange.is_root() {
-            diagnostics.explain(DiagnosticKind::MetricMode, LocationId::new(0), begin, counter.name.clone());
+            diagnostics.explain(DiagnosticKind::MetricMode, Place::at(LocationId::new(0), begin), counter.name.clone());
         }
         kinds.push(if is_level { Kind::Samples } else { counter.kind() });
     }

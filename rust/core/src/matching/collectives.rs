@@ -10,7 +10,7 @@ use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CommId, InstanceId, LocationId, ProcessId};
 use crate::parallel::exchange::Outbox;
 use crate::parallel::rounds::Rounds;
-use crate::trace::columns::{Collective, Nonblocking};
+use crate::trace::columns::{COLLECTIVE_IO, Collective, Nonblocking};
 use crate::trace::definition_index::Members;
 use crate::trace::{NONE, Shard, Trace};
 
@@ -31,6 +31,8 @@ pub enum Kind {
     AllToAll,
     /// Prefix operations.
     Scan,
+    /// Collective reads and writes of files.
+    Io,
     /// Not analyzed: the dependencies are not recorded.
     Undecided,
 }
@@ -45,6 +47,7 @@ impl Kind {
             2 | 3 | 12 => Self::AllToOne,
             6 | 7 | 8 | 11 | 13 | 16 => Self::AllToAll,
             14 | 15 => Self::Scan,
+            COLLECTIVE_IO => Self::Io,
             _ => Self::Undecided,
         }
     }
@@ -260,7 +263,7 @@ fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> (Outbo
             let call = &shard.collectives.rows[row as usize];
             let comm = &trace.definitions.comms[call.comm];
             let location = shard.location_of(&shard.collectives, row);
-            match comm.members {
+            match *comm.members {
                 Members::TwoGroups(..) => {
                     diagnostics.add(DiagnosticKind::InterCommunicatorCollective, location, call.begin);
                 }
@@ -300,7 +303,7 @@ fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> (Outbo
 /// The kind of the operation, if all members are present and called the same one.
 fn check(instance: &[Member], size: usize, diagnostics: &mut Diagnostics) -> Option<Kind> {
     let first = &instance[0];
-    let place = Some(Place { location: first.location, time: first.begin });
+    let place = Some(Place::at(first.location, first.begin));
     match first.comm {
         INIT => return (size > 1).then_some(Kind::Init),
         FINALIZE => return (size > 1).then_some(Kind::Finalize),

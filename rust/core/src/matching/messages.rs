@@ -229,12 +229,12 @@ fn match_shard<'a>(
 fn report(trace: &Trace, shard: &Shard, channel: &mut Channel, sends: &[&SendInfo], diagnostics: &mut Diagnostics) {
     let send = sends.get(channel.first as usize);
     if channel.sends > channel.receives {
-        let place = send.map(|send| Place { location: send.location, time: send.time });
+        let place = send.map(|send| Place::at(send.location, send.time));
         diagnostics.count(DiagnosticKind::UnmatchedSend, u64::from(channel.sends - channel.receives), place);
     } else if channel.receives > channel.sends {
         let row = channel.first_receive;
         let receive = &shard.receives.rows[row as usize];
-        let place = Place { location: shard.location_of(&shard.receives, row), time: receive.time };
+        let place = Place::at(shard.location_of(&shard.receives, row), receive.time);
         diagnostics.count(DiagnosticKind::UnmatchedReceive, u64::from(channel.receives - channel.sends), Some(place));
         // A sender with a truncated file lacks only its last sends; the earlier ones still match in order.
         if !trace.is_truncated(receive.peer) {

@@ -429,7 +429,7 @@ impl Reader<'_> {
         if open > 0 {
             let location = self.trace.definitions.master(self.process);
             let time = self.shard.spans[self.shard.local(location)].last;
-            self.epochs.diagnostics.count(DiagnosticKind::OpenEpoch, open as u64, Some(Place { location, time }));
+            self.epochs.diagnostics.count(DiagnosticKind::OpenEpoch, open as u64, Some(Place::at(location, time)));
         }
     }
 }

@@ -53,7 +53,7 @@ pub fn match_all<R: Row + Copy>(
                 .windows
                 .get(part.window.index())
                 .and_then(|_| trace.definitions.window_comm(part.window));
-            if comm.is_none_or(|comm| !matches!(comm.members, Members::OwnProcess)) {
+            if comm.is_none_or(|comm| !matches!(*comm.members, Members::OwnProcess)) {
                 let owner = trace.exchange.evaluator(part.window.number(), part.sequence);
                 outbox.push(owner, row(shard, part, (i, position as u32)));
             }
@@ -77,7 +77,7 @@ pub fn match_all<R: Row + Copy>(
                         outbox.push(*shard, (*position, answer));
                     }
                 } else {
-                    let place = Place { location: instance[0].location, time: instance[0].enter };
+                    let place = Place::at(instance[0].location, instance[0].enter);
                     diagnostics.count(DiagnosticKind::IncompleteCollective, 1, Some(place));
                 }
             }

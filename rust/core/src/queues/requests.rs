@@ -28,14 +28,14 @@ type Number = [i32; 3];
 /// The requests of a process. They begin at the Enter of a call, and end at the Leave of a call.
 #[derive(Default)]
 struct Requests {
-    /// By call of the current location: the requests that begin and that end.
+    /// By call of the current process: the requests that begin and that end.
     of_calls: Vec<[Number; 2]>,
     first: usize,
     steps: Vec<(i64, Number)>,
 }
 
 impl Requests {
-    fn begin_location(&mut self, calls: Range<u32>) {
+    fn begin_process(&mut self, calls: Range<u32>) {
         self.first = calls.start as usize;
         self.of_calls.resize(calls.len(), [Number::default(); 2]);
     }
@@ -50,8 +50,8 @@ impl Requests {
         end.is_some()
     }
 
-    /// Finishes a location. Calls are ordered, so their times are too.
-    fn end_location(&mut self, shard: &Shard) {
+    /// Finishes the calls of a process. Those of a location are ordered, so their times are too.
+    fn end_process(&mut self, shard: &Shard) {
         for (call, [begin, end]) in (self.first..).zip(self.of_calls.drain(..)) {
             let call = InstanceId::at(call);
             if begin != Number::default() {
@@ -91,8 +91,10 @@ pub(super) fn replay(trace: &Trace, shard: &Shard, ledger: &mut Ledger, detail: 
     let mut one_sided = OneSided { trace, known: FxHashMap::default() };
     let mut requests = Requests::default();
     for process in shard.processes {
-        for i in shard.local_locations(trace.definitions.processes[process].locations) {
-            requests.begin_location(shard.instance_offsets[i]..shard.instance_offsets[i + 1]);
+        let locations = shard.local_locations(trace.definitions.processes[process].locations);
+        // One thread may complete what another one has begun.
+        requests.begin_process(shard.instance_offsets[locations.start]..shard.instance_offsets[locations.end]);
+        for i in locations {
             let mut request = |kind, begin, end| {
                 if !requests.take(kind, begin, end) {
                     ledger.add(QueueMetric::RequestsLeaked, shard.callpath(begin), || shard.enter(begin));
@@ -104,7 +106,7 @@ pub(super) fn replay(trace: &Trace, shard: &Shard, ledger: &mut Ledger, detail: 
             for receive in shard.receives.of(i).iter().filter(|receive| receive.request != receive.instance) {
                 request(Kind::Receive, receive.request, receive.instance);
             }
-            for other in shard.requests.of(i) {
+            for other in shard.requests.of(i).iter().filter(|other| other.begin.is_some()) {
                 let kind = match other.of {
                     RequestOf::Send => Kind::Send,
                     RequestOf::Receive => Kind::Receive,
@@ -121,9 +123,9 @@ pub(super) fn replay(trace: &Trace, shard: &Shard, ledger: &mut Ledger, detail: 
                     request(Kind::Other, operation.instance, end.unwrap_or(InstanceId::NONE));
                 }
             }
-            requests.end_location(shard);
             ledger.end_location(shard.location(i));
         }
+        requests.end_process(shard);
         levels.extend(requests.levels(trace.definitions.master(process), run, detail));
     }
     levels

@@ -8,6 +8,7 @@ use crate::matching::protocol::{Limits, Protocol};
 use crate::parallel::exchange::Inbox;
 use crate::schema::QueueMetric;
 use crate::severity::volume;
+use crate::trace::columns::COLLECTIVE_IO;
 use crate::trace::{Shard, Trace};
 
 /// Bounds of sizes, and the metrics that count messages up to them.
@@ -163,7 +164,7 @@ pub(super) fn collectives(trace: &Trace, shard: &Shard, limits: Limits, ledger: 
     let [local, remote] = limits.known();
     let limit = remote.or(local).unwrap_or(u64::MAX);
     for i in 0..shard.locations.len() {
-        for part in shard.collectives.of(i) {
+        for part in shard.collectives.of(i).iter().filter(|part| part.operation != COLLECTIVE_IO) {
             let is_large = part.sent.max(part.received) > limit;
             let has_many = trace.definitions.comms[part.comm].size > MEMBERS;
             let metric = match (is_large, has_many) {

@@ -65,6 +65,12 @@ classes! {
         indirect: Some(CostMetric::IndirectNxN), propagating: Some(CostMetric::PropagatingNxN),
         is_known_to_scalasca: true,
     },
+    /// In a collective read or write.
+    Io = "io" {
+        short_term: DelayIo, long_term: DelayIoLongTerm,
+        indirect: Some(CostMetric::IndirectIo), propagating: Some(CostMetric::PropagatingIo),
+        is_known_to_scalasca: false,
+    },
     /// For the root of a 1-to-N operation.
     LateBroadcast = "12n" {
         short_term: DelayLateBroadcast, long_term: DelayLateBroadcastLongTerm,

@@ -142,6 +142,10 @@ metrics! {
     DelayNxN = "delay_n2n",
     /// Costs that delays cause through other waits: Wait at N x N.
     DelayNxNLongTerm = "delay_n2n_longterm",
+    /// Costs that delays cause directly: Wait at Collective I/O.
+    DelayIo = "delay_io",
+    /// Costs that delays cause through other waits: Wait at Collective I/O.
+    DelayIoLongTerm = "delay_io_longterm",
     /// Costs that delays cause directly: Late Broadcast.
     DelayLateBroadcast = "delay_12n",
     /// Costs that delays cause through other waits: Late Broadcast.
@@ -206,6 +210,8 @@ metrics! {
     IndirectBarrier = "mpi_wait_indirect_barrier",
     /// Waiting that earlier waits of the causing process explain: Wait at N x N.
     IndirectNxN = "mpi_wait_indirect_n2n",
+    /// Waiting that earlier waits of the causing process explain: Wait at Collective I/O.
+    IndirectIo = "mpi_wait_indirect_io",
     /// Waiting that earlier waits of the causing process explain: Late Broadcast.
     IndirectLateBroadcast = "mpi_wait_indirect_12n",
     /// Waiting that earlier waits of the causing process explain: Early Reduce.
@@ -236,6 +242,8 @@ metrics! {
     PropagatingBarrier = "mpi_wait_propagating_barrier",
     /// Waiting that made others wait later: Wait at N x N.
     PropagatingNxN = "mpi_wait_propagating_n2n",
+    /// Waiting that made others wait later: Wait at Collective I/O.
+    PropagatingIo = "mpi_wait_propagating_io",
     /// Waiting that made others wait later: Late Broadcast.
     PropagatingLateBroadcast = "mpi_wait_propagating_12n",
     /// Waiting that made others wait later: Early Reduce.

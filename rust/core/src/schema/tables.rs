@@ -163,6 +163,22 @@ tables! {
         "callpath_id" UInt32: "the same as a row of `callpaths`",
         "time" Double "s": "the time",
     }
+    "io" stored ["io"] "what was done with a file in a call path on a location; only with I/O" {
+        "file" Text: "the file, by name; null if it is not defined",
+        "paradigm" Text: "the I/O paradigm, such as `POSIX I/O` or `MPI-IO`; null if it is not defined",
+        "operation" Name: "`read`, `write`, `flush`, `open`, `close`, `duplicate`, `seek`, `delete`, `lock`, or `status`",
+        "nested" Bool: "whether it belongs to an operation of another paradigm, whose row counts it already",
+        "callpath" Path joined: "the call path where it begins, by names; null outside of all",
+        "callpath_id" UInt32: "the same as a row of `callpaths`",
+        "location" UInt32: "the location, a row of `locations`",
+        "rank" Int32 joined: "its rank; -1 if it belongs to no process",
+        "thread" Int32 joined: "its thread",
+        "count" UInt64: "the number of operations",
+        "incomplete" UInt64: "those that were canceled or never completed",
+        "bytes" UInt64 "bytes": "the sum of the bytes read or written",
+        "time" Double "s": "their time from begin to completion, summed",
+        "in_calls" Double "s": "the part of it in the calls that begin and complete them; less than `time` if they do not block",
+    }
     "findings" stored [] "a reason why time is lost in the focus, the largest loss first" {
         "number" UInt32: "its number, from 1",
         "rule" Text: "the rule that found it",

@@ -164,7 +164,7 @@ pub struct Received {
 /// A request without completion in any row of a message: it was cancelled or never completed.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenRequest {
-    /// Region instance that begins it.
+    /// Region instance that begins it; none if another thread completed it, whose row has it.
     pub begin: InstanceId,
     /// Region instance that ends it, or none.
     pub end: InstanceId,
@@ -321,6 +321,86 @@ pub struct Synchronization {
     pub after: u32,
     /// What it is.
     pub kind: SyncKind,
+}
+
+/// Stands for the operation of a collective read or write among those of `CollectiveOp`.
+pub const COLLECTIVE_IO: u8 = u8::MAX;
+
+/// What is done with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+pub enum IoKind {
+    /// Data is read.
+    Read,
+    /// Data is written.
+    Write,
+    /// What was written is brought to the file.
+    Flush,
+    /// The file is opened.
+    Open,
+    /// The file is closed.
+    Close,
+    /// A handle of the file is duplicated.
+    Duplicate,
+    /// The position in the file changes.
+    Seek,
+    /// The file is deleted.
+    Delete,
+    /// The file is locked or unlocked.
+    Lock,
+    /// The flags of a handle change.
+    Status,
+}
+
+impl IoKind {
+    /// Name in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Flush => "flush",
+            Self::Open => "open",
+            Self::Close => "close",
+            Self::Duplicate => "duplicate",
+            Self::Seek => "seek",
+            Self::Delete => "delete",
+            Self::Lock => "lock",
+            Self::Status => "status",
+        }
+    }
+
+    /// Whether it takes time of its own between two records; the time of other kinds is that of their call.
+    #[must_use]
+    pub fn is_operation(self) -> bool {
+        matches!(self, Self::Read | Self::Write | Self::Flush)
+    }
+}
+
+/// One use of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct IoOperation {
+    /// Time of its (begin) record, ticks.
+    pub begin: i64,
+    /// Time of the record that it was issued, ticks; `i64::MIN` without one.
+    pub issued: i64,
+    /// Time of its completion, ticks; `i64::MIN` if it was cancelled or never completed.
+    pub end: i64,
+    /// Ticks in the call that completes it, if that is not the one that begins it.
+    pub awaited: i64,
+    /// Bytes read or written.
+    pub bytes: u64,
+    /// Region instance of the call that begins it, or none.
+    pub instance: InstanceId,
+    /// Region instance of the call that completes it, or none.
+    pub complete: InstanceId,
+    /// OTF2 id of the handle; of the file if it is deleted.
+    pub of: u32,
+    /// I/O paradigm of a deletion; that of others follows from their handle.
+    pub paradigm: u8,
+    /// What it does.
+    pub kind: IoKind,
+    /// Whether another operation contains it.
+    pub is_nested: bool,
 }
 
 /// A fork of a team of threads, at the forking thread.

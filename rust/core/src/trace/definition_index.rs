@@ -1,10 +1,13 @@
 //! Who took part: locations, processes, communicators, windows and counters, by dense indexes.
 
+use std::sync::Arc;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::{GroupFlag, GroupType, Paradigm};
 
 use super::counters::Counters;
+use super::io_handles::IoHandles;
 use super::locations::{Location, Process, order_locations};
 use crate::ids::{CommId, GroupId, LocationId, ProcessId, WindowId};
 
@@ -36,11 +39,11 @@ pub struct Comm {
     /// OTF2 id.
     pub id: u32,
     /// Its members.
-    pub members: Members,
+    pub members: Arc<Members>,
     /// Number of members; 0 if unknown.
     pub size: usize,
     /// Rank by process, where that is not the identity.
-    ranks: FxHashMap<ProcessId, u32>,
+    ranks: Arc<FxHashMap<ProcessId, u32>>,
 }
 
 impl Comm {
@@ -65,14 +68,14 @@ impl Comm {
             Members::TwoGroups(a, b) => a.len() + b.len(),
             Members::Unknown => 0,
         };
-        Self { id, members, size, ranks }
+        Self { id, members: Arc::new(members), size, ranks: Arc::new(ranks) }
     }
 
     /// The process that has `rank` as seen from process `me`.
     #[must_use]
     #[inline]
     pub fn peer(&self, rank: u32, me: ProcessId) -> Option<ProcessId> {
-        match &self.members {
+        match &*self.members {
             Members::Processes(by_rank) | Members::Some { all: by_rank, .. } => by_rank.get(rank as usize).copied(),
             Members::OwnProcess => (rank == 0).then_some(me),
             Members::TwoGroups(a, b) => if a.contains(&me) { b } else { a }.get(rank as usize).copied(),
@@ -84,7 +87,7 @@ impl Comm {
     #[must_use]
     #[inline]
     pub fn rank(&self, process: ProcessId) -> Option<u32> {
-        match &self.members {
+        match &*self.members {
             Members::OwnProcess => Some(0),
             Members::Processes(members) if self.ranks.is_empty() => {
                 (process.index() < members.len()).then_some(process.number())
@@ -97,7 +100,7 @@ impl Comm {
     /// The members of a communicator of processes that are the same for everybody.
     #[must_use]
     pub fn processes(&self) -> Option<&[ProcessId]> {
-        match &self.members {
+        match &*self.members {
             Members::Processes(members) | Members::Some { members, .. } => Some(members),
             _ => None,
         }
@@ -124,8 +127,12 @@ pub struct DefinitionIndex {
     pub comms: Vec<Comm>,
     /// Windows by index.
     pub windows: Vec<Window>,
+    /// Handles of files.
+    pub io: IoHandles,
     /// Counters.
     pub counters: Counters,
+    /// Number of regions around a call from which on recursion is folded.
+    pub fold_from: usize,
     /// Whether there are streams of accelerators.
     pub has_streams: bool,
     /// Members of the groups of post, start, complete and wait, sorted.
@@ -138,6 +145,10 @@ pub struct DefinitionIndex {
 }
 
 impl DefinitionIndex {
+    /// Recursion is folded beyond this number of regions around a call, whether asked for or not: names of paths of all
+    /// depths would take memory that grows with the square of the depth.
+    pub const DEEP: usize = 256;
+
     /// How messages name a location, before a time: by rank and thread, or by its id if it belongs to no process.
     #[must_use]
     pub fn label(&self, location: &Location) -> String {
@@ -208,14 +219,21 @@ impl DefinitionIndex {
                 });
             }
         }
+        let io = IoHandles::new(definitions, |id| {
+            let comm = comms.get(comm_by_id.get(&id)?.index())?.clone();
+            comms.push(comm);
+            Some(CommId::at(comms.len() - 1))
+        });
         let mut counters = Counters::new(definitions);
         counters.find_covered_threads(definitions, &locations);
         Self {
+            fold_from: Self::DEEP,
             has_streams: locations.iter().any(Location::is_stream),
             locations,
             processes,
             comms,
             windows,
+            io,
             counters,
             groups: own_groups,
             comm_by_id,
@@ -249,7 +267,7 @@ impl DefinitionIndex {
     #[must_use]
     pub fn is_own_window(&self, window: WindowId) -> bool {
         let known = self.windows.get(window.index()).and_then(|_| self.window_comm(window));
-        known.is_some_and(|comm| comm.members == Members::OwnProcess)
+        known.is_some_and(|comm| *comm.members == Members::OwnProcess)
     }
 
     /// The processes of a group as process `me` sees it; none if the group is unknown.

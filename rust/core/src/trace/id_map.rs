@@ -90,14 +90,10 @@ impl<T> IdMap<T> {
         self.others.clear();
     }
 
-    /// All values, in no particular order.
-    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
-        self.table.iter().filter_map(|(_, value)| value.as_ref()).chain(self.others.values())
-    }
-
-    /// Number of values.
-    pub(super) fn len(&self) -> usize {
-        self.used + self.others.len()
+    /// All numbers with their values, in no particular order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
+        let table = self.table.iter().filter_map(|(id, value)| Some((*id, value.as_ref()?)));
+        table.chain(self.others.iter().map(|(&id, value)| (id, value)))
     }
 }
 
@@ -120,7 +116,7 @@ mod tests {
                     prop_assert_eq!(ids.get(id), map.get(&id));
                     prop_assert_eq!(ids.remove(id), map.remove(&id));
                 }
-                prop_assert_eq!(ids.len(), map.len());
+                prop_assert_eq!(ids.iter().count(), map.len());
             }
         }
     }
@@ -136,16 +132,16 @@ mod tests {
         }
         assert!(ids.table.len() <= 16);
         assert_eq!(ids.remove(0), Some(0));
-        assert_eq!(ids.len(), 0);
+        assert_eq!(ids.iter().count(), 0);
         for id in 0..1_000 {
             ids.insert(id, id);
         }
         assert!(ids.table.len() <= 1_024 && ids.others.is_empty());
-        assert_eq!(ids.len(), 1_000);
+        assert_eq!(ids.iter().count(), 1_000);
         ids.clear();
-        assert_eq!((ids.len(), ids.get(7), ids.table.len()), (0, None, 1_024));
+        assert_eq!((ids.iter().count(), ids.get(7), ids.table.len()), (0, None, 1_024));
         ids.insert(7, 7);
         ids.clear();
-        assert_eq!((ids.len(), ids.get(7), ids.table.len()), (0, None, 0));
+        assert_eq!((ids.iter().count(), ids.get(7), ids.table.len()), (0, None, 0));
     }
 }

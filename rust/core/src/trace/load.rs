@@ -72,17 +72,21 @@ impl Trace {
     /// events. If several processes share the analysis, each reads its part.
     ///
     /// Locations whose events cannot be read are left out; if none remains, that is an error. `modes` gives the modes of
-    /// counters by name where the definitions are wrong.
+    /// counters by name where the definitions are wrong; `fold_recursion` makes recursive calls part of the outer call.
     pub fn load(
         recording: Arc<dyn Recording>,
         shard_events: u64,
         modes: &[(String, MetricMode)],
+        fold_recursion: bool,
         transport: Option<Arc<dyn Transport>>,
         progress: &Progress,
     ) -> Result<Self> {
         let records = recording.definitions();
         let mut definitions = DefinitionIndex::new(records);
         definitions.counters.set_modes(modes)?;
+        if fold_recursion {
+            definitions.fold_from = 0;
+        }
         let regions = Regions::new(records);
         let (blocks, weights): (Vec<Shard>, Vec<u64>) = blocks(&definitions, shard_events).into_iter().unzip();
         let mut shard_of = vec![0; definitions.locations.len()];
@@ -222,7 +226,7 @@ impl Trace {
     /// Reports the locations for which there is only a profile.
     pub(crate) fn other_locations(&self) -> Diagnostics {
         let mut diagnostics = Diagnostics::default();
-        let time = self.span.map_or(0, |(first, _)| first);
+        let time = self.span.map_or(i64::MIN, |(first, _)| first);
         for (shard, index) in self.shards.iter().flat_map(|shard| shard.locations.map(move |index| (shard, index))) {
             let location = &self.definitions.locations[index];
             let is_known = match location.kind {
@@ -231,7 +235,7 @@ impl Trace {
                 _ => location.is_stream(),
             };
             if !is_known {
-                diagnostics.count(DiagnosticKind::NotAThread, 1, Some(Place { location: index, time }));
+                diagnostics.count(DiagnosticKind::NotAThread, 1, Some(Place::at(index, time)));
             }
         }
         diagnostics
@@ -313,7 +317,8 @@ impl Loader<'_> {
                 Ok(events) => events,
                 Err(error) => {
                     decoder.end_location(0, None);
-                    decoder.diagnostics().explain(DiagnosticKind::Unreadable, index, 0, error.to_string());
+                    let nowhere = Place { location: index, time: None };
+                    decoder.diagnostics().explain(DiagnosticKind::Unreadable, nowhere, error.to_string());
                     continue;
                 }
             };

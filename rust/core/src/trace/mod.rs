@@ -14,6 +14,7 @@ pub mod decode;
 pub mod definition_index;
 pub mod device_calls;
 mod id_map;
+pub mod io_handles;
 pub mod load;
 pub mod locations;
 pub mod region_terms;

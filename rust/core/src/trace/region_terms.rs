@@ -8,7 +8,8 @@ use std::sync::LazyLock;
 use regex_lite::Regex;
 use whywait_otf2::enums::Paradigm;
 
-use super::regions::{ARGUMENTS, mpi_call};
+use super::device_calls::DeviceCall;
+use super::regions::{ARGUMENTS, construct, mpi_call};
 
 /// Paradigm and role of a region; texts in OTF2's terms (any case) or in those of Cube.
 ///
@@ -22,6 +23,7 @@ use super::regions::{ARGUMENTS, mpi_call};
 pub fn terms(name: &str, paradigm: &str, role: &str) -> (String, String) {
     let (paradigm, role) = (paradigm.to_lowercase(), role.to_lowercase());
     let bare = name.strip_suffix(ARGUMENTS).unwrap_or(name);
+    let (paradigm, role) = recognized(bare, paradigm, role);
     let recorded = if paradigm == "mpi" { Paradigm::MPI } else { Paradigm::UNKNOWN };
     let (paradigm, call) = if let Some(call) = mpi_call(bare, recorded) {
         ("mpi", call)
@@ -41,10 +43,33 @@ pub fn terms(name: &str, paradigm: &str, role: &str) -> (String, String) {
             let known = ROLES.iter().filter(|(library, _)| *library == paradigm).flat_map(|(_, roles)| roles.iter());
             known.clone().find(|(_, calls)| calls.is_match(&call)).map_or(role.as_str(), |(role, _)| role)
         }
+        "file_io" | "file io" | "file_io_metadata" | "file io metadata" if !LIBRARIES.contains(&paradigm) => {
+            return ("io".to_owned(), role.replace('_', " "));
+        }
         role => return (paradigm.to_owned(), role.replace('_', " ")),
     };
     (paradigm.to_owned(), role.to_owned())
 }
+
+/// Paradigm and role by the name, where no library is recorded.
+fn recognized(name: &str, paradigm: String, role: String) -> (String, String) {
+    if !matches!(paradigm.as_str(), "user" | "unknown" | "") {
+        return (paradigm, role);
+    }
+    let lower = |name: Option<&str>| name.unwrap_or_default().to_lowercase();
+    if let Some(of_construct) = construct(name) {
+        (lower(Paradigm::OPENMP.name()), lower(of_construct.name()))
+    } else if name.starts_with("pthread_") {
+        (lower(Paradigm::PTHREAD.name()), role)
+    } else if let Some(of_call) = DeviceCall::paradigm(name) {
+        (lower(of_call.name()), role)
+    } else {
+        (paradigm, role)
+    }
+}
+
+/// Libraries whose I/O is theirs.
+const LIBRARIES: [&str; 2] = ["mpi", "shmem"];
 
 /// The calls of each role, by library.
 type Roles = Vec<(&'static str, Vec<(&'static str, Regex)>)>;
@@ -114,5 +139,14 @@ mod tests {
         assert_eq!(of("parallel", "OPENMP", "IMPLICIT_BARRIER"), "openmp implicit barrier");
         assert_eq!(of("MEASUREMENT", "MEASUREMENT_SYSTEM", "ARTIFICIAL"), "measurement artificial");
         assert_eq!(of("put", "USER", "FUNCTION"), "user function");
+        assert_eq!(of("OpenMP implicit barrier", "USER", "FUNCTION"), "openmp implicit barrier");
+        assert_eq!(of("OpenMP Task wait", "UNKNOWN", "UNKNOWN"), "openmp taskwait");
+        assert_eq!(of("cudaLaunchKernel", "USER", "FUNCTION"), "cuda function");
+        assert_eq!(of("hipStreamSynchronize", "", "FUNCTION"), "hip function");
+        assert_eq!(of("pthread_mutex_lock", "USER", "FUNCTION"), "pthread function");
+        assert_eq!(of("hipster", "USER", "FUNCTION"), "user function");
+        assert_eq!(of("read", "NONE", "FILE_IO"), "io file io");
+        assert_eq!(of("open", "UNKNOWN", "FILE_IO_METADATA"), "io file io metadata");
+        assert_eq!(of("MPI_File_read", "MPI", "FILE_IO"), "mpi file io");
     }
 }

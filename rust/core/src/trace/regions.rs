@@ -301,7 +301,7 @@ pub(crate) fn mpi_call(name: &str, paradigm: Paradigm) -> Option<String> {
 }
 
 /// The role of an OpenMP construct or call by the name that `EZTrace` gives it.
-fn construct(name: &str) -> Option<RegionRole> {
+pub(super) fn construct(name: &str) -> Option<RegionRole> {
     Some(match name.strip_prefix("OpenMP ")? {
         "Parallel" => RegionRole::PARALLEL,
         "For" => RegionRole::LOOP,
@@ -352,6 +352,12 @@ pub struct Region {
 }
 
 impl Region {
+    /// Whether it is a call that reads, writes or manages files.
+    #[must_use]
+    pub fn is_io(&self) -> bool {
+        matches!(self.role, RegionRole::FILE_IO | RegionRole::FILE_IO_METADATA)
+    }
+
     /// The region with paradigm and role taken from its name where the tool did not record them.
     fn recognized(mut self) -> Self {
         if mpi_call(self.name.strip_suffix(ARGUMENTS).unwrap_or(&self.name), self.paradigm).is_some() {
@@ -404,6 +410,8 @@ impl Regions {
     pub const BUFFER_FLUSH: RegionKey = RegionKey::new(1);
     /// Key of the time in which the measurement was switched off.
     pub const MEASUREMENT_OFF: RegionKey = RegionKey::new(2);
+    /// Key of I/O that is recorded outside of any call for I/O.
+    pub const IO: RegionKey = RegionKey::new(3);
 
     /// Whether a region is time of the measurement system, without records of the program.
     #[must_use]
@@ -418,6 +426,7 @@ impl Regions {
             Region::artificial("UNDEFINED REGION", Paradigm::UNKNOWN),
             Region::artificial("TRACE BUFFER FLUSH", Paradigm::MEASUREMENT_SYSTEM),
             Region::artificial("MEASUREMENT OFF", Paradigm::MEASUREMENT_SYSTEM),
+            Region { role: RegionRole::FILE_IO, ..Region::artificial("I/O", Paradigm::NONE) },
         ];
         let mut keys: FxHashMap<Region, RegionKey> = FxHashMap::default();
         let mut dense = Vec::new();
@@ -471,6 +480,12 @@ impl Regions {
     #[inline]
     pub fn class(&self, key: RegionKey) -> RegionClass {
         self.classes.get(key.index()).copied().unwrap_or_default()
+    }
+
+    /// Whether a region is a call that reads, writes or manages files.
+    #[must_use]
+    pub fn is_io(&self, key: RegionKey) -> bool {
+        self.get(key).is_some_and(Region::is_io)
     }
 
     /// The region with a key; `None` for programs.

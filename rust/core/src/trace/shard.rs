@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::call_details::CallDetails;
 use super::calltree::CallTree;
 use super::columns::{
-    Collective, Events, Fork, Instances, Lock, Nonblocking, OpenRequest, Operation, ParameterChange, Received, Sent,
-    Synchronization, TaskRun, Team, Thread,
+    Collective, Events, Fork, Instances, IoOperation, Lock, Nonblocking, OpenRequest, Operation, ParameterChange,
+    Received, Sent, Synchronization, TaskRun, Team, Thread,
 };
 use super::counters::{CounterCell, Sample};
 use super::definition_index::DefinitionIndex;
@@ -134,6 +134,8 @@ pub struct Shard {
     pub threads: Rows<Thread>,
     /// Explicit tasks that ran, in order of time.
     pub tasks: Rows<TaskRun>,
+    /// Uses of files.
+    pub io: Rows<IoOperation>,
     /// Changes of the program's parameters.
     pub parameters: Rows<ParameterChange>,
     /// Call-path profile.
@@ -237,6 +239,17 @@ impl Shard {
     #[must_use]
     pub fn location_of_instance(&self, instance: InstanceId) -> LocationId {
         self.location(self.instance_offsets.partition_point(|&offset| offset <= instance.number()) - 1)
+    }
+
+    /// The location of a region instance that is probably one of `likely`: a thread may complete what another began.
+    #[must_use]
+    #[inline]
+    pub fn owner(&self, likely: LocationId, instance: InstanceId) -> LocationId {
+        if self.instances_of(likely).range().contains(&instance.index()) {
+            likely
+        } else {
+            self.location_of_instance(instance)
+        }
     }
 
     /// Region instances of a location.

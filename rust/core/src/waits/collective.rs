@@ -94,6 +94,7 @@ impl Found {
             Kind::OneToAll => self.one_to_all(members),
             Kind::AllToOne => self.all_to_one(members),
             Kind::Scan => self.scan(members),
+            Kind::Io => self.io(members),
             Kind::Undecided => {}
         }
     }
@@ -168,6 +169,16 @@ impl Found {
             |member: &&Member| (member.received > 0 && member.begin < last.begin) || std::ptr::eq(*member, last);
         let with = self.with(members, taking_part().filter(synchronizing));
         self.synchronize(taking_part().filter(synchronizing), with, last, waiting, completion);
+    }
+
+    /// Wait at Collective I/O: like a barrier if all calls overlap; otherwise nobody waited, since a collective read or
+    /// write need not synchronize (specification.md#collective-io).
+    fn io(&mut self, members: &[Member]) {
+        if let Some(last) = latest(members)
+            && first_end(members) > last.begin
+        {
+            self.synchronize(members.iter(), Participants::All, last, Some(Metric::IoWait), None);
+        }
     }
 
     /// The members that synchronize: `All`, or a set if some do not.

@@ -5,7 +5,7 @@
 use super::findings::Findings;
 use crate::ids::CallPathId;
 use crate::severity::{Accumulator, Metric, volume};
-use crate::trace::columns::Collective;
+use crate::trace::columns::{COLLECTIVE_IO, Collective};
 use crate::trace::{Shard, Trace};
 
 /// Counts the profile, sends and collective operations of a shard.
@@ -23,7 +23,7 @@ pub fn book(trace: &Trace, shard: &Shard) -> Findings {
             cells.add(metric, callpath, 1);
             cells.add(Metric::BytesSent, callpath, volume(send.bytes));
         }
-        for row in shard.collectives.of(i) {
+        for row in shard.collectives.of(i).iter().filter(|row| row.operation != COLLECTIVE_IO) {
             book_collective(&mut cells, shard.callpath(row.instance), row);
         }
         cells.end_location(shard.location(i));

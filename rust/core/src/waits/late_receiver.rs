@@ -60,13 +60,13 @@ pub fn detect(
     let mut findings = Findings::default();
     let mut location = None;
     for late in counting {
-        let here = shard.location_of(&shard.sends, late.row);
+        let send = &shard.sends.rows[late.row as usize];
+        let here = shard.owner(shard.location_of(&shard.sends, late.row), send.complete);
         if let Some(before) = location.replace(here)
             && before != here
         {
             cells.end_location(before);
         }
-        let send = &shard.sends.rows[late.row as usize];
         let callpath = shard.callpath(send.complete);
         cells.add(Metric::LateReceiver, callpath, late.waiting);
         let count = if send.bytes == 0 { Metric::LateReceiverSyncs } else { Metric::LateReceiverComms };

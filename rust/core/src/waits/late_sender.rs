@@ -179,7 +179,7 @@ impl Detector<'_> {
                 shard: self.trace.shard_of[send.location],
                 row: send.row,
                 waiting: posted - send.complete_enter,
-                location: self.location,
+                location: self.shard.owner(self.location, receive.request),
                 instance: receive.request,
             });
         }

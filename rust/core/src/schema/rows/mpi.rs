@@ -176,5 +176,18 @@ macro_rules! mpi {
             source: "Scalasca, N x N Completion",
             ..WAIT
         },
+        /// Time in a collective read or write before the last process arrived.
+        IoWait = "mpi_io_wait" {
+            display_name: "Wait at Collective I/O",
+            below: "mpi_io_collective",
+            waits_for: "for the last process to take part in a collective read or write",
+            look_at: LAST_ONE,
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::Io),
+            position: Position::BeginRecord,
+            document: "io",
+            source: "specification.md#collective-io",
+            ..WAIT
+        },
     } };
 }

@@ -20,7 +20,9 @@ impl Decoder<'_> {
     #[inline(always)]
     pub(super) fn enter_key(&mut self, time: i64, key: RegionKey) {
         let time = self.advance(time);
-        self.push(time, key);
+        if self.state.outer.len() <= self.fold_from || !self.fold(time, key) {
+            self.push(time, key);
+        }
     }
 
     #[inline(always)]
@@ -72,6 +74,9 @@ impl Decoder<'_> {
             RegionClass::ExplicitBarrier | RegionClass::ImplicitBarrier if !self.state.teams.is_empty() => {
                 self.state.barriers.push(instance);
             }
+            RegionClass::ExplicitBarrier | RegionClass::ImplicitBarrier if self.state.has_threads => {
+                self.note(DiagnosticKind::BarrierWithoutTeam, self.state.now);
+            }
             ShmemAllocate | ShmemFree | ShmemFinalize | ShmemQuiet | ArmciAllFence | FlushAll => {
                 self.synchronize(self.state.now, WindowId::NONE, ProcessId::NONE, 0, SyncKind::Unrecorded);
             }
@@ -90,7 +95,7 @@ impl Decoder<'_> {
     #[inline(always)]
     pub(super) fn leave_key(&mut self, time: i64, key: RegionKey) {
         let time = self.advance(time);
-        if self.state.top.key == key {
+        if self.state.top.key == key && self.state.folded.is_empty() {
             self.pop(time);
         } else {
             self.leave_out_of_order(time, key);
@@ -100,16 +105,32 @@ impl Decoder<'_> {
     #[cold]
     #[inline(never)]
     pub(super) fn leave_out_of_order(&mut self, time: i64, key: RegionKey) {
+        if self.unfold(time, key) {
+            return;
+        }
+        if self.state.top.key == key {
+            return self.pop(time);
+        }
         // No Leave names the frame at the bottom.
         let Some(depth) = self.state.outer.iter().skip(1).rposition(|frame| frame.key == key) else {
             self.note(DiagnosticKind::LeaveWithoutEnter, time);
             return;
         };
+        // Regions inside are never left, or by another thread. When they ended is not known.
+        let forced = self.state.outer.get(depth + 2).copied().unwrap_or(self.state.top);
         while self.state.outer.len() > depth + 1 {
-            self.note(DiagnosticKind::NeverLeft, time);
+            // What stands for an operation without end has no Leave.
+            if self.state.top.key != Regions::IO {
+                self.note(DiagnosticKind::NeverLeft, time);
+            }
             self.pop(time);
         }
+        if forced.key != Regions::IO {
+            let entered = self.shard.events.time[forced.enter as usize];
+            self.diagnostics.assume(DiagnosticKind::NeverLeft, time - entered);
+        }
         self.pop(time);
+        self.forget_folded();
     }
 
     #[inline(always)]

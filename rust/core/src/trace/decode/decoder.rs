@@ -7,12 +7,14 @@ use whywait_otf2::records::TypedValue;
 use whywait_otf2::{Attributes, Event, EventSink};
 
 use super::envelopes::{Envelope, KnownComm};
-use super::frames::{CallPathTotals, Frame, OUTSIDE};
+use super::frames::{CallPathTotals, Folded, Frame, OUTSIDE};
+use super::open_io::OpenIo;
 use super::room::Room;
-use crate::diagnostics::{DiagnosticKind, Diagnostics};
-use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId, WindowId};
+use super::strays::{Stray, StrayKind, Strays};
+use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
+use crate::ids::{CallPathId, CommId, InstanceId, LocationId, NONE, ProcessId, WindowId};
 use crate::trace::bounds::Bounds;
-use crate::trace::columns::{Fork, Nonblocking, OpenRequest, OperationKind, RequestOf, SyncKind, ThreadStep};
+use crate::trace::columns::{Fork, IoKind, Nonblocking, OpenRequest, OperationKind, RequestOf, SyncKind, ThreadStep};
 use crate::trace::counters::Position;
 use crate::trace::counters::book::{CounterBook, LocationHistory};
 use crate::trace::definition_index::DefinitionIndex;
@@ -43,6 +45,8 @@ pub(super) struct State {
     pub(super) top: Frame,
     /// The regions around it; at the bottom the frame outside of all regions.
     pub(super) outer: Vec<Frame>,
+    /// Recursive calls that are part of outer ones, the innermost last.
+    pub(super) folded: Vec<Folded>,
     /// The time up to which the innermost region is booked.
     pub(super) since: i64,
     /// Time of the last event.
@@ -53,6 +57,8 @@ pub(super) struct State {
     /// Begin and end of that flush.
     pub(super) flush: Option<(i64, i64)>,
     pub(super) collective_begin: Option<i64>,
+    /// Whether its process has other threads.
+    pub(super) has_threads: bool,
     /// Whether it is a stream of an accelerator: each of its regions matters.
     pub(super) is_stream: bool,
     /// Rows of sends by request id; [`crate::trace::NONE`] for sends to `MPI_PROC_NULL`. A send and a receive may share
@@ -82,6 +88,8 @@ pub(super) struct State {
     pub(super) task: Option<i64>,
     /// Number of parts in each team so far.
     pub(super) parts: FxHashMap<CommId, u32>,
+    /// Operations on files.
+    pub(super) io: OpenIo,
     /// The latest value of each parameter.
     pub(super) parameters: FxHashMap<u32, u64>,
     /// Number of records other than Enter and Leave.
@@ -96,11 +104,13 @@ impl State {
             span: LocationSpan::default(),
             top: OUTSIDE,
             outer: Vec::with_capacity(64),
+            folded: Vec::new(),
             since: i64::MIN,
             now: i64::MIN,
             until: i64::MIN,
             flush: None,
             collective_begin: None,
+            has_threads: false,
             is_stream: false,
             sends: IdMap::default(),
             receives: IdMap::default(),
@@ -116,6 +126,7 @@ impl State {
             first_barriers: Vec::new(),
             task: None,
             parts: FxHashMap::default(),
+            io: OpenIo::default(),
             parameters: FxHashMap::default(),
             records: 0,
         }
@@ -141,6 +152,8 @@ pub struct Decoder<'a> {
     pub(super) diagnostics: Diagnostics,
     /// Whether the run has windows.
     pub(super) one_sided: bool,
+    /// Number of regions around a call from which on recursion is folded.
+    pub(super) fold_from: usize,
     pub(super) last_comm: Option<KnownComm<'a>>,
     /// Cache of the latest window: its id and number, with its communicator.
     pub(super) last_window: Option<(u32, (WindowId, CommId))>,
@@ -154,6 +167,8 @@ pub struct Decoder<'a> {
     /// Parts of the current process' teams at the threads that forked: (team, number of the part) to the fork.
     pub(super) forks: FxHashMap<(CommId, u32), u32>,
     pub(super) room: Room,
+    /// Requests that threads of the current process have begun or completed for others.
+    pub(super) strays: Strays,
     pub(super) state: State,
 }
 
@@ -175,6 +190,7 @@ impl<'a> Decoder<'a> {
             shard,
             diagnostics: Diagnostics::default(),
             one_sided: !index.windows.is_empty(),
+            fold_from: index.fold_from,
             last_comm: None,
             last_window: None,
             totals: Vec::new(),
@@ -183,6 +199,7 @@ impl<'a> Decoder<'a> {
             values: Vec::new(),
             forks: FxHashMap::default(),
             room: Room::default(),
+            strays: Strays::default(),
             state: State::new(LocationId::NONE, ProcessId::NONE),
         }
     }
@@ -193,6 +210,7 @@ impl<'a> Decoder<'a> {
         let (process, is_stream) = (location.process, location.is_stream());
         if process != self.state.process {
             self.forks.clear();
+            self.settle_strays();
         }
         if is_stream != self.state.is_stream {
             // Instances that matter on streams differ from those on threads.
@@ -203,7 +221,9 @@ impl<'a> Decoder<'a> {
         let mut same_id = std::mem::take(&mut self.state.same_id);
         operations.clear();
         same_id.clear();
-        self.state = State { is_stream, operations, same_id, ..State::new(index, process) };
+        let own = self.index.processes.get(process.index()).into_iter().flat_map(|process| process.locations);
+        let has_threads = own.filter(|&other| self.index.locations[other].is_thread()).nth(1).is_some();
+        self.state = State { is_stream, has_threads, operations, same_id, ..State::new(index, process) };
         if self.shard.event_offsets.is_empty() {
             self.shard.event_offsets.push(0);
             self.shard.instance_offsets.push(0);
@@ -213,30 +233,27 @@ impl<'a> Decoder<'a> {
     /// Ends a location: closes what is open, fixes the ends of its rows.
     pub fn end_location(&mut self, events: u64, truncated: Option<String>) {
         self.settle_flush(i64::MAX);
+        self.end_io();
         let last = if self.state.span.first == i64::MAX { i64::MIN } else { self.state.now };
         self.switch_task(last, 0);
         while !self.state.teams.is_empty() {
             self.end_team();
         }
-        let open = self.state.outer.len() as u64;
+        let open = self.state.outer.len();
+        let never_left = (open + self.state.folded.len()) as u64;
         for _ in 0..open {
             self.pop(last);
         }
         let index = self.state.index;
-        let place = Some(crate::diagnostics::Place { location: index, time: last });
-        self.diagnostics.count(DiagnosticKind::NeverLeft, open, place);
-        let pending = self.state.sends.len() + self.state.receives.len();
-        let open = |of| move |&begin: &InstanceId| OpenRequest { begin, end: InstanceId::NONE, of };
-        let requests = &mut self.shard.requests.rows;
-        requests.extend(self.state.receives.values().map(open(RequestOf::Receive)));
-        requests.extend(self.state.nonblocking.values().map(open(RequestOf::Collective)));
-        self.diagnostics.count(DiagnosticKind::PendingRequest, pending as u64, place);
+        let place = Place::at(index, last);
+        self.diagnostics.count(DiagnosticKind::NeverLeft, never_left, Some(place));
+        self.leave_requests();
         self.state.span.last = last;
         self.state.span.events = events;
         self.room.earlier += events as usize;
         if let Some(message) = truncated {
             self.state.span.truncated = true;
-            self.diagnostics.explain(DiagnosticKind::Truncated, index, last, message);
+            self.diagnostics.explain(DiagnosticKind::Truncated, place, message);
         }
 
         let shard = &mut self.shard;
@@ -265,14 +282,64 @@ impl<'a> Decoder<'a> {
         shard.locks.end_location();
         shard.threads.end_location();
         shard.tasks.end_location();
+        shard.io.end_location();
         shard.parameters.end_location();
         shard.profile.end_location();
         shard.spans.push(self.state.span);
     }
 
+    /// Notes the requests that are open at the end of a location: another thread may complete them.
+    fn leave_requests(&mut self) {
+        let location = self.state.index;
+        let open = |begin: InstanceId, of| OpenRequest { begin, end: InstanceId::NONE, of };
+        for (id, &instance) in self.state.receives.iter() {
+            let row = self.shard.requests.rows.len() as u32;
+            self.shard.requests.rows.push(open(instance, RequestOf::Receive));
+            let time = self.shard.enter(instance);
+            let request = (StrayKind::Receive, id);
+            self.strays.begun.push(Stray { request, time, location, instance, row: NONE, open: row });
+        }
+        for (id, &row) in self.state.sends.iter() {
+            // Without a row, it is to MPI_PROC_NULL.
+            let send = self.shard.sends.rows.get(row as usize);
+            let (time, instance) = send.map_or((i64::MIN, InstanceId::NONE), |send| (send.time, send.instance));
+            self.strays.begun.push(Stray { request: (StrayKind::Send, id), time, location, instance, row, open: NONE });
+        }
+        let collectives = self.state.nonblocking.values().map(|&begin| open(begin, RequestOf::Collective));
+        self.shard.requests.rows.extend(collectives);
+    }
+
+    /// Joins what the threads of a process have begun and completed for each other; the rest is inconsistent.
+    fn settle_strays(&mut self) {
+        let mut strays = std::mem::take(&mut self.strays);
+        let shard = &mut self.shard;
+        strays.join(|begin, end| match begin.request.0 {
+            StrayKind::Send => {
+                if let Some(send) = shard.sends.rows.get_mut(begin.row as usize) {
+                    send.complete = end.instance;
+                }
+            }
+            StrayKind::Receive => {
+                shard.requests.rows[begin.open as usize].begin = InstanceId::NONE;
+                if let Some(receive) = shard.receives.rows.get_mut(end.row as usize) {
+                    receive.request = begin.instance;
+                }
+            }
+        });
+        for Stray { time, location, .. } in strays.ended {
+            self.diagnostics.add(DiagnosticKind::UnknownRequest, location, time);
+        }
+        for Stray { location, .. } in strays.begun {
+            let span = self.shard.spans.get(self.shard.local(location));
+            let time = span.map_or(i64::MIN, |span| span.last);
+            self.diagnostics.add(DiagnosticKind::PendingRequest, location, time);
+        }
+    }
+
     /// The columns and the diagnostics.
     #[must_use]
-    pub fn finish(self) -> (Shard, Diagnostics) {
+    pub fn finish(mut self) -> (Shard, Diagnostics) {
+        self.settle_strays();
         let mut shard = self.shard;
         shard.has_fallen = self.book.has_fallen().to_vec();
         shard.shrink();
@@ -574,6 +641,23 @@ impl EventSink for Decoder<'_> {
                     self.synchronize_in(instance, time, window, ProcessId::NONE, 0, SyncKind::Destroy);
                 }
             }
+            Event::IoOperationBegin { handle, mode, operation_flags, matching_id, .. } => {
+                self.begin_io(time, (handle, matching_id), mode, operation_flags);
+            }
+            Event::IoOperationIssued { handle, matching_id } => self.issue_io(time, (handle, matching_id)),
+            Event::IoOperationComplete { handle, bytes_result, matching_id } => {
+                self.complete_io(time, (handle, matching_id), Some(bytes_result));
+            }
+            Event::IoOperationCancelled { handle, matching_id } => self.complete_io(time, (handle, matching_id), None),
+            Event::IoCreateHandle { handle, .. } => self.manage_io(time, handle, IoKind::Open),
+            Event::IoDestroyHandle { handle } => self.manage_io(time, handle, IoKind::Close),
+            Event::IoDuplicateHandle { new_handle, .. } => self.manage_io(time, new_handle, IoKind::Duplicate),
+            Event::IoSeek { handle, .. } => self.manage_io(time, handle, IoKind::Seek),
+            Event::IoChangeStatusFlags { handle, .. } => self.manage_io(time, handle, IoKind::Status),
+            Event::IoAcquireLock { handle, .. }
+            | Event::IoReleaseLock { handle, .. }
+            | Event::IoTryLock { handle, .. } => self.manage_io(time, handle, IoKind::Lock),
+            Event::IoDeleteFile { io_paradigm, file } => self.delete_file(time, io_paradigm, file),
             Event::Unknown { .. } => self.note(DiagnosticKind::UnknownRecord, time),
             _ => {}
         }

@@ -28,3 +28,13 @@ pub(super) struct CallPathTotals {
     /// Whether each instance of the region matters, even without records inside.
     pub(super) remembered: bool,
 }
+
+/// A call of a function that was already on the call path, which counts as part of that call.
+pub(super) struct Folded {
+    /// Key of the region.
+    pub(super) key: RegionKey,
+    /// Number of regions around the call that it is part of.
+    pub(super) depth: usize,
+    /// The regions in between, the outermost first: they continue when the call returns.
+    pub(super) between: Vec<RegionKey>,
+}

@@ -2,6 +2,7 @@
 
 use super::decoder::Decoder;
 use super::envelopes::{Envelope, KnownComm, names_nobody};
+use super::strays::{Stray, StrayKind};
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CommId, InstanceId, ProcessId};
 use crate::trace::NONE;
@@ -21,7 +22,7 @@ impl<'a> Decoder<'a> {
     #[inline(never)]
     pub(super) fn find_comm(&mut self, id: u32) -> Option<KnownComm<'a>> {
         let comm = self.index.comm(id)?;
-        let members = match &self.index.comms[comm].members {
+        let members = match &*self.index.comms[comm].members {
             Members::Processes(by_rank) | Members::Some { all: by_rank, .. } => &by_rank[..],
             _ => &[],
         };
@@ -51,7 +52,7 @@ impl<'a> Decoder<'a> {
             if names_nobody(rank) {
                 return None;
             }
-            let unknown = self.index.comms[comm].members == Members::Unknown;
+            let unknown = *self.index.comms[comm].members == Members::Unknown;
             self.note(if unknown { DiagnosticKind::UnknownCommunicator } else { DiagnosticKind::UnknownPeer }, time);
             return None;
         };
@@ -91,10 +92,12 @@ impl<'a> Decoder<'a> {
 
     pub(super) fn complete_receive(&mut self, time: i64, message: Envelope, bytes: u64, request: u64) {
         let posted = self.state.receives.remove(request);
-        if posted.is_none() {
-            self.note(DiagnosticKind::UnknownRequest, time);
-        }
+        let row = self.shard.receives.rows.len();
         self.receive(time, message, bytes, posted);
+        if posted.is_none() {
+            let row = if self.shard.receives.rows.len() > row { row as u32 } else { NONE };
+            self.end_elsewhere(time, (StrayKind::Receive, request), row);
+        }
     }
 
     pub(super) fn post_receive(&mut self, time: i64, request: u64, probed: Option<Envelope>) {
@@ -114,8 +117,15 @@ impl<'a> Decoder<'a> {
                     send.complete = instance;
                 }
             }
-            None => self.note(DiagnosticKind::UnknownRequest, time),
+            None => self.end_elsewhere(time, (StrayKind::Send, request), NONE),
         }
+    }
+
+    /// A request ends that this thread has not begun.
+    fn end_elsewhere(&mut self, time: i64, request: (StrayKind, u64), row: u32) {
+        let instance = self.instance().unwrap_or(InstanceId::NONE);
+        let location = self.state.index;
+        self.strays.ended.push(Stray { request, time, location, instance, row, open: NONE });
     }
 
     pub(super) fn cancel(&mut self, time: i64, request: u64) {

@@ -6,11 +6,15 @@ mod decoder;
 mod details;
 mod envelopes;
 mod frames;
+mod io;
 mod messages;
 mod one_sided;
+mod open_io;
 mod parameters;
 mod progress;
+mod recursion;
 mod room;
+mod strays;
 mod threads;
 
 pub use decoder::Decoder;

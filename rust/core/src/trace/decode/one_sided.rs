@@ -33,14 +33,14 @@ impl<'a> Decoder<'a> {
         if window.is_none() {
             self.note(DiagnosticKind::UnknownCommunicator, time);
         }
-        window.filter(|(_, comm)| !matches!(comm.members, Members::Locations(_)))
+        window.filter(|(_, comm)| !matches!(*comm.members, Members::Locations(_)))
     }
 
     /// The process behind a rank in a window; [`ALL`] where the record names none.
     pub(super) fn target(&mut self, time: i64, comm: &Comm, remote: u32) -> Option<ProcessId> {
         let target = comm.peer(remote, self.state.process).or(names_nobody(remote).then_some(ALL));
         if target.is_none() {
-            let unknown = comm.members == Members::Unknown;
+            let unknown = *comm.members == Members::Unknown;
             self.note(if unknown { DiagnosticKind::UnknownCommunicator } else { DiagnosticKind::UnknownPeer }, time);
         }
         target

@@ -144,7 +144,7 @@ fn held_locks(
             targets.sort_unstable();
             targets.dedup();
             if targets.is_empty() && exclusive.contains(&epoch.window) {
-                let place = Place { location: epoch.location, time: shard.enter(epoch.release) };
+                let place = Place::at(epoch.location, shard.enter(epoch.release));
                 diagnostics.count(DiagnosticKind::UnknownTargets, 1, Some(place));
             }
             for target in targets {

@@ -341,7 +341,7 @@ pub(in crate::whatif) fn of_kind(kind: Kind, members: &[Member], calls: &[Call])
         (Kind::OneToAll, _) => one_to_all(members, calls),
         (Kind::AllToOne, _) => all_to_one(members, calls),
         (Kind::Scan, _) => Some(scan(calls)),
-        (Kind::Undecided, _) => overlapping(calls).then(|| all(calls, calls)),
+        (Kind::Io | Kind::Undecided, _) => overlapping(calls).then(|| all(calls, calls)),
     }
 }
 

@@ -69,7 +69,7 @@ pub(in crate::whatif) fn collect(
 fn operations(trace: &Trace, builder: &Builder) -> BTreeMap<(CommId, bool, u32), [Group; 2]> {
     let mut ranks: FxHashMap<(CommId, ProcessId), (usize, u32)> = FxHashMap::default();
     for (comm, of) in trace.definitions.comms.iter().enumerate() {
-        if let Members::TwoGroups(a, b) = &of.members {
+        if let Members::TwoGroups(a, b) = &*of.members {
             for (group, processes) in [a, b].into_iter().enumerate() {
                 let members = processes.iter().zip(0..);
                 ranks.extend(members.map(|(&process, rank)| ((CommId::at(comm), process), (group, rank))));
