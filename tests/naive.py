@@ -28,6 +28,7 @@ from otf2.enums import (
     RegionRole,
 )
 
+from tests import naive_threads
 from tests.results import is_time
 
 if TYPE_CHECKING:
@@ -627,19 +628,21 @@ def working(thread: Thread, begin: int, end: int) -> int:
 
 def locks(trace: Trace, result: Result) -> None:
     """Each acquisition waits for the preceding release (specification.md#locks-of-threads)."""
+    acquires, releases = (ev.ThreadAcquireLock, ev.OmpAcquireLock), (ev.ThreadReleaseLock, ev.OmpReleaseLock)
     for threads in trace.processes.values():
-        records = [(e, i) for t in threads for e, i in t.records]
-        released = {
-            (e.lock_id, e.acquisition_order): (e.time, i)
-            for e, i in records
-            if isinstance(e, (ev.ThreadReleaseLock, ev.OmpReleaseLock))
-        }
-        for event, call in records:
-            acquires = isinstance(event, (ev.ThreadAcquireLock, ev.OmpAcquireLock))
-            if not acquires or getattr(event, "model", Paradigm.OPENMP) != Paradigm.OPENMP:
-                continue
-            before = released.get((event.lock_id, event.acquisition_order - 1))
-            if before is not None and before[0] > call.enter:
+        records = [
+            naive_threads.Record(
+                number, e.time, isinstance(e, acquires), e.lock_id, e.acquisition_order, call, "", call.enter, call.leave
+            )
+            for number, t in enumerate(threads)
+            for e, call in t.records
+            if isinstance(e, acquires + releases) and getattr(e, "model", Paradigm.OPENMP) == Paradigm.OPENMP
+        ]
+        ends = {number: max((e.time for e, _ in t.records), default=0) for number, t in enumerate(threads)}
+        for lock in {r.lock for r in records}:
+            owners = naive_threads.ownerships([r for r in records if r.lock == lock], ends)
+            for wait in naive_threads.waits(owners):
+                call = wait.own.acquire.call
                 critical = call.is_openmp(RegionRole.CRITICAL, RegionRole.CRITICAL_SBLOCK)
                 metric = "omp_lock_contention_critical" if critical else "omp_lock_contention_api"
-                result.wait(metric, call, before[0] - call.enter, before[1])
+                result.wait(metric, call, wait.end - wait.begin, wait.cause.release.call)

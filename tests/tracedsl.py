@@ -34,7 +34,7 @@ do not do: what is written before the time in MPI (sends, begins, requests) stan
 | ARMCI_Wait; Fence; AllFence | the request; target and window; the window |
 | ARMCI_Init, Finalize, Malloc, Free, Barrier | the window |
 | ARMCI_Lock, Unlock | target, `win=`, `lock=0` |
-| !$omp critical ..., omp_set_lock, omp_unset_lock | `order=` of acquisition, `lock=0` |
+| !$omp critical ..., omp_[un]set_[nest_]lock, pthread_*lock, pthread_*unlock | `order=` of acquisition, `lock=0` |
 | launches, synchronizations, cudaEventRecord | `stream=`, `event=` that they name |
 | launches, kernels | `site=` the number of their call site |
 
@@ -167,6 +167,8 @@ OPENMP_ROLES = {
     "!$omp barrier": RegionRole.BARRIER,
     "!$omp implicit barrier": RegionRole.IMPLICIT_BARRIER,
     "!$omp critical": RegionRole.CRITICAL,
+    "!$omp ordered sblock": RegionRole.ORDERED_SBLOCK,
+    "!$omp ordered": RegionRole.ORDERED,
     "!$omp for": RegionRole.LOOP,
     "!$omp single": RegionRole.SINGLE,
 }
@@ -460,6 +462,8 @@ class Archive:
         if name.startswith(("!$omp", "omp_")):
             role = next((r for prefix, r in OPENMP_ROLES.items() if name.startswith(prefix)), RegionRole.FUNCTION)
             return self._region(name, role, Paradigm.OPENMP)
+        if name.startswith("pthread_"):
+            return self._region(name, RegionRole.FUNCTION, Paradigm.PTHREAD)
         return self._region(name, RegionRole.FUNCTION, Paradigm.COMPILER)
 
     def _region(self, name: str, role: RegionRole, paradigm: Paradigm) -> Any:
@@ -660,9 +664,9 @@ class Recorder:
         elif name.startswith("!$omp critical") and call.options:
             self._put(call, call.before, ev.ThreadAcquireLock, *self._lock(call))
             self._put(call, call.after, ev.ThreadReleaseLock, *self._lock(call))
-        elif name == "omp_set_lock" and call.options:
+        elif re.fullmatch(r"omp_set_(nest_)?lock|pthread_\w+_\w*lock", name) and "unlock" not in name and call.options:
             self._put(call, call.after, ev.ThreadAcquireLock, *self._lock(call))
-        elif name == "omp_unset_lock" and call.options:
+        elif re.fullmatch(r"omp_unset_(nest_)?lock|pthread_\w+_unlock", name) and call.options:
             self._put(call, call.before, ev.ThreadReleaseLock, *self._lock(call))
 
     @staticmethod
@@ -917,4 +921,5 @@ class Recorder:
             self.here.add(number)
 
     def _lock(self, call: Call) -> tuple:
-        return Paradigm.OPENMP, call.options.get("lock", 0), call.options["order"]
+        paradigm = Paradigm.PTHREAD if call.name.startswith("pthread_") else Paradigm.OPENMP
+        return paradigm, call.options.get("lock", 0), call.options["order"]

@@ -10,7 +10,7 @@ use whywait_otf2::Recording;
 
 use crate::account::{self, Account};
 use crate::causes::factors::{self, Factors};
-use crate::causes::{self, CostModel, Explanation, IntervalIndex, Synchronized};
+use crate::causes::{self, ContendedLock, CostModel, Explanation, IntervalIndex, Synchronized};
 use crate::counters::{self, Recorded};
 use crate::critical_path::{self, Segment, Stretch};
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
@@ -161,6 +161,8 @@ pub struct Causes {
     pub(crate) stretches: Vec<Stretch>,
     /// The intervals of each shard; `None` if several processes had them.
     intervals: Option<Vec<IntervalIndex>>,
+    /// The locks of threads of each shard that others waited for.
+    locks: Vec<Vec<ContendedLock>>,
     model: CostModel,
 }
 
@@ -236,7 +238,7 @@ impl Analysis {
             return Err(Error::Usage(format!("there is no wait state {row}: there are {}", self.waits.len())));
         }
         let intervals = causes.intervals.as_deref().unwrap_or_default();
-        Ok(factors::find(&self.trace, &self.waits, intervals, rows, causes.model))
+        Ok(factors::find(&self.trace, &self.waits, (intervals, &causes.locks), rows, causes.model))
     }
 
     /// Fails if the events are not available, because several processes shared the analysis.
@@ -456,6 +458,7 @@ pub fn analyze(
             path: path.segments,
             stretches: path.stretches,
             intervals,
+            locks: found.locks,
             model: options.cost_model,
         })
     } else {

@@ -59,6 +59,10 @@ pub enum DiagnosticKind {
     UnknownTeam,
     /// Tasks of a thread team.
     Tasks,
+    /// Acquisitions of a lock by threads in an unknown order.
+    LockOrder,
+    /// A lock of threads is acquired and never released, or released and never acquired.
+    OpenLock,
     /// Lock epochs that were never closed.
     OpenEpoch,
     /// An `unlock_all` after no operation, on a window with exclusive locks: the trace does not record which locks it
@@ -114,6 +118,8 @@ impl DiagnosticKind {
             Self::NonBlockingCollective => "nonblocking_collective",
             Self::UnknownTeam => "unknown_team",
             Self::Tasks => "tasks",
+            Self::LockOrder => "lock_order",
+            Self::OpenLock => "open_lock",
             Self::OpenEpoch => "open_epoch",
             Self::UnknownTargets => "unknown_targets",
             Self::CircularWaits => "circular_waits",
@@ -185,6 +191,10 @@ impl DiagnosticKind {
                 "nonblocking collective operations are neither counted nor analyzed for waiting"
             }
             Self::UnknownTeam => "threads work in teams without a fork; their management time is not computed",
+            Self::LockOrder => {
+                "threads acquire locks in an order that is not recorded; it is inferred from the times of acquisition"
+            }
+            Self::OpenLock => "locks of threads are acquired and never released, or the other way round",
             Self::Tasks => "explicit tasks are attributed to the call path of the thread that ran them",
             Self::OpenEpoch => "epochs of one-sided communication are never closed; no waiting is detected in them",
             Self::UnknownTargets => {

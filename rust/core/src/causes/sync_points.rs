@@ -8,6 +8,7 @@
 //! | Late Post, Early Wait | Leave | Leave | `[L(own) − L(other)]+` |
 //! | Wait for Progress | Leave | after the Enter of the call that makes progress | `[L − E(progress)]+`; all of it |
 //! | contention | Leave | after the Leave of the release | all but the wait; nothing |
+//! | contention of threads | after the Enter | after the Leave of the release | no synchronization |
 //! | host and device | [`devices`] | | |
 //!
 //! *Source*: specification.md#synchronization-points; thesis, definitions 4 and 8.
@@ -16,7 +17,7 @@ use super::cost_model::CostModel;
 use super::points::{Anchor, Place, Relation, SyncPoint, SyncScope};
 use super::points::{GroupSync, Key, SyncPoints};
 use super::states::States;
-use super::{critical_sections, devices, teams};
+use super::{devices, teams};
 use crate::ids::CommId;
 use crate::schema::{Class, Pattern};
 use crate::severity::Metric;
@@ -43,9 +44,6 @@ pub(super) fn collect<'a>(
     let of_two = |(wait, state): (&'a WaitState, u32)| {
         let class =
             Pattern::class_of(wait.kind).filter(|class| wait.cause_instance.is_some() && has_costs(*class, model))?;
-        if critical_sections::is_contention(wait.kind) {
-            return None;
-        }
         Some(PairwiseWait { class, places: sync_places(class)?, wait, state })
     };
     let mut of_two = waits.iter().zip(first as u32..).filter_map(of_two).peekable();
@@ -103,6 +101,8 @@ fn sync_places(class: Class) -> Option<(Place, Place)> {
         Class::LatePost | Class::EarlyWait => (Place::Leave, Place::Leave),
         Class::Progress => (Place::Leave, Place::Begin),
         Class::Lock => (Place::Leave, Place::Behind),
+        // The wait comes before everything in the call, such as the block of a critical construct.
+        Class::ThreadLock => (Place::Begin, Place::Behind),
         _ => return None,
     })
 }
@@ -133,6 +133,7 @@ impl PairwiseWait<'_> {
         };
         let (relation, end) = match class {
             Class::Lock => (Relation::Contention, cause_leave),
+            Class::ThreadLock => (Relation::Ownership, shard.enter(own.1) + wait.waiting),
             _ => (Relation::Pair, cause_enter),
         };
         SyncPoint {

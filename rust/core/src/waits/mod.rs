@@ -12,6 +12,7 @@ mod findings;
 pub mod interval;
 pub mod late_receiver;
 pub mod late_sender;
+pub(crate) mod locks;
 pub mod longest;
 pub mod remote_calls;
 pub mod rma;
