@@ -275,6 +275,7 @@ def analyze(trace: Trace, wrong_order_window: int = 100) -> Result:
     late_senders(trace, messages, result, wrong_order_window)
     late_receivers(trace, messages, result)
     collectives(trace, result)
+    nonblocking(trace, result)
     init_and_finalize(trace, result)
     teams(trace, result)
     locks(trace, result)
@@ -569,6 +570,73 @@ def n_to_n(parts: list[Part], result: Result) -> None:
         culprit = last(senders)
         synchronizing = [p for p in parts if (p.received and p.begin < culprit.begin) or p is culprit]
     together(synchronizing, culprit, "mpi_wait_nxn", "mpi_nxn_completion", result)
+
+
+def nonblocking(trace: Trace, result: Result) -> None:
+    """Completing a non-blocking collective operation waits for those who start it (nonblocking-collectives.md)."""
+    started: dict[Any, dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    sizes: dict[Any, int] = {}
+    for rank, threads in ((threads[0].rank, threads) for threads in trace.processes.values()):
+        operations = []
+        for thread in threads:
+            requests: dict[int, Instance] = {}
+            for event, call in thread.records:
+                if isinstance(event, ev.NonBlockingCollectiveRequest):
+                    requests[event.request_id] = call
+                elif isinstance(event, ev.NonBlockingCollectiveComplete) and event.request_id in requests:
+                    operations.append((requests.pop(event.request_id), call, event))
+        for operation in sorted(operations, key=lambda operation: operation[0].enter):
+            comm = operation[2].communicator
+            started[comm._ref][rank].append(operation)
+            sizes[comm._ref] = len(comm.group.members)
+    ready: dict[Instance, list[tuple[int, str, Instance | None]]] = defaultdict(list)
+    for ref, ranks in started.items():
+        for k in range(max(map(len, ranks.values()))):
+            parts = [(rank, *ranks[rank][k]) for rank in sorted(ranks) if k < len(ranks[rank])]
+            kinds = {(event.collective_op, event.root) for _, _, _, event in parts}
+            if len(parts) == sizes[ref] > 1 and len(kinds) == 1:
+                for number, part in enumerate(parts):
+                    needs(number, part, parts, ready, result)
+    for call, operations in ready.items():
+        if call.name in TESTS:
+            continue
+        messages = ("mpi_latesender", "mpi_latereceiver")
+        place = call.thread.rank, call.thread.number, call.enter
+        waited = [w.waiting for w in result.waits if w.kind in messages and (w.rank, w.thread, w.enter) == place]
+        at, metric, cause = max(operations, key=lambda operation: operation[0])
+        begin, until = call.enter + max(waited, default=0), max(call.enter, min(at, call.leave))
+        if until > begin:
+            result.wait(metric, call, until - begin, cause)
+        if call.leave > max(begin, until):
+            result.wait("mpi_nbc_completion", call, call.leave - max(begin, until), None)
+
+
+def needs(number: int, part: tuple, parts: list[tuple], ready: dict[Instance, list], result: Result) -> None:
+    """Note when the last of the members that one needs starts an operation, and what that hides."""
+    _, start, call, event = part
+    op, root = event.collective_op, event.root
+    everybody = [(i, other) for i, other in enumerate(parts) if i != number]
+    senders = [(i, other) for i, other in everybody if other[3].size_sent > 0 and event.size_received > 0]
+    if op == CollectiveOp.BARRIER:
+        metric, needed = "mpi_nbc_barrier_wait", everybody
+    elif op in N_TO_N:
+        metric, needed = "mpi_nbc_wait_nxn", senders
+    elif op in ONE_TO_N:
+        metric, needed = "mpi_nbc_latebroadcast", [(i, other) for i, other in senders if i == root]
+    elif op in N_TO_ONE:
+        metric, needed = "mpi_nbc_earlyreduce", senders if number == root else []
+    elif op in SCAN:
+        metric, needed = "mpi_nbc_earlyscan", [(i, other) for i, other in senders if i < number]
+    else:
+        return
+    result.violations_coll += any(other[1].enter > call.leave for _, other in needed)
+    needed = [(i, other) for i, other in needed if other[1].enter <= call.leave]
+    at, last = -1, None
+    for _, other in needed:
+        if other[1].enter > at:
+            at, last = other[1].enter, other[1]
+    result.add("mpi_nbc_hidden_wait", start, max(0, min(at, call.enter) - start.leave))
+    ready[call].append((at, metric, last))
 
 
 def init_and_finalize(trace: Trace, result: Result) -> None:

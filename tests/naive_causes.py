@@ -33,6 +33,12 @@ PAIRS = {
     "wait_for_progress": "rma_progress",
     "lock_competition": "lock",
 }
+NONBLOCKING = {  # metrics and their classes; Early Scan has none
+    "mpi_nbc_barrier_wait": "barrier",
+    "mpi_nbc_wait_nxn": "n2n",
+    "mpi_nbc_latebroadcast": "12n",
+    "mpi_nbc_earlyreduce": "n21",
+}
 LIMIT = 128  # call paths in a profile of release 2.6; the smallest are dropped
 WAIT_MANY = {"MPI_Waitall", "MPI_Waitsome"}
 WAIT_ONE = {"MPI_Wait", "MPI_Waitany"}
@@ -306,6 +312,8 @@ def read(anchor):
             elif isinstance(e, ev.ThreadAcquireLock | ev.OmpAcquireLock | ev.ThreadReleaseLock | ev.OmpReleaseLock):
                 kind = "acquire" if isinstance(e, ev.ThreadAcquireLock | ev.OmpAcquireLock) else "release"
                 put(key, t, kind, lock=(str(getattr(e, "model", None)), e.lock_id), order=e.acquisition_order)
+            elif isinstance(e, ev.NonBlockingCollectiveComplete):
+                put(key, t, "nonblocking")
             elif isinstance(e, ev.ThreadFork):
                 put(key, t, "fork", threads=e.number_of_requested_threads)
             elif isinstance(e, ev.ThreadJoin):
@@ -359,6 +367,7 @@ class Analysis:
         self.find_openmp()
         if self.model == "thesis":
             self.find_one_sided()
+            self.find_nonblocking()
             self.find_waits_for_locks()
         self.number = self.number_callpaths()
         self.cut()
@@ -653,6 +662,25 @@ class Analysis:
                 self.add(w.metric, waiter.leave, w.waiting)
                 self.one_sided_pair(PAIRS[kind], waiter, w.waiting, cause, w.cause_time)
 
+    def find_nonblocking(self):
+        """Add waits for non-blocking collective operations, which tests/naive.py finds."""
+        if not any(e.kind == "nonblocking" for loc in self.trace.locations for e in loc.events):
+            return
+        calls = {}
+        for loc in self.trace.locations:
+            for e in loc.events:
+                if e.kind == "enter":
+                    calls[loc.rank, loc.thread, tuple(r[1] for r in e.path), e.t] = e.call
+        result = naive.analyze(naive.Trace(self.trace.anchor))
+        for w in result.waits:
+            if w.kind not in NONBLOCKING:
+                continue
+            waiter = calls[w.rank, w.thread, w.callpath, w.enter]
+            # Of the calls on the path of the cause, the one at the end of the wait.
+            before = sum(p.wait for p in waiter.leave.loc.points.values() if p.event.call is waiter)
+            cause = calls[w.cause_rank, w.cause_thread, w.cause_callpath, w.enter + before + w.waiting]
+            self.one_sided_pair(NONBLOCKING[w.kind], waiter, w.waiting, cause, w.enter + before + w.waiting)
+
     def find_waits_for_locks(self):
         """Add the waits for locks of threads (specification.md#locks-of-threads) and who owns the lock meanwhile."""
         records = defaultdict(list)
@@ -748,7 +776,8 @@ class Analysis:
             w.cls, w.held = cls, 0
         w.wait += wait
         w.parts.append((cls, wait))
-        at = {"lock": cause.leave.i + 0.5, "rma_progress": cause.enter.i + 0.5}.get(cls, cause.leave.i)
+        passes_by = cls == "rma_progress" or cls in NONBLOCKING.values()
+        at = cause.enter.i + 0.5 if passes_by else cause.leave.i + (0.5 if cls == "lock" else 0)
         loc = cause.leave.loc
         if at not in loc.points:
             # What was released is over: a release has no time after it.
@@ -760,7 +789,7 @@ class Analysis:
         if cls == "lock":
             w.contenders.add(loc.rank)
             c.contenders.add(w.loc.rank)
-        elif cls == "rma_progress":
+        elif passes_by:
             # The target only passes by: they met when it began its call, and all that follows is work.
             w.partners[loc.rank] = max(0, waiter.L - cause.E)
             c.partners[w.loc.rank] = c.total

@@ -21,6 +21,7 @@ do not do: what is written before the time in MPI (sends, begins, requests) stan
 | MPI_Wait*, Test* | the requests that complete; `failed`: none does; `cancelled`: that is how they end |
 | MPI_Send_init, Recv_init; MPI_Start(all) | as Isend, Irecv; the requests |
 | MPI_Sendrecv | `to=`, `source=` |
+| MPI_Iallreduce and so on | as the blocking operation, and `req=` |
 | collectives | `comm=`, `root=0`, `bytes=8` a rank, or what is recorded itself: `sent=`, `received=` |
 | MPI_Win_create, allocate, free, fence | the window |
 | MPI_Put, Get, Accumulate, ... | target, `win=`, `bytes=8` (Rput and so on: `req=`) |
@@ -614,6 +615,11 @@ class Archive:
                 _otf2.DefWriter_WriteClockOffset(definitions, time, offset, 0.0)
 
 
+def blocking(name: str) -> str:
+    """Return the blocking operation that a non-blocking one (`MPI_Iallreduce`) does, or any other name as it is."""
+    return f"MPI_{name[5:].capitalize()}" if name.startswith("MPI_I") else name
+
+
 def is_parallel(call: Call) -> bool:
     return call.name.startswith("!$omp parallel")
 
@@ -637,6 +643,9 @@ class Recorder:
         persistent = name.endswith("_init")
         if name in COLLECTIVES:
             self._collective(call)
+        elif blocking(name) in COLLECTIVES:
+            self.requests[call.options["req"]] = call
+            self._put(call, call.before, ev.NonBlockingCollectiveRequest, call.options["req"])
         elif name in {"MPI_Sendrecv", "MPI_Sendrecv_replace"}:
             self._put(call, call.before, ev.MpiSend, *self._message(call, call.options["to"]))
             self._put(call, call.after, ev.MpiRecv, *self._message(call, call.options["source"]))
@@ -695,6 +704,9 @@ class Recorder:
                 self._put(call, call.after, ev.MpiRequestTest, number)
             elif "cancelled" in words:
                 self._put(call, call.after, ev.MpiRequestCancelled, number)
+            elif blocking(request.name) in COLLECTIVES:
+                fields = self._flow(request, blocking(request.name))
+                self._put(call, call.after, ev.NonBlockingCollectiveComplete, *fields, number)
             elif "win" in request.options:
                 self._finish(call, [p for p in self.pending if p[0] is request], remote="get" in request.name.lower())
             elif "recv" in request.name.lower():
@@ -703,14 +715,20 @@ class Recorder:
                 self._put(call, call.after, ev.MpiIsendComplete, number)
 
     def _collective(self, call: Call) -> None:
-        name, options = call.name, call.options
+        comm = call.options.get("comm", "world")
+        if comm in self.archive.intercomms:
+            self._between_groups(call, self.archive.intercomms[comm], call.options.get("bytes", 8))
+            return
+        _, _, root, sent, received = self._flow(call, call.name)
+        self._collective_records(call, root, sent, received)
+
+    def _flow(self, call: Call, name: str) -> tuple:
+        """Return operation, communicator, root, and bytes sent and received."""
+        options = call.options
         comm = options.get("comm", "world")
         members = self.archive.members.get(comm, [self.rank])
         rank, n, b = members.index(self.rank), len(members), options.get("bytes", 8)
         root = options.get("root", 0) if name in ROOTED else UNDEFINED
-        if comm in self.archive.intercomms:
-            self._between_groups(call, self.archive.intercomms[comm], b)
-            return
         if name == "MPI_Barrier":
             sent, received = 0, 0
         elif name in {"MPI_Bcast", "MPI_Scatter", "MPI_Scatterv"}:
@@ -723,7 +741,8 @@ class Recorder:
             sent, received = (n - rank - 1) * b, rank * b
         else:
             sent, received = n * b, n * b
-        self._collective_records(call, root, sent, received)
+        sent, received = options.get("sent", sent), options.get("received", received)
+        return COLLECTIVES[name], self.archive.comms[comm], root, sent, received
 
     def _between_groups(self, call: Call, groups: tuple[list[int], list[int]], b: int) -> None:
         """Data flows from one group to the other; only the group without the root knows its rank."""

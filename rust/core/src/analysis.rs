@@ -377,6 +377,10 @@ pub fn analyze(
     let (collective, collective_syncs, collective_notes) = collective::detect(&trace, options.causes)?;
     diagnostics.push(collective_notes);
     add(&mut found, collective);
+    if let Some((nonblocking, nonblocking_notes)) = waits::nonblocking::detect(&trace, &found)? {
+        diagnostics.push(nonblocking_notes);
+        add(&mut found, nonblocking);
+    }
 
     monitor.enter(Stage::OneSided)?;
     let (one_sided, one_sided_notes) = match one_sided::find(&trace)? {

@@ -188,7 +188,8 @@ impl DiagnosticKind {
                 "collective operations on intercommunicators are counted, but their waiting times are not computed"
             }
             Self::NonBlockingCollective => {
-                "nonblocking collective operations are neither counted nor analyzed for waiting"
+                "nonblocking collective operations with unknown dependencies (alltoallv, alltoallw, neighborhoods) are not \
+                 analyzed for waiting"
             }
             Self::UnknownTeam => "threads work in teams without a fork; their management time is not computed",
             Self::LockOrder => {

@@ -7,6 +7,7 @@
 //! | collective operations | end record | end record | [`CollectiveSync`] |
 //! | Late Post, Early Wait | Leave | Leave | `[L(own) − L(other)]+` |
 //! | Wait for Progress | Leave | after the Enter of the call that makes progress | `[L − E(progress)]+`; all of it |
+//! | non-blocking collective operations | Leave | after the Enter of the call that starts it | `[L − E(start)]+`; all of it |
 //! | contention | Leave | after the Leave of the release | all but the wait; nothing |
 //! | contention of threads | after the Enter | after the Leave of the release | no synchronization |
 //! | host and device | [`devices`] | | |
@@ -44,7 +45,7 @@ pub(super) fn collect<'a>(
     let of_two = |(wait, state): (&'a WaitState, u32)| {
         let class =
             Pattern::class_of(wait.kind).filter(|class| wait.cause_instance.is_some() && has_costs(*class, model))?;
-        Some(PairwiseWait { class, places: sync_places(class)?, wait, state })
+        Some(PairwiseWait { class, places: sync_places(wait.kind, class)?, wait, state })
     };
     let mut of_two = waits.iter().zip(first as u32..).filter_map(of_two).peekable();
     let (mut together, mut times) = (Vec::with_capacity(TOGETHER), Vec::with_capacity(TOGETHER));
@@ -94,7 +95,10 @@ fn has_costs(class: Class, model: CostModel) -> bool {
 }
 
 /// The places of both sides of a pairwise wait; `None` for collective ones, which come as collective synchronizations.
-fn sync_places(class: Class) -> Option<(Place, Place)> {
+fn sync_places(kind: Metric, class: Class) -> Option<(Place, Place)> {
+    if is_nonblocking(kind) {
+        return Some((Place::Leave, Place::Begin));
+    }
     Some(match class {
         Class::LateSender => (Place::Receive, Place::Send),
         Class::LateReceiver => (Place::Send, Place::Receive),
@@ -105,6 +109,12 @@ fn sync_places(class: Class) -> Option<(Place, Place)> {
         Class::ThreadLock => (Place::Begin, Place::Behind),
         _ => return None,
     })
+}
+
+/// Whether a wait is for a non-blocking collective operation: its cause only has to start it.
+fn is_nonblocking(kind: Metric) -> bool {
+    use Metric::{NonblockingBarrierWait, NonblockingEarlyReduce, NonblockingLateBroadcast, NonblockingWaitNxN};
+    matches!(kind, NonblockingBarrierWait | NonblockingWaitNxN | NonblockingLateBroadcast | NonblockingEarlyReduce)
 }
 
 /// A pairwise wait.
@@ -129,6 +139,7 @@ impl PairwiseWait<'_> {
                 ((leave - cause_leave).min(0), (cause_leave - leave).max(0))
             }
             Class::Progress => ((leave - cause_enter).max(0), cause_leave - cause_enter),
+            _ if is_nonblocking(wait.kind) => ((leave - cause_enter).max(0), cause_leave - cause_enter),
             _ => ((leave - cause_leave).max(0), (cause_leave - leave).max(0)),
         };
         let (relation, end) = match class {

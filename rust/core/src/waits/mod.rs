@@ -14,6 +14,7 @@ pub mod late_receiver;
 pub mod late_sender;
 pub(crate) mod locks;
 pub mod longest;
+pub(crate) mod nonblocking;
 pub mod remote_calls;
 pub mod rma;
 pub mod threads;
