@@ -28,6 +28,7 @@ from otf2.enums import (
     RegionRole,
 )
 
+from tests import naive_threads
 from tests.results import is_time
 
 if TYPE_CHECKING:
@@ -274,6 +275,7 @@ def analyze(trace: Trace, wrong_order_window: int = 100) -> Result:
     late_senders(trace, messages, result, wrong_order_window)
     late_receivers(trace, messages, result)
     collectives(trace, result)
+    nonblocking(trace, result)
     init_and_finalize(trace, result)
     teams(trace, result)
     locks(trace, result)
@@ -570,6 +572,73 @@ def n_to_n(parts: list[Part], result: Result) -> None:
     together(synchronizing, culprit, "mpi_wait_nxn", "mpi_nxn_completion", result)
 
 
+def nonblocking(trace: Trace, result: Result) -> None:
+    """Completing a non-blocking collective operation waits for those who start it (nonblocking-collectives.md)."""
+    started: dict[Any, dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    sizes: dict[Any, int] = {}
+    for rank, threads in ((threads[0].rank, threads) for threads in trace.processes.values()):
+        operations = []
+        for thread in threads:
+            requests: dict[int, Instance] = {}
+            for event, call in thread.records:
+                if isinstance(event, ev.NonBlockingCollectiveRequest):
+                    requests[event.request_id] = call
+                elif isinstance(event, ev.NonBlockingCollectiveComplete) and event.request_id in requests:
+                    operations.append((requests.pop(event.request_id), call, event))
+        for operation in sorted(operations, key=lambda operation: operation[0].enter):
+            comm = operation[2].communicator
+            started[comm._ref][rank].append(operation)
+            sizes[comm._ref] = len(comm.group.members)
+    ready: dict[Instance, list[tuple[int, str, Instance | None]]] = defaultdict(list)
+    for ref, ranks in started.items():
+        for k in range(max(map(len, ranks.values()))):
+            parts = [(rank, *ranks[rank][k]) for rank in sorted(ranks) if k < len(ranks[rank])]
+            kinds = {(event.collective_op, event.root) for _, _, _, event in parts}
+            if len(parts) == sizes[ref] > 1 and len(kinds) == 1:
+                for number, part in enumerate(parts):
+                    needs(number, part, parts, ready, result)
+    for call, operations in ready.items():
+        if call.name in TESTS:
+            continue
+        messages = ("mpi_latesender", "mpi_latereceiver")
+        place = call.thread.rank, call.thread.number, call.enter
+        waited = [w.waiting for w in result.waits if w.kind in messages and (w.rank, w.thread, w.enter) == place]
+        at, metric, cause = max(operations, key=lambda operation: operation[0])
+        begin, until = call.enter + max(waited, default=0), max(call.enter, min(at, call.leave))
+        if until > begin:
+            result.wait(metric, call, until - begin, cause)
+        if call.leave > max(begin, until):
+            result.wait("mpi_nbc_completion", call, call.leave - max(begin, until), None)
+
+
+def needs(number: int, part: tuple, parts: list[tuple], ready: dict[Instance, list], result: Result) -> None:
+    """Note when the last of the members that one needs starts an operation, and what that hides."""
+    _, start, call, event = part
+    op, root = event.collective_op, event.root
+    everybody = [(i, other) for i, other in enumerate(parts) if i != number]
+    senders = [(i, other) for i, other in everybody if other[3].size_sent > 0 and event.size_received > 0]
+    if op == CollectiveOp.BARRIER:
+        metric, needed = "mpi_nbc_barrier_wait", everybody
+    elif op in N_TO_N:
+        metric, needed = "mpi_nbc_wait_nxn", senders
+    elif op in ONE_TO_N:
+        metric, needed = "mpi_nbc_latebroadcast", [(i, other) for i, other in senders if i == root]
+    elif op in N_TO_ONE:
+        metric, needed = "mpi_nbc_earlyreduce", senders if number == root else []
+    elif op in SCAN:
+        metric, needed = "mpi_nbc_earlyscan", [(i, other) for i, other in senders if i < number]
+    else:
+        return
+    result.violations_coll += any(other[1].enter > call.leave for _, other in needed)
+    needed = [(i, other) for i, other in needed if other[1].enter <= call.leave]
+    at, last = -1, None
+    for _, other in needed:
+        if other[1].enter > at:
+            at, last = other[1].enter, other[1]
+    result.add("mpi_nbc_hidden_wait", start, max(0, min(at, call.enter) - start.leave))
+    ready[call].append((at, metric, last))
+
+
 def init_and_finalize(trace: Trace, result: Result) -> None:
     """MPI_Init and MPI_Finalize synchronize all processes (specification.md#barrier-start-and-end)."""
     for names, wait, completion in (
@@ -627,19 +696,21 @@ def working(thread: Thread, begin: int, end: int) -> int:
 
 def locks(trace: Trace, result: Result) -> None:
     """Each acquisition waits for the preceding release (specification.md#locks-of-threads)."""
+    acquires, releases = (ev.ThreadAcquireLock, ev.OmpAcquireLock), (ev.ThreadReleaseLock, ev.OmpReleaseLock)
     for threads in trace.processes.values():
-        records = [(e, i) for t in threads for e, i in t.records]
-        released = {
-            (e.lock_id, e.acquisition_order): (e.time, i)
-            for e, i in records
-            if isinstance(e, (ev.ThreadReleaseLock, ev.OmpReleaseLock))
-        }
-        for event, call in records:
-            acquires = isinstance(event, (ev.ThreadAcquireLock, ev.OmpAcquireLock))
-            if not acquires or getattr(event, "model", Paradigm.OPENMP) != Paradigm.OPENMP:
-                continue
-            before = released.get((event.lock_id, event.acquisition_order - 1))
-            if before is not None and before[0] > call.enter:
+        records = [
+            naive_threads.Record(
+                number, e.time, isinstance(e, acquires), e.lock_id, e.acquisition_order, call, "", call.enter, call.leave
+            )
+            for number, t in enumerate(threads)
+            for e, call in t.records
+            if isinstance(e, acquires + releases) and getattr(e, "model", Paradigm.OPENMP) == Paradigm.OPENMP
+        ]
+        ends = {number: max((e.time for e, _ in t.records), default=0) for number, t in enumerate(threads)}
+        for lock in {r.lock for r in records}:
+            owners = naive_threads.ownerships([r for r in records if r.lock == lock], ends)
+            for wait in naive_threads.waits(owners):
+                call = wait.own.acquire.call
                 critical = call.is_openmp(RegionRole.CRITICAL, RegionRole.CRITICAL_SBLOCK)
                 metric = "omp_lock_contention_critical" if critical else "omp_lock_contention_api"
-                result.wait(metric, call, before[0] - call.enter, before[1])
+                result.wait(metric, call, wait.end - wait.begin, wait.cause.release.call)

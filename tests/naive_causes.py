@@ -15,6 +15,7 @@ Two variants of the cost model:
 # ruff: noqa: N802, N806, PLR0915
 
 import argparse
+import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from itertools import zip_longest
@@ -23,7 +24,7 @@ import otf2
 from otf2 import events as ev
 from otf2.enums import GroupType, LocationType, Paradigm
 
-from tests import naive, naive_rma
+from tests import naive, naive_rma, naive_threads
 
 SHORT = {"latesender": "ls", "latereceiver": "lr"}
 PAIRS = {
@@ -31,6 +32,12 @@ PAIRS = {
     "early_wait": "rma_early_wait",
     "wait_for_progress": "rma_progress",
     "lock_competition": "lock",
+}
+NONBLOCKING = {  # metrics and their classes; Early Scan has none
+    "mpi_nbc_barrier_wait": "barrier",
+    "mpi_nbc_wait_nxn": "n2n",
+    "mpi_nbc_latebroadcast": "12n",
+    "mpi_nbc_earlyreduce": "n21",
 }
 LIMIT = 128  # call paths in a profile of release 2.6; the smallest are dropped
 WAIT_MANY = {"MPI_Waitall", "MPI_Waitsome"}
@@ -40,7 +47,7 @@ INIT = {"MPI_Init", "MPI_Init_thread"}
 BARRIER = {"BARRIER"}
 ONE_TO_N = {"BCAST", "SCATTER", "SCATTERV"}
 N_TO_ONE = {"REDUCE", "GATHER", "GATHERV"}
-MUTEX_CALLS = {"pthread_mutex_lock", "pthread_mutex_trylock", "pthread_cond_wait", "pthread_cond_timedwait"}
+LOCK_CALLS = re.compile(r"pthread_(mutex_(try)?lock|(rw|spin_)\w*lock|cond_(timed)?wait)")
 N_TO_N = {"ALLGATHER", "ALLGATHERV", "ALLREDUCE", "ALLTOALL", "REDUCE_SCATTER", "REDUCE_SCATTER_BLOCK"}
 
 
@@ -305,6 +312,8 @@ def read(anchor):
             elif isinstance(e, ev.ThreadAcquireLock | ev.OmpAcquireLock | ev.ThreadReleaseLock | ev.OmpReleaseLock):
                 kind = "acquire" if isinstance(e, ev.ThreadAcquireLock | ev.OmpAcquireLock) else "release"
                 put(key, t, kind, lock=(str(getattr(e, "model", None)), e.lock_id), order=e.acquisition_order)
+            elif isinstance(e, ev.NonBlockingCollectiveComplete):
+                put(key, t, "nonblocking")
             elif isinstance(e, ev.ThreadFork):
                 put(key, t, "fork", threads=e.number_of_requested_threads)
             elif isinstance(e, ev.ThreadJoin):
@@ -350,6 +359,7 @@ class Analysis:
         self.limit = limit if model == "scalasca" else None
         self.values = defaultdict(float)  # (metric, call path, rank, thread) -> ticks
         self.instances = []
+        self.lock_waits = []  # points, and when who owns the lock
         self.find_p2p()
         self.find_collectives()
         self.finalizes = []
@@ -357,7 +367,8 @@ class Analysis:
         self.find_openmp()
         if self.model == "thesis":
             self.find_one_sided()
-            self.charge_owners_of_locks()
+            self.find_nonblocking()
+            self.find_waits_for_locks()
         self.number = self.number_callpaths()
         self.cut()
         self.costs()
@@ -651,33 +662,97 @@ class Analysis:
                 self.add(w.metric, waiter.leave, w.waiting)
                 self.one_sided_pair(PAIRS[kind], waiter, w.waiting, cause, w.cause_time)
 
-    def charge_owners_of_locks(self):
-        """Charge waits for locks of threads to what the owners do meanwhile (specification.md#locks-of-threads)."""
-        owners = defaultdict(list)  # rank, lock, order -> its records
+    def find_nonblocking(self):
+        """Add waits for non-blocking collective operations, which tests/naive.py finds."""
+        if not any(e.kind == "nonblocking" for loc in self.trace.locations for e in loc.events):
+            return
+        calls = {}
         for loc in self.trace.locations:
             for e in loc.events:
-                if e.kind in ("acquire", "release"):
-                    owners[loc.rank, e.lock, e.order].append(e)
-        spans = {}  # of ownerships that are known completely
-        for key, records in owners.items():
-            begin = min((e for e in records if e.kind == "acquire"), key=lambda e: e.t, default=None)
-            end = max((e for e in records if e.kind == "release"), key=lambda e: e.t, default=None)
-            spans[key] = begin, end
-        for (rank, lock, order), (own, _) in spans.items():
-            _, before = spans.get((rank, lock, order - 1), (None, None))
-            if own is None or before is None or not contends(own.call):
+                if e.kind == "enter":
+                    calls[loc.rank, loc.thread, tuple(r[1] for r in e.path), e.t] = e.call
+        result = naive.analyze(naive.Trace(self.trace.anchor))
+        for w in result.waits:
+            if w.kind not in NONBLOCKING:
                 continue
-            enter, until = own.call.E, min(before.t, own.call.L)
-            rest = max(0, until - enter)
-            for (*other, _), (begin, end) in spans.items():
-                if other == [rank, lock] and begin is not None and end is not None:
-                    for path, since, to in running(begin.loc):
-                        ticks = min(until, end.t, to) - max(enter, begin.t, since)
-                        if ticks > 0:
-                            self.add("interval_delay_lock", begin, ticks, path)
-                            rest -= ticks
-            self.add("wait_unexplained", own, rest)
-            self.add("delay_unattributed", own, rest)
+            waiter = calls[w.rank, w.thread, w.callpath, w.enter]
+            # Of the calls on the path of the cause, the one at the end of the wait.
+            before = sum(p.wait for p in waiter.leave.loc.points.values() if p.event.call is waiter)
+            cause = calls[w.cause_rank, w.cause_thread, w.cause_callpath, w.enter + before + w.waiting]
+            self.one_sided_pair(NONBLOCKING[w.kind], waiter, w.waiting, cause, w.enter + before + w.waiting)
+
+    def find_waits_for_locks(self):
+        """Add the waits for locks of threads (specification.md#locks-of-threads) and who owns the lock meanwhile."""
+        records = defaultdict(list)
+        for loc in self.trace.locations:
+            waiting = None
+            for e in loc.events:
+                if e.kind in ("acquire", "release"):
+                    name, enter, until = (e.call.name, e.call.E, e.call.L) if e.call else ("", e.t, e.t)
+                    place, acquires = (loc.thread, e.t), e.kind == "acquire"
+                    record = naive_threads.Record(*place, acquires, e.lock, e.order, e.call, name, enter, until)
+                    records[loc.rank, e.lock].append(record)
+                elif e.kind == "enter" and e.call.name.startswith("!$omp ordered sblock"):
+                    if waiting:
+                        lock, block = e.call.region, e.call
+                        times = waiting.name, waiting.E, block.E
+                        begin = naive_threads.Record(loc.thread, block.E, True, lock, 0, waiting, *times)
+                        end = naive_threads.Record(loc.thread, block.L, False, lock, 0, block, block.name, block.E, block.L)
+                        records[loc.rank, lock] += [begin, end]
+                elif e.kind == "enter" and e.call.name.startswith("!$omp ordered"):
+                    waiting = e.call
+        for (rank, _), of_lock in records.items():
+            threads = {loc.thread: loc for loc in self.trace.locations if loc.rank == rank}
+            ends = {thread: loc.events[-1].t for thread, loc in threads.items() if loc.events}
+            owners = naive_threads.ownerships(of_lock, ends)
+            for wait in naive_threads.waits(owners):
+                call, release = wait.own.acquire.call, wait.cause.release.call
+                if not contends(call):
+                    continue
+                loc = threads[wait.own.thread]
+                at = call.enter.i + 0.5
+                e = loc.points[at] = Point(call.enter, wait.end - wait.begin, "threadlock", at=at)
+                if release:
+                    other, behind = threads[wait.cause.thread], release.leave.i + 0.5
+                    other.points.setdefault(behind, Point(release.leave, 0, "threadlock", total=0, at=behind))
+                    e.cause = other.points[behind]
+                owned = naive_threads.pieces(owners, wait.begin, wait.end)
+                self.lock_waits.append((e, [(a, b, own and threads[own.thread]) for a, b, own in owned]))
+
+    @staticmethod
+    def owner_waits(pieces):
+        """Return the waits of owners in pieces of time, with the lengths of their parts."""
+        parts = defaultdict(int)
+        for a, b, loc in pieces:
+            for p in loc.points.values() if loc else ():
+                end = p.event.call.E + p.held if p.event.call else 0
+                if p.wait > 0 and min(b, end) > max(a, end - p.wait):
+                    parts[p] += min(b, end) - max(a, end - p.wait)
+        return parts
+
+    def charge_owners(self, e, pieces):
+        """Charge a wait for a lock to what its owners do meanwhile (thesis, equations 4.14 to 4.19, with r = W / w)."""
+        phi = {K: v / e.wait for K, v in e.phi.items()}
+        later = sum(phi.values())
+        for a, b, loc in pieces:
+            if loc is None:
+                self.add("wait_unexplained", e, b - a)
+                self.add("delay_unattributed", e, (b - a) * (1 + later))
+                continue
+            spans = [(p.event.call.E + p.held - p.wait, p.event.call.E + p.held) for p in self.owner_waits([(a, b, loc)])]
+            for path, since, to in running(loc):
+                since, to = max(a, since), min(b, to)
+                ticks = to - since - sum(max(0, min(to, end) - max(since, begin)) for begin, end in spans)
+                if to > since and ticks > 0:
+                    self.values["interval_delay_lock", path, loc.rank, loc.thread] += ticks
+                    self.values["interval_delay_lock_longterm", path, loc.rank, loc.thread] += ticks * later
+        parts = self.owner_waits(pieces)
+        for p, ticks in parts.items():
+            p.phi["threadlock"] += ticks
+            for K, v in phi.items():
+                p.phi[K] += ticks * v
+            p.propagating = max(p.propagating, ticks)
+        self.add("mpi_wait_indirect_threadlock", e, sum(parts.values()))
 
     def window_collective(self, kind, calls):
         """Create, free, and fence synchronize if all members are in the call at the same time."""
@@ -701,7 +776,8 @@ class Analysis:
             w.cls, w.held = cls, 0
         w.wait += wait
         w.parts.append((cls, wait))
-        at = {"lock": cause.leave.i + 0.5, "rma_progress": cause.enter.i + 0.5}.get(cls, cause.leave.i)
+        passes_by = cls == "rma_progress" or cls in NONBLOCKING.values()
+        at = cause.enter.i + 0.5 if passes_by else cause.leave.i + (0.5 if cls == "lock" else 0)
         loc = cause.leave.loc
         if at not in loc.points:
             # What was released is over: a release has no time after it.
@@ -713,7 +789,7 @@ class Analysis:
         if cls == "lock":
             w.contenders.add(loc.rank)
             c.contenders.add(w.loc.rank)
-        elif cls == "rma_progress":
+        elif passes_by:
             # The target only passes by: they met when it began its call, and all that follows is work.
             w.partners[loc.rank] = max(0, waiter.L - cause.E)
             c.partners[w.loc.rank] = c.total
@@ -858,14 +934,21 @@ class Analysis:
         def is_over(e):
             """Nothing that comes after this wait is left, on its thread or on one that has it in its past."""
             others = (x for loc, xs in pending.items() if loc.thread and loc.rank == e.loc.rank for x in xs)
+            if any(e in waits for _, _, waits in locks):
+                return False
             return (not pending[e.loc] or pending[e.loc][-1].cause.at <= e.at) and not any(has(x, e) for x in others)
 
         def ready(x):
             return all(is_over(e) for e, _ in x.waiters)
 
-        left = len(self.instances)
+        locks = [(e, pieces, self.owner_waits(pieces)) for e, pieces in self.lock_waits]
+        left = len(self.instances) + len(locks)
         while left:
             before = left
+            for x in [x for x in locks if is_over(x[0])]:
+                locks.remove(x)
+                yield x[:2]
+                left -= 1
             for xs in pending.values():
                 while xs and ready(xs[-1]):
                     yield xs.pop()
@@ -874,7 +957,9 @@ class Analysis:
 
     def costs(self):
         for x in self.in_order():
-            if x.cls == "ompidle":
+            if isinstance(x, tuple):
+                self.charge_owners(*x)
+            elif x.cls == "ompidle":
                 self.idleness(x)
             elif x.cls == "ompbarrier":
                 self.barrier_of_threads(x)
@@ -1028,6 +1113,10 @@ class Analysis:
                 self.add("delay_ompbarrier", f, wait / total * d, c)
                 for K, v in phi.items():
                     self.add(f"delay_{K}_longterm", f, v / total * d, c)
+            if self.model == "thesis":
+                self.add("mpi_wait_indirect_ompbarrier", e, wait / total * W)
+                for p in between:
+                    p.propagating = max(p.propagating, min(wait / total, 1) * p.wait)
             scales["ompbarrier"] += wait / total
             for K, v in phi.items():
                 scales[K] += v / total
@@ -1147,7 +1236,7 @@ class Analysis:
 def contends(call):
     """Return whether waiting for a lock in this call is a wait state."""
     _, name, paradigm = call.region
-    return paradigm == "OPENMP" or (paradigm == "PTHREAD" and name in MUTEX_CALLS)
+    return paradigm == "OPENMP" or (paradigm == "PTHREAD" and LOCK_CALLS.fullmatch(name) is not None)
 
 
 def running(loc):

@@ -21,6 +21,7 @@ do not do: what is written before the time in MPI (sends, begins, requests) stan
 | MPI_Wait*, Test* | the requests that complete; `failed`: none does; `cancelled`: that is how they end |
 | MPI_Send_init, Recv_init; MPI_Start(all) | as Isend, Irecv; the requests |
 | MPI_Sendrecv | `to=`, `source=` |
+| MPI_Iallreduce and so on | as the blocking operation, and `req=` |
 | collectives | `comm=`, `root=0`, `bytes=8` a rank, or what is recorded itself: `sent=`, `received=` |
 | MPI_Win_create, allocate, free, fence | the window |
 | MPI_Put, Get, Accumulate, ... | target, `win=`, `bytes=8` (Rput and so on: `req=`) |
@@ -34,7 +35,7 @@ do not do: what is written before the time in MPI (sends, begins, requests) stan
 | ARMCI_Wait; Fence; AllFence | the request; target and window; the window |
 | ARMCI_Init, Finalize, Malloc, Free, Barrier | the window |
 | ARMCI_Lock, Unlock | target, `win=`, `lock=0` |
-| !$omp critical ..., omp_set_lock, omp_unset_lock | `order=` of acquisition, `lock=0` |
+| !$omp critical ..., omp_[un]set_[nest_]lock, pthread_*lock, pthread_*unlock | `order=` of acquisition, `lock=0` |
 | launches, synchronizations, cudaEventRecord | `stream=`, `event=` that they name |
 | launches, kernels | `site=` the number of their call site |
 | open, read, pwrite, fsync, aio_read, MPI_File_write_all, ... | `file=`, `bytes=8` (aio_..., MPI_File_i...: `req=`) |
@@ -183,6 +184,8 @@ OPENMP_ROLES = {
     "!$omp barrier": RegionRole.BARRIER,
     "!$omp implicit barrier": RegionRole.IMPLICIT_BARRIER,
     "!$omp critical": RegionRole.CRITICAL,
+    "!$omp ordered sblock": RegionRole.ORDERED_SBLOCK,
+    "!$omp ordered": RegionRole.ORDERED,
     "!$omp for": RegionRole.LOOP,
     "!$omp single": RegionRole.SINGLE,
 }
@@ -490,6 +493,8 @@ class Archive:
         if name.startswith(("!$omp", "omp_")):
             role = next((r for prefix, r in OPENMP_ROLES.items() if name.startswith(prefix)), RegionRole.FUNCTION)
             return self._region(name, role, Paradigm.OPENMP)
+        if name.startswith("pthread_"):
+            return self._region(name, RegionRole.FUNCTION, Paradigm.PTHREAD)
         return self._region(name, RegionRole.FUNCTION, Paradigm.COMPILER)
 
     def _region(self, name: str, role: RegionRole, paradigm: Paradigm) -> Any:
@@ -661,6 +666,11 @@ class Archive:
                 _otf2.DefWriter_WriteClockOffset(definitions, time, offset, 0.0)
 
 
+def blocking(name: str) -> str:
+    """Return the blocking operation that a non-blocking one (`MPI_Iallreduce`) does, or any other name as it is."""
+    return f"MPI_{name[5:].capitalize()}" if name.startswith("MPI_I") else name
+
+
 def is_parallel(call: Call) -> bool:
     return call.name.startswith("!$omp parallel")
 
@@ -685,6 +695,9 @@ class Recorder:
         persistent = name.endswith("_init")
         if name in COLLECTIVES:
             self._collective(call)
+        elif blocking(name) in COLLECTIVES:
+            self.requests[call.options["req"]] = call
+            self._put(call, call.before, ev.NonBlockingCollectiveRequest, call.options["req"])
         elif name in {"MPI_Sendrecv", "MPI_Sendrecv_replace"}:
             self._put(call, call.before, ev.MpiSend, *self._message(call, call.options["to"]))
             self._put(call, call.after, ev.MpiRecv, *self._message(call, call.options["source"]))
@@ -716,9 +729,9 @@ class Recorder:
         elif name.startswith("!$omp critical") and call.options:
             self._put(call, call.before, ev.ThreadAcquireLock, *self._lock(call))
             self._put(call, call.after, ev.ThreadReleaseLock, *self._lock(call))
-        elif name == "omp_set_lock" and call.options:
+        elif re.fullmatch(r"omp_set_(nest_)?lock|pthread_\w+_\w*lock", name) and "unlock" not in name and call.options:
             self._put(call, call.after, ev.ThreadAcquireLock, *self._lock(call))
-        elif name == "omp_unset_lock" and call.options:
+        elif re.fullmatch(r"omp_unset_(nest_)?lock|pthread_\w+_unlock", name) and call.options:
             self._put(call, call.before, ev.ThreadReleaseLock, *self._lock(call))
 
     @staticmethod
@@ -755,6 +768,9 @@ class Recorder:
                     self._put(call, call.after, ev.IoOperationCancelled, handle, operation)
                 else:
                     self._put(call, call.after, ev.IoOperationComplete, handle, size, operation)
+            elif blocking(request.name) in COLLECTIVES:
+                fields = self._flow(request, blocking(request.name))
+                self._put(call, call.after, ev.NonBlockingCollectiveComplete, *fields, number)
             elif "win" in request.options:
                 self._finish(call, [p for p in self.pending if p[0] is request], remote="get" in request.name.lower())
             elif "recv" in request.name.lower():
@@ -763,14 +779,20 @@ class Recorder:
                 self._put(call, call.after, ev.MpiIsendComplete, number)
 
     def _collective(self, call: Call) -> None:
-        name, options = call.name, call.options
+        comm = call.options.get("comm", "world")
+        if comm in self.archive.intercomms:
+            self._between_groups(call, self.archive.intercomms[comm], call.options.get("bytes", 8))
+            return
+        _, _, root, sent, received = self._flow(call, call.name)
+        self._collective_records(call, root, sent, received)
+
+    def _flow(self, call: Call, name: str) -> tuple:
+        """Return operation, communicator, root, and bytes sent and received."""
+        options = call.options
         comm = options.get("comm", "world")
         members = self.archive.members.get(comm, [self.rank])
         rank, n, b = members.index(self.rank), len(members), options.get("bytes", 8)
         root = options.get("root", 0) if name in ROOTED else UNDEFINED
-        if comm in self.archive.intercomms:
-            self._between_groups(call, self.archive.intercomms[comm], b)
-            return
         if name == "MPI_Barrier":
             sent, received = 0, 0
         elif name in {"MPI_Bcast", "MPI_Scatter", "MPI_Scatterv"}:
@@ -783,7 +805,8 @@ class Recorder:
             sent, received = (n - rank - 1) * b, rank * b
         else:
             sent, received = n * b, n * b
-        self._collective_records(call, root, sent, received)
+        sent, received = options.get("sent", sent), options.get("received", received)
+        return COLLECTIVES[name], self.archive.comms[comm], root, sent, received
 
     def _between_groups(self, call: Call, groups: tuple[list[int], list[int]], b: int) -> None:
         """Data flows from one group to the other; only the group without the root knows its rank."""
@@ -1025,4 +1048,5 @@ class Recorder:
             self.here.add(number)
 
     def _lock(self, call: Call) -> tuple:
-        return Paradigm.OPENMP, call.options.get("lock", 0), call.options["order"]
+        paradigm = Paradigm.PTHREAD if call.name.startswith("pthread_") else Paradigm.OPENMP
+        return paradigm, call.options.get("lock", 0), call.options["order"]

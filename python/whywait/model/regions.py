@@ -193,7 +193,7 @@ MASKS: dict[str, tuple[Class, ...]] = {
     "omp_sync_taskwait": _openmp("taskwait"),
     "omp_flush": _openmp("flush"),
     "pthread_mgmt": _calls("pthread", r"pthread_(cancel|create|detach|exit|join)"),
-    "pthread_sync_mutex": _calls("pthread", r"pthread_mutex_(destroy|init|lock|trylock|unlock)"),
+    "pthread_sync_mutex": _calls("pthread", r"pthread_(mutex|rwlock|spin)_\w*(destroy|init|lock)"),
     "pthread_sync_condition": _calls("pthread", r"pthread_cond_(broadcast|destroy|init|signal|(timed)?wait)"),
     # Kernels on a device are computation, whoever launches them.
     "openacc": (Class("openacc", but_roles=_KERNEL),),

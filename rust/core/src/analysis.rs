@@ -10,7 +10,7 @@ use whywait_otf2::Recording;
 
 use crate::account::{self, Account};
 use crate::causes::factors::{self, Factors};
-use crate::causes::{self, CostModel, Explanation, IntervalIndex, Synchronized};
+use crate::causes::{self, ContendedLock, CostModel, Explanation, IntervalIndex, Synchronized};
 use crate::counters::{self, Recorded};
 use crate::critical_path::{self, Segment, Stretch};
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
@@ -165,6 +165,8 @@ pub struct Causes {
     pub(crate) stretches: Vec<Stretch>,
     /// The intervals of each shard; `None` if several processes had them.
     intervals: Option<Vec<IntervalIndex>>,
+    /// The locks of threads of each shard that others waited for.
+    locks: Vec<Vec<ContendedLock>>,
     model: CostModel,
 }
 
@@ -242,7 +244,7 @@ impl Analysis {
             return Err(Error::Usage(format!("there is no wait state {row}: there are {}", self.waits.len())));
         }
         let intervals = causes.intervals.as_deref().unwrap_or_default();
-        Ok(factors::find(&self.trace, &self.waits, intervals, rows, causes.model))
+        Ok(factors::find(&self.trace, &self.waits, (intervals, &causes.locks), rows, causes.model))
     }
 
     /// Fails if the events are not available, because several processes shared the analysis.
@@ -386,6 +388,10 @@ pub fn analyze(
     let (collective, collective_syncs, collective_notes) = collective::detect(&trace, options.causes)?;
     diagnostics.push(collective_notes);
     add(&mut found, collective);
+    if let Some((nonblocking, nonblocking_notes)) = waits::nonblocking::detect(&trace, &found)? {
+        diagnostics.push(nonblocking_notes);
+        add(&mut found, nonblocking);
+    }
 
     monitor.enter(Stage::OneSided)?;
     let (one_sided, one_sided_notes) = match one_sided::find(&trace)? {
@@ -467,6 +473,7 @@ pub fn analyze(
             path: path.segments,
             stretches: path.stretches,
             intervals,
+            locks: found.locks,
             model: options.cost_model,
         })
     } else {

@@ -67,6 +67,10 @@ pub enum DiagnosticKind {
     BarrierWithoutTeam,
     /// Tasks of a thread team.
     Tasks,
+    /// Acquisitions of a lock by threads in an unknown order.
+    LockOrder,
+    /// A lock of threads is acquired and never released, or released and never acquired.
+    OpenLock,
     /// Lock epochs that were never closed.
     OpenEpoch,
     /// An `unlock_all` after no operation, on a window with exclusive locks: the trace does not record which locks it
@@ -128,6 +132,8 @@ impl DiagnosticKind {
             Self::UnknownTeam => "unknown_team",
             Self::BarrierWithoutTeam => "barrier_without_team",
             Self::Tasks => "tasks",
+            Self::LockOrder => "lock_order",
+            Self::OpenLock => "open_lock",
             Self::OpenEpoch => "open_epoch",
             Self::UnknownTargets => "unknown_targets",
             Self::CircularWaits => "circular_waits",
@@ -203,13 +209,18 @@ impl DiagnosticKind {
                 "collective operations on intercommunicators are counted, but their waiting times are not computed"
             }
             Self::NonBlockingCollective => {
-                "nonblocking collective operations are neither counted nor analyzed for waiting"
+                "nonblocking collective operations with unknown dependencies (alltoallv, alltoallw, neighborhoods) are not \
+                 analyzed for waiting"
             }
             Self::UnknownTeam => "threads work in teams without a fork; their management time is not computed",
             Self::BarrierWithoutTeam => {
                 "barriers of threads lack the records of their team (ThreadFork, ThreadTeamBegin); \
                  waiting in them is not computed"
             }
+            Self::LockOrder => {
+                "threads acquire locks in an order that is not recorded; it is inferred from the times of acquisition"
+            }
+            Self::OpenLock => "locks of threads are acquired and never released, or the other way round",
             Self::Tasks => "explicit tasks are attributed to the call path of the thread that ran them",
             Self::OpenEpoch => "epochs of one-sided communication are never closed; no waiting is detected in them",
             Self::UnknownTargets => {

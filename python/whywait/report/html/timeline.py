@@ -253,7 +253,7 @@ def _positions(tree: CallTree, callpaths: pa.ChunkedArray) -> npt.NDArray[np.int
 
 def _ends_with_cause(kind: str) -> bool:
     """Return whether waits of a kind last until their cause ends (a lock's release, a kernel), not until it begins."""
-    return patterns()[kind].cost_class in ("lock", "gpu_host")
+    return patterns()[kind].cost_class in ("lock", "threadlock", "gpu_host")
 
 
 def _waits(

@@ -69,8 +69,7 @@ fn classify(table: &Table, number: usize, cells: &mut Accumulator<CostMetric>) {
         }
     };
     let mut rest = point.waiting;
-    let is_own = |relation| matches!(relation, Relation::Pair | Relation::Contention | Relation::Device);
-    for own_wait in own_waits.iter().filter(|own_wait| is_own(own_wait.relation)) {
+    for own_wait in own_waits.iter().filter(|own_wait| own_wait.relation.is_of_two()) {
         propagates(own_wait.class, own_wait.waiting);
         rest -= own_wait.waiting;
     }
@@ -89,7 +88,8 @@ fn add_unattributed(
     let own_waits = table.own_waits.of(number);
     for own_wait in own_waits {
         let unexplained = own_wait.waiting - own_wait.explained;
-        if unexplained <= 0 {
+        // That of waits for locks of threads is booked with their costs.
+        if unexplained <= 0 || own_wait.relation == Relation::Ownership {
             continue;
         }
         let amount = part.extent.of(own_wait, point, shard);

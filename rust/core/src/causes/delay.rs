@@ -112,11 +112,16 @@ fn rate_waits(trace: &Trace, table: &mut Table, inbox: &Inbox<ProfileEntry>, mod
                 let other = received[cost_share.arrival as usize];
                 let explained = match cost_share.relation {
                     Relation::Contention => contention(cost_share, group, total, other, model),
+                    // What the owners of the lock do is charged moment by moment.
+                    Relation::Ownership => {
+                        cost_share.is_listed = true;
+                        0
+                    }
                     _ => synchronization(cost_share, group, (work, total), &mut own, other, &mut table.entries, model),
                 };
                 let is_classified = model != CostModel::Scalasca || cost_share.class.is_message();
                 let indirect = cost_share.direct as f64 * cost_share.wait_rate * group.waiting as f64;
-                if is_classified && cost_share.class != Class::OmpBarrier {
+                if is_classified {
                     range_max.add((cost_share.direct as f64 * cost_share.wait_rate).min(1.0), group.from, group.point);
                 }
                 outbox.push(

@@ -16,9 +16,9 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::cost_model::CostModel;
-use super::critical_sections::{self, Activity, ContendedLock};
 use super::interval_index::{IndexedPoint, IndexedWait, IntervalIndex};
 use super::intervals::{IntervalStart, work_since};
+use super::ownership::{self, Activity, ContendedLock};
 use super::past::{self, Past};
 use super::points::IntervalBegin;
 use super::points::{Place, Position, Relation};
@@ -143,7 +143,7 @@ type Work = Vec<(CallPathId, i64)>;
 pub(crate) fn find(
     trace: &Trace,
     waits: &PerShard<WaitState>,
-    indexes: &[IntervalIndex],
+    (indexes, locks): (&[IntervalIndex], &[Vec<ContendedLock>]),
     rows: &[u32],
     model: CostModel,
 ) -> Factors {
@@ -152,6 +152,9 @@ pub(crate) fn find(
         let index = &indexes[trace.position(wait.location)];
         let (point, i) = index.find(trace, wait, row)?;
         let indexed = &index.waits.rows[i];
+        if indexed.relation == Relation::Ownership {
+            return None;
+        }
         let (location, point_there) = (indexed.cause_location, indexed.cause_point);
         let begin = indexes[trace.position(location)].begin_of_cause(indexed);
         Some(WaitSides {
@@ -177,21 +180,15 @@ pub(crate) fn find(
         )
         .collect();
     let works = works.concat();
-    // The contended locks of the shards with waits for some.
-    let mut locks: Vec<Vec<ContendedLock>> = trace.shards.iter().map(|_| Vec::new()).collect();
-    for wait in rows.iter().map(|&row| &waits[row as usize]) {
-        let locks = &mut locks[trace.position(wait.location)];
-        if model != CostModel::Scalasca && locks.is_empty() && critical_sections::is_contention(wait.kind) {
-            *locks = critical_sections::find(trace, trace.shard(wait.location));
-        }
-    }
     let explained: Vec<(Vec<Factor>, Option<WaitIntervals>)> = rows
         .par_iter()
         .zip(&found)
         .map(|(&row, found)| {
             let wait = &waits[row as usize];
             let Some(WaitSides { is_contention, sides }) = *found else {
-                return (of_lock(trace, &locks[trace.position(wait.location)], (wait, row)), None);
+                let shard = trace.position(wait.location);
+                let locks = locks.get(shard).map_or(&[][..], Vec::as_slice);
+                return (of_lock(trace, waits, (&indexes[shard], locks), (wait, row)), None);
             };
             let sides = sides.map(|request| {
                 let index = &indexes[trace.position(request.location)];
@@ -393,20 +390,47 @@ fn ticks_in(work: &[(CallPathId, i64)], callpath: CallPathId) -> i64 {
 }
 
 /// The factors of a wait without intervals: what the owners of the lock did if it is for a lock of threads.
-fn of_lock(trace: &Trace, locks: &[ContendedLock], (wait, row): (&WaitState, u32)) -> Vec<Factor> {
-    let (activities, unowned) = critical_sections::causes(trace, trace.shard(wait.location), locks, wait.instance)
-        .unwrap_or((Vec::new(), wait.waiting));
-    let factor = |Activity { owner, callpath, ticks }| Factor {
-        wait: row,
-        kind: FactorKind::Delay,
-        location: owner,
-        callpath,
-        ticks,
-        waiter_ticks: 0,
-        earlier: NONE,
-        share: ticks as f64,
-    };
-    let mut factors: Vec<Factor> = activities.into_iter().map(factor).collect();
+fn of_lock(
+    trace: &Trace,
+    waits: &PerShard<WaitState>,
+    (index, locks): (&IntervalIndex, &[ContendedLock]),
+    (wait, row): (&WaitState, u32),
+) -> Vec<Factor> {
+    let shard = trace.shard(wait.location);
+    let (activities, unowned) =
+        ownership::causes(trace, shard, locks, wait.instance).unwrap_or((Vec::new(), wait.waiting));
+    let mut factors: Vec<Factor> = Vec::with_capacity(activities.len());
+    for Activity { owner, callpath, ticks, wait: of_owner } in activities {
+        let factor = Factor {
+            wait: row,
+            kind: FactorKind::Delay,
+            location: owner,
+            callpath,
+            ticks,
+            waiter_ticks: 0,
+            earlier: NONE,
+            share: ticks as f64,
+        };
+        let Some(number) = of_owner else {
+            factors.push(factor);
+            continue;
+        };
+        let point = &index.points[number as usize];
+        let mut rest = ticks;
+        let mut add = |earlier, ticks: i64| {
+            let callpath = shard.callpath(point.instance);
+            factors.push(Factor { kind: FactorKind::Wait, callpath, ticks, earlier, share: ticks as f64, ..factor });
+        };
+        for earlier in index.waits.of(number as usize).iter().filter(|earlier| earlier.state != NONE) {
+            let ticks = waits[earlier.state as usize].waiting.min(rest);
+            rest -= ticks;
+            add(earlier.state, ticks);
+        }
+        if rest > 0 {
+            add(uncharged(trace, waits, owner, point), rest);
+        }
+    }
+    factors.retain(|factor| factor.share > 0.0);
     if unowned > 0 {
         factors.push(unattributed(trace, wait, row, unowned as f64));
     }

@@ -18,6 +18,11 @@ impl Fixed {
     pub(crate) fn is_zero(self) -> bool {
         self.0 == 0
     }
+
+    /// As many times as there are ticks.
+    pub(crate) fn times(self, ticks: i64) -> Self {
+        Self(self.0.saturating_mul(i128::from(ticks)))
+    }
 }
 
 impl From<f64> for Fixed {

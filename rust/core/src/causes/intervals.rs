@@ -388,7 +388,7 @@ impl LocationPass<'_> {
         }
         for pair in self.roles.pairs(pairs) {
             // The wait of a group's member is part of its group synchronization.
-            if matches!(pair.relation, Relation::Pair | Relation::Contention | Relation::Device) {
+            if pair.relation.is_of_two() {
                 if point.waiting == 0 {
                     point.class = pair.class;
                 }
@@ -412,6 +412,10 @@ impl LocationPass<'_> {
     /// Intervals of the waits at a point.
     fn add_own_waits(&mut self, number: u32, pairs: &[Key]) {
         for pair in self.roles.pairs(pairs) {
+            if pair.relation == Relation::Ownership {
+                self.add_ownership_wait(number, pair);
+                continue;
+            }
             let process = self.trace.definitions.locations[pair.cause.location].process;
             let last_sync = self.last_sync(pair.relation, (pair.cause.location, process));
             let interval =
@@ -428,6 +432,15 @@ impl LocationPass<'_> {
         }
     }
 
+    /// A wait that has no interval: the causing thread is in the same process, and needs no work of the waiter.
+    fn add_ownership_wait(&mut self, number: u32, pair: &SyncPoint) {
+        self.table.own_waits.push(number, OwnWait::new(pair, number));
+        self.table.own_intervals.push(IntervalBegin { from: number, before: 0 });
+        let owner = self.trace.shard_of[pair.cause.location];
+        self.posted[owner as usize] = (NONE, None);
+        delay::send(&mut self.outbox, owner, &[]);
+    }
+
     /// Intervals of the waits that were caused at a point.
     fn add_cost_shares(&mut self, number: u32, caused: &[Key]) {
         if caused.is_empty() {
@@ -436,8 +449,13 @@ impl LocationPass<'_> {
         let mut rows = std::mem::take(&mut self.rows);
         for (i, caused) in self.roles.caused(caused) {
             let CausedWait { class, relation, waiter, .. } = *caused;
-            let last_sync = self.last_sync(relation, (waiter, caused.process(self.trace)));
-            let (from, before) = (self.from(last_sync), last_sync.map_or(0, |last_sync| last_sync.before));
+            let (from, before) = match relation {
+                Relation::Ownership => (number, 0),
+                _ => {
+                    let last_sync = self.last_sync(relation, (waiter, caused.process(self.trace)));
+                    (self.from(last_sync), last_sync.map_or(0, |last_sync| last_sync.before))
+                }
+            };
             rows.push(Row { class, relation, from, before, shared_from: from, caused: i });
         }
         if self.model == CostModel::Scalasca {
@@ -446,8 +464,12 @@ impl LocationPass<'_> {
         rows.sort_unstable_by_key(|row| (row.key(), row.caused));
         for same in rows.chunk_by(|a, b| a.key() == b.key()) {
             let Row { class, relation, from, before, shared_from, .. } = same[0];
-            self.measure(number, (from > self.first).then(|| LastSync { point: from - 1, before }));
-            let work = self.table.add(&self.work);
+            let work = if relation == Relation::Ownership {
+                EntryRange::default()
+            } else {
+                self.measure(number, (from > self.first).then(|| LastSync { point: from - 1, before }));
+                self.table.add(&self.work)
+            };
             let waited = |point: u32| self.waited[(point - self.first) as usize];
             let waiting = waited(number) - waited(from);
             let begin = self.table.cost_shares.len() as u32;

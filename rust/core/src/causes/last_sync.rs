@@ -68,7 +68,7 @@ impl LastSyncIndex {
             Relation::Device => {
                 self.devices.insert(location, LastSync { point, before: (call.total - completion).max(0) });
             }
-            Relation::Group | Relation::Threads | Relation::Alone | Relation::Past => {}
+            Relation::Group | Relation::Ownership | Relation::Threads | Relation::Alone | Relation::Past => {}
         }
     }
 

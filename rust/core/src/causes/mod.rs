@@ -16,14 +16,14 @@
 //! | one pass over each location gives all intervals | [`intervals`], by [`steps`], [`rolling_profile`], [`last_sync`] |
 //! | delays, and the shares of delays and earlier waits | [`delay`], by [`scaling_factors`] |
 //! | phi, backwards over all locations | [`propagation`] |
-//! | costs by call path | [`costs`], and of locks of threads [`critical_sections`] |
+//! | costs by call path | [`costs`] |
+//! | waits for locks of threads: their costs, and what they propagate | [`ownership`] |
 //! | the factors of single waits, from the kept part of all intervals | [`factors`], [`interval_index`] |
 //!
 //! *Source*: specification.md#causes; thesis, sections 4.1 and 4.3.3, definitions 4 to 20, equations 4.1 to 4.19.
 
 mod cost_model;
 mod costs;
-mod critical_sections;
 mod delay;
 mod devices;
 pub mod factors;
@@ -31,6 +31,7 @@ mod fixed;
 mod interval_index;
 mod intervals;
 mod last_sync;
+mod ownership;
 mod past;
 pub mod points;
 mod propagation;
@@ -63,9 +64,9 @@ pub use cost_model::CostModel;
 
 pub use crate::schema::Class;
 use costs::BookedCosts;
-use critical_sections::ContendedLock;
 pub(crate) use fixed::Fixed;
 pub(crate) use interval_index::IntervalIndex;
+pub(crate) use ownership::ContendedLock;
 pub(crate) use points::{Anchor, Position};
 use points::{CausedWait, SyncPoints};
 pub(crate) use steps::Steps;
@@ -92,7 +93,7 @@ pub(crate) struct Causes {
     /// Inconsistencies of the trace.
     pub diagnostics: Diagnostics,
     /// The locks of threads that others waited for, by shard.
-    locks: Vec<Vec<ContendedLock>>,
+    pub locks: Vec<Vec<ContendedLock>>,
     model: CostModel,
 }
 
@@ -154,12 +155,15 @@ pub(crate) fn find(
         })
         .unzip();
     delay::compute_shares(trace, &mut tables, works, model)?;
-    let find_locks =
-        |shard| if model == CostModel::Scalasca { Vec::new() } else { critical_sections::find(trace, shard) };
-    let locks: Vec<Vec<ContendedLock>> = trace.par_shards().map(find_locks).collect();
+    let find_locks = |(shard, table): (&Shard, &mut Table)| {
+        let mut locks = if model == CostModel::Scalasca { Vec::new() } else { ownership::find(trace, shard) };
+        ownership::attach(shard, &mut locks, table);
+        locks
+    };
+    let locks: Vec<Vec<ContendedLock>> = trace.par_shards().zip(&mut tables).map(find_locks).collect();
     divide(trace, &mut tables, &locks, (window, focus))?;
     let mut diagnostics = Diagnostics::default();
-    propagation::propagate(trace, &mut tables, model, &mut diagnostics)?;
+    propagation::propagate(trace, &mut tables, &locks, model, &mut diagnostics)?;
     Ok(Causes { tables, diagnostics, locks, model })
 }
 
@@ -169,7 +173,7 @@ impl Causes {
         let of_shard = |((shard, table), locks): ((&Shard, &Table), &Vec<ContendedLock>)| {
             let mut booked = costs::book(trace, shard, table, self.model);
             for (part, costs) in table.parts.iter().zip(&mut booked.parts) {
-                costs.extend(critical_sections::book(trace, shard, locks, &part.extent));
+                costs.extend(ownership::book(trace, shard, (table, part), locks));
             }
             booked
         };
@@ -193,10 +197,7 @@ impl Causes {
         self.tables.iter_mut().for_each(Table::forget_costs);
         let of_shard = |(i, table): (usize, &Table)| {
             let (first, waits) = waits.of(i);
-            // The owners of a lock are charged directly, and waits for it are not charged for later waits.
-            let of_lock =
-                |wait: &WaitState| self.model != CostModel::Scalasca && critical_sections::is_contention(wait.kind);
-            let mut explanations: Vec<_> = waits.iter().map(|wait| of_lock(wait).then(Explanation::default)).collect();
+            let mut explanations: Vec<Option<Explanation>> = waits.iter().map(|_| None).collect();
             // Waits of threads and at shutdown have no wait state.
             for own_wait in table.own_waits.rows.iter().filter(|own_wait| own_wait.state != NONE) {
                 let point = &table.points[own_wait.point as usize];
@@ -227,7 +228,7 @@ fn divide(
             let mut waits = table.own_waits.rows.iter().filter(|wait| wait.waiting > 0);
             waits.any(|wait| outside.of(wait, &table.points[wait.point as usize], shard) > 0)
         });
-        let reaches_out = reaches_out || locks.iter().any(|locks| critical_sections::reach_into(locks, &outside));
+        let reaches_out = reaches_out || locks.iter().any(|locks| ownership::reach_into(locks, &outside));
         if trace.exchange.allgather(reaches_out)?.contains(&true) {
             extents.push(outside);
         }

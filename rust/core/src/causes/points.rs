@@ -206,6 +206,8 @@ pub enum Relation {
     Group,
     /// One waits for the end of the other's activity.
     Contention,
+    /// A thread waits for another one that owns a lock ([`super::ownership`]): no interval begins or ends there.
+    Ownership,
     /// A thread and a stream of a device, or two streams.
     Device,
     /// Threads of a team.
@@ -214,6 +216,18 @@ pub enum Relation {
     Alone,
     /// A thread and the one that forked it, before the fork: both have the same wait.
     Past,
+}
+
+impl Relation {
+    /// Whether a wait ends when the other location ends something, not when it begins.
+    pub(crate) fn waits_for_end(self) -> bool {
+        matches!(self, Self::Contention | Self::Ownership | Self::Device)
+    }
+
+    /// Whether it is between two locations only, so that their wait is not part of a group synchronization.
+    pub(crate) fn is_of_two(self) -> bool {
+        matches!(self, Self::Pair | Self::Contention | Self::Ownership | Self::Device)
+    }
 }
 
 /// A wait and its cause.

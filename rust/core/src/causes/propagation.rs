@@ -9,6 +9,8 @@
 //! location, phi of that wait is final and is sent to its cause. A section pauses at causes of waits whose phi has not
 //! arrived yet. Since waits depend only on earlier ones, all sections finish.
 //!
+//! A wait of a thread that owns a lock also waits for the costs of all waits for this lock meanwhile ([`Sweeps`]).
+//!
 //! Clock errors can make waits in one-sided communication depend on each other in a circle. Then the latest cause
 //! continues without the missing values, which is counted.
 
@@ -19,6 +21,7 @@ use rayon::prelude::*;
 
 use super::cost_model::CostModel;
 use super::fixed::Fixed;
+use super::ownership::{ContendedLock, Sweeps};
 use super::points::{Point, Relation};
 use super::table::Group;
 use super::table::Table;
@@ -51,6 +54,7 @@ struct FinalPhi {
 pub(super) fn propagate(
     trace: &Trace,
     tables: &mut [Table],
+    locks: &[Vec<ContendedLock>],
     model: CostModel,
     diagnostics: &mut Diagnostics,
 ) -> Result<()> {
@@ -58,7 +62,8 @@ pub(super) fn propagate(
     let mut walkers: Vec<Walker> = tables
         .par_iter_mut()
         .zip(trace.exchange.own())
-        .map(|(table, shard)| Walker::new(trace, shard, table, model))
+        .zip(locks)
+        .map(|((table, shard), locks)| Walker::new(trace, shard, table, locks, model))
         .collect();
     let mut inbox: Vec<Vec<PhiBatch>> = walkers.iter().map(|_| Vec::new()).collect();
     loop {
@@ -186,13 +191,16 @@ struct Walker<'a> {
     runnable: Vec<u32>,
     /// Sections that cannot finish, once known.
     unfinished: Option<Vec<u32>>,
+    /// The locks of threads, and the costs that waits for them propagate.
+    locks: &'a [ContendedLock],
+    sweeps: Sweeps,
     /// Rows for other shards, and the shards with rows.
     outgoing: Vec<PhiBatch>,
     destinations: Vec<u32>,
 }
 
 impl<'a> Walker<'a> {
-    fn new(trace: &'a Trace, shard: u32, table: &'a mut Table, model: CostModel) -> Self {
+    fn new(trace: &'a Trace, shard: u32, table: &'a mut Table, locks: &'a [ContendedLock], model: CostModel) -> Self {
         let points = table.points.len();
         let sections = table.sections();
         let count = sections.len() - 1;
@@ -227,6 +235,8 @@ impl<'a> Walker<'a> {
             first_group,
             next_group,
             runnable: (0..count as u32).collect(),
+            sweeps: Sweeps::new(locks, &table.parts, width),
+            locks,
             unfinished: None,
             outgoing: (0..trace.exchange.shards()).map(|_| PhiBatch::default()).collect(),
             destinations: Vec::new(),
@@ -297,6 +307,9 @@ impl<'a> Walker<'a> {
         while self.cursor[section] > self.sections[section] {
             let point = self.cursor[section] - 1;
             if !self.has_sent[section] {
+                if !self.locks.is_empty() && self.sweeps.lacks(point) {
+                    break;
+                }
                 self.leave_intervals(section, point);
                 sent += self.send_phi(section, point);
                 self.has_sent[section] = true;
@@ -360,6 +373,12 @@ impl<'a> Walker<'a> {
                 has_values = true;
             }
         }
+        for (phi, kept) in phi.iter_mut().zip(self.sweeps.phi(point).unwrap_or_default()) {
+            if *kept != 0.0 {
+                *phi += kept;
+                has_values = true;
+            }
+        }
         for part in self.table.parts.iter_mut().filter(|_| has_values) {
             part.phi[point as usize] = phi[part.columns.clone()].iter().sum();
         }
@@ -393,7 +412,21 @@ impl<'a> Walker<'a> {
         }
         phi.fill(0.0);
         self.phi = phi;
+        if !self.locks.is_empty() {
+            self.advance_lock(point);
+        }
         sent
+    }
+
+    /// Goes on with the lock that a point waited for, which may unblock waits of its owners.
+    fn advance_lock(&mut self, point: u32) {
+        let (sections, cursor, runnable) = (&self.sections, &self.cursor, &mut self.runnable);
+        self.sweeps.advance(point, self.locks, &self.table.charged_phi, |complete| {
+            let section = sections.partition_point(|&first| first <= complete) - 1;
+            if cursor[section] == complete + 1 {
+                runnable.push(section as u32);
+            }
+        });
     }
 
     /// Where sections are blocked: time, location, point.
@@ -410,7 +443,9 @@ impl<'a> Walker<'a> {
 
     /// Releases a blocked point without the missing values.
     fn release(&mut self, point: u32) {
-        self.missing[point as usize] = RELEASED;
+        if !self.sweeps.release(point) {
+            self.missing[point as usize] = RELEASED;
+        }
         self.runnable.push(self.section(point) as u32);
     }
 }

@@ -7,7 +7,9 @@
 //! | collective operations | end record | end record | [`CollectiveSync`] |
 //! | Late Post, Early Wait | Leave | Leave | `[L(own) − L(other)]+` |
 //! | Wait for Progress | Leave | after the Enter of the call that makes progress | `[L − E(progress)]+`; all of it |
+//! | non-blocking collective operations | Leave | after the Enter of the call that starts it | `[L − E(start)]+`; all of it |
 //! | contention | Leave | after the Leave of the release | all but the wait; nothing |
+//! | contention of threads | after the Enter | after the Leave of the release | no synchronization |
 //! | host and device | [`devices`] | | |
 //!
 //! *Source*: specification.md#synchronization-points; thesis, definitions 4 and 8.
@@ -16,7 +18,7 @@ use super::cost_model::CostModel;
 use super::points::{Anchor, Place, Relation, SyncPoint, SyncScope};
 use super::points::{GroupSync, Key, SyncPoints};
 use super::states::States;
-use super::{critical_sections, devices, teams};
+use super::{devices, teams};
 use crate::ids::CommId;
 use crate::schema::{Class, Pattern};
 use crate::severity::Metric;
@@ -43,10 +45,7 @@ pub(super) fn collect<'a>(
     let of_two = |(wait, state): (&'a WaitState, u32)| {
         let class =
             Pattern::class_of(wait.kind).filter(|class| wait.cause_instance.is_some() && has_costs(*class, model))?;
-        if critical_sections::is_contention(wait.kind) {
-            return None;
-        }
-        Some(PairwiseWait { class, places: sync_places(class)?, wait, state })
+        Some(PairwiseWait { class, places: sync_places(wait.kind, class)?, wait, state })
     };
     let mut of_two = waits.iter().zip(first as u32..).filter_map(of_two).peekable();
     let (mut together, mut times) = (Vec::with_capacity(TOGETHER), Vec::with_capacity(TOGETHER));
@@ -96,15 +95,26 @@ fn has_costs(class: Class, model: CostModel) -> bool {
 }
 
 /// The places of both sides of a pairwise wait; `None` for collective ones, which come as collective synchronizations.
-fn sync_places(class: Class) -> Option<(Place, Place)> {
+fn sync_places(kind: Metric, class: Class) -> Option<(Place, Place)> {
+    if is_nonblocking(kind) {
+        return Some((Place::Leave, Place::Begin));
+    }
     Some(match class {
         Class::LateSender => (Place::Receive, Place::Send),
         Class::LateReceiver => (Place::Send, Place::Receive),
         Class::LatePost | Class::EarlyWait => (Place::Leave, Place::Leave),
         Class::Progress => (Place::Leave, Place::Begin),
         Class::Lock => (Place::Leave, Place::Behind),
+        // The wait comes before everything in the call, such as the block of a critical construct.
+        Class::ThreadLock => (Place::Begin, Place::Behind),
         _ => return None,
     })
+}
+
+/// Whether a wait is for a non-blocking collective operation: its cause only has to start it.
+fn is_nonblocking(kind: Metric) -> bool {
+    use Metric::{NonblockingBarrierWait, NonblockingEarlyReduce, NonblockingLateBroadcast, NonblockingWaitNxN};
+    matches!(kind, NonblockingBarrierWait | NonblockingWaitNxN | NonblockingLateBroadcast | NonblockingEarlyReduce)
 }
 
 /// A pairwise wait.
@@ -129,10 +139,12 @@ impl PairwiseWait<'_> {
                 ((leave - cause_leave).min(0), (cause_leave - leave).max(0))
             }
             Class::Progress => ((leave - cause_enter).max(0), cause_leave - cause_enter),
+            _ if is_nonblocking(wait.kind) => ((leave - cause_enter).max(0), cause_leave - cause_enter),
             _ => ((leave - cause_leave).max(0), (cause_leave - leave).max(0)),
         };
         let (relation, end) = match class {
             Class::Lock => (Relation::Contention, cause_leave),
+            Class::ThreadLock => (Relation::Ownership, shard.enter(own.1) + wait.waiting),
             _ => (Relation::Pair, cause_enter),
         };
         SyncPoint {

@@ -130,7 +130,7 @@ impl<'a> Handovers<'a> {
         };
         let cause = own_wait.cause;
         let ended = || self.trace.shard(location).enter(point.instance) + point.held;
-        let ended = matches!(own_wait.relation, Relation::Contention | Relation::Device).then(ended);
+        let ended = own_wait.relation.waits_for_end().then(ended);
         let first = Some(Handover { ended, ..handover_to(cause, own_wait.cause_point) });
         let is_of_threads = own_wait.relation == Relation::Threads;
         let ties = if is_of_threads { self.ties(cause, own_wait.cause_point as usize) } else { Vec::new() };

@@ -5,6 +5,7 @@ pub mod epochs;
 pub mod fifo;
 pub mod launches;
 pub mod messages;
+pub(crate) mod nonblocking;
 pub mod one_sided;
 pub mod protocol;
 mod time_order;

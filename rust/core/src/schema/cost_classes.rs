@@ -86,7 +86,7 @@ classes! {
     /// At a barrier between threads.
     OmpBarrier = "ompbarrier" {
         short_term: DelayOmpBarrier, long_term: DelayOmpBarrierLongTerm,
-        indirect: None, propagating: Some(CostMetric::PropagatingOmpBarrier),
+        indirect: Some(CostMetric::IndirectOmpBarrier), propagating: Some(CostMetric::PropagatingOmpBarrier),
         is_known_to_scalasca: true,
     },
     /// Threads without work while their master is alone.
@@ -135,6 +135,12 @@ classes! {
     Lock = "lock" {
         short_term: IntervalDelayLock, long_term: DelayLockLongTerm,
         indirect: Some(CostMetric::IndirectLock), propagating: Some(CostMetric::PropagatingLock),
+        is_known_to_scalasca: false,
+    },
+    /// For a lock of threads.
+    ThreadLock = "threadlock" {
+        short_term: IntervalDelayLock, long_term: DelayThreadLockLongTerm,
+        indirect: Some(CostMetric::IndirectThreadLock), propagating: Some(CostMetric::PropagatingThreadLock),
         is_known_to_scalasca: false,
     },
     /// A host waits for a device.

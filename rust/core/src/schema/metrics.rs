@@ -188,6 +188,8 @@ metrics! {
     DelayProgressLongTerm = "delay_rma_progress_longterm",
     /// Costs that delays cause through other waits: lock contention.
     DelayLockLongTerm = "delay_lock_longterm",
+    /// Costs that delays cause through other waits: lock contention of threads.
+    DelayThreadLockLongTerm = "delay_threadlock_longterm",
     /// Costs that delays cause directly: hosts that wait for devices.
     DelayGpuHost = "delay_gpu_host",
     /// Costs that delays cause through other waits: hosts that wait for devices.
@@ -230,6 +232,10 @@ metrics! {
     IndirectProgress = "mpi_wait_indirect_rma_progress",
     /// Waiting that earlier waits of the causing process explain: lock contention.
     IndirectLock = "mpi_wait_indirect_lock",
+    /// Waiting that earlier waits of the causing thread explain: waiting at barriers of threads.
+    IndirectOmpBarrier = "mpi_wait_indirect_ompbarrier",
+    /// Waiting that waits of the lock's owners explain: lock contention of threads.
+    IndirectThreadLock = "mpi_wait_indirect_threadlock",
     /// Waiting that earlier waits of the causing side explain: hosts that wait for devices.
     IndirectGpuHost = "mpi_wait_indirect_gpu_host",
     /// Waiting that earlier waits of the causing side explain: devices that wait for hosts.
@@ -264,6 +270,8 @@ metrics! {
     PropagatingProgress = "mpi_wait_propagating_rma_progress",
     /// Waiting that made others wait later: lock contention.
     PropagatingLock = "mpi_wait_propagating_lock",
+    /// Waiting that made others wait later: lock contention of threads.
+    PropagatingThreadLock = "mpi_wait_propagating_threadlock",
     /// Waiting that made others wait later: hosts that wait for devices.
     PropagatingGpuHost = "mpi_wait_propagating_gpu_host",
     /// Waiting that made others wait later: devices that wait for hosts.

@@ -58,6 +58,8 @@ pub enum Position {
     AheadOfLatency,
     /// It lies in the wait that it is a part of, and is assumed to begin with it.
     BeginOfWhole,
+    /// Behind the wait for messages in the same call.
+    AfterMessages,
 }
 
 impl Position {

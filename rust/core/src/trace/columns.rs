@@ -460,7 +460,7 @@ pub struct Lock {
     pub instance: InstanceId,
     /// Lock id.
     pub lock: u32,
-    /// Acquisition order.
+    /// Acquisition order; 0 if it is unknown.
     pub order: u32,
     /// Paradigm that owns the lock.
     pub paradigm: u8,

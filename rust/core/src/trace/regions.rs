@@ -83,10 +83,20 @@ pub enum RegionClass {
     ImplicitBarrier,
     /// OpenMP critical construct.
     Critical,
+    /// OpenMP ordered construct: from the wait for the thread before to the end of the block.
+    Ordered,
+    /// The block of an ordered construct.
+    OrderedBlock,
     /// Another OpenMP construct or call.
     OpenMp,
     /// `pthread_mutex_lock`, `pthread_mutex_trylock`.
     MutexLock,
+    /// `pthread_rwlock_rdlock` and its variants: others can own the lock at the same time.
+    ReadLock,
+    /// `pthread_rwlock_wrlock` and its variants.
+    WriteLock,
+    /// `pthread_spin_lock`, `pthread_spin_trylock`.
+    SpinLock,
     /// `pthread_cond_wait`, `pthread_cond_timedwait`.
     ConditionWait,
     /// A call to an accelerator.
@@ -137,9 +147,9 @@ impl RegionClass {
     #[must_use]
     #[inline]
     pub fn is_remembered(self) -> bool {
-        use RegionClass::{Create, ExplicitBarrier, ImplicitBarrier, Init, Parallel, Probe};
+        use RegionClass::{Create, ExplicitBarrier, ImplicitBarrier, Init, Ordered, OrderedBlock, Parallel, Probe};
         use RegionClass::{ShmemAllocate, ShmemFree, ShmemQuiet};
-        matches!(self, Init | Probe | Create | Parallel | ExplicitBarrier | ImplicitBarrier)
+        matches!(self, Init | Probe | Create | Parallel | ExplicitBarrier | ImplicitBarrier | Ordered | OrderedBlock)
             || matches!(self, ShmemAllocate | ShmemFree | ShmemQuiet)
             || self.is_shutdown()
     }
@@ -203,10 +213,15 @@ impl RegionClass {
                 RegionRole::BARRIER => Self::ExplicitBarrier,
                 RegionRole::IMPLICIT_BARRIER => Self::ImplicitBarrier,
                 RegionRole::CRITICAL | RegionRole::CRITICAL_SBLOCK => Self::Critical,
+                RegionRole::ORDERED => Self::Ordered,
+                RegionRole::ORDERED_SBLOCK => Self::OrderedBlock,
                 _ => DeviceCall::of(name).map_or(Self::OpenMp, Self::Device),
             },
             Paradigm::PTHREAD => match name {
                 "pthread_mutex_lock" | "pthread_mutex_trylock" => Self::MutexLock,
+                "pthread_rwlock_rdlock" | "pthread_rwlock_tryrdlock" | "pthread_rwlock_timedrdlock" => Self::ReadLock,
+                "pthread_rwlock_wrlock" | "pthread_rwlock_trywrlock" | "pthread_rwlock_timedwrlock" => Self::WriteLock,
+                "pthread_spin_lock" | "pthread_spin_trylock" => Self::SpinLock,
                 "pthread_cond_wait" | "pthread_cond_timedwait" => Self::ConditionWait,
                 _ => Self::Other,
             },
@@ -486,6 +501,12 @@ impl Regions {
     #[must_use]
     pub fn is_io(&self, key: RegionKey) -> bool {
         self.get(key).is_some_and(Region::is_io)
+    }
+
+    /// Whether any region has a class.
+    #[must_use]
+    pub fn has(&self, class: RegionClass) -> bool {
+        self.classes.contains(&class)
     }
 
     /// The region with a key; `None` for programs.

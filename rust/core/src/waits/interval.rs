@@ -81,6 +81,11 @@ fn begin(shard: &Shard, wait: &WaitState, of_call: &[WaitState], operations: &mu
             let whole = of_call.iter().find(|other| Some(other.kind) == whole);
             whole.map_or(enter, |whole| begin(shard, whole, of_call, operations))
         }
+        Position::AfterMessages => {
+            let is_message = |kind: Metric| Pattern::class_of(kind).is_some_and(Class::is_message);
+            let messages = of_call.iter().filter(|other| is_message(other.kind)).map(|other| other.waiting);
+            enter + messages.max().unwrap_or(0).min(leave - enter)
+        }
         Position::AfterContention => enter + other(&|kind| Pattern::class_of(kind) == Some(Class::Lock)),
     }
 }

@@ -9,16 +9,17 @@
 //! *Management*: fork part = `[Enter(parallel) − fork]+`, join part = `[join − Leave(parallel)]+`, at each thread's
 //! parallel region. Both belong to the time of the parallel region, not to that of the function that forked.
 //! *Barriers*: waiting = latest Enter of the team − own Enter − time of the thread in explicit tasks in
-//! between. *Locks*: waiting = release by the previous owner − Enter of the call that acquires, if positive.
+//! between. *Locks*: [`locks`].
 //!
-//! *Source*: specification.md#team-management, specification.md#barriers-of-threads, specification.md#locks-of-threads.
+//! *Source*: specification.md#team-management, specification.md#barriers-of-threads.
 
 use super::findings::Findings;
+use super::locks;
 use super::wait_state::WaitState;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{InstanceId, LocationId};
 use crate::severity::{Accumulator, Metric, Severity};
-use crate::trace::columns::{Fork, Lock, Team};
+use crate::trace::columns::{Fork, Team};
 use crate::trace::locations::Process;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
 
@@ -140,65 +141,8 @@ fn tasks_between(shard: &Shard, location: LocationId, from: i64, to: i64) -> i64
     within.map(|task| task.end.min(to) - task.begin.max(from)).sum()
 }
 
-/// A thread's release or acquisition of a lock: location and record.
-pub(crate) type Hold<'a> = (LocationId, &'a Lock);
-
-/// One thread's ownership of a lock, from its first acquisition to its last release.
-pub(crate) struct Ownership<'a> {
-    /// Number of the ownership in the order of acquisitions.
-    pub order: u32,
-    /// The acquisition, if it is recorded.
-    pub acquire: Option<Hold<'a>>,
-    /// The release, if it is recorded.
-    pub release: Option<Hold<'a>>,
-}
-
-/// The ownerships of each lock of the process, in the order of acquisitions.
-pub(crate) fn ownerships<'a>(shard: &'a Shard, process: &Process) -> Vec<Vec<Ownership<'a>>> {
-    let mut locks: Vec<Hold> = Vec::new();
-    for location in process.locations {
-        let rows = shard.locks.of(shard.local(location));
-        locks.extend(rows.iter().map(|row| (location, row)));
-    }
-    // Nested acquisitions share one acquisition order: the first acquire and the last release count.
-    locks.sort_by_key(|(_, lock)| (lock.paradigm, lock.lock, lock.order, !lock.acquired, lock.time));
-    let of_owner = |records: &[Hold<'a>]| Ownership {
-        order: records[0].1.order,
-        acquire: records.first().copied().filter(|(_, lock)| lock.acquired && lock.instance.is_some()),
-        release: records.last().copied().filter(|(_, lock)| !lock.acquired),
-    };
-    let of_lock = |records: &[Hold<'a>]| records.chunk_by(|a, b| a.1.order == b.1.order).map(of_owner).collect();
-    locks.chunk_by(|a, b| (a.1.paradigm, a.1.lock) == (b.1.paradigm, b.1.lock)).map(of_lock).collect()
-}
-
-/// Every acquisition of a lock after the release by its previous owner.
-pub(crate) fn handovers<'a>(ownerships: &[Ownership<'a>]) -> impl Iterator<Item = (Hold<'a>, Hold<'a>)> {
-    ownerships.windows(2).filter_map(|pair| {
-        let is_next = pair[0].order.checked_add(1) == Some(pair[1].order);
-        Some((pair[0].release?, pair[1].acquire?)).filter(|_| is_next)
-    })
-}
-
-/// The wait for a lock that ends with a handover, if there is one.
-pub(crate) fn contention(
-    trace: &Trace,
-    shard: &Shard,
-    ((cause_location, release), (location, acquire)): (Hold, Hold),
-) -> Option<WaitState> {
-    let kind = match trace.regions.class(trace.tree.region(shard.callpath(acquire.instance))) {
-        RegionClass::Critical => Metric::OmpCriticalContention,
-        RegionClass::OpenMp => Metric::OmpLockContention,
-        RegionClass::MutexLock => Metric::MutexContention,
-        RegionClass::ConditionWait => Metric::ConditionContention,
-        _ => return None,
-    };
-    let waiting = release.time.min(shard.leave(acquire.instance)) - shard.enter(acquire.instance);
-    let cause = (cause_location, release.instance);
-    (waiting > 0).then(|| WaitState::new(kind, (location, acquire.instance), waiting, cause))
-}
-
 fn book_locks(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Findings) {
-    for ownerships in ownerships(shard, process) {
-        findings.waits.extend(handovers(&ownerships).filter_map(|handover| contention(trace, shard, handover)));
+    for lock in locks::of_process(trace, shard, process, &mut findings.diagnostics) {
+        lock.each_wait(trace, shard, |wait| findings.waits.push(wait));
     }
 }

@@ -57,6 +57,85 @@ macro_rules! mpi {
             source: "Scalasca, Barrier Completion",
             ..WAIT
         },
+        /// Time in a call that completes a non-blocking barrier before the last process started it.
+        NonblockingBarrierWait = "mpi_nbc_barrier_wait" {
+            display_name: "Wait at Barrier (non-blocking)",
+            below: "mpi_sync_collective",
+            waits_for: "for the last process to start the non-blocking barrier",
+            look_at: LAST_ONE,
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::Barrier),
+            position: Position::AfterMessages,
+            document: "nonblocking-collectives",
+            source: "whywait",
+            ..WAIT
+        },
+        /// Time in a call that completes a non-blocking N-to-N operation before the last process started it.
+        NonblockingWaitNxN = "mpi_nbc_wait_nxn" {
+            display_name: "Wait at N x N (non-blocking)",
+            below: "mpi_collective",
+            waits_for: "for the last process to start the non-blocking operation",
+            look_at: LAST_ONE,
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::NxN),
+            position: Position::AfterMessages,
+            document: "nonblocking-collectives",
+            source: "whywait",
+            ..WAIT
+        },
+        /// Time in a call that completes a non-blocking 1-to-N operation before its root started it.
+        NonblockingLateBroadcast = "mpi_nbc_latebroadcast" {
+            display_name: "Late Broadcast (non-blocking)",
+            below: "mpi_collective",
+            waits_for: "for the root to start the non-blocking operation",
+            look_at: "What the root does before it starts the operation.",
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::LateBroadcast),
+            position: Position::AfterMessages,
+            document: "nonblocking-collectives",
+            source: "whywait",
+            ..WAIT
+        },
+        /// Time in which the root completes a non-blocking N-to-1 operation before the last process started it.
+        NonblockingEarlyReduce = "mpi_nbc_earlyreduce" {
+            display_name: "Early Reduce (non-blocking)",
+            below: "mpi_collective",
+            waits_for: "for the last process to contribute",
+            look_at: LAST_ONE,
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::EarlyReduce),
+            position: Position::AfterMessages,
+            document: "nonblocking-collectives",
+            source: "whywait",
+            ..WAIT
+        },
+        /// Time in a call that completes a non-blocking scan before the last process with a lower rank started it.
+        NonblockingEarlyScan = "mpi_nbc_earlyscan" {
+            display_name: "Early Scan (non-blocking)",
+            below: "mpi_collective",
+            waits_for: "for processes with lower ranks",
+            look_at: LAST_ONE,
+            paradigm: Paradigm::Mpi,
+            position: Position::AfterMessages,
+            document: "nonblocking-collectives",
+            source: "whywait",
+            ..WAIT
+        },
+        /// Time in a call that completes a non-blocking collective operation after all processes that it needs have started it.
+        NonblockingCompletion = "mpi_nbc_completion" {
+            display_name: "Completion (non-blocking)",
+            below: "mpi_collective",
+            waits_for: "for non-blocking collective operations to complete",
+            look_at: "How much work there is between start and completion to hide the operation, and whether the library progresses meanwhile.",
+            paradigm: Paradigm::Mpi,
+            position: Position::End,
+            is_balanced_away: false,
+            document: "nonblocking-collectives",
+            source: "whywait",
+            ..WAIT
+        },
+        /// Time between the start of a non-blocking collective operation and its completing call in which a blocking one would wait.
+        NonblockingHidden = "mpi_nbc_hidden_wait",
         /// Time a receiver waited because the message was sent after the receive began.
         LateSender = "mpi_latesender" {
             display_name: "Late Sender",

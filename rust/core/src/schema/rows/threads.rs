@@ -39,7 +39,7 @@ macro_rules! threads {
             waits_for: "for other threads to leave the critical section",
             look_at: "How much work is inside the critical section, and whether it must be.",
             paradigm: Paradigm::OpenMp,
-            class: Some(Class::Lock),
+            class: Some(Class::ThreadLock),
             document: "openmp",
             source: "Scalasca, Lock Contention of OpenMP",
             ..WAIT
@@ -51,9 +51,21 @@ macro_rules! threads {
             waits_for: "for other threads to release a lock",
             look_at: "How long the lock is held, and whether several locks could replace it.",
             paradigm: Paradigm::OpenMp,
-            class: Some(Class::Lock),
+            class: Some(Class::ThreadLock),
             document: "openmp",
             source: "Scalasca, Lock Contention of OpenMP",
+            ..WAIT
+        },
+        /// Time a thread waited for another thread to leave the block of an ordered construct.
+        OmpOrderedWait = "omp_ordered_wait" {
+            display_name: "Wait in Order",
+            below: "omp_ordered",
+            waits_for: "for the thread before it in an ordered construct",
+            look_at: "How much work is inside the ordered block, and whether a smaller chunk size helps.",
+            paradigm: Paradigm::OpenMp,
+            class: Some(Class::ThreadLock),
+            document: "threads-locks",
+            source: "whywait",
             ..WAIT
         },
         /// Time a thread waited for another thread to release the mutex.
@@ -64,9 +76,35 @@ macro_rules! threads {
             look_at: "How long the mutex is held, and whether several could replace it.",
             paradigm: Paradigm::Pthread,
             is_balanced_away: false,
-            class: Some(Class::Lock),
+            class: Some(Class::ThreadLock),
             document: "openmp",
             source: "Scalasca, Lock Contention of POSIX threads",
+            ..WAIT
+        },
+        /// Time a thread waited for other threads to release a read-write lock.
+        ReadWriteContention = "pthread_lock_contention_rwlock" {
+            display_name: "Lock Contention (read-write)",
+            below: "pthread_lock_api",
+            waits_for: "for other threads to release a read-write lock",
+            look_at: "How long writers hold the lock, and whether readers must wait for them.",
+            paradigm: Paradigm::Pthread,
+            is_balanced_away: false,
+            class: Some(Class::ThreadLock),
+            document: "threads-locks",
+            source: "whywait",
+            ..WAIT
+        },
+        /// Time a thread waited for another thread to release a spin lock.
+        SpinContention = "pthread_lock_contention_spin" {
+            display_name: "Lock Contention (spin)",
+            below: "pthread_lock_api",
+            waits_for: "for another thread to release a spin lock",
+            look_at: "How long the lock is held: a thread that spins keeps its core busy.",
+            paradigm: Paradigm::Pthread,
+            is_balanced_away: false,
+            class: Some(Class::ThreadLock),
+            document: "threads-locks",
+            source: "whywait",
             ..WAIT
         },
         /// Time a thread waited for the mutex of a condition variable.
@@ -77,7 +115,7 @@ macro_rules! threads {
             look_at: "How many threads are woken at the same time.",
             paradigm: Paradigm::Pthread,
             is_balanced_away: false,
-            class: Some(Class::Lock),
+            class: Some(Class::ThreadLock),
             document: "openmp",
             source: "Scalasca, Lock Contention of POSIX threads",
             ..WAIT

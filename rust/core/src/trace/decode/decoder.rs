@@ -489,7 +489,6 @@ impl EventSink for Decoder<'_> {
                 self.collective(time, collective_op.0, communicator, root, size_sent, size_received);
             }
             Event::NonBlockingCollectiveRequest { request_id } => {
-                self.note(DiagnosticKind::NonBlockingCollective, time);
                 if let Some(instance) = self.instance() {
                     self.state.nonblocking.insert(request_id, instance);
                 }

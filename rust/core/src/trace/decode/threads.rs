@@ -59,11 +59,8 @@ impl Decoder<'_> {
     }
 
     pub(super) fn lock(&mut self, time: i64, paradigm: u8, lock: u32, order: u32, acquired: bool) {
-        // Old measurement systems wrote 0 for an unknown order.
-        if order != 0 {
-            let instance = self.instance().unwrap_or(InstanceId::NONE);
-            self.shard.locks.rows.push(Lock { time, instance, lock, order, paradigm, acquired });
-        }
+        let instance = self.instance().unwrap_or(InstanceId::NONE);
+        self.shard.locks.rows.push(Lock { time, instance, lock, order, paradigm, acquired });
     }
 
     pub(super) fn thread(&mut self, time: i64, thread: (u32, u64), step: ThreadStep) {

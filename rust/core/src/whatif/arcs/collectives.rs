@@ -10,6 +10,7 @@ use rustc_hash::FxHashSet;
 
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, RegionKey};
 use crate::matching::collectives::{Kind, Member, match_all};
+use crate::matching::nonblocking::{Started, of_process};
 use crate::trace::columns::Nonblocking;
 use crate::trace::{RegionClass, Shard, Trace};
 use crate::whatif::assumptions::{Assumption, Assumptions};
@@ -351,22 +352,11 @@ fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, bu
     let mut operations: BTreeMap<(CommId, u32), Vec<(Member, Call)>> = BTreeMap::new();
     for (number, shard) in trace.shards.iter().enumerate() {
         for process in shard.processes {
-            let locations = trace.definitions.processes[process].locations;
-            let mut rows: Vec<(LocationId, &Nonblocking)> = locations
-                .flat_map(|location| {
-                    let rows = shard.nonblocking.of(shard.local(location));
-                    rows.iter().map(move |row| (location, row))
-                })
-                .collect();
-            rows.sort_by_key(|(_, row)| shard.enter(row.post));
-            let mut started: BTreeMap<CommId, u32> = BTreeMap::new();
-            for (location, row) in rows {
-                let n = started.entry(row.comm).or_insert(0);
-                *n += 1;
+            for Started { location, row, sequence, .. } in of_process(shard, &trace.definitions.processes[process]) {
                 let Some(rank) = trace.definitions.comms[row.comm].rank(process) else { continue };
                 let call = Call::nonblocking(shard, builder.first_of(number), row);
-                let member = Member::nonblocking(row, (call.enter, call.leave), *n, rank, location);
-                operations.entry((row.comm, *n)).or_default().push((member, call));
+                let member = Member::nonblocking(row, (call.enter, call.leave), sequence, rank, location);
+                operations.entry((row.comm, sequence)).or_default().push((member, call));
             }
         }
     }

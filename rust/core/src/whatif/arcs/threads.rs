@@ -5,6 +5,7 @@
 //! owner releases it, in the measured order. A created thread keeps its measured distance to its creation; a join waits
 //! for its end.
 
+use crate::diagnostics::Diagnostics;
 use crate::ids::{InstanceId, LocationId};
 use crate::whatif::graph::builder::{Builder, MEASURED, Node, Raw, enter, leave, stop};
 use crate::whatif::graph::steps::Kind;
@@ -13,7 +14,8 @@ use rustc_hash::FxHashMap;
 use crate::trace::columns::ThreadStep;
 use crate::trace::locations::Process;
 use crate::trace::{Shard, Trace};
-use crate::waits::threads::{Part, barriers_of, handovers, ownerships, teams};
+use crate::waits::locks;
+use crate::waits::threads::{Part, barriers_of, teams};
 
 /// Finds the arcs of all threads.
 pub(in crate::whatif) fn collect(trace: &Trace, builder: &mut Builder) {
@@ -25,7 +27,7 @@ pub(in crate::whatif) fn collect(trace: &Trace, builder: &mut Builder) {
             for team in teams(shard, process).chunk_by(|a, b| a.team.fork == b.team.fork) {
                 threads.team(team, builder);
             }
-            threads.locks(process, builder);
+            threads.locks(trace, process, builder);
             threads.created(process, builder);
         }
     }
@@ -98,19 +100,20 @@ impl Threads<'_> {
         }
     }
 
-    fn locks(&self, process: &Process, builder: &mut Builder) {
-        let ownerships = ownerships(self.shard, process);
-        for ((location, release), (own, acquire)) in ownerships.iter().flat_map(|of_lock| handovers(of_lock)) {
-            if location == own {
-                continue;
-            }
-            // A release comes after events of the same time in its call, an acquisition before.
-            let Some(released) = self.stop(builder, location, release.time, None, Kind::Point) else { continue };
-            let within = self.positions(own, acquire.time).0.max(self.shard.instances.enter[acquire.instance] + 1);
-            if let Some(taken) = self.stop(builder, own, acquire.time, Some(within), Kind::Gate) {
-                let target = builder.stop_target(taken);
-                builder.raws.push(Raw::new(target, stop(released), release.time));
-            }
+    fn locks(&self, trace: &Trace, process: &Process, builder: &mut Builder) {
+        for lock in locks::of_process(trace, self.shard, process, &mut Diagnostics::default()) {
+            lock.each_handover(|handover| {
+                let (before, own) = (&lock.ownerships[handover.released], &lock.ownerships[handover.acquired]);
+                let (Some(release), Some(acquire)) = (before.release, own.acquire) else { return };
+                // A release comes after events of the same time in its call, an acquisition before.
+                let (from, to) = (before.location, own.location);
+                let Some(released) = self.stop(builder, from, release.time, None, Kind::Point) else { return };
+                let within = self.positions(to, acquire.time).0.max(self.shard.instances.enter[acquire.instance] + 1);
+                if let Some(taken) = self.stop(builder, to, acquire.time, Some(within), Kind::Gate) {
+                    let target = builder.stop_target(taken);
+                    builder.raws.push(Raw::new(target, stop(released), release.time));
+                }
+            });
         }
     }
 

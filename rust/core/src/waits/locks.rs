@@ -1,0 +1,341 @@
+//! Locks of threads: who owned each of them when, and who waited for whom.
+//!
+//! ```text
+//!  thread 0  --A[ section     ]R------------------      A acquires, R releases
+//!  thread 1  ----[ waits       |]A[ section ]R----      from Enter of the call that acquires to the previous release
+//! ```
+//!
+//! An ownership is the time from a thread's first acquisition to its last release with one order of acquisition: of
+//! recursive locks only the outermost pair counts. Each pass of a thread through the block of an `ordered` construct is
+//! an ownership, too.
+//!
+//! *Waiting*: release by the previous owner − Enter of the call that acquires, if positive. A reader waits for the last
+//! writer before it, a writer for all readers since; the one that releases last is the cause.
+//!
+//! *Source*: specification.md#locks-of-threads.
+
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+use super::wait_state::WaitState;
+use crate::diagnostics::{DiagnosticKind, Diagnostics};
+use crate::ids::{InstanceId, LocationId};
+use crate::severity::Metric;
+use crate::trace::columns::Lock;
+use crate::trace::locations::Process;
+use crate::trace::{NONE, RegionClass, Shard, Trace};
+
+/// A record of a lock: its time, and the region instance around it, if there is one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    pub time: i64,
+    pub instance: InstanceId,
+}
+
+/// One thread's ownership of a lock.
+#[derive(Clone, Debug)]
+pub(crate) struct Ownership {
+    pub location: LocationId,
+    /// The acquisition, if it is recorded, by a call that can wait.
+    pub acquire: Option<Record>,
+    /// The release, if it is recorded.
+    pub release: Option<Record>,
+    /// From the acquisition to the release; what is not recorded is estimated.
+    pub time: Range<i64>,
+    /// Whether other threads can own the lock at the same time.
+    pub is_shared: bool,
+    /// Whether it is known whose ownership came before this one.
+    follows: bool,
+}
+
+/// A lock of a process with its ownerships, in the order of acquisitions.
+#[derive(Clone, Debug)]
+pub(crate) struct ThreadLock {
+    pub key: LockKey,
+    pub ownerships: Vec<Ownership>,
+}
+
+/// What identifies a lock within its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum LockKey {
+    /// By paradigm and number.
+    Lock { paradigm: u8, number: u32 },
+    /// The `ordered` construct (its region) of a team, by fork.
+    Ordered { fork: u32, region: u32 },
+}
+
+/// A thread waits for the release by another one: positions among the ownerships of the lock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Handover {
+    pub released: usize,
+    pub acquired: usize,
+}
+
+/// All locks of a process.
+pub(crate) fn of_process(trace: &Trace, shard: &Shard, process: &Process, notes: &mut Diagnostics) -> Vec<ThreadLock> {
+    let mut locks = recorded(trace, shard, process, notes);
+    locks.extend(ordered(trace, shard, process));
+    locks
+}
+
+/// A record of a lock at a location.
+struct Row<'a> {
+    location: LocationId,
+    lock: &'a Lock,
+    /// Whether it is the first acquisition of its call.
+    is_first: bool,
+}
+
+fn recorded(trace: &Trace, shard: &Shard, process: &Process, notes: &mut Diagnostics) -> Vec<ThreadLock> {
+    let mut rows: Vec<Row> = Vec::new();
+    for location in process.locations {
+        let mut last = InstanceId::NONE;
+        for lock in shard.locks.of(shard.local(location)) {
+            let is_first = lock.acquired && lock.instance.is_some() && lock.instance != last;
+            if is_first {
+                last = lock.instance;
+            }
+            rows.push(Row { location, lock, is_first });
+        }
+    }
+    // Nested acquisitions share one order of acquisition: the first acquire and the last release count.
+    let of_lock = |row: &Row| (row.lock.paradigm, row.lock.lock);
+    rows.sort_by_key(|row| (of_lock(row), row.lock.order, row.location, row.lock.time));
+    rows.chunk_by(|a, b| of_lock(a) == of_lock(b))
+        .map(|rows| {
+            let (paradigm, number) = of_lock(&rows[0]);
+            ThreadLock { key: LockKey::Lock { paradigm, number }, ownerships: ownerships(trace, shard, rows, notes) }
+        })
+        .collect()
+}
+
+/// The ownerships of one lock, from its records by order, location and time.
+fn ownerships(trace: &Trace, shard: &Shard, rows: &[Row], notes: &mut Diagnostics) -> Vec<Ownership> {
+    let mut numbered: Vec<(u32, Ownership)> = Vec::with_capacity(rows.len() / 2);
+    let mut unnumbered: Vec<Ownership> = Vec::new();
+    for of_order in rows.chunk_by(|a, b| a.lock.order == b.lock.order) {
+        let order = of_order[0].lock.order;
+        // Old measurement systems wrote 0 for an unknown order; two threads cannot have the same.
+        if order == 0 || of_order[0].location != of_order[of_order.len() - 1].location {
+            for of_thread in of_order.chunk_by(|a, b| a.location == b.location) {
+                outermost(of_thread, |rows| unnumbered.push(ownership(trace, shard, rows)));
+            }
+        } else {
+            numbered.push((order, ownership(trace, shard, of_order)));
+        }
+    }
+    if let Some(first) = unnumbered.first() {
+        notes.add(DiagnosticKind::LockOrder, first.location, first.time.start);
+    }
+    let mut all = merge(numbered, unnumbered);
+    for own in &all {
+        if own.time.start == i64::MIN {
+            notes.add(DiagnosticKind::OpenLock, own.location, own.time.end);
+        } else if own.time.end == i64::MAX {
+            notes.add(DiagnosticKind::OpenLock, own.location, own.time.start);
+        }
+    }
+    estimate(shard, &mut all);
+    all
+}
+
+/// Divides a thread's records without known order into those from each outermost acquisition to its release.
+fn outermost<'a, 'b>(rows: &'b [Row<'a>], mut each: impl FnMut(&'b [Row<'a>])) {
+    let (mut begin, mut depth) = (0, 0);
+    for (i, row) in rows.iter().enumerate() {
+        if row.lock.acquired {
+            depth += 1;
+        } else {
+            depth = (depth - 1).max(0);
+            if depth == 0 {
+                each(&rows[begin..=i]);
+                begin = i + 1;
+            }
+        }
+    }
+    if begin < rows.len() {
+        each(&rows[begin..]);
+    }
+}
+
+/// What the records of one thread with one order say.
+fn ownership(trace: &Trace, shard: &Shard, rows: &[Row]) -> Ownership {
+    let record = |row: &Row| Record { time: row.lock.time, instance: row.lock.instance };
+    let acquire = rows.iter().find(|row| row.lock.acquired);
+    let release = rows.iter().rfind(|row| !row.lock.acquired).map(record);
+    let is_shared = acquire.is_some_and(|row| {
+        row.lock.instance.is_some() && trace.class(shard, row.lock.instance) == RegionClass::ReadLock
+    });
+    Ownership {
+        location: rows[0].location,
+        acquire: acquire.filter(|row| row.is_first).map(record),
+        release,
+        time: acquire.map_or(i64::MIN, |row| row.lock.time)..release.map_or(i64::MAX, |record| record.time),
+        is_shared,
+        follows: false,
+    }
+}
+
+/// Puts ownerships without a known order between the others, by time.
+fn merge(numbered: Vec<(u32, Ownership)>, mut unnumbered: Vec<Ownership>) -> Vec<Ownership> {
+    let begin = |own: &Ownership| if own.time.start == i64::MIN { own.time.end } else { own.time.start };
+    unnumbered.sort_by_key(|own| (begin(own), own.location));
+    let mut all: Vec<Ownership> = Vec::with_capacity(numbered.len() + unnumbered.len());
+    let mut unnumbered = unnumbered.into_iter().peekable();
+    // The order of the ownership before; none if that is not known.
+    let mut last: Option<u32> = None;
+    for (order, own) in numbered {
+        while let Some(other) = unnumbered.next_if(|other| begin(other) < begin(&own)) {
+            all.push(Ownership { follows: true, ..other });
+            last = None;
+        }
+        let follows = last.map_or_else(|| !all.is_empty(), |last| last + 1 == order);
+        all.push(Ownership { follows, ..own });
+        last = Some(order);
+    }
+    all.extend(unnumbered.map(|own| Ownership { follows: true, ..own }));
+    all
+}
+
+/// Estimates what is not recorded: without a release, an ownership ends where its thread acquires the lock again, or at
+/// its end; without an acquisition, it begins at the previous release.
+fn estimate(shard: &Shard, ownerships: &mut [Ownership]) {
+    let mut next: FxHashMap<LocationId, i64> = FxHashMap::default();
+    for own in ownerships.iter_mut().rev() {
+        if own.time.end == i64::MAX {
+            let end = || shard.spans[shard.local(own.location)].last;
+            own.time.end = next.get(&own.location).copied().unwrap_or_else(end).max(own.time.start);
+        }
+        if own.time.start != i64::MIN {
+            next.insert(own.location, own.time.start);
+        }
+    }
+    let mut before = i64::MIN;
+    for own in ownerships {
+        if own.time.start == i64::MIN {
+            own.time.start = if before == i64::MIN { own.time.end } else { before.min(own.time.end) };
+        }
+        before = own.time.end;
+    }
+}
+
+/// The `ordered` constructs of a process: threads pass through their blocks one after the other.
+fn ordered(trace: &Trace, shard: &Shard, process: &Process) -> Vec<ThreadLock> {
+    if !trace.regions.has(RegionClass::OrderedBlock) {
+        return Vec::new();
+    }
+    let mut all: Vec<(LockKey, Ownership)> = Vec::new();
+    for location in process.locations {
+        let teams = shard.teams.of(shard.local(location));
+        let mut waiting = InstanceId::NONE;
+        for instance in shard.instances_of(location) {
+            match trace.class(shard, instance) {
+                RegionClass::Ordered => waiting = instance,
+                RegionClass::OrderedBlock => {
+                    let time = shard.enter(instance)..shard.leave(instance);
+                    let is_around = |outer: InstanceId| {
+                        outer.is_some() && shard.enter(outer) <= time.start && shard.leave(outer) >= time.end
+                    };
+                    let team = teams.iter().rev().find(|team| is_around(team.instance));
+                    let key = LockKey::Ordered {
+                        fork: team.map_or(NONE, |team| team.fork),
+                        region: trace.tree.region(shard.callpath(instance)).number(),
+                    };
+                    let acquire = Some(waiting).filter(|&waiting| is_around(waiting));
+                    all.push((
+                        key,
+                        Ownership {
+                            location,
+                            acquire: acquire.map(|instance| Record { time: time.start, instance }),
+                            release: Some(Record { time: time.end, instance }),
+                            time,
+                            is_shared: false,
+                            follows: true,
+                        },
+                    ));
+                }
+                _ => {}
+            }
+        }
+    }
+    all.sort_by_key(|(key, own)| (*key, own.time.start, own.location));
+    let of_construct = |rows: &[(LockKey, Ownership)]| ThreadLock {
+        key: rows[0].0,
+        ownerships: rows.iter().map(|(_, own)| own.clone()).collect(),
+    };
+    all.chunk_by(|a, b| a.0 == b.0).map(of_construct).collect()
+}
+
+impl ThreadLock {
+    /// Passes on who waited for whose release, if they are different threads: for a writer all readers since the last
+    /// one, the one that releases last at the end.
+    pub(crate) fn each_handover(&self, mut each: impl FnMut(Handover)) {
+        let mut writer: Option<usize> = None;
+        let mut readers: Vec<usize> = Vec::new();
+        for (acquired, own) in self.ownerships.iter().enumerate() {
+            if !own.follows {
+                writer = None;
+                readers.clear();
+            }
+            let mut hand_over = |released: usize| {
+                let before = &self.ownerships[released];
+                if before.release.is_some() && own.acquire.is_some() && before.location != own.location {
+                    each(Handover { released, acquired });
+                }
+            };
+            if own.is_shared {
+                writer.iter().for_each(|&writer| hand_over(writer));
+                readers.push(acquired);
+            } else {
+                let end = |&reader: &usize| {
+                    let own = &self.ownerships[reader];
+                    (own.release.map(|release| release.time), std::cmp::Reverse(own.location))
+                };
+                readers.sort_by_key(end);
+                if readers.is_empty() {
+                    writer.iter().for_each(|&writer| hand_over(writer));
+                }
+                readers.drain(..).for_each(&mut hand_over);
+                writer = Some(acquired);
+            }
+        }
+    }
+
+    /// The waits for the lock.
+    pub(crate) fn each_wait(&self, trace: &Trace, shard: &Shard, mut each: impl FnMut(WaitState)) {
+        let mut last: Option<(usize, WaitState)> = None;
+        self.each_handover(|handover| {
+            let Some(wait) = self.contention(trace, shard, handover) else { return };
+            // Of several readers, the last one to release counts.
+            match last.take() {
+                Some((acquired, before)) if acquired != handover.acquired => each(before),
+                _ => {}
+            }
+            last = Some((handover.acquired, wait));
+        });
+        last.into_iter().for_each(|(_, wait)| each(wait));
+    }
+
+    /// The wait that a handover ends, if there is one.
+    fn contention(&self, trace: &Trace, shard: &Shard, Handover { released, acquired }: Handover) -> Option<WaitState> {
+        let (before, own) = (&self.ownerships[released], &self.ownerships[acquired]);
+        let (release, acquire) = (before.release?, own.acquire?);
+        let class = trace.class(shard, acquire.instance);
+        let kind = match class {
+            RegionClass::Critical => Metric::OmpCriticalContention,
+            RegionClass::Ordered => Metric::OmpOrderedWait,
+            RegionClass::OpenMp => Metric::OmpLockContention,
+            RegionClass::MutexLock => Metric::MutexContention,
+            RegionClass::ReadLock | RegionClass::WriteLock => Metric::ReadWriteContention,
+            RegionClass::SpinLock => Metric::SpinContention,
+            RegionClass::ConditionWait => Metric::ConditionContention,
+            _ => return None,
+        };
+        // In an ordered construct, the block belongs to the call.
+        let end = if class == RegionClass::Ordered { acquire.time } else { shard.leave(acquire.instance) };
+        let waiting = release.time.min(end) - shard.enter(acquire.instance);
+        let cause = (before.location, release.instance);
+        (waiting > 0).then(|| WaitState::new(kind, (own.location, acquire.instance), waiting, cause))
+    }
+}

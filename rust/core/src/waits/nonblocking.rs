@@ -1,0 +1,221 @@
+//! Waiting for non-blocking collective operations, in the calls that complete them.
+//!
+//! ```text
+//!  0  ---i[ I... ]-- work --c[ Wait      |  ]--      i starts the operation, c completes it
+//!  1  ----------------------------i[ I...]-----      ready(0) = Enter of the latest i that 0 needs
+//!               |-- hidden --|-- waiting -|--| completion
+//! ```
+//!
+//! With `ready`, the latest Enter of the calls that start the operation at the members whose data p needs:
+//!
+//! * waiting = min(ready, L(c)) − E(c) if positive; a test never waits
+//! * completion = L(c) − max(E(c), min(ready, L(c)))
+//! * hidden = `[min(ready, E(c)) − L(i)]+`, in the call that starts the operation
+//!
+//! A call that completes several requests waits once: for the longest of its operations, from the end of its wait for
+//! messages on.
+//!
+//! *Source*: specification.md#non-blocking-collective-operations.
+
+use std::cmp::Reverse;
+
+use bitcode::{Decode, Encode};
+use rayon::prelude::*;
+
+use super::findings::Findings;
+use super::wait_state::WaitState;
+use crate::Result;
+use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
+use crate::ids::{CommId, InstanceId, LocationId};
+use crate::matching::collectives::Kind;
+use crate::matching::nonblocking::{any, of_process};
+use crate::parallel::exchange::{Inbox, Outbox};
+use crate::severity::{Metric, Severity};
+use crate::trace::{Shard, Trace};
+
+/// A member's part in an operation.
+#[derive(Clone, Copy, Debug, Encode, Decode)]
+struct Part {
+    comm: CommId,
+    sequence: u32,
+    rank: u32,
+    root: u32,
+    operation: u8,
+    /// Whether its partners are only those of the communicator's topology.
+    is_neighborhood: bool,
+    sends: bool,
+    receives: bool,
+    /// Enter of the call that starts it, and Leave of the call that completes it, ticks.
+    begin: i64,
+    end: i64,
+    location: LocationId,
+    /// The call that starts it.
+    post: InstanceId,
+    /// Its row among the operations of its shard.
+    row: u32,
+}
+
+/// What a member needs.
+#[derive(Clone, Copy, Debug, Encode, Decode)]
+struct Ready {
+    row: u32,
+    kind: Metric,
+    /// When the last of the others starts the operation, ticks; none if it needs nobody.
+    at: i64,
+    cause: (LocationId, InstanceId),
+}
+
+/// Detects all waits for non-blocking collective operations: one entry per shard; none if there are no operations.
+/// `found` has the waits for messages.
+pub(crate) fn detect(trace: &Trace, found: &[Findings]) -> Result<Option<(Vec<Findings>, Diagnostics)>> {
+    if !any(trace)? {
+        return Ok(None);
+    }
+    let parts = trace.exchange.alltoallv(trace.par_shards().map(|shard| post(trace, shard)).collect())?;
+    let evaluated: Vec<(Outbox<Ready>, Diagnostics)> =
+        parts.into_par_iter().map(|inbox| evaluate(trace, inbox.into_vec())).collect();
+    let mut diagnostics = Diagnostics::default();
+    let mut outgoing = Vec::with_capacity(evaluated.len());
+    for (outbox, notes) in evaluated {
+        outgoing.push(outbox);
+        diagnostics.merge(notes);
+    }
+    let ready = trace.exchange.alltoallv(outgoing)?;
+    let findings = ready.into_par_iter().zip(trace.par_shards()).zip(found);
+    Ok(Some((findings.map(|((inbox, shard), found)| book(trace, shard, &inbox, found)).collect(), diagnostics)))
+}
+
+fn post(trace: &Trace, shard: &Shard) -> Outbox<Part> {
+    let mut outbox = trace.exchange.outbox();
+    for process in shard.processes {
+        for started in of_process(shard, &trace.definitions.processes[process]) {
+            let (row, location) = (started.row, started.location);
+            let comm = &trace.definitions.comms[row.comm];
+            // Alone nobody waits.
+            let Some(rank) = comm.rank(process).filter(|_| comm.size > 1) else { continue };
+            let region = trace.regions.get(trace.tree.region(shard.callpath(row.post)));
+            let part = Part {
+                comm: row.comm,
+                sequence: started.sequence,
+                rank,
+                root: row.root,
+                operation: row.operation,
+                is_neighborhood: region.is_some_and(|region| region.name.to_ascii_lowercase().contains("neighbor")),
+                sends: row.sent > 0,
+                receives: row.received > 0,
+                begin: shard.enter(row.post),
+                end: shard.leave(row.complete),
+                location,
+                post: row.post,
+                row: started.number,
+            };
+            outbox.push(trace.exchange.evaluator(part.comm.number(), part.sequence), part);
+        }
+    }
+    outbox
+}
+
+fn evaluate(trace: &Trace, mut parts: Vec<Part>) -> (Outbox<Ready>, Diagnostics) {
+    let mut outbox = trace.exchange.outbox();
+    let mut diagnostics = Diagnostics::default();
+    parts.sort_unstable_by_key(|part| (part.comm, part.sequence, part.rank));
+    for members in parts.chunk_by(|a, b| (a.comm, a.sequence) == (b.comm, b.sequence)) {
+        let first = &members[0];
+        let place = Some(Place { location: first.location, time: Some(first.begin) });
+        if members.len() != trace.definitions.comms[first.comm].size {
+            diagnostics.count(DiagnosticKind::IncompleteCollective, 1, place);
+        } else if members.iter().any(|part| (part.operation, part.root) != (first.operation, first.root)) {
+            diagnostics.count(DiagnosticKind::MixedCollective, 1, place);
+        } else if first.is_neighborhood || Kind::of(first.operation) == Kind::Undecided {
+            diagnostics.count(DiagnosticKind::NonBlockingCollective, 1, place);
+        } else {
+            needs(members, &mut diagnostics, |part, ready| outbox.push(trace.shard_of[part.location], ready));
+        }
+    }
+    (outbox, diagnostics)
+}
+
+/// Passes on what each member needs; `members` are sorted by rank.
+fn needs(members: &[Part], diagnostics: &mut Diagnostics, mut pass: impl FnMut(&Part, Ready)) {
+    let root = members.iter().find(|part| part.rank == part.root);
+    let mut latest: Vec<&Part> = members.iter().collect();
+    latest.sort_by_key(|part| Reverse(part.begin));
+    for part in members {
+        let needs = |other: &Part| match Kind::of(part.operation) {
+            Kind::Barrier => true,
+            Kind::AllToAll => part.receives && other.sends,
+            Kind::OneToAll => part.receives && other.sends && root.is_some_and(|root| root.rank == other.rank),
+            Kind::AllToOne => part.receives && other.sends && root.is_some_and(|root| root.rank == part.rank),
+            Kind::Scan => part.receives && other.sends && other.rank < part.rank,
+            Kind::Init | Kind::Finalize | Kind::Io | Kind::Undecided => false,
+        };
+        let kind = match Kind::of(part.operation) {
+            Kind::Barrier => Metric::NonblockingBarrierWait,
+            Kind::OneToAll => Metric::NonblockingLateBroadcast,
+            Kind::AllToOne => Metric::NonblockingEarlyReduce,
+            Kind::Scan => Metric::NonblockingEarlyScan,
+            _ => Metric::NonblockingWaitNxN,
+        };
+        let mut others = latest.iter().filter(|other| other.rank != part.rank && needs(other)).peekable();
+        if others.next_if(|other| other.begin > part.end).is_some() {
+            // It cannot have completed before others started: the clocks disagree.
+            diagnostics.add(DiagnosticKind::ClockViolationCollective, part.location, part.end);
+        }
+        let last = others.find(|other| other.begin <= part.end);
+        let at = last.map_or(i64::MIN, |last| last.begin);
+        let cause = last.map_or((LocationId::NONE, InstanceId::NONE), |last| (last.location, last.post));
+        pass(part, Ready { row: part.row, kind, at, cause });
+    }
+}
+
+/// The wait states and the hidden times of a shard.
+fn book(trace: &Trace, shard: &Shard, inbox: &Inbox<Ready>, found: &Findings) -> Findings {
+    let mut findings = Findings::default();
+    let mut all: Vec<(&Ready, LocationId)> =
+        inbox.rows().map(|ready| (ready, shard.location_of(&shard.nonblocking, ready.row))).collect();
+    let operation = |ready: &Ready| &shard.nonblocking.rows[ready.row as usize];
+    all.sort_by_key(|&(ready, location)| (location, operation(ready).complete, ready.row));
+    // Waits for messages in the same calls.
+    let mut messages: Vec<(InstanceId, i64)> = Vec::new();
+    for wait in found.waits.iter().filter(|wait| matches!(wait.kind, Metric::LateSender | Metric::LateReceiver)) {
+        messages.push((wait.instance, wait.waiting));
+    }
+    messages.sort_unstable();
+    for of_call in all.chunk_by(|a, b| operation(a.0).complete == operation(b.0).complete) {
+        let location = of_call[0].1;
+        let call = operation(of_call[0].0).complete;
+        let (enter, leave) = (shard.enter(call), shard.leave(call));
+        let mut severity = |metric, instance, value| {
+            if value > 0 {
+                findings.severities.push(Severity { metric, callpath: shard.callpath(instance), location, value });
+            }
+        };
+        for (ready, _) in of_call {
+            let post = operation(ready).post;
+            let hidden = ready.at.min(enter).saturating_sub(shard.leave(post)).max(0);
+            severity(Metric::NonblockingHidden, post, hidden);
+        }
+        let from = messages.partition_point(|&(instance, _)| instance < call);
+        let of_messages = messages[from..].iter().take_while(|&&(instance, _)| instance == call);
+        let waited = of_messages.map(|&(_, waiting)| waiting).max().unwrap_or(0).min(leave - enter);
+        let Some((last, _)) = of_call.iter().reduce(|last, next| if next.0.at > last.0.at { next } else { last })
+        else {
+            continue;
+        };
+        let is_test = trace.class(shard, call).is_test();
+        let until = last.at.min(leave).max(enter);
+        let waiting = until - enter - waited;
+        let mut wait = |state: WaitState| {
+            severity(state.kind, call, state.waiting);
+            findings.waits.push(state);
+        };
+        if waiting > 0 && !is_test {
+            wait(WaitState::new(last.kind, (location, call), waiting, last.cause));
+        }
+        let completion = leave - until.max(enter + waited);
+        if completion > 0 && !is_test {
+            wait(WaitState::without_cause(Metric::NonblockingCompletion, (location, call), completion));
+        }
+    }
+    findings
+}

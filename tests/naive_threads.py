@@ -1,0 +1,139 @@
+"""An oracle for locks of threads: who owns them, who waits for whom, and what the owners do meanwhile.
+
+It follows specification.md#locks-of-threads sentence by sentence, with loops over all pairs of ownerships.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(eq=False)
+class Record:
+    """An acquisition or a release of a lock."""
+
+    thread: int
+    time: int
+    acquires: bool
+    lock: Any
+    order: int
+    call: Any  # as the caller has it
+    name: str  # of its region
+    enter: int  # of the call
+    until: int  # when a wait in the call ends at the latest
+
+
+@dataclass(eq=False)
+class Ownership:
+    """From a thread's first acquisition of a lock to its last release with one order."""
+
+    thread: int
+    order: int
+    acquire: Record | None
+    release: Record | None
+    begin: int | None = None
+    end: int | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        return self.acquire is not None and "rdlock" in self.acquire.name
+
+
+@dataclass(eq=False)
+class Wait:
+    """A call that waits for a release."""
+
+    own: Ownership
+    cause: Ownership
+    begin: int
+    end: int
+
+
+def ownerships(records: list[Record], ends: dict[int, int]) -> list[Ownership]:
+    """Return the ownerships of one lock in their order; `ends` are those of the threads."""
+    threads = {order: {r.thread for r in records if r.order == order} for order in {r.order for r in records}}
+    records = [replace(r, order=0) if len(threads[r.order]) > 1 else r for r in records]
+    found = []
+    for order in sorted({r.order for r in records} - {0}):
+        mine = [r for r in records if r.order == order]
+        acquired, released = [r for r in mine if r.acquires], [r for r in mine if not r.acquires]
+        found.append(Ownership(mine[0].thread, order, next(iter(acquired), None), next(reversed(released), None)))
+    unknown = []
+    for thread in sorted({r.thread for r in records}):
+        depth, first = 0, None
+        for r in (r for r in records if r.order == 0 and r.thread == thread):
+            if r.acquires:
+                first = first or r
+                depth += 1
+            else:
+                depth = max(depth - 1, 0)
+                if depth == 0:
+                    unknown.append(Ownership(thread, 0, first, r))
+                    first = None
+        if first is not None:
+            last = [r for r in records if r.order == 0 and r.thread == thread and not r.acquires and r.time > first.time]
+            unknown.append(Ownership(thread, 0, first, last[-1] if last else None))
+
+    def at(own: Ownership) -> int:
+        return own.acquire.time if own.acquire else own.release.time
+
+    for own in sorted(unknown, key=lambda own: (at(own), own.thread)):
+        later = [i for i, other in enumerate(found) if at(other) >= at(own) and other.order]
+        found.insert(later[0] if later else len(found), own)
+    for i, own in enumerate(found):
+        again = [at(other) for other in found[i + 1 :] if other.thread == own.thread and other.acquire]
+        own.begin = own.acquire.time if own.acquire else None
+        own.end = own.release.time if own.release else max(again[0] if again else ends[own.thread], own.begin)
+    for before, own in zip([None, *found], found, strict=False):
+        if own.begin is None:
+            own.begin = own.end if before is None else min(before.end, own.end)
+    return found
+
+
+def waits(owners: list[Ownership]) -> list[Wait]:
+    """Return the waits for a lock."""
+    found = []
+    for i, own in enumerate(owners):
+        before: list[Ownership] = []
+        for k in reversed(range(i)):
+            other, after = owners[k], owners[k + 1]
+            if other.order and after.order and other.order + 1 != after.order:
+                break  # who came in between is unknown
+            if other.is_shared:
+                if not own.is_shared:
+                    before.append(other)
+            else:
+                if not before:
+                    before.append(other)
+                break
+        candidates = []
+        for other in before:
+            if own.acquire and other.release and other.thread != own.thread:
+                end = min(other.release.time, own.acquire.until)
+                if end > own.acquire.enter:
+                    candidates.append(Wait(own, other, own.acquire.enter, end))
+        if candidates:
+            found.append(max(candidates, key=lambda w: (w.cause.release.time, -w.cause.thread)))
+    return found
+
+
+def owner_at(owners: list[Ownership], time: float) -> Ownership | None:
+    """Return who keeps others waiting at a moment: the one that releases last if several readers own the lock.
+
+    If clocks make exclusive ownerships overlap, the later one begins at the release.
+    """
+    here = [own for own in owners if own.begin <= time < own.end]
+    if not here:
+        return None
+    exclusive = [own for own in here if not own.is_shared]
+    if exclusive:
+        return min(here, key=lambda own: (own.begin, -own.end, own.thread))
+    return max(here, key=lambda own: (own.end, -own.thread))
+
+
+def pieces(owners: list[Ownership], begin: int, end: int) -> list[tuple[int, int, Ownership | None]]:
+    """Divide a stretch of time by who owns the lock."""
+    times = {t for own in owners for t in (own.begin, own.end) if begin < t < end}
+    cuts = sorted({begin, end, *times})
+    return [(a, b, owner_at(owners, a)) for a, b in zip(cuts, cuts[1:], strict=False)]
