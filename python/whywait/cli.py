@@ -41,6 +41,7 @@ _VERBS = (
     "efficiency",
     "iterations",
     "messages",
+    "threads",
     "diff",
     "series",
     "whatif",

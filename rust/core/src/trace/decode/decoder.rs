@@ -225,7 +225,7 @@ impl<'a> Decoder<'a> {
         let index = self.state.index;
         let place = Some(crate::diagnostics::Place { location: index, time: last });
         self.diagnostics.count(DiagnosticKind::NeverLeft, open, place);
-        let pending = self.state.sends.len() + self.state.receives.len();
+        let pending = self.state.sends.len() + self.state.receives.len() + self.state.nonblocking.len();
         let open = |of| move |&begin: &InstanceId| OpenRequest { begin, end: InstanceId::NONE, of };
         let requests = &mut self.shard.requests.rows;
         requests.extend(self.state.receives.values().map(open(RequestOf::Receive)));
@@ -435,6 +435,9 @@ impl EventSink for Decoder<'_> {
                 request_id,
             } => {
                 let post = self.state.nonblocking.remove(&request_id);
+                if post.is_none() {
+                    self.note(DiagnosticKind::UnknownRequest, time);
+                }
                 if let (Some(post), Some(complete)) = (post, self.instance())
                     && let Some(KnownComm { comm, .. }) = self.known_comm(communicator)
                 {
