@@ -700,7 +700,15 @@ def locks(trace: Trace, result: Result) -> None:
     for threads in trace.processes.values():
         records = [
             naive_threads.Record(
-                number, e.time, isinstance(e, acquires), e.lock_id, e.acquisition_order, call, "", call.enter, call.leave
+                number,
+                e.time,
+                isinstance(e, acquires),
+                e.lock_id,
+                e.acquisition_order,
+                call,
+                "",
+                call.enter,
+                call.leave,
             )
             for number, t in enumerate(threads)
             for e, call in t.records

@@ -697,7 +697,9 @@ class Analysis:
                         lock, block = e.call.region, e.call
                         times = waiting.name, waiting.E, block.E
                         begin = naive_threads.Record(loc.thread, block.E, True, lock, 0, waiting, *times)
-                        end = naive_threads.Record(loc.thread, block.L, False, lock, 0, block, block.name, block.E, block.L)
+                        end = naive_threads.Record(
+                            loc.thread, block.L, False, lock, 0, block, block.name, block.E, block.L
+                        )
                         records[loc.rank, lock] += [begin, end]
                 elif e.kind == "enter" and e.call.name.startswith("!$omp ordered"):
                     waiting = e.call
@@ -739,9 +741,11 @@ class Analysis:
                 self.add("wait_unexplained", e, b - a)
                 self.add("delay_unattributed", e, (b - a) * (1 + later))
                 continue
-            spans = [(p.event.call.E + p.held - p.wait, p.event.call.E + p.held) for p in self.owner_waits([(a, b, loc)])]
-            for path, since, to in running(loc):
-                since, to = max(a, since), min(b, to)
+            spans = [
+                (p.event.call.E + p.held - p.wait, p.event.call.E + p.held) for p in self.owner_waits([(a, b, loc)])
+            ]
+            for path, entered, left in running(loc):
+                since, to = max(a, entered), min(b, left)
                 ticks = to - since - sum(max(0, min(to, end) - max(since, begin)) for begin, end in spans)
                 if to > since and ticks > 0:
                     self.values["interval_delay_lock", path, loc.rank, loc.thread] += ticks

@@ -6,6 +6,7 @@ It follows specification.md#locks-of-threads sentence by sentence, with loops ov
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 
@@ -72,7 +73,9 @@ def ownerships(records: list[Record], ends: dict[int, int]) -> list[Ownership]:
                     unknown.append(Ownership(thread, 0, first, r))
                     first = None
         if first is not None:
-            last = [r for r in records if r.order == 0 and r.thread == thread and not r.acquires and r.time > first.time]
+            last = [
+                r for r in records if r.order == 0 and r.thread == thread and not r.acquires and r.time > first.time
+            ]
             unknown.append(Ownership(thread, 0, first, last[-1] if last else None))
 
     def at(own: Ownership) -> int:
@@ -136,4 +139,4 @@ def pieces(owners: list[Ownership], begin: int, end: int) -> list[tuple[int, int
     """Divide a stretch of time by who owns the lock."""
     times = {t for own in owners for t in (own.begin, own.end) if begin < t < end}
     cuts = sorted({begin, end, *times})
-    return [(a, b, owner_at(owners, a)) for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [(a, b, owner_at(owners, a)) for a, b in pairwise(cuts)]

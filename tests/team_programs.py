@@ -1,6 +1,6 @@
 """Random programs with threads, simulated and written in the trace language of tests/tracedsl.py.
 
-Masters work, and talk with each other, between teams; in a team, all threads do, and wait for a lock of the process.
+Masters work, and talk with each other, between teams; in a team, all threads do, and wait for locks of the process.
 All times are whole milliseconds.
 """
 
@@ -19,8 +19,9 @@ class Run:
         self.now = {(rank, thread): 0 for rank in range(ranks) for thread in range(threads)}
         self.lines = [f"ranks {ranks}", f"threads {threads}"]
         self.tag = 0
-        # For each rank, when its lock is free, and how often it has been acquired.
-        self.free, self.acquired = [0] * ranks, [0] * ranks
+        # When each lock of each rank is free, and how often it has been acquired.
+        self.free: dict[tuple[int, int], int] = {}
+        self.acquired: dict[tuple[int, int], int] = {}
 
     def note(self, place: tuple[int, int], what: str, enter: int, leave: int) -> None:
         rank, thread = place
@@ -53,17 +54,23 @@ class Run:
         self.call(receiver, f"MPI_Recv({source}, tag={self.tag})", begin + CALL)
 
     def critical(self) -> None:
-        """Let a thread run a critical section, which each process has one of."""
-        place = rank, _ = self.draw(st.sampled_from(list(self.now)))
+        """Let a thread run one of the two critical sections of its process, maybe the second inside the first."""
+        place = self.draw(st.sampled_from(list(self.now)))
+        self.section(place, self.draw(st.integers(0, 1)))
+
+    def section(self, place: tuple[int, int], lock: int) -> None:
+        key = place[0], lock
         enter = self.now[place]
-        acquire = self.now[place] = max(enter, self.free[rank]) + self.draw(st.integers(0, 1))
+        acquire = self.now[place] = max(enter, self.free.get(key, 0)) + self.draw(st.integers(0, 1))
         self.work(place)
+        if lock == 0 and self.draw(st.booleans()):
+            self.section(place, 1)
         self.now[place] += self.draw(st.integers(0, 3))
         self.work(place)
-        release = self.free[rank] = self.now[place]
+        release = self.free[key] = self.now[place]
         self.now[place] += CALL
-        self.acquired[rank] += 1
-        self.note(place, f"!$omp critical(order={self.acquired[rank]})", enter, self.now[place])
+        self.acquired[key] = self.acquired.get(key, 0) + 1
+        self.note(place, f"!$omp critical @a:{lock}(lock={lock}, order={self.acquired[key]})", enter, self.now[place])
         self.lines[-1] += f" @{acquire / 1000:.3f}, {release / 1000:.3f}"
 
     def collective(self) -> None:

@@ -118,10 +118,9 @@ def test_locks_of_threads_are_no_one_sided_wait_states():
     assert formula
     terms = {term.metric for term in formula.terms}
     locks = {name for name, pattern in patterns().items() if pattern.cost_class == "lock"}
-    assert {name for name in locks if name in terms} == {
-        name for name in locks if not name.startswith(("omp", "pthread"))
-    }
-    assert any(name.startswith("pthread") for name in locks)
+    of_threads = {name for name, pattern in patterns().items() if pattern.cost_class == "threadlock"}
+    assert {name for name in locks | of_threads if name in terms} == locks
+    assert {name.partition("_")[0] for name in of_threads} == {"omp", "pthread"}
 
 
 def test_a_difference_needs_all_that_is_subtracted():

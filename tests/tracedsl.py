@@ -695,7 +695,7 @@ class Recorder:
         persistent = name.endswith("_init")
         if name in COLLECTIVES:
             self._collective(call)
-        elif blocking(name) in COLLECTIVES:
+        elif blocking(name) in COLLECTIVES and "req" in call.options:
             self.requests[call.options["req"]] = call
             self._put(call, call.before, ev.NonBlockingCollectiveRequest, call.options["req"])
         elif name in {"MPI_Sendrecv", "MPI_Sendrecv_replace"}:

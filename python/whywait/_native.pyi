@@ -221,6 +221,13 @@ class Analysis:
 
         Needs the events, so it is not available when several processes share the analysis.
         """
+    def locks(self) -> Table:
+        """Return the locks of threads, those that threads wait for longest first.
+
+        ``rank``, ``paradigm`` (dictionary), ``lock`` (nullable), ``callpath`` (nullable), ``acquisitions``,
+        ``contended``, ``waiting``, ``longest_queue``, ``holding``, ``gap``, ``critical``,
+        ``critical_acquisitions``, ``critical_contended``. Times in s. Needs the events.
+        """
     def transfers(self) -> Table:
         """Return one-sided transfers, by location of the origin and time.
 

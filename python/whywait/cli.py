@@ -42,6 +42,7 @@ _VERBS = (
     "efficiency",
     "iterations",
     "messages",
+    "threads",
     "diff",
     "series",
     "whatif",

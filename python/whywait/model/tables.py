@@ -39,6 +39,7 @@ NUMBERED_WAITS = pa.schema([field for field in WAIT_STATES if field.name not in 
 DELAY_COSTS = schema_of("delay_costs")
 CRITICAL_PATH = schema_of("critical_path")
 TRANSFERS = schema_of("transfers")
+LOCKS = schema_of("locks")
 ACCOUNT = schema_of("account")
 DEVICE_ACCOUNT = schema_of("device_account")
 IO = schema_of("io")
@@ -181,6 +182,11 @@ def _part_of(kind: str) -> str | None:
 def transfer_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield transfers as rows of `TRANSFERS`, in the order of the native table."""
     return _named_pieces(tree, locations, native, TRANSFERS)
+
+
+def lock_pieces(tree: CallTree, locations: Locations, native: object) -> Iterator[pa.RecordBatch]:
+    """Yield the locks of threads as rows of `LOCKS`, in the order of the native table."""
+    return _named_pieces(tree, locations, pa.table(native), LOCKS)
 
 
 def counter_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:

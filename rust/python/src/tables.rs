@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, Int64Array, UInt32Array, UInt64Array};
+use arrow_array::{ArrayRef, Float64Array, Int32Array, Int64Array, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::causes::Class;
@@ -11,6 +11,7 @@ use whywait_core::critical_path::Segment;
 use whywait_core::diagnostics::DiagnosticKind;
 use whywait_core::ids::InstanceId;
 use whywait_core::matching::transfers::{EpochKind, Transfer};
+use whywait_core::query::locks::LockUse;
 use whywait_core::queues::Cell as QueueCell;
 use whywait_core::schema::Unit;
 use whywait_core::severity::{Cost, Severity};
@@ -277,6 +278,39 @@ impl Analysis {
     /// compared intervals, one row per wait with a known cause, and the factors, one row each.
     fn factors(&self, py: Python<'_>, rows: Vec<u32>) -> PyResult<(Table, Table)> {
         factors::tables(self, py, &rows)
+    }
+
+    /// The locks of threads, those that threads wait for longest first.
+    fn locks(&self) -> PyResult<Table> {
+        let locks = self.result.locks().map_err(core_error)?;
+        let mut paradigms = Names::default();
+        let (mut numbers, mut callpaths) = (Optional::default(), Optional::default());
+        for lock in &locks {
+            paradigms.push(lock.paradigm.name().unwrap_or("UNKNOWN"));
+            numbers.push(lock.number);
+            callpaths.push(lock.callpath.known());
+        }
+        let rank = |lock: &LockUse| self.result.trace.definitions.processes[lock.process].rank as i32;
+        let count =
+            |count: fn(&LockUse) -> u64| -> ArrayRef { Arc::new(locks.iter().map(count).collect::<UInt64Array>()) };
+        let time = |ticks: fn(&LockUse) -> i64| -> ArrayRef {
+            Arc::new(locks.iter().map(|lock| self.seconds(ticks(lock))).collect::<Float64Array>())
+        };
+        Table::new(vec![
+            ("rank", Arc::new(locks.iter().map(rank).collect::<Int32Array>())),
+            ("paradigm", paradigms.finish()),
+            ("lock", numbers.finish()),
+            ("callpath", callpaths.finish()),
+            ("acquisitions", count(|lock| lock.acquisitions)),
+            ("contended", count(|lock| lock.contended)),
+            ("waiting", time(|lock| lock.waiting)),
+            ("longest_queue", Arc::new(locks.iter().map(|lock| lock.longest_queue).collect::<UInt32Array>())),
+            ("holding", time(|lock| lock.holding)),
+            ("gap", time(|lock| lock.gap)),
+            ("critical", time(|lock| lock.critical)),
+            ("critical_acquisitions", count(|lock| lock.critical_acquisitions)),
+            ("critical_contended", count(|lock| lock.critical_contended)),
+        ])
     }
 
     /// All transfers of one-sided communication.

@@ -449,12 +449,11 @@ impl LocationPass<'_> {
         let mut rows = std::mem::take(&mut self.rows);
         for (i, caused) in self.roles.caused(caused) {
             let CausedWait { class, relation, waiter, .. } = *caused;
-            let (from, before) = match relation {
-                Relation::Ownership => (number, 0),
-                _ => {
-                    let last_sync = self.last_sync(relation, (waiter, caused.process(self.trace)));
-                    (self.from(last_sync), last_sync.map_or(0, |last_sync| last_sync.before))
-                }
+            let (from, before) = if relation == Relation::Ownership {
+                (number, 0)
+            } else {
+                let last_sync = self.last_sync(relation, (waiter, caused.process(self.trace)));
+                (self.from(last_sync), last_sync.map_or(0, |last_sync| last_sync.before))
             };
             rows.push(Row { class, relation, from, before, shared_from: from, caused: i });
         }

@@ -85,7 +85,7 @@ pub(super) fn find(trace: &Trace, shard: &Shard) -> Vec<ContendedLock> {
     }
     let of_lock = |lock: ThreadLock| {
         let mut waits = Vec::new();
-        lock.each_wait(trace, shard, |wait| {
+        lock.each_wait(trace, shard, |_, wait| {
             let begin = shard.enter(wait.instance);
             let time = begin..begin + wait.waiting;
             let (location, instance) = (wait.location, wait.instance);
@@ -497,21 +497,17 @@ pub(super) fn book(
         changes.sort_unstable_by_key(|&(time, _)| time);
         lock.charge_owners(trace, shard, &changes, &mut charged);
     }
-    let mut costs = Vec::new();
-    let mut add = |metric, (callpath, location), value: f64| {
-        if value > 0.0 {
-            costs.push(Cost { metric, callpath, location, value });
-        }
+    let of_cell = |(callpath, location), metric, value| Cost { metric, callpath, location, value };
+    let of_owner = |(cell, Charge { direct, later })| {
+        let of_waits = of_cell(cell, CostMetric::IntervalDelayLock, direct as f64);
+        [of_waits, of_cell(cell, CostMetric::IntervalDelayLockLongTerm, f64::from(later))]
     };
-    for (cell, Charge { direct, later }) in charged {
-        add(CostMetric::IntervalDelayLock, cell, direct as f64);
-        add(CostMetric::IntervalDelayLockLongTerm, cell, f64::from(later));
-    }
-    for (cell, Charge { direct, later }) in unowned {
-        add(CostMetric::WaitUnexplained, cell, direct as f64);
-        add(CostMetric::DelayUnattributed, cell, direct as f64 + f64::from(later));
-    }
-    costs
+    let of_waiter = |(cell, Charge { direct, later })| {
+        let of_waits = of_cell(cell, CostMetric::WaitUnexplained, direct as f64);
+        [of_waits, of_cell(cell, CostMetric::DelayUnattributed, direct as f64 + f64::from(later))]
+    };
+    let all = charged.into_iter().flat_map(of_owner).chain(unowned.into_iter().flat_map(of_waiter));
+    all.filter(|cost| cost.value > 0.0).collect()
 }
 
 impl ContendedLock {

@@ -3,5 +3,6 @@
 pub mod blame;
 pub mod communication;
 pub mod iterations;
+pub mod locks;
 pub mod parameters;
 pub mod worst_waits;

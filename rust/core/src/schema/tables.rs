@@ -487,6 +487,22 @@ tables! {
         "short_term" Double "s": "waiting that it caused directly",
         "long_term" Double "s": "waiting that it caused through other waits",
     }
+    "locks" returned ["locks"] "a lock of threads in a process, or an ordered construct; the one that threads wait for longest first" {
+        "rank" Int32: "the rank of the process",
+        "paradigm" Name: "the programming model of the lock, as in OTF2",
+        "lock" UInt32: "its number there; null for an ordered construct",
+        "callpath" Path: "the call path that waits for it longest, or acquires it most often, by names",
+        "callpath_id" UInt32: "the same as a row of `callpaths`",
+        "acquisitions" UInt64: "the number of acquisitions",
+        "contended" UInt64: "those that waited for another thread",
+        "waiting" Double "s": "waiting for the lock",
+        "longest_queue" UInt32: "the largest number of threads that waited at the same time",
+        "holding" Double "s": "the time in which threads owned the lock",
+        "gap" Double "s": "time from a release to the acquisition by a thread that waited",
+        "critical" Double "s": "the part of the critical path in which its thread owned the lock",
+        "critical_acquisitions" UInt64: "acquisitions whose ownership is on the critical path",
+        "critical_contended" UInt64: "those of them that waited",
+    }
     "statistics" returned ["statistics"] "the distribution of the waits of a kind" {
         "metric" Text: "the metric that they add to",
         "count" Int64: "the number of waits",

@@ -285,7 +285,9 @@ impl ThreadLock {
                 }
             };
             if own.is_shared {
-                writer.iter().for_each(|&writer| hand_over(writer));
+                if let Some(writer) = writer {
+                    hand_over(writer);
+                }
                 readers.push(acquired);
             } else {
                 let end = |&reader: &usize| {
@@ -293,8 +295,8 @@ impl ThreadLock {
                     (own.release.map(|release| release.time), std::cmp::Reverse(own.location))
                 };
                 readers.sort_by_key(end);
-                if readers.is_empty() {
-                    writer.iter().for_each(|&writer| hand_over(writer));
+                if let Some(writer) = writer.filter(|_| readers.is_empty()) {
+                    hand_over(writer);
                 }
                 readers.drain(..).for_each(&mut hand_over);
                 writer = Some(acquired);
@@ -302,19 +304,21 @@ impl ThreadLock {
         }
     }
 
-    /// The waits for the lock.
-    pub(crate) fn each_wait(&self, trace: &Trace, shard: &Shard, mut each: impl FnMut(WaitState)) {
+    /// The waits for the lock, each with the position of the ownership that it ends with.
+    pub(crate) fn each_wait(&self, trace: &Trace, shard: &Shard, mut each: impl FnMut(usize, WaitState)) {
         let mut last: Option<(usize, WaitState)> = None;
         self.each_handover(|handover| {
             let Some(wait) = self.contention(trace, shard, handover) else { return };
             // Of several readers, the last one to release counts.
             match last.take() {
-                Some((acquired, before)) if acquired != handover.acquired => each(before),
+                Some((acquired, before)) if acquired != handover.acquired => each(acquired, before),
                 _ => {}
             }
             last = Some((handover.acquired, wait));
         });
-        last.into_iter().for_each(|(_, wait)| each(wait));
+        if let Some((acquired, wait)) = last {
+            each(acquired, wait);
+        }
     }
 
     /// The wait that a handover ends, if there is one.

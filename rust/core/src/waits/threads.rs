@@ -143,6 +143,6 @@ fn tasks_between(shard: &Shard, location: LocationId, from: i64, to: i64) -> i64
 
 fn book_locks(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Findings) {
     for lock in locks::of_process(trace, shard, process, &mut findings.diagnostics) {
-        lock.each_wait(trace, shard, |wait| findings.waits.push(wait));
+        lock.each_wait(trace, shard, |_, wait| findings.waits.push(wait));
     }
 }

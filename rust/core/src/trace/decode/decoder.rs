@@ -247,6 +247,8 @@ impl<'a> Decoder<'a> {
         let index = self.state.index;
         let place = Place::at(index, last);
         self.diagnostics.count(DiagnosticKind::NeverLeft, never_left, Some(place));
+        let pending = self.state.nonblocking.len() as u64;
+        self.diagnostics.count(DiagnosticKind::PendingRequest, pending, Some(place));
         self.leave_requests();
         self.state.span.last = last;
         self.state.span.events = events;
@@ -502,6 +504,9 @@ impl EventSink for Decoder<'_> {
                 request_id,
             } => {
                 let post = self.state.nonblocking.remove(&request_id);
+                if post.is_none() {
+                    self.note(DiagnosticKind::UnknownRequest, time);
+                }
                 if let (Some(post), Some(complete)) = (post, self.instance())
                     && let Some(KnownComm { comm, .. }) = self.known_comm(communicator)
                 {
