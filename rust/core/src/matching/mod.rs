@@ -6,6 +6,7 @@ pub mod fifo;
 pub mod launches;
 pub mod messages;
 pub mod one_sided;
+mod pairing;
 pub mod protocol;
 mod time_order;
 pub mod transfers;

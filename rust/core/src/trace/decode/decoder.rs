@@ -53,8 +53,8 @@ pub(super) struct State {
     /// Begin and end of that flush.
     pub(super) flush: Option<(i64, i64)>,
     pub(super) collective_begin: Option<i64>,
-    /// Whether it is a stream of an accelerator: each of its regions matters.
-    pub(super) is_stream: bool,
+    /// If it is a stream of an accelerator, where each region matters: what is open on it.
+    pub(super) stream: Option<Box<Stream>>,
     /// Rows of sends by request id; [`crate::trace::NONE`] for sends to `MPI_PROC_NULL`. A send and a receive may share
     /// one request (`MPI_Isendrecv`).
     pub(super) sends: IdMap<u32>,
@@ -101,7 +101,7 @@ impl State {
             until: i64::MIN,
             flush: None,
             collective_begin: None,
-            is_stream: false,
+            stream: None,
             sends: IdMap::default(),
             receives: IdMap::default(),
             nonblocking: FxHashMap::default(),
@@ -194,7 +194,7 @@ impl<'a> Decoder<'a> {
         if process != self.state.process {
             self.forks.clear();
         }
-        if is_stream != self.state.is_stream {
+        if is_stream != self.state.stream.is_some() {
             // Instances that matter on streams differ from those on threads.
             self.totals.clear();
         }
@@ -203,7 +203,10 @@ impl<'a> Decoder<'a> {
         let mut same_id = std::mem::take(&mut self.state.same_id);
         operations.clear();
         same_id.clear();
-        self.state = State { is_stream, operations, same_id, ..State::new(index, process) };
+        self.state = State { operations, same_id, ..State::new(index, process) };
+        if is_stream {
+            self.state.stream = Some(Box::new(Stream::new(self.times_of_streams())));
+        }
         if self.shard.event_offsets.is_empty() {
             self.shard.event_offsets.push(0);
             self.shard.instance_offsets.push(0);
@@ -359,16 +362,25 @@ impl EventSink for Decoder<'_> {
 
     #[inline(always)]
     fn enter(&mut self, time: i64, region: u32) {
+        if self.state.stream.is_some() {
+            return self.enter_on_stream(time, region);
+        }
         self.enter_key(time, self.regions.key(region));
     }
 
     #[inline(always)]
     fn leave(&mut self, time: i64, region: u32) {
+        if self.state.stream.is_some() {
+            return self.leave_on_stream(time, region);
+        }
         self.leave_key(time, self.regions.key(region));
     }
 
     #[inline(always)]
     fn metric(&mut self, time: i64, metric: u32, values: &[TypedValue]) {
+        if self.state.stream.is_some() && self.leave_out(time) {
+            return;
+        }
         let time = self.advance(time);
         self.state.records += 1;
         self.sample(time, metric, values);
@@ -376,6 +388,9 @@ impl EventSink for Decoder<'_> {
 
     #[inline(always)]
     fn record(&mut self, time: i64, record: &Event<'_>, _: &Attributes<'_>) {
+        if self.state.stream.is_some() && (self.leave_out(time) || self.copy(time, record)) {
+            return;
+        }
         let time = self.advance(time);
         self.state.records += 1;
         match *record {

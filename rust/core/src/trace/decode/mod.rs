@@ -11,8 +11,10 @@ mod one_sided;
 mod parameters;
 mod progress;
 mod room;
+mod streams;
 mod threads;
 
 pub use decoder::Decoder;
 pub(super) use details::DetailCollector;
 pub use progress::Progress;
+pub(crate) use streams::times_of_streams;
