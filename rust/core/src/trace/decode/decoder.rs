@@ -7,7 +7,7 @@ use whywait_otf2::records::TypedValue;
 use whywait_otf2::{Attributes, Event, EventSink};
 
 use super::envelopes::{Envelope, KnownComm};
-use super::frames::{CallPathTotals, Frame, OUTSIDE};
+use super::frames::{CallPathTotals, Frame, OUTSIDE, Stream};
 use super::room::Room;
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId, WindowId};
