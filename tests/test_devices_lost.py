@@ -147,6 +147,8 @@ def test_copies_are_work_of_devices(copying, capsys):
         account[row["row"]] += row["time"]
     assert (account["busy.copy"], account["busy.kernel"]) == pytest.approx((12.0, 3.8))
     assert not result.warnings
+    # Kernels are computation even if they are recorded as functions; calls and copies are not.
+    assert result.profile.total("cuda_kernel_executions") == pytest.approx(3.8)
     assert main(["gpu", str(copying)]) == 0
     assert re.search(r"CUDA\[0:0\] +4 +12\.0 s +4\.00 GiB +341 MiB +to host", capsys.readouterr().out)
 
