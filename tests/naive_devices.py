@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import Any
 
 from otf2 import events as ev
 from otf2.enums import LocationType, SystemTreeDomain
 
 from tests import naive
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 STUB = "__device_stub__"
 MPI_WAITS = {
@@ -234,36 +232,91 @@ class Devices:
 
 
 def match(process: Process) -> int:
-    """Match kernels with launches by the first applicable rule; the k-th kernel has the k-th launch.
+    """Match kernels with launches that agree in all that both say; those that say the most come first.
 
     Returns how many kernels without a launch lie over one that was next in its turn.
     """
-    early = []
-    used = {kernel.stream for kernel in process.kernels}
-    only = used.pop() if len(used) == 1 else None
-    rules: list[tuple[Callable[[Launch], Any], Callable[[Kernel], Any]]] = [
-        (lambda launch: launch.site, lambda kernel: kernel.site),
-        (lambda launch: launch.stream, lambda kernel: kernel.stream),
-        (stub, lambda kernel: kernel.run.name),
-        (lambda _: only, lambda _: only),
-    ]
-    for of_launch, of_kernel in rules:
-        launches, kernels = defaultdict(list), defaultdict(list)
+    names = {kernel.run.name for kernel in process.kernels}
+    # Names that never occur on a stream are of another kind.
+    are_named = any(stub(launch) in names for launch in process.launches)
+    is_one = len({kernel.stream for kernel in process.kernels}) == 1
+    early: list[tuple[Kernel, Launch]] = []
+    for with_site, with_stream, with_name in product((True, False), repeat=3):
+        if not (with_site or with_stream or with_name or is_one):
+            continue
+        alike: dict[Any, tuple[list[Launch], list[Kernel]]] = defaultdict(lambda: ([], []))
         for launch in process.launches:
-            if launch.kernel is None:
-                launches[of_launch(launch)].append(launch)
+            name = stub(launch) if are_named else None
+            is_asked = (launch.stream is not None) == with_stream and (name is not None) == with_name
+            if launch.kernel is None and is_asked and (launch.site is not None or not with_site):
+                alike[launch.site if with_site else None, launch.stream, name][0].append(launch)
         for kernel in process.kernels:
-            if kernel.launch is None:
-                kernels[of_kernel(kernel)].append(kernel)
-        for key in launches.keys() & kernels.keys() - {None}:
-            for kernel in kernels[key]:
-                # What begins before the next launch was launched by nobody: it is not counted.
-                if launches[key] and launches[key][0].call.enter <= kernel.run.enter:
-                    kernel.launch = launches[key].pop(0)
-                    kernel.launch.kernel = kernel
-                elif launches[key] and launches[key][0].call.enter < kernel.run.leave:
-                    early.append(kernel)
-    return len({id(kernel) for kernel in early if kernel.launch is None})
+            key = (kernel.site if with_site else None, kernel.stream if with_stream else None,
+                   kernel.run.name if with_name else None)  # fmt: skip
+            if kernel.launch is None and key in alike and (kernel.site is not None or not with_site):
+                alike[key][1].append(kernel)
+        for launches, kernels in alike.values():
+            known = [launch for launch in launches if launch.site is not None]
+            sited = [kernel for kernel in kernels if kernel.site is not None]
+            if with_site or not known or not sited:
+                early += pair(process, launches, kernels)
+            else:
+                # Two call sites that differ never belong together.
+                early += pair(process, known, [kernel for kernel in kernels if kernel.site is None])
+                unknown = [launch for launch in launches if launch.site is None]
+                early += pair(process, unknown, [kernel for kernel in kernels if kernel.launch is None])
+    return len({id(kernel) for kernel, launch in early if kernel.launch is None and launch.kernel is None})
+
+
+def floor(process: Process, stream: int, time: int) -> int:
+    """Return since when a stream had not been awaited by a time."""
+    scopes = [(scope(process, call), call.call) for call in process.synchronizations]
+    known = [limit for (streams, limit), call in scopes if stream in streams and call.leave <= time]
+    return max(known, default=-1)
+
+
+def pair(process: Process, launches: list[Launch], kernels: list[Kernel]) -> list[tuple[Kernel, Launch]]:
+    """Pair as many as possible by augmenting paths; returns kernels that begin before the launch that is next.
+
+    Those that remain are the earliest launches, and the kernels with the earliest floors and then the latest begins.
+    """
+    floors = {id(kernel): floor(process, kernel.stream, kernel.run.enter) for kernel in kernels}
+    fits = {
+        id(launch): [k for k in kernels if floors[id(k)] <= launch.call.enter <= k.run.enter] for launch in launches
+    }
+
+    def most(first: list[Any], edges: dict[int, list[Any]]) -> list[Any]:
+        """Return those that a largest matching covers, the first ones preferred."""
+        partner: dict[int, Any] = {}
+
+        def augment(one: Any, seen: set[int]) -> bool:
+            for other in edges[id(one)]:
+                if id(other) not in seen:
+                    seen.add(id(other))
+                    if id(other) not in partner or augment(partner[id(other)], seen):
+                        partner[id(other)] = one
+                        return True
+            return False
+
+        return [one for one in first if augment(one, set())]
+
+    chosen = most(list(reversed(launches)), fits)
+    back = {id(k): [launch for launch in chosen if k in fits[id(launch)]] for k in kernels}
+    run = most(sorted(kernels, key=lambda k: (-floors[id(k)], k.run.enter)), back)
+    for launch in chosen:
+        possible = [k for k in run if k.launch is None and k.run.enter >= launch.call.enter]
+        launch.kernel = max(possible, key=lambda k: (floors[id(k)], k.run.enter))
+        launch.kernel.launch = launch
+    early = []
+    for kernel in kernels:
+        later = [launch for launch in launches if launch.call.enter > kernel.run.enter]
+        if kernel.launch is None and later and later[0].kernel is None:
+            enter = later[0].call.enter
+            others = [k for k in kernels if kernel.run.enter < k.run.enter < enter]
+            is_awaited = floor(process, kernel.stream, enter) != floors[id(kernel)]
+            if not others and not is_awaited and enter < kernel.run.leave:
+                early.append((kernel, later[0]))
+    return early
 
 
 def stub(launch: Launch) -> str | None:
@@ -271,25 +324,40 @@ def stub(launch: Launch) -> str | None:
     return around.name.removeprefix(STUB) if around is not None and around.name.startswith(STUB) else None
 
 
-def await_kernels(process: Process, synchronization: Synchronization) -> list[Kernel]:
-    """Return the kernels, launched before a call, that the call waits for."""
-    call, stream, limit = synchronization.call, None, synchronization.call.enter
-    launched = [k for k in process.kernels if k.asked < limit]
+def scope(process: Process, synchronization: Synchronization) -> tuple[list[int], int]:
+    """Return the streams that a call awaits, none if unknown, and when their work must have been launched."""
+    call = synchronization.call
+    limit = call.enter
     if "DeviceSync" in call.name and len(process.devices) == 1:
-        return launched
+        return process.streams, limit
     if "StreamSync" in call.name:
-        stream = synchronization.stream
-        if stream is None and len(process.streams) == 1:
-            stream = process.streams[0]
+        if synchronization.stream is not None:
+            return [synchronization.stream], limit
+        if len(process.streams) == 1:
+            return process.streams, limit
     elif "EventSync" in call.name:
         records = [r for r in process.recorded if r[1] == synchronization.event and r[0].enter < limit]
         if records:
             recorded, _, stream = max(records, key=lambda r: r[0].enter)
-            limit = recorded.enter
+            return [stream], recorded.enter
     elif call.name == "hipMemcpy" and len(process.null_streams) == 1:
-        stream = process.null_streams[0]
-    if stream is not None:
-        return [k for k in launched if k.stream == stream and k.asked < limit]
-    # Nobody knows: what ended meanwhile, or by another clock still runs.
+        return process.null_streams, limit
+    return [], limit
+
+
+def await_kernels(process: Process, synchronization: Synchronization) -> list[Kernel]:
+    """Return the kernels, launched before a call, that the call waits for."""
+    call = synchronization.call
+    streams, limit = scope(process, synchronization)
+    begun = [k for k in process.kernels if k.run.enter < call.leave]
+    if streams:
+        found = [k for k in begun if k.stream in streams and k.asked < limit]
+        if call.name == "hipMemcpy":
+            # What nobody launched and begins meanwhile is the copy.
+            found += [k for k in begun if k.stream in streams and k.launch is None and k.run.enter >= call.enter]
+        return found
+    # Nobody knows: what ended meanwhile, or by another clock ends soon after.
+    launched = [k for k in begun if k.asked < call.enter]
     ended = [k for k in launched if call.enter < k.run.leave <= call.leave]
-    return ended or [k for k in launched if k.run.enter < call.leave < k.run.leave]
+    late = [k for k in launched if 0 < k.run.leave - call.leave < call.leave - max(call.enter, k.run.enter)]
+    return ended or late

@@ -52,13 +52,14 @@ def test_what_depends_on_the_number_of_processes(tmp_path):
     assert gathered.summary(focus="all")["focus"]["account"] == alone.summary(focus="all")["focus"]["account"]
 
 
-def test_advice_does_not_propose_kernels(tmp_path):
-    states("whatif.md", "are not proposed, even where they determine the run time")
+def test_advice_proposes_kernels(tmp_path):
+    states("whatif.md", "Kernels of accelerators are proposed to be faster")
     _native.generate("comd-gpu", tmp_path, ranks=4, iterations=5, seed=1)
     result = whywait.analyze(tmp_path)
     advice = whywait.advise(result, top=100, rounds=0)
-    assert not any("force_kernel" in one.option for one in advice)
-    assert whywait.whatif(result, [Scale("force_kernel", 0.5)]).saved > max(one.saved for one in advice)
+    assert "--scale 'force_kernel=0'" in advice[0].option
+    half = next(one for one in advice if one.option == "--scale 'force_kernel=0.5'")
+    assert whywait.whatif(result, [Scale("force_kernel", 0.5)]).saved == half.saved > 0
 
 
 TASKS = """

@@ -133,14 +133,16 @@ class Analysis:
         growth, or integral over seconds), ``seconds`` (in which a level is known), ``sampled`` (sum of the
         samples), ``samples`` (u64), ``minimum``, ``maximum``.
         """
-    def devices(self) -> tuple[Table, Table, Table, dict[str, int]]:
-        """Return what accelerators did: three tables and a dict.
+    def devices(self) -> tuple[Table, Table, Table, Table, dict[str, int]]:
+        """Return what accelerators did: four tables and a dict.
 
         Kernels (``location``, ``callpath``, ``begin``, ``end``, nullable ``launch_location``,
         ``launch_callpath``, ``launch_enter``, ``launch_leave``; ``idle``, ``starved``, ``mpi_starved``,
-        ``latency``, ``queued``); synchronizations (``location``, ``callpath``, ``enter``, ``leave``,
+        ``latency``, ``queued``, ``stream_wait``; nullable ``copy``, the direction of a copy, and ``bytes``);
+        synchronizations (``location``, ``callpath``, ``enter``, ``leave``,
         ``waiting``, ``completion``, nullable ``kernel``: the row); what hosts did while they starved devices
-        (``location``, nullable ``callpath``, ``starving``); and counts (``launches``, ``unmatched_launches``,
+        (``location``, nullable ``callpath``, ``starving``); launches without a kernel (``location``,
+        ``callpath``, ``enter``); and counts (``launches``, ``unmatched_launches``,
         ``unmatched_kernels``, ``clock_violations``). Times in s.
         """
     def host_computation(self, computes: Sequence[bool], begin: float, end: float) -> Table:

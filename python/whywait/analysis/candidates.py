@@ -51,6 +51,12 @@ _WAITING = 0.005
 # If a few locations account for this share of the costs, the change adjusts these to the others.
 _SLOW_COSTS, _SLOW_SHARE = 0.8, 0.1
 
+# Devices take turns from this share of their time on.
+_TURNS = 0.1
+# How much faster kernels and copies become.
+_KERNEL_CHANGES = ((0.75, "a quarter faster"), (0.5, "twice as fast"), (0.0, "in no time (upper bound)"))
+_COPY_CHANGES = ((0.5, "with twice the bandwidth"), (0.0, "beside kernels (upper bound)"))
+
 _BARRIERS = ("mpi_barrier_wait", "shmem_barrier_wait", "armci_barrier_wait")
 _EXCHANGES = ("mpi_wait_nxn", "shmem_wait_nxn", "armci_wait_nxn")
 
@@ -119,6 +125,7 @@ class _Proposer:
     def propose(self) -> Iterator[Candidate]:
         yield from self._from_delay_costs()
         yield from self._from_critical_path()
+        yield from self._from_devices()
         yield from self._from_operations()
         yield from self._from_messages()
         yield from self._from_libraries()
@@ -186,6 +193,36 @@ class _Proposer:
                     f"--scale '{selection}=0.5'", self._on_path.get(number, 0.0) / 2, self._location_count(number),
                 )  # fmt: skip
                 return
+
+    def _from_devices(self) -> Iterator[Candidate]:
+        """Yield faster kernels and copies, and hosts that do not wait for one device before they use another."""
+        streams = self._result.places.is_stream
+        if not streams.any():
+            return
+        on_path = [place for place in self._path["callpaths"] if self._runs_on_device(place["callpath_id"])]
+        for place in on_path[:_LONGEST]:
+            number = place["callpath_id"]
+            selection, name = self._selection(number), self._name(number)
+            is_copy = self._tree.kinds[self._tree.region_rows[number]].role == "data transfer"
+            for factor, what in _COPY_CHANGES if is_copy else _KERNEL_CHANGES:
+                yield Candidate(
+                    Scale(selection, factor), f"{name} {what}", "scale", f"--scale '{selection}={factor:g}'",
+                    (1 - factor) * place["time"], self._location_count(number),
+                )  # fmt: skip
+        lines = self._result.tables.device_account.to_pylist()
+        turns = [line for line in lines if line["row"] == "idle.other_device" and line["callpath"] is not None]
+        if sum(line["time"] for line in turns) < _TURNS * sum(line["time"] for line in lines):
+            return
+        for number in sorted({line["callpath"] for line in turns}):
+            selection = self._selection(number)
+            yield Candidate(
+                Cut(selection), f"devices at once: not to wait in {self._name(number)} (upper bound)", "cut",
+                f"--cut '{selection}'", math.inf, self._location_count(number),
+            )  # fmt: skip
+
+    def _runs_on_device(self, number: int) -> bool:
+        """Return whether a call path is a kernel or a copy of a device."""
+        return bool(self._by_location("visits", number)[self._result.places.is_stream].any())
 
     def _from_operations(self) -> Iterator[Candidate]:
         """Yield the removal of operations with much waiting, which may be unnecessary."""
@@ -304,7 +341,7 @@ class _Proposer:
         for first in reversed(range(len(names))):
             text = "/".join(names[first:])
             if every_callpath(self._tree, text) == [position]:
-                if not re.fullmatch(r"[\w/.:+-]+", text) or text.isdecimal():
+                if not re.fullmatch(r"[\w/.:+-]+( [\w/.:+-]+)*", text) or text.isdecimal():
                     break
                 return Selection(text, ranks=ranks)
         return Selection(str(number), ranks=ranks)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 import whywait._native as _native
 from whywait.analysis.device_load import Efficiencies, by_callpath, efficiencies, kernel_times, loads, with_efficiency
+from whywait.analysis.device_use import by_copy, by_kernel, device_efficiencies, idle_times, overlaps
 from whywait.analysis.load_balance import imbalance
 
 if TYPE_CHECKING:
@@ -35,7 +36,10 @@ class Devices:
         the ``device``), its time (``begin`` and ``end``), and the call that launched it (``launch_callpath``,
         ``launch_location``, ``launch_enter``, ...; null if unknown). ``idle`` is the time for which its device was idle
         before it; ``starved`` is the part before the launch, and ``mpi_starved`` the part of that in which the host
-        waited in MPI. ``latency`` is the time from the launch to the start on an idle device, ``queued`` on a busy one.
+        waited in MPI. ``latency`` is the time from the launch to the start on an idle device, ``queued`` on a busy one;
+        ``stream_wait`` is the part of ``queued`` in which it waited for another stream of its device. ``copy`` is the
+        direction of a copy (``to host``, ``to device``, ``on device``, ``between devices``, ``unknown``) and null for
+        kernels; ``bytes`` is null unless recorded.
         ``efficiency`` is the share of the device that it uses: the mean over the runs of its call path on its stream,
         from the counters ``sm_efficiency`` and ``warp_execution_efficiency`` of the stream; null without them.
     synchronizations : pyarrow.Table
@@ -43,6 +47,8 @@ class Devices:
         ended), ``completion`` (the rest) and ``kernel`` (the row of that kernel, or null).
     starving : pyarrow.Table
         The activity of hosts while they starved devices: ``callpath``, ``location``, ``rank``, ``starving``.
+    lost : pyarrow.Table
+        Launches without a kernel: place and ``enter``.
     counts : dict
         ``launches``, ``unmatched_launches``, ``unmatched_kernels``, and ``clock_violations``: kernels that, by their
         clock, end after the call that awaits them.
@@ -58,11 +64,12 @@ class Devices:
     def __init__(self, result: ResultData) -> None:
         if (analysis := result.tables.analysis) is None:
             raise _native.UsageError("a result on disk has no kernels: analyze the trace again")
-        kernels, synchronizations, starving, counts = analysis.devices()
+        kernels, synchronizations, starving, lost, counts = analysis.devices()
         self._result = result
         self.kernels = with_efficiency(result, self._named(pa.table(kernels)))
         self.synchronizations = self._named(pa.table(synchronizations))
         self.starving = self._named(pa.table(starving))
+        self.lost = self._named(pa.table(lost))
         self.counts = counts
 
     def _named(self, table: pa.Table) -> pa.Table:
@@ -143,23 +150,34 @@ class Devices:
         dict
             ``devices``: of each its ``name`` (that of its first stream), ``rank`` (of several the first of its
             ``ranks``), number of ``kernels``, ``busy`` (seconds in which it ran any), ``share`` (of the run), sums of
-            ``idle``, ``starved``, ``mpi_starved``, ``latency`` and ``queued``, and ``adjusted`` (``busy`` times the
-            efficiency of what ran; None if ``efficiency_source`` of `loads` is ``none``). ``imbalance``: by which share
-            the busiest device exceeds the mean, as `whywait.analysis.load_balance.imbalance`; ``imbalance_adjusted``:
-            the same of ``adjusted`` (Eberius, equation 4.5), or None. ``kernels``: ``callpath``, ``device``,
-            ``count``, ``total``.
+            ``idle``, ``starved``, ``mpi_starved``, ``latency``, ``queued`` and ``stream_wait``, ``adjusted`` (``busy``
+            times the efficiency of what ran; None if ``efficiency_source`` of `loads` is ``none``), ``account`` (what
+            it was in the focus, seconds by row of `Result.device_account`), ``streams_overlap`` and ``copies_overlap``
+            (seconds in which several of its streams ran, and in which it copied beside a kernel). ``imbalance``: by
+            which share the busiest device exceeds the mean, as `whywait.analysis.load_balance.imbalance`;
+            ``imbalance_adjusted``: the same of ``adjusted`` (Eberius, equation 4.5), or None. ``kernels``: ``kernel``,
+            ``device``, ``count``, ``total``, ``mean``, ``longest`` and the sums of what they waited. ``copies``: the
+            same by ``direction``, with ``bytes`` and ``rate`` (bytes per second). ``efficiencies``: as
+            `whywait.analysis.device_use.device_efficiencies`. ``lost``: launches without a kernel, with ``callpath``,
+            ``rank`` and ``enter``; ``unlaunched``: kernels without a launch, with ``kernel``, ``device`` and ``begin``.
             ``synchronizations``: ``callpath``, ``rank``, ``count``, ``waiting``, ``completion``. ``starving``:
             ``callpath``, ``rank``, ``starving``. Each longest first. And `counts`, and what `loads` returns.
         """
         known = efficiencies(self._result, self.kernels, efficiency)
         devices = self._devices(known)
+        of_devices, number = self._device()
+        names = np.array(of_devices, object)[number] if of_devices else np.zeros(0, object)
         busy = [device["busy"] for device in devices]
         adjusted = [device["adjusted"] for device in devices]
         return {
             "devices": devices,
             "imbalance": imbalance(busy),
             "imbalance_adjusted": None if None in adjusted else imbalance(adjusted),
-            "kernels": self._by_kernel(),
+            "kernels": by_kernel(self.kernels, names),
+            "copies": by_copy(self.kernels, names),
+            "efficiencies": device_efficiencies(self._result),
+            "lost": self.lost.select(["callpath", "rank", "enter"]).to_pylist(),
+            "unlaunched": self._unlaunched(names),
             "synchronizations": _sums(self.synchronizations, ("waiting", "completion"), "waiting"),
             "starving": _sums(self.starving, ("starving",), "starving", count=False),
             **self.counts,
@@ -176,13 +194,14 @@ class Devices:
     def _devices(self, known: Efficiencies) -> list[dict[str, Any]]:
         names, number = self._device()
         busy, adjusted = kernel_times(self.kernels, number, known.values, len(names))
+        both, account = overlaps(self.kernels, number, len(names)), idle_times(self._result)
         length = self._result.facts["length"]
         found = []
         for device, name in enumerate(names):
             own = self.kernels.filter(pa.array(number == device)).sort_by("begin")
             sums = {
                 column: float(own[column].to_numpy().sum())
-                for column in ("idle", "starved", "mpi_starved", "latency", "queued")
+                for column in ("idle", "starved", "mpi_starved", "latency", "queued", "stream_wait")
             }
             ranks = sorted(set(own["rank"].to_pylist()))
             found.append(
@@ -190,31 +209,27 @@ class Devices:
                     "name": name,
                     "rank": ranks[0],
                     "ranks": ranks,
-                    "kernels": own.num_rows,
+                    "kernels": own.num_rows - int(own["copy"].is_valid().to_numpy().sum()),
+                    "copies": int(own["copy"].is_valid().to_numpy().sum()),
                     "busy": float(busy[device]),
                     "share": float(busy[device] / length) if length else 0.0,
                     "adjusted": None if known.source == "none" else float(adjusted[device]),
+                    "account": account.get(name, {}),
+                    "streams_overlap": float(both["streams"][device]),
+                    "copies_overlap": float(both["copies"][device]),
                     **sums,
                 }
             )
         return found
 
-    def _by_kernel(self) -> list[dict[str, Any]]:
-        names, number = self._device()
-        length = pc.subtract(self.kernels["end"], self.kernels["begin"])
-        table = self.kernels.append_column("name", pa.array([names[one] for one in number], pa.string()))
-        table = table.append_column("total", length)
-        found = (
-            table.group_by(["callpath_id", "name"], use_threads=False)
-            .aggregate([("total", "sum"), ("total", "count")])
-            .to_pylist()
-        )
-        rows = [
-            {"callpath": self._result.tree.path(row["callpath_id"]), "device": row["name"],
-             "count": row["total_count"], "total": row["total_sum"]}
-            for row in found
-        ]  # fmt: skip
-        return sorted(rows, key=lambda row: -row["total"])
+    def _unlaunched(self, names: npt.NDArray[np.object_]) -> list[dict[str, Any]]:
+        """Return the kernels without a launch."""
+        alone = pc.and_(pc.is_null(self.kernels["launch_enter"]), pc.is_null(self.kernels["copy"])).to_numpy()
+        rows = self.kernels.select(["callpath", "begin"]).filter(pa.array(alone)).to_pylist()
+        return [
+            {"kernel": row["callpath"][-1], "device": name, "begin": row["begin"]}
+            for row, name in zip(rows, names[alone], strict=True)
+        ]
 
 
 def _sums(table: pa.Table, columns: tuple[str, ...], order: str, *, count: bool = True) -> list[dict[str, Any]]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from whywait.commands.answers import Answer, Column, table
 from whywait.commands.common import Progress, add_top, add_verb
 from whywait.commands.results import TRACE, open_trace
+from whywait.report.terminal import seconds
+from whywait.report.values import quantity
 
 if TYPE_CHECKING:
     import argparse
@@ -23,6 +25,20 @@ def _end_of_path(names: int) -> Column:
 
 
 _RANK = Column("Host waits", _NAME, "rank {rank}".format_map)
+_DEVICE = Column("Device", _NAME, lambda one: one["device"][: -_NAME - 1])
+
+
+def _share(name: str) -> Any:
+    """Return the text of a row of the account of a device, or of the rows that begin with a name."""
+
+    def text(one: dict[str, Any]) -> str:
+        whole = sum(one["account"].values())
+        part = sum(time for row, time in one["account"].items() if row.startswith(name))
+        return f"{100 * part / whole:.1f}%" if whole else "-"
+
+    return text
+
+
 _DEVICES = (
     Column("Device", _NAME, lambda one: one["name"][: -_NAME - 1]),
     Column("rank", _NUMBER, "rank"),
@@ -34,11 +50,34 @@ _DEVICES = (
     Column("latency", _NUMBER, "latency", "sec"),
     Column("queued", _NUMBER, "queued", "sec"),
 )
+_WHY = (
+    Column("In the focus", _NAME, lambda one: one["name"][: -_NAME - 1]),
+    Column("kernels", _NUMBER, _share("busy.kernel")),
+    Column("copies", _NUMBER, _share("busy.copy")),
+    Column("latency", _NUMBER, _share("latency")),
+    Column("host: work", _NUMBER, _share("idle.computes")),
+    Column("waits", _NUMBER, _share("idle.waits")),
+    Column("library", _NUMBER, _share("idle.library")),
+    Column("device call", _NUMBER, _share("idle.device_call")),
+    Column("other dev.", _NUMBER, _share("idle.other_device")),
+)
 _KERNELS = (
-    Column("Kernel on", _NAME, lambda one: one["device"][: -_NAME - 1]),
+    _DEVICE._replace(title="Kernel on"),
     Column("count", _NUMBER, "count"),
     Column("total", _NUMBER, "total", "sec"),
-    _end_of_path(1),
+    Column("starved", _NUMBER, "starved", "sec"),
+    Column("latency", _NUMBER, "latency", "sec"),
+    Column("queued", _NUMBER, "queued", "sec"),
+    Column("for others", _NUMBER, "stream_wait", "sec"),
+    Column("", 0, "kernel"),
+)
+_COPIES = (
+    _DEVICE._replace(title="Copies on"),
+    Column("count", _NUMBER, "count"),
+    Column("total", _NUMBER, "total", "sec"),
+    Column("bytes", _NUMBER, lambda one: "-" if one["bytes"] is None else quantity(one["bytes"], "bytes")),
+    Column("per second", _NUMBER, lambda one: "-" if one["rate"] is None else quantity(one["rate"], "bytes")),
+    Column("", 0, "direction"),
 )
 _WAITS = (
     _RANK,
@@ -98,20 +137,58 @@ def _lines(found: dict[str, Any], count: int) -> Iterator[Line]:
     if left := len(found["devices"]) - len(shown):
         yield [(f"and {left} that were starved less", "dim")]
     yield from _imbalance(found)
+    if any(one["account"] for one in shown):
+        yield []
+        yield from table(shown, _WHY)
+        yield from _efficiencies(found)
     yield []
     yield from table(found["kernels"][:count], _KERNELS)
-    yield []
-    yield from table(found["synchronizations"][:count], _WAITS)
+    if found["copies"]:
+        yield []
+        yield from table(found["copies"][:count], _COPIES)
+    for one in shown:
+        for name, text in _OVERLAPS:
+            if one[name]:
+                yield [(f"{one['name']} {text} for {seconds(one[name])}", "dim")]
+    if found["synchronizations"]:
+        yield []
+        yield from table(found["synchronizations"][:count], _WAITS)
     if found["starving"]:
         yield []
         yield from table(found["starving"][:count], _STARVING)
-    for name, text in (
-        ("unmatched_launches", "launches without a kernel"),
-        ("unmatched_kernels", "kernels without a launch"),
-        ("clock_violations", "kernels that seem to end behind the call that awaits them"),
-    ):
-        if found[name]:
-            yield [(f"{found[name]} {text}", "dim")]
+    yield from _lost(found)
+
+
+_OVERLAPS = (("streams_overlap", "ran several streams at once"), ("copies_overlap", "copied beside a kernel"))
+
+
+def _lost(found: dict[str, Any]) -> Iterator[Line]:
+    """Yield what does not fit together, with the first place."""
+    if lost := found["lost"]:
+        where = f"rank {lost[0]['rank']} at {lost[0]['enter']:.6f} s"
+        yield [(f"{len(lost)} launches without a kernel, first: {where}", "dim")]
+    if alone := found["unlaunched"]:
+        text = f"{len(alone)} kernels without a launch, first: {alone[0]['kernel']} at {alone[0]['begin']:.6f} s"
+        yield [(text, "dim")]
+    if number := found["clock_violations"]:
+        yield [(f"{number} kernels that seem to end behind the call that awaits them", "dim")]
+
+
+_EFFICIENCIES = (
+    ("device_load_balance", "load balance"),
+    ("device_communication_efficiency", "communication"),
+    ("device_orchestration_efficiency", "orchestration"),
+)
+
+
+def _efficiencies(found: dict[str, Any]) -> Iterator[Line]:
+    """Yield the efficiencies of devices and hosts."""
+    if (values := found["efficiencies"]) is None:
+        return
+    parts = " x ".join(f"{100 * values[name]:.1f}% {text}" for name, text in _EFFICIENCIES)
+    yield [(f"Device parallel efficiency: {100 * values['device_parallel_efficiency']:.1f}% = {parts}", "")]
+    if (host := values.get("device_offload_efficiency")) is not None:
+        yield [(f"Device offload efficiency of the host: {100 * host:.1f}%", "")]
 
 
 _SOURCES = {

@@ -111,6 +111,9 @@ def _calls(paradigm: str, names: str) -> tuple[Class, ...]:
 _FLUSH = "BUFFER FLUSH"
 # OTF2 3 has a role for kernels; older recorders mark them by the file name.
 _KERNEL = frozenset({"kernel"})
+# Others record kernels as functions: what has neither the name of a call nor that of a copy.
+_NO_KERNEL = frozenset({"wrapper", "artificial", "data transfer", "allocate", "deallocate", "reallocate"})
+_NO_CALL = r"(?!_*(cu|cuda|nv|hip|roc)[A-Z_])(?!(?i:.*(memcpy|memset|flush|idle|sync|wait))).+"
 
 _FILE_ASK = r"File_(delete|get_\w+|seek(_shared)?)"
 _FILE_CHANGE = r"File_(close|open|preallocate|set_(atomicity|info|size|view)|sync)"
@@ -227,7 +230,10 @@ MASKS: dict[str, tuple[Class, ...]] = {
     "cuda_comm": _calls("cuda", r"cu(da)?(Mem(?!set)\w+|Malloc\w*|Free\w*|Host\w+|Array\w+|[GS]etSymbol\w+)"),
     "cuda_sync": _calls("cuda", r"cu(da)?(\w+Synchronize|StreamWaitEvent)|(DEVICE|STREAM|EVENT) SYNCHRONIZE"),
     "cuda_kernel_launches": _calls("cuda", r"cu(da)?(Launch\w*|Memset\w*|ConfigureCall|SetupArgument|Param\w+)"),
-    "cuda_kernel_executions": (Class("cuda", roles=_KERNEL, files="CUDA_KERNEL"),),
+    "cuda_kernel_executions": (
+        Class("cuda", roles=_KERNEL, files="CUDA_KERNEL"),
+        Class("cuda", names=_NO_CALL, but_roles=_NO_KERNEL),
+    ),
     "hip": (Class("hip", but=_FLUSH),),
     "hip_setup": _calls(
         "hip",
@@ -237,5 +243,8 @@ MASKS: dict[str, tuple[Class, ...]] = {
     "hip_comm": _calls("hip", r"hip(Mem(?!set)\w+|Malloc\w*|Free\w*|Host\w+|Array\w+|[GS]etSymbol\w+)"),
     "hip_sync": _calls("hip", r"hip(\w+Synchronize|StreamWaitEvent)"),
     "hip_kernel_launches": _calls("hip", r"hip((Module|Ext(Module)?)?Launch\w*|Memset\w*|ConfigureCall|SetupArgument)"),
-    "hip_kernel_executions": (Class("hip", roles=_KERNEL, files="HIP_KERNEL"),),
+    "hip_kernel_executions": (
+        Class("hip", roles=_KERNEL, files="HIP_KERNEL"),
+        Class("hip", names=_NO_CALL, but_roles=_NO_KERNEL),
+    ),
 }

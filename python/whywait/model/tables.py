@@ -84,6 +84,8 @@ class Locations:
         self.lost_ranks = np.setdiff1d(self.rank[is_thread], self.rank[self.works]).tolist()
         #: Whether each only records counters, which count for threads.
         self.measures: npt.NDArray[np.bool_] = pc.is_in(kind, value_set=metrics).to_numpy()
+        #: Whether each is a stream of a device.
+        self.is_stream: npt.NDArray[np.bool_] = pc.equal(kind, "ACCELERATOR_STREAM").to_numpy()
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whywait.analysis.explain import SMALL, unexplained
 from whywait.model.names import short_name
+from whywait.report.suspects import suspects
 from whywait.report.terminal import path, seconds
 from whywait.report.values import quantity
 
@@ -186,6 +187,6 @@ class _Writer:
                 yield _Part(behind * share, f"unexplained: {cause} was behind when the two last synchronized")
             if unrecorded:
                 text = f"unexplained: no event between {cause}'s call and this one;"
-                yield _Part(unrecorded * share, text, ("noise, the network, or MPI itself",))
+                yield _Part(unrecorded * share, text, (suspects([node["kind"]]),))
         elif node["unattributed"] > 0:
             yield _Part(node["unattributed"] * share, "not attributed to any cause")

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, TextIO
 
 from whywait.model.names import short_name
+from whywait.report.suspects import suspects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -293,9 +294,7 @@ def unknown_lines(focus: dict[str, Any], width: int, bar: int = 0) -> Iterator[L
             f"{seconds(unexplained)} of the waiting ({percent(unexplained / account['waiting'])}) is unexplained: "
             "it exceeds the extra time of all causes. "
         )
-        only_threads = all(name.startswith(("omp_", "pthread_")) for name in account["wait_states"])
-        source = " or the threading runtime" if only_threads else ", the network, or MPI itself"
-        text += f"Suspect noise{source}."
+        text += f"Suspect {suspects(account['wait_states'])}."
         yield from _paragraph(text, width, "dim")
     if focus["idle"]:
         names = path(focus["idle"][0]["callpath"], width // 2)

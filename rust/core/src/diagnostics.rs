@@ -45,6 +45,8 @@ pub enum DiagnosticKind {
     ClockViolationCollective,
     /// A kernel ended after the call that awaits it, or began before its launch.
     ClockViolationDevice,
+    /// A record of a device from before its process ran.
+    DeviceTime,
     /// A kernel ran without a launch.
     KernelWithoutLaunch,
     /// A kernel was launched and never run.
@@ -121,6 +123,7 @@ impl DiagnosticKind {
             Self::ClockViolationMessage => "clock_violation_p2p",
             Self::ClockViolationCollective => "clock_violation_coll",
             Self::ClockViolationDevice => "clock_device",
+            Self::DeviceTime => "device_time",
             Self::KernelWithoutLaunch => "kernel_without_launch",
             Self::LaunchWithoutKernel => "launch_without_kernel",
             Self::MpiOnThread => "mpi_on_thread",
@@ -193,6 +196,9 @@ impl DiagnosticKind {
             Self::ClockViolationDevice => {
                 "kernels end after the call that awaits them, or begin before the call that launches them: \
                  the clocks of the devices differ; waiting times are cut off at the end of the call"
+            }
+            Self::DeviceTime => {
+                "records of devices lie outside the run (such as those with time 0); these kernels and copies are left out"
             }
             Self::KernelWithoutLaunch => {
                 "kernels ran that, according to the trace, were never launched; they do not count as starving their device"

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, UInt32Array};
+use arrow_array::{ArrayRef, Float64Array, StringArray, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::waits::device::{Kernel, Span, Synchronization};
@@ -30,8 +30,11 @@ pub(crate) fn host_computation(
     ])
 }
 
-/// Kernels, synchronizations, activities of hosts that starve devices, and counts.
-pub(crate) fn tables<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<(Table, Table, Table, Bound<'py, PyDict>)> {
+/// Kernels, synchronizations, activities of hosts that starve devices, launches without a kernel, and counts.
+pub(crate) fn tables<'py>(
+    analysis: &Analysis,
+    py: Python<'py>,
+) -> PyResult<(Table, Table, Table, Table, Bound<'py, PyDict>)> {
     let found = &analysis.result.devices;
     let begin = analysis.begin();
     let at = |ticks: i64| analysis.seconds(ticks - begin);
@@ -67,6 +70,9 @@ pub(crate) fn tables<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<(Tab
         ("mpi_starved", lengths(|kernel| kernel.mpi_starved)),
         ("latency", lengths(|kernel| kernel.latency)),
         ("queued", lengths(|kernel| kernel.queued)),
+        ("stream_wait", lengths(|kernel| kernel.turn)),
+        ("copy", copies(kernels)),
+        ("bytes", bytes(kernels)),
     ])?;
 
     let calls = &found.synchronizations;
@@ -95,10 +101,27 @@ pub(crate) fn tables<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<(Tab
         ("starving", times(found.starving.iter().map(|one| analysis.seconds(one.ticks)).collect())),
     ])?;
 
+    let lost = &found.lost_launches;
+    let lost = Table::new(vec![
+        ("location", numbers(lost.iter().map(|launch| launch.location.number()).collect())),
+        ("callpath", numbers(lost.iter().map(|launch| launch.callpath.number()).collect())),
+        ("enter", times(lost.iter().map(|launch| at(launch.enter)).collect())),
+    ])?;
+
     let counts = PyDict::new(py);
     counts.set_item("launches", found.launches)?;
-    counts.set_item("unmatched_launches", found.unmatched_launches)?;
+    counts.set_item("unmatched_launches", found.lost_launches.len())?;
     counts.set_item("unmatched_kernels", found.unmatched_kernels)?;
     counts.set_item("clock_violations", found.clock_violations)?;
-    Ok((of_kernels, synchronizations, starving, counts))
+    Ok((of_kernels, synchronizations, starving, lost, counts))
+}
+
+/// The directions of copies; null for kernels.
+fn copies(kernels: &[Kernel]) -> ArrayRef {
+    Arc::new(kernels.iter().map(|kernel| kernel.copy.map(|copy| copy.direction.name())).collect::<StringArray>())
+}
+
+/// The bytes of copies, where they are recorded.
+fn bytes(kernels: &[Kernel]) -> ArrayRef {
+    Arc::new(kernels.iter().map(|kernel| kernel.copy.and_then(|copy| copy.bytes)).collect::<UInt64Array>())
 }

@@ -185,7 +185,7 @@ impl Analysis {
     }
 
     /// Kernels, synchronizations, activities of hosts that starve devices, and counts.
-    fn devices<'py>(&self, py: Python<'py>) -> PyResult<(Table, Table, Table, Bound<'py, PyDict>)> {
+    fn devices<'py>(&self, py: Python<'py>) -> PyResult<(Table, Table, Table, Table, Bound<'py, PyDict>)> {
         devices::tables(self, py)
     }
 

@@ -68,6 +68,11 @@ export class TimelineData {
     return this.threaded && location < this.count;
   }
 
+  // Whether a row is a stream of a device.
+  isStream(row) {
+    return this.indexes[row] in this.streams;
+  }
+
   // The short form, for narrow screens.
   shortName(location) {
     const { rank, thread } = this.places;

@@ -5,6 +5,7 @@ import { fitCanvas } from "./charts.js";
 import { css } from "./color.js";
 import { make } from "./dom.js";
 import { counted, plural, seconds } from "./format.js";
+import { nameKernels } from "./timeline_kernels.js";
 
 export const GUTTER = 84;
 export const AXIS = 22;
@@ -110,7 +111,10 @@ export class TimelinePicture {
     context.rect(room.x, room.y, room.width, room.height);
     context.clip();
     if (close) this.paintCalls(picture);
-    else this.paintShares(picture, level);
+    else {
+      this.paintShares(picture, level);
+      nameKernels(this, picture, GUTTER);
+    }
     const shown = { waits: 0, arrows: 0, here: 0 };
     if (this.layers.waits) shown.waits = this.paintWaits(picture);
     if (this.layers.path) this.paintPath(picture);
@@ -239,10 +243,11 @@ export class TimelinePicture {
   legend() {}
 
   paintWaits({ context, x, y, rowHeight, gap }) {
-    const { location, position, begin, waiting } = this.data.waits;
+    const { location, position, begin, waiting, kind } = this.data.waits;
     const { from, to, first, last } = this.window;
-    const color = css("--time-waiting");
-    const hatch = this.hatch(color);
+    // A host that waits for a busy device loses nothing.
+    const tones = this.data.kinds.map((kind) => css(kind === "gpu_host_wait" ? "--time-devices" : "--time-waiting"));
+    const hatches = tones.map((tone) => this.hatch(tone));
     /** @type {[number, number, number][]} */
     const labels = [];
     let painted = 0;
@@ -254,11 +259,11 @@ export class TimelinePicture {
       painted++;
       const isLit = this.isLit(position[i]);
       context.globalAlpha = isLit ? 1 : 0.2;
-      context.fillStyle = hatch;
+      context.fillStyle = hatches[kind[i]];
       context.fillRect(left, y(location[i]), wide, rowHeight - gap);
       if (isLit && rowHeight >= 15 && wide > 60) labels.push([i, Math.max(GUTTER, left), Math.min(this.width, left + wide)]);
       if (rowHeight >= 8 && wide >= 4) {
-        context.strokeStyle = color;
+        context.strokeStyle = tones[kind[i]];
         context.lineWidth = 1;
         context.strokeRect(left + 0.5, y(location[i]) + 0.5, wide - 1, rowHeight - gap - 1);
       }
@@ -270,9 +275,9 @@ export class TimelinePicture {
       const text = this.data.callName(position[i]);
       const wide = context.measureText(text).width;
       if (wide + 16 > right - left) continue;
-      context.fillStyle = color;
+      context.fillStyle = tones[kind[i]];
       context.fillRect(left + 4, y(location[i]) + rowHeight / 2 - 8, wide + 8, 16);
-      context.fillStyle = readable(parseColor(color));
+      context.fillStyle = readable(parseColor(tones[kind[i]]));
       context.fillText(text, left + 8, y(location[i]) + rowHeight / 2);
     }
     if (this.selected >= 0) {

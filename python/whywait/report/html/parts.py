@@ -122,7 +122,8 @@ def all_parts(metrics: MetricTree, formulas: Formulas) -> Iterator[Part]:
         for branch in branches:
             yield from _branch(metrics, formulas, branch, family, labels)
     if _HOST_WAIT in metrics:
-        yield Part(_HOST_WAIT, metrics[_HOST_WAIT].display_name, "waiting", formulas[_HOST_WAIT])
+        # A host that waits for a busy device loses nothing.
+        yield Part(_HOST_WAIT, metrics[_HOST_WAIT].display_name, "devices", formulas[_HOST_WAIT])
 
 
 def _branch(

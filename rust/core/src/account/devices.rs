@@ -12,13 +12,12 @@ use std::ops::Range;
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
-use whywait_otf2::enums::RegionRole;
 
 use super::activities::Activity;
 use super::busy::{BusyWaits, union};
 use super::rows::{Row, labelled};
 use super::sweep::CallPaths;
-use crate::ids::{CallPathId, LocationId, RegionKey};
+use crate::ids::{CallPathId, LocationId};
 use crate::parallel::per_shard::PerShard;
 use crate::trace::Trace;
 use crate::waits::WaitState;
@@ -92,14 +91,12 @@ pub(super) fn find(
     }
     let mut of_devices: Vec<(u32, Vec<&Kernel>)> = of_devices.into_iter().collect();
     of_devices.sort_unstable_by_key(|&(device, _)| device);
-    let is_copy: Vec<bool> = trace.tree.nodes().iter().map(|node| is_copy(trace, node.region)).collect();
     let any_busy = busy.any();
     let of_device = |&(number, ref kernels): &(u32, Vec<&Kernel>)| {
         let device = Device {
             trace,
             waits,
             callpaths,
-            is_copy: &is_copy,
             number,
             kernels,
             busy: busy.of(number),
@@ -143,8 +140,6 @@ struct Device<'a> {
     trace: &'a Trace,
     waits: &'a PerShard<WaitState>,
     callpaths: &'a CallPaths,
-    /// Of each call path, whether it copies or sets memory.
-    is_copy: &'a [bool],
     number: u32,
     kernels: &'a [&'a Kernel],
     busy: &'a [Range<i64>],
@@ -155,7 +150,7 @@ struct Device<'a> {
 
 impl Device<'_> {
     fn account(mut self, focus: &Range<i64>) -> Vec<DeviceCell> {
-        let kernels = self.kernels.iter().filter(|kernel| !self.is_copy[kernel.run.callpath.index()]);
+        let kernels = self.kernels.iter().filter(|kernel| kernel.copy.is_none());
         let kernels = union(kernels.map(|kernel| kernel.run.enter..kernel.run.leave).collect());
         let in_kernels = length(&kernels, focus);
         self.add(DeviceRow::Kernel, CallPathId::NONE, in_kernels);
@@ -328,16 +323,6 @@ fn first_of_each_moment(reasons: Vec<Reason>) -> Vec<Reason> {
         first.map(|(row, callpath)| Reason { begin: edge[0], end: edge[1], row, callpath })
     };
     spans.filter_map(reason).collect()
-}
-
-/// Whether a stream copies or sets memory, rather than runs a kernel.
-fn is_copy(trace: &Trace, region: RegionKey) -> bool {
-    trace.regions.get(region).is_some_and(|region| {
-        let name = region.name.to_ascii_lowercase();
-        region.role == RegionRole::DATA_TRANSFER
-            || (region.role != RegionRole::KERNEL
-                && ["memcpy", "memset", "copy"].iter().any(|part| name.contains(part)))
-    })
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ fn add_unattributed(
         let amount = part.extent.of(own_wait, point, shard);
         let is_all = amount == own_wait.waiting;
         let share = if is_all { 1.0 } else { amount as f64 / own_wait.waiting as f64 };
-        let here = unexplained as f64 * share;
+        let here = if own_wait.class == Class::GpuTurn { 0.0 } else { unexplained as f64 * share };
         if here > 0.0 {
             cells.add(CostMetric::WaitUnexplained, point.callpath, here);
         }
@@ -150,7 +150,7 @@ impl CostBuffers {
             let delays = cost_share.delays.of(&table.entries);
             for (column, value) in values(table, row).enumerate().filter(|&(_, value)| value != 0.0) {
                 let (part, class) = self.heads[column];
-                let metric = metric(group, class);
+                let Some(metric) = metric(group, class) else { continue };
                 for (callpath, ticks) in ProfileEntry::read(delays) {
                     parts[part].add(metric, callpath, value * ticks as f64);
                 }
@@ -188,7 +188,9 @@ impl CostBuffers {
                 };
                 if cost > 0.0 {
                     let (part, class) = self.heads[column];
-                    parts[part].add(metric(group, class), callpath, cost);
+                    if let Some(metric) = metric(group, class) {
+                        parts[part].add(metric, callpath, cost);
+                    }
                 }
             }
             self.position[callpath] = 0;
@@ -242,11 +244,12 @@ fn values(table: &Table, row: usize) -> impl Iterator<Item = f64> {
     direct.chain(phi.iter().copied()).map(|value| value * cost_share.work_rate)
 }
 
-/// Metric of the costs in a column of this class.
-fn metric(group: &Group, class: Option<Class>) -> CostMetric {
+/// Metric of the costs in a column of this class; `None` if they are not booked.
+fn metric(group: &Group, class: Option<Class>) -> Option<CostMetric> {
     match (class, group.relation) {
-        (None, _) => group.class.short_term(),
-        (Some(_), Relation::Contention) => CostMetric::IntervalDelayLockLongTerm,
-        (Some(class), _) => class.long_term(),
+        _ if class.unwrap_or(group.class) == Class::GpuTurn => None,
+        (None, _) => Some(group.class.short_term()),
+        (Some(_), Relation::Contention) => Some(CostMetric::IntervalDelayLockLongTerm),
+        (Some(class), _) => Some(class.long_term()),
     }
 }

@@ -7,7 +7,8 @@
 //!
 //! A kernel that began with its launch, without queueing behind another, synchronizes stream and host even if the
 //! device was not idle: the work of the host before the launch cannot cause later waits. A kernel that began when a
-//! kernel on another stream ended synchronizes the two streams.
+//! kernel on another stream ended synchronizes the two streams: what it waited since its launch passes the costs of
+//! later waits on, but has none itself, because the device is busy.
 //!
 //! *Source*: accelerators.md.
 
@@ -17,31 +18,34 @@ use super::states::States;
 use crate::ids::CommId;
 use crate::schema::Class;
 use crate::severity::Metric;
-use crate::trace::Shard;
+use crate::trace::{NONE, Shard};
 use crate::waits::device::{Devices, Kernel, Span, StartCause};
 
 pub(super) fn collect(shard: &Shard, devices: &Devices, states: &mut States, sync_points: &mut SyncPoints) {
     for kernel in &devices.kernels {
         let begun = match kernel.start_cause {
             StartCause::Unknown => continue,
-            StartCause::Launched => kernel.launch.map(|launch| (anchor(&launch, Place::Begin), launch.enter)),
+            StartCause::Launched => kernel.launch.map(|launch| {
+                let state = states.find(Metric::GpuDeviceStarved, kernel.run.instance);
+                (Class::GpuDevice, kernel.starved, state, anchor(&launch, Place::Begin), launch.enter)
+            }),
             StartCause::After(other) => {
                 let other = &devices.kernels[other as usize].run;
-                (other.location != kernel.run.location).then(|| (anchor(other, Place::Behind), other.leave))
+                let is_other = other.location != kernel.run.location;
+                is_other.then(|| (Class::GpuTurn, kernel.turn, NONE, anchor(other, Place::Behind), other.leave))
             }
         };
-        if let Some((cause, since)) = begun {
-            let state = states.find(Metric::GpuDeviceStarved, kernel.run.instance);
+        if let Some((class, waiting, state, cause, since)) = begun {
             sync_points.pairs.push(SyncPoint {
-                class: Class::GpuDevice,
+                class,
                 relation: Relation::Device,
                 comm: CommId::NONE,
                 waiter: anchor(&kernel.run, Place::Ahead),
                 cause,
-                waiting: kernel.starved,
+                waiting,
                 held: since - kernel.run.enter,
                 completion: 0,
-                cause_completion: shard.leave(cause.instance) - since,
+                cause_completion: (shard.leave(cause.instance) - since).max(0),
                 state,
             });
         }
@@ -66,5 +70,6 @@ pub(super) fn collect(shard: &Shard, devices: &Devices, states: &mut States, syn
 }
 
 fn anchor(span: &Span, place: Place) -> Anchor {
-    Anchor::new((span.location, span.instance), place)
+    let instance = if place == Place::Behind { span.last } else { span.instance };
+    Anchor::new((span.location, instance), place)
 }

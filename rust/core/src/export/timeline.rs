@@ -159,7 +159,9 @@ pub fn build(analysis: &Analysis, request: &Request, progress: &Progress) -> Res
         for ((wait, &begin), number) in counted() {
             longest.push((wait.waiting, Wait { number, begin }));
         }
-        let times = counted().map(|((wait, &begin), _)| (wait.location, begin..begin + wait.waiting));
+        // A host that waits for a busy device loses nothing: its time remains that of its call.
+        let lost = counted().filter(|((wait, _), _)| wait.kind != Metric::GpuHostWait);
+        let times = lost.map(|((wait, &begin), _)| (wait.location, begin..begin + wait.waiting));
         (Waiting::new(shard, times), longest.cut())
     };
     let (waiting, longest): (Vec<_>, Vec<_>) = trace.par_shards().enumerate().map(of_shard).unzip();

@@ -7,6 +7,7 @@ pub mod launches;
 pub mod messages;
 pub(crate) mod nonblocking;
 pub mod one_sided;
+mod pairing;
 pub mod protocol;
 mod time_order;
 pub mod transfers;

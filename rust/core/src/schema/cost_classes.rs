@@ -155,6 +155,12 @@ classes! {
         indirect: Some(CostMetric::IndirectGpuDevice), propagating: Some(CostMetric::PropagatingGpuDevice),
         is_known_to_scalasca: false,
     },
+    /// A kernel waits for one on another stream of its device, which is busy: passes costs on, but has none itself.
+    GpuTurn = "gpu_turn" {
+        short_term: DelayUnattributed, long_term: DelayUnattributed,
+        indirect: None, propagating: None,
+        is_known_to_scalasca: false,
+    },
     /// In `MPI_Init`: synchronizes, but causes no costs.
     Library = "library" {
         short_term: DelayUnattributed, long_term: DelayUnattributed,
@@ -170,8 +176,8 @@ classes! {
 }
 
 impl Class {
-    /// Classes with cost metrics: all before [`Class::Library`].
-    pub const WITH_COSTS: &[Self] = ALL.split_at(Self::Library as usize).0;
+    /// Classes with cost metrics.
+    pub const WITH_COSTS: &[Self] = ALL.split_at(Self::GpuTurn as usize).0;
 
     fn row(self) -> &'static Row {
         &ROWS[self as usize]
@@ -225,21 +231,24 @@ impl Class {
 pub(crate) struct Classes {
     /// Those that occur, in their order.
     pub all: Vec<Class>,
-    column: [u8; Class::WITH_COSTS.len()],
+    column: [u8; PASSING],
 }
 
+/// Number of classes that pass costs on.
+const PASSING: usize = Class::Library as usize;
+
 impl Classes {
-    /// The classes among `classes` that have cost metrics.
+    /// The classes among `classes` that pass costs on.
     pub(crate) fn new(classes: impl Iterator<Item = Class>) -> Self {
         let mut all: Vec<Class> = Vec::new();
         for class in classes {
             if let Err(position) = all.binary_search(&class)
-                && (class as usize) < Class::WITH_COSTS.len()
+                && (class as usize) < PASSING
             {
                 all.insert(position, class);
             }
         }
-        let mut column = [0; Class::WITH_COSTS.len()];
+        let mut column = [0; PASSING];
         for (i, &class) in all.iter().enumerate() {
             column[class as usize] = i as u8;
         }

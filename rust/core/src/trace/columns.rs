@@ -8,7 +8,7 @@ use std::ops::Range;
 use bitcode::{Decode, Encode};
 
 use crate::ids::NONE;
-use crate::ids::{CallPathId, CommId, GroupId, InstanceId, ProcessId, WindowId};
+use crate::ids::{CallPathId, CommId, GroupId, InstanceId, LocationId, ProcessId, WindowId};
 
 /// Marks a Leave in [`Events::node`].
 const LEAVE: u32 = 1 << 31;
@@ -265,6 +265,17 @@ pub struct Operation {
     pub done_remote: InstanceId,
     /// Direction of the transfer.
     pub kind: OperationKind,
+}
+
+/// A copy that a stream of a device made.
+#[derive(Clone, Copy, Debug)]
+pub struct Copied {
+    /// Region instance of the copy.
+    pub instance: InstanceId,
+    /// Bytes.
+    pub bytes: u64,
+    /// The thread or stream at the other side, or none.
+    pub remote: LocationId,
 }
 
 /// "All processes of the window" as target.

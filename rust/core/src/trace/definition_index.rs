@@ -348,6 +348,11 @@ impl Groups<'_> {
                 | Paradigm::OPENCL
                 | Paradigm::HIP
         );
+        if locations.iter().any(|&location| self.locations[location].is_stream()) {
+            let is_global = group.group_flags.contains(GroupFlag::GLOBAL_MEMBERS);
+            let all = self.by_paradigm.get(&group.paradigm.0).filter(|_| is_global);
+            return Members::Locations(all.and_then(|all| all.iter().copied().collect()).unwrap_or(locations));
+        }
         if threads {
             return Members::Locations(locations);
         }

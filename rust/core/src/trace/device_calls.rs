@@ -17,6 +17,10 @@ pub enum DeviceCall {
     AwaitEvent,
     /// Copies memory, and returns when that is done.
     Copy,
+    /// Launches a copy, or sets memory.
+    Transfer,
+    /// Selects the device of later calls.
+    Select,
 }
 
 impl DeviceCall {
@@ -40,7 +44,11 @@ impl DeviceCall {
             "Finish" | "StreamSynchronize" => Self::AwaitStream,
             "WaitForEvents" | "EventSynchronize" => Self::AwaitEvent,
             _ if call.contains("Launch") && !call.contains("HostFunc") => Self::Launch,
+            "SetDevice" | "CtxSetCurrent" | "CtxPushCurrent" | "CtxPopCurrent" => Self::Select,
+            _ if call.starts_with("Memset") || call.starts_with("EnqueueFill") => Self::Transfer,
             _ if call.starts_with("Memcpy") && !call.contains("Async") => Self::Copy,
+            _ if call.starts_with("Memcpy") => Self::Transfer,
+            "EnqueueReadBuffer" | "EnqueueWriteBuffer" | "EnqueueCopyBuffer" => Self::Transfer,
             _ if call.ends_with("Synchronize") => Self::AwaitDevice,
             _ => return None,
         })
@@ -62,7 +70,13 @@ impl DeviceCall {
     /// Whether it waits for devices.
     #[must_use]
     pub fn is_synchronization(self) -> bool {
-        !matches!(self, Self::Launch | Self::RecordEvent)
+        matches!(self, Self::AwaitDevice | Self::AwaitStream | Self::AwaitEvent | Self::Copy)
+    }
+
+    /// Whether it launches a kernel or a copy, or copies itself.
+    #[must_use]
+    pub fn is_launch(self) -> bool {
+        matches!(self, Self::Launch | Self::Transfer | Self::Copy)
     }
 }
 
@@ -72,7 +86,7 @@ mod tests {
 
     #[test]
     fn names_tell_what_calls_are() {
-        use DeviceCall::{AwaitDevice, AwaitEvent, AwaitStream, Copy, Launch, RecordEvent};
+        use DeviceCall::{AwaitDevice, AwaitEvent, AwaitStream, Copy, Launch, RecordEvent, Select, Transfer};
         for (name, call) in [
             ("hipLaunchKernel", Launch),
             ("cuLaunchKernel", Launch),
@@ -89,20 +103,15 @@ mod tests {
             ("hipEventSynchronize", AwaitEvent),
             ("hipMemcpy", Copy),
             ("cuMemcpyDtoH_v2", Copy),
+            ("hipMemcpyAsync", Transfer),
+            ("cuMemcpyDtoHAsync_v2", Transfer),
+            ("cudaMemsetAsync", Transfer),
+            ("hipSetDevice", Select),
         ] {
             assert_eq!(DeviceCall::of(name), Some(call), "{name}");
             assert!(DeviceCall::paradigm(name).is_some(), "{name}");
         }
-        for name in [
-            "hipMemcpyAsync",
-            "cudaLaunchHostFunc",
-            "cumulate",
-            "main",
-            "hipMalloc",
-            "clear",
-            "acc_waiting",
-            "!$omp target",
-        ] {
+        for name in ["cudaLaunchHostFunc", "cumulate", "main", "hipMalloc", "clear", "acc_waiting", "!$omp target"] {
             assert_eq!(DeviceCall::of(name), None, "{name}");
         }
     }

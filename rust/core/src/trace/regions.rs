@@ -8,7 +8,8 @@ use std::sync::LazyLock;
 use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::Definitions;
-use whywait_otf2::enums::{Paradigm, RegionFlag, RegionRole};
+use whywait_otf2::enums::{LocationType, Paradigm, RegionFlag, RegionRole};
+use whywait_otf2::records::Location;
 
 use super::device_calls::DeviceCall;
 use crate::ids::RegionKey;
@@ -411,6 +412,31 @@ pub struct Regions {
     /// Key by region id, for the dense part of the ids.
     dense: Vec<RegionKey>,
     sparse: FxHashMap<u32, RegionKey>,
+    copies: Option<CopyRegions>,
+}
+
+/// Keys of the copies that streams of devices make, by direction.
+#[derive(Clone, Copy, Debug)]
+pub struct CopyRegions {
+    /// From a device to a host.
+    pub to_host: RegionKey,
+    /// From a host to a device.
+    pub to_device: RegionKey,
+    /// Within a device.
+    pub on_device: RegionKey,
+    /// From one device to another.
+    pub between_devices: RegionKey,
+}
+
+impl CopyRegions {
+    /// Their names.
+    const NAMES: [&str; 4] = ["copy to host", "copy to device", "copy on device", "copy between devices"];
+
+    /// Whether a key is one of them.
+    #[must_use]
+    pub fn contains(&self, key: RegionKey) -> bool {
+        [self.to_host, self.to_device, self.on_device, self.between_devices].contains(&key)
+    }
 }
 
 /// Region ids below this are looked up in a table, whatever the number of regions.
@@ -475,9 +501,26 @@ impl Regions {
                 sparse.entry(definition.id).or_insert(key);
             }
         }
+        let copies = has_copies(definitions).then(|| {
+            let devices = [Paradigm::CUDA, Paradigm::HIP, Paradigm::OPENCL, Paradigm::OPENACC];
+            let paradigm = regions.iter().map(|region| region.paradigm).find(|paradigm| devices.contains(paradigm));
+            let mut add = |name: &str| {
+                let copy = Region::artificial(name, paradigm.unwrap_or(Paradigm::UNKNOWN));
+                regions.push(Region { role: RegionRole::DATA_TRANSFER, ..copy });
+                RegionKey::at(regions.len() - 1)
+            };
+            let [to_host, to_device, on_device, between_devices] = CopyRegions::NAMES.map(&mut add);
+            CopyRegions { to_host, to_device, on_device, between_devices }
+        });
         let classes =
             regions.iter().map(|region| RegionClass::of(&region.name, region.paradigm, region.role)).collect();
-        Self { all: regions, classes, dense, sparse }
+        Self { all: regions, classes, dense, sparse, copies }
+    }
+
+    /// The copies that streams of devices make, if the run has both streams and windows.
+    #[must_use]
+    pub fn copies(&self) -> Option<CopyRegions> {
+        self.copies
     }
 
     /// The key of a region id.
@@ -547,6 +590,12 @@ impl Regions {
     fn program_name(path: &str) -> &str {
         path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
     }
+}
+
+/// Whether streams of devices can have one-sided operations.
+fn has_copies(definitions: &Definitions) -> bool {
+    let is_stream = |location: &Location| location.location_type == LocationType::ACCELERATOR_STREAM;
+    !definitions.rma_wins.is_empty() && definitions.locations.iter().any(is_stream)
 }
 
 #[cfg(test)]

@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use super::call_details::CallDetails;
 use super::calltree::CallTree;
 use super::columns::{
-    Collective, Events, Fork, Instances, IoOperation, Lock, Nonblocking, OpenRequest, Operation, ParameterChange,
-    Received, Sent, Synchronization, TaskRun, Team, Thread,
+    Collective, Copied, Events, Fork, Instances, IoOperation, Lock, Nonblocking, OpenRequest, Operation,
+    ParameterChange, Received, Sent, Synchronization, TaskRun, Team, Thread,
 };
 use super::counters::{CounterCell, Sample};
 use super::definition_index::DefinitionIndex;
@@ -120,6 +122,12 @@ pub struct Shard {
     pub operations: Rows<Operation>,
     /// Details of the calls of processes that use devices.
     pub(crate) call_details: CallDetails,
+    /// Copies on streams of devices, by region instance.
+    pub copies: Vec<Copied>,
+    /// Regions of streams that go on after one that crosses them: the instance before, and the one after that.
+    pub continued: FxHashMap<InstanceId, InstanceId>,
+    /// Regions of streams whose end is unknown.
+    pub left_out: FxHashSet<InstanceId>,
     /// Synchronizations of one-sided communication; dropped once the epochs are known.
     pub synchronizations: Rows<Synchronization>,
     /// Forks of thread teams.

@@ -28,7 +28,7 @@ function headline(model) {
   return make("section", { class: "headline" },
     make("div", {}, make("h1", {}, shortName(run.program ?? run.name)), make("p", {}, parts.join(" · "))),
     make("p", { class: "verdict" },
-      make("b", { class: story.waiting.share >= 0.05 ? "bad" : "" }, percent(story.waiting.share) || "0.0%"),
+      make("b", { class: story.waiting.lost >= 0.05 ? "bad" : "" }, percent(story.waiting.share) || "0.0%"),
       make("span", {}, ` of ${story.focus.phrase} was spent waiting: `, make("b", {}, seconds(story.waiting.total)), " of ",
         seconds(story.account.time), " on all ", model.hasStreams ? "threads and streams" : model.threaded ? "threads" : "ranks", " together.", outside)));
 }

@@ -45,7 +45,8 @@ function problem(model, problem, number) {
   if (root) facts.push(["Why", `${whyText(problem.history, root, (rank, thread) => model.threadName(rank, thread))}${cut}`]);
   if (problem.look_at) facts.push(["Look at", problem.look_at]);
   const longest = hasBlock("timeline") && problem.history;
-  return make("article", { class: "problem" },
+  // A host that waits for a busy device loses nothing.
+  return make("article", { class: problem.metric === "gpu_host_wait" ? "problem busy" : "problem" },
     make("h3", {}, make("span", { class: "number" }, number), problem.display_name,
       make("span", { class: "amount" }, `${percent(problem.share)} of the time`)),
     make("p", { class: "sentence" }, `${who} `, make("b", {}, seconds(problem.waiting)), " in ", make("code", {}, call),

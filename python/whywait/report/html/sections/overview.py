@@ -39,6 +39,13 @@ def data(report: Report) -> Iterator[tuple[str, str]]:
     yield "story", blocks.document(_story(report.result, report.summary))
 
 
+def _waiting(account: dict[str, Any]) -> dict[str, float]:
+    """Return the waiting, and the share that is lost: a host that waits for a busy device loses nothing."""
+    busy = account["wait_states"].get("gpu_host_wait", 0.0)
+    lost = account["share"] * (1 - busy / account["waiting"]) if account["waiting"] else 0.0
+    return {"total": account["waiting"], "share": account["share"], "lost": lost}
+
+
 def _story(result: ResultData, summary: dict[str, Any]) -> dict[str, Any]:
     focus = summary["focus"]
     part = focused(result, focus["callpath"] or (ALL if focus["name"] == ALL else None))
@@ -47,7 +54,7 @@ def _story(result: ResultData, summary: dict[str, Any]) -> dict[str, Any]:
     worst = [place for place in worst if place["share"] >= _LEAST][:_PROBLEMS] or worst[:1]
     problems = zip(worst, _histories(result, worst, focus["window"]), strict=True)
     return {
-        "waiting": {"total": focus["account"]["waiting"], "share": focus["account"]["share"]},
+        "waiting": _waiting(focus["account"]),
         "account": focus["account"],
         "focus": {name: focus[name] for name in ("name", "phrase", "window", "outside")},
         "running": running(result.places).size,

@@ -51,7 +51,8 @@ impl Decoder<'_> {
             // One-sided communication may make progress in any call of its library.
             let remembered = region.is_remembered()
                 || (self.one_sided && region.library().is_some())
-                || (self.index.has_streams && (self.state.is_stream || matches!(region, RegionClass::Device(_))));
+                || (self.index.has_streams
+                    && (self.state.stream.is_some() || matches!(region, RegionClass::Device(_))));
             self.totals.push(CallPathTotals { visits: 0, time: 0, remembered });
         }
         let total = &mut self.totals[callpath];

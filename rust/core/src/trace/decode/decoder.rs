@@ -7,7 +7,7 @@ use whywait_otf2::records::TypedValue;
 use whywait_otf2::{Attributes, Event, EventSink};
 
 use super::envelopes::{Envelope, KnownComm};
-use super::frames::{CallPathTotals, Folded, Frame, OUTSIDE};
+use super::frames::{CallPathTotals, Folded, Frame, OUTSIDE, Stream};
 use super::open_io::OpenIo;
 use super::room::Room;
 use super::strays::{Stray, StrayKind, Strays};
@@ -59,8 +59,8 @@ pub(super) struct State {
     pub(super) collective_begin: Option<i64>,
     /// Whether its process has other threads.
     pub(super) has_threads: bool,
-    /// Whether it is a stream of an accelerator: each of its regions matters.
-    pub(super) is_stream: bool,
+    /// If it is a stream of an accelerator, where each region matters: what is open on it.
+    pub(super) stream: Option<Box<Stream>>,
     /// Rows of sends by request id; [`crate::trace::NONE`] for sends to `MPI_PROC_NULL`. A send and a receive may share
     /// one request (`MPI_Isendrecv`).
     pub(super) sends: IdMap<u32>,
@@ -111,7 +111,7 @@ impl State {
             flush: None,
             collective_begin: None,
             has_threads: false,
-            is_stream: false,
+            stream: None,
             sends: IdMap::default(),
             receives: IdMap::default(),
             nonblocking: FxHashMap::default(),
@@ -212,7 +212,7 @@ impl<'a> Decoder<'a> {
             self.forks.clear();
             self.settle_strays();
         }
-        if is_stream != self.state.is_stream {
+        if is_stream != self.state.stream.is_some() {
             // Instances that matter on streams differ from those on threads.
             self.totals.clear();
         }
@@ -223,7 +223,10 @@ impl<'a> Decoder<'a> {
         same_id.clear();
         let own = self.index.processes.get(process.index()).into_iter().flat_map(|process| process.locations);
         let has_threads = own.filter(|&other| self.index.locations[other].is_thread()).nth(1).is_some();
-        self.state = State { is_stream, has_threads, operations, same_id, ..State::new(index, process) };
+        self.state = State { has_threads, operations, same_id, ..State::new(index, process) };
+        if is_stream {
+            self.state.stream = Some(Box::new(Stream::new(self.times_of_streams())));
+        }
         if self.shard.event_offsets.is_empty() {
             self.shard.event_offsets.push(0);
             self.shard.instance_offsets.push(0);
@@ -428,16 +431,25 @@ impl EventSink for Decoder<'_> {
 
     #[inline(always)]
     fn enter(&mut self, time: i64, region: u32) {
+        if self.state.stream.is_some() {
+            return self.enter_on_stream(time, region);
+        }
         self.enter_key(time, self.regions.key(region));
     }
 
     #[inline(always)]
     fn leave(&mut self, time: i64, region: u32) {
+        if self.state.stream.is_some() {
+            return self.leave_on_stream(time, region);
+        }
         self.leave_key(time, self.regions.key(region));
     }
 
     #[inline(always)]
     fn metric(&mut self, time: i64, metric: u32, values: &[TypedValue]) {
+        if self.state.stream.is_some() && self.leave_out(time) {
+            return;
+        }
         let time = self.advance(time);
         self.state.records += 1;
         self.sample(time, metric, values);
@@ -445,6 +457,9 @@ impl EventSink for Decoder<'_> {
 
     #[inline(always)]
     fn record(&mut self, time: i64, record: &Event<'_>, _: &Attributes<'_>) {
+        if self.state.stream.is_some() && (self.leave_out(time) || self.copy(time, record)) {
+            return;
+        }
         let time = self.advance(time);
         self.state.records += 1;
         match *record {

@@ -12,8 +12,8 @@ pub(in crate::trace) struct DetailCollector<'a, 'b> {
     decoder: &'a mut Decoder<'b>,
     /// Details of the next call: attributes precede its Enter.
     next: CallDetail,
-    /// Enter and details of each open call.
-    open: Vec<(i64, CallDetail)>,
+    /// Region, Enter and details of each open call.
+    open: Vec<(u32, i64, CallDetail)>,
     found: Vec<(Call, CallDetail)>,
 }
 
@@ -31,13 +31,15 @@ impl<'a, 'b> DetailCollector<'a, 'b> {
 impl EventSink for DetailCollector<'_, '_> {
     fn enter(&mut self, time: i64, region: u32) {
         self.decoder.enter(time, region);
-        self.open.push((time, std::mem::take(&mut self.next)));
+        self.open.push((region, time, std::mem::take(&mut self.next)));
     }
 
     fn leave(&mut self, time: i64, region: u32) {
         self.decoder.leave(time, region);
         self.next = CallDetail::default();
-        if let Some((enter, detail)) = self.open.pop()
+        // Kernels of a stream may cross each other.
+        let open = self.open.iter().rposition(|&(open, ..)| open == region);
+        if let Some((_, enter, detail)) = open.map(|open| self.open.remove(open))
             && detail != CallDetail::default()
         {
             self.found.push(((enter, time), detail));
@@ -58,7 +60,7 @@ impl EventSink for DetailCollector<'_, '_> {
         self.decoder.record(time, record, attributes);
         if let Event::ParameterUnsignedInt { parameter, value } = *record
             && self.ids.sites.contains(&parameter)
-            && let Some((_, detail)) = self.open.last_mut()
+            && let Some((.., detail)) = self.open.last_mut()
         {
             detail.site = Some(value);
         }

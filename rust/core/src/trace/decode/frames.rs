@@ -1,5 +1,10 @@
 //! Open regions, and the sums of call paths.
 
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+
+use rustc_hash::FxHashMap;
+
 use crate::ids::{CallPathId, InstanceId, RegionKey};
 use crate::trace::NONE;
 
@@ -37,4 +42,22 @@ pub(super) struct Folded {
     pub(super) depth: usize,
     /// The regions in between, the outermost first: they continue when the call returns.
     pub(super) between: Vec<RegionKey>,
+}
+
+/// What is open on a stream.
+pub(super) struct Stream {
+    /// The times that its records can have.
+    pub(super) times: RangeInclusive<i64>,
+    /// Regions that were entered at another time, and are left out.
+    pub(super) left_out: Vec<u32>,
+    /// Number of records that were left out.
+    pub(super) skipped: u64,
+    /// Copies by matching id; several may have the same.
+    pub(super) copies: FxHashMap<u64, VecDeque<RegionKey>>,
+}
+
+impl Stream {
+    pub(super) fn new(times: RangeInclusive<i64>) -> Self {
+        Self { times, left_out: Vec::new(), skipped: 0, copies: FxHashMap::default() }
+    }
 }

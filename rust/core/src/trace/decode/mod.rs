@@ -15,8 +15,10 @@ mod progress;
 mod recursion;
 mod room;
 mod strays;
+mod streams;
 mod threads;
 
 pub use decoder::Decoder;
 pub(super) use details::DetailCollector;
 pub use progress::Progress;
+pub(crate) use streams::times_of_streams;

@@ -5,7 +5,7 @@ use crate::trace::columns::ParameterChange;
 
 impl Decoder<'_> {
     pub(super) fn parameter(&mut self, time: i64, parameter: u32, value: u64) {
-        if self.state.is_stream || self.parameters.binary_search(&parameter).is_err() {
+        if self.state.stream.is_some() || self.parameters.binary_search(&parameter).is_err() {
             return;
         }
         if self.state.parameters.insert(parameter, value) != Some(value) {

@@ -24,7 +24,7 @@ impl Decoder<'_> {
     #[cold]
     #[inline(never)]
     pub(super) fn fold(&mut self, time: i64, key: RegionKey) -> bool {
-        if self.state.is_stream || !self.is_foldable(key) {
+        if self.state.stream.is_some() || !self.is_foldable(key) {
             return false;
         }
         let mut between = Vec::new();

@@ -3,13 +3,15 @@
 use bitcode::{Decode, Encode};
 
 use crate::ids::{CallPathId, LocationId};
-use crate::matching::launches::Span;
+use crate::matching::launches::{MemoryCopy, Span};
 
 /// Work that a device ran (a kernel or a copy), and what preceded it.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Kernel {
     /// Where and when it ran.
     pub run: Span,
+    /// If it is a copy, how.
+    pub copy: Option<MemoryCopy>,
     /// Number of the device.
     pub device: u32,
     /// The call that launched it.
@@ -26,6 +28,8 @@ pub struct Kernel {
     pub latency: i64,
     /// Ticks from the launch to the start while the device ran something else.
     pub queued: i64,
+    /// The part of `queued` in which it waited for a kernel on another stream of its device and process.
+    pub turn: i64,
 }
 
 /// What delayed the start of a kernel.
@@ -76,8 +80,8 @@ pub struct Devices {
     pub starving: Vec<StarvingActivity>,
     /// Number of launches.
     pub launches: u64,
-    /// Launches without a kernel.
-    pub unmatched_launches: u64,
+    /// Launches without a kernel, by process and Enter.
+    pub lost_launches: Vec<Span>,
     /// Kernels without a launch.
     pub unmatched_kernels: u64,
     /// Kernels that, by their clock, end after the call that awaits them or begin before their launch.
@@ -112,7 +116,7 @@ impl Devices {
         self.awaited.extend(others.awaited.into_iter().map(|(call, kernel)| (call + calls_before, kernel + before)));
         self.starving.extend(others.starving);
         self.launches += others.launches;
-        self.unmatched_launches += others.unmatched_launches;
+        self.lost_launches.extend(others.lost_launches);
         self.unmatched_kernels += others.unmatched_kernels;
         self.clock_violations += others.clock_violations;
     }

@@ -19,8 +19,10 @@ mod awaited;
 mod busy;
 mod hosts;
 
+use std::collections::BTreeMap;
+
 use rayon::prelude::*;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::Type;
 use whywait_otf2::records::TypedValue;
@@ -28,17 +30,17 @@ use whywait_otf2::records::TypedValue;
 use crate::Result;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CallPathId, LocationId, ProcessId};
-use crate::matching::launches::{self, LaunchMatches};
+use crate::matching::launches::{self, LaunchMatches, Run};
 use crate::schema::Pattern;
 use crate::schema::patterns::Paradigm;
 use crate::severity::{Accumulator, Metric};
 use crate::trace::device_calls::DeviceCall;
 use crate::trace::{Shard, Trace};
 use crate::waits::{Findings, WaitState, interval};
-use awaited::Awaited;
+use awaited::{Awaited, Streams};
 use busy::BusyTimes;
 
-pub use crate::matching::launches::Span;
+pub use crate::matching::launches::{Direction, MemoryCopy, Span};
 pub use activity::{Devices, Kernel, StartCause, StarvingActivity, Synchronization};
 
 /// A process that uses devices.
@@ -49,7 +51,7 @@ struct Host {
     streams: Vec<LocationId>,
     threads: Vec<LocationId>,
     /// What the streams ran.
-    runs: Vec<Span>,
+    runs: Vec<Run>,
 }
 
 /// Analyzes the devices of all processes. Returns their activity and the new findings, one entry per shard. `found`
@@ -66,7 +68,7 @@ pub(crate) fn detect(trace: &Trace, found: &[Findings]) -> Result<(Vec<Devices>,
         { shard.processes }.map(host).filter(|host| !host.streams.is_empty()).collect()
     };
     let hosts: Vec<Vec<Host>> = trace.par_shards().enumerate().map(hosts).collect();
-    let busy = BusyTimes::new(trace, hosts.iter().flatten().flat_map(|host| &host.runs))?;
+    let busy = BusyTimes::new(trace, hosts.iter().flatten().flat_map(|host| host.runs.iter().map(|run| &run.span)))?;
     let definitions = trace.records();
     let null_streams = definitions.location_properties.iter();
     let null_streams: Vec<u64> = null_streams
@@ -104,50 +106,94 @@ impl Host {
     ) -> Devices {
         let shard = &trace.shards[self.shard];
         let details = &trace.shards[self.shard].call_details;
-        let calls = launches::device_calls(trace, shard, &self.threads, |call| call == DeviceCall::Launch);
-        let of_kernels: Vec<Span> = calls.into_iter().map(|(_, call)| call).collect();
-        let matched = launches::match_launches(trace, details, &of_kernels, &self.runs);
-        let mut devices = Devices { launches: of_kernels.len() as u64, ..Devices::default() };
-        self.kernels(busy, &of_kernels, &matched, &mut devices);
+        let records = launches::device_calls(trace, shard, &self.threads, |call| call == DeviceCall::RecordEvent);
+        let stream = |&stream: &LocationId| {
+            let id = trace.definitions.locations[stream].id;
+            (stream, busy.device[&stream], null_streams.contains(&id))
+        };
+        let all: Vec<(LocationId, u32, bool)> = self.streams.iter().map(stream).collect();
+        let streams = Streams::new((trace, details), all, &records);
+        let calls = launches::device_calls(trace, shard, &self.threads, DeviceCall::is_synchronization);
+        let of_runs = launches::device_calls(trace, shard, &self.threads, DeviceCall::is_launch);
+        let matched = launches::match_launches(trace, details, &of_runs, &self.runs, &streams.floors(&calls));
+        let is_launch = |(call, _): &&(DeviceCall, Span)| *call == DeviceCall::Launch;
+        let launches = of_runs.iter().filter(is_launch).count() as u64;
+        let mut devices = Devices { launches, ..Devices::default() };
+        self.kernels(busy, &matched, &mut devices);
         let in_mpi = self.starve(trace, shard, waits, &mut devices);
 
-        let numbers: FxHashSet<u32> = self.streams.iter().map(|stream| busy.device[stream]).collect();
-        let records = launches::device_calls(trace, shard, &self.threads, |call| call == DeviceCall::RecordEvent);
-        let streams = (&self.streams[..], null_streams);
-        let awaited = Awaited::new(trace, &devices.kernels, streams, (details, &records));
-        let calls = launches::device_calls(trace, shard, &self.threads, DeviceCall::is_synchronization);
+        let awaited = Awaited::new(&devices.kernels, &streams);
+        let used = self.used_devices(trace, shard, &calls, &devices.kernels);
         let mut of_calls = Vec::new();
         let mut of_streams = Vec::new();
-        let synchronize = |(number, call)| {
+        let synchronize = |(number, (call, device)): (u32, (&(DeviceCall, Span), Option<u32>))| {
             of_streams.clear();
-            let found = awaited.synchronize(trace, details, call, numbers.len(), &mut of_streams);
+            let found = awaited.synchronize(*call, streams.scope(call, device), &mut of_streams);
             of_calls.extend(of_streams.iter().map(|&kernel| (number, kernel)));
             found
         };
-        devices.synchronizations = (0..).zip(&calls).map(synchronize).collect();
+        devices.synchronizations = (0..).zip(calls.iter().zip(used)).map(synchronize).collect();
         devices.awaited = of_calls;
-        self.count_unmatched(&matched, &of_kernels, &mut devices, findings);
+        self.count_unmatched(&matched, &mut devices, findings);
         self.book(trace, shard, &devices, in_mpi, findings);
         devices
     }
 
+    /// The device that the thread of each synchronization used when it was called: the one that it launched on since it
+    /// selected a device, or else does until it selects another.
+    fn used_devices(
+        &self,
+        trace: &Trace,
+        shard: &Shard,
+        calls: &[(DeviceCall, Span)],
+        kernels: &[Kernel],
+    ) -> Vec<Option<u32>> {
+        let selections = launches::device_calls(trace, shard, &self.threads, |call| call == DeviceCall::Select);
+        let mut selected: FxHashMap<LocationId, Vec<i64>> = FxHashMap::default();
+        for (_, call) in &selections {
+            selected.entry(call.location).or_default().push(call.enter);
+        }
+        let mut launched: BTreeMap<LocationId, Vec<(i64, u32)>> = BTreeMap::new();
+        for kernel in kernels {
+            if let Some(launch) = &kernel.launch {
+                launched.entry(launch.location).or_default().push((launch.enter, kernel.device));
+            }
+        }
+        for of_thread in launched.values_mut() {
+            of_thread.sort_unstable();
+        }
+        let of_call = |(_, call): &(DeviceCall, Span)| {
+            let selected = selected.get(&call.location).map_or(&[][..], Vec::as_slice);
+            let next = selected.partition_point(|&time| time <= call.enter);
+            let since = next.checked_sub(1).map_or(i64::MIN, |last| selected[last]);
+            let until = selected.get(next).copied().unwrap_or(i64::MAX);
+            let launched = launched.get(&call.location)?;
+            let later = launched.partition_point(|&(time, _)| time <= call.enter);
+            let before = launched[..later].last().filter(|(time, _)| *time >= since);
+            before.or_else(|| launched.get(later).filter(|(time, _)| *time < until)).map(|&(_, device)| device)
+        };
+        calls.iter().map(of_call).collect()
+    }
+
     /// Determines what delayed each kernel, and how long its device was idle before it.
-    fn kernels(&self, busy: &BusyTimes, launches: &[Span], matched: &LaunchMatches, devices: &mut Devices) {
+    fn kernels(&self, busy: &BusyTimes, matched: &LaunchMatches, devices: &mut Devices) {
         // The last kernel of each stream, and the kernel of each device that ends last.
         let mut on_stream: FxHashMap<LocationId, u32> = FxHashMap::default();
         let mut on_device: FxHashMap<u32, u32> = FxHashMap::default();
-        for (number, (run, &launch)) in (0..).zip(self.runs.iter().zip(&matched.launches)) {
-            let launch = launches.get(launch as usize).copied();
+        for (number, (&Run { span: run, copy }, &launch)) in (0..).zip(self.runs.iter().zip(&matched.launches)) {
             let device = busy.device[&run.location];
             // The first launch is the latest time at which a device can have become available.
-            let before = busy.previous_end(run).or(launch.map(|launch| launch.enter.min(run.enter)));
-            let end = |kernel: u32| self.runs[kernel as usize].leave;
+            let before = busy.previous_end(&run).or(launch.map(|launch| launch.enter.min(run.enter)));
+            let other = |kernel: u32| &self.runs[kernel as usize].span;
+            let end = |kernel: u32| other(kernel).leave;
             let earlier = [on_stream.insert(run.location, number), on_device.get(&device).copied()];
+            let own = earlier[0].map(end).filter(|&end| end <= run.enter);
             let earlier = earlier.into_iter().flatten();
             let latest = on_device.entry(device).or_insert(number);
             *latest = if end(*latest) > run.leave { *latest } else { number };
             let mut kernel = Kernel {
-                run: *run,
+                run,
+                copy,
                 device,
                 launch,
                 start_cause: StartCause::Unknown,
@@ -156,11 +202,16 @@ impl Host {
                 mpi_starved: 0,
                 latency: 0,
                 queued: 0,
+                turn: 0,
             };
             if let Some(launch) = launch {
                 let held = earlier.filter(|&other| (launch.enter + 1..=run.enter).contains(&end(other)));
-                kernel.start_cause =
-                    held.max_by_key(|&other| end(other)).map_or(StartCause::Launched, StartCause::After);
+                let held = held.max_by_key(|&other| end(other));
+                kernel.start_cause = held.map_or(StartCause::Launched, StartCause::After);
+                if let Some(held) = held.filter(|&held| other(held).location != run.location) {
+                    let ready = own.unwrap_or(i64::MIN).max(launch.leave);
+                    kernel.turn = (end(held) - ready).max(0);
+                }
                 let since = before.unwrap_or(i64::MIN).max(launch.enter);
                 kernel.latency = (run.enter - since).max(0);
                 kernel.starved = before.map_or(0, |before| (run.enter.min(launch.enter) - before).max(0));
@@ -213,24 +264,14 @@ impl Host {
     }
 
     /// Counts unmatched launches and kernels, and clock violations.
-    fn count_unmatched(
-        &self,
-        matched: &LaunchMatches,
-        launches: &[Span],
-        devices: &mut Devices,
-        findings: &mut Findings,
-    ) {
-        let mut is_free = vec![true; launches.len()];
-        for (run, &launch) in self.runs.iter().zip(&matched.launches) {
-            if let Some(is_free) = is_free.get_mut(launch as usize) {
-                *is_free = false;
-            } else {
-                devices.unmatched_kernels += 1;
-                findings.diagnostics.add(DiagnosticKind::KernelWithoutLaunch, run.location, run.enter);
-            }
+    fn count_unmatched(&self, matched: &LaunchMatches, devices: &mut Devices, findings: &mut Findings) {
+        for &run in &matched.unlaunched {
+            let run = &self.runs[run as usize].span;
+            devices.unmatched_kernels += 1;
+            findings.diagnostics.add(DiagnosticKind::KernelWithoutLaunch, run.location, run.enter);
         }
-        for (launch, _) in launches.iter().zip(&is_free).filter(|(_, is_free)| **is_free) {
-            devices.unmatched_launches += 1;
+        for launch in &matched.lost {
+            devices.lost_launches.push(*launch);
             findings.diagnostics.add(DiagnosticKind::LaunchWithoutKernel, launch.location, launch.enter);
         }
         let is_behind = |synchronization: &&Synchronization| {
@@ -238,7 +279,7 @@ impl Host {
             kernel.is_some_and(|kernel| kernel.run.leave > synchronization.call.leave)
         };
         let late = devices.synchronizations.iter().filter(is_behind).map(|synchronization| &synchronization.call);
-        let early = matched.early.iter().map(|&run| &self.runs[run as usize]);
+        let early = matched.early.iter().map(|&run| &self.runs[run as usize].span);
         for span in late.chain(early) {
             devices.clock_violations += 1;
             findings.diagnostics.add(DiagnosticKind::ClockViolationDevice, span.location, span.leave);

@@ -34,7 +34,8 @@ pub(in crate::whatif) fn collect(trace: &Trace, devices: &Devices, builder: &mut
     }
     for &(call, kernel) in &devices.awaited {
         let (call, run) = (&devices.synchronizations[call as usize].call, &devices.kernels[kernel as usize].run);
-        let (target, ended) = (instance(trace, builder, call), leave(instance(trace, builder, run)));
+        let (target, ended) =
+            (instance(trace, builder, call), leave(builder.instance(trace, (run.location, run.last))));
         builder.raws.push(Raw::new(target, ended, run.leave));
     }
 }

@@ -14,7 +14,7 @@ use super::cut::{Cut, Gone};
 use super::side::{Side, side};
 use crate::Result;
 use crate::ids::{Ids, LocationId};
-use crate::trace::decode::Decoder;
+use crate::trace::decode::{Decoder, times_of_streams};
 use crate::trace::{Reread, Shard, Trace};
 
 /// The calls that do nothing but test requests that vanish, as ranges of events by location; none if nothing is cut.
@@ -50,6 +50,7 @@ pub(in crate::whatif) fn counter(trace: &Trace, location: LocationId) -> Decoder
     };
     let mut decoder = Decoder::new(trace.records(), &trace.regions, &trace.definitions, trace.bounds(), shard);
     decoder.begin_location(location);
+    decoder.limit_stream(times_of_streams(&trace.definitions, trace.shard(location), process, trace.bounds()));
     decoder
 }
 

@@ -264,18 +264,28 @@ impl Rewritten<'_> {
 
 impl EventSink for Rewritten<'_> {
     fn enter(&mut self, time: i64, region: u32) {
+        let skipped = self.decoder.skipped();
         self.decoder.enter(time, region);
-        self.region(|to, time| to.enter(time, region));
+        if skipped == self.decoder.skipped() {
+            self.region(|to, time| to.enter(time, region));
+        }
     }
 
     fn leave(&mut self, time: i64, region: u32) {
+        let skipped = self.decoder.skipped();
         self.decoder.leave(time, region);
-        self.region(|to, time| to.leave(time, region));
+        if skipped == self.decoder.skipped() {
+            self.region(|to, time| to.leave(time, region));
+        }
     }
 
     fn record(&mut self, time: i64, record: &Event<'_>, attributes: &Attributes<'_>) {
         let (before, events) = (self.decoder.messages(), self.decoder.positions());
+        let skipped = self.decoder.skipped();
         self.decoder.record(time, record, attributes);
+        if skipped != self.decoder.skipped() {
+            return;
+        }
         let (sends, receives) = self.decoder.messages();
         let is_gone = |rows: &[bool], before: usize, now: usize| now > before && rows.get(before) == Some(&true);
         if is_gone(self.gone.sends, before.0, sends) {
