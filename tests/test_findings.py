@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import tempfile
 from pathlib import Path
 
 import pytest
 import whywait
 from hypothesis import given, note, settings
-from whywait import cli
+from whywait import _native, cli
 from whywait.analysis.findings import findings, rules
 from whywait.analysis.losses import Losses
+from whywait.hypotheses import parse
 
 from tests.programs import programs
 from tests.results import SHARED
@@ -289,3 +291,77 @@ def test_without_causes_only_calls_have_a_reason():
 def test_rules_are_described(rule):
     assert rule.TITLE
     assert rule.DOCUMENT.rstrip().endswith(".")
+
+
+def test_prices_are_those_of_whatif(stencil):
+    found = stencil.findings(prices=True)
+    first, second, third = found.shown[:3]
+    assert first.price.saved == pytest.approx(0.0850, abs=5e-5)
+    assert second.price.saved == pytest.approx(0.0120, abs=5e-5)
+    assert found.together.saved == pytest.approx(0.0971, abs=5e-5)
+    assert third.price.option == "--trim all"
+    assert found.verdict().endswith(" Balanced, the run would be 85.0 ms (25%) shorter.")
+    priced = [price for one in found.shown for price in one.prices if price.option is not None]
+    assert sum(price.is_bound for price in priced) == 3
+    for price in [*priced, found.together]:
+        simulation = simulated(stencil, price.option)
+        # The same ticks, divided by the same resolution.
+        assert price.saved == simulation.focus_saved
+
+
+def simulated(result, option):
+    """Simulate the changes that an option of the command line names."""
+    words = shlex.split(option)
+    given = dict(zip(words[::2], words[1::2], strict=True)) if "--window" in words else {}
+    pairs = [(kind.lstrip("-"), text) for kind, text in zip(words[::2], words[1::2], strict=True) if kind != "--window"]
+    window = tuple(map(float, given["--window"].split(":"))) if given else None
+    return whywait.whatif(result, [parse(kind, text) for kind, text in pairs], window=window)
+
+
+def test_prices_are_stored_with_the_result(stencil, tmp_path):
+    found = stencil.findings(prices=True)
+    stencil.write(tmp_path / "results")
+    stored = whywait.load(tmp_path / "results").findings()
+    assert [one.prices for one in stored] == [one.prices for one in found]
+    assert (stored.together, stored.verdict()) == (found.together, found.verdict())
+
+
+def test_without_events_there_is_no_price(tmp_path):
+    whywait.analyze(DATA / "stencil").write(tmp_path / "results")
+    found = whywait.load(tmp_path / "results").findings(prices=True)
+    assert found.shown[0].price is None
+    assert found.shown[0].unpriced == "Not simulated: the result has no events."
+    assert "shorter" not in found.verdict()
+
+
+def test_a_pipeline_has_only_a_bound(tmp_path):
+    trace = tmp_path / "trace"
+    _native.generate("sweep", trace, ranks=16, iterations=2, seed=1)
+    found = whywait.analyze(trace).findings(prices=True)
+    first = found.shown[0]
+    assert first.rule == "pipeline"
+    assert first.price is None
+    assert [price.is_bound for price in first.prices] == [True]
+
+
+def test_a_change_that_saves_nothing_does_not_come_first(tmp_path):
+    # Rank 0 and rank 1 are slow in turn, before and after the same barriers: balancing one of them alone shifts the
+    # time to the other.
+    text = "\n".join(
+        f"""
+        0: first [{t}, {t + 4}]
+        0: MPI_Barrier [{t + 4}, {t + 4.1}]
+        1: first [{t}, {t + 1}]
+        1: MPI_Barrier [{t + 1}, {t + 4.1}]
+        """
+        for t in (0, 4.1, 8.2)
+    )
+    found = analyzed(text, tmp_path).findings(prices=True)
+    assert found[0].price.saved == pytest.approx(3 * 1.5)
+
+
+@pytest.mark.parametrize(("text", "saved"), [(STEPS, 3 * 1.4)])
+def test_prices_of_worked_examples(tmp_path, text, saved):
+    found = analyzed(text, tmp_path).findings(prices=True)
+    assert found[0].price.saved == pytest.approx(saved)
+    assert found[0].price.label == "balance"

@@ -94,7 +94,7 @@ def test_the_dataset_has_the_tables_that_are_declared(stored):
         assert found == kept, name
     # The trace has no counters, and no devices.
     missing = {name for name, table in tables().items() if table.is_stored} - stored.keys()
-    assert missing <= {"counters", "counter_cells", "timeline_counters", "device_account"}
+    assert missing <= {"counters", "counter_cells", "timeline_counters", "device_account", "prices"}
 
 
 METHODS = [(method, name) for name, table in tables().items() for method in table.methods]

@@ -188,6 +188,49 @@ pub(crate) fn find(
     Ok(account)
 }
 
+/// What calls take beyond the fastest 5% of their kind, by location: where each such call ends, by the position of that
+/// event, and its excess, ticks. Needs the events of all processes.
+pub(crate) fn excesses(
+    trace: &Trace,
+    waits: &PerShard<WaitState>,
+    devices: &[Devices],
+    has_bad_clocks: bool,
+) -> Result<Vec<Vec<(u32, i64)>>> {
+    let callpaths = callpaths(trace);
+    let partners = Partners::new(trace);
+    let busy = BusyWaits::new(devices);
+    let (first, last) = trace.span().unwrap_or_default();
+    let passes: Vec<(Vec<Kind>, Vec<Histogram>, Vec<Vec<(u32, Rest)>>)> = trace
+        .par_shards()
+        .enumerate()
+        .map(|(i, shard)| {
+            let moved = calls::moved(trace, shard, &partners);
+            let mut sweep = Sweep::new(trace, shard, &callpaths, first..last, (moved, &busy));
+            let mut waits = waits.of(i).1.chunk_by(|a, b| a.location == b.location).peekable();
+            let mut of_locations = Vec::with_capacity(shard.locations.len());
+            for location in shard.locations {
+                let of_location = waits.next_if(|waits| waits[0].location == location).unwrap_or_default();
+                sweep.calls = Some(Vec::new());
+                sweep.location(location, of_location, &(first..first), false);
+                of_locations.push(sweep.calls.take().unwrap_or_default());
+            }
+            (sweep.kinds, sweep.histograms, of_locations)
+        })
+        .collect();
+    let histograms = passes.iter().flat_map(|(kinds, of_kinds, _)| kinds.iter().copied().zip(of_kinds));
+    let floors = Floors::find(&trace.exchange, histograms, has_bad_clocks)?;
+    let mut all = Vec::with_capacity(trace.definitions.locations.len());
+    for (kinds, _, of_locations) in passes {
+        let of_kinds: Vec<i64> = kinds.iter().map(|&kind| floors.all[floors.position(kind)].floor).collect();
+        let excess = |(position, rest): (u32, Rest)| {
+            let excess = rest.ticks.saturating_sub(of_kinds[rest.kind as usize]);
+            (excess > 0).then_some((position, excess))
+        };
+        all.extend(of_locations.into_iter().map(|calls| calls.into_iter().filter_map(excess).collect()));
+    }
+    Ok(all)
+}
+
 impl Account {
     fn sort(&mut self) {
         self.cells.sort_unstable_by_key(|cell| (cell.row, cell.callpath, cell.location));

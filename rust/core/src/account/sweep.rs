@@ -150,6 +150,8 @@ pub(super) struct Sweep<'a> {
     pub histograms: Vec<Histogram>,
     pub rests: Vec<Rest>,
     pub cuts: Vec<CutRest>,
+    /// Where each call ends, and the rest of it; only if asked for.
+    pub calls: Option<Vec<(u32, Rest)>>,
     /// Ticks of own code by call path, and the call paths that have any.
     own: Vec<i64>,
     touched: Vec<CallPathId>,
@@ -179,6 +181,7 @@ impl<'a> Sweep<'a> {
             histograms: Vec::new(),
             rests: Vec::new(),
             cuts: Vec::new(),
+            calls: None,
             own: vec![0; trace.tree.len()],
             touched: Vec::new(),
             of_rows: FxHashMap::default(),
@@ -217,7 +220,7 @@ impl<'a> Sweep<'a> {
             }
             if shard.events.is_leave(position) {
                 if let Some(frame) = stack.pop().filter(|frame| frame.activity.has_calls()) {
-                    self.end_call(&frame, time, waits);
+                    self.end_call(&frame, (position, time), waits);
                 }
                 position += 1;
                 continue;
@@ -233,7 +236,7 @@ impl<'a> Sweep<'a> {
             if activity.has_calls() && position < last && shard.events.is_leave(position) {
                 let leave = shard.events.time[position as usize].max(since);
                 frame.pass(&self.focus, since, leave);
-                self.end_call(&frame, leave, waits);
+                self.end_call(&frame, (position, leave), waits);
                 since = leave;
                 position += 1;
             } else {
@@ -309,8 +312,8 @@ impl<'a> Sweep<'a> {
         self.booked += ticks;
     }
 
-    /// Books the waits of a call, and keeps the rest of it.
-    fn end_call(&mut self, frame: &Frame, leave: i64, waits: &[WaitState]) {
+    /// Books the waits of a call, and keeps the rest of it. It ends with the event at a position and a time.
+    fn end_call(&mut self, frame: &Frame, (position, leave): (u32, i64), waits: &[WaitState]) {
         let waits = &waits[frame.waits.0 as usize..frame.waits.1 as usize];
         let is_inside = frame.enter >= self.focus.start && leave <= self.focus.end;
         let (mut waited, mut waited_before, mut waited_inside) = (0, 0, 0);
@@ -366,6 +369,9 @@ impl<'a> Sweep<'a> {
         let kind = self.kind(frame, exposed);
         self.histograms[kind as usize].add(rest);
         let rest = Rest { kind, callpath: frame.callpath, ticks: rest };
+        if let Some(calls) = &mut self.calls {
+            calls.push((position, rest));
+        }
         if is_inside {
             self.rests.push(rest);
             self.booked += rest.ticks;

@@ -178,6 +178,19 @@ tables! {
         "evidence" Text: "the numbers that the sentence rests on, as JSON",
         "shown" Bool: "whether it is one of those to show first",
     }
+    "prices" stored [] "what a change would save of the focus, by simulation; only if the prices of findings were simulated" {
+        "finding" UInt32: "the number of the finding; null for the changes of the first findings together",
+        "rule" Text: "its rule; null for changes together",
+        "callpath_id" UInt32: "its call path, a row of `callpaths`, or null",
+        "what" Text: "the change",
+        "label" Text: "the same in a word or two",
+        "then" Text: "the same at the begin of a sentence",
+        "option" Text: "the options of `whywait whatif` that simulate it; null if there are none",
+        "saved" Double "s": "the time by which the focus becomes shorter, negative if it becomes longer; null if it was not simulated",
+        "bound" Bool: "whether nobody can make this change: it bounds what others can save",
+        "about" Bool: "whether assumptions of the simulation concern more than a fifth of the time",
+        "reason" Text: "why it was not simulated, or null",
+    }
     "network" stored [] "what calls that are compared with each other need: same region, size, node, number of members, and waiting or not" {
         "region" Text: "the region that is called",
         "bytes_from" UInt64 "bytes": "the fewest bytes that they send, receive or complete",
