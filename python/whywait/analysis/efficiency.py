@@ -388,6 +388,39 @@ def on_ideal_network(one: Efficiencies, ideal: Efficiencies) -> Efficiencies:
     return replace(one, definitions=definitions, values=tuple(map(judged, one.values)), hybrid=both)
 
 
+def with_ideal_time(one: Efficiencies, share: float) -> Efficiencies:
+    """Compute serialization and transfer from the length of the focus on a simulated ideal network.
+
+    Parameters
+    ----------
+    one
+        The efficiencies of the measured focus.
+    share
+        The length of the simulated focus as a share of the measured one.
+    """
+
+    def judged(value: Efficiency) -> Efficiency:
+        if "max(ideal)" not in value.inputs:
+            return value
+        inputs = {**value.inputs, "max(ideal)": share * one["parallel_efficiency"].inputs["max(elapsed)"]}
+        above, below = (inputs[name] for name in value.formula.split(" / "))
+        return replace(value, value=above / below if below > 0 else None, inputs=inputs)
+
+    definitions = {name: text for name, text in one.definitions.items() if name != "wait"}
+    definitions["ideal"] = "elapsed, simulated on a network that takes no time"
+    return replace(one, definitions=definitions, values=tuple(map(judged, one.values)))
+
+
+def as_estimates(one: Efficiencies) -> Efficiencies:
+    """Say in their names which efficiencies are estimated from wait states instead of simulated."""
+
+    def named(value: Efficiency) -> Efficiency:
+        is_estimate = "max(ideal)" in value.inputs
+        return replace(value, display_name=f"{value.display_name} (estimate)") if is_estimate else value
+
+    return replace(one, values=tuple(map(named, one.values)))
+
+
 def _simulated(one: Efficiencies, ideal: Efficiencies) -> Iterator[Efficiency]:
     """Yield the hybrid efficiencies with those that take a simulation on an ideal network."""
     known = {

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # So many changes are simulated at the same time, and so many at most.
 _BATCH, _MOST = 8, 24
 # So many findings have prices, and so many are combined.
-_PRICED, _TOGETHER = 5, 3
+_PRICED, _TOGETHER = 8, 3
 # If assumptions concern more than this share of the time, prices are rough.
 _ROUGH = 0.2
 #: Up to so many events, prices are simulated without being asked for.
@@ -88,15 +88,20 @@ def _simulate(
     progress: Callable[[str, float], object] | None,
 ) -> None:
     """Simulate the changes that the first findings propose, and add their prices."""
-    shown = found.largest[:_PRICED]
-    if not shown:
-        return
+    # Prices can change the order: a few more are simulated than are shown.
+    shown = found.notable[:_PRICED]
     run = Run(result)
+    ideal = run.changes.ideal_network() if result.tree.paradigms & {"mpi", "shmem", "armci"} else None
+    if not shown and ideal is None:
+        return
     wanted: list[tuple[Finding, Change | Price]] = []
     for one in shown:
         one.prices = []
         wanted += [(one, change) for change in rules()[one.rule].changes(run, one)]
     changes = [change for _, change in wanted if not isinstance(change, Price)][:_MOST]
+    if ideal is not None:
+        # Efficiencies need it.
+        changes.insert(0, ideal)
     try:
         simulated = _Simulated(result, changes, threads, seconds, progress)
     except _native.UsageError:
@@ -110,6 +115,7 @@ def _simulate(
         one.unpriced = NO_EVENTS if simulated is None else _why_not(one)
     found.rank()
     if simulated is not None:
+        found.ideal = None if ideal is None else simulated.price(ideal)
         found.together = simulated.together(wanted, found.largest)
 
 
@@ -205,8 +211,7 @@ def table(found: Findings) -> pa.Table:
     rows: list[tuple[int | None, Finding | None, Price]] = [
         (number, one, price) for number, one in enumerate(found, 1) for price in one.prices
     ]
-    if found.together is not None:
-        rows.append((None, None, found.together))
+    rows += [(None, None, price) for price in (found.together, found.ideal) if price is not None]
     columns = {
         "finding": [number for number, _, _ in rows],
         "rule": [one and one.rule for _, one, _ in rows],
@@ -237,7 +242,9 @@ def _attach(found: Findings, prices: pa.Table) -> None:
             line["about"],
             line["reason"],
         )
-        if line["rule"] is None:
+        if line["rule"] is None and price.is_bound:
+            found.ideal = price
+        elif line["rule"] is None:
             found.together = price
         elif (finding := of_keys.get((line["rule"], line["callpath_id"]))) is not None:
             finding.prices.append(price)

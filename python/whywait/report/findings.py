@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from whywait.report.terminal import Line
 
 # The columns of the loss, and of what a change saves.
-_LOSS, _SAVES = 11, 16
+_LOSS, _SAVES = 10, 20
 # Smaller rows of the account are not on the first screen.
 _LEAST = 0.01
 

@@ -432,7 +432,9 @@ pub fn analyze(
     let mut account = match focus {
         Some(focus) => {
             let has_bad_clocks = has_bad_clocks(&trace, &diagnostics)?;
-            account::find(&trace, &waits, &devices, &focus.window(), has_bad_clocks)?
+            let mut account = account::find(&trace, &waits, &devices, &focus.window(), has_bad_clocks)?;
+            account.cores = account::few_cores(&trace, &waits, &focus.window());
+            account
         }
         None => Account::default(),
     };

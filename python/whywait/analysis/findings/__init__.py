@@ -11,16 +11,23 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 
 from whywait.analysis.findings import (
+    collectives,
     device_starved,
     devices_take_turns,
+    few_cores,
     imbalance,
     late_partner,
+    latency_bound,
+    measurement,
+    one_does_all,
     pauses,
     pipeline,
     serial_section,
     serial_tail,
     single_thread,
     slow_calls,
+    unrecorded,
+    varying,
 )
 from whywait.analysis.findings.finding import INSTANCES, Finding, Run
 from whywait.analysis.findings.words import percent, seconds
@@ -34,14 +41,21 @@ if TYPE_CHECKING:
     from whywait.model.result import ResultData
 
 _RULES = (
+    measurement,
     serial_tail,
     pipeline,
+    one_does_all,
     imbalance,
+    varying,
     single_thread,
     serial_section,
     late_partner,
+    few_cores,
     pauses,
     slow_calls,
+    latency_bound,
+    collectives,
+    unrecorded,
     devices_take_turns,
     device_starved,
 )
@@ -75,6 +89,8 @@ class Findings(list[Finding]):
         Why no findings are shown, as a sentence; None if there are some.
     together
         What the changes of the first findings save together, by simulation; None if that is not known.
+    ideal
+        What an ideal network would save, a bound; None if that is not known.
     """
 
     def __init__(
@@ -90,6 +106,7 @@ class Findings(list[Finding]):
         super().__init__(found)
         self.lost, self.time, self.silent = lost, time, silent
         self.together: Price | None = None
+        self.ideal: Price | None = None
         self._limit, self.locations, self.length = limit, locations, length
         self.rank()
 
@@ -110,12 +127,17 @@ class Findings(list[Finding]):
         return self.largest if self.silent is None else []
 
     @property
+    def notable(self) -> list[Finding]:
+        """The findings of a percent and more whose call path runs often enough."""
+        return [one for one in self if one.share >= _LEAST and one.instances >= INSTANCES]
+
+    @property
     def largest(self) -> list[Finding]:
         """The findings of a percent and more, until 90% of the lost time are named, at most `limit`."""
         shown: list[Finding] = []
         named = 0.0
-        for one in self:
-            if one.share < _LEAST or one.instances < INSTANCES or len(shown) == self._limit:
+        for one in self.notable:
+            if len(shown) == self._limit:
                 continue
             if one.base == "cpu" and len(shown) >= _FIRST and named >= _NAMED * self.lost:
                 continue

@@ -50,4 +50,7 @@ def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
     if finding.callpath is not None:
         yield run.changes.faster(finding.callpath, 0.75)
         yield run.changes.faster(finding.callpath, 0.5)
-        yield replace(run.changes.faster(finding.callpath, 1 / finding.evidence["threads"]), is_bound=True)
+        threads = finding.evidence["threads"]
+        bound = run.changes.faster(finding.callpath, 1 / threads)
+        what = f"{run.changes.name(finding.callpath)} on all {threads} threads"
+        yield replace(bound, what=what, label="all threads", is_bound=True)

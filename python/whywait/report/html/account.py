@@ -76,6 +76,10 @@ def account_parts(result: ResultData, found: Account) -> list[dict[str, Any]]:
     def values(chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
         return sum_at(location[chosen], time[chosen], len(result.places))[ran]
 
+    waits = {name: name.removeprefix("wait.") for name in found.times if name.startswith("wait.")}
+    known = result.profile.metrics
+    # Wait states of several libraries can have the same name.
+    distinct = known.labels(kind for kind in waits.values() if kind in known)
     parts = []
     for group, (family, metric) in _FAMILIES.items():
         inside = [(name, value) for name, value in found.times.items() if rows()[name].group == group and value > 0]
@@ -84,7 +88,7 @@ def account_parts(result: ResultData, found: Account) -> list[dict[str, Any]]:
         rest = [name for name, _ in inside if name not in shown]
         if len(rest) == 1:
             shown, rest = [*shown, *rest], []
-        kinds = [([name], rows()[name].label, name) for name in shown]
+        kinds = [([name], distinct.get(waits.get(name, ""), rows()[name].label), name) for name in shown]
         if rest:
             kinds.append((rest, f"Other {groups()[group].label.lower()}" if shown else groups()[group].label, ""))
         for of_names, label, name in kinds:

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use super::activities::Activity;
+use super::activities::{self, Activity};
 use super::busy::BusyWaits;
 use super::calls::Moved;
 use super::floors::{Histogram, Kind};
@@ -15,7 +15,7 @@ use super::rows::Row;
 use crate::ids::{CallPathId, Ids, InstanceId, LocationId, RegionKey};
 use crate::schema::Metric;
 use crate::trace::columns::Team;
-use crate::trace::{NONE, Shard, Trace};
+use crate::trace::{NONE, RegionClass, Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::interval::{self, overlap};
 
@@ -27,6 +27,26 @@ pub(super) struct CallPaths {
     pub regions: Vec<RegionKey>,
     /// The outermost parallel region that it is in, or none.
     pub parallel: Vec<CallPathId>,
+}
+
+impl CallPaths {
+    /// Those of a run.
+    pub(super) fn of(trace: &Trace) -> Self {
+        let nodes = trace.tree.nodes();
+        let mut of_name: FxHashMap<&str, RegionKey> = FxHashMap::default();
+        let regions = nodes.iter().map(|node| match trace.regions.get(node.region) {
+            Some(region) => *of_name.entry(&region.name).or_insert(node.region),
+            None => node.region,
+        });
+        let regions = regions.collect();
+        let mut parallel: Vec<CallPathId> = Vec::with_capacity(nodes.len());
+        for (i, node) in nodes.iter().enumerate() {
+            let above = parallel.get(node.parent.index()).copied().unwrap_or(CallPathId::NONE);
+            let is_outermost = above.is_none() && trace.regions.class(node.region) == RegionClass::Parallel;
+            parallel.push(if is_outermost { CallPathId::at(i) } else { above });
+        }
+        Self { activities: activities::of_tree(trace), regions, parallel }
+    }
 }
 
 /// Ticks of a row in a call path.

@@ -48,7 +48,7 @@ function time(model) {
           make("b", {}, seconds(part.value)), make("span", {}, percent(part.share)))),
       inside.length === 1 && inside[0].label === name &&
         make("a", { class: "legend-row", href: exploreLink(inside[0].metric) }, swatch(inside[0]),
-          make("span", {}, "the program itself"), make("b", {}, seconds(value)), make("span", {}, percent(value / whole)))))),
+          make("span", {}, inside[0].family === "work" ? "the program itself" : name), make("b", {}, seconds(value)), make("span", {}, percent(value / whole)))))),
     ranks?.node) };
 }
 
