@@ -401,3 +401,13 @@ def test_without_a_simulation_it_is_an_estimate():
     rows = {row["name"]: row for row in efficiency_rows(result, result.summary()["focus"])}
     assert rows["transfer"]["display_name"] == "Transfer (estimate)"
     assert rows["load_balance"]["display_name"] == "Load balance"
+
+
+def test_a_simulated_run_is_not_compared_with_an_estimated_one():
+    both = [whywait.analyze(DATA / name) for name in ("sor_p2p", "sor_fence")]
+    windows = [(result.facts["focus_begin"], result.facts["focus_end"]) for result in both]
+    estimated = scaling(both, windows=windows)
+    both[0].findings(prices=True)
+    assert both[0].efficiencies(window=windows[0])["transfer"].value != estimated[0]["transfer"].value
+    again = scaling(both, windows=windows)
+    assert [row["transfer"].value for row in again] == [row["transfer"].value for row in estimated]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from whywait.analysis.efficiency import as_estimates, efficiencies, with_ideal_time
+from whywait.analysis.efficiency import as_estimates, efficiencies, is_simulated
 from whywait.model.metrics import Term
 from whywait.report.html.formulas import Factors, Formulas, combine
 from whywait.report.html.places import running
@@ -176,16 +176,6 @@ def efficiency_rows(result: ResultData, focus: Mapping[str, Any]) -> list[dict[s
     if not any(_occurs(result, library) for library in ("mpi", "shmem", "armci")):
         return None
     found = efficiencies(result, focus["callpath"], window=focus["window"])
-    length = result.facts.get("focus_end", 0.0) - result.facts.get("focus_begin", 0.0)
-    ideal = next((one for one in result.tables.prices.to_pylist() if one["rule"] is None and one["bound"]), None)
-    if (
-        focus["callpath"] is None
-        and focus["name"] != "all"
-        and ideal is not None
-        and ideal["saved"] is not None
-        and length
-    ):
-        found = with_ideal_time(found, 1 - ideal["saved"] / length)
-    else:
+    if not is_simulated(found):
         found = as_estimates(found)
     return [{"name": one.name, **one.as_dict()} for one in found]
