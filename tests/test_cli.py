@@ -439,3 +439,15 @@ def test_documentation_of_arrow_takes_modules_to_compose():
     light, usual = spared
     assert light < usual
     assert {"pydoc", "pyarrow.vendored.docscrape"} <= usual - light
+
+
+def test_the_help_lists_commands_by_question(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    text = capsys.readouterr().out
+    titles = re.findall(r"^([a-z ]+):$", text, re.MULTILINE)
+    assert titles == ["options", *cli._GROUPS, "examples"]
+    for group, verbs in cli._GROUPS.items():
+        section = text.partition(f"\n{group}:\n")[2].partition("\n\n")[0]
+        assert tuple(re.findall(r"^  ([a-z]+) ", section, re.MULTILINE)) == verbs
+    assert text.startswith("usage: whywait [-h] [--version] COMMAND ...")

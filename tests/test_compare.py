@@ -1,11 +1,13 @@
 """What differs between two runs."""
 
+import json
 from pathlib import Path
 
 import pytest
 import whywait
 from hypothesis import given
 from hypothesis import strategies as st
+from whywait import cli
 from whywait.analysis.compare import differences, totals
 from whywait.analysis.threshold import Threshold
 
@@ -152,3 +154,17 @@ def test_compared_runs_are_read_or_analyzed(tmp_path):
     assert both.names == ("trace", "result")
     assert both.differences().num_rows == 0
     assert repr(both) == "<whywait.Comparison of 'trace' and 'result'>"
+
+
+def test_the_focus_says_which_run_is_slower(capsys):
+    """The whole run with fences is shorter, because MPI_Init took less time; the program itself takes longer."""
+    runs = [str(Path(__file__).parent / "data" / name) for name in ("sor_p2p", "sor_fence")]
+    lengths = whywait.compare(*runs).lengths()
+    assert lengths["focus"][1] > lengths["focus"][0]
+    assert lengths["run"][1] < lengths["run"][0]
+    assert cli.main(["diff", *runs]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == "Focus: 53.6 ms -> 54.5 ms, 1.7% slower. (Whole run: 5.2% faster.)"
+    assert cli.main(["diff", *runs, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["lengths"]
+    assert {name: (both["first"], both["second"]) for name, both in told.items()} == lengths

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from whywait import cli
 from whywait.analysis.efficiency import efficiencies, scaling, waits_of
 from whywait.analysis.focus import find_focus
+from whywait.hypotheses import IdealNetwork
 from whywait.model.metrics import metric_tree
 from whywait.model.selection import find_callpaths
+from whywait.report.html.parts import efficiency_rows
 
 from tests import fake_native
 from tests.results import SHARED
@@ -373,3 +375,39 @@ def test_what_cube_has_is_shown_where_it_differs(capsys):
     for trace, differs in (("sor_gats", True), ("p2p", False)):
         assert cli.main(["efficiency", str(DATA / trace)]) == 0
         assert ("Transfer, as Cube has it" in capsys.readouterr().out) is differs
+
+
+@pytest.mark.parametrize("name", ["stencil", "sor_fence", "sor_gats", "sor_locks", "sor_p2p", "collectives"])
+def test_on_the_ideal_network_only_the_focus_changes(name):
+    """Start-up stays as measured, so nothing computes less between the bounds, and no efficiency exceeds 1."""
+    result = whywait.analyze(DATA / name)
+    begin, end = result.facts["focus_begin"], result.facts["focus_end"]
+    simulation = whywait.whatif(result, [IdealNetwork()], window=(begin, end))
+    ideal = result.efficiencies(window=(begin, end))
+    changed = simulation.result.efficiencies(window=(begin, begin + simulation.focus_after))
+    longest = ideal["load_balance"].inputs["max(comp)"]
+    assert changed["load_balance"].inputs["max(comp)"] == pytest.approx(longest, rel=1e-9)
+    assert longest <= simulation.focus_after <= simulation.focus_before
+    # The page has the same numbers.
+    result.findings(prices=True)
+    rows = {row["name"]: row for row in efficiency_rows(result, result.summary()["focus"])}
+    assert rows["serialization"]["value"] == pytest.approx(longest / simulation.focus_after, rel=1e-6)
+    assert rows["transfer"]["value"] == pytest.approx(simulation.focus_after / simulation.focus_before, rel=1e-6)
+    assert all(row["value"] <= 1 for row in rows.values() if row["name"] != "load_imbalance")
+
+
+def test_without_a_simulation_it_is_an_estimate():
+    result = whywait.analyze(DATA / "stencil")
+    rows = {row["name"]: row for row in efficiency_rows(result, result.summary()["focus"])}
+    assert rows["transfer"]["display_name"] == "Transfer (estimate)"
+    assert rows["load_balance"]["display_name"] == "Load balance"
+
+
+def test_a_simulated_run_is_not_compared_with_an_estimated_one():
+    both = [whywait.analyze(DATA / name) for name in ("sor_p2p", "sor_fence")]
+    windows = [(result.facts["focus_begin"], result.facts["focus_end"]) for result in both]
+    estimated = scaling(both, windows=windows)
+    both[0].findings(prices=True)
+    assert both[0].efficiencies(window=windows[0])["transfer"].value != estimated[0]["transfer"].value
+    again = scaling(both, windows=windows)
+    assert [row["transfer"].value for row in again] == [row["transfer"].value for row in estimated]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import tempfile
 from pathlib import Path
 
 import pytest
 import whywait
 from hypothesis import given, note, settings
-from whywait import cli
+from whywait import _native, cli
 from whywait.analysis.findings import findings, rules
 from whywait.analysis.losses import Losses
+from whywait.hypotheses import parse
 
 from tests.programs import programs
 from tests.results import SHARED
@@ -289,3 +291,208 @@ def test_without_causes_only_calls_have_a_reason():
 def test_rules_are_described(rule):
     assert rule.TITLE
     assert rule.DOCUMENT.rstrip().endswith(".")
+
+
+def test_prices_are_those_of_whatif(stencil):
+    found = stencil.findings(prices=True)
+    first, second, third = found.shown[:3]
+    assert first.price.saved == pytest.approx(0.0850, abs=5e-5)
+    assert second.price.saved == pytest.approx(0.0120, abs=5e-5)
+    assert found.together.saved == pytest.approx(0.0971, abs=5e-5)
+    assert third.price.option == "--trim all"
+    assert found.verdict().endswith(" Balanced, the run would be 85.0 ms (25%) shorter.")
+    priced = [price for one in found.shown for price in one.prices if price.option is not None]
+    assert sum(price.is_bound for price in priced) == 3
+    for price in [*priced, found.together]:
+        simulation = simulated(stencil, price.option)
+        # The same ticks, divided by the same resolution.
+        assert price.saved == simulation.focus_saved
+
+
+def simulated(result, option):
+    """Simulate the changes that an option of the command line names."""
+    words = shlex.split(option)
+    given = dict(zip(words[::2], words[1::2], strict=True)) if "--window" in words else {}
+    pairs = [(kind.lstrip("-"), text) for kind, text in zip(words[::2], words[1::2], strict=True) if kind != "--window"]
+    window = tuple(map(float, given["--window"].split(":"))) if given else None
+    return whywait.whatif(result, [parse(kind, text) for kind, text in pairs], window=window)
+
+
+def test_prices_are_stored_with_the_result(stencil, tmp_path):
+    found = stencil.findings(prices=True)
+    stencil.write(tmp_path / "results")
+    stored = whywait.load(tmp_path / "results").findings()
+    assert [one.prices for one in stored] == [one.prices for one in found]
+    assert (stored.together, stored.verdict()) == (found.together, found.verdict())
+
+
+def test_without_events_there_is_no_price(tmp_path):
+    whywait.analyze(DATA / "stencil").write(tmp_path / "results")
+    found = whywait.load(tmp_path / "results").findings(prices=True)
+    assert found.shown[0].price is None
+    assert found.shown[0].unpriced == "Not simulated: the result has no events."
+    assert "shorter" not in found.verdict()
+
+
+def test_a_pipeline_has_only_a_bound(tmp_path):
+    trace = tmp_path / "trace"
+    _native.generate("sweep", trace, ranks=16, iterations=2, seed=1)
+    found = whywait.analyze(trace).findings(prices=True)
+    first = found.shown[0]
+    assert first.rule == "pipeline"
+    assert first.price is None
+    assert [price.is_bound for price in first.prices] == [True]
+
+
+def test_a_change_that_saves_nothing_does_not_come_first(tmp_path):
+    # Rank 0 and rank 1 are slow in turn, before and after the same barriers: balancing one of them alone shifts the
+    # time to the other.
+    text = "\n".join(
+        f"""
+        0: first [{t}, {t + 4}]
+        0: MPI_Barrier [{t + 4}, {t + 4.1}]
+        1: first [{t}, {t + 1}]
+        1: MPI_Barrier [{t + 1}, {t + 4.1}]
+        """
+        for t in (0, 4.1, 8.2)
+    )
+    found = analyzed(text, tmp_path).findings(prices=True)
+    assert found[0].price.saved == pytest.approx(3 * 1.5)
+
+
+@pytest.mark.parametrize(("text", "saved"), [(STEPS, 3 * 1.4)])
+def test_prices_of_worked_examples(tmp_path, text, saved):
+    found = analyzed(text, tmp_path).findings(prices=True)
+    assert found[0].price.saved == pytest.approx(saved)
+    assert found[0].price.label == "balance"
+
+
+def slices(ranks: int, together: int) -> str:
+    """Ranks that compute and call in turn, so many at a time; the others are in a call that lasts as long."""
+    lines = [f"*: main [0, {0.02 * ranks / together:.6f}]"]
+    for step in range(20 * ranks // together):
+        begin = 1e-3 * step
+        for rank in range(ranks):
+            if (rank // together + step) % (ranks // together):
+                lines.append(f"{rank}: MPI_Comm_rank [{begin:.6f}, {begin + 1e-3:.6f}]")
+                continue
+            for piece in range(40):
+                at = begin + 25e-6 * piece
+                lines.append(f"{rank}: MPI_Comm_rank [{at + 20e-6:.6f}, {at + 24e-6:.6f}]")
+    return "\n".join(lines)
+
+
+def test_ranks_that_never_run_together_share_cores(tmp_path):
+    result = analyzed(slices(4, 2), tmp_path)
+    [node] = result.facts["few_cores"]
+    assert (node["locations"], node["most"]) == (4, 2)
+    # Each is ready all of the time, and runs in half of it: three or four of four, 5/16.
+    assert node["expected"] == pytest.approx(5 / 16, abs=0.02)
+    assert node["observed"] == 0
+    found = by_rule(result)
+    assert found["few_cores"].sentence.startswith("At most 2 of the 4 ranks ran at the same time: they share cores. ")
+    assert "slow_calls" not in found
+    result.write(tmp_path / "results")
+    assert by_rule(whywait.load(tmp_path / "results"))["few_cores"].sentence == found["few_cores"].sentence
+
+
+@pytest.mark.parametrize(("ranks", "together"), [(4, 4), (2, 2)])
+def test_ranks_with_a_core_each_do_not_share(tmp_path, ranks, together):
+    result = analyzed(slices(ranks, together), tmp_path)
+    assert result.facts["few_cores"] == []
+    assert "few_cores" not in by_rule(result)
+
+
+def test_ranks_that_sleep_do_not_share_cores(stencil):
+    # The program sleeps instead of computing, so nothing tells when it runs.
+    assert stencil.facts["few_cores"] == []
+
+
+@pytest.mark.parametrize("workload", ["sweep", "lb-p2p", "lb-coll"])
+def test_generated_runs_do_not_share_cores(workload, tmp_path):
+    _native.generate(workload, tmp_path / "trace", ranks=16, iterations=5, seed=3)
+    assert whywait.analyze(tmp_path / "trace").facts["few_cores"] == []
+
+
+# Rank 0 and rank 1 are late in turn, by as much.
+TURNS = "".join(
+    f"""
+    {late}: work [{t}, {t + 2}]
+    {late}: MPI_Barrier [{t + 2}, {t + 2.1}]
+    {1 - late}: work [{t}, {t + 1}]
+    {1 - late}: MPI_Barrier [{t + 1}, {t + 2.1}]
+    """
+    for late, t in ((0, 0), (1, 2.1), (0, 4.2), (1, 6.3))
+)
+
+
+def test_noise_is_no_imbalance(tmp_path):
+    found = by_rule(analyzed(TURNS, tmp_path))
+    assert found["varying"].loss == pytest.approx(4)
+    assert found["varying"].sentence == "work takes longer on another rank each time; others wait 4.00 s for it."
+    assert "imbalance" not in found
+    # One rank that is late each time is no noise.
+    assert "varying" not in by_rule(analyzed(STEPS, tmp_path / "imbalance"))
+
+
+ONE = "".join(
+    f"""
+    *: work [{t}, {t + 1}]
+    0: plan [{t + 1}, {t + 2}]
+    0: MPI_Barrier [{t + 2}, {t + 2.1}]
+    1: MPI_Barrier [{t + 1}, {t + 2.1}]
+    2: MPI_Barrier [{t + 1}, {t + 2.1}]
+    """
+    for t in (0, 2.1, 4.2)
+)
+
+
+def test_one_rank_does_all(tmp_path):
+    found = by_rule(analyzed(ONE, tmp_path))
+    assert found["one_does_all"].loss == pytest.approx(6)
+    assert found["one_does_all"].sentence == "Only rank 0 works in plan, for 3.00 s; all others wait for it."
+    # Where another rank does the same, or none waits, nobody does all.
+    shared = ONE + "1: plan [6.3, 6.4]\n"
+    assert "one_does_all" not in by_rule(analyzed(shared, tmp_path / "shared"))
+    assert "one_does_all" not in by_rule(analyzed(STEPS, tmp_path / "other"))
+
+
+def messages(count: int, size: int, work: float) -> str:
+    """Rank 0 sends messages that rank 1 receives when they are there; sends and receives take 0.1 s."""
+    step = 0.1 + work
+    return "\n".join(
+        f"0: MPI_Send(1, bytes={size}) [{i * step:.1f}, {i * step + 0.1:.1f}]\n"
+        f"0: work [{i * step + 0.1:.1f}, {(i + 1) * step:.1f}]\n"
+        f"1: work [{i * step + 0.1:.1f}, {(i + 1) * step:.1f}]\n"
+        f"1: MPI_Recv(0, bytes={size}) [{(i + 1) * step:.1f}, {(i + 1) * step + 0.1:.1f}]"
+        for i in range(count)
+    )
+
+
+def test_small_messages_are_bound_by_latency(tmp_path):
+    found = by_rule(analyzed(messages(10, 64, 0.4), tmp_path / "small"))
+    assert found["latency_bound"].loss == pytest.approx(2)
+    assert found["latency_bound"].sentence.startswith("20 calls transfer less than 8 KiB each and need 2.00 s, 50% of")
+    assert "latency_bound" not in by_rule(analyzed(messages(10, 1 << 20, 0.4), tmp_path / "large"))
+    assert "latency_bound" not in by_rule(analyzed(messages(10, 64, 9.9), tmp_path / "few"))
+
+
+def test_collective_operations_are_named(tmp_path):
+    def program(work: float) -> str:
+        return "\n".join(
+            f"*: work [{i * (work + 1):.1f}, {i * (work + 1) + work:.1f}]\n"
+            f"*: MPI_Allreduce [{i * (work + 1) + work:.1f}, {(i + 1) * (work + 1):.1f}]"
+            for i in range(6)
+        )
+
+    found = by_rule(analyzed("ranks 2\n" + program(4), tmp_path / "many"))
+    assert found["collectives"].loss == pytest.approx(12)
+    assert "12 calls of collective operations need 12.0 s" in found["collectives"].sentence
+    assert "collectives" not in by_rule(analyzed("ranks 2\n" + program(40), tmp_path / "few"))
+
+
+def test_time_that_is_not_recorded_is_named(tmp_path):
+    text = "0: work [0, 6]\n0: work [8, 10]\n1: work [0, 10]\n"
+    found = by_rule(analyzed(text, tmp_path / "some"))
+    assert found["unrecorded"].loss == pytest.approx(2)
+    assert "unrecorded" not in by_rule(analyzed("0: work [0, 10]\n1: work [0, 10]\n", tmp_path / "none"))

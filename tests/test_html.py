@@ -95,7 +95,7 @@ def test_empty_run(tmp_path):
     found = result(FakeAnalysis([], [], [(0, 0)], {}))
     page = page_of(found, tmp_path)
     assert page.meta["stored"] == []
-    assert page.story["problems"] == []
+    assert page.story["found"] is None
 
 
 @pytest.mark.parametrize("name", TRACES)
@@ -154,7 +154,8 @@ def test_export_without_the_trace(tmp_path):
     shutil.rmtree(tmp_path / "trace")
     assert main(["export", "html", str(tmp_path / "results"), "-o", str(tmp_path / "later.html")]) == 0
     before, after = (Page(path).story for path in (tmp_path / "results/report.html", tmp_path / "later.html"))
-    assert all(problem["history"] for problem in before["problems"])
+    assert before["found"]["findings"][1]["example"]
+    assert before["found"]["findings"][0]["price"]["saved"] == pytest.approx(0.085, abs=1e-4)
     assert before == after
 
 
@@ -281,24 +282,29 @@ def stencil(tmp_path_factory):
 def test_front_page(browser, stencil):
     found, path = stencil
     viewer = Viewer(browser, path).open()
-    share = found.summary()["focus"]["account"]["share"]
-    assert f"{share:.1%} of the time between start-up and shutdown was spent waiting" in viewer.text(".headline")
-    cards = viewer.js("return [...document.querySelectorAll('.problem')].map((card) => card.textContent)")
-    assert len(cards) == 3
-    assert "8 ranks wait 459 ms in MPI_Waitall for messages that are sent late, 664 times in all." in cards[0]
-    assert "rank 5 spends" in cards[0]
+    told = found.findings(prices=True)
+    assert viewer.text(".headline .verdict") == told.verdict()
+    sentences = viewer.js("return [...document.querySelectorAll('.findings .sentence')].map((one) => one.textContent)")
+    assert sentences == [one.sentence for one in told.shown]
+    amounts = viewer.js("return [...document.querySelectorAll('.findings .amount b')].map((one) => one.textContent)")
+    assert amounts[:4] == ["676 ms", "85.0 ms", "112 ms", "12.0 ms"]
+    # The evidence is behind a click.
+    assert viewer.js("return [...document.querySelectorAll('.evidence')].every((one) => !one.checkVisibility())")
+    viewer.click(".findings summary")
+    assert viewer.js("return document.querySelector('.evidence').checkVisibility()")
+    parts = viewer.js("return [...document.querySelectorAll('.families h3')].map((one) => one.textContent)")
+    assert parts == ["Computation1.89 s · 69.4%", "Waiting808 ms · 29.8%", "Transfer and library22.3 ms · 0.8%"]
     viewer.until("document.querySelector('.iterations:not([hidden])')")
     titles = viewer.js("return [...document.querySelectorAll('.card > h2')].map((title) => title.textContent)")
     assert titles == [
-        "Where the time went", "The three worst problems", "Iterations", "Who causes the waiting",
-        "How the longest waits came about", "What determines how long the run takes", "Efficiencies",
-        "Problems in the trace",
+        "Where the time went", "Findings", "Iterations", "Who causes the waiting",
+        "What determines how long the run takes", "Efficiencies", "Problems in the trace",
     ]  # fmt: skip
     efficiency = found.efficiencies(window=found.summary()["focus"]["window"])["parallel_efficiency"].value
     assert viewer.text(".efficiency b") == f"{efficiency:.3f}"
-    viewer.click(".problem .go")
+    viewer.click(".evidence .go")
     viewer.until("document.querySelectorAll('.box').length")
-    assert (viewer.selected("metrics"), viewer.selected("call-tree")) == ("Late Sender", "MPI_Waitall")
+    assert (viewer.selected("metrics"), viewer.selected("call-tree")) == ("Delay costs", "work")
     viewer.is_well()
 
 
@@ -307,7 +313,7 @@ def test_empty_cards_are_omitted(browser, tmp_path):
     found.write_html(tmp_path / "report.html")
     viewer = Viewer(browser, tmp_path / "report.html").open()
     titles = viewer.js("return [...document.querySelectorAll('.card > h2')].map((title) => title.textContent)")
-    assert titles == ["Where the time went", "What is worst", "Problems in the trace"]
+    assert titles == ["Where the time went", "Problems in the trace"]
     viewer.is_well()
 
 

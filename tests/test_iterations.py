@@ -56,7 +56,9 @@ def test_each_iteration_has_its_own_numbers(steps):
     # ends with the body of the loop, to which `check` belongs, since it is called as often.
     assert (first["begin"], first["end"], first["duration"], first["shortest"]) == (2, 6, 4, 4)
     assert (second["begin"], second["end"], second["duration"], second["shortest"]) == (6, 13, 7, 6)
-    assert (third["begin"], third["end"], third["duration"], third["shortest"]) == (12, 17.5, 5.5, 4.5)
+    assert (third["begin"], third["end"], third["duration"], third["shortest"]) == (12, 17.5, 4.5, 4.5)
+    # Rank 1 begins the last one a second earlier than rank 0.
+    assert (third["longest"], third["pace_rank"], third["lead"]) == (5.5, 0, 0.5)
     assert [row["mpi_barrier_wait"] for row in (first, second, third)] == [1, 4, 1]
     assert [row["waiting"] for row in (first, second, third)] == [1, 4, 1]
     assert [row["slowest_rank"] for row in (first, second, third)] == [1, 1, 1]
@@ -98,8 +100,12 @@ def test_one_iteration_of_everything_is_everything(name):
     assert row["critical_path"] == pytest.approx(result.metrics["critical_path"].total, rel=1e-9)
     assert row["computation"] * row["ranks"] == pytest.approx(result.metrics["comp"].total, rel=1e-9)
     whole = result.efficiencies()
-    for efficiency in ("parallel_efficiency", "load_balance", "communication_efficiency"):
-        assert row[efficiency] == pytest.approx(whole[efficiency].value, rel=1e-2), efficiency
+    assert row["load_balance"] == pytest.approx(whole["load_balance"].value, rel=1e-2)
+    # The iteration counts from the begin on the last rank.
+    longer = row["longest"] / row["duration"]
+    assert longer >= 1 - 1e-9
+    for efficiency in ("parallel_efficiency", "communication_efficiency"):
+        assert row[efficiency] == pytest.approx(longer * whole[efficiency].value, rel=1e-2), efficiency
 
 
 def naive(result, marker, body):
@@ -154,7 +160,11 @@ def test_numbers_are_what_the_events_say(name):
         i = row["iteration"]
         assert row["begin"] == pytest.approx(min(bounds[i] for bounds in starts.values()), abs=1e-9)
         assert row["end"] == pytest.approx(max(bounds[i + 1] for bounds in starts.values()), abs=1e-9)
-        assert row["duration"] == pytest.approx(max(b[i + 1] - b[i] for b in starts.values()), abs=1e-9)
+        assert row["longest"] == pytest.approx(max(b[i + 1] - b[i] for b in starts.values()), abs=1e-9)
+        latest = max(bounds[i] for bounds in starts.values())
+        assert row["duration"] == pytest.approx(max(bounds[i + 1] for bounds in starts.values()) - latest, abs=1e-9)
+        assert starts[ranks.index(row["pace_rank"])][i] == latest
+        assert row["lead"] == pytest.approx(sum(latest - b[i] for b in starts.values()) / len(starts), abs=1e-9)
         computation = {ranks[location]: booked[i, location] for location in starts}
         assert row["computation"] == pytest.approx(sum(computation.values()) / len(ranks), rel=1e-6)
         assert computation[row["slowest_rank"]] == pytest.approx(max(computation.values()), rel=1e-9)
@@ -183,7 +193,10 @@ def test_iterations_hold_no_more_than_the_run(trace):
                 continue
             assert table.schema.names[: len(ITERATIONS)] == ITERATIONS.names
             assert (table["ranks"].to_numpy() >= 1).all()
-            assert (table["duration"].to_numpy() >= table["shortest"].to_numpy()).all()
+            assert (table["longest"].to_numpy() >= table["shortest"].to_numpy()).all()
+            assert (table["duration"].to_numpy() >= 0).all()
+            assert (table["lead"].to_numpy() >= 0).all()
+            assert (table["parallel_efficiency"].fill_null(0).to_numpy() <= 1).all()
             for kind in kinds(table):
                 assert table[kind].to_numpy().sum() <= result.metrics[kind].total * (1 + 1e-9)
             path = table["critical_path"].to_numpy().sum()
@@ -336,6 +349,20 @@ def test_a_written_result_keeps_the_iterations_of_its_loop(tmp_path, capsys):
     assert not (tmp_path / "wrong" / "manifest.json").exists()
 
 
+def test_a_rank_that_gives_its_lead_back_makes_no_outlier():
+    """In the stencil, rank 5 sets the pace, and the others wait for it in an Allreduce of every fifth iteration."""
+    result = whywait.analyze(DATA / "stencil")
+    table = result.iterations()
+    found = assess(result, table)
+    assert found["outliers"] == []
+    duration = table["duration"].to_numpy()
+    assert duration[:-1].max() < 1.1 * np.median(duration)
+    assert table["longest"].to_numpy().max() > 1.9 * np.median(duration)
+    begin = table["begin"][0].as_py() + table["lead"][0].as_py()
+    assert duration.sum() == pytest.approx(table["end"].to_numpy().max() - begin, rel=1e-2)
+    assert np.count_nonzero(table["pace_rank"].to_numpy() == 5) >= 75
+
+
 def test_trend_and_outliers_are_judged(steps):
     table = steps.iterations()
     column = table.column_names.index("duration")
@@ -352,7 +379,7 @@ def test_trend_and_outliers_are_judged(steps):
     assert rising["fit"] == pytest.approx(1)
     assert judged(200 - np.arange(100))["trend"]["kind"] == "shrinks"
     assert judged([1, 1.01] * 50)["trend"]["kind"] == "steady"
-    odd = judged([1.0] * 50 + [2, 1.5, 1.04] + [1.0] * 50)
+    odd = judged([1.0] * 50 + [2, 1.5, 1.19] + [1.0] * 50)
     assert odd["outliers"] == [50, 51]
     assert odd["worst"] == 50
     assert odd["duration"]["median"] == 1

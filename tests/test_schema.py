@@ -94,7 +94,7 @@ def test_the_dataset_has_the_tables_that_are_declared(stored):
         assert found == kept, name
     # The trace has no counters, no devices, and no files.
     missing = {name for name, table in tables().items() if table.is_stored} - stored.keys()
-    assert missing <= {"counters", "counter_cells", "timeline_counters", "device_account", "io"}
+    assert missing <= {"counters", "counter_cells", "timeline_counters", "device_account", "io", "prices"}
 
 
 METHODS = [(method, name) for name, table in tables().items() for method in table.methods]

@@ -25,7 +25,6 @@ import whywait
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from whywait import UsageError, _native, cli
-from whywait.api.whatif import Lengths
 from whywait.hypotheses import (
     Balance,
     Cpu,
@@ -39,10 +38,12 @@ from whywait.hypotheses import (
     Scale,
     Selection,
     Set,
+    Trim,
     parse,
     read,
 )
 from whywait.hypotheses.kinds import duration
+from whywait.hypotheses.lengths import Lengths
 
 from tests import naive_whatif
 from tests.programs import messages_of_two_sizes, programs
@@ -348,7 +349,55 @@ def test_lanes_find_the_same_lengths(stencil):
     compiler = Compiler(stencil, None, None)
     candidates = [compiler.changes([hypothesis]) for hypothesis in hypotheses]
     lengths = _native.Simulator(stencil.tables.analysis).lengths(candidates)
-    assert lengths == [whywait.whatif(stencil, [hypothesis]).after for hypothesis in hypotheses]
+    simulations = [whywait.whatif(stencil, [hypothesis]) for hypothesis in hypotheses]
+    assert lengths == [(one.after, one.focus_after) for one in simulations]
+
+
+def test_the_focus_ends_with_the_last_enter_of_finalize(tmp_path):
+    text = """
+        *: MPI_Init [0, 1]
+        0: work [1, 6]
+        1: work [1, 9]
+        0: MPI_Finalize [6, 9.1]
+        1: MPI_Finalize [9, 9.1]
+        1: work [9.1, 12]
+    """
+    result = whywait.analyze(trace_from_text(text, tmp_path))
+    nothing = whywait.whatif(result, [])
+    assert (nothing.focus_before, nothing.focus_after) == (pytest.approx(8), pytest.approx(8))
+    # What follows after the focus is no part of it.
+    half = whywait.whatif(result, [Scale("work", 0.5)])
+    assert half.focus_after == pytest.approx(4)
+    assert half.after == pytest.approx(1 + 4 + 0.1 + 1.45)
+    balanced = whywait.whatif(result, [Balance("work#0")])
+    assert balanced.focus_saved == pytest.approx(1.5)
+
+
+def test_without_start_and_end_the_focus_is_the_run(tmp_path):
+    result = whywait.analyze(trace_from_text(TRACE, tmp_path))
+    half = whywait.whatif(result, [Scale("work", 0.5)])
+    assert (half.focus_before, half.focus_after) == (half.before, half.after)
+
+
+def test_calls_of_libraries_cannot_be_balanced(stencil, capsys):
+    with pytest.raises(UsageError, match="time in MPI_Allreduce is no work"):
+        whywait.whatif(stencil, [Balance("MPI_Allreduce")])
+    assert cli.main(["whatif", str(ROOT / "tests/data/stencil"), "--balance", "MPI_Waitall"]) == 2
+    assert "is no work that could move" in capsys.readouterr().err
+
+
+def test_trimmed_calls_take_no_longer_than_the_floor_of_their_kind(tmp_path):
+    """Ten receives of messages that are there: nine take 0.1 s, and the last 0.6 s."""
+    sends = "".join(f"0: MPI_Send(1) [{i / 5:.1f}, {i / 5 + 0.1:.1f}]\n" for i in range(10))
+    receives = "".join(f"1: MPI_Recv(0) [{5 + i / 5:.1f}, {5 + i / 5 + 0.1:.1f}]\n" for i in range(9))
+    text = sends + receives + "1: MPI_Recv(0) [6.8, 7.4]\n1: work [7.4, 8]\n"
+    result = whywait.analyze(trace_from_text(text, tmp_path))
+    for trim in (Trim(), Trim("MPI_Recv")):
+        assert whywait.whatif(result, [trim]).saved == pytest.approx(0.5)
+    assert whywait.whatif(result, [Trim("MPI_Send")]).saved == 0
+    # The excess of the account is what goes.
+    account = result.account(by="row").to_pylist()
+    assert sum(line["excess"] for line in account) == pytest.approx(0.5)
 
 
 def test_a_candidate_that_is_refused_costs_the_others_nothing(stencil):

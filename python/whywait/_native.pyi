@@ -300,8 +300,13 @@ class Simulator:
         progress: Callable[[str, float], object] | None = None,
     ) -> Simulation:
         """Simulate a list of changes, which `whywait.hypotheses.compiler` compiles to numbers."""
-    def lengths(self, candidates: Sequence[Sequence[object]], *, threads: int | None = None) -> list[float | None]:
-        """Return the lengths (s) of the run under several lists of changes, eight at a time; None if impossible."""
+    def lengths(
+        self, candidates: Sequence[Sequence[object]], *, threads: int | None = None
+    ) -> list[tuple[float, float] | None]:
+        """Return the lengths (s) of the run and its focus under lists of changes, eight at a time; None if impossible.
+
+        The focus lasts from its measured begin to its simulated end.
+        """
 
 @final
 class Simulation:
@@ -309,6 +314,8 @@ class Simulation:
 
     def length(self) -> float:
         """Return the length of the simulated run (s)."""
+    def focus_length(self) -> float:
+        """Return the time from the begin of the measured focus to the end of the simulated one (s)."""
     def assumptions(self) -> list[tuple[str, str, int, float | None]]:
         """Return name, text, count, and time (s or None) of each assumption."""
     def write(

@@ -22,36 +22,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
 
-# Each verb is a module of whywait.commands with `add(subparsers)` and `run(arguments) -> exit code`.
-_VERBS = (
-    "record",
-    "demo",
-    "analyze",
-    "report",
-    "summary",
-    "account",
-    "findings",
-    "serve",
-    "waits",
-    "explain",
-    "delay",
-    "critical",
-    "counters",
-    "gpu",
-    "io",
-    "efficiency",
-    "iterations",
-    "messages",
-    "threads",
-    "diff",
-    "series",
-    "whatif",
-    "advise",
-    "export",
-    "info",
-    "validate",
-    "bench",
-)
+# Each verb is a module of whywait.commands with `add(subparsers)` and `run(arguments) -> exit code`; here by question.
+_GROUPS = {
+    "get a trace": ("record", "demo", "info", "validate", "bench"),
+    "analyze it": ("analyze",),
+    "understand what is lost": (
+        "findings", "account", "summary", "report", "waits", "explain", "delay", "critical", "efficiency", "iterations",
+        "messages", "threads", "counters", "gpu", "io", "serve",
+    ),
+    "predict changes": ("advise", "whatif"),
+    "compare runs": ("diff", "series"),
+    "export": ("export",),
+}  # fmt: skip
+_VERBS = tuple(verb for verbs in _GROUPS.values() for verb in verbs)
 
 OK, USAGE, BAD_TRACE, INTERRUPTED = 0, 2, 3, 130
 
@@ -82,15 +65,26 @@ def parser(commands: Sequence[str] = _VERBS) -> argparse.ArgumentParser:
     """Return the parser of the command line, or the part of it that knows these commands."""
     top = _Parser(
         prog="whywait",
+        usage="whywait [-h] [--version] COMMAND ...",
         description="Find out why a parallel program waits: wait states, their causes, and the critical path.",
         epilog=_EPILOG,
         formatter_class=Help,
     )
     top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    verbs = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    verbs = top.add_subparsers(prog="whywait", metavar="COMMAND", required=True, help=argparse.SUPPRESS)
     for verb in commands:
         import_module(f"whywait.commands.{verb}").add(verbs)
+    _list_by_question(top, verbs)
     return top
+
+
+def _list_by_question(top: argparse.ArgumentParser, verbs: Any) -> None:
+    """List the commands in groups of the help, each under its question, instead of in one list."""
+    listed = {action.dest: action for action in verbs._choices_actions}  # noqa: SLF001
+    verbs._choices_actions.clear()  # noqa: SLF001
+    for title, names in _GROUPS.items():
+        group = top.add_argument_group(title)
+        group._group_actions += [listed[name] for name in names if name in listed]  # noqa: SLF001
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

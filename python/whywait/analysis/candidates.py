@@ -7,34 +7,30 @@ imbalance, propose a change. What each change gains, only a simulation says.
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from whywait.analysis.causes import costliest, critical, delay_costs
+from whywait.analysis.changes import Changes
 from whywait.hypotheses.kinds import (
     AsynchronousProgress,
-    Balance,
     Cut,
     CutMessages,
     EagerLimit,
-    IdealNetwork,
     Network,
     Scale,
-    Selection,
 )
-from whywait.model.names import short_name
 from whywait.model.profile import sum_at
 from whywait.model.schema import patterns
-from whywait.model.selection import every_callpath
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     import numpy.typing as npt
 
+    from whywait.analysis.changes import Change
     from whywait.hypotheses.kinds import Hypothesis
     from whywait.model.result import ResultData
 
@@ -43,13 +39,9 @@ KINDS = ("balance", "scale", "cut", "cut-messages", "eager-limit", "progress", "
 
 _PLACES = 50
 _LONGEST = 5
-# Longer lists of ranks are counted.
-_READABLE = 40
 # Costs, and imbalance, from this share of the time on; other waiting from half of it on.
 _SHARE = 0.01
 _WAITING = 0.005
-# If a few locations account for this share of the costs, the change adjusts these to the others.
-_SLOW_COSTS, _SLOW_SHARE = 0.8, 0.1
 
 # Devices take turns from this share of their time on.
 _TURNS = 0.1
@@ -81,6 +73,10 @@ class Candidate:
         Number of locations that change.
     base
         The change of the run to compare with; None for the measured run.
+    is_bound
+        Whether nobody can make this change, so that it only bounds what others save.
+    window
+        The part of the run to which it is restricted, seconds since the start of the trace; None for all.
     """
 
     hypothesis: Hypothesis
@@ -90,6 +86,8 @@ class Candidate:
     bound: float
     locations: int
     base: Hypothesis | None = None
+    is_bound: bool = False
+    window: tuple[float, float] | None = None
 
 
 def candidates(
@@ -117,6 +115,7 @@ def candidates(
 class _Proposer:
     def __init__(self, result: ResultData, network: Network | None) -> None:
         self._result, self._network = result, network
+        self._changes = Changes(result)
         self._profile, self._tree = result.profile, result.tree
         self._time = self._profile.total("time")
         self._path = critical(result, _PLACES)
@@ -142,28 +141,18 @@ class _Proposer:
             yield from self._balance(number)
             rows = callpath == number
             by_location = sum_at(location[rows], costs[rows], len(self._result.places))
-            yield from self._scale_slow_locations(number, by_location)
+            yield from self._like_others(number, by_location)
 
-    def _scale_slow_locations(self, number: int, costs: npt.NDArray[np.float64]) -> Iterator[Candidate]:
-        time, visits = (self._by_location(name, number) for name in ("time", "visits"))
-        here = np.flatnonzero(visits)
-        slow = np.argsort(-costs, kind="stable")[: max(1, int(_SLOW_SHARE * here.size))]
-        slow = slow[costs[slow] > 0]
-        others = np.setdiff1d(here, slow)
-        if not slow.size or not others.size or costs[slow].sum() < _SLOW_COSTS * costs.sum():
-            return
-        slow_time, other_time = (float(time[those].sum() / those.size) for those in (slow, others))
-        if not 0 < other_time < slow_time:
-            return
-        ranks = _rank_list([self._rank_label(one) for one in sorted(slow.tolist())])
-        factor = float(f"{other_time / slow_time:.4g}")
-        selection = self._selection(number, ranks)
-        who = f"rank{'s' * (slow.size > 1)} {ranks}" if len(ranks) <= _READABLE else f"{slow.size:,} ranks"
-        what = f"{self._name(number)} on {who} as fast as elsewhere"
-        bound = (1 - factor) * self._on_path.get(number, 0.0)
-        yield Candidate(
-            Scale(selection, factor), what, "scale", f"--scale '{selection}={factor:g}'", bound, int(slow.size)
-        )
+    def _candidate(self, change: Change, kind: str, bound: float) -> Candidate:
+        return Candidate(
+            change.hypothesis, change.what, kind, change.option, bound, change.locations,
+            is_bound=change.is_bound, window=change.window,
+        )  # fmt: skip
+
+    def _like_others(self, number: int, costs: npt.NDArray[np.float64]) -> Iterator[Candidate]:
+        if (change := self._changes.like_others(number, costs)) is not None:
+            factor = change.hypothesis.factor if isinstance(change.hypothesis, Scale) else 0.0
+            yield self._candidate(change, "scale", (1 - factor) * self._on_path.get(number, 0.0))
 
     def _from_critical_path(self) -> Iterator[Candidate]:
         """Yield changes of call paths on the critical path: balance them, make them faster."""
@@ -172,13 +161,9 @@ class _Proposer:
                 yield from self._balance(place["callpath_id"])
         longest = [place for place in self._path["callpaths"] if self._computes(place["callpath_id"])]
         for place in longest[:_LONGEST]:
-            number = place["callpath_id"]
-            selection = self._selection(number)
-            for factor, what in ((0.5, "twice as fast"), (0.0, "in no time (upper bound)")):
-                yield Candidate(
-                    Scale(selection, factor), f"{self._name(number)} {what}", "scale",
-                    f"--scale '{selection}={factor:g}'", (1 - factor) * place["time"], self._location_count(number),
-                )  # fmt: skip
+            for factor in (0.75, 0.5, 0.0):
+                change = self._changes.faster(place["callpath_id"], factor)
+                yield self._candidate(change, "scale", (1 - factor) * place["time"])
         yield from self._from_locks()
 
     def _from_locks(self) -> Iterator[Candidate]:
@@ -187,10 +172,11 @@ class _Proposer:
             held = sum(kind["costs"] for kind in place["classes"] if kind["class"].startswith("interval_"))
             number = place["callpath_id"]
             if held >= _WAITING * self._time and self._computes(number):
-                selection = self._selection(number)
+                selection = self._changes.selection(number)
                 yield Candidate(
-                    Scale(selection, 0.5), f"{self._name(number)} (holds locks) twice as fast", "scale",
-                    f"--scale '{selection}=0.5'", self._on_path.get(number, 0.0) / 2, self._location_count(number),
+                    Scale(selection, 0.5), f"{self._changes.name(number)} (holds locks) twice as fast", "scale",
+                    f"--scale '{selection}=0.5'", self._on_path.get(number, 0.0) / 2,
+                    self._changes.location_count(number),
                 )  # fmt: skip
                 return
 
@@ -202,27 +188,27 @@ class _Proposer:
         on_path = [place for place in self._path["callpaths"] if self._runs_on_device(place["callpath_id"])]
         for place in on_path[:_LONGEST]:
             number = place["callpath_id"]
-            selection, name = self._selection(number), self._name(number)
+            selection, name = self._changes.selection(number), self._changes.name(number)
             is_copy = self._tree.kinds[self._tree.region_rows[number]].role == "data transfer"
             for factor, what in _COPY_CHANGES if is_copy else _KERNEL_CHANGES:
                 yield Candidate(
                     Scale(selection, factor), f"{name} {what}", "scale", f"--scale '{selection}={factor:g}'",
-                    (1 - factor) * place["time"], self._location_count(number),
+                    (1 - factor) * place["time"], self._changes.location_count(number),
                 )  # fmt: skip
         lines = self._result.tables.device_account.to_pylist()
         turns = [line for line in lines if line["row"] == "idle.other_device" and line["callpath"] is not None]
         if sum(line["time"] for line in turns) < _TURNS * sum(line["time"] for line in lines):
             return
         for number in sorted({line["callpath"] for line in turns}):
-            selection = self._selection(number)
+            selection = self._changes.selection(number)
             yield Candidate(
-                Cut(selection), f"devices at once: not to wait in {self._name(number)} (upper bound)", "cut",
-                f"--cut '{selection}'", math.inf, self._location_count(number),
+                Cut(selection), f"devices at once: not to wait in {self._changes.name(number)} (upper bound)", "cut",
+                f"--cut '{selection}'", math.inf, self._changes.location_count(number),
             )  # fmt: skip
 
     def _runs_on_device(self, number: int) -> bool:
         """Return whether a call path is a kernel or a copy of a device."""
-        return bool(self._by_location("visits", number)[self._result.places.is_stream].any())
+        return bool(self._changes.by_location("visits", number)[self._result.places.is_stream].any())
 
     def _from_operations(self) -> Iterator[Candidate]:
         """Yield the removal of operations with much waiting, which may be unnecessary."""
@@ -232,10 +218,10 @@ class _Proposer:
             waiting = self._profile.by_position(metric)
             for position in np.flatnonzero(waiting >= _WAITING * self._time).tolist():
                 number = int(self._tree.preorder[position])
-                selection = self._selection(number)
+                selection = self._changes.selection(number)
                 yield Candidate(
-                    Cut(selection), f"remove {self._name(number)}, if it is not needed", "cut", f"--cut '{selection}'",
-                    math.inf, self._location_count(number),
+                    Cut(selection), f"remove {self._changes.name(number)}, if it is not needed", "cut",
+                    f"--cut '{selection}'", math.inf, self._changes.location_count(number),
                 )  # fmt: skip
 
     def _from_messages(self) -> Iterator[Candidate]:
@@ -260,10 +246,7 @@ class _Proposer:
                 "--progress asynchronous", math.inf, everywhere,
             )  # fmt: skip
         if self._tree.paradigms & {"mpi", "shmem", "armci"}:
-            yield Candidate(
-                IdealNetwork(), "ideal network, no MPI_Init (upper bound)", "network", "--network ideal",
-                math.inf, everywhere,
-            )  # fmt: skip
+            yield self._candidate(self._changes.ideal_network(), "network", math.inf)
         if self._network:
             yield from self._from_network(self._network, everywhere)
 
@@ -301,62 +284,9 @@ class _Proposer:
         return math.ceil(float((volume.value[of_volume] / count.value[of_count]).max()))
 
     def _balance(self, number: int) -> Iterator[Candidate]:
-        visits = self._by_location("visits", number)
-        visits = visits[visits > 0]
-        if visits.size < 2:
-            return
-        selection = self._selection(number)
-        mode = "instance" if (visits == visits[0]).all() else "scaled"
-        text = str(selection) if mode == "instance" else f"{selection}:{mode}"
-        yield Candidate(
-            Balance(selection, mode=mode), f"balance {self._name(number)}",  # type: ignore[arg-type]
-            "balance", f"--balance '{text}'", self._on_path.get(number, math.inf), int(visits.size),
-        )  # fmt: skip
-
-    def _by_location(self, metric: str, number: int) -> npt.NDArray[np.float64]:
-        rows = list(self._profile.rows(metric, [int(self._tree.position[number])]))
-        return rows[0][1] if rows else np.zeros(len(self._result.places))
-
-    def _location_count(self, number: int) -> int:
-        return int(np.count_nonzero(self._by_location("visits", number)))
+        if (change := self._changes.balance(number)) is not None:
+            yield self._candidate(change, "balance", self._on_path.get(number, math.inf))
 
     def _computes(self, number: int) -> bool:
         region = self._tree.kinds[self._tree.region_rows[number]]
         return not region.is_library and region.paradigm != "measurement"
-
-    def _rank_label(self, location: int) -> str:
-        places = self._result.places
-        thread = int(places.thread[location])
-        return f"{places.rank[location]}" + (f".{thread}" if thread else "")
-
-    def _name(self, number: int) -> str:
-        """Return the shortest end of a call path that distinguishes it from others."""
-        path = self._selection(number).path
-        return short_name(self._tree.path(number)[-1]) if path.isdecimal() else path
-
-    def _selection(self, number: int, ranks: str | None = None) -> Selection:
-        """Return the shortest text that selects this call path only; its number if there is none."""
-        names = [short_name(name) for name in self._tree.path(number)]
-        position = int(self._tree.position[number])
-        for first in reversed(range(len(names))):
-            text = "/".join(names[first:])
-            if every_callpath(self._tree, text) == [position]:
-                if not re.fullmatch(r"[\w/.:+-]+( [\w/.:+-]+)*", text) or text.isdecimal():
-                    break
-                return Selection(text, ranks=ranks)
-        return Selection(str(number), ranks=ranks)
-
-
-def _rank_list(labels: list[str]) -> str:
-    """Return labels of locations as a list of ranks; consecutive ranks become a range.
-
-    >>> _rank_list(["0", "1", "2", "5.1", "7"])
-    '0-2,5.1,7'
-    """
-    ranges: list[list[str]] = []
-    for label in labels:
-        if ranges and label.isdecimal() and ranges[-1][-1].isdecimal() and int(label) == int(ranges[-1][-1]) + 1:
-            ranges[-1].append(label)
-        else:
-            ranges.append([label])
-    return ",".join(one[0] if len(one) == 1 else f"{one[0]}-{one[-1]}" for one in ranges)

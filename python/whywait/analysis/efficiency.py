@@ -3,9 +3,10 @@
 The multiplicative model of the POP project: parallel efficiency is load balance times communication efficiency, and
 communication efficiency is serialization times transfer. Definitions: https://co-design.pop-coe.eu/metrics/
 
-As in the Advisor of Cube, the run time on an ideal network is estimated from the wait states: the time of an MPI call
-beyond its waiting is transfer, which an ideal network would not need. The estimate ignores that without transfers some
-waits would be shorter; a simulation takes that into account (`on_ideal_network`).
+The run time on an ideal network is that of a simulation, where one is known: for the focus of a result with prices
+(`whywait.analysis.prices`), or if asked for (`on_ideal_network`). Elsewhere it is estimated from the wait states, as in
+the Advisor of Cube: the time of an MPI call beyond its waiting is transfer, which an ideal network would not need. The
+estimate ignores that without transfers some waits would be shorter.
 
 In a window of time, the numbers refer to the activities in it. Unlike in the whole run, load balance then also includes
 work at different times: in a window in which one process works and the others wait, only one has a load.
@@ -48,6 +49,9 @@ METHODS: dict[Method, str] = {
     "cube": "the waits that Cube's Advisor adds up, none of them one-sided",
     "all": "all waits in communication, one-sided ones too",
 }
+
+# What the ideal time of a simulation is.
+_SIMULATED = "elapsed, simulated on a network that takes no time"
 
 # Metrics that count as communication.
 _LIBRARIES = ("mpi", "shmem", "armci")
@@ -174,7 +178,12 @@ class _Times(NamedTuple):
 
 
 def efficiencies(
-    result: ResultData, callpath: str | int | None = None, *, method: Method = "all", window: Window | None = None
+    result: ResultData,
+    callpath: str | int | None = None,
+    *,
+    method: Method = "all",
+    window: Window | None = None,
+    estimate: bool = False,
 ) -> Efficiencies:
     """Return the efficiencies of a run or of a part of it.
 
@@ -188,6 +197,8 @@ def efficiencies(
         ``"cube"`` for the numbers of Cube's Advisor, which ignores one-sided waits; ``"all"`` to include these.
     window
         Begin and end, in seconds since the begin of the trace; None for the whole run.
+    estimate
+        Whether to estimate serialization and transfer even if the result knows the simulated ideal network.
 
     Returns
     -------
@@ -217,10 +228,11 @@ def efficiencies(
     positions = None if callpath is None else find_callpaths(result.tree, callpath)
     times = _times(processes, waits, positions)
     values = (*_judge(times, len(processes)), *_with_devices(result, callpath, window))
+    share = _ideal_share(result, window) if callpath is None and method == "all" and not estimate else None
     if not waits:
         # A profile does not separate waiting from transfer.
         values = tuple(_without_ideal_time(one) if "max(ideal)" in one.inputs else one for one in values)
-    return Efficiencies(
+    found = Efficiencies(
         result.run.name,
         callpath,
         window,
@@ -230,6 +242,25 @@ def efficiencies(
         values,
         tuple(_hybrid(hybrid.shares(profile, result.places, positions))),
     )
+    return found if share is None else with_ideal_time(found, share)
+
+
+def _ideal_share(result: ResultData, window: Window | None) -> float | None:
+    """Return the length of the focus on an ideal network as a share of the measured one.
+
+    None if the window is not the focus, or nobody has simulated it (`whywait.analysis.prices`).
+    """
+    facts = result.facts
+    focus = (facts.get("focus_begin"), facts.get("focus_end"))
+    if facts.get("focus_rule") not in {"last_finalize", "whole"} or (window or focus) != focus:
+        return None
+    if window is None and facts["focus_rule"] != "whole":
+        return None
+    length = facts["focus_end"] - facts["focus_begin"]
+    for line in result.tables.prices.to_pylist() if length else []:
+        if line["rule"] is None and line["bound"] and line["saved"] is not None:
+            return float(1 - line["saved"] / length)
+    return None
 
 
 #: Loads of processes with devices: Eberius, section 4.3.
@@ -383,9 +414,47 @@ def on_ideal_network(one: Efficiencies, ideal: Efficiencies) -> Efficiencies:
         return replace(value, value=above / below if below > 0 else None, inputs=inputs)
 
     definitions = {name: text for name, text in one.definitions.items() if name != "wait"}
-    definitions["ideal"] = "elapsed, simulated on a network that takes no time"
+    definitions["ideal"] = _SIMULATED
     both = tuple(_simulated(one, ideal)) if one.hybrid and ideal.hybrid else one.hybrid
     return replace(one, definitions=definitions, values=tuple(map(judged, one.values)), hybrid=both)
+
+
+def with_ideal_time(one: Efficiencies, share: float) -> Efficiencies:
+    """Compute serialization and transfer from the length of the focus on a simulated ideal network.
+
+    Parameters
+    ----------
+    one
+        The efficiencies of the measured focus.
+    share
+        The length of the simulated focus as a share of the measured one.
+    """
+
+    def judged(value: Efficiency) -> Efficiency:
+        if "max(ideal)" not in value.inputs:
+            return value
+        inputs = {**value.inputs, "max(ideal)": share * one["parallel_efficiency"].inputs["max(elapsed)"]}
+        above, below = (inputs[name] for name in value.formula.split(" / "))
+        return replace(value, value=above / below if below > 0 else None, inputs=inputs)
+
+    definitions = {name: text for name, text in one.definitions.items() if name != "wait"}
+    definitions["ideal"] = _SIMULATED
+    return replace(one, definitions=definitions, values=tuple(map(judged, one.values)))
+
+
+def is_simulated(one: Efficiencies) -> bool:
+    """Return whether serialization and transfer come from a simulation."""
+    return one.definitions["ideal"] == _SIMULATED
+
+
+def as_estimates(one: Efficiencies) -> Efficiencies:
+    """Say in their names which efficiencies are estimated from wait states instead of simulated."""
+
+    def named(value: Efficiency) -> Efficiency:
+        is_estimate = "max(ideal)" in value.inputs
+        return replace(value, display_name=f"{value.display_name} (estimate)") if is_estimate else value
+
+    return replace(one, values=tuple(map(named, one.values)))
 
 
 def _simulated(one: Efficiencies, ideal: Efficiencies) -> Iterator[Efficiency]:
@@ -441,6 +510,12 @@ def scaling(
         efficiencies(result, callpath, method=method, window=window)
         for result, window in zip(results, windows or repeat(None))  # noqa: B905  (repeat is infinite)
     ]
+    if len({is_simulated(row) for row in rows}) > 1:
+        # Only numbers of one kind can be compared.
+        rows = [
+            row if not is_simulated(row) else efficiencies(result, method=method, window=row.window, estimate=True)
+            for result, row in zip(results, rows, strict=True)
+        ]
     compared = [_compared(row, rows[0], mode) for row in rows]
     common = set.intersection(*({value.name for value in row} for row in compared)) if compared else set()
     compared = [replace(row, values=tuple(value for value in row if value.name in common)) for row in compared]

@@ -46,6 +46,8 @@ _FEWEST = 3
 _BEGINS = frozenset({"mpi_isend", "mpi_ibsend", "mpi_issend", "mpi_irsend", "mpi_irecv", "mpi_start", "mpi_startall"})
 _COMPLETES = frozenset({"mpi_wait", "mpi_waitall", "mpi_waitany", "mpi_waitsome"})
 _LEAST_SHARE = 0.5
+# Outliers are at least this multiple of the median.
+_ODD = 1.2
 # A trend needs at least this change over the run, and a line that explains at least this share of the variance.
 _TREND, _FIT = 0.05, 0.5
 
@@ -238,8 +240,10 @@ def iterations(result: ResultData, named: str | int | None = None) -> pa.Table |
 
     Notes
     -----
-    For each process in the iteration, let U be its computation, summed over threads, and T its duration times its
-    number of threads. Then ``PE = avg U / max T = LB * CommE``, ``LB = avg U / max U``, ``CommE = max U / max T``.
+    With M the latest begin of an iteration on any rank, its duration is the time until M of the next one, so durations
+    add up to the loop. For each process, let U be its computation, summed over threads; T is the duration times the
+    number of threads, or max U if that is more. Then ``PE = avg U / T = LB * CommE``, ``LB = avg U / max U``,
+    ``CommE = max U / T``.
     """
     dataset = result.tables
     if "window" in dataset.options:
@@ -291,6 +295,13 @@ def _to_table(result: ResultData, loop: Loop, found: pa.Table) -> pa.Table:
     most, elapsed = found["most"].to_numpy(), found["elapsed"].to_numpy()
     # The sum is rounded: without the bound, equal loads could yield an efficiency above 1.
     computation = np.minimum(computation, most)
+    # A rank that runs ahead makes no iteration longer: what counts is when the last one begins.
+    end, longest = found["end"].to_numpy(), found["longest"].to_numpy()
+    latest = np.maximum.accumulate(found["latest"].to_numpy())
+    duration = np.diff(latest, append=max(float(end.max()), float(latest[-1])))
+    threads = np.divide(elapsed, longest, out=np.ones_like(longest), where=longest > 0)
+    # Each rank computes in a window of its own, which may be longer.
+    allocated = np.maximum(duration * threads, most)
     waiting = np.zeros(found.num_rows)
     for metric in result.profile.metrics.waiting:
         if metric.name in kinds:
@@ -302,7 +313,10 @@ def _to_table(result: ResultData, loop: Loop, found: pa.Table) -> pa.Table:
         "begin": found["begin"],
         "end": found["end"],
         "ranks": found["ranks"],
-        "duration": found["longest"],
+        "duration": duration,
+        "pace_rank": found["pace"],
+        "lead": found["lead"],
+        "longest": found["longest"],
         "shortest": found["shortest"],
         "computation": computation,
         "slowest_rank": found["slowest"],
@@ -310,9 +324,9 @@ def _to_table(result: ResultData, loop: Loop, found: pa.Table) -> pa.Table:
         "waiting": waiting,
         "critical_path": found["critical_path"],
         "critical_rank": critical_rank,
-        "parallel_efficiency": _ratio(computation, elapsed),
+        "parallel_efficiency": _ratio(computation, allocated),
         "load_balance": _ratio(computation, most),
-        "communication_efficiency": _ratio(most, elapsed),
+        "communication_efficiency": _ratio(most, allocated),
         "callpath_id": np.full(found.num_rows, loop.marker, np.uint32),
         "parameter": pa.array([loop.parameter] * found.num_rows, pa.string()),
         "value": found["value"],
@@ -370,12 +384,12 @@ def assess(result: ResultData, table: pa.Table) -> dict[str, Any]:
 
     Notes
     -----
-    Outliers lie beyond Tukey's outer fence, ``Q3 + 3 (Q3 - Q1)``, and at least 5% above the median. A trend changes by
+    Outliers lie beyond Tukey's outer fence, ``Q3 + 3 (Q3 - Q1)``, and at least 20% above the median. A trend changes by
     at least 5% of the mean and explains at least half of the variance.
     """
     duration = table["duration"].to_numpy()
     lower, median, upper = np.quantile(duration, (0.25, 0.5, 0.75))
-    limit = max(upper + 3 * (upper - lower), 1.05 * median)
+    limit = max(upper + 3 * (upper - lower), _ODD * median)
     outliers = np.flatnonzero(duration > limit)
     callpath = table["callpath_id"][0].as_py()
     begin, end = float(table["begin"].to_numpy().min()), float(table["end"].to_numpy().max())

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import whywait._native as _native
+from whywait.model import tables
 from whywait.model.metrics import metric_tree
 from whywait.model.schema import patterns
 from whywait.model.system import system_table, topologies_table
@@ -51,6 +52,8 @@ class NativeDataset:
         self._run = run
         self._iterations: dict[tuple[int | str, int], tuple[pa.Table, int]] = {}
         self._window: tuple[tuple[float, float], pa.Table] | None = None
+        #: What changes would save, once that was simulated (`whywait.analysis.prices`).
+        self.prices = tables.PRICES.empty_table()
 
     @cached_property
     def regions(self) -> pa.Table:

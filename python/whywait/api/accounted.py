@@ -89,35 +89,43 @@ class AccountedResult(ResultData):
         """
         return tables.table(tables.IO, tables.io_pieces(self.tree, self.places, self.tables.io))
 
-    def findings(self, limit: int = 5) -> Findings:
+    def findings(self, limit: int = 5, *, prices: bool = False) -> Findings:
         """Return the findings: the largest losses of the focus, each with its reason.
 
         >>> result.findings()[0].rule
         'imbalance'
+        >>> first = result.findings(prices=True)[0].price
+        >>> first.what, round(first.saved, 4)
+        ('balance relax/work', 0.085)
 
         Parameters
         ----------
         limit
             How many to show at most: see ``Findings.shown``.
+        prices
+            Whether to simulate what changes would save, if that is not known yet. The result keeps it.
 
         Returns
         -------
         whywait.analysis.findings.Findings
             A list of findings, the largest loss first: ``rule``, ``sentence``, ``advice``, ``loss`` (s of CPU time),
-            ``share`` (of the CPU time of the focus), ``callpath`` (its number), ``ranks`` and ``evidence``; with
-            ``shown``, ``verdict()``, and ``table(result.tree)``.
+            ``share`` (of the CPU time of the focus), ``callpath`` (its number), ``ranks``, ``evidence``, and ``price``
+            and ``prices`` if these are known (``saved`` is the time by which the focus becomes shorter, in s: that of
+            `whywait.whatif`); with ``shown``, ``together``, ``verdict()``, and ``table(result.tree)``.
 
         Raises
         ------
         whywait.UsageError
             If the result has no account: a profile, or a result of version 0.2.0.
         """
-        from whywait.analysis.findings import findings
+        from whywait.analysis.prices import priced_findings
 
-        return findings(self, limit)
+        return priced_findings(self, limit, simulate=prices)
 
     def verdict(self) -> str:
-        """Return what to say first: how much of the CPU time is lost, and the reason of most of it.
+        """Return what to say first: how much of the CPU time is lost, why most of it, and what that costs.
+
+        The last sentence needs prices: see `findings`.
 
         >>> result.verdict().partition(". ")[0]
         '31% of the CPU time is lost'

@@ -19,11 +19,12 @@ from whywait.analysis.progress import progress_thread
 from whywait.analysis.waiting import account
 from whywait.api.analyze import analyze
 from whywait.api.result import Result
-from whywait.api.whatif import Lengths, Simulation, whatif
+from whywait.api.whatif import Simulation, whatif
 from whywait.hypotheses.kinds import AsynchronousProgress, Cut, CutMessages, EagerLimit, Network
+from whywait.hypotheses.lengths import Lengths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from os import PathLike
 
     from whywait.api.run import Run
@@ -39,6 +40,8 @@ _FIT_TOLERANCE = 0.1
 _BATCH_SIZE = 8
 # Number of changes that are analyzed for the waits that they expose.
 _EXPOSED = 3
+# Number of bounds to list.
+_BOUNDS = 3
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class Advice(Candidate):
     @cached_property
     def simulation(self) -> Simulation:
         """The changed run."""
-        return whatif(self._base, [self.hypothesis], threads=self._threads)
+        return whatif(self._base, [self.hypothesis], window=self.window, threads=self._threads)
 
     @cached_property
     def result(self) -> Result:
@@ -121,12 +124,20 @@ class AdviceList(list[Advice]):
         Changes to make one after the other. Each is the best one after the previous changes, so their savings add up.
     progress
         Whether a progress thread would pay off: `whywait.analysis.progress.progress_thread` of the focus.
+    bounds
+        Changes that nobody can make, such as a call path that takes no time: they bound what others save.
     """
 
     def __init__(
-        self, advice: list[Advice], before: float, plan: list[Advice], progress: dict[str, Any] | None = None
+        self,
+        advice: list[Advice],
+        before: float,
+        plan: list[Advice],
+        progress: dict[str, Any] | None = None,
+        bounds: Iterable[Advice] = (),
     ) -> None:
         super().__init__(advice)
+        self.bounds = list(bounds)
         self.before = before
         self.plan = plan
         self.progress = progress
@@ -137,6 +148,7 @@ class AdviceList(list[Advice]):
         return {
             "before": self.before,
             "advice": first + [one.as_dict() for one in self[_EXPOSED:]],
+            "bounds": [one.as_dict() for one in self.bounds],
             "plan": [one.as_dict() for one in self.plan],
             "progress": self.progress,
         }
@@ -199,9 +211,11 @@ def advise(
         report(0.0)
         ranked = _best_advice(base, [one.option for one in plan], goal, only, threads, top, report)
         if first is None:
-            first = AdviceList(ranked[:top], float(result.facts["length"]), plan, progress_thread(focused(result)))
+            made, bounds = ([one for one in ranked if one.is_bound is which] for which in (False, True))
+            thread = progress_thread(focused(result))
+            first = AdviceList(made[:top], float(result.facts["length"]), plan, thread, bounds[:_BOUNDS])
         # Upper bounds cannot be achieved, so they are not steps of a plan.
-        best = next((one for one in ranked if one.kind != "network" and "the bound" not in one.what), None)
+        best = next((one for one in ranked if one.kind != "network" and not one.is_bound), None)
         if not rounds or best is None or best.saved < keep_going * float(result.facts["length"]):
             break
         plan.append(best)
@@ -254,7 +268,15 @@ def _best_advice(
         for number, one in enumerate(found):
             report(0.8 * number / len(found))
             found[number] = replace(one, cpu_saved=_busy_time(base) - _busy_time(one.simulation.analyze()))
-    return sorted(found, key=lambda one: (-(one.cpu_saved if goal == "cpu" else one.saved), one.locations, one.option))
+    return sorted(
+        found,
+        key=lambda one: (
+            one.is_bound,
+            -(one.cpu_saved if goal == "cpu" else one.saved),
+            one.locations,
+            one.option,
+        ),
+    )
 
 
 def _simulate_candidates(
@@ -262,11 +284,12 @@ def _simulate_candidates(
 ) -> Iterator[tuple[Candidate, float, float]]:
     """Yield candidates with the lengths before and after, except those that cannot be among the best `top`."""
     measured = float(base.facts["length"])
-    saved: list[float] = []
+    # What the best changes save, and the best bounds: these are listed apart.
+    saved: dict[bool, list[float]] = {False: [], True: []}
 
     def promising(batch: list[Candidate]) -> list[Candidate]:
-        least = sorted(saved, reverse=True)[top - 1] if len(saved) >= top else 0.0
-        return [one for one in batch if one.bound >= least]
+        least = {kind: sorted(of, reverse=True)[top - 1] if len(of) >= top else 0.0 for kind, of in saved.items()}
+        return [one for one in batch if one.bound >= least[one.is_bound]]
 
     alone = [[one] for one in proposed if isinstance(one.hypothesis, _OWN_GRAPH) and not one.base]
     # Try the highest bounds first, so that the rest can be skipped.
@@ -277,7 +300,7 @@ def _simulate_candidates(
         tries = promising(batch)
         for one, after in zip(tries, _lengths(base, lengths, tries, threads), strict=True):
             if after is not None:
-                saved.append(measured - after)
+                saved[one.is_bound].append(measured - after)
                 yield one, measured, after
     networks = promising([one for one in proposed if one.base])
     if networks and (fitted := networks[0].base):
@@ -291,7 +314,8 @@ def _simulate_candidates(
 def _lengths(base: Result, lengths: Lengths, batch: list[Candidate], threads: int | None) -> list[float | None]:
     if batch and isinstance(batch[0].hypothesis, _OWN_GRAPH):
         return [_length_with_own_graph(base, one.hypothesis, threads) for one in batch]
-    return lengths.of([one.hypothesis] for one in batch)
+    found = lengths.all_of(([one.hypothesis], one.window) for one in batch)
+    return [one and one.run for one in found]
 
 
 def _length_with_own_graph(base: Result, hypothesis: Hypothesis, threads: int | None) -> float | None:

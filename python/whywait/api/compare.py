@@ -91,6 +91,28 @@ class Comparison:
         """
         return analysis.totals(self.first, self.second, callpath=callpath)
 
+    def lengths(self) -> dict[str, tuple[float, float]]:
+        """Return the lengths of both runs, in seconds.
+
+        >>> whywait.compare("tests/data/sor_p2p", "tests/data/sor_fence").lengths().keys()
+        dict_keys(['focus', 'run'])
+
+        Returns
+        -------
+        dict
+            ``focus``, the time between start-up and shutdown, and ``run``; without lengths that one of them lacks, as
+            a profile does.
+        """
+
+        def length(result: Result, name: str) -> float | None:
+            facts = result.facts
+            if name == "focus" and "focus_end" in facts:
+                return float(facts["focus_end"] - facts["focus_begin"])
+            return facts.get("length") or None
+
+        found = {name: (length(self.first, name), length(self.second, name)) for name in ("focus", "run")}
+        return {name: (first, second) for name, (first, second) in found.items() if first and second}
+
     def exceeded(self, limits: Iterable[Threshold]) -> list[Threshold]:
         """Return the limits that the second run exceeds.
 

@@ -10,7 +10,6 @@ True
 from __future__ import annotations
 
 import tempfile
-from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,8 +26,9 @@ from whywait.api.compare import Comparison, compare
 from whywait.api.result import Result
 from whywait.api.run import Run
 from whywait.hypotheses.apply import apply
-from whywait.hypotheses.compiler import OF_MODEL, Compiler
+from whywait.hypotheses.compiler import Compiler
 from whywait.hypotheses.kinds import IdealNetwork, Network, Overhead
+from whywait.hypotheses.lengths import fitted_networks, native_analysis
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -123,6 +123,27 @@ class Simulation:
     def saved(self) -> float:
         """The time that the changes save, seconds."""
         return self.before - self.after
+
+    @property
+    def focus_before(self) -> RunLength:
+        """Length of the focus of the run to compare with, seconds: the time between start-up and shutdown.
+
+        It begins when the focus of the measured run does.
+        """
+        if self.base:
+            return self.base.focus_after
+        facts = self.measured.facts
+        return RunLength(facts["focus_end"] - facts["focus_begin"] if "focus_end" in facts else facts["length"])
+
+    @property
+    def focus_after(self) -> RunLength:
+        """Length of the focus of the simulated run, from the begin of the measured one on, seconds."""
+        return RunLength(self._native.focus_length())
+
+    @property
+    def focus_saved(self) -> float:
+        """The time that the changes save of the focus, seconds: the price of a finding is this number."""
+        return self.focus_before - self.focus_after
 
     @property
     def assumptions(self) -> pa.Table:
@@ -387,7 +408,7 @@ def whatif(
         Compiler(result, window, callpath),
         chosen,
         strict=strict,
-        analysis=_analysis(result),
+        analysis=native_analysis(result),
         hidden=hidden == "estimate",
         threads=threads,
         progress=progress,
@@ -405,66 +426,8 @@ def whatif(
     return Simulation(result, applied, simulated, left_out=left_out, base=base, options=options, **limits)
 
 
-class Lengths:
-    """Computes the lengths of changed runs that share one graph of waits, eight at a time.
-
-    Parameters
-    ----------
-    result
-        The result of the run.
-    waits
-        The hypotheses that change who waits for whom; others are ignored.
-    threads
-        The number of threads to use; None for one per core.
-
-    Raises
-    ------
-    whywait.UsageError
-        If these hypotheses cannot be applied.
-    """
-
-    def __init__(self, result: Result, waits: Iterable[Hypothesis] = (), *, threads: int | None = None) -> None:
-        self._compiler = Compiler(result, None)
-        self._threads = threads
-        self._native = _native.Simulator(_analysis(result), threads=threads, **self._compiler.model(waits))
-
-    @property
-    def assumed(self) -> float:
-        """Total time of the calls that the assumptions are about, seconds."""
-        measured = self._native.simulate([], threads=self._threads)
-        return sum(time or 0.0 for _, _, _, time in measured.assumptions())
-
-    @property
-    def network(self) -> Network | None:
-        """The network that fits the run best (`fit_network`), between nodes and within one; None if unknown."""
-        fitted = _fitted(self._native)
-        remote, local = fitted.get("remote"), fitted.get("local")
-        if remote and local:
-            remote = replace(remote, local_latency=local.latency, local_bandwidth=local.bandwidth)
-        if found := remote or local:
-            # As an option of the command line has it.
-            numbers: dict[str, Any] = {name: value and float(f"{value:.4g}") for name, value in asdict(found).items()}
-            return Network(**numbers)
-        return None
-
-    def of(self, candidates: Iterable[Iterable[Hypothesis]]) -> list[float | None]:
-        """Return the run length under each list of changes, seconds; None where these cannot be applied."""
-        compiled = [
-            self._compiler.changes(one for one in candidate if not isinstance(one, OF_MODEL))
-            for candidate in candidates
-        ]
-        return self._native.lengths(compiled, threads=self._threads)
-
-
 # How a simulated run is analyzed, unless the measured one was analyzed differently.
 _DEFAULTS = {"wrong_order_window": 100, "causes": True, "cost_model": "thesis", "idle_threads": False}
-
-
-def _analysis(result: Result) -> _native.Analysis:
-    native = result.tables.analysis
-    if not isinstance(native, _native.Analysis):
-        raise _native.UsageError("a result on disk has no events to simulate: analyze the trace again")
-    return native
 
 
 def fit_network(run: Result | Run | str | PathLike[str], *, threads: int | None = None) -> dict[str, Network]:
@@ -489,31 +452,4 @@ def fit_network(run: Result | Run | str | PathLike[str], *, threads: int | None 
     >>> network = whywait.fit_network("tests/data/stencil")
     """
     result = run if isinstance(run, Result) else analyze(run, threads=threads, causes=False)
-    return _fitted(_native.Simulator(_analysis(result), threads=threads))
-
-
-def _fitted(simulator: _native.Simulator) -> dict[str, Network]:
-    transfers = simulator.transfers()
-    fitted = {}
-    for name, is_local in (("remote", False), ("local", True)):
-        samples = [(size, time) for local, _, size, time in transfers if local is is_local]
-        if samples:
-            fitted[name] = _fit_line(samples)
-    return fitted
-
-
-def _fit_line(samples: Sequence[tuple[float, float]]) -> Network:
-    """Fit latency + size / bandwidth."""
-    count = len(samples)
-    size = sum(size for size, _ in samples) / count
-    time = sum(time for _, time in samples) / count
-    spread = sum((own - size) ** 2 for own, _ in samples)
-    slope = sum((own - size) * (duration - time) for own, duration in samples) / spread if spread else 0.0
-    if slope <= 0:
-        return Network(time)
-    latency = time - slope * size
-    if latency < 0:
-        # The line through zero.
-        slope = sum(own * duration for own, duration in samples) / sum(own**2 for own, _ in samples)
-        latency = 0.0
-    return Network(latency, 1 / slope)
+    return fitted_networks(_native.Simulator(native_analysis(result), threads=threads))

@@ -103,6 +103,16 @@ def lines(advice: AdviceList, width: int) -> Iterator[Line]:
         yield from _entry(f"{number}. ", one, one.after, one.saved, one.share, head)
         if number <= 3:
             yield from _exposed(one)
+    if advice.bounds:
+        yield []
+        yield [
+            (
+                "Bounds: changes that nobody can make".ljust(head) + "length".rjust(_COLUMN) + "less".rjust(_COLUMN),
+                "dim",
+            )
+        ]
+        for one in advice.bounds:
+            yield from _entry("   ", one, one.after, one.saved, one.share, head, "dim")
     if advice.plan:
         yield []
         yield [("Plan: combined, step by step".ljust(head) + "length".rjust(_COLUMN) + "saved".rjust(_COLUMN), "bold")]
@@ -116,10 +126,12 @@ def lines(advice: AdviceList, width: int) -> Iterator[Line]:
         yield [(f"{advice[0].assumed:.1%} of the time is in calls for which something is assumed.", "dim")]
 
 
-def _entry(number: str, one: Advice, after: float, saved: float, share: float, head: int) -> Iterator[Line]:
+def _entry(
+    number: str, one: Advice, after: float, saved: float, share: float, head: int, style: str = "green"
+) -> Iterator[Line]:
     label = _fitted(one.what, head - len(number) - 1)
     cells = quantity(after, "sec").rjust(_COLUMN) + quantity(saved, "sec").rjust(_COLUMN) + percent(share).rjust(8)
-    yield [(number, ""), (label.ljust(head - len(number)), ""), (cells, "green")]
+    yield [(number, ""), (label.ljust(head - len(number)), ""), (cells, style)]
     yield [(f"   {one.option}", "dim")]
     if one.base:
         yield [(f"   compared with {quantity(one.before, 'sec')} on the network that fits the run", "dim")]

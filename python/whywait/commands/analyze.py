@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import textwrap
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import Progress, add_memory_limit, add_threads, add_verb, positive, refuse_file
+from whywait.commands.findings import findings_data
 from whywait.commands.results import FOCUS, LOOP, SOURCE, add_counter_mode
 from whywait.report.terminal import summary_lines
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from whywait import Run
+    from whywait import Result, Run
+    from whywait.analysis.findings import Findings
     from whywait.commands.answers import Screen
     from whywait.report.terminal import Line
 
@@ -121,7 +124,18 @@ def add(verbs: Any) -> None:
         help=f"the loop whose iterations to write: {LOOP} (default: the main loop)",
     )
     parser.add_argument("--source", metavar="DIR", help=SOURCE)
+    parser.add_argument(
+        "--prices",
+        action="store_true",
+        help="simulate what the changes that findings propose would save, however long that takes (by default up to a "
+        "million events; with --html, as long as it takes at most half as long as the analysis)",
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="do not print the summary or progress")
+    parser.add_argument("-v", "--verbose", action="store_true", help="list the files written, and the peak memory")
+
+
+# Of longer runs, prices may take this share of the time of the analysis.
+_SHARE = 0.5
 
 
 def _counters(text: str | None) -> bool | list[str]:
@@ -135,6 +149,7 @@ def run(options: argparse.Namespace) -> Answer | int:
 
     import whywait
     from whywait import mpi
+    from whywait.report.findings import first_screen
 
     with mpi.ranks() or nullcontext(), Progress(quiet=options.quiet or not mpi.first()) as progress:
         if options.spill_dir and options.memory_limit is None:
@@ -146,6 +161,7 @@ def run(options: argparse.Namespace) -> Answer | int:
         trace = whywait.open(options.trace)
         directory = Path(options.output) if options.output else default_directory(trace)
         refuse_file(directory)
+        begin = monotonic()
         result = whywait.analyze(
             trace,
             threads=options.threads,
@@ -163,6 +179,7 @@ def run(options: argparse.Namespace) -> Answer | int:
         )
         if not result.is_root:
             return 0
+        found = _findings(result, options, monotonic() - begin, progress)
         advice = None
         if options.advise:
             if options.no_causes:
@@ -184,15 +201,36 @@ def run(options: argparse.Namespace) -> Answer | int:
     def lines(screen: Screen) -> Iterator[Line]:
         if options.quiet:
             return
-        yield from summary_lines(summary, width=screen.width, unicode=screen.unicode)
-        yield []
-        yield [(f"Written to {directory}/", "bold")]
+        if options.focus is None:
+            yield from first_screen(result, found, summary, options.trace, screen.width, unicode=screen.unicode)
+        else:
+            yield from summary_lines(summary, width=screen.width, unicode=screen.unicode)
+        yield [(f"Written to {directory}/", "dim")]
+        if not options.verbose:
+            return
         for names in textwrap.wrap(" ".join(file.name for file in files), screen.width - 3):
             yield [(f"   {names}", "")]
         if peak := summary["peak_memory"]:
             yield [(f"   peak memory {peak / 2**20:,.0f} MiB", "")]
 
-    return Answer({**summary, "files": [str(file) for file in files]}, lines)
+    data = {**summary, **findings_data(found, result), "files": [str(file) for file in files]}
+    return Answer(data, lines)
+
+
+def _findings(
+    result: Result, options: argparse.Namespace, seconds: float, progress: Callable[[str, float], object]
+) -> Findings:
+    """Return the findings of a result whose analysis took some time, with prices if these are wanted."""
+    from whywait.analysis.prices import SMALL, priced_findings
+
+    is_small = result.facts.get("events", 0) <= SMALL
+    return priced_findings(
+        result,
+        simulate=options.prices or options.html or is_small,
+        threads=options.threads,
+        seconds=None if options.prices or is_small else _SHARE * seconds,
+        progress=progress,
+    )
 
 
 def _existing(directory: Path) -> Path:

@@ -26,7 +26,8 @@ def add(verbs: Any) -> None:
         "critical",
         "show what determines how long the run takes",
         "List the call paths that make up most of the critical path, the longest chain of activities without waiting. "
-        "Only work on it can shorten the run; balancing can save up to its imbalance.",
+        "Only work on it can shorten the run. Its imbalance is what exceeds the mean over all ranks; what balancing "
+        "saves, `whywait whatif --balance` simulates.",
         "whywait critical results",
         run,
         operands={"result": RESULT},

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import Progress, add_verb, refuse_file
-from whywait.report.terminal import summary_lines
+from whywait.commands.findings import findings_data
 
 if TYPE_CHECKING:
     import argparse
@@ -40,6 +40,7 @@ def add(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> Answer:
     """Copy the trace, analyze it, and suggest next steps."""
     import whywait
+    from whywait.report.findings import first_screen
 
     directory = Path(options.output)
     refuse_file(directory)
@@ -47,12 +48,13 @@ def run(options: argparse.Namespace) -> Answer:
     shutil.copytree(TRACE, trace, copy_function=shutil.copyfile, dirs_exist_ok=True)
     with Progress() as progress:
         result = whywait.analyze(trace, progress=progress)
+        found = result.findings(prices=True)
     files = result.write(results, html=True)
     summary = result.summary()
     return Answer(
-        {**summary, "files": [str(file) for file in files]},
+        {**summary, **findings_data(found, result), "files": [str(file) for file in files]},
         lambda screen: [
-            *summary_lines(summary, width=screen.width, unicode=screen.unicode),
+            *first_screen(result, found, summary, None, screen.width, unicode=screen.unicode),
             *_next(trace, results),
         ],
     )
@@ -60,6 +62,7 @@ def run(options: argparse.Namespace) -> Answer:
 
 def _next(trace: Path, results: Path) -> Iterator[Line]:
     commands = (
+        (f"whywait findings {results}", "what to do, and what that saves"),
         (f"whywait explain {trace}", "why the longest wait occurred"),
         (f"whywait iterations {results}", "the iterations of the main loop"),
         (f"whywait messages {results}", "who communicates with whom"),

@@ -73,6 +73,22 @@ def add(verbs: Any) -> None:
     )
 
 
+def length_lines(lengths: dict[str, tuple[float, float]]) -> Iterator[Line]:
+    """Yield how long both runs take between start-up and shutdown, and in all, from `Comparison.lengths`."""
+    if "focus" not in lengths or lengths["focus"] == lengths["run"]:
+        return
+    before, after = lengths["focus"]
+    text = f"Focus: {quantity(before, 'sec')} -> {quantity(after, 'sec')}, {_pace(before, after)}."
+    yield [(f"{text} (Whole run: {_pace(*lengths['run'])}.)", "bold")]
+    yield []
+
+
+def _pace(before: float, after: float) -> str:
+    """Return whether a run takes longer or shorter, and by how much."""
+    change = after / before - 1
+    return "the same" if abs(change) < 0.0005 else f"{abs(change):.1%} {'slower' if change > 0 else 'faster'}"
+
+
 def add_limits(parser: argparse.ArgumentParser, text: str) -> None:
     """Add the options that make a verb fail if metrics grow by more than a limit."""
     parser.add_argument(
@@ -105,6 +121,8 @@ def run(options: argparse.Namespace) -> Answer:
         both.write_html(options.html)
 
     def lines(screen: Screen) -> Iterator[Line]:
+        if not options.window and options.callpath is None:
+            yield from length_lines(both.lengths())
         yield from metric_lines(metrics, screen.width, least=options.least, verbose=options.verbose)
         yield from place_lines(places, (first, second), screen, options.top, groups=options.rank_groups)
         if smaller := all_places - places.num_rows:
@@ -115,7 +133,8 @@ def run(options: argparse.Namespace) -> Answer:
         yield from ([(f"failed: {text}", "bold red")] for text in failed)
 
     shown = places.slice(0, options.top).to_pylist()
-    data = {"a": options.a, "b": options.b, "metrics": metrics, "places": shown, "failed": failed}
+    lengths = {name: {"first": before, "second": after} for name, (before, after) in both.lengths().items()}
+    data = {"a": options.a, "b": options.b, "lengths": lengths, "metrics": metrics, "places": shown, "failed": failed}
     return Answer(data, lines, 1 if failed else 0, results=[first, second])
 
 

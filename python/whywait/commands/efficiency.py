@@ -108,11 +108,18 @@ def _simulated(
     from whywait import whatif
     from whywait.analysis.efficiency import efficiencies, on_ideal_network
     from whywait.analysis.focus import focused
+    from whywait.hypotheses import IdealNetwork
 
     judged = []
     for row, result in zip(rows, results, strict=True):
-        ideal = whatif(result, network="ideal").result
-        window = focused(ideal, options.focus).focus.window if row.window else None
+        focus = focused(result, options.focus).focus
+        if row.window and focus.callpath is None:
+            # Start-up and shutdown stay as measured: otherwise processes would begin as they were started.
+            simulation = whatif(result, [IdealNetwork()], window=row.window)
+            window = (row.window[0], row.window[0] + float(simulation.focus_after))
+        else:
+            simulation, window = whatif(result, network="ideal"), None
+        ideal = simulation.result
         judged.append(on_ideal_network(row, efficiencies(ideal, callpath, window=window)))
     return judged
 

@@ -18,8 +18,9 @@ def add(verbs: Any) -> None:
         verbs,
         "summary",
         "print the summary of a result",
-        "Print the summary of `whywait analyze` again: where the time goes, the worst wait states, who causes them, "
-        "and the critical path. --markdown prints it for issues and merge requests, with efficiencies and iterations.",
+        "Print what lies behind the findings: where the time goes in the metric tree, the worst wait states, who "
+        "causes them, and the critical path. --markdown prints it for issues and merge requests, with efficiencies and "
+        "iterations.",
         "whywait summary results --markdown > summary.md",
         run,
         operands={"result": RESULT},

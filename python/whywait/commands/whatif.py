@@ -37,6 +37,10 @@ _HYPOTHESES = {
             "instances, and among=node, comm:ID, or 0-3,8 moves time only within these groups"
         ),
     ),
+    "trim": (
+        "PATH",
+        "let the calls of PATH, or all calls, take no longer than the fastest 5%% of their kind (see whywait account)",
+    ),
     "cut": ("PATH", "remove PATH with everything in it, and both sides of its communication"),
     "cut-messages": (
         "CONDITIONS",
@@ -245,6 +249,7 @@ def _json(sim: Simulation, options: argparse.Namespace, failed: list[str]) -> di
         "before": sim.before,
         "after": sim.after,
         "saved": sim.saved,
+        "focus": {"before": sim.focus_before, "after": sim.focus_after, "saved": sim.focus_saved},
         "measured": sim.measured.facts["length"],
         "hypotheses": [str(hypothesis) for hypothesis in sim.hypotheses],
         "left_out": [{"hypothesis": str(hypothesis), "reason": reason} for hypothesis, reason in sim.left_out],
@@ -296,7 +301,8 @@ def _time(value: float) -> str:
 
 
 def _summary(sim: Simulation) -> Iterator[Line]:
-    from whywait.hypotheses.kinds import changes_nothing
+    from whywait.hypotheses.kinds import IdealNetwork, changes_nothing
+    from whywait.hypotheses.kinds import Network as NetworkChange
 
     for hypothesis in sim.hypotheses:
         yield [(f"What if: {hypothesis}", "bold")]
@@ -309,6 +315,14 @@ def _summary(sim: Simulation) -> Iterator[Line]:
         measured = float(sim.measured.facts["length"])
         yield [(f"On this network alone the run takes {_time(sim.before)} (measured: {_time(measured)}).", "")]
     yield [(f"{_time(sim.before)} -> {_time(sim.after)}, {saved}{share}{speedup}", "green" if sim.saved > 0 else "")]
+    # Another network changes the start-up, too, unless it is restricted to a window.
+    if sim.measured.facts.get("focus_rule") == "last_finalize" and not any(
+        isinstance(one, (IdealNetwork, NetworkChange)) for one in sim.hypotheses
+    ):
+        less, before = sim.focus_saved, sim.focus_before
+        saved = f"{_time(less)} saved" if less >= 0 else f"{_time(-less)} lost"
+        share = f" ({abs(less) / before:.1%})" if before else ""
+        yield [(f"Between start-up and shutdown: {_time(before)} -> {_time(sim.focus_after)}, {saved}{share}", "")]
 
 
 def _error(sim: Simulation) -> Iterator[Line]:

@@ -21,6 +21,7 @@ from whywait.hypotheses.kinds import (
     Scale,
     Selection,
     Set,
+    Trim,
     parse,
 )
 
@@ -40,6 +41,7 @@ __all__ = [
     "Scale",
     "Selection",
     "Set",
+    "Trim",
     "parse",
     "read",
 ]

@@ -24,6 +24,7 @@ from whywait.hypotheses.kinds import (
     Scale,
     Selection,
     Set,
+    Trim,
     check,
 )
 from whywait.model.regions import MASKS
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 _PARTS = tuple(f"{library}_{part}_" for library in ("mpi", "shmem", "armci") for part in ("sync", "comm"))
 _TRANSFERS = [mask for mask in MASKS if mask.startswith(_PARTS)]
+_ALL = Selection("all")
 #: Hypotheses that change who waits for whom rather than durations.
 OF_MODEL = (Protocol, EagerLimit, AsynchronousProgress, Cut, CutMessages)
 
@@ -64,6 +66,7 @@ class Compiler:
     def compile(self, hypothesis: Hypothesis) -> dict[str, Any]:
         """Return a hypothesis for the native simulator."""
         check(hypothesis)
+        self._refuse_calls(hypothesis)
         common = {"kind": hypothesis._kind, "selection": None, "min_span": 0.0}  # noqa: SLF001
         common |= {"mode": None, "uneven": False, "among": None}
         match hypothesis:
@@ -75,6 +78,11 @@ class Compiler:
                 selection = self._selection(hypothesis.selected)
                 change = {"selection": selection, "value": value, "mode": mode, "uneven": bool(uneven)}
                 return common | change | {"among": self._compile_groups(among)}
+            case Trim():
+                selection = (
+                    self._calls(hypothesis) if hypothesis.selected == _ALL else self._selection(hypothesis.selected)
+                )
+                return common | {"selection": selection, "value": 0.0}
             case Cpu(ratio=value, ranks=ranks):
                 selection = self._compile_selection(str(hypothesis), self._computation, [], ranks)
                 return common | {"selection": selection, "value": 1 / value}
@@ -95,6 +103,25 @@ class Compiler:
                     "value": float(is_linear),
                 }
         raise _native.UsageError(f"{hypothesis} is not a hypothesis")
+
+    def _refuse_calls(self, hypothesis: Hypothesis) -> None:
+        """Refuse to balance calls of communication libraries: their time is what the transfer needs, and no work."""
+        if not isinstance(hypothesis, Balance) or hypothesis.selected.below:
+            return
+        tree = self._tree
+        for position in all_callpaths(tree, hypothesis.selected.path):
+            kind = tree.kinds[tree.region_rows[tree.preorder[position]]]
+            if kind.paradigm in {"mpi", "shmem", "armci"}:
+                raise _native.UsageError(
+                    f"{hypothesis}: time in {kind.name} is no work that could move from one rank to another; balance "
+                    "the call path that its partners wait for"
+                )
+
+    def _calls(self, hypothesis: Hypothesis) -> _Compiled:
+        """Select all calls that do not start or end a library; own code has no kind to compare it with."""
+        kinds = self._tree.kinds
+        calls = [not _starts_or_ends(kinds[row]) for row in self._tree.region_rows]
+        return self._compile_selection(str(hypothesis), calls, [], None)
 
     def model(self, hypotheses: Iterable[Hypothesis]) -> dict[str, Any]:
         """Return the changes of how calls wait, as arguments of the native simulator."""
@@ -195,6 +222,11 @@ def _communicates(region: Region) -> bool:
     """Return whether a region is a communication call that takes no time on an ideal network."""
     file = region.paradigm == "mpi" and region.name.upper().startswith("MPI_FILE_")
     return region.paradigm in {"mpi", "shmem", "armci"} and not file
+
+
+def _starts_or_ends(region: Region) -> bool:
+    """Return whether a region starts or ends a library."""
+    return region.is_in("mpi_mgmt_startup") or region.name.startswith(("shmem_init", "start_pes", "shmem_finalize"))
 
 
 def _transfers(region: Region) -> bool:

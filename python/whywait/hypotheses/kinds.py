@@ -166,6 +166,21 @@ class Balance(_Selective):
 
 
 @dataclass(frozen=True)
+class Trim(_Selective):
+    """Selected calls of libraries and thread runtimes take no longer than the fastest 5% of their kind.
+
+    The account (docs/account.md) says what calls are compared. ``all`` selects all of them, except those that start
+    and end a library.
+    """
+
+    selection: Selection | str = "all"
+    _kind = "trim"
+
+    def __str__(self) -> str:
+        return f"trim {self.selected}"
+
+
+@dataclass(frozen=True)
 class Cpu(Hypothesis):
     """All computation is `ratio` times as fast, on all ranks or on `ranks` (``0-3,8``)."""
 
@@ -352,7 +367,7 @@ def parse(kind: str, text: str) -> Hypothesis:
     Parameters
     ----------
     kind
-        ``cut``, ``cut-messages``, ``scale``, ``set``, ``balance``, ``cpu``, ``overhead``, ``protocol``,
+        ``cut``, ``cut-messages``, ``scale``, ``set``, ``balance``, ``trim``, ``cpu``, ``overhead``, ``protocol``,
         ``eager-limit``, ``progress`` or ``network``.
     text
         ``PATH=0.5``, ``PATH=0.5,min_span=10us``, ``PATH=2ms``, ``PATH:scaled,by=0.5``, ``2@0-3``, ``1us``,
@@ -381,6 +396,8 @@ def parse(kind: str, text: str) -> Hypothesis:
     if kind == "protocol":
         selection, value = _split(kind, text)
         return Protocol(Selection.parse(selection), value)  # type: ignore[arg-type]
+    if kind == "trim":
+        return Trim(Selection.parse(text))
     if kind == "cut":
         return Cut(Selection.parse(text))
     if kind == "cut-messages":

@@ -183,6 +183,11 @@ class Dataset(Protocol):
         ...
 
     @property
+    def prices(self) -> pa.Table:
+        """What changes would save: see `whywait.model.tables.PRICES`; no rows if nothing was simulated."""
+        ...
+
+    @property
     def transfers(self) -> pa.Table:
         """The transfers of one-sided communication; not cached, since they can be many."""
         ...

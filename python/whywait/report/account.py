@@ -52,24 +52,8 @@ def account_lines(found: Account, result: ResultData, width: int, *, unicode: bo
     """
     yield from paragraph(focus_line(found, result), width)
     yield []
-    yield [(f"Where the time went ({seconds(found.time)} of CPU time in the focus)", "bold")]
-    block = "█" if unicode else "#"
+    yield from group_lines(found, width, unicode=unicode)
     base = found.time or 1.0
-    for group, time in found.of_groups.items():
-        if time / base < _LEAST:
-            continue
-        bar = "  " + block * round(time / base * _BAR)
-        yield [(_columns(f"  {groups()[group].label}", time, base), ""), (bar.rstrip(), "cyan")]
-        of_labels: dict[str, float] = {}
-        for name, of_row in found.times.items():
-            if rows()[name].group == group:
-                label = rows()[name].label
-                of_labels[label] = of_labels.get(label, 0.0) + of_row
-        for label, of_label in sorted(of_labels.items(), key=lambda item: -item[1]):
-            if of_label / base >= _LEAST and label != groups()[group].label:
-                yield [(_columns(f"    {label}", of_label, base), "dim")]
-    if not found.time:
-        yield [("  No time was spent in the focus.", "")]
     excess = found.times.get("transfer.excess", 0.0) + found.times.get("library.excess", 0.0)
     if excess / base >= _LEAST:
         yield [("Excess is what calls take beyond the fastest 5% of such calls.", "dim")]
@@ -77,8 +61,43 @@ def account_lines(found: Account, result: ResultData, width: int, *, unicode: bo
     yield [(f"{percent(found.lost / base)} of the CPU time ({seconds(found.lost)}) is lost.", "bold")]
 
 
-def _columns(label: str, time: float, base: float) -> str:
-    return label[: _NAME - 1].ljust(_NAME) + seconds(time).rjust(_TIME) + percent(time / base).rjust(_SHARE)
+def group_lines(found: Account, width: int, *, least: float = _LEAST, unicode: bool = True) -> Iterator[Line]:
+    """Yield the groups of rows with their bars, and below each its rows.
+
+    Parameters
+    ----------
+    found
+        The account.
+    width
+        The number of columns.
+    least
+        The smallest share of a row to show.
+    unicode
+        Whether to draw with more than ASCII.
+    """
+    name = min(_NAME, width - _TIME - _SHARE - _BAR - 2)
+    yield [(f"Where the time went ({seconds(found.time)} of CPU time in the focus)", "bold")]
+    block = "█" if unicode else "#"
+    base = found.time or 1.0
+    for group, time in found.of_groups.items():
+        if time / base < _LEAST:
+            continue
+        bar = "  " + block * round(time / base * _BAR)
+        yield [(_columns(f"  {groups()[group].label}", time, base, name), ""), (bar.rstrip(), "cyan")]
+        of_labels: dict[str, float] = {}
+        for row, of_row in found.times.items():
+            if rows()[row].group == group:
+                label = rows()[row].label
+                of_labels[label] = of_labels.get(label, 0.0) + of_row
+        for label, of_label in sorted(of_labels.items(), key=lambda item: -item[1]):
+            if of_label / base >= least and label != groups()[group].label:
+                yield [(_columns(f"    {label}", of_label, base, name), "dim")]
+    if not found.time:
+        yield [("  No time was spent in the focus.", "")]
+
+
+def _columns(label: str, time: float, base: float, name: int) -> str:
+    return label[: name - 1].ljust(name) + seconds(time).rjust(_TIME) + percent(time / base).rjust(_SHARE)
 
 
 def table_lines(

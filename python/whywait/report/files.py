@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import whywait._native as _native
 from whywait.analysis.account import pieces as account_pieces
 from whywait.analysis.counters import with_counters
-from whywait.analysis.findings import findings
 from whywait.analysis.focus import cost_names, focused
 from whywait.analysis.iterations import known_iterations
+from whywait.analysis.prices import SMALL, priced_findings
+from whywait.analysis.prices import table as price_table
 from whywait.analysis.queues import levels
 from whywait.analysis.stored_factors import stored_factors
 from whywait.model import tables
@@ -58,6 +59,8 @@ def write_all(
     picture
         A function that returns the timeline and its blocks for an HTML report; None for no report.
     """
+    if picture is not None and not result.is_profile:
+        priced_findings(result, simulate=result.facts.get("events", 0) <= SMALL)
     with Staging(directory) as staging:
         writer = Writer(staging, result)
         # The core draws the timeline and Arrow writes the long tables, while this thread computes the rest.
@@ -147,7 +150,10 @@ def _write_tables(writer: Writer, result: ResultData) -> None:
         if dataset.io.num_rows:
             writer.pieces("io", tables.IO, tables.io_pieces(tree, locations, dataset.io))
         writer.table("network", dataset.network)
-        writer.table("findings", findings(result).table(tree))
+        found = priced_findings(result)
+        writer.table("findings", found.table(tree))
+        if dataset.prices.num_rows:
+            writer.table("prices", price_table(found))
     if dataset.queue_levels is not None:
         writer.table("queue_levels", levels(result))
     if (part := focused(result)).focus.window is not None:

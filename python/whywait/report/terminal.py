@@ -108,17 +108,17 @@ def summary_lines(summary: dict[str, Any], *, width: int = _WIDTH, unicode: bool
 def finding(warning: dict[str, Any]) -> str:
     """Return a warning as a sentence: how often, what, and where it occurred first."""
     place = f" (first: {warning['place']})" if warning.get("place") else ""
-    count = f"{warning['count']:,} x " if warning.get("count", 1) != 1 else ""
-    return f"{count}{warning['text']}{place}"
+    often = f"{warning['count']:,} x " if warning.get("count", 1) != 1 else ""
+    return f"{often}{warning['text']}{place}"
 
 
 def _headline(summary: dict[str, Any]) -> list[str]:
     facts, run = summary["facts"], summary["run"]
     processes, locations = facts.get("processes", 0), facts.get("locations", 0)
-    parts = [_count(processes, "rank")]
+    parts = [count(processes, "rank")]
     if locations != processes:
-        parts.append(_count(locations, "location"))
-    parts += [_count(facts.get("events", 0), "event"), seconds(facts.get("length", 0.0))]
+        parts.append(count(locations, "location"))
+    parts += [count(facts.get("events", 0), "event"), seconds(facts.get("length", 0.0))]
     focus = summary["focus"]
     verdict = f"{percent(focus['account']['share'])} of {focus['phrase']} spent waiting"
     name = short_name(run["program"] or run["name"])
@@ -153,7 +153,8 @@ def progress_sentence(progress: dict[str, Any]) -> str:
     return f"{text} per process ({cost} of the cores) {verdict}."
 
 
-def _count(number: int, what: str) -> str:
+def count(number: int, what: str) -> str:
+    """Return a number of things."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
@@ -227,7 +228,7 @@ def _worst(summary: dict[str, Any], width: int, *, unicode: bool) -> Iterator[Li
 
 
 def _who(place: dict[str, Any], width: int, *, unicode: bool) -> str:
-    waits = f"{_count(place['instances'], 'wait')} " if place["instances"] else ""
+    waits = f"{count(place['instances'], 'wait')} " if place["instances"] else ""
     where = waits + _on(place)
     cause = place["cause"]
     if cause is None:
@@ -303,15 +304,15 @@ def unknown_lines(focus: dict[str, Any], width: int, bar: int = 0) -> Iterator[L
         yield from _paragraph(text, width, "dim")
 
 
-def critical_lines(path: dict[str, Any], count: int, width: int, *, unicode: bool, bar: int = 0) -> Iterator[Line]:
+def critical_lines(path: dict[str, Any], most: int, width: int, *, unicode: bool, bar: int = 0) -> Iterator[Line]:
     """Yield the call paths with the largest shares of the critical path, from `whywait.analysis.causes.critical`."""
     head = width - 11 - 8 - bar
     title = f"Critical path ({percent(path['imbalance'] / path['length'])} imbalance)"
     yield [(title.ljust(head) + "time".rjust(11) + "share".rjust(8), "bold")]
-    for place, lines in _ranked(path["callpaths"][:count], "time", width, bar, unicode=unicode):
+    for place, lines in _ranked(path["callpaths"][:most], "time", width, bar, unicode=unicode):
         yield from lines
-        less = f"; balancing saves up to {seconds(place['imbalance'])}" if place["imbalance"] > 0 else ""
-        yield from _paragraph(_on(place) + less, width, "dim")
+        more = f"; {seconds(place['imbalance'])} more than the mean" if place["imbalance"] > 0 else ""
+        yield from _paragraph(_on(place) + more, width, "dim")
 
 
 def _ranked(
@@ -344,9 +345,9 @@ def labelled(callpaths: Iterable[list[str]], width: int, *, unicode: bool = True
     callpaths = list(callpaths)
     labels = [path(callpath, width, unicode=unicode) for callpath in callpaths]
     different = {(label, *callpath) for label, callpath in zip(labels, callpaths, strict=True)}
-    count = Counter(label for label, *_ in different)
+    alike = Counter(label for label, *_ in different)
     for callpath, label in zip(callpaths, labels, strict=True):
-        yield label, path(callpath, sys.maxsize, unicode=unicode) if count[label] > 1 else ""
+        yield label, path(callpath, sys.maxsize, unicode=unicode) if alike[label] > 1 else ""
 
 
 def whole_paths(callpaths: Iterable[list[str]], width: int, *, unicode: bool = True) -> Iterator[list[Line]]:

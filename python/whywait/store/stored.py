@@ -212,6 +212,10 @@ class StoredTables(ABC):
     def network(self) -> pa.Table:
         return self.read("network") if self.has("network") else tables.NETWORK.empty_table()
 
+    @property
+    def prices(self) -> pa.Table:
+        return self.read("prices") if self.has("prices") else tables.PRICES.empty_table()
+
     def account_window(self, begin: float, end: float) -> pa.Table:
         del begin, end
         raise _native.UsageError(_NO_EVENTS)

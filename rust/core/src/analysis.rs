@@ -281,6 +281,14 @@ impl Analysis {
         Ok(account)
     }
 
+    /// What calls take beyond the fastest 5% of their kind, by location: the position of the Leave, and the excess, ticks;
+    /// in the order of positions. Needs the events.
+    pub fn excesses(&self) -> Result<Vec<Vec<(u32, i64)>>> {
+        self.need_events()?;
+        let has_bad_clocks = has_bad_clocks(&self.trace, std::slice::from_ref(&self.diagnostics))?;
+        account::excesses(&self.trace, &self.waits, std::slice::from_ref(&self.devices), has_bad_clocks)
+    }
+
     /// Restricts severities and the critical path to a window; the wait states stay.
     fn restrict(&mut self, window: &Range<i64>) {
         self.severities = self.severities_within(window);
@@ -441,7 +449,9 @@ pub fn analyze(
     let mut account = match focus {
         Some(focus) => {
             let has_bad_clocks = has_bad_clocks(&trace, &diagnostics)?;
-            account::find(&trace, &waits, &devices, &focus.window(), has_bad_clocks)?
+            let mut account = account::find(&trace, &waits, &devices, &focus.window(), has_bad_clocks)?;
+            account.cores = account::few_cores(&trace, &waits, &focus.window());
+            account
         }
         None => Account::default(),
     };

@@ -78,6 +78,44 @@ impl Focus {
     }
 }
 
+/// The event of a location at which the focus may end: the latest of all locations decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It decides nothing: it belongs to a process that says so elsewhere, or is no thread of a CPU.
+    Nowhere,
+    /// The last Enter of a call that ends a library, by position.
+    Call(u32),
+    /// The last event.
+    Last,
+}
+
+/// For each location, the event at which the focus may end: `Focus::find` for runs whose times change.
+pub(crate) fn ends(trace: &Trace, rule: Rule) -> Vec<End> {
+    let is_end: Vec<bool> = { trace.tree.nodes().iter() }
+        .map(|node| phase(trace.regions.class(node.region), trace.regions.get(node.region)))
+        .map(|phase| matches!(phase, Some((Phase::End, _))))
+        .collect();
+    let mut ends = vec![End::Nowhere; trace.definitions.locations.len()];
+    let last_call = |location: LocationId| {
+        let shard = trace.shard(location);
+        let i = shard.local(location);
+        // Most locations have one, near their last event.
+        let mut events = (shard.event_offsets[i]..shard.event_offsets[i + 1]).rev();
+        let is_one = |&position: &u32| !shard.events.is_leave(position) && is_end[shard.events.callpath(position)];
+        if shard.profile.of(i).iter().any(|cell| is_end[cell.callpath]) { events.find(is_one) } else { None }
+    };
+    for process in &trace.definitions.processes {
+        let threads = || process.locations.filter(|&location| trace.definitions.locations[location].is_thread());
+        let calls = threads().filter_map(|location| last_call(location).map(|position| (location, position)));
+        let calls: Vec<(LocationId, u32)> = if rule == Rule::LastFinalize { calls.collect() } else { Vec::new() };
+        if calls.is_empty() {
+            threads().for_each(|location| ends[location] = End::Last);
+        }
+        calls.into_iter().for_each(|(location, position)| ends[location] = End::Call(position));
+    }
+    ends
+}
+
 /// Whether a call path starts or shuts down a communication library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {

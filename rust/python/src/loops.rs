@@ -69,6 +69,10 @@ pub(crate) fn find_iterations(
         critical.push(row.critical_location.known());
     }
     let computation = rows.iter().map(|row| row.computation as f64 / resolution);
+    let lead = |row: &Iteration| {
+        let all = i128::from(row.latest) * i128::from(row.processes) - row.begins;
+        all as f64 / f64::from(row.processes.max(1)) / resolution
+    };
     let value = |row: &Iteration| match row.value {
         Value::Same(value) => Some(parameters::text(definitions, kind, value)),
         Value::None | Value::Different => None,
@@ -76,6 +80,9 @@ pub(crate) fn find_iterations(
     let mut columns: Vec<(&str, ArrayRef)> = vec![
         ("iteration", Arc::new((0..rows.len() as u32).collect::<UInt32Array>())),
         ("begin", seconds(|row| row.begin, begin)),
+        ("latest", seconds(|row| row.latest, begin)),
+        ("pace", Arc::new(rows.iter().map(|row| row.pace as i32).collect::<Int32Array>())),
+        ("lead", Arc::new(Float64Array::from_iter_values(rows.iter().map(lead)))),
         ("end", seconds(|row| row.end, begin)),
         ("ranks", Arc::new(rows.iter().map(|row| row.processes).collect::<UInt32Array>())),
         ("shortest", seconds(|row| row.shortest, 0)),

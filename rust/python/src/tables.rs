@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, Int32Array, Int64Array, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
 use whywait_core::causes::Class;
 use whywait_core::critical_path::Segment;
 use whywait_core::diagnostics::DiagnosticKind;
@@ -470,6 +470,17 @@ impl Analysis {
             facts.set_item("cpu_time", self.seconds(self.result.account.time))?;
             facts.set_item("pauses", self.result.account.pauses.0)?;
             facts.set_item("pause_time", self.seconds(self.result.account.pauses.1))?;
+            let cores = PyList::empty(py);
+            for node in &self.result.account.cores {
+                let of_node = PyDict::new(py);
+                of_node.set_item("location", node.location.number())?;
+                of_node.set_item("locations", node.locations)?;
+                of_node.set_item("most", node.most)?;
+                of_node.set_item("expected", node.expected)?;
+                of_node.set_item("observed", node.observed)?;
+                cores.append(of_node)?;
+            }
+            facts.set_item("few_cores", cores)?;
         }
         facts.set_item("resolution", trace.resolution)?;
         facts.set_item("processes", trace.definitions.processes.len())?;

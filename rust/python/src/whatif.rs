@@ -1,8 +1,8 @@
 //! The what-if simulator: hypotheses in, new times out.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arrow_array::{Float64Array, Int64Array, UInt32Array};
@@ -64,6 +64,8 @@ type Conditions = (Vec<(String, String, u64)>, Vec<bool>);
 pub(crate) struct Simulator {
     analysis: Py<Analysis>,
     simulator: Arc<CoreSimulator>,
+    /// What calls take beyond the fastest of their kind, once a hypothesis asks for it.
+    excess: OnceLock<Arc<Vec<Vec<(u32, i64)>>>>,
 }
 
 /// A simulated run.
@@ -112,7 +114,7 @@ impl Simulator {
         let owned = analysis.clone_ref(py);
         let build = move |state: &Progress| pool.install(|| CoreSimulator::new(&owned.get().result, &model, state));
         let simulator = stage(py, ("arcs", expected), progress, build)?.map_err(core_error)?;
-        Ok(Self { analysis, simulator: Arc::new(simulator) })
+        Ok(Self { analysis, simulator: Arc::new(simulator), excess: OnceLock::new() })
     }
 
     /// What messages took where enough receives had to wait for them: whether on a node, whether by rendezvous, mean
@@ -138,11 +140,11 @@ impl Simulator {
     ) -> PyResult<Simulation> {
         let analysis = slf.get().analysis.get();
         let pool = whywait_core::parallel::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
-        let hypotheses =
-            changes.into_iter().map(|change| hypothesis(analysis, change)).collect::<PyResult<Vec<_>>>()?;
+        let compile = |change| slf.get().hypothesis(slf.py(), change);
+        let hypotheses = changes.into_iter().map(compile).collect::<PyResult<Vec<_>>>()?;
         let owned = slf.clone().unbind();
         let simulate = move |state: &Progress| {
-            let Self { analysis, simulator } = owned.get();
+            let Self { analysis, simulator, .. } = owned.get();
             pool.install(|| simulator.simulate(&analysis.get().result, &hypotheses, state))
         };
         let expected = analysis.result.trace.events;
@@ -150,26 +152,26 @@ impl Simulator {
         Ok(Simulation { simulator: slf.unbind(), result: Arc::new(result) })
     }
 
-    /// Lengths of the run under several lists of hypotheses, s; these are evaluated together. None for one that cannot
-    /// be applied.
+    /// Lengths of the run and of its focus under several lists of hypotheses, s; these are evaluated together. None for
+    /// one that cannot be applied.
     #[pyo3(signature = (candidates, *, threads=None))]
     fn lengths(
         slf: Bound<'_, Self>,
         candidates: Vec<Vec<Change>>,
         threads: Option<usize>,
-    ) -> PyResult<Vec<Option<f64>>> {
+    ) -> PyResult<Vec<Option<(f64, f64)>>> {
         let analysis = slf.get().analysis.get();
-        let compile = |of: Vec<Change>| of.into_iter().map(|change| hypothesis(analysis, change)).collect();
+        let compile = |of: Vec<Change>| of.into_iter().map(|change| slf.get().hypothesis(slf.py(), change)).collect();
         let candidates = candidates.into_iter().map(compile).collect::<PyResult<Vec<Vec<Hypothesis>>>>()?;
         let pool = whywait_core::parallel::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
         let resolution = analysis.result.trace.resolution as f64;
         let owned = slf.clone().unbind();
         let evaluate = move |state: &Progress| {
-            let Self { analysis, simulator } = owned.get();
+            let Self { analysis, simulator, .. } = owned.get();
             pool.install(|| simulator.lengths(&analysis.get().result, &candidates, state))
         };
-        let seconds = |length: whywait_core::Result<i64>| match length {
-            Ok(ticks) => Ok(Some(ticks as f64 / resolution)),
+        let seconds = |lengths: whywait_core::Result<(i64, i64)>| match lengths {
+            Ok((run, focus)) => Ok(Some((run as f64 / resolution, focus as f64 / resolution))),
             Err(whywait_core::Error::Usage(_)) => Ok(None),
             Err(error) => Err(core_error(error)),
         };
@@ -184,6 +186,11 @@ impl Simulation {
     fn length(&self) -> PyResult<f64> {
         let resolution = self.analysis().result.trace.resolution as f64;
         Ok(self.result.length().map_err(core_error)? as f64 / resolution)
+    }
+
+    /// From the begin of the measured focus to the end of the simulated one, s.
+    fn focus_length(&self) -> f64 {
+        self.analysis().seconds(self.result.focus_length())
     }
 
     /// What was assumed: name, text, how often, and how many seconds it concerns if that is known.
@@ -259,7 +266,7 @@ impl Simulation {
 impl Simulation {
     /// The run with its records; `hypotheses` says what was changed.
     fn recording(&self, hypotheses: String) -> whywait_core::Result<Simulated> {
-        let Simulator { analysis, simulator } = self.simulator.get();
+        let Simulator { analysis, simulator, .. } = self.simulator.get();
         Simulated::new(analysis.get().result.clone(), simulator.clone(), self.result.clone(), hypotheses)
     }
 
@@ -368,29 +375,45 @@ fn groups(analysis: &Analysis, (kind, id, chosen): &Among) -> PyResult<Vec<u32>>
     }
 }
 
-fn hypothesis(analysis: &Analysis, change: Change) -> PyResult<Hypothesis> {
-    let resolution = analysis.result.trace.resolution as f64;
-    let ticks = |seconds: f64| (seconds * resolution).round_ties_even() as i64;
-    let selection = change.selection.map(|selected| selection(analysis, selected));
-    let mode = match change.mode.as_deref() {
-        None | Some("instance") => Balance::Instance,
-        Some("local") => Balance::Local,
-        Some("global") => Balance::Global,
-        Some("scaled") => Balance::Scaled,
-        Some(mode) => return Err(UsageError::new_err(format!("unknown balance mode {mode}"))),
-    };
-    let Change { kind, value, min_span, uneven: is_uneven, among, .. } = change;
-    match (kind.as_str(), selection) {
-        ("scale", Some(selection)) => Ok(Hypothesis::Scale { selection, factor: value, min_span: ticks(min_span) }),
-        ("set", Some(selection)) => Ok(Hypothesis::Set { selection, ticks: ticks(value) }),
-        ("balance", Some(selection)) => {
-            let groups = among.map(|among| groups(analysis, &among)).transpose()?.unwrap_or_default();
-            Ok(Hypothesis::Balance { selection, balancing: Balancing { mode, by: value, is_uneven, groups } })
+impl Simulator {
+    /// A hypothesis as the core has it.
+    fn hypothesis(&self, py: Python<'_>, change: Change) -> PyResult<Hypothesis> {
+        let analysis = self.analysis.get();
+        let resolution = analysis.result.trace.resolution as f64;
+        let ticks = |seconds: f64| (seconds * resolution).round_ties_even() as i64;
+        let selection = change.selection.map(|selected| selection(analysis, selected));
+        let mode = match change.mode.as_deref() {
+            None | Some("instance") => Balance::Instance,
+            Some("local") => Balance::Local,
+            Some("global") => Balance::Global,
+            Some("scaled") => Balance::Scaled,
+            Some(mode) => return Err(UsageError::new_err(format!("unknown balance mode {mode}"))),
+        };
+        let Change { kind, value, min_span, uneven: is_uneven, among, .. } = change;
+        match (kind.as_str(), selection) {
+            ("scale", Some(selection)) => Ok(Hypothesis::Scale { selection, factor: value, min_span: ticks(min_span) }),
+            ("set", Some(selection)) => Ok(Hypothesis::Set { selection, ticks: ticks(value) }),
+            ("balance", Some(selection)) => {
+                let groups = among.map(|among| groups(analysis, &among)).transpose()?.unwrap_or_default();
+                Ok(Hypothesis::Balance { selection, balancing: Balancing { mode, by: value, is_uneven, groups } })
+            }
+            ("trim", Some(selection)) => Ok(Hypothesis::Trim { selection, excess: self.excess(py)? }),
+            // An ideal one needs nothing of the graph.
+            ("network", Some(selection)) if value <= 0.0 => {
+                Ok(Hypothesis::Scale { selection, factor: 0.0, min_span: 0 })
+            }
+            ("network", Some(selection)) => Ok(Hypothesis::Network { selection }),
+            ("overhead", None) => Ok(Hypothesis::Overhead { ticks: ticks(value), least: ticks(change.min_span) }),
+            (kind, _) => Err(UsageError::new_err(format!("unknown hypothesis {kind}"))),
         }
-        // An ideal one needs nothing of the graph.
-        ("network", Some(selection)) if value <= 0.0 => Ok(Hypothesis::Scale { selection, factor: 0.0, min_span: 0 }),
-        ("network", Some(selection)) => Ok(Hypothesis::Network { selection }),
-        ("overhead", None) => Ok(Hypothesis::Overhead { ticks: ticks(value), least: ticks(change.min_span) }),
-        (kind, _) => Err(UsageError::new_err(format!("unknown hypothesis {kind}"))),
+    }
+
+    /// What calls take beyond the fastest of their kind.
+    fn excess(&self, py: Python<'_>) -> PyResult<Arc<Vec<Vec<(u32, i64)>>>> {
+        if let Some(excess) = self.excess.get() {
+            return Ok(excess.clone());
+        }
+        let found = detached(py, || self.analysis.get().result.excesses())?.map_err(core_error)?;
+        Ok(self.excess.get_or_init(|| Arc::new(found)).clone())
     }
 }

@@ -11,44 +11,62 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 
 from whywait.analysis.findings import (
+    collectives,
     device_starved,
     devices_take_turns,
+    few_cores,
     imbalance,
     io,
     late_partner,
+    latency_bound,
+    measurement,
+    one_does_all,
     pauses,
     pipeline,
     serial_section,
     serial_tail,
     single_thread,
     slow_calls,
+    unrecorded,
+    varying,
 )
 from whywait.analysis.findings.finding import INSTANCES, Finding, Run
-from whywait.analysis.findings.words import percent
+from whywait.analysis.findings.words import percent, seconds
 from whywait.model import tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from whywait.analysis.findings.finding import Rule
+    from whywait.analysis.findings.finding import Price, Rule
     from whywait.model.calltree import CallTree
     from whywait.model.result import ResultData
 
 _RULES = (
+    measurement,
     serial_tail,
     pipeline,
+    one_does_all,
     imbalance,
+    varying,
     single_thread,
     serial_section,
     late_partner,
     io,
+    few_cores,
     pauses,
     slow_calls,
+    latency_bound,
+    collectives,
+    unrecorded,
     devices_take_turns,
     device_starved,
 )
 # What is shown: losses of a percent and more, the first three, and others until 90% of the lost time are named.
 _LEAST, _NAMED, _FIRST = 0.01, 0.9, 3
+# A price below this share of the loss of a location says that something else would take its place.
+_WORTH = 0.05
+# A smaller share of the focus is nothing.
+_NOTHING = 0.001
 # Below these, there is too little for findings; below this share, little is lost.
 _SECONDS, _EVENTS, _LITTLE = 0.02, 200, 0.05
 
@@ -67,22 +85,61 @@ class Findings(list[Finding]):
         All lost CPU time of the focus, in seconds.
     time
         All CPU time of the focus.
+    locations, length
+        Number of CPU locations with time in the focus, and its length in seconds.
     silent
         Why no findings are shown, as a sentence; None if there are some.
+    together
+        What the changes of the first findings save together, by simulation; None if that is not known.
+    ideal
+        What an ideal network would save, a bound; None if that is not known.
     """
 
-    def __init__(self, found: list[Finding], lost: float, time: float, silent: str | None, limit: int) -> None:
-        super().__init__(sorted(found, key=lambda one: -one.share))
+    def __init__(
+        self,
+        found: list[Finding],
+        lost: float,
+        time: float,
+        silent: str | None,
+        limit: int,
+        locations: int = 1,
+        length: float = 0.0,
+    ) -> None:
+        super().__init__(found)
         self.lost, self.time, self.silent = lost, time, silent
-        self._limit = limit
+        self.together: Price | None = None
+        self.ideal: Price | None = None
+        self._limit, self.locations, self.length = limit, locations, length
+        self.rank()
+
+    def rank(self) -> None:
+        """Sort: the largest loss first, but behind all others what its change hardly saves."""
+        # Of a loss, a change saves at most about this, if all locations lose as much.
+        worthless = {
+            id(one): one.price is not None
+            and one.base == "cpu"
+            and (one.price.saved or 0.0) < _WORTH * one.loss / max(self.locations, 1)
+            for one in self
+        }
+        self.sort(key=lambda one: (worthless[id(one)], -one.share))
 
     @property
     def shown(self) -> list[Finding]:
-        """The findings to show: those of a percent and more, until 90% of the lost time are named, at most `limit`."""
+        """The findings to show: the largest, or none if there is a reason to be silent."""
+        return self.largest if self.silent is None else []
+
+    @property
+    def notable(self) -> list[Finding]:
+        """The findings of a percent and more whose call path runs often enough."""
+        return [one for one in self if one.share >= _LEAST and one.instances >= INSTANCES]
+
+    @property
+    def largest(self) -> list[Finding]:
+        """The findings of a percent and more, until 90% of the lost time are named, at most `limit`."""
         shown: list[Finding] = []
         named = 0.0
-        for one in self if self.silent is None else []:
-            if one.share < _LEAST or one.instances < INSTANCES or len(shown) == self._limit:
+        for one in self.notable:
+            if len(shown) == self._limit:
                 continue
             if one.base == "cpu" and len(shown) >= _FIRST and named >= _NAMED * self.lost:
                 continue
@@ -97,7 +154,13 @@ class Findings(list[Finding]):
             return self.silent
         if not self.shown:
             return f"{percent(share)} of the CPU time is lost; no single reason has a percent of it."
-        return f"{percent(share)} of the CPU time is lost. {self.shown[0].sentence}"
+        first = self.shown[0]
+        saves = ""
+        if (price := first.price) is not None and self.length and (price.saved or 0.0) >= _NOTHING * self.length:
+            about = "about " if price.is_rough else ""
+            saved = price.saved or 0.0
+            saves = f" {price.then}, the run would be {about}{seconds(saved)} ({percent(saved / self.length)}) shorter."
+        return f"{percent(share)} of the CPU time is lost. {first.sentence}{saves}"
 
     def table(self, tree: CallTree) -> pa.Table:
         """Return the findings as rows of the table `findings`."""
@@ -139,7 +202,8 @@ def findings(result: ResultData, limit: int = 5) -> Findings:
     run = Run(result)
     lost = run.losses.lost
     found = list(_detect(run))
-    return Findings(found, lost, run.time, _silence(run, lost), limit)
+    begin, end = run.losses.account.window
+    return Findings(found, lost, run.time, _silence(run, lost), limit, run.locations, end - begin)
 
 
 def _detect(run: Run) -> Iterator[Finding]:

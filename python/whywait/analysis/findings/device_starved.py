@@ -9,7 +9,8 @@ from whywait.analysis.findings.words import seconds
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Price, Run
 
 NAME = "device_starved"
 TITLE = "Starved device"
@@ -44,3 +45,15 @@ def detect(run: Run) -> Iterator[Finding]:
     )
     finding.share = loss / total
     yield finding
+
+
+def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+    """Yield making the host faster."""
+    if finding.callpath is not None and run.region(finding.callpath).paradigm not in {
+        "cuda",
+        "hip",
+        "opencl",
+        "openacc",
+    }:
+        yield run.changes.faster(finding.callpath, 0.75)
+        yield run.changes.faster(finding.callpath, 0.0)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from whywait.analysis.findings.finding import Price
 from whywait.analysis.findings.words import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from whywait.analysis.changes import Change
     from whywait.analysis.findings.finding import Finding, Run
 
 NAME = "devices_take_turns"
@@ -45,3 +47,10 @@ def detect(run: Run) -> Iterator[Finding]:
     )
     finding.share = loss / total
     yield finding
+
+
+def changes(_: Run, finding: Finding) -> Iterator[Change | Price]:
+    """Yield the bound: all devices run at the same time."""
+    idle = finding.evidence["idle"]
+    saved = finding.loss / max(len(idle), 1)
+    yield Price("the devices at the same time", "at once", "At the same time", None, saved, is_bound=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow.compute as pc
 
+from whywait.analysis.changes import Changes
 from whywait.analysis.losses import Losses
 from whywait.model.profile import sum_at
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from whywait.analysis.changes import Change
     from whywait.analysis.losses import Bearer
     from whywait.model.regions import Region
     from whywait.model.result import ResultData
@@ -27,6 +29,38 @@ BALANCED = 0.9
 CULPRIT = 0.8
 #: Fewer instances are no pattern.
 INSTANCES = 3
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a change saves of the focus.
+
+    Attributes
+    ----------
+    what
+        The change.
+    label, then
+        The same in a word or two, and at the begin of a sentence.
+    option
+        The options of ``whywait whatif`` that simulate it; None if there are none.
+    saved
+        The time by which the focus becomes shorter, in seconds, negative if it becomes longer; None if not simulated.
+    is_bound
+        Whether nobody can make this change, so that it only bounds what others save.
+    is_rough
+        Whether assumptions of the simulation concern more than a fifth of the time.
+    reason
+        Why it was not simulated.
+    """
+
+    what: str
+    label: str
+    then: str
+    option: str | None
+    saved: float | None
+    is_bound: bool = False
+    is_rough: bool = False
+    reason: str | None = None
 
 
 @dataclass
@@ -57,6 +91,10 @@ class Finding:
         How often the call path runs: a pattern needs some.
     merged
         The call paths whose losses are part of it.
+    prices
+        What changes save, by simulation: those that can be made, in the order in which to try them, and bounds.
+    unpriced
+        Why there is no price, as a sentence; None if there is one, or nobody has asked.
     """
 
     rule: str
@@ -70,6 +108,13 @@ class Finding:
     evidence: dict[str, Any] = field(default_factory=dict)
     instances: int = INSTANCES
     merged: list[int] = field(default_factory=list)
+    prices: list[Price] = field(default_factory=list)
+    unpriced: str | None = None
+
+    @property
+    def price(self) -> Price | None:
+        """The price: what the first change saves that somebody can make; None if none is known."""
+        return next((one for one in self.prices if not one.is_bound and one.saved is not None), None)
 
 
 class Rule(Protocol):
@@ -91,6 +136,10 @@ class Rule(Protocol):
 
     def detect(self, run: Run) -> Iterator[Finding]:
         """Yield what the rule finds, and take the bearers that it explains."""
+        ...
+
+    def changes(self, run: Run, finding: Finding) -> Iterator[Change | Price]:
+        """Yield changes that may help, in the order in which to try them; bounds, and prices that are known at once."""
         ...
 
 
@@ -156,6 +205,16 @@ class Run:
         times = self.times(callpath)
         times = times[times > 0]
         return float(times.mean() / times.max()) if times.size else 1.0
+
+    @cached_property
+    def changes(self) -> Changes:
+        """Makes changes of call paths."""
+        return Changes(self.result)
+
+    @cached_property
+    def locations(self) -> int:
+        """Number of CPU locations with time in the focus."""
+        return int(np.unique(self.losses.account.cells["location"].to_numpy()).size)
 
     @cached_property
     def ranks(self) -> int:

@@ -12,7 +12,8 @@ from whywait.analysis.findings.words import seconds
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Price, Run
 
 NAME = "imbalance"
 TITLE = "Imbalance of a call path"
@@ -60,3 +61,15 @@ def detect(run: Run) -> Iterator[Finding]:
             evidence={"balance": balance, "times": times[runs].tolist(), "of_classes": bearer.of_classes},
         )
         run.take(bearer)
+
+
+def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+    """Yield balancing the call path, or making the slow ranks as fast as the others."""
+    if finding.callpath is None:
+        return
+    if (balance := run.changes.balance(finding.callpath)) is not None:
+        yield balance
+    costs = run.losses.bearers[finding.callpath].costs
+    if (like_others := run.changes.like_others(finding.callpath, costs)) is not None:
+        yield like_others
+    yield run.changes.faster(finding.callpath, 0.0)

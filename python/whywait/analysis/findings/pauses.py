@@ -10,7 +10,8 @@ from whywait.analysis.findings.words import percent
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Price, Run
 
 NAME = "pauses"
 TITLE = "Long pauses"
@@ -45,3 +46,9 @@ def detect(run: Run) -> Iterator[Finding]:
         merged=sorted(bearer.callpath for bearer in bearers),
     )
     take_slow(bearers)
+
+
+def changes(run: Run, _: Finding) -> Iterator[Change | Price]:
+    """Yield trimming all calls to the fastest of their kind; at best, the network is ideal."""
+    yield run.changes.trim()
+    yield run.changes.ideal_network()

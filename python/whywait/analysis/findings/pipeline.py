@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.finding import BALANCED
+from whywait.analysis.findings.finding import BALANCED, Price
 from whywait.analysis.findings.words import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from whywait.analysis.changes import Change
     from whywait.analysis.findings.finding import Finding, Run
 
 NAME = "pipeline"
@@ -49,3 +50,9 @@ def detect(run: Run) -> Iterator[Finding]:
             evidence={"long_term": bearer.long_term, "of_classes": bearer.of_classes},
         )
         run.take(bearer)
+
+
+def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+    """Yield the bound: the same work without filling and draining. No single change does that."""
+    saved = finding.loss / max(run.locations, 1)
+    yield Price("the same work without filling and draining", "no fill", "Without filling", None, saved, is_bound=True)

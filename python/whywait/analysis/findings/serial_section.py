@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,8 @@ from whywait.analysis.findings.words import seconds
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Price, Run
 
 NAME = "serial_section"
 TITLE = "Serial section"
@@ -41,3 +43,14 @@ def detect(run: Run) -> Iterator[Finding]:
             evidence={"idle": bearer.idle, "threads": threads},
         )
         run.take(bearer)
+
+
+def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+    """Yield making the section faster; at best, all threads share it."""
+    if finding.callpath is not None:
+        yield run.changes.faster(finding.callpath, 0.75)
+        yield run.changes.faster(finding.callpath, 0.5)
+        threads = finding.evidence["threads"]
+        bound = run.changes.faster(finding.callpath, 1 / threads)
+        what = f"{run.changes.name(finding.callpath)} on all {threads} threads"
+        yield replace(bound, what=what, label="all threads", is_bound=True)

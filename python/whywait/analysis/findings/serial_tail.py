@@ -11,7 +11,8 @@ from whywait.analysis.findings.words import seconds
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Price, Run
 
 NAME = "serial_tail"
 TITLE = "Serial tail"
@@ -55,3 +56,13 @@ def detect(run: Run) -> Iterator[Finding]:
             evidence={"worked": worked, "finalize": finalize, "of_classes": bearer.of_classes},
         )
         run.take(bearer)
+
+
+def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+    """Yield balancing the tail, or making it faster."""
+    if finding.callpath is None:
+        return
+    if (balance := run.changes.balance(finding.callpath)) is not None:
+        yield balance
+    yield run.changes.faster(finding.callpath, 0.75)
+    yield run.changes.faster(finding.callpath, 0.0)

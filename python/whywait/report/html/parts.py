@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from whywait.analysis.efficiency import efficiencies
+from whywait.analysis.efficiency import as_estimates, efficiencies, is_simulated
 from whywait.model.metrics import Term
 from whywait.report.html.formulas import Factors, Formulas, combine
 from whywait.report.html.places import running
@@ -176,6 +176,7 @@ def efficiency_rows(result: ResultData, focus: Mapping[str, Any]) -> list[dict[s
     """Return the efficiencies of the focus, None if the run does not communicate."""
     if not any(_occurs(result, library) for library in ("mpi", "shmem", "armci")):
         return None
-    return [
-        {"name": one.name, **one.as_dict()} for one in efficiencies(result, focus["callpath"], window=focus["window"])
-    ]
+    found = efficiencies(result, focus["callpath"], window=focus["window"])
+    if not is_simulated(found):
+        found = as_estimates(found)
+    return [{"name": one.name, **one.as_dict()} for one in found]

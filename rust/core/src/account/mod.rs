@@ -14,6 +14,7 @@
 //! | the rest of each call becomes needed or excess | here |
 //! | own code on the critical path | [`Account::divide`] |
 //! | what each device does, and why it is idle | [`devices`] |
+//! | whether locations share cores | [`cores`] |
 //!
 //! Of a call that reaches out of the focus, the wait comes first, then what is needed, then the excess. Rows are integers
 //! of ticks; those of a location add up to its allocated time exactly, because time without a row is *unknown*.
@@ -23,6 +24,7 @@
 mod activities;
 mod busy;
 mod calls;
+mod cores;
 mod devices;
 mod floors;
 mod idle;
@@ -36,12 +38,12 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Result;
-use crate::ids::{CallPathId, LocationId, RegionKey};
+use crate::ids::{CallPathId, LocationId};
 use crate::parallel::exchange::Exchange;
 use crate::parallel::per_shard::PerShard;
 use crate::severity::Severity;
 use crate::trace::definition_index::Members;
-use crate::trace::{NONE, RegionClass, Shard, Trace};
+use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::device::Devices;
 
@@ -51,6 +53,8 @@ use calls::Partners;
 use floors::{Floors, Histogram};
 use sweep::{CallPaths, CutRest, Found, Rest, Sweep};
 
+pub use cores::FewCores;
+pub(crate) use cores::find as few_cores;
 pub use devices::{DeviceCell, DeviceRow};
 pub use floors::{Basis, Floor, Kind};
 pub use rows::{Group, Row};
@@ -95,6 +99,8 @@ pub struct Account {
     pub devices: Vec<DeviceCell>,
     /// Calls in the focus with an excess of a millisecond or more: their number, and the excess, ticks.
     pub pauses: (u64, i64),
+    /// Nodes whose locations share cores.
+    pub cores: Vec<FewCores>,
     /// Number of CPU locations.
     pub locations: u64,
     /// The time allocated to them, ticks.
@@ -129,7 +135,7 @@ pub(crate) fn find(
     focus: &Range<i64>,
     has_bad_clocks: bool,
 ) -> Result<Account> {
-    let callpaths = callpaths(trace);
+    let callpaths = CallPaths::of(trace);
     let partners = Partners::new(trace);
     let team_members = team_members(trace);
     let busy = BusyWaits::new(devices);
@@ -186,6 +192,49 @@ pub(crate) fn find(
     }
     account.sort();
     Ok(account)
+}
+
+/// What calls take beyond the fastest 5% of their kind, by location: where each such call ends, by the position of that
+/// event, and its excess, ticks. Needs the events of all processes.
+pub(crate) fn excesses(
+    trace: &Trace,
+    waits: &PerShard<WaitState>,
+    devices: &[Devices],
+    has_bad_clocks: bool,
+) -> Result<Vec<Vec<(u32, i64)>>> {
+    let callpaths = CallPaths::of(trace);
+    let partners = Partners::new(trace);
+    let busy = BusyWaits::new(devices);
+    let (first, last) = trace.span().unwrap_or_default();
+    let passes: Vec<(Vec<Kind>, Vec<Histogram>, Vec<Vec<(u32, Rest)>>)> = trace
+        .par_shards()
+        .enumerate()
+        .map(|(i, shard)| {
+            let moved = calls::moved(trace, shard, &partners);
+            let mut sweep = Sweep::new(trace, shard, &callpaths, first..last, (moved, &busy));
+            let mut waits = waits.of(i).1.chunk_by(|a, b| a.location == b.location).peekable();
+            let mut of_locations = Vec::with_capacity(shard.locations.len());
+            for location in shard.locations {
+                let of_location = waits.next_if(|waits| waits[0].location == location).unwrap_or_default();
+                sweep.calls = Some(Vec::new());
+                sweep.location(location, of_location, &(first..first), false);
+                of_locations.push(sweep.calls.take().unwrap_or_default());
+            }
+            (sweep.kinds, sweep.histograms, of_locations)
+        })
+        .collect();
+    let histograms = passes.iter().flat_map(|(kinds, of_kinds, _)| kinds.iter().copied().zip(of_kinds));
+    let floors = Floors::find(&trace.exchange, histograms, has_bad_clocks)?;
+    let mut all = Vec::with_capacity(trace.definitions.locations.len());
+    for (kinds, _, of_locations) in passes {
+        let of_kinds: Vec<i64> = kinds.iter().map(|&kind| floors.all[floors.position(kind)].floor).collect();
+        let excess = |(position, rest): (u32, Rest)| {
+            let excess = rest.ticks.saturating_sub(of_kinds[rest.kind as usize]);
+            (excess > 0).then_some((position, excess))
+        };
+        all.extend(of_locations.into_iter().map(|calls| calls.into_iter().filter_map(excess).collect()));
+    }
+    Ok(all)
 }
 
 impl Account {
@@ -249,23 +298,6 @@ impl Account {
     pub fn lost(&self) -> i64 {
         self.cells.iter().filter(|cell| cell.row.is_lost()).map(|cell| cell.ticks).sum()
     }
-}
-
-fn callpaths(trace: &Trace) -> CallPaths {
-    let nodes = trace.tree.nodes();
-    let mut of_name: FxHashMap<&str, RegionKey> = FxHashMap::default();
-    let regions = nodes.iter().map(|node| match trace.regions.get(node.region) {
-        Some(region) => *of_name.entry(&region.name).or_insert(node.region),
-        None => node.region,
-    });
-    let regions = regions.collect();
-    let mut parallel: Vec<CallPathId> = Vec::with_capacity(nodes.len());
-    for (i, node) in nodes.iter().enumerate() {
-        let above = parallel.get(node.parent.index()).copied().unwrap_or(CallPathId::NONE);
-        let is_outermost = above.is_none() && trace.regions.class(node.region) == RegionClass::Parallel;
-        parallel.push(if is_outermost { CallPathId::at(i) } else { above });
-    }
-    CallPaths { activities: activities::of_tree(trace), regions, parallel }
 }
 
 /// The locations that teams of threads name.

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use super::activities::Activity;
+use super::activities::{self, Activity};
 use super::busy::BusyWaits;
 use super::calls::Moved;
 use super::floors::{Histogram, Kind};
@@ -15,7 +15,7 @@ use super::rows::Row;
 use crate::ids::{CallPathId, Ids, InstanceId, LocationId, RegionKey};
 use crate::schema::Metric;
 use crate::trace::columns::Team;
-use crate::trace::{NONE, Shard, Trace};
+use crate::trace::{NONE, RegionClass, Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::interval::{self, overlap};
 
@@ -27,6 +27,26 @@ pub(super) struct CallPaths {
     pub regions: Vec<RegionKey>,
     /// The outermost parallel region that it is in, or none.
     pub parallel: Vec<CallPathId>,
+}
+
+impl CallPaths {
+    /// Those of a run.
+    pub(super) fn of(trace: &Trace) -> Self {
+        let nodes = trace.tree.nodes();
+        let mut of_name: FxHashMap<&str, RegionKey> = FxHashMap::default();
+        let regions = nodes.iter().map(|node| match trace.regions.get(node.region) {
+            Some(region) => *of_name.entry(&region.name).or_insert(node.region),
+            None => node.region,
+        });
+        let regions = regions.collect();
+        let mut parallel: Vec<CallPathId> = Vec::with_capacity(nodes.len());
+        for (i, node) in nodes.iter().enumerate() {
+            let above = parallel.get(node.parent.index()).copied().unwrap_or(CallPathId::NONE);
+            let is_outermost = above.is_none() && trace.regions.class(node.region) == RegionClass::Parallel;
+            parallel.push(if is_outermost { CallPathId::at(i) } else { above });
+        }
+        Self { activities: activities::of_tree(trace), regions, parallel }
+    }
 }
 
 /// Ticks of a row in a call path.
@@ -150,6 +170,8 @@ pub(super) struct Sweep<'a> {
     pub histograms: Vec<Histogram>,
     pub rests: Vec<Rest>,
     pub cuts: Vec<CutRest>,
+    /// Where each call ends, and the rest of it; only if asked for.
+    pub calls: Option<Vec<(u32, Rest)>>,
     /// Ticks of own code by call path, and the call paths that have any.
     own: Vec<i64>,
     touched: Vec<CallPathId>,
@@ -179,6 +201,7 @@ impl<'a> Sweep<'a> {
             histograms: Vec::new(),
             rests: Vec::new(),
             cuts: Vec::new(),
+            calls: None,
             own: vec![0; trace.tree.len()],
             touched: Vec::new(),
             of_rows: FxHashMap::default(),
@@ -217,7 +240,7 @@ impl<'a> Sweep<'a> {
             }
             if shard.events.is_leave(position) {
                 if let Some(frame) = stack.pop().filter(|frame| frame.activity.has_calls()) {
-                    self.end_call(&frame, time, waits);
+                    self.end_call(&frame, (position, time), waits);
                 }
                 position += 1;
                 continue;
@@ -233,7 +256,7 @@ impl<'a> Sweep<'a> {
             if activity.has_calls() && position < last && shard.events.is_leave(position) {
                 let leave = shard.events.time[position as usize].max(since);
                 frame.pass(&self.focus, since, leave);
-                self.end_call(&frame, leave, waits);
+                self.end_call(&frame, (position, leave), waits);
                 since = leave;
                 position += 1;
             } else {
@@ -309,8 +332,8 @@ impl<'a> Sweep<'a> {
         self.booked += ticks;
     }
 
-    /// Books the waits of a call, and keeps the rest of it.
-    fn end_call(&mut self, frame: &Frame, leave: i64, waits: &[WaitState]) {
+    /// Books the waits of a call, and keeps the rest of it. It ends with the event at a position and a time.
+    fn end_call(&mut self, frame: &Frame, (position, leave): (u32, i64), waits: &[WaitState]) {
         let waits = &waits[frame.waits.0 as usize..frame.waits.1 as usize];
         let is_inside = frame.enter >= self.focus.start && leave <= self.focus.end;
         let (mut waited, mut waited_before, mut waited_inside) = (0, 0, 0);
@@ -366,6 +389,9 @@ impl<'a> Sweep<'a> {
         let kind = self.kind(frame, exposed);
         self.histograms[kind as usize].add(rest);
         let rest = Rest { kind, callpath: frame.callpath, ticks: rest };
+        if let Some(calls) = &mut self.calls {
+            calls.push((position, rest));
+        }
         if is_inside {
             self.rests.push(rest);
             self.booked += rest.ticks;

@@ -81,6 +81,12 @@ impl Value {
 pub struct Iteration {
     /// When the first process begins it.
     pub begin: i64,
+    /// When the last process begins it: that process sets the pace.
+    pub latest: i64,
+    /// The rank of that process, the lowest on a tie.
+    pub pace: u32,
+    /// The sum of the begins of all processes.
+    pub begins: i128,
     /// When the last process ends it.
     pub end: i64,
     /// Number of processes that execute it.
@@ -108,6 +114,9 @@ pub struct Iteration {
 
 const NO_ITERATION: Iteration = Iteration {
     begin: i64::MAX,
+    latest: i64::MIN,
+    pace: NONE,
+    begins: 0,
     end: i64::MIN,
     processes: 0,
     shortest: i64::MAX,
@@ -192,6 +201,10 @@ impl Sums {
 impl Iteration {
     fn merge(&mut self, other: &Self) {
         self.begin = self.begin.min(other.begin);
+        if (other.latest, self.pace) > (self.latest, other.pace) {
+            (self.latest, self.pace) = (other.latest, other.pace);
+        }
+        self.begins += other.begins;
         self.end = self.end.max(other.end);
         self.processes += other.processes;
         self.shortest = self.shortest.min(other.shortest);
@@ -248,6 +261,9 @@ impl Finder<'_> {
                 let length = bounds[i + 1] - bounds[i];
                 row.merge(&Iteration {
                     begin: bounds[i],
+                    latest: bounds[i],
+                    pace: process.rank,
+                    begins: i128::from(bounds[i]),
                     end: bounds[i + 1],
                     processes: 1,
                     shortest: length,

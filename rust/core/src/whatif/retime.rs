@@ -11,6 +11,7 @@ use rayon::prelude::*;
 
 use super::changes::durations::{Change, Shape};
 use super::graph::steps::{Graph, Kind};
+use crate::focus::End;
 use crate::ids::LocationId;
 use crate::trace::{NONE, Shard, Trace};
 
@@ -37,21 +38,32 @@ impl Times {
         self.shifts[step]
     }
 
-    /// New begin and end of the run.
-    pub(super) fn span(&self, trace: &Trace) -> (i64, i64) {
-        let [span] = self.ends.span(trace);
-        span
+    /// New begin and end of the run, and new end of the focus.
+    pub(super) fn spans(&self, trace: &Trace, focus: &[End]) -> Spans {
+        let [spans] = self.ends.spans(trace, focus);
+        spans
     }
 }
 
-/// Shifts of the first and the last event of each location under `K` hypotheses, ticks.
+/// Where a simulated run and its focus begin and end, ticks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spans {
+    /// Begin and end of the run.
+    pub run: (i64, i64),
+    /// End of the focus.
+    pub focus_end: i64,
+}
+
+/// Shifts of the first and the last event of each location, and of that at which the focus may end, under `K`
+/// hypotheses, ticks.
 #[derive(Debug)]
-struct Ends<const K: usize>(Vec<[[i64; K]; 2]>);
+struct Ends<const K: usize>(Vec<[[i64; K]; 3]>);
 
 impl<const K: usize> Ends<K> {
-    /// New begin and end of the run, including the time before the first and after the last event of each location.
-    fn span(&self, trace: &Trace) -> [(i64, i64); K] {
-        let mut spans = [(i64::MAX, i64::MIN); K];
+    /// New begin and end of the run, including the time before the first and after the last event of each location, and
+    /// new end of the focus.
+    fn spans(&self, trace: &Trace, focus: &[End]) -> [Spans; K] {
+        let mut spans = [Spans { run: (i64::MAX, i64::MIN), focus_end: i64::MIN }; K];
         for (location, ends) in self.0.iter().enumerate() {
             let shard = trace.shard(LocationId::at(location));
             let span = &shard.spans[location - shard.locations.start.index()];
@@ -63,12 +75,18 @@ impl<const K: usize> Ends<K> {
             let ends = match process {
                 _ if has_events(shard, LocationId::at(location)) => ends,
                 Some(process) if has_events(shard, process.locations.start) => &self.0[process.locations.start],
-                Some(_) => &[[0; K]; 2],
+                Some(_) => &[[0; K]; 3],
                 None => continue,
             };
-            for (k, (first, last)) in spans.iter_mut().enumerate() {
+            for (k, Spans { run: (first, last), focus_end }) in spans.iter_mut().enumerate() {
                 *first = (*first).min(span.first + ends[0][k]);
                 *last = (*last).max(span.last + ends[1][k]);
+                let end = match focus[location] {
+                    End::Nowhere => continue,
+                    End::Call(position) => shard.events.time[position as usize] + ends[2][k],
+                    End::Last => span.last + ends[1][k],
+                };
+                *focus_end = (*focus_end).max(end);
             }
         }
         spans
@@ -92,6 +110,8 @@ struct Walk<const K: usize> {
     step: u32,
     /// The place it waits for, or [`NONE`].
     parked: u32,
+    /// The event at which the focus may end, until it is reached; [`NONE`] if there is none.
+    end: u32,
     is_done: bool,
 }
 
@@ -202,25 +222,26 @@ struct Walker<'a, const K: usize, S> {
     /// For each waiting location or meeting, the next one that waits for the same place, plus one.
     waiters: Vec<u32>,
     ready: Vec<u32>,
-    ends: Vec<[[i64; K]; 2]>,
+    ends: Vec<[[i64; K]; 3]>,
     circular: Vec<(LocationId, usize)>,
 }
 
-/// Evaluates a hypothesis.
-pub(super) fn evaluate(trace: &Trace, graph: &Graph, shape: &Shape) -> Times {
-    let walker = walk::<1, _>(trace, graph, shape, All(vec![0; graph.places()]));
+/// Evaluates a hypothesis. `focus` says where the focus may end.
+pub(super) fn evaluate(trace: &Trace, graph: &Graph, shape: &Shape, focus: &[End]) -> Times {
+    let walker = walk::<1, _>(trace, graph, shape, focus, All(vec![0; graph.places()]));
     Times { shifts: walker.shifts.0, ends: Ends(walker.ends), circular: walker.circular }
 }
 
-/// New begin and end of the run in each of `K` lanes.
-pub(super) fn spans<const K: usize>(trace: &Trace, graph: &Graph, shape: &Shape) -> [(i64, i64); K] {
-    Ends(walk(trace, graph, shape, Passing::new(graph)).ends).span(trace)
+/// New begin and end of the run and its focus in each of `K` lanes.
+pub(super) fn spans<const K: usize>(trace: &Trace, graph: &Graph, shape: &Shape, focus: &[End]) -> [Spans; K] {
+    Ends(walk(trace, graph, shape, focus, Passing::new(graph)).ends).spans(trace, focus)
 }
 
 fn walk<'a, const K: usize, S: Shifts<K>>(
     trace: &'a Trace,
     graph: &'a Graph,
     shape: &'a Shape,
+    focus: &[End],
     shifts: S,
 ) -> Walker<'a, K, S> {
     let locations = trace.definitions.locations.len();
@@ -230,6 +251,10 @@ fn walk<'a, const K: usize, S: Shifts<K>>(
         next: shape.of(location).first().map_or(NONE, |change| change.position),
         step: graph.steps_of(location).start as u32,
         parked: NONE,
+        end: match focus[location] {
+            End::Call(position) => position,
+            End::Nowhere | End::Last => NONE,
+        },
         is_done: false,
     };
     let nobody = Progress { latest: [NEVER; K], members: 0, checkpoints: 0, has_begun: false };
@@ -242,7 +267,7 @@ fn walk<'a, const K: usize, S: Shifts<K>>(
         meetings: vec![nobody; graph.meetings.len()],
         waiters: vec![0; locations + graph.meetings.len()],
         ready: (0..locations as u32).rev().collect(),
-        ends: vec![[[0; K]; 2]; locations],
+        ends: vec![[[0; K]; 3]; locations],
         circular: Vec::new(),
     };
     walker.run(&mut (0..locations).map(LocationId::at).map(begin).collect::<Vec<_>>());
@@ -455,6 +480,9 @@ impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
         walk.parked = NONE;
         for index in walk.step as usize..steps.end {
             let step = &graph.steps[index];
+            if walk.end < step.position {
+                self.end_focus(location, walk);
+            }
             walk.advance(changes, step.position);
             let here = walk.changes_at(changes, step.position);
             let part = (!here.is_empty()).then(|| self.part(shard, location, index));
@@ -504,9 +532,20 @@ impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
             }
             self.publish(index as u32, shift);
         }
+        if walk.end < end {
+            self.end_focus(location, walk);
+        }
         walk.advance(changes, end);
         self.ends[location][1] = walk.shift;
         (walk.step, walk.is_done) = (steps.end as u32, true);
+    }
+
+    /// Keeps the shift of the event at which the focus may end: all steps at it have been passed.
+    #[cold]
+    fn end_focus(&mut self, location: LocationId, walk: &mut Walk<K>) {
+        walk.advance(self.shape.of(location), walk.end + 1);
+        self.ends[location][2] = walk.shift;
+        walk.end = NONE;
     }
 
     /// A step in a segment that changes.

@@ -17,9 +17,10 @@ use super::graph::builder::{Builder, MEASURED};
 use super::graph::network;
 use super::graph::steps::Graph;
 use super::model::Model;
-use super::retime::{self, Times};
+use super::retime::{self, Spans, Times};
 use crate::analysis::Analysis;
 use crate::diagnostics::DiagnosticKind;
+use crate::focus::{self, End, Rule};
 use crate::ids::{CallPathId, LocationId};
 use crate::matching::protocol::nodes;
 use crate::trace::decode::Progress;
@@ -57,6 +58,8 @@ pub struct Simulator {
     assumptions: Assumptions,
     transfers: Vec<Transfer>,
     adds_waits: bool,
+    /// Begin of the focus, ticks, and for each location where it may end.
+    focus: (i64, Vec<End>),
 }
 
 /// A changed run.
@@ -66,6 +69,8 @@ pub struct Simulation {
     pub(super) times: Times,
     /// Begin and end, ticks.
     pub span: (i64, i64),
+    /// Begin of the measured focus, and end of the simulated one, ticks.
+    pub focus: (i64, i64),
     /// What was assumed.
     pub assumptions: Assumptions,
     /// Notes on the hypotheses.
@@ -136,7 +141,9 @@ impl Simulator {
             DiagnosticKind::MixedCollective,
         ];
         assumptions.count(Assumption::Unmatched, notes(&unmatched));
-        Ok(Self { graph, cut, assumptions, transfers, adds_waits: model.adds_waits() })
+        let (begin, rule) = analysis.focus.map_or((0, Rule::Whole), |focus| (focus.begin, focus.rule));
+        let focus = (begin, focus::ends(trace, rule));
+        Ok(Self { graph, cut, assumptions, transfers, adds_waits: model.adds_waits(), focus })
     }
 
     /// Transfer times by locality, protocol and size, for classes with enough receives that had to wait.
@@ -156,7 +163,7 @@ impl Simulator {
         let trace = &analysis.trace;
         let (shape, notes) = Shape::new(trace, &self.graph, &self.cut, hypotheses)?;
         go_on(progress)?;
-        let times = retime::evaluate(trace, &self.graph, &shape);
+        let times = retime::evaluate(trace, &self.graph, &shape, &self.focus.1);
         if self.adds_waits && !times.circular.is_empty() {
             let places = times.circular.iter().take(4).map(|&step| self.place(trace, step));
             let places: Vec<String> = places.collect();
@@ -169,8 +176,8 @@ impl Simulator {
         assumptions.count(Assumption::Circular, times.circular.len() as u64);
         let (inverted, waiting) = self.inverted(&times);
         assumptions.concern(Assumption::InvertedLock, inverted, waiting);
-        let span = times.span(trace);
-        Ok(Simulation { shape, times, span, assumptions, notes })
+        let Spans { run: span, focus_end } = times.spans(trace, &self.focus.1);
+        Ok(Simulation { shape, times, span, focus: (self.focus.0, focus_end), assumptions, notes })
     }
 
     /// Number of lock epochs that now request their lock before the epoch that they follow, but did not in the
@@ -201,26 +208,28 @@ impl Simulator {
         format!("{} of {label} at {seconds:.6} s", trace.regions.name(trace.records(), region))
     }
 
-    /// Lengths of the run under several lists of hypotheses, ticks: as many at a time as there are lanes. A list that
-    /// cannot be applied gives an error, and costs the others nothing.
+    /// Lengths of the run and of its focus under several lists of hypotheses, ticks: as many at a time as there are
+    /// lanes. A list that cannot be applied gives an error, and costs the others nothing.
     #[must_use]
     pub fn lengths(
         &self,
         analysis: &Analysis,
         candidates: &[Vec<Hypothesis>],
         progress: &Progress,
-    ) -> Vec<Result<i64>> {
+    ) -> Vec<Result<(i64, i64)>> {
         let trace = &analysis.trace;
-        let together = |candidates: &[Vec<Hypothesis>]| -> Vec<Result<i64>> {
+        let together = |candidates: &[Vec<Hypothesis>]| -> Vec<Result<(i64, i64)>> {
             if progress.is_cancelled() {
                 return candidates.iter().map(|_| Err(Error::Interrupted)).collect();
             }
             let (shape, refused) = Shape::lanes(trace, &self.graph, &self.cut, candidates);
-            let mut lengths: Vec<Result<i64>> = if candidates.len() == 1 {
-                vec![length(retime::evaluate(trace, &self.graph, &shape).span(trace))]
+            let (begin, ends) = &self.focus;
+            let lengths = |spans: Spans| Ok((length(spans.run)?, spans.focus_end - begin));
+            let mut lengths: Vec<Result<(i64, i64)>> = if candidates.len() == 1 {
+                vec![lengths(retime::evaluate(trace, &self.graph, &shape, ends).spans(trace, ends))]
             } else {
-                let spans = retime::spans::<LANES>(trace, &self.graph, &shape);
-                spans.into_iter().take(candidates.len()).map(length).collect()
+                let spans = retime::spans::<LANES>(trace, &self.graph, &shape, ends);
+                spans.into_iter().take(candidates.len()).map(lengths).collect()
             };
             for (lane, error) in refused {
                 lengths[lane as usize] = Err(Error::Usage(error));
@@ -262,6 +271,12 @@ impl Simulation {
         let first = self.span.0.max(0) as u64;
         clock.global_offset = clock.global_offset.min(first);
         clock.trace_length = (self.span.1.max(0) as u64).saturating_sub(clock.global_offset);
+    }
+
+    /// From the begin of the measured focus to the end of the simulated one, ticks.
+    #[must_use]
+    pub fn focus_length(&self) -> i64 {
+        self.focus.1 - self.focus.0
     }
 
     /// From the first to the last event, ticks; an error if there is none.

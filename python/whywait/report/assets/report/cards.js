@@ -1,9 +1,9 @@
 // The registry of the cards of the overview, and what they share. Each card adds itself, so no other file names it.
 
-import { shortName } from "../chain.js";
 import { make } from "../dom.js";
 import { percent } from "../format.js";
 import { exploreLink } from "../link.js";
+import { shortName } from "../names.js";
 
 // Below this share no single rank stands out.
 export const STANDS_OUT = 0.2;
@@ -49,4 +49,19 @@ export function callLink(model, metric, callpath) {
   const names = model.callPath(call);
   return make("a", { class: "path", href: exploreLink(metric, callpath), title: names.join(" → ") },
     names.length > 1 && make("span", {}, `${names.slice(0, -1).join(" → ")} → `), make("b", {}, names.at(-1)));
+}
+
+// Values over places as bars.
+/**
+ * @param {number[]} values
+ * @param {string} label
+ */
+export function spark(values, label) {
+  if (values.length < 2) return null;
+  const most = Math.max(...values) || 1;
+  const step = 100 / values.length;
+  return make("svg:svg", { class: "spark", viewBox: "0 0 100 20", preserveAspectRatio: "none", role: "img", "aria-label": label },
+    values.map((value, i) => value > 0 && make("svg:rect", {
+      x: (i * step).toFixed(3), width: (values.length > 60 ? step : step - Math.min(0.16 * step, 0.4)).toFixed(3), y: (20 - (20 * value) / most).toFixed(2),
+      height: ((20 * value) / most).toFixed(2) })));
 }

@@ -17,7 +17,7 @@ function causes(model) {
   return card("Who causes the waiting",
     `${account.waiting - account.known <= least && !isNamed ? `The causes of all ${seconds(account.waiting)} of waiting are known`
       : `The causes of ${percent(account.known / account.waiting)} of the ${seconds(account.waiting)} of waiting are known`}${unknown}. `
-      + `These call paths took longer on some ranks than on others, which made the others wait, there or later.${idle}`,
+      + `What ranks did in these call paths made others wait, there or later.${idle}`,
     make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "Waiting caused", "Share", "Most on", "Seen as"].map((name) => make("th", {}, name)))),
       make("tbody", {}, delay.map((row) => make("tr", {},
         make("td", {}, callLink(model, "delay", row.callpath_id)),
@@ -34,7 +34,7 @@ function criticalPath(model) {
   const often = path.hops === 1 ? "once" : path.hops === 2 ? "twice" : `${path.hops?.toLocaleString("en-US")} times`;
   const place = model.placeWord === "rank" ? "rank" : "location";
   const ways = path.hops ? `and changes ${place}s ${often}` : `and stays on one ${place}`;
-  const balance = model.facts.processes > 1 ? ` Up to ${seconds(path.imbalance)} of it could be saved by balancing work.` : "";
+  const balance = model.facts.processes > 1 ? ` ${seconds(path.imbalance)} of it is imbalance: more than the mean over all ${place}s.` : "";
   return card("What determines how long the run takes",
     `The critical path${whose} is ${seconds(path.length)} long ${ways}. Only a change on this path can shorten the run.${balance}`,
     make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "On the path", "Share", "Imbalance", "Most on"].map((name) => make("th", {}, name)))),

@@ -371,9 +371,9 @@ class Explorer extends Trees {
     this.select(this.metric, this.call, this.system);
   }
 
-  // The worst problem, or time if there is none.
+  // The worst wait state, or time if there is none.
   start() {
-    const [worst] = this.model.story.problems;
+    const { worst } = this.model.story;
     return worst ? { metric: worst.metric, call: worst.callpath_id } : { metric: "time" };
   }
 

@@ -1,8 +1,8 @@
 // The overview: what matters most, as cards.
 
-import { shortName, shortNames } from "../chain.js";
 import { card, make } from "../dom.js";
 import { percent, plural, seconds } from "../format.js";
+import { shortName, shortNames } from "../names.js";
 import { addView } from "../sections.js";
 import { addCard, allCards } from "./cards.js";
 
@@ -27,10 +27,16 @@ function headline(model) {
   parts.push(plural(facts.events ?? 0, "event"), `${seconds(facts.length ?? 0)} long`);
   return make("section", { class: "headline" },
     make("div", {}, make("h1", {}, shortName(run.program ?? run.name)), make("p", {}, parts.join(" · "))),
-    make("p", { class: "verdict" },
+    story.found ? verdict(story.found) : make("p", { class: "verdict" },
       make("b", { class: story.waiting.lost >= 0.05 ? "bad" : "" }, percent(story.waiting.share) || "0.0%"),
       make("span", {}, ` of ${story.focus.phrase} was spent waiting: `, make("b", {}, seconds(story.waiting.total)), " of ",
         seconds(story.account.time), " on all ", model.hasStreams ? "threads and streams" : model.threaded ? "threads" : "ranks", " together.", outside)));
+}
+
+// How much is lost, why, and what a change saves; the number stands out.
+function verdict({ verdict: text, lost, time }) {
+  const [, number, rest] = /^([\d.]+%)?(.*)$/s.exec(text);
+  return make("p", { class: "verdict whole" }, number && make("b", { class: lost >= 0.05 * time ? "bad" : "" }, number), make("span", {}, rest));
 }
 
 function efficiencyCard(model) {

@@ -7,6 +7,7 @@ import { percent, seconds } from "../format.js";
 import { exploreLink } from "../link.js";
 import { addCard } from "./cards.js";
 
+// Of parts that name no group.
 const FAMILIES = {
   work: "Computation", devices: "Devices", threads: "Threads", communication: "Communication", overhead: "Measurement",
   idle: "Idle threads", waiting: "Waiting",
@@ -18,13 +19,18 @@ function time(model) {
   const whole = parts.reduce((sum, part) => sum + part.value, 0);
   const seen = {};
   const painted = parts.map((part) => {
-    const number = (seen[part.family] = (seen[part.family] ?? -1) + 1);
+    // Neighbors of the first shade can bear no letters.
+    const number = (seen[part.family] = (seen[part.family] ?? -1) + (part.family === "work" && part.family in seen ? 2 : 1));
     return { ...part, color: `var(--${part.family}-${Math.min(4, number)})`, share: part.value / whole };
   });
-  const groups = Object.keys(FAMILIES).flatMap((family) => {
-    const inside = painted.filter((part) => part.family === family);
-    return inside.length ? [{ family, inside, value: inside.reduce((sum, part) => sum + part.value, 0) }] : [];
-  });
+  const groups = [];
+  for (const part of painted) {
+    const name = part.group ?? FAMILIES[part.family];
+    const group = groups.find((one) => one.name === name) ?? { name, inside: [], value: 0 };
+    if (!group.inside.length) groups.push(group);
+    group.inside.push(part);
+    group.value += part.value;
+  }
   const swatch = (part) => make("i", { class: `swatch ${part.family}`, style: { "--color": part.color } });
   const explain = (part) => (event) => tip.show(event, make("b", {}, part.label), make("br"),
     `${seconds(part.value)}, ${percent(part.share)} of ${model.story.focus.phrase}`);
@@ -32,17 +38,17 @@ function time(model) {
   return { repaint: ranks?.repaint, node: card("Where the time went", model.story.focus.name === "all" ? null : `In ${model.story.focus.phrase}.`,
     make("div", { class: "stack", role: "img", "aria-label": painted.map((part) => `${part.label} ${percent(part.share)}`).join(", ") },
       painted.map((part) => make("a", {
-        class: `part ${part.family}`, href: exploreLink(part.metric), style: { "flex-grow": part.share, "--color": part.color },
+        class: `part ${part.family}${part.color.endsWith("-0)") ? "" : " light"}`, href: exploreLink(part.metric), style: { "flex-grow": part.share, "--color": part.color },
         onmousemove: explain(part), onmouseleave: () => tip.hide(), "aria-label": `${part.label} ${percent(part.share)}`,
       }, part.share > 0.07 && make("span", {}, part.label)))),
-    make("div", { class: "families" }, groups.map(({ family, inside, value }) => make("div", {},
-      make("h3", {}, FAMILIES[family], make("span", {}, `${seconds(value)} · ${percent(value / whole)}`)),
-      (inside.length > 1 || inside[0].label !== FAMILIES[family]) && inside.map((part) =>
+    make("div", { class: "families" }, groups.map(({ name, inside, value }) => make("div", {},
+      make("h3", {}, name, make("span", {}, `${seconds(value)} · ${percent(value / whole)}`)),
+      (inside.length > 1 || inside[0].label !== name) && inside.map((part) =>
         make("a", { class: "legend-row", href: exploreLink(part.metric) }, swatch(part), make("span", {}, part.label),
           make("b", {}, seconds(part.value)), make("span", {}, percent(part.share)))),
-      inside.length === 1 && inside[0].label === FAMILIES[family] &&
+      inside.length === 1 && inside[0].label === name &&
         make("a", { class: "legend-row", href: exploreLink(inside[0].metric) }, swatch(inside[0]),
-          make("span", {}, "the program itself"), make("b", {}, seconds(value)), make("span", {}, percent(value / whole)))))),
+          make("span", {}, inside[0].family === "work" ? "the program itself" : name), make("b", {}, seconds(value)), make("span", {}, percent(value / whole)))))),
     ranks?.node) };
 }
 

@@ -55,7 +55,8 @@ def _rows(result: ResultData, table: pa.Table, shown: list[str]) -> dict[str, np
     each = 1 / np.maximum(table["ranks"].to_numpy() * threads, 1)
     rows: dict[str, npt.NDArray[Any]] = {name: numbers(name) for name in ("begin", "end", "duration")}
     rows["computation"] = np.nan_to_num(numbers("parallel_efficiency")) * numbers("duration")
-    rows["waiting"] = numbers("waiting") * each
+    # A rank that runs ahead waits in the time of another iteration.
+    rows["waiting"] = np.minimum(numbers("waiting") * each, rows["duration"] - rows["computation"])
     rows["critical_path"] = numbers("critical_path")
     rows["slowest"] = table["slowest_rank"].to_numpy()
     rows["critical_rank"] = table["critical_rank"].fill_null(-1).to_numpy()

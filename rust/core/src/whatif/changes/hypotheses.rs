@@ -2,6 +2,8 @@
 //!
 //! Hypotheses are applied in order, each to the result of the previous one.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use super::balance::{Balance, Balancing};
@@ -47,6 +49,13 @@ pub enum Hypothesis {
         /// How.
         balancing: Balancing,
     },
+    /// Calls become as fast as the fastest of their kind.
+    Trim {
+        /// What.
+        selection: Selection,
+        /// What calls take beyond that, by location: the position of the event that ends each, and the excess, ticks.
+        excess: Arc<Vec<Vec<(u32, i64)>>>,
+    },
     /// Communication takes as long as the graph of a given network says; calls that do not wait take no time.
     Network {
         /// Calls of communication libraries.
@@ -68,6 +77,7 @@ impl Hypothesis {
             Self::Scale { selection, .. }
             | Self::Set { selection, .. }
             | Self::Balance { selection, .. }
+            | Self::Trim { selection, .. }
             | Self::Network { selection } => Some(selection),
             Self::Overhead { .. } => None,
         }
@@ -240,7 +250,7 @@ impl Hypothesis {
     /// Whether the new length of a segment depends on others.
     #[inline]
     fn needs_all(&self) -> bool {
-        matches!(self, Self::Set { .. } | Self::Balance { .. })
+        matches!(self, Self::Set { .. } | Self::Balance { .. } | Self::Trim { .. })
     }
 
     /// The new length of a segment, ticks; `None` if it does not change.
@@ -252,7 +262,7 @@ impl Hypothesis {
             }
             Self::Network { .. } => (!segment.waits).then_some(0),
             Self::Overhead { ticks, least } => Some((segment.ticks - ticks).max(segment.ticks.min(*least))),
-            Self::Set { .. } | Self::Balance { .. } => None,
+            Self::Set { .. } | Self::Balance { .. } | Self::Trim { .. } => None,
         }
     }
 
@@ -279,6 +289,9 @@ impl Hypothesis {
                 }
                 let lengths = balancing.apply(trace, &times, &selection.text)?;
                 selected.par_iter_mut().zip(&lengths).for_each(|(of, lengths)| of.set(lengths));
+            }
+            Self::Trim { excess, .. } => {
+                selected.par_iter_mut().zip(&**excess).for_each(|(of, excess)| of.shorten(excess));
             }
             Self::Scale { .. } | Self::Network { .. } | Self::Overhead { .. } => {}
         }

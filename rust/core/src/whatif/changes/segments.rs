@@ -58,6 +58,18 @@ impl Selected {
         times
     }
 
+    /// Shortens the segments that end at some positions, and keeps only these; `by` is sorted by position, ticks.
+    pub(in crate::whatif) fn shorten(&mut self, by: &[(u32, i64)]) {
+        let mut by = by.iter().peekable();
+        self.segments.retain_mut(|segment| {
+            while by.next_if(|&&(position, _)| position < segment.position).is_some() {}
+            let Some(&(_, ticks)) = by.next_if(|&&(position, _)| position == segment.position) else { return false };
+            let old = segment.ticks;
+            segment.ticks = (old - ticks).max(old.min(0));
+            segment.ticks != old
+        });
+    }
+
     /// Sets the length of each instance: its segments in proportion, the rounding rest to the longest.
     pub(in crate::whatif) fn set(&mut self, lengths: &[i64]) {
         self.segments.sort_by_key(|segment| (segment.instance, segment.position));
@@ -318,6 +330,16 @@ mod tests {
         selected.segments.iter_mut().for_each(|segment| segment.ticks = 0);
         selected.set(&[4]);
         assert_eq!(selected.segments.iter().map(|segment| segment.ticks).collect::<Vec<_>>(), [0, 0, 4]);
+    }
+
+    #[test]
+    fn segments_become_shorter_by_the_excess_of_their_calls() {
+        let segment = |position, ticks| Segment { position, instance: 0, waits: false, ticks, measured: ticks };
+        let mut selected =
+            Selected { segments: vec![segment(1, 5), segment(4, 5), segment(6, 2)], ..Selected::default() };
+        selected.shorten(&[(0, 1), (1, 2), (5, 9), (6, 3)]);
+        let left: Vec<(u32, i64)> = selected.segments.iter().map(|segment| (segment.position, segment.ticks)).collect();
+        assert_eq!(left, [(1, 3), (6, 0)]);
     }
 
     #[test]

@@ -1,0 +1,215 @@
+"""Changes of call paths that a simulation can judge, in the notation of ``whywait whatif``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whywait.hypotheses.kinds import Balance, IdealNetwork, Scale, Selection, Trim
+from whywait.model.names import short_name
+from whywait.model.selection import every_callpath
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from whywait.hypotheses.kinds import Hypothesis
+    from whywait.model.result import ResultData
+
+# Longer lists of ranks are counted.
+_READABLE = 40
+# If a few locations account for this share of the costs, a change adjusts these to the others.
+_SLOW_COSTS, _SLOW_SHARE = 0.8, 0.1
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of a run.
+
+    Attributes
+    ----------
+    hypothesis
+        The change.
+    what
+        A description of it.
+    label
+        The same in a word or two, for a column.
+    then
+        The same at the begin of a sentence about the changed run.
+    option
+        The options of ``whywait whatif`` that simulate it.
+    is_bound
+        Whether nobody can make this change, so that it only bounds what others can save.
+    window
+        The part of the run to which it is restricted, seconds since the start of the trace; None for all.
+    locations
+        Number of locations that change.
+    """
+
+    hypothesis: Hypothesis
+    what: str
+    label: str
+    then: str
+    option: str
+    is_bound: bool = False
+    window: tuple[float, float] | None = None
+    locations: int = 0
+
+
+class Changes:
+    """Makes changes of the call paths of a run.
+
+    Parameters
+    ----------
+    result
+        The result.
+    """
+
+    def __init__(self, result: ResultData) -> None:
+        self._result = result
+        self._profile, self._tree = result.profile, result.tree
+
+    def balance(self, number: int) -> Change | None:
+        """Return a balance of a call path over the locations that run it; None if there is only one."""
+        visits = self.by_location("visits", number)
+        visits = visits[visits > 0]
+        if visits.size < 2:
+            return None
+        selection = self.selection(number)
+        mode = "instance" if (visits == visits[0]).all() else "scaled"
+        text = str(selection) if mode == "instance" else f"{selection}:{mode}"
+        return Change(
+            Balance(selection, mode=mode),  # type: ignore[arg-type]
+            f"balance {self.name(number)}",
+            "balance",
+            "Balanced",
+            f"--balance '{text}'",
+            locations=int(visits.size),
+        )
+
+    def like_others(self, number: int, costs: npt.NDArray[np.float64]) -> Change | None:
+        """Return a change that makes the slow locations as fast as the others, if few have most of the costs.
+
+        Parameters
+        ----------
+        number
+            The call path.
+        costs
+            What it costs, by location.
+        """
+        time = self.by_location("time", number)
+        here = np.flatnonzero(self.by_location("visits", number))
+        slow = np.argsort(-costs, kind="stable")[: max(1, int(_SLOW_SHARE * here.size))]
+        slow = slow[costs[slow] > 0]
+        others = np.setdiff1d(here, slow)
+        if not slow.size or not others.size or costs[slow].sum() < _SLOW_COSTS * costs.sum():
+            return None
+        slow_time, other_time = (float(time[those].sum() / those.size) for those in (slow, others))
+        if not 0 < other_time < slow_time:
+            return None
+        ranks = rank_list([self._rank_label(one) for one in sorted(slow.tolist())])
+        factor = float(f"{other_time / slow_time:.4g}")
+        selection = self.selection(number, ranks)
+        who = f"rank{'s' * (slow.size > 1)} {ranks}" if len(ranks) <= _READABLE else f"{slow.size:,} ranks"
+        return Change(
+            Scale(selection, factor),
+            f"{self.name(number)} on {who} as fast as elsewhere",
+            "as elsewhere",
+            "As fast as elsewhere",
+            f"--scale '{selection}={factor:g}'",
+            locations=int(slow.size),
+        )
+
+    def faster(self, number: int, factor: float) -> Change:
+        """Return a change that multiplies the time in a call path: a factor of 0 is a bound."""
+        known = {0.75: ("a quarter faster",) * 2, 0.5: ("twice as fast",) * 2, 0.0: ("in no time", "no time")}
+        words, label = known.get(factor, (f"{1 / factor if factor else 0:g} times as fast",) * 2)
+        selection = self.selection(number)
+        return Change(
+            Scale(selection, factor),
+            f"{self.name(number)} {words}",
+            label,
+            f"{words[0].upper()}{words[1:]}",
+            f"--scale '{selection}={factor:g}'",
+            is_bound=factor == 0.0,
+            locations=self.location_count(number),
+        )
+
+    def trim(self) -> Change:
+        """Return the change that makes all calls as fast as the fastest of their kind."""
+        return Change(
+            Trim(),
+            "every call as fast as the fastest 5% of its kind",
+            "trim",
+            "If every call were as fast as the fastest 5%",
+            "--trim all",
+            locations=len(self._result.places),
+        )
+
+    def ideal_network(self) -> Change:
+        """Return the bound of all changes of the network in the focus: calls only wait."""
+        facts = self._result.facts
+        option, window = "--network ideal", None
+        if facts.get("focus_rule") == "last_finalize":
+            # As the option has it: whole microseconds, outwards.
+            begin, end = np.floor(facts["focus_begin"] * 1e6) / 1e6, np.ceil(facts["focus_end"] * 1e6) / 1e6
+            option = f"--network ideal --window {begin:.6f}:{end:.6f}"
+            window = (float(f"{begin:.6f}"), float(f"{end:.6f}"))
+        return Change(
+            IdealNetwork(),
+            "an ideal network",
+            "ideal network",
+            "With an ideal network",
+            option,
+            is_bound=True,
+            window=window,
+            locations=len(self._result.places),
+        )
+
+    def by_location(self, metric: str, number: int) -> npt.NDArray[np.float64]:
+        """Return a metric in a call path by location."""
+        rows = list(self._profile.rows(metric, [int(self._tree.position[number])]))
+        return rows[0][1] if rows else np.zeros(len(self._result.places))
+
+    def location_count(self, number: int) -> int:
+        """Return how many locations run a call path."""
+        return int(np.count_nonzero(self.by_location("visits", number)))
+
+    def _rank_label(self, location: int) -> str:
+        places = self._result.places
+        thread = int(places.thread[location])
+        return f"{places.rank[location]}" + (f".{thread}" if thread else "")
+
+    def name(self, number: int) -> str:
+        """Return the shortest end of a call path that distinguishes it from others."""
+        path = self.selection(number).path
+        return short_name(self._tree.path(number)[-1]) if path.isdecimal() else path
+
+    def selection(self, number: int, ranks: str | None = None) -> Selection:
+        """Return the shortest text that selects this call path only; its number if there is none."""
+        names = [short_name(name) for name in self._tree.path(number)]
+        position = int(self._tree.position[number])
+        for first in reversed(range(len(names))):
+            text = "/".join(names[first:])
+            if every_callpath(self._tree, text) == [position]:
+                if not re.fullmatch(r"[\w/.:+-]+", text) or text.isdecimal():
+                    break
+                return Selection(text, ranks=ranks)
+        return Selection(str(number), ranks=ranks)
+
+
+def rank_list(labels: list[str]) -> str:
+    """Return labels of locations as a list of ranks; consecutive ranks become a range.
+
+    >>> rank_list(["0", "1", "2", "5.1", "7"])
+    '0-2,5.1,7'
+    """
+    ranges: list[list[str]] = []
+    for label in labels:
+        if ranges and label.isdecimal() and ranges[-1][-1].isdecimal() and int(label) == int(ranges[-1][-1]) + 1:
+            ranges[-1].append(label)
+        else:
+            ranges.append([label])
+    return ",".join(one[0] if len(one) == 1 else f"{one[0]}-{one[-1]}" for one in ranges)

@@ -1,0 +1,66 @@
+"""More ranks or threads than cores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings.slow_calls import slow_bearers, slow_loss, slowest_kind, take_slow
+from whywait.analysis.findings.words import percent, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Price, Run
+
+NAME = "few_cores"
+TITLE = "More ranks or threads than cores"
+DOCUMENT = """\
+Ranks or threads of a node that have something to do never run at the same time, although they would if each had a
+core: for a number of them, this happens less than a tenth as often as it would by chance. They share cores, so a
+call takes as long as its partner has to wait for one. Run with at most one rank or thread per core, or check the
+binding (OMP_PROC_BIND, OMP_PLACES); measurements of a shared core say little about the program. The loss is the
+excess of all calls, the runtime of threads, and the waiting that these pass on. An analysis by several processes
+does not look for it.
+"""
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield the excess of all calls, if locations of a node share cores."""
+    nodes = run.result.facts.get("few_cores") or []
+    bearers = slow_bearers(run)
+    loss = slow_loss(bearers)
+    if not nodes or loss <= 0:
+        return
+    node = max(nodes, key=lambda one: one["locations"])
+    places = run.result.places
+    threaded = bool(places.thread[places.works].max(initial=0))
+    what = "threads" if threaded else "ranks"
+    where = "" if len(nodes) == 1 else f" on the node of rank {places.rank[node['location']]}"
+    more = "" if len(nodes) == 1 else f" (and on {len(nodes) - 1} other nodes)"
+    sentence = (
+        f"At most {node['most']} of the {node['locations']} {what}{where} ran at the same time{more}: they share cores."
+    )
+    excess = sum(time for row, time in run.losses.account.times.items() if row.endswith(".excess"))
+    kind = slowest_kind(run)
+    if excess and kind is not None:
+        sentence += (
+            f" Library calls take {seconds(excess)} longer than the fastest 5% of their kind "
+            f"({percent(float(str(kind['excess'])) / excess)} of it in {kind['region']})."
+        )
+    yield run.finding(
+        NAME,
+        sentence,
+        "Run with at most one rank or thread per core, or check the binding: measurements of a shared core say little "
+        "about the program.",
+        loss,
+        evidence={"nodes": nodes, "excess": excess, "kind": kind},
+        merged=sorted(bearer.callpath for bearer in bearers),
+    )
+    take_slow(bearers)
+
+
+def changes(run: Run, _: Finding) -> Iterator[Change | Price]:
+    """Yield trimming all calls to the fastest of their kind; at best, the network is ideal."""
+    yield run.changes.trim()
+    yield run.changes.ideal_network()

@@ -1,0 +1,62 @@
+"""Many small messages, each of which takes a latency."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings.words import percent, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Price, Run
+
+NAME = "latency_bound"
+TITLE = "Many small messages"
+DOCUMENT = """\
+Calls that transfer less than 8 KiB between two ranks need at least 5% of the CPU time, although nobody is late and
+they are not slow: the latency of each is what they need, since those of the smallest messages need at least half as
+long. Send fewer and larger messages where several go to the same rank, or overlap them with work.
+"""
+
+_SMALL, _LEAST, _FACTOR = 8192, 0.05, 2.0
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield what calls with small messages need."""
+    small = [
+        kind
+        for kind in run.result.tables.network.to_pylist()
+        if kind["bytes_from"] > 0
+        and kind["bytes_below"] <= _SMALL
+        and not kind["members"]
+        and kind["floor"] is not None
+    ]
+    shortest: dict[tuple[str, bool, bool], float] = {}
+    for kind in sorted(small, key=lambda kind: kind["bytes_from"]):
+        shortest.setdefault((kind["region"], kind["local"], kind["exposed"]), kind["floor"])
+    bound = [
+        kind
+        for kind in small
+        if kind["floor"] <= _FACTOR * shortest[kind["region"], kind["local"], kind["exposed"]] and kind["needed"] > 0
+    ]
+    loss = sum(kind["needed"] for kind in bound)
+    if not run.time or loss < _LEAST * run.time:
+        return
+    calls = sum(kind["calls"] for kind in bound)
+    most = max(bound, key=lambda kind: kind["needed"])
+    yield run.finding(
+        NAME,
+        f"{calls:,} calls transfer less than {_SMALL // 1024} KiB each and need {seconds(loss)}, "
+        f"{percent(most['needed'] / loss)} of it in {most['region']}: most of this is latency.",
+        "Send fewer and larger messages where several go to the same rank, or overlap them with work.",
+        loss,
+        instances=calls,
+        evidence={"kinds": bound},
+    )
+
+
+def changes(run: Run, _: Finding) -> Iterator[Change | Price]:
+    """Yield the bound: an ideal network."""
+    yield run.changes.ideal_network()

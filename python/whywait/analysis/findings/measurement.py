@@ -1,0 +1,45 @@
+"""The measurement itself takes time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings.words import seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Price, Run
+
+NAME = "measurement"
+TITLE = "The measurement itself"
+DOCUMENT = """\
+The measurement system takes at least 2% of the CPU time: it flushes its buffers, or is switched off. Give it more
+memory (SCOREP_TOTAL_MEMORY), or record less with a filter.
+"""
+
+_LEAST = 0.02
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield the time of the measurement system."""
+    loss = run.losses.account.times.get("measurement", 0.0)
+    if not run.time or loss < _LEAST * run.time:
+        return
+    bearers = [bearer for bearer in run.rest.values() if bearer.spent.get("measurement")]
+    yield run.finding(
+        NAME,
+        f"The measurement itself takes {seconds(loss)}: flushing buffers, or time in which it is switched off.",
+        "Give the measurement more memory, or record less with a filter.",
+        loss,
+        evidence={"measurement": loss},
+        merged=sorted(bearer.callpath for bearer in bearers),
+    )
+    for bearer in bearers:
+        bearer.spent.pop("measurement")
+
+
+def changes(_: Run, __: Finding) -> Iterator[Change | Price]:
+    """Yield nothing: no change of the program removes it."""
+    yield from ()

@@ -1,0 +1,58 @@
+"""A call path takes longer on another rank each time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whywait.analysis.findings.finding import BALANCED
+from whywait.analysis.findings.words import seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Price, Run
+
+NAME = "varying"
+TITLE = "Varying times"
+DOCUMENT = """\
+A call path takes as long on all ranks in total, but each time longer on another one: the mean of its times is at
+least 90% of the longest, less than 40% of the waiting is passed on, and no rank has more than twice its share of the
+costs. Either the work changes from rank to rank, or it is noise; counters of instructions tell. Distribute the work
+of each step, or synchronize less often, so that differences even out.
+"""
+
+_PASSED_ON, _SHARE = 0.4, 2.0
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield balanced call paths that others wait for, now on this rank and now on that."""
+    for bearer in run.own():
+        if run.ranks < 2 or bearer.waiting <= bearer.loss / 2 or run.balance(bearer.callpath) < BALANCED:
+            continue
+        by_rank = np.bincount(np.maximum(run.result.places.rank, 0), bearer.costs)
+        # Of two ranks, one may have up to three quarters.
+        most = min(_SHARE / run.ranks, 0.75) * bearer.waiting
+        if bearer.long_term >= _PASSED_ON * bearer.waiting or by_rank.max() > most:
+            continue
+        place = run.place(bearer.callpath)
+        yield run.finding(
+            NAME,
+            f"{place} takes longer on another rank each time; others wait {seconds(bearer.waiting)} for it.",
+            f"Find out whether the work of {place} varies or its speed, and synchronize less often.",
+            bearer.loss,
+            callpath=bearer.callpath,
+            instances=int(run.visits(bearer.callpath).max()),
+            evidence={"by_rank": by_rank.tolist(), "of_classes": bearer.of_classes},
+        )
+        run.take(bearer)
+
+
+def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+    """Yield balancing each instance."""
+    if finding.callpath is not None:
+        if (balance := run.changes.balance(finding.callpath)) is not None:
+            yield balance
+        yield run.changes.faster(finding.callpath, 0.0)

@@ -1,0 +1,261 @@
+"""Prices: what the changes that findings propose would save of the focus, by simulation.
+
+A price is the length of the measured focus less that of the simulated one, the same number as `whywait.whatif` has for
+the change (`Simulation.focus_saved`). Prices do not add up, so the first ones are simulated together, too.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+import whywait._native as _native
+from whywait.analysis.changes import Change
+from whywait.analysis.findings import findings, rules
+from whywait.analysis.findings.finding import Price, Run
+from whywait.analysis.native import NativeDataset
+from whywait.hypotheses.kinds import Trim
+from whywait.hypotheses.lengths import Lengths
+from whywait.model import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from whywait.analysis.findings import Findings
+    from whywait.analysis.findings.finding import Finding
+    from whywait.model.result import ResultData
+
+# So many changes are simulated at the same time, and so many at most.
+_BATCH, _MOST = 8, 24
+# So many findings have prices, and so many are combined.
+_PRICED, _TOGETHER = 8, 3
+# If assumptions concern more than this share of the time, prices are rough.
+_ROUGH = 0.2
+#: Up to so many events, prices are simulated without being asked for.
+SMALL = 1_000_000
+#: A smaller share of the focus is nothing.
+NOTHING = 0.001
+
+NO_EVENTS = "Not simulated: the result has no events."
+TOO_EXPENSIVE = "Not simulated: too expensive here; run `whywait advise TRACE`."
+UNKNOWN = "Not simulated: no change of durations removes it."
+REFUSED = "Not simulated: the change cannot be applied to this run."
+
+
+def priced_findings(
+    result: ResultData,
+    limit: int = 5,
+    *,
+    simulate: bool = False,
+    threads: int | None = None,
+    seconds: float | None = None,
+    progress: Callable[[str, float], object] | None = None,
+) -> Findings:
+    """Return the findings of a run with the prices that are known.
+
+    Parameters
+    ----------
+    result
+        The result.
+    limit
+        How many to show at most.
+    simulate
+        Whether to simulate prices that are not known; the result keeps them.
+    threads
+        The number of threads to use; None for one per core.
+    seconds
+        About how long the simulation may take; what does not fit has no price. None for no limit.
+    progress
+        Called with ``prices`` and the share that is done, 0..1.
+    """
+    found = findings(result, limit)
+    if result.tables.prices.num_rows:
+        _attach(found, result.tables.prices)
+    elif simulate:
+        _simulate(result, found, threads, seconds, progress)
+        if isinstance(dataset := result.tables, NativeDataset):
+            dataset.prices = table(found)
+    return found
+
+
+def _simulate(
+    result: ResultData,
+    found: Findings,
+    threads: int | None,
+    seconds: float | None,
+    progress: Callable[[str, float], object] | None,
+) -> None:
+    """Simulate the changes that the first findings propose, and add their prices."""
+    # Prices can change the order: a few more are simulated than are shown.
+    shown = found.notable[:_PRICED]
+    run = Run(result)
+    ideal = run.changes.ideal_network() if result.tree.paradigms & {"mpi", "shmem", "armci"} else None
+    if not shown and ideal is None:
+        return
+    wanted: list[tuple[Finding, Change | Price]] = []
+    for one in shown:
+        one.prices = []
+        wanted += [(one, change) for change in rules()[one.rule].changes(run, one)]
+    changes = [change for _, change in wanted if not isinstance(change, Price)][:_MOST]
+    if ideal is not None:
+        # Efficiencies need it.
+        changes.insert(0, ideal)
+    try:
+        simulated = _Simulated(result, changes, threads, seconds, progress)
+    except _native.UsageError:
+        simulated = None
+    for one, change in wanted:
+        if isinstance(change, Price):
+            one.prices.append(change)
+        elif simulated is not None:
+            one.prices.append(simulated.price(change))
+    for one in shown:
+        one.unpriced = NO_EVENTS if simulated is None else _why_not(one)
+    found.rank()
+    if simulated is not None:
+        found.ideal = None if ideal is None else simulated.price(ideal)
+        found.together = simulated.together(wanted, found.largest)
+
+
+class _Simulated:
+    """Simulates changes of a run.
+
+    Parameters
+    ----------
+    result, threads, seconds, progress
+        As for `price`.
+    changes
+        The changes.
+    """
+
+    def __init__(
+        self,
+        result: ResultData,
+        changes: Sequence[Change],
+        threads: int | None,
+        seconds: float | None,
+        progress: Callable[[str, float], object] | None,
+    ) -> None:
+        begin = monotonic()
+        self._lengths = Lengths(result, threads=threads)
+        self._facts = result.facts
+        whole = result.profile.total("time")
+        self._is_rough = bool(whole) and self._lengths.assumed > _ROUGH * whole
+        self._saved: dict[str, float | None] = {}
+        different = list({change.option: change for change in changes}.values())
+        longest = 0.0
+        for first in range(0, len(different), _BATCH):
+            if progress is not None:
+                progress("prices", first / len(different))
+            before = monotonic()
+            if seconds is not None and before - begin + longest > seconds:
+                break
+            batch = different[first : first + _BATCH]
+            self._saved |= dict(zip((one.option for one in batch), self._saves(batch), strict=True))
+            longest = max(longest, monotonic() - before)
+        self._left = None if seconds is None else seconds - (monotonic() - begin)
+
+    def _saves(self, batch: Iterable[Change]) -> list[float | None]:
+        found = self._lengths.all_of(([one.hypothesis], one.window) for one in batch)
+        return [None if one is None else self._focus - one.focus for one in found]
+
+    @property
+    def _focus(self) -> float:
+        """The length of the measured focus, as `Simulation.focus_before` has it."""
+        return float(self._facts["focus_end"] - self._facts["focus_begin"])
+
+    def price(self, change: Change) -> Price:
+        """Return what a change saves."""
+        saved = self._saved.get(change.option)
+        reason = None
+        if saved is None:
+            reason = REFUSED if change.option in self._saved else TOO_EXPENSIVE
+        return Price(
+            change.what,
+            change.label,
+            change.then,
+            change.option,
+            saved,
+            change.is_bound,
+            is_rough=self._is_rough,
+            reason=reason,
+        )
+
+    def together(self, wanted: Iterable[tuple[Finding, Change | Price]], shown: Sequence[Finding]) -> Price | None:
+        """Return what the changes of the first findings save together; None if fewer than two save anything.
+
+        Only changes of the program: calls do not become faster by what a program does.
+        """
+        chosen = {change.option: change for _, change in wanted if isinstance(change, Change)}
+        best = {}
+        for number, one in enumerate(shown[:_TOGETHER], 1):
+            price = one.price
+            if price is not None and price.option is not None and (price.saved or 0.0) > NOTHING * self._focus:
+                best[number] = chosen[price.option]
+        changes = {number: change for number, change in best.items() if not isinstance(change.hypothesis, Trim)}
+        if len(changes) < 2 or (self._left is not None and self._left <= 0):
+            return None
+        [found] = self._lengths.all_of([([one.hypothesis for one in changes.values()], None)])
+        if found is None:
+            return None
+        *first, last = map(str, changes)
+        what = f"{', '.join(first)} and {last} together"
+        option = " ".join(one.option for one in changes.values())
+        return Price(what, "together", "Together", option, self._focus - found.focus, is_rough=self._is_rough)
+
+
+def table(found: Findings) -> pa.Table:
+    """Return the prices of findings as rows of the table `prices`."""
+    rows: list[tuple[int | None, Finding | None, Price]] = [
+        (number, one, price) for number, one in enumerate(found, 1) for price in one.prices
+    ]
+    rows += [(None, None, price) for price in (found.together, found.ideal) if price is not None]
+    columns = {
+        "finding": [number for number, _, _ in rows],
+        "rule": [one and one.rule for _, one, _ in rows],
+        "callpath_id": [one and one.callpath for _, one, _ in rows],
+        "what": [price.what for _, _, price in rows],
+        "label": [price.label for _, _, price in rows],
+        "then": [price.then for _, _, price in rows],
+        "option": [price.option for _, _, price in rows],
+        "saved": [price.saved for _, _, price in rows],
+        "bound": [price.is_bound for _, _, price in rows],
+        "about": [price.is_rough for _, _, price in rows],
+        "reason": [price.reason for _, _, price in rows],
+    }
+    return pa.table(columns, schema=tables.PRICES)
+
+
+def _attach(found: Findings, prices: pa.Table) -> None:
+    """Add stored prices to the findings that they were simulated for."""
+    of_keys = {(one.rule, one.callpath): one for one in found}
+    for line in prices.to_pylist():
+        price = Price(
+            line["what"],
+            line["label"],
+            line["then"],
+            line["option"],
+            line["saved"],
+            line["bound"],
+            line["about"],
+            line["reason"],
+        )
+        if line["rule"] is None and price.is_bound:
+            found.ideal = price
+        elif line["rule"] is None:
+            found.together = price
+        elif (finding := of_keys.get((line["rule"], line["callpath_id"]))) is not None:
+            finding.prices.append(price)
+    for one in found:
+        one.unpriced = _why_not(one) if one.prices else None
+    found.rank()
+
+
+def _why_not(one: Finding) -> str | None:
+    """Return why a finding has no price; None if it has one."""
+    if one.price is not None:
+        return None
+    reasons = [price.reason for price in one.prices if not price.is_bound and price.reason is not None]
+    return reasons[0] if reasons else UNKNOWN

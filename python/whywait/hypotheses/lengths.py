@@ -1,0 +1,139 @@
+"""Lengths of changed runs: many changes at once, without the results of the changed runs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import whywait._native as _native
+from whywait.hypotheses.compiler import OF_MODEL, Compiler
+from whywait.hypotheses.kinds import Network
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from whywait.hypotheses.kinds import Hypothesis
+    from whywait.model.result import ResultData
+
+
+class Length(NamedTuple):
+    """How long a changed run takes: all of it, and its focus from the measured begin on, in seconds."""
+
+    run: float
+    focus: float
+
+
+class Lengths:
+    """Computes the lengths of changed runs that share one graph of waits, eight at a time.
+
+    Parameters
+    ----------
+    result
+        The result of the run.
+    waits
+        The hypotheses that change who waits for whom; others are ignored.
+    threads
+        The number of threads to use; None for one per core.
+
+    Raises
+    ------
+    whywait.UsageError
+        If these hypotheses cannot be applied, or the result has no events.
+    """
+
+    def __init__(self, result: ResultData, waits: Iterable[Hypothesis] = (), *, threads: int | None = None) -> None:
+        self._result = result
+        self._compiler = Compiler(result, None)
+        self._threads = threads
+        self._native = _native.Simulator(native_analysis(result), threads=threads, **self._compiler.model(waits))
+
+    @property
+    def assumed(self) -> float:
+        """Total time of the calls that the assumptions are about, seconds."""
+        measured = self._native.simulate([], threads=self._threads)
+        return sum(time or 0.0 for _, _, _, time in measured.assumptions())
+
+    @property
+    def network(self) -> Network | None:
+        """The network that fits the run best (`whywait.fit_network`), between nodes and within one; None if unknown."""
+        fitted = fitted_networks(self._native)
+        remote, local = fitted.get("remote"), fitted.get("local")
+        if remote and local:
+            remote = replace(remote, local_latency=local.latency, local_bandwidth=local.bandwidth)
+        if found := remote or local:
+            # As an option of the command line has it.
+            numbers: dict[str, Any] = {name: value and float(f"{value:.4g}") for name, value in asdict(found).items()}
+            return Network(**numbers)
+        return None
+
+    def of(self, candidates: Iterable[Iterable[Hypothesis]]) -> list[float | None]:
+        """Return the run length under each list of changes, seconds; None where these cannot be applied."""
+        return [found and found.run for found in self.all_of((candidate, None) for candidate in candidates)]
+
+    def all_of(
+        self, candidates: Iterable[tuple[Iterable[Hypothesis], tuple[float, float] | None]]
+    ) -> list[Length | None]:
+        """Return the lengths of the run and its focus under changes.
+
+        Parameters
+        ----------
+        candidates
+            Lists of changes, each with the window to which it is restricted, as for `whywait.whatif`.
+
+        Returns
+        -------
+        list of Length
+            None where the changes cannot be applied.
+        """
+        compiled: list[list[Any] | None] = []
+        for candidate, window in candidates:
+            compiler = self._compiler if window is None else Compiler(self._result, window)
+            try:
+                compiled.append(compiler.changes(one for one in candidate if not isinstance(one, OF_MODEL)))
+            except _native.UsageError:
+                compiled.append(None)
+        found = iter(self._native.lengths([one for one in compiled if one is not None], threads=self._threads))
+        lengths = [None if one is None else next(found) for one in compiled]
+        return [None if one is None else Length(*one) for one in lengths]
+
+
+def native_analysis(result: ResultData) -> _native.Analysis:
+    """Return the native analysis of a result, which has the events to simulate.
+
+    Raises
+    ------
+    whywait.UsageError
+        If it has none.
+    """
+    native = result.tables.analysis
+    if not isinstance(native, _native.Analysis):
+        raise _native.UsageError("a result on disk has no events to simulate: analyze the trace again")
+    return native
+
+
+def fitted_networks(simulator: _native.Simulator) -> dict[str, Network]:
+    """Return the networks that fit the messages of a run, by locality: see `whywait.fit_network`."""
+    transfers = simulator.transfers()
+    fitted = {}
+    for name, is_local in (("remote", False), ("local", True)):
+        samples = [(size, time) for local, _, size, time in transfers if local is is_local]
+        if samples:
+            fitted[name] = _fit_line(samples)
+    return fitted
+
+
+def _fit_line(samples: Sequence[tuple[float, float]]) -> Network:
+    """Fit latency + size / bandwidth."""
+    count = len(samples)
+    size = sum(size for size, _ in samples) / count
+    time = sum(time for _, time in samples) / count
+    spread = sum((own - size) ** 2 for own, _ in samples)
+    slope = sum((own - size) * (duration - time) for own, duration in samples) / spread if spread else 0.0
+    if slope <= 0:
+        return Network(time)
+    latency = time - slope * size
+    if latency < 0:
+        # The line through zero.
+        slope = sum(own * duration for own, duration in samples) / sum(own**2 for own, _ in samples)
+        latency = 0.0
+    return Network(latency, 1 / slope)

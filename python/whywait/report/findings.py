@@ -1,0 +1,164 @@
+"""Findings in the terminal, and the first screen: where the time went, why, and what a change saves."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from whywait.analysis.account import account
+from whywait.analysis.prices import NOTHING
+from whywait.model.names import short_name
+from whywait.report.account import group_lines
+from whywait.report.terminal import count, finding, paragraph, percent, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from whywait.analysis.findings import Findings
+    from whywait.analysis.findings.finding import Finding
+    from whywait.model.result import ResultData
+    from whywait.report.terminal import Line
+
+# The columns of the loss, and of what a change saves.
+_LOSS, _SAVES = 10, 20
+# Smaller rows of the account are not on the first screen.
+_LEAST = 0.01
+
+
+def first_screen(
+    result: ResultData, found: Findings, summary: dict[str, Any], trace: str | None, width: int, *, unicode: bool = True
+) -> Iterator[Line]:
+    """Yield the first screen: the run, the verdict, the account, the findings, and what to do next.
+
+    Parameters
+    ----------
+    result
+        The result.
+    found
+        Its findings.
+    summary
+        Its summary: `whywait.analysis.summary.summarize`.
+    trace
+        The trace, as the next command has it; None for no command.
+    width
+        The number of columns.
+    unicode
+        Whether to draw with more than ASCII.
+    """
+    where = account(result)
+    facts = result.facts
+    name = short_name(summary["run"]["program"] or summary["run"]["name"])
+    for line in paragraph(f"{name}: {_size(facts)}; {_focus(where, facts)}", width):
+        yield [(line[0][0], "bold")]
+    for line in paragraph(found.verdict(), width):
+        yield [(line[0][0], "bold")]
+    yield []
+    yield from group_lines(where, width, least=_LEAST, unicode=unicode)
+    if found.shown:
+        yield []
+        yield from finding_lines(found, width, details=False)
+    if summary["warnings"]:
+        yield []
+        yield [("Warnings", "bold")]
+        for warning in summary["warnings"]:
+            for line in paragraph(finding(warning), width - 3):
+                yield [(f"   {line[0][0]}", "yellow")]
+    if trace is not None and (command := next_command(found, trace)) is not None:
+        yield []
+        yield [("Next: ", "bold"), (command, "")]
+
+
+def next_command(found: Findings, trace: str) -> str | None:
+    """Return the command that looks at the first finding with a price; None if little is lost."""
+    for one in found.shown:
+        if (
+            one.price is not None
+            and one.price.option is not None
+            and (one.price.saved or 0.0) >= NOTHING * found.length
+        ):
+            return f"whywait whatif {trace} {one.price.option}"
+    return f"whywait advise {trace}" if found.shown else None
+
+
+def finding_lines(found: Findings, width: int, *, details: bool = True) -> Iterator[Line]:
+    """Yield the findings to show: each with the lost time, and what a change saves.
+
+    Parameters
+    ----------
+    found
+        The findings.
+    width
+        The number of columns.
+    details
+        Whether to add what to do, all prices, and why there is none.
+    """
+    known = any(one.prices or one.unpriced for one in found.shown)
+    numbers = _LOSS + (_SAVES if known else 0)
+    room = width - numbers - 3
+    head = "Findings".ljust(room + 3) + "lost".rjust(_LOSS) + ("saves".rjust(_SAVES) if known else "")
+    yield [(head, "bold")]
+    for number, one in enumerate(found.shown, 1):
+        texts = textwrap.wrap(one.sentence, room, break_on_hyphens=False)
+        beside = [seconds(one.loss).rjust(_LOSS), percent(one.share).rjust(_LOSS)]
+        if known:
+            beside = [left + right.rjust(_SAVES) for left, right in zip(beside, _saves(one, found.length), strict=True)]
+        for row in range(max(len(texts), 2)):
+            text = texts[row] if row < len(texts) else ""
+            lead = f"{number}. " if row == 0 else "   "
+            yield [(lead + text.ljust(room), ""), (beside[row] if row < 2 else "", "bold" if row == 0 else "")]
+        if details:
+            yield from _details(one, width)
+    ends = []
+    if found.together is not None and found.together.saved is not None:
+        ends.append(f"{found.together.what}: {_about(found.together.is_rough)}{seconds(found.together.saved)}.")
+    rest = found.lost - sum(one.loss for one in found.shown if one.base == "cpu")
+    if found.time and rest > 0:
+        ends.append(f"The rest: {percent(rest / found.time)} of the CPU time.")
+    if ends:
+        yield [(" ".join(ends), "dim")]
+
+
+def _saves(one: Finding, length: float) -> tuple[str, str]:
+    """Return what the change of a finding saves, and the change, each in a few words."""
+    price = one.price
+    if price is not None and price.saved is not None:
+        if price.saved < NOTHING * length:
+            return "nothing", f"({price.label})"
+        return f"{_about(price.is_rough)}{seconds(price.saved)}", f"({price.label})"
+    bound = next((each for each in one.prices if each.is_bound and each.saved is not None), None)
+    return ("-", "") if bound is None else (f"at best {seconds(bound.saved or 0.0)}", f"({bound.label})")
+
+
+def _details(one: Finding, width: int) -> Iterator[Line]:
+    """Yield what to do about a finding, and the prices of its changes."""
+    for line in textwrap.wrap(one.advice or "", width - 3, break_on_hyphens=False):
+        yield [(f"   {line}", "dim")]
+    for price in one.prices:
+        if price.saved is None:
+            continue
+        kind = "at best " if price.is_bound else _about(price.is_rough)
+        option = "" if price.option is None else f"  {price.option}"
+        saved = f"{kind}{seconds(price.saved)}" if price.saved >= 0 else f"{seconds(-price.saved)} longer"
+        yield [(f"   {saved.rjust(17)}  {price.what}{option}", "dim")]
+    if one.unpriced is not None:
+        yield [(f"   {one.unpriced}", "dim")]
+
+
+def _about(is_rough: bool) -> str:
+    return "about " if is_rough else ""
+
+
+def _size(facts: dict[str, Any]) -> str:
+    processes, locations = facts.get("processes", 0), facts.get("locations", 0)
+    parts = [count(processes, "rank")]
+    if locations != processes:
+        parts.append(count(locations, "location"))
+    return ", ".join([*parts, count(facts.get("events", 0), "event")])
+
+
+def _focus(where: Any, facts: dict[str, Any]) -> str:
+    begin, end = where.window
+    if where.rule == "last_finalize":
+        return f"focus {seconds(end - begin)} of {seconds(facts['length'])} (without start-up, shutdown)"
+    return f"{seconds(end - begin)}"

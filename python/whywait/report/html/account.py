@@ -1,0 +1,220 @@
+"""The account and the findings, as the front page shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import whywait._native as _native
+from whywait.analysis.account import account, groups, rows
+from whywait.analysis.causes import cost_classes
+from whywait.analysis.findings.finding import Run
+from whywait.analysis.focus import focused
+from whywait.analysis.prices import SMALL, priced_findings
+from whywait.model.names import short_name
+from whywait.model.profile import sum_at
+from whywait.report.findings import next_command
+from whywait.report.html.parts import coarse
+from whywait.report.html.places import running
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from whywait.analysis.account import Account
+    from whywait.analysis.findings import Findings
+    from whywait.analysis.findings.finding import Finding, Price
+    from whywait.model.result import ResultData
+
+# The colors of groups, and metrics that show about the same in the explorer.
+_FAMILIES = {
+    "computation": ("work", "execution"),
+    "waiting": ("waiting", "time"),
+    "transfer": ("communication", "mpi"),
+    "threads": ("threads", "omp_time"),
+    "idle": ("idle", "omp_idle_threads"),
+    "io": ("overhead", "mpi_io"),
+    "devices": ("devices", "execution"),
+    "other": ("overhead", "overhead"),
+}
+# Smaller rows are shown with others of their group.
+_SMALL = 0.004
+# So many of the longest waits are searched for an example.
+_TRIED = 100
+# So many lines of evidence.
+_LINES = 6
+
+
+def focused_account(result: ResultData, focus: Mapping[str, Any]) -> Account | None:
+    """Return the account of the focus of a summary; None if there is none, or it needs events that are gone."""
+    if result.is_profile:
+        return None
+    try:
+        found = account(result, focus["callpath"] or ("all" if focus["name"] == "all" else None))
+    except (_native.Error, OSError):
+        return None
+    return found if found.time else None
+
+
+def account_parts(result: ResultData, found: Account) -> list[dict[str, Any]]:
+    """Split the CPU time of a focus into the rows of its account, as `whywait.report.html.parts.parts` does.
+
+    Returns
+    -------
+    list of dict
+        ``metric`` (that shows about the same in the explorer), ``label``, ``family`` (the color), ``group``, ``value``
+        and ``ranks``: the means of at most 512 groups of neighboring locations that run something.
+    """
+    cells = found.cells
+    names = cells["row"].cast("string").to_numpy(zero_copy_only=False)
+    location, time = cells["location"].to_numpy(), cells["time"].to_numpy()
+    ran = running(result.places)
+    least = _SMALL * found.time
+
+    def values(chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+        return sum_at(location[chosen], time[chosen], len(result.places))[ran]
+
+    waits = {name: name.removeprefix("wait.") for name in found.times if name.startswith("wait.")}
+    known = result.profile.metrics
+    # Wait states of several libraries can have the same name.
+    distinct = known.labels(kind for kind in waits.values() if kind in known)
+    parts = []
+    for group, (family, metric) in _FAMILIES.items():
+        inside = [(name, value) for name, value in found.times.items() if rows()[name].group == group and value > 0]
+        inside.sort(key=lambda item: -item[1])
+        shown = [name for name, value in inside if value >= least]
+        rest = [name for name, _ in inside if name not in shown]
+        if len(rest) == 1:
+            shown, rest = [*shown, *rest], []
+        kinds = [([name], distinct.get(waits.get(name, ""), rows()[name].label), name) for name in shown]
+        if rest:
+            kinds.append((rest, f"Other {groups()[group].label.lower()}" if shown else groups()[group].label, ""))
+        for of_names, label, name in kinds:
+            by_place = values(np.isin(names, of_names))
+            parts.append({
+                "metric": _metric(result, name, metric), "label": _label(group, label), "family": family,
+                "group": groups()[group].label, "value": float(by_place.sum()), "ranks": coarse(by_place),
+            })  # fmt: skip
+    return parts
+
+
+def _label(group: str, label: str) -> str:
+    """Return a label that says by itself what it is part of."""
+    return f"Computation {label}" if group == "computation" else label
+
+
+def _metric(result: ResultData, name: str, metric: str) -> str:
+    """Return the metric that shows a row in the explorer, or about the same."""
+    metrics = result.profile.metrics
+    for one in (name.removeprefix("wait.") if name.startswith("wait.") else metric, metric):
+        if one in metrics:
+            return one
+    return "time"
+
+
+def findings_story(result: ResultData) -> dict[str, Any]:
+    """Return the findings with their evidence, for the front page."""
+    found = priced_findings(result, simulate=result.facts.get("events", 0) <= SMALL)
+    run = Run(result) if found.shown else None
+    named = sum(one.loss for one in found.shown if one.base == "cpu")
+    return {
+        "verdict": found.verdict(),
+        "lost": found.lost,
+        "time": found.time,
+        "length": found.length,
+        "together": found.together and {"what": found.together.what, "saved": found.together.saved},
+        "rest": max(0.0, found.lost - named),
+        "next": next_command(found, "TRACE"),
+        "findings": [] if run is None else [_finding(result, run, found, one) for one in found.shown],
+    }
+
+
+def _finding(result: ResultData, run: Run, found: Findings, one: Finding) -> dict[str, Any]:
+    return {
+        "rule": one.rule,
+        "sentence": one.sentence,
+        "advice": one.advice,
+        "loss": one.loss,
+        "share": one.share,
+        "base": one.base,
+        "callpath_id": one.callpath,
+        "callpath": None if one.callpath is None else [short_name(name) for name in result.tree.path(one.callpath)],
+        "price": one.price and _price(one.price),
+        "bound": next((_price(price) for price in one.prices if price.is_bound and price.saved is not None), None),
+        "prices": [_price(price) for price in one.prices if price.saved is not None],
+        "unpriced": one.unpriced,
+        "worthless": one.price is not None and (one.price.saved or 0.0) < 0.001 * found.length,
+        "lines": _lines(result, run, one),
+        "by_place": _by_place(result, run, one),
+        "example": _example(result, one),
+    }
+
+
+def _price(price: Price) -> dict[str, Any]:
+    names = ("what", "label", "option", "saved", "is_bound", "is_rough")
+    return {name: getattr(price, name) for name in names}
+
+
+def _lines(result: ResultData, run: Run, one: Finding) -> list[dict[str, Any]]:
+    """Return the parts of the loss of a finding, or what is slow: each with a label and its time."""
+    if one.callpath is not None and one.base == "cpu" and (bearer := run.losses.bearers.get(one.callpath)) is not None:
+        labels = {kind.name: kind.display_name for kind in cost_classes(focused(result).profile.metrics)}
+        lines = [(labels.get(name, name), time) for name, time in bearer.of_classes.items()]
+        lines += [("Idle threads", bearer.idle)] * (bearer.idle > 0)
+        lines += [(rows()[name].label, time) for name, time in bearer.spent.items()]
+    elif one.base == "device":
+        evidence = one.evidence.get("idle", one.evidence)
+        lines = [(str(name), float(time)) for name, time in evidence.items()]
+    else:
+        network = result.tables.network
+        sums = network.group_by("region").aggregate([("excess", "sum")]) if network.num_rows else None
+        lines = (
+            [] if sums is None else list(zip(*sums.select(["region", "excess_sum"]).to_pydict().values(), strict=True))
+        )
+        lines = [(f"{region}, beyond the fastest 5%", time) for region, time in lines]
+    lines.sort(key=lambda line: -line[1])
+    return [{"label": label, "time": time} for label, time in lines[:_LINES] if time > 0]
+
+
+def _by_place(result: ResultData, run: Run, one: Finding) -> list[float]:
+    """Return the time in the call path of a finding by place; empty if it has none."""
+    if one.callpath is None or one.base != "cpu":
+        return []
+    return coarse(run.times(one.callpath)[running(result.places)])
+
+
+def _example(result: ResultData, one: Finding) -> dict[str, Any] | None:
+    """Return a long wait of which the call path of a finding explains the largest part; None if none is known."""
+    if one.callpath is None or not result.has_causes:
+        return None
+    part = focused(result)
+    waits, metrics = part.whole.tables.wait_states, result.profile.metrics
+    begin, end = part.focus.window or (0.0, float("inf"))
+    inside = (waits["enter"].to_numpy() >= begin) & (waits["enter"].to_numpy() < end)
+    inside &= np.isin(
+        waits["kind"].cast("string").to_numpy(zero_copy_only=False), [kind.name for kind in metrics.waiting]
+    )
+    order = np.flatnonzero(inside)
+    order = order[np.argsort(-waits["waiting"].to_numpy()[order], kind="stable")][:_TRIED]
+    try:
+        _, factors = result.tables.factors(sorted(order.tolist()))
+    except (_native.Error, OSError):
+        return None
+    sums = factors.group_by(["wait", "callpath"]).aggregate([("share", "sum")]).to_pylist()
+    largest: dict[int, tuple[float, int | None]] = {}
+    for line in sums:
+        largest[line["wait"]] = max(largest.get(line["wait"], (0.0, None)), (line["share_sum"], line["callpath"] or 0))
+    for row in order.tolist():
+        if largest.get(row, (0.0, None))[1] != one.callpath:
+            continue
+        location = int(waits["location"][row].as_py())
+        return {
+            "label": metrics[str(waits["kind"][row].as_py())].display_name,
+            "enter": waits["enter"][row].as_py(),
+            "waiting": waits["waiting"][row].as_py(),
+            "rank": int(result.places.rank[location]),
+            "thread": int(result.places.thread[location]),
+        }
+    return None

@@ -1,0 +1,282 @@
+//! Whether locations of a node share cores: fewer run at the same time than would if each had its own.
+//!
+//! A location *certainly runs* in a short piece of own code, or of a call: one that a scheduler has interrupted would be
+//! longer. It is *ready* unless it waits, is idle, or has not begun or has ended. If ready locations ran independently,
+//! more than `k` of them would run at the same time as often as a sum of independent events says (the Poisson binomial
+//! distribution). Where that never happens, the node has no more than `k` cores for them. Only ready locations count,
+//! so programs whose ranks take turns are not suspected.
+//!
+//! All of it comes from samples: equidistant moments of the focus, and equidistant segments of each location. A segment
+//! is the time from one event to the next.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::activities::Activity;
+use super::rows::Row;
+use super::sweep::CallPaths;
+use crate::galloping_search::partition_point_near;
+use crate::ids::{CallPathId, LocationId, RegionKey};
+use crate::matching::protocol::nodes;
+use crate::parallel::per_shard::PerShard;
+use crate::trace::{Shard, Trace};
+use crate::waits::{WaitState, interval};
+
+/// A node whose locations share cores.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FewCores {
+    /// The first location of the node.
+    pub location: LocationId,
+    /// Number of its locations.
+    pub locations: u32,
+    /// So many of them ran at the same time at most.
+    pub most: u32,
+    /// The share of the time in which more would have run, if each had a core.
+    pub expected: f64,
+    /// The share of the time in which more ran.
+    pub observed: f64,
+}
+
+/// Number of moments: at least and at most, and for how many events one; and the largest number of steps that their
+/// distributions may take.
+const MOMENTS: (usize, usize) = (20_000, 200_000);
+const EVENTS: usize = 4;
+const STEPS: usize = 200_000_000;
+/// Locations of a node, and of these that can run at the same time.
+const LOCATIONS: usize = 1024;
+const TOGETHER: usize = 64;
+/// Segments of a location that are looked at for how long its own code runs.
+const SEGMENTS: usize = 5_000;
+/// Fewer segments of a region say nothing.
+const FEW: usize = 20;
+/// Segments of calls, and of own code at least and at most, that certainly run, seconds.
+const CALL: f64 = 5e-6;
+const LONGEST: f64 = 200e-6;
+/// How much longer than the quickest of its region a segment may be.
+const SLACK: f64 = 1.25;
+/// So many segments should have run while more did, and at so many moments; and the share of that which is too little.
+const OFTEN: f64 = 20.0;
+const SEEN: f64 = 10.0;
+const RARE: f64 = 0.1;
+
+/// What a location does at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It has nothing to do.
+    Away,
+    /// It has something to do.
+    Ready,
+    /// It runs for sure.
+    Runs,
+}
+
+/// The nodes whose locations share cores, in the order of their first location. Of an analysis by several processes,
+/// nothing: the moments of a node would be in several of them.
+pub(crate) fn find(trace: &Trace, waits: &PerShard<WaitState>, focus: &Range<i64>) -> Vec<FewCores> {
+    if trace.exchange.processes() > 1 || focus.is_empty() {
+        return Vec::new();
+    }
+    let callpaths = CallPaths::of(trace);
+    let keys = nodes(trace);
+    let mut of_nodes: FxHashMap<u32, Vec<LocationId>> = FxHashMap::default();
+    for (i, definition) in trace.definitions.locations.iter().enumerate() {
+        let location = LocationId::at(i);
+        let shard = trace.shard(location);
+        let local = shard.local(location);
+        let has_events = shard.event_offsets[local] < shard.event_offsets[local + 1];
+        if definition.is_thread() && definition.process.is_some() && has_events {
+            of_nodes.entry(keys[definition.process]).or_default().push(location);
+        }
+    }
+    let mut of_nodes: Vec<Vec<LocationId>> = of_nodes.into_values().filter(|of_node| of_node.len() > 1).collect();
+    of_nodes.sort_unstable();
+    let finder = Finder { trace, waits, callpaths: &callpaths, focus };
+    of_nodes.par_iter().filter_map(|of_node| finder.node(of_node)).collect()
+}
+
+struct Finder<'a> {
+    trace: &'a Trace,
+    waits: &'a PerShard<WaitState>,
+    callpaths: &'a CallPaths,
+    focus: &'a Range<i64>,
+}
+
+impl Finder<'_> {
+    fn node(&self, all: &[LocationId]) -> Option<FewCores> {
+        let step = all.len().div_ceil(LOCATIONS);
+        let locations: Vec<LocationId> = all.iter().step_by(step).copied().collect();
+        let together = locations.len().min(TOGETHER);
+        let events: usize = locations.iter().map(|&location| self.events(location).len()).sum();
+        let moments = (events / EVENTS).clamp(MOMENTS.0, MOMENTS.1).min(STEPS / (locations.len() * together));
+        let quick = self.quick(&locations);
+        let mut states = Vec::with_capacity(locations.len());
+        let (mut segments, mut length) = (0i64, 0i64);
+        for &location in &locations {
+            states.push(self.states(location, moments, &quick, |ticks| {
+                segments += 1;
+                length += ticks;
+            }));
+        }
+        if segments == 0 {
+            return None;
+        }
+        // The shares of the moments at which a location runs, of those at which it is ready.
+        let shares: Vec<f64> = states
+            .iter()
+            .map(|of| {
+                let ready = of.iter().filter(|&&state| state != State::Away).count();
+                let runs = of.iter().filter(|&&state| state == State::Runs).count();
+                runs as f64 / ready.max(1) as f64
+            })
+            .collect();
+        // Of each number of locations, the expected and the observed moments at which more of them run.
+        let (mut expected, mut observed) = (vec![0.0; together], vec![0u64; together]);
+        let mut numbers = vec![0.0; together + 1];
+        for moment in 0..moments {
+            numbers.fill(0.0);
+            numbers[0] = 1.0;
+            let (mut ready, mut runs) = (0, 0);
+            for (of, &share) in states.iter().zip(&shares) {
+                if of[moment] == State::Away {
+                    continue;
+                }
+                ready = together.min(ready + 1);
+                runs += usize::from(of[moment] == State::Runs);
+                // The last number stands for all larger ones.
+                if ready == together {
+                    numbers[together] += numbers[together - 1] * share;
+                }
+                for number in (1..=ready.min(together - 1)).rev() {
+                    numbers[number] = numbers[number] * (1.0 - share) + numbers[number - 1] * share;
+                }
+                numbers[0] *= 1.0 - share;
+            }
+            let mut more = 0.0;
+            for number in (0..together).rev() {
+                more += numbers[number + 1];
+                expected[number] += more;
+                observed[number] += u64::from(runs > number);
+            }
+        }
+        // How often something that lasts as long as a segment should have begun.
+        let often = (self.focus.end - self.focus.start) as f64 / (length as f64 / segments as f64);
+        let is_limit = |&most: &usize| {
+            let share = expected[most] / moments as f64;
+            expected[most] >= SEEN && share * often >= OFTEN && (observed[most] as f64) < RARE * expected[most]
+        };
+        let most = (1..together).find(is_limit)?;
+        Some(FewCores {
+            location: all[0],
+            locations: all.len() as u32,
+            most: (most * step) as u32,
+            expected: expected[most] / moments as f64,
+            observed: observed[most] as f64 / moments as f64,
+        })
+    }
+
+    /// The events of a location.
+    fn events(&self, location: LocationId) -> Range<usize> {
+        let shard = self.trace.shard(location);
+        let i = shard.local(location);
+        shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize
+    }
+
+    /// The longest segments of own code that certainly run, by region, ticks.
+    fn quick(&self, locations: &[LocationId]) -> FxHashMap<RegionKey, i64> {
+        let mut of_regions: FxHashMap<RegionKey, Vec<i64>> = FxHashMap::default();
+        for &location in locations {
+            let shard = self.trace.shard(location);
+            let events = self.events(location);
+            let step = (events.len() / SEGMENTS).max(1);
+            for position in events.skip(1).step_by(step) {
+                let callpath = self.innermost(shard, position as u32);
+                if callpath.is_some() && self.callpaths.activities[callpath] == Activity::Own {
+                    let ticks = shard.events.time[position] - shard.events.time[position - 1];
+                    of_regions.entry(self.callpaths.regions[callpath]).or_default().push(ticks);
+                }
+            }
+        }
+        let resolution = self.trace.resolution as f64;
+        let limit = |mut lengths: Vec<i64>| {
+            if lengths.len() < FEW {
+                return (CALL * resolution) as i64;
+            }
+            let rank = lengths.len().div_ceil(20) - 1;
+            let (_, quantile, _) = lengths.select_nth_unstable(rank);
+            (SLACK * *quantile as f64).clamp(CALL * resolution, LONGEST * resolution) as i64
+        };
+        of_regions.into_iter().map(|(region, lengths)| (region, limit(lengths))).collect()
+    }
+
+    /// The call path that a location is in before an event, if any.
+    fn innermost(&self, shard: &Shard, position: u32) -> CallPathId {
+        let before = position - 1;
+        let callpath = shard.events.callpath(before);
+        if shard.events.is_leave(before) { self.trace.tree.nodes()[callpath].parent } else { callpath }
+    }
+
+    /// What a location does at equidistant moments of the focus; `runs` gets the length of each segment that runs.
+    fn states(
+        &self,
+        location: LocationId,
+        moments: usize,
+        quick: &FxHashMap<RegionKey, i64>,
+        mut runs: impl FnMut(i64),
+    ) -> Vec<State> {
+        let shard = self.trace.shard(location);
+        let events = self.events(location);
+        let (first, time) = (events.start, &shard.events.time[events]);
+        let waits = self.waits_of(location);
+        let call = (CALL * self.trace.resolution as f64) as i64;
+        let length = (self.focus.end - self.focus.start) as f64;
+        let (mut position, mut wait) = (0, 0);
+        let state = |moment: usize| {
+            let at = self.focus.start + ((moment as f64 + 0.5) * length / moments as f64) as i64;
+            position = partition_point_near(time, position, |&time| time <= at);
+            if position == 0 || position == time.len() {
+                return State::Away;
+            }
+            let callpath = self.innermost(shard, (first + position) as u32);
+            if callpath.is_none() {
+                return State::Away;
+            }
+            while waits.get(wait).is_some_and(|wait| wait.end <= at) {
+                wait += 1;
+            }
+            if waits.get(wait).is_some_and(|wait| wait.start <= at) {
+                return State::Away;
+            }
+            let ticks = time[position] - time[position - 1];
+            let longest = match self.callpaths.activities[callpath] {
+                Activity::Own => quick.get(&self.callpaths.regions[callpath]).copied().unwrap_or(call),
+                Activity::Unknown | Activity::Io | Activity::Device | Activity::Measurement => return State::Away,
+                _ => call,
+            };
+            if ticks <= longest {
+                runs(ticks);
+                State::Runs
+            } else {
+                State::Ready
+            }
+        };
+        (0..moments).map(state).collect()
+    }
+
+    /// When a location waits, in the order of time.
+    fn waits_of(&self, location: LocationId) -> Vec<Range<i64>> {
+        let number = self.trace.position(location);
+        let waits = self.waits.of(number).1;
+        let first = waits.partition_point(|wait| wait.location < location);
+        let end = first + waits[first..].partition_point(|wait| wait.location == location);
+        let mut spans = Vec::new();
+        interval::each_near(self.trace, &waits[first..end], std::slice::from_ref(self.focus), |wait, begin| {
+            if Row::of_wait(wait.kind).is_some() {
+                spans.push(begin..begin + wait.waiting);
+            }
+        });
+        spans.sort_unstable_by_key(|span| (span.start, span.end));
+        spans
+    }
+}
