@@ -253,6 +253,11 @@ class FakeAnalysis:
     def device_account(self):
         return DEVICE_ACCOUNT.empty_table()
 
+    def clock_table(self, name):
+        from whywait.model.schema import schema_of
+
+        return schema_of(name).empty_table()
+
     def network(self):
         from whywait.model.tables import NETWORK
 

@@ -46,6 +46,7 @@ _VERBS = (
     "whatif",
     "advise",
     "export",
+    "clocks",
     "info",
     "validate",
     "bench",

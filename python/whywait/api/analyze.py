@@ -34,6 +34,9 @@ def analyze(
     queue_bins: int = 0,
     window: tuple[float, float] | None = None,
     counter_modes: Mapping[str, str] | None = None,
+    clocks: Literal["measured", "nodes"] = "nodes",
+    min_latency: float = 0.0,
+    census: bool = False,
     progress: Callable[[str, float], object] | None = None,
 ) -> Result:
     """Find every wait state of a run, and where its time goes.
@@ -83,6 +86,14 @@ def analyze(
     counter_modes
         What the values of counters are, by name, if the trace declares it wrongly: ``"absolute"`` (levels at their
         samples), ``"accumulated"``, ``"relative"``, or a metric mode of OTF2, such as ``"ABSOLUTE_NEXT"``.
+    clocks
+        What to do if messages are received before they are sent, or something else contradicts the order of events:
+        with ``"nodes"``, the processes of a node share one clock offset, if less is contradicted then; ``"measured"``
+        keeps the times as they were measured. See docs/clocks.md.
+    min_latency
+        The least time between cause and effect on two processes, in seconds: what is faster counts as contradiction.
+    census
+        Whether to count what could contradict the order of events even if nothing does: `Result.clocks` is never None.
     progress
         Called regularly with the name of the stage and the share of it that is done, 0..1. An exception it raises ends
         the analysis.
@@ -125,6 +136,9 @@ def analyze(
             queues=None if queues is None else (queues, queue_match, queue_bins, False),
             window=window,
             counter_modes=list(modes.items()),
+            clocks=clocks,
+            min_latency=min_latency,
+            census=census,
             ranks=ranks,
             progress=progress,
         )
@@ -140,6 +154,10 @@ def analyze(
         options["counter_modes"] = modes
     if window is not None:
         options["window"] = window
+    if clocks != "nodes":
+        options["clocks"] = clocks
+    if min_latency:
+        options["min_latency"] = min_latency
     return _to_result(native, opened, options)
 
 

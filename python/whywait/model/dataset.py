@@ -177,6 +177,10 @@ class Dataset(Protocol):
         """What calls need, by kind: see `whywait.model.tables.NETWORK`."""
         ...
 
+    def clock_table(self, name: str) -> pa.Table:
+        """Return a table about the clocks, such as ``clock_violations``; without rows if nothing is violated."""
+        ...
+
     @property
     def transfers(self) -> pa.Table:
         """The transfers of one-sided communication; not cached, since they can be many."""

@@ -145,6 +145,9 @@ def _write_tables(writer: Writer, result: ResultData) -> None:
             devices = tables.device_account_pieces(tree, locations, dataset.device_account)
             writer.pieces("device_account", tables.DEVICE_ACCOUNT, devices)
         writer.table("network", dataset.network)
+        if "clocks" in dataset.facts:
+            for name in ("clock_violations", "clock_course", "clock_processes"):
+                writer.table(name, dataset.clock_table(name))
         writer.table("findings", findings(result).table(tree))
     if dataset.queue_levels is not None:
         writer.table("queue_levels", levels(result))
