@@ -258,6 +258,11 @@ class FakeAnalysis:
 
         return empty_numbered(IO)
 
+    def clock_table(self, name):
+        from whywait.model.schema import schema_of
+
+        return schema_of(name).empty_table()
+
     def network(self):
         from whywait.model.tables import NETWORK
 

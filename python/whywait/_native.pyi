@@ -118,6 +118,11 @@ class Analysis:
         ``device`` (the name of its first stream), ``row`` (dictionary), ``callpath`` (nullable u32: of the host),
         ``time`` (s).
         """
+    def clock_table(self, name: str) -> Table:
+        """Return a table about the clocks, `clock_violations`, `clock_course` or `clock_processes`: docs/tables.md.
+
+        Without rows if nothing is violated.
+        """
     def network(self) -> Table:
         """Return what calls need, by kind: the table `network` of docs/tables.md."""
     def counters(self) -> Table:
@@ -351,6 +356,9 @@ def analyze(
     window: tuple[float, float] | None = None,
     counter_modes: Sequence[tuple[str, str]] = ...,
     fold_recursion: bool = False,
+    clocks: str = "nodes",
+    min_latency: float = 0.0,
+    census: bool = False,
     shard_events: int = ...,
     ranks: Ranks | None = None,
     progress: Callable[[str, float], object] | None = None,

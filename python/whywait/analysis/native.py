@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import whywait._native as _native
 from whywait.model import tables
 from whywait.model.metrics import metric_tree
-from whywait.model.schema import patterns
+from whywait.model.schema import patterns, schema_of
 from whywait.model.system import system_table, topologies_table
 
 if TYPE_CHECKING:
@@ -160,6 +160,9 @@ class NativeDataset:
     @property
     def network(self) -> pa.Table:
         return pa.table(self.analysis.network())
+
+    def clock_table(self, name: str) -> pa.Table:
+        return pa.table(self.analysis.clock_table(name)).cast(schema_of(name))
 
     def account_window(self, begin: float, end: float) -> pa.Table:
         return pa.table(self.analysis.account_window(begin, end))

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 import whywait._native as _native
 from whywait.analysis.causes import costliest, critical, on_ranks
+from whywait.analysis.clocks import sentences
 from whywait.analysis.focus import ALL, FocusedData, focused
 from whywait.analysis.progress import progress_thread
 from whywait.analysis.spc import unexpected
@@ -38,8 +39,9 @@ def summarize(result: ResultData, focus_name: str | None = None) -> dict[str, An
     -------
     dict
         ``run`` (name, anchor file, program if known), ``facts``, ``metrics`` (unit and total by name), ``peak_memory``
-        (the most that the process had so far, in bytes; None if the system does not say), ``focus`` (what the
-        headlines are about, see `headlines`), of the whole run ``waiting`` (``total`` in seconds, ``share`` of all
+        (the most that the process had so far, in bytes; None if the system does not say), ``clocks`` (what
+        must be known about corrected times, as sentences), ``focus`` (what the headlines are about, see `headlines`),
+        of the whole run ``waiting`` (``total`` in seconds, ``share`` of all
         time, and beside it ``completion``), ``worst`` (the places with most of it), ``delay_costs`` (the call paths
         that cause most of it or of idle threads, see `whywait.analysis.causes.costliest`), ``critical_path`` (see
         `whywait.analysis.causes.critical`; both are None if causes were not looked for), ``warnings``, ``oddities`` (of
@@ -63,6 +65,7 @@ def summarize(result: ResultData, focus_name: str | None = None) -> dict[str, An
             if name not in profile.void
         },
         "peak_memory": result.tables.peak_memory,
+        "clocks": sentences(result.facts["clocks"]) if "clocks" in result.facts else [],
         "waiting": total_waiting(result),
         "focus": headlines(result, focus_name),
         "worst": worst_wait_states(result, metrics=result.profile.metrics.waiting),

@@ -35,6 +35,9 @@ def analyze(
     window: tuple[float, float] | None = None,
     counter_modes: Mapping[str, str] | None = None,
     fold_recursion: bool = False,
+    clocks: Literal["measured", "nodes"] = "nodes",
+    min_latency: float = 0.0,
+    census: bool = False,
     progress: Callable[[str, float], object] | None = None,
 ) -> Result:
     """Find every wait state of a run, and where its time goes.
@@ -87,6 +90,14 @@ def analyze(
     fold_recursion
         Whether a recursive call counts as part of the outer call of the same function, so that no function is twice on
         a call path. Beyond 256 levels, it always does.
+    clocks
+        What to do if messages are received before they are sent, or something else contradicts the order of events:
+        with ``"nodes"``, the processes of a node share one clock offset, if less is contradicted then; ``"measured"``
+        keeps the times as they were measured. See docs/clocks.md.
+    min_latency
+        The least time between cause and effect on two processes, in seconds: what is faster counts as contradiction.
+    census
+        Whether to count what could contradict the order of events even if nothing does: `Result.clocks` is never None.
     progress
         Called regularly with the name of the stage and the share of it that is done, 0..1. An exception it raises ends
         the analysis.
@@ -130,6 +141,9 @@ def analyze(
             window=window,
             counter_modes=list(modes.items()),
             fold_recursion=fold_recursion,
+            clocks=clocks,
+            min_latency=min_latency,
+            census=census,
             ranks=ranks,
             progress=progress,
         )
@@ -147,6 +161,10 @@ def analyze(
         options["fold_recursion"] = True
     if window is not None:
         options["window"] = window
+    if clocks != "nodes":
+        options["clocks"] = clocks
+    if min_latency:
+        options["min_latency"] = min_latency
     return _to_result(native, opened, options)
 
 

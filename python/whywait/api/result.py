@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import whywait._native as _native
 from whywait.analysis.counters import with_counters
-from whywait.api.accounted import AccountedResult
+from whywait.api.clocked import ClockedResult
 from whywait.model import tables
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from whywait.model.timeline import Timeline
 
 
-class Result(AccountedResult):
+class Result(ClockedResult):
     """The result of an analysis.
 
     All tables are Arrow tables; use ``to_pandas()`` or ``polars.from_arrow()`` to convert them.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_verb, positive
-from whywait.commands.results import RESULT, ask, time_window
+from whywait.commands.results import RESULT, add_clocks, ask, time_window
 
 if TYPE_CHECKING:
     from whywait.analysis.account import Account
@@ -31,6 +31,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
+    add_clocks(parser)
     parser.add_argument(
         "--by",
         choices=("row", "callpath", "location"),
@@ -47,7 +48,7 @@ def run(options: argparse.Namespace) -> Answer:
     """Return the account."""
     from whywait.report.account import account_lines, table_lines
 
-    result, found = ask(options.result, lambda result: _account(result, options.focus))
+    result, found = ask(options, lambda result: _account(result, options.focus))
     if options.by == "row":
         return Answer(
             found.as_dict(), lambda screen: account_lines(found, result, screen.width, unicode=screen.unicode)

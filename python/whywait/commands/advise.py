@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import Progress, add_memory_limit, add_threads, add_top, add_verb, positive, share
-from whywait.commands.results import TRACE, open_trace
+from whywait.commands.results import TRACE, add_clocks, clock_choices, open_trace
 from whywait.report.terminal import paragraph, percent, progress_sentence
 from whywait.report.values import quantity
 
@@ -31,6 +31,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"trace": TRACE},
     )
+    add_clocks(parser)
     add_top(parser, "how many changes to list")
     parser.add_argument(
         "--rounds",
@@ -71,7 +72,11 @@ def run(options: argparse.Namespace) -> Answer:
 
     with Progress(quiet=options.json) as progress:
         result = whywait.analyze(
-            open_trace(options.trace), threads=options.threads, memory_limit=options.memory_limit, progress=progress
+            open_trace(options.trace),
+            threads=options.threads,
+            memory_limit=options.memory_limit,
+            progress=progress,
+            **clock_choices(options),
         )
         advice = whywait.advise(
             result,

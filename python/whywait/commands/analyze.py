@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from whywait.commands.answers import Answer
 from whywait.commands.common import Progress, add_memory_limit, add_threads, add_verb, positive, refuse_file
 from whywait.commands.findings import findings_data
-from whywait.commands.results import FOCUS, LOOP, SOURCE, add_counter_mode
+from whywait.commands.results import FOCUS, LOOP, SOURCE, add_clocks, add_counter_mode, clock_choices
 from whywait.report.terminal import summary_lines
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ def add(verbs: Any) -> None:
         "path; without names, or with 'all', of all",
     )
     add_counter_mode(parser)
+    add_clocks(parser)
     parser.add_argument(
         "--fold-recursion",
         action="store_true",
@@ -176,6 +177,7 @@ def run(options: argparse.Namespace) -> Answer | int:
             transfers=options.transfers,
             queues="estimate" if options.queues else None,
             progress=progress,
+            **clock_choices(options),
         )
         if not result.is_root:
             return 0

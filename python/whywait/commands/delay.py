@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_verb
-from whywait.commands.results import RESULT, add_part, load_part, refuse_both
+from whywait.commands.results import RESULT, add_clocks, add_part, load_part, refuse_both
 from whywait.report.terminal import causes_sentence, delay_lines, outside_lines, paragraph, seconds, unknown_lines
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
+    add_clocks(parser)
     add_part(parser)
 
 
@@ -41,7 +42,7 @@ def run(options: argparse.Namespace) -> Answer:
     from whywait.analysis.summary import headlines
 
     refuse_both(options)
-    result = load_part(options.result, options.window)
+    result = load_part(options)
     if options.callpath is not None:
         return _part(result, options)
     totals = total_costs(result)

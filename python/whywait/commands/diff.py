@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_top, add_verb, positive, share
-from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_window, load_part, name_of
+from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_clocks, add_window, load_part, name_of
 from whywait.report.terminal import whole_paths
 from whywait.report.values import group_name, quantity
 
@@ -40,6 +40,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"a": RESULT_OR_PROFILE, "b": "the same for the run to compare with A"},
     )
+    add_clocks(parser)
     parser.add_argument(
         "--metric", action="append", metavar="NAME", help="compare call paths by this metric; can be repeated"
     )
@@ -111,7 +112,7 @@ def run(options: argparse.Namespace) -> Answer:
     import whywait
     from whywait.analysis.compare import noticeable
 
-    first, second = (load_part(path, options.window) for path in (options.a, options.b))
+    first, second = (load_part(options, path) for path in (options.a, options.b))
     both = whywait.compare(first, second, names=_names(options.a, options.b))
     places = both.differences(options.metric, groups=options.rank_groups, callpath=options.callpath)
     failed = [limit.text for limit in both.exceeded(options.fail_on)]

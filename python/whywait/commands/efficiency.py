@@ -11,7 +11,9 @@ from whywait.commands.results import (
     CALLPATH,
     FOCUS,
     RESULT_OR_PROFILE,
+    add_clocks,
     add_window,
+    clock_choices,
     load,
     name_of,
     refuse_both,
@@ -48,6 +50,7 @@ def add(verbs: Any) -> None:
         run,
         operands={},
     )
+    add_clocks(parser)
     parser.add_argument("runs", metavar="RUN", nargs="+", help=RESULT_OR_PROFILE)
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
     parser.add_argument("--focus", metavar="PATH", help=FOCUS)
@@ -81,7 +84,8 @@ def run(options: argparse.Namespace) -> Answer:
     refuse_both(options)
     if options.simulate and options.window:
         raise UsageError("--simulate cannot be combined with --window, because times differ in the simulated run")
-    results = [load(path, events=options.window is not None or options.simulate) for path in options.runs]
+    needs_events = options.window is not None or options.simulate
+    results = [load(path, events=needs_events, clocks=clock_choices(options)) for path in options.runs]
     callpath = options.callpath
     windows: list[Window | None] | None = None
     if options.window:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_verb, positive
-from whywait.commands.results import CALLPATH, RESULT, load
+from whywait.commands.results import CALLPATH, RESULT, add_clocks, clock_choices, load
 
 if TYPE_CHECKING:
     import argparse
@@ -24,6 +24,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"trace": RESULT},
     )
+    add_clocks(parser)
     parser.add_argument(
         "--metric", metavar="M", help="the longest wait of this kind (mpi_latesender) or below this metric"
     )
@@ -39,7 +40,7 @@ def run(options: argparse.Namespace) -> Answer:
     from whywait.analysis.ranking import Choice
     from whywait.report.explanation import explanation_lines
 
-    result = load(options.trace)
+    result = load(options.trace, clocks=clock_choices(options))
     explained = result.explain(Choice(options.metric, options.rank, options.callpath), depth=options.depth)
     if explained is None:
         return Answer(None, lambda _: [[("No matching wait state has a known cause.", "")]], results=[result])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import Progress, add_threads, add_verb, refuse_file
-from whywait.commands.results import RESULT, SOURCE, load
+from whywait.commands.results import RESULT, SOURCE, add_clocks, clock_choices, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,6 +37,7 @@ def add(verbs: Any) -> None:
     html.add_argument(
         "-o", "--output", metavar="FILE", help="output file (default: report.html in the result directory)"
     )
+    add_clocks(html)
     html.add_argument("--source", metavar="DIR", help=SOURCE)
     tables = add_verb(
         formats,
@@ -49,6 +50,7 @@ def add(verbs: Any) -> None:
         run_tables,
         operands={"result": RESULT},
     )
+    add_clocks(tables)
     tables.add_argument(
         "-o", "--output", metavar="DIR", help="output directory (default: tables in the result directory)"
     )
@@ -85,6 +87,7 @@ def add(verbs: Any) -> None:
         help="replay the queues of messages, and write their lengths, requests, and bytes in flight by process",
     )
     add_threads(perfetto)
+    add_clocks(perfetto)
     perfetto.add_argument("--no-causes", action="store_true", help="omit root causes and the critical path")
 
 
@@ -139,7 +142,7 @@ def run_perfetto(options: argparse.Namespace) -> Answer:
     if file.is_dir():
         raise whywait.UsageError(f"{file} is a directory, not a file to write to")
     with Progress() as progress:
-        choices = {**written_with, "threads": options.threads, "progress": progress}
+        choices = {**written_with, **clock_choices(options), "threads": options.threads, "progress": progress}
         if options.no_causes:
             choices["causes"] = False
         result = whywait.analyze(run, **choices)
@@ -181,7 +184,7 @@ def run_tables(options: argparse.Namespace) -> Answer:
     place = Path(options.result) / "tables" if is_result(options.result) else Path("tables")
     directory = Path(options.output) if options.output else place
     refuse_file(directory)
-    files = load(options.result).write_tables(directory)
+    files = load(options.result, clocks=clock_choices(options)).write_tables(directory)
     names = " ".join(file.name for file in files)
     return Answer({"files": [str(file) for file in files]}, lambda _: [[(f"Written to {directory}/: {names}", "")]])
 
@@ -198,7 +201,7 @@ def run(options: argparse.Namespace) -> Answer:
         file = Path(options.result) / "report.html" if is_written else Path("report.html")
     if file.is_dir():
         raise whywait.UsageError(f"{file} is a directory, not a file to write to")
-    result, lack = load(options.result), None
+    result, lack = load(options.result, clocks=clock_choices(options)), None
     if is_written and not result.timeline:
         # The timeline needs the events.
         try:

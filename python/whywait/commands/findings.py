@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_verb, positive
-from whywait.commands.results import RESULT, load
+from whywait.commands.results import RESULT, add_clocks, clock_choices, load
 from whywait.report.terminal import paragraph
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
+    add_clocks(parser)
     parser.add_argument(
         "--top", type=positive, default=5, metavar="N", help="how many to show at most (default: %(default)s)"
     )
@@ -42,7 +43,7 @@ def run(options: argparse.Namespace) -> Answer:
     from whywait.analysis.prices import priced_findings
     from whywait.report.findings import finding_lines
 
-    result = load(options.result)
+    result = load(options.result, clocks=clock_choices(options))
     found = priced_findings(result, options.top)
 
     def lines(screen: Screen) -> Iterator[Line]:

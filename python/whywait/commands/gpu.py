@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer, Column, table
 from whywait.commands.common import Progress, add_top, add_verb
-from whywait.commands.results import TRACE, open_trace
+from whywait.commands.results import TRACE, add_clocks, clock_choices, open_trace
 from whywait.report.terminal import seconds
 from whywait.report.values import quantity
 
@@ -105,6 +105,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"trace": TRACE},
     )
+    add_clocks(parser)
     parser.add_argument(
         "--gpu-efficiency",
         metavar="NAME[*NAME]",
@@ -120,7 +121,7 @@ def run(options: argparse.Namespace) -> Answer:
     import whywait
 
     with Progress() as progress:
-        result = whywait.analyze(open_trace(options.trace), causes=False, progress=progress)
+        result = whywait.analyze(open_trace(options.trace), causes=False, progress=progress, **clock_choices(options))
     names = [name.strip() for name in options.gpu_efficiency.split("*")] if options.gpu_efficiency else []
     found = result.gpu().summary(names)
     return Answer(found, lambda _: _lines(found, options.top), results=[result])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer, Column, table
 from whywait.commands.common import add_top, add_verb
-from whywait.commands.results import LOOP, RESULT, ask
+from whywait.commands.results import LOOP, RESULT, add_clocks, ask
 from whywait.report.terminal import path, percent, seconds
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
+    add_clocks(parser)
     parser.add_argument(
         "--iterations",
         metavar="PATH",
@@ -57,7 +58,7 @@ def run(options: argparse.Namespace) -> Answer:
     from whywait import UsageError
     from whywait.analysis.iterations import assess
 
-    result, rows = ask(options.result, lambda result: result.iterations(options.iterations))
+    result, rows = ask(options, lambda result: result.iterations(options.iterations))
     if rows is None:
         raise UsageError(
             "no main loop found: no call path repeats equally often on all processes and takes most of the time; use "

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from whywait.commands.answers import Answer, Column, table
 from whywait.commands.common import add_top, add_verb, positive
-from whywait.commands.results import RESULT, ask
+from whywait.commands.results import RESULT, add_clocks, ask
 from whywait.report.terminal import seconds
 from whywait.report.values import quantity
 
@@ -37,6 +37,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
+    add_clocks(parser)
     parser.add_argument(
         "--by",
         choices=("bytes", "messages", "time", "waiting"),
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> Answer:
     """Return the communication matrix."""
     from whywait.analysis.communication import coarsen, heaviest, totals
 
-    result, pairs = ask(options.result, lambda result: result.communication(merge=options.merge))
+    result, pairs = ask(options, lambda result: result.communication(merge=options.merge))
     data = {
         "by": options.by,
         "merge": options.merge,

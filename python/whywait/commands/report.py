@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_verb, positive
-from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_window, load_part
+from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_clocks, add_window, load_part
 
 if TYPE_CHECKING:
     import argparse
@@ -24,6 +24,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT_OR_PROFILE},
     )
+    add_clocks(parser)
     parser.add_argument(
         "--metric", default="time", metavar="NAME", help="the metric to show in the call tree (default: %(default)s)"
     )
@@ -39,7 +40,7 @@ def run(options: argparse.Namespace) -> Answer:
     from whywait.model.metric_names import metric_name
     from whywait.report.trees import report_data, report_lines
 
-    result = load_part(options.result, options.window)
+    result = load_part(options)
     profile = result.profile
     metric = metric_name(profile.metrics, options.metric, lambda name: profile.total(name) != 0)
     data = report_data(result, metric, callpath=options.callpath, depth=options.depth)

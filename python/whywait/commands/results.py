@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from whywait.commands.common import Progress, add_top
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from whywait import Result, Run
 
@@ -98,6 +98,39 @@ def _named_mode(text: str) -> tuple[str, str]:
     return name, mode
 
 
+def add_clocks(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the correction of clocks."""
+    parser.add_argument(
+        "--clocks",
+        choices=CLOCKS,
+        help="what to do where the times of a trace contradict the order of its events: nodes (the processes of a node "
+        "share one clock offset, if that helps; the default), or measured (keep the times as they were measured)",
+    )
+    parser.add_argument(
+        "--min-latency",
+        type=_latency,
+        metavar="TIME",
+        help="least time between cause and effect on two processes, such as 1us (default: 0)",
+    )
+
+
+#: The ways to correct clocks.
+CLOCKS = ("measured", "nodes")
+
+
+def clock_choices(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what was chosen about clocks, as arguments of `whywait.analyze`."""
+    given = {"clocks": options.clocks, "min_latency": options.min_latency}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _latency(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)(s|ms|us|ns)", text.strip())
+    if not match or (seconds := float(match[1]) * (_UNITS | {"ns": 1e-9})[match[2]]) > 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time of at most a second, such as 1us")
+    return seconds
+
+
 def refuse_both(options: argparse.Namespace) -> None:
     """Raise `whywait.UsageError` if options select two different parts of the run."""
     from whywait import UsageError
@@ -106,12 +139,21 @@ def refuse_both(options: argparse.Namespace) -> None:
         raise UsageError("--focus cannot be combined with --callpath or --window")
 
 
-def load_part(path: str, window: Callable[[float], tuple[float, float]] | None) -> Result:
-    """Return a stored result, or that of a trace, restricted to a window of time if given."""
+def load_part(options: argparse.Namespace, path: str | None = None) -> Result:
+    """Return a stored result, or that of a trace, restricted to the window of time that is chosen.
+
+    Parameters
+    ----------
+    options
+        With the ``window``, how to correct clocks, and the ``result``.
+    path
+        Another path than that of the result.
+    """
     import whywait
     from whywait.model.result import part_of_run
 
-    result = load(path)
+    path, window = path or options.result, options.window
+    result = load(path, clocks=clock_choices(options))
     if window is None:
         return result
     if result.is_profile:
@@ -121,7 +163,7 @@ def load_part(path: str, window: Callable[[float], tuple[float, float]] | None) 
         return whywait.analyze(result.run, **result.options, window=part, progress=progress)
 
 
-def load(path: str, *, events: bool = False) -> Result:
+def load(path: str, *, events: bool = False, clocks: Mapping[str, Any] | None = None) -> Result:
     """Return a stored result, or the result of a trace.
 
     Parameters
@@ -130,6 +172,8 @@ def load(path: str, *, events: bool = False) -> Result:
         The results directory, or the trace.
     events
         Whether the events are needed: if so, the trace of a stored result is analyzed again.
+    clocks
+        How to correct the clocks of a trace, as `clock_choices` returns it.
     """
     import whywait
     from whywait.store.files import is_result
@@ -137,7 +181,9 @@ def load(path: str, *, events: bool = False) -> Result:
 
     if not is_result(path) and not is_profile(path):
         with Progress() as progress:
-            return whywait.analyze(path, progress=progress)
+            return whywait.analyze(path, progress=progress, **(clocks or {}))
+    if clocks:
+        raise whywait.UsageError(f"{path} is a result: its clocks were corrected, or not, when its trace was analyzed")
     result = whywait.load(path)
     if not events:
         return result
@@ -147,11 +193,12 @@ def load(path: str, *, events: bool = False) -> Result:
         return whywait.analyze(result.run, **result.options, progress=progress)
 
 
-def ask(path: str, question: Callable[[Result], Answer]) -> tuple[Result, Answer]:
+def ask(options: argparse.Namespace, question: Callable[[Result], Answer]) -> tuple[Result, Answer]:
     """Return a result and its answer; if a stored result lacks the events for it, its trace is analyzed again."""
     from whywait import UsageError
 
-    result = load(path)
+    path = options.result
+    result = load(path, clocks=clock_choices(options))
     try:
         return result, question(result)
     except UsageError:

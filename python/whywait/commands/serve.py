@@ -8,7 +8,7 @@ from typing import Any
 
 from whywait.commands.answers import Answer, tell
 from whywait.commands.common import add_verb
-from whywait.commands.results import RESULT, load
+from whywait.commands.results import RESULT, add_clocks, clock_choices, load
 
 
 def add(verbs: Any) -> None:
@@ -24,6 +24,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
+    add_clocks(parser)
     parser.add_argument(
         "--port", type=_port, default=8000, metavar="N", help="the port, or 0 for any free port (default: %(default)s)"
     )
@@ -41,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     from whywait.report.html.served import ServedPage
     from whywait.report.html.server import HOST, Server
 
-    result = load(options.result)
+    result = load(options.result, clocks=clock_choices(options))
     page = ServedPage(result, result.summary(), result.timeline)
     with Server(options.port, page) as server:
         url = f"http://{HOST}:{server.server_port}/"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_top, add_verb
-from whywait.commands.results import FOCUS, RESULT, load
+from whywait.commands.results import FOCUS, RESULT, add_clocks, clock_choices, load
 
 if TYPE_CHECKING:
     import argparse
@@ -25,6 +25,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
+    add_clocks(parser)
     parser.add_argument("--markdown", action="store_true", help="print Markdown")
     parser.add_argument("--focus", metavar="PATH", help=FOCUS)
     add_top(parser, "how many rows to print per table of --markdown", 5)
@@ -35,7 +36,7 @@ def run(options: argparse.Namespace) -> Answer:
     from whywait.report.markdown import markdown
     from whywait.report.terminal import summary_lines
 
-    result = load(options.result)
+    result = load(options.result, clocks=clock_choices(options))
     summary = result.summary(focus=options.focus)
     if options.markdown:
         text = markdown(result, summary, count=options.top)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import Progress, add_verb
+from whywait.commands.results import add_clocks, clock_choices
 
 if TYPE_CHECKING:
     import argparse
@@ -20,7 +21,7 @@ _BROKEN = frozenset({"error", "truncated", "unreadable"})
 
 def add(verbs: Any) -> None:
     """Add the verb to the command line."""
-    add_verb(
+    parser = add_verb(
         verbs,
         "validate",
         "check a trace for errors",
@@ -29,36 +30,44 @@ def add(verbs: Any) -> None:
         "whywait validate scorep_run/traces.otf2",
         run,
     )
+    add_clocks(parser)
 
 
 def run(options: argparse.Namespace) -> Answer:
     """Return the errors in the trace."""
-    findings = inspect(options.trace)
+    findings, clocks = inspect(options.trace, **clock_choices(options))
     broken = any(finding["broken"] for finding in findings)
-    data = {"trace": options.trace, "broken": broken, "findings": findings}
+    data = {"trace": options.trace, "broken": broken, "findings": findings, "clocks": clocks}
     return Answer(data, lambda _: _lines(data), 3 if broken else 0)
 
 
 def _lines(found: dict[str, Any]) -> Iterator[Line]:
+    from whywait.analysis.clocks import census_lines
+
     for finding in found["findings"]:
         count = f" ({finding['count']:,} times)" if finding["count"] > 1 else ""
         yield [(f"{'broken' if finding['broken'] else 'odd'}: {finding['text']}{count}", "")]
         yield from ([(f"   {place}", "")] for place in finding["places"])
+    if found["clocks"]:
+        yield from ([(line, "")] for line in census_lines(found["clocks"]))
     verdict = "broken" if found["broken"] else "readable, with oddities" if found["findings"] else "clean"
     yield [(f"{found['trace']}: {verdict}", "")]
 
 
-def inspect(path: str) -> list[dict[str, Any]]:
-    """Read the complete trace.
+def inspect(path: str, **clocks: Any) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    """Read the complete trace, with arguments about clocks for `whywait.analyze`.
 
     Returns
     -------
     list of dict
         ``kind``, ``text``, ``count``, ``places`` (all of them, at most 10,000) and ``broken`` of each finding.
+    dict, optional
+        What is known about the clocks, as `whywait.Result.clocks`; None if the trace cannot be analyzed.
     """
     import whywait
 
     findings: list[dict[str, Any]] = []
+    census = None
 
     def find(kind: str, text: str, count: int, places: list[str]) -> None:
         findings.append({"kind": kind, "text": text, "count": count, "places": places, "broken": kind in _BROKEN})
@@ -68,13 +77,13 @@ def inspect(path: str) -> list[dict[str, Any]]:
         for kind, place, text in trace.oddities:
             find(kind, text, 1, [place])
         with Progress() as progress:
-            result = whywait.analyze(trace, progress=progress)
-        places = _places(result)
+            result = whywait.analyze(trace, progress=progress, census=True, **clocks)
+        places, census = _places(result), result.clocks
         for warning in result.warnings:
             find(warning["kind"], warning["text"], warning["count"], places.get(warning["kind"], []))
     except (whywait.ArchiveError, whywait.TraceError) as error:
         find("error", str(error), 1, [])
-    return findings
+    return findings, census
 
 
 def _places(result: whywait.Result) -> dict[str, list[str]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_top, add_verb
-from whywait.commands.results import CALLPATH, RESULT, add_window, load_part
+from whywait.commands.results import CALLPATH, RESULT, add_clocks, add_window, load_part
 from whywait.report.terminal import path, percent, seconds, whole_paths
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
+    add_clocks(parser)
     parser.add_argument(
         "--metric", metavar="NAME", help="only this wait state or those below this metric (mpi_latesender, mpi)"
     )
@@ -49,7 +50,7 @@ def run(options: argparse.Namespace) -> Answer:
     from whywait.analysis.ranking import Choice, choose, groups, longest
     from whywait.analysis.statistics import statistics
 
-    result = load_part(options.result, options.window)
+    result = load_part(options)
     metrics = result.profile.metrics
     chosen = choose(result, Choice(options.metric, options.rank, options.callpath, options.statistics))
     if options.statistics:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from whywait.commands.answers import Answer
 from whywait.commands.common import Progress, add_memory_limit, add_threads, add_top, add_verb
 from whywait.commands.diff import add_limits
-from whywait.commands.results import CALLPATH, TRACE, open_trace
+from whywait.commands.results import CALLPATH, TRACE, add_clocks, clock_choices, open_trace
 from whywait.report.values import quantity
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"trace": TRACE},
     )
+    add_clocks(parser)
     for name, (value, text) in _HYPOTHESES.items():
         parser.add_argument(f"--{name}", action=_Collect, metavar=value, dest="hypotheses", help=text)
     parser.epilog = f"{_SELECTION}\n{parser.epilog}"
@@ -161,7 +162,9 @@ def run(options: argparse.Namespace) -> Answer:
     common = {"threads": options.threads, "memory_limit": options.memory_limit}
     with Progress(quiet=options.json) as progress:
         trace = open_trace(options.trace)
-        result = whywait.analyze(trace, causes=not options.only_time, progress=progress, **common)
+        result = whywait.analyze(
+            trace, causes=not options.only_time, progress=progress, **common, **clock_choices(options)
+        )
         if ("network", "fit") in given:
             return _fit(result, options)
         sim = whywait.whatif(

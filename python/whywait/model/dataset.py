@@ -182,6 +182,10 @@ class Dataset(Protocol):
         """What calls need, by kind: see `whywait.model.tables.NETWORK`."""
         ...
 
+    def clock_table(self, name: str) -> pa.Table:
+        """Return a table about the clocks, such as ``clock_violations``; without rows if nothing is violated."""
+        ...
+
     @property
     def prices(self) -> pa.Table:
         """What changes would save: see `whywait.model.tables.PRICES`; no rows if nothing was simulated."""

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import whywait._native as _native
 from whywait.model import tables
 from whywait.model.calltree import PATH_TYPE
+from whywait.model.schema import schema_of
 from whywait.store.timeline import read as read_timeline
 
 if TYPE_CHECKING:
@@ -215,6 +216,9 @@ class StoredTables(ABC):
     @property
     def prices(self) -> pa.Table:
         return self.read("prices") if self.has("prices") else tables.PRICES.empty_table()
+
+    def clock_table(self, name: str) -> pa.Table:
+        return self.read(name) if self.has(name) else schema_of(name).empty_table()
 
     def account_window(self, begin: float, end: float) -> pa.Table:
         del begin, end

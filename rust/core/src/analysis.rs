@@ -11,6 +11,7 @@ use whywait_otf2::Recording;
 use crate::account::{self, Account};
 use crate::causes::factors::{self, Factors};
 use crate::causes::{self, ContendedLock, CostModel, Explanation, IntervalIndex, Synchronized};
+use crate::clocks;
 use crate::counters::{self, Recorded};
 use crate::critical_path::{self, Segment, Stretch};
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
@@ -28,6 +29,7 @@ use crate::severity::{self, Cost, Severity};
 use crate::trace::Trace;
 use crate::trace::decode::Progress;
 use crate::trace::load::SHARD_EVENTS;
+use crate::waits::collective_sync::CollectiveSyncs;
 use crate::waits::device::{self, Devices};
 use crate::waits::late_sender::Detected;
 use crate::waits::remote_calls::{Call, RemoteCalls};
@@ -58,6 +60,8 @@ pub struct Options {
     pub counter_modes: Vec<(String, MetricMode)>,
     /// Whether a recursive call is part of the outer call of the same function; beyond a depth, it always is.
     pub fold_recursion: bool,
+    /// How to correct the clocks.
+    pub clocks: clocks::Options,
     /// Approximate minimum of events per shard.
     pub shard_events: u64,
 }
@@ -73,6 +77,7 @@ impl Default for Options {
             window: None,
             counter_modes: Vec::new(),
             fold_recursion: false,
+            clocks: clocks::Options::default(),
             shard_events: SHARD_EVENTS,
         }
     }
@@ -197,6 +202,8 @@ pub struct Analysis {
     pub io: Vec<IoCell>,
     /// Inconsistencies of the trace.
     pub diagnostics: Diagnostics,
+    /// What is known about the clocks; `None` if nothing is violated.
+    pub clocks: Option<clocks::Report>,
     /// Calls of other processes that wait states name.
     calls: RemoteCalls,
     /// Transfers, if several processes were told to find them.
@@ -302,7 +309,20 @@ impl Analysis {
     /// Gathers the findings of all processes at the first.
     fn gather(self, diagnostics: Vec<Diagnostics>, with_transfers: bool) -> Result<Option<Self>> {
         let Self {
-            trace, severities, waits, causes, epochs, calls, queues, counters, devices, focus, account, io, ..
+            trace,
+            severities,
+            waits,
+            causes,
+            epochs,
+            calls,
+            queues,
+            counters,
+            devices,
+            focus,
+            account,
+            io,
+            clocks,
+            ..
         } = self;
         let exchange = trace.exchange.clone();
         let calls = calls.gather(&trace, &waits)?;
@@ -339,6 +359,7 @@ impl Analysis {
             account,
             io,
             diagnostics,
+            clocks,
             calls,
             transfers,
             is_restricted: false,
@@ -373,33 +394,24 @@ pub fn analyze(
 ) -> Result<Option<Analysis>> {
     monitor.enter(Stage::Decode)?;
     let shard_events = options.shard_events.max(1);
-    let Options { counter_modes, fold_recursion, .. } = options;
-    let progress = &monitor.progress;
-    let mut trace = Trace::load(recording, shard_events, counter_modes, *fold_recursion, transport, progress)?;
-    let (counters, of_counters) = counters::collect(&mut trace)?;
-    let mut diagnostics = vec![std::mem::take(&mut trace.diagnostics), trace.other_locations(), of_counters];
-    let window = options.window.map(|bounds| window::ticks(&trace, bounds));
-    if window.is_some() && trace.exchange.processes() > 1 {
-        return Err(Error::Usage("one process analyzes a part of a run: start it without mpiexec".to_owned()));
+    let load = |recording| {
+        Trace::load(
+            recording,
+            shard_events,
+            &options.counter_modes,
+            options.fold_recursion,
+            transport.clone(),
+            &monitor.progress,
+        )
+    };
+    let mut met = Met::find(load(recording)?, options, monitor)?;
+    let mut clocks = None;
+    if met.trace.exchange.any(met.has_clock_violations())? || options.clocks.is_wanted || options.clocks.latency > 0.0 {
+        let (trace, report) = clocks::correct(met.trace, &options.clocks, &load)?;
+        met = Met::find(trace, options, monitor)?;
+        clocks = report;
     }
-
-    monitor.enter(Stage::Messages)?;
-    let mut found: Vec<Findings> = trace.shards.iter().map(|_| Findings::default()).collect();
-    let classifier = options.queues.as_ref().map(|_| ProtocolClassifier::new(&trace));
-    let (of_messages, messages) = analyze_messages(&trace, options, classifier.as_ref(), &mut diagnostics)?;
-    for findings in of_messages {
-        add(&mut found, findings);
-    }
-    let queues = options.queues.as_ref().map(|options| queues::replay(&trace, messages, options)).transpose()?;
-
-    monitor.enter(Stage::Collectives)?;
-    let (collective, collective_syncs, collective_notes) = collective::detect(&trace, options.causes)?;
-    diagnostics.push(collective_notes);
-    add(&mut found, collective);
-    if let Some((nonblocking, nonblocking_notes)) = waits::nonblocking::detect(&trace, &found)? {
-        diagnostics.push(nonblocking_notes);
-        add(&mut found, nonblocking);
-    }
+    let Met { mut trace, counters, mut diagnostics, window, mut found, queues, collective_syncs } = met;
 
     monitor.enter(Stage::OneSided)?;
     let (one_sided, one_sided_notes) = match one_sided::find(&trace)? {
@@ -504,6 +516,7 @@ pub fn analyze(
         focus,
         account,
         diagnostics: Diagnostics::default(),
+        clocks,
         calls,
         transfers: None,
         is_restricted: false,
@@ -515,6 +528,58 @@ pub fn analyze(
         return Ok(Some(Analysis { diagnostics: merge(vec![diagnostics]), ..found }));
     }
     found.gather(diagnostics, options.transfers)
+}
+
+/// The first stages: who met whom.
+struct Met {
+    trace: Trace,
+    counters: Recorded,
+    /// By stage.
+    diagnostics: Vec<Diagnostics>,
+    window: Option<Range<i64>>,
+    /// One entry per shard.
+    found: Vec<Findings>,
+    queues: Option<Queues>,
+    collective_syncs: Vec<CollectiveSyncs>,
+}
+
+impl Met {
+    fn find(mut trace: Trace, options: &Options, monitor: &Monitor) -> Result<Self> {
+        let (counters, of_counters) = counters::collect(&mut trace)?;
+        let mut diagnostics = vec![std::mem::take(&mut trace.diagnostics), trace.other_locations(), of_counters];
+        let window = options.window.map(|bounds| window::ticks(&trace, bounds));
+        if window.is_some() && trace.exchange.processes() > 1 {
+            return Err(Error::Usage("one process analyzes a part of a run: start it without mpiexec".to_owned()));
+        }
+
+        monitor.enter(Stage::Messages)?;
+        let mut found: Vec<Findings> = trace.shards.iter().map(|_| Findings::default()).collect();
+        let classifier = options.queues.as_ref().map(|_| ProtocolClassifier::new(&trace));
+        let (of_messages, messages) = analyze_messages(&trace, options, classifier.as_ref(), &mut diagnostics)?;
+        for findings in of_messages {
+            add(&mut found, findings);
+        }
+        let queues = options.queues.as_ref().map(|options| queues::replay(&trace, messages, options)).transpose()?;
+
+        monitor.enter(Stage::Collectives)?;
+        let (collective, collective_syncs, collective_notes) = collective::detect(&trace, options.causes)?;
+        diagnostics.push(collective_notes);
+        add(&mut found, collective);
+        if let Some((nonblocking, nonblocking_notes)) = waits::nonblocking::detect(&trace, &found)? {
+            diagnostics.push(nonblocking_notes);
+            add(&mut found, nonblocking);
+        }
+        Ok(Self { trace, counters, diagnostics, window, found, queues, collective_syncs })
+    }
+
+    /// Whether this process found a message or a collective operation that the clocks of its processes turn around.
+    fn has_clock_violations(&self) -> bool {
+        let of_findings = self.found.iter().map(|findings| &findings.diagnostics);
+        of_findings.chain(&self.diagnostics).any(|notes| {
+            notes.occurrences(DiagnosticKind::ClockViolationMessage) > 0
+                || notes.occurrences(DiagnosticKind::ClockViolationCollective) > 0
+        })
+    }
 }
 
 /// Whether more than 1% of the messages arrive before they are sent.

@@ -8,6 +8,7 @@
 pub mod account;
 pub mod analysis;
 pub mod causes;
+pub mod clocks;
 pub mod counters;
 pub mod critical_path;
 pub mod diagnostics;

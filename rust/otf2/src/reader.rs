@@ -11,8 +11,8 @@ use crate::file::{CHUNK_BEGIN, Chunk, ChunkFile, END_EXPECTED, END_OF_BUFFER, EN
 use crate::idmap::IdMaps;
 use crate::oddity::{Oddity, OddityKind};
 use crate::records::{
-    ATTRIBUTE_LIST, Attributes, ENTER, Event, LEAVE, MetricValues, SAMPLE, TIMESTAMP, TIMESTAMP_SIZE, Translator,
-    TypedValue,
+    ATTRIBUTE_LIST, Attributes, ClockOffset, ENTER, Event, LEAVE, MetricValues, SAMPLE, TIMESTAMP, TIMESTAMP_SIZE,
+    Translator, TypedValue,
 };
 use crate::wire::{Fault, WINDOW, Window, load};
 
@@ -95,6 +95,13 @@ impl LocationReader {
     pub fn raw(mut self) -> Self {
         self.maps = IdMaps::default();
         self.clock = ClockCorrection::new(&[]);
+        self
+    }
+
+    /// Corrects times by other clock offsets than those of the file.
+    #[must_use]
+    pub fn with_clock_offsets(mut self, offsets: &[ClockOffset]) -> Self {
+        self.clock = ClockCorrection::new(offsets);
         self
     }
 

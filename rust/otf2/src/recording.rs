@@ -11,7 +11,7 @@ use crate::definitions::Definitions;
 use crate::error::Result;
 use crate::oddity::Oddity;
 use crate::reader::{EventSink, LocationReader, ReadSummary};
-use crate::records::{Attributes, Definition, Event};
+use crate::records::{Attributes, ClockOffset, Definition, Event};
 
 /// A recorded run.
 pub trait Recording: fmt::Debug + Send + Sync {
@@ -83,6 +83,24 @@ impl<'a> Events<'a> {
     /// Events that do not come from a file.
     pub fn new(stream: impl EventStream + 'a) -> Self {
         Self(Source::Stream(Box::new(stream)))
+    }
+
+    /// Corrects times by other clock offsets than those of the file. Other sources have no clock offsets.
+    #[must_use]
+    pub fn with_clock_offsets(self, offsets: &[ClockOffset]) -> Self {
+        match self.0 {
+            Source::File(reader) => reader.with_clock_offsets(offsets).into(),
+            Source::Stream(stream) => Self(Source::Stream(stream)),
+        }
+    }
+
+    /// The clock offsets of the file, as they were measured.
+    #[must_use]
+    pub fn clock_offsets(&self) -> &[ClockOffset] {
+        match &self.0 {
+            Source::File(reader) => &reader.local_definitions().clock_offsets,
+            Source::Stream(_) => &[],
+        }
     }
 
     /// Sends all events to `sink`; files are read chunk by chunk through `buffer`. After an error, the events before it

@@ -9,6 +9,7 @@ use whywait_core::parallel::exchange::Transport;
 use whywait_core::trace::load::SHARD_EVENTS;
 
 use crate::analysis::Analysis;
+use crate::clocks;
 use crate::errors::{UsageError, core_error};
 use crate::job::serve;
 use crate::memory;
@@ -23,10 +24,11 @@ use crate::run::Run;
 /// `queues` configures the replay of message queues: when messages arrive (`estimate`, `send`), which share a queue
 /// (`pair`, `list`), the number of bins, and whether to return every increment. A `window` (seconds since the begin of
 /// the trace) restricts severities, costs and the critical path. `counter_modes` overrides the OTF2 modes of counters
-/// by name. `fold_recursion` makes recursive calls part of the outer call. `progress(stage, fraction)` is called about ten times per second.
+/// by name. `fold_recursion` makes recursive calls part of the outer call. `clocks` is how to correct the clocks, with a least latency in seconds, and with `census`, constraints are
+/// counted even if none is violated. `progress(stage, fraction)` is called about ten times per second.
 #[pyfunction]
 #[pyo3(signature = (run, *, threads=None, wrong_order_window=100, causes=true, cost_model="thesis", transfers=false, queues=None,
-    window=None, counter_modes=Vec::new(), fold_recursion=false, shard_events=SHARD_EVENTS, ranks=None, progress=None))]
+    window=None, counter_modes=Vec::new(), fold_recursion=false, clocks="nodes", min_latency=0.0, census=false, shard_events=SHARD_EVENTS, ranks=None, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
 pub(crate) fn analyze(
     py: Python<'_>,
@@ -40,6 +42,9 @@ pub(crate) fn analyze(
     window: Option<(f64, f64)>,
     counter_modes: Vec<(String, String)>,
     fold_recursion: bool,
+    clocks: &str,
+    min_latency: f64,
+    census: bool,
     shard_events: u64,
     ranks: Option<&Bound<'_, PyAny>>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -52,6 +57,7 @@ pub(crate) fn analyze(
     let cost_model = options::cost_model(cost_model)?;
     let queues = queues.as_ref().map(options::queues).transpose()?;
     let counter_modes = counter_modes.into_iter().map(options::counter_mode).collect::<PyResult<_>>()?;
+    let clocks = clocks::options(clocks, min_latency, census)?;
     let options = Options {
         wrong_order_window,
         causes,
@@ -61,6 +67,7 @@ pub(crate) fn analyze(
         window,
         counter_modes,
         fold_recursion,
+        clocks,
         shard_events,
     };
     let monitor = Arc::new(Monitor::default());

@@ -7,6 +7,7 @@ mod analysis;
 mod analyze;
 mod arrow;
 mod blame;
+mod clocks;
 mod counters;
 mod devices;
 mod errors;

@@ -21,6 +21,7 @@ use whywait_core::waits::longest;
 use crate::account;
 use crate::analysis::Analysis;
 use crate::arrow::{Names, Optional, Table};
+use crate::clocks;
 use crate::counters;
 use crate::devices;
 use crate::errors::core_error;
@@ -167,6 +168,11 @@ impl Analysis {
     /// What was done with files, by call path and location.
     fn io(&self) -> PyResult<Table> {
         io::cells(self)
+    }
+
+    /// A table about the clocks of the processes.
+    fn clock_table(&self, name: &str) -> PyResult<Table> {
+        clocks::table(self, name)
     }
 
     /// What calls need, by kind: the floors of the account.
@@ -490,6 +496,9 @@ impl Analysis {
         let violations = |kind| self.result.diagnostics.occurrences(kind);
         facts.set_item("clock_violations_p2p", violations(DiagnosticKind::ClockViolationMessage))?;
         facts.set_item("clock_violations_coll", violations(DiagnosticKind::ClockViolationCollective))?;
+        if let Some(clocks) = clocks::facts(self, py)? {
+            facts.set_item("clocks", clocks)?;
+        }
         if let Some(queues) = &self.result.queues {
             facts.set_item("eager_limit_in_node", queues.limits[0])?;
             facts.set_item("eager_limit_between_nodes", queues.limits[1])?;

@@ -493,6 +493,37 @@ tables! {
         "time" Double "s": "the time",
         "detail" Text: "further details",
     }
+    "clock_violations" stored ["clock_violations"] "a kind of constraint between two processes that the times as they were read violate, the worst first, at most 10,000; only if something is violated" {
+        "kind" Name: "`p2p`, `barrier`, `n_to_n`, `one_to_n`, `n_to_one` or `prefix`",
+        "from_rank" Int32: "the rank that must be earlier",
+        "to_rank" Int32: "the rank that must be later",
+        "checked" UInt64: "number of constraints",
+        "violated" UInt64: "how many are violated",
+        "sum" Double "s": "the sum of the amounts by which they are violated",
+        "worst" Double "s": "the largest amount",
+        "worst_location" UInt32: "the later location there, a row of `locations`",
+        "worst_time" Double "s": "its time",
+        "first_time" Double "s": "the time of the first violation",
+        "last_time" Double "s": "the time of the last violation",
+    }
+    "clock_course" stored ["clock_course"] "a kind of constraint in one of 100 equal parts of the run; only if something is violated" {
+        "kind" Name: "the kind, as in `clock_violations`",
+        "bin" UInt32: "the number of the part",
+        "begin" Double "s": "its begin",
+        "checked" UInt64: "number of constraints",
+        "violated" UInt64: "how many are violated",
+        "worst" Double "s": "the largest amount",
+    }
+    "clock_processes" stored ["clock_processes"] "the clock of a process; only if something is violated" {
+        "rank" Int32: "the rank",
+        "node" Text: "its node",
+        "measured_begin" Double "s": "the measured clock offset at the begin of the run; null if none was measured",
+        "measured_end" Double "s": "the measured clock offset at its end",
+        "moved_begin" Double "s": "what the correction adds to its first time",
+        "moved_end" Double "s": "what the correction adds to its last time",
+        "moved_max" Double "s": "what the correction adds, where that is largest in size",
+        "violated" UInt64: "violations that it takes part in, in the times as they were read",
+    }
     "delay_costs" returned ["delay_costs"] "the delay costs of a call path on a location, for a class of waits" {
         "class" Name: "the class of waits; `unattributed` if nothing explains them",
         "callpath" Path: "the call path that causes the waits, by names",

@@ -1,0 +1,85 @@
+"""What to say about the clocks of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# What was done, by the name of the correction.
+_DONE = {
+    "nodes": "the processes of a node share one clock offset",
+}
+
+
+def sentences(clocks: Mapping[str, Any]) -> list[str]:
+    """Return what readers of corrected, or contradictory, times must know.
+
+    Parameters
+    ----------
+    clocks
+        As in `whywait.Result.clocks`.
+    """
+    if not clocks["violated"]:
+        return []
+    found = []
+    if clocks["done"]:
+        left = f"{clocks['left']:,} are left" if clocks["left"] else "none is left"
+        how = "; ".join(_DONE[step] for step in clocks["done"])
+        found.append(
+            f"The clocks are corrected ({how}): {clocks['violated']:,} of {clocks['checked']:,} constraints of time "
+            f"were violated by up to {_time(clocks['worst'])}, {left}; times moved by up to {_time(clocks['moved'])}. "
+            "--clocks measured keeps the times as they were measured."
+        )
+    return found
+
+
+def census_lines(clocks: Mapping[str, Any]) -> list[str]:
+    """Return the census as lines of text: what is violated, by kind, and what corrects it."""
+    if not clocks["violated"]:
+        return [f"Clocks: none of {clocks['checked']:,} constraints violated"]
+    counts = f"{clocks['violated']:,} of {clocks['checked']:,} constraints violated"
+    lines = [f"Clocks: {counts}, up to {_time(clocks['worst'])} ({_VERDICTS[clocks['verdict']]})"]
+    lines += [
+        f"   {_KINDS[one['kind']]:<11}{one['violated']:>7,} of {one['checked']:<9,}{_time(one['worst']):>10}"
+        for one in clocks["kinds"]
+        if one["violated"]
+    ]
+    nodes, processes, offsets = clocks["contradicting"]
+    for step in clocks["steps"][1:]:
+        what = (
+            f"{step['violated']:,} {'is' if step['violated'] == 1 else 'are'} left"
+            if step["violated"]
+            else "none is left"
+        )
+        kept = "" if step["kept"] else ": not applied"
+        if step["name"] == "nodes":
+            where = "one node" if nodes == 1 else f"{nodes:,} nodes"
+            lines.append(f"   {processes:,} processes on {where} use {offsets:,} different clock offsets")
+        lines.append(f"   corrected by {step['name']}: {what}{kept}")
+    return lines
+
+
+_KINDS = {
+    "p2p": "messages",
+    "barrier": "barriers",
+    "n_to_n": "N-to-N",
+    "one_to_n": "1-to-N",
+    "n_to_one": "N-to-1",
+    "prefix": "prefix",
+}
+_VERDICTS = {
+    "noise": "less than clocks resolve",
+    "measured offsets": "the measured offsets of processes on one node contradict each other",
+    "differ": "the clocks of the processes differ",
+}
+
+
+def _time(seconds: float) -> str:
+    """Return a length of time with a unit that fits it."""
+    unit, name = next((one for one in _UNITS if seconds >= one[0]), _UNITS[-1])
+    return f"{seconds / unit:.3g} {name}"
+
+
+_UNITS = [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")]

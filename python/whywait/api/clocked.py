@@ -1,0 +1,59 @@
+"""The part of `whywait.Result` that tells about the clocks of the processes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from whywait.api.accounted import AccountedResult
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class ClockedResult(AccountedResult):
+    """A result with what is known about its clocks: see docs/clocks.md."""
+
+    @property
+    def clocks(self) -> dict[str, Any] | None:
+        """What contradicts the order of events, and what was done about it; None if nothing does.
+
+        ``verdict`` (such as ``measured offsets``), ``steps`` (the times as they were read, then each correction that
+        was tried: ``name``, ``kept``, and of the contradictions that were left then their number ``violated``, the
+        ``worst`` and the ``sum``), ``done`` (the corrections that were kept), ``checked`` and ``violated`` (constraints
+        of the times as they were read), ``left`` (violated ones in the times of this result), ``worst``, ``kinds`` (the
+        same by kind), ``moved`` (the most that a time was corrected by), ``min_latency``, and ``contradicting`` (the
+        number of nodes whose processes had different clock offsets, of these processes, and of the offsets). Times in
+        seconds.
+        """
+        found: dict[str, Any] | None = self.facts.get("clocks")
+        return found
+
+    def clock_violations(self) -> pa.Table:
+        """Return the contradictions in the times as they were read, by kind and pair of processes, the worst first.
+
+        Returns
+        -------
+        pyarrow.Table
+            See docs/tables.md; no rows if there are none.
+        """
+        return self.tables.clock_table("clock_violations")
+
+    def clock_course(self) -> pa.Table:
+        """Return the contradictions in the times as they were read, by kind and hundredth of the run.
+
+        Returns
+        -------
+        pyarrow.Table
+            See docs/tables.md; no rows if there are none.
+        """
+        return self.tables.clock_table("clock_course")
+
+    def clock_processes(self) -> pa.Table:
+        """Return the clock of each process, and how it was corrected.
+
+        Returns
+        -------
+        pyarrow.Table
+            See docs/tables.md; no rows if nothing contradicts the order of events.
+        """
+        return self.tables.clock_table("clock_processes")

@@ -1,0 +1,81 @@
+"""Show what contradicts the order of events, and how correcting the clocks would change that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from whywait.commands.answers import Answer, Column, table
+from whywait.commands.common import Progress, add_threads, add_top, add_verb
+from whywait.commands.results import add_clocks, clock_choices
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from whywait.report.terminal import Line
+
+_PAIRS = [
+    Column("kind", -10, "kind"),
+    Column("from", 8, lambda row: f"rank {row['from_rank']}"),
+    Column("to", 10, lambda row: f"rank {row['to_rank']}"),
+    Column("violated", 11, "violated", "count"),
+    Column("of", 10, "checked", "count"),
+    Column("worst", 12, "worst", "sec"),
+    Column("at", 12, "worst_time", "sec"),
+]
+_PROCESSES = [
+    Column("rank", 6, "rank", "count"),
+    Column("node", 12, "node"),
+    Column("violations", 12, "violated", "count"),
+    Column("moved at begin", 16, "moved_begin", "sec"),
+    Column("at end", 12, "moved_end", "sec"),
+]
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = add_verb(
+        verbs,
+        "clocks",
+        "show how well the clocks of the processes agree",
+        "Count the constraints of time that the run violates, such as messages that are received before they are sent; "
+        "say between which ranks and what the clocks have to do with it, and how far a correction moves each process.",
+        "whywait clocks scorep_run/traces.otf2",
+        run,
+    )
+    add_clocks(parser)
+    add_top(parser, "how many pairs and processes to list")
+    add_threads(parser)
+
+
+def run(options: argparse.Namespace) -> Answer:
+    """Return the census."""
+    import whywait
+    from whywait.analysis.clocks import census_lines
+
+    with Progress() as progress:
+        result = whywait.analyze(
+            options.trace,
+            causes=False,
+            census=True,
+            threads=options.threads,
+            progress=progress,
+            **clock_choices(options),
+        )
+    found = result.clocks or {}
+    pairs = result.clock_violations().to_pylist()
+    processes = result.clock_processes().to_pylist()
+    data = {**found, "pairs": pairs, "processes": processes}
+
+    def lines() -> Iterator[Line]:
+        yield from ([(line, "")] for line in census_lines(found))
+        if pairs:
+            yield []
+            yield from table(pairs[: options.top], _PAIRS)
+        moved = [row for row in processes if row["violated"] or row["moved_max"]]
+        if moved:
+            yield []
+            moved.sort(key=lambda row: -abs(row["moved_max"]))
+            yield from table(moved[: options.top], _PROCESSES)
+
+    return Answer(data, lambda _: lines())

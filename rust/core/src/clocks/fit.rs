@@ -1,0 +1,343 @@
+//! Fits a line, or a line of several pieces, between lower and upper bounds, so that the least distance to a bound, the
+//! *margin*, is as large as possible.
+//!
+//! A line violates a bound if and only if it crosses the upper hull of the lower bounds or the lower hull of the upper
+//! ones. For a slope, the best line is in the middle between both hulls, and its margin is a concave function of the slope
+//! with corners at the slopes of the hulls' edges.
+//!
+//! *Source*: clocks.md#lines; A. Duda et al.: Estimating global time in distributed systems, ICDCS 1987.
+
+/// The largest drift that is plausible: 10,000 ppm.
+pub(super) const STEEPEST: f64 = 0.01;
+/// Steps of bisections: enough for the resolution of a double.
+const STEPS: usize = 60;
+
+/// A bound at a time: both in ticks.
+pub(super) type Point = (f64, f64);
+
+/// A line: its value at time 0, and its slope.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Line {
+    pub(super) value: f64,
+    pub(super) slope: f64,
+}
+
+impl Line {
+    pub(super) fn at(self, time: f64) -> f64 {
+        self.value + self.slope * time
+    }
+}
+
+/// Lower and upper bounds, as hulls.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Corridor {
+    /// The upper hull of the lower bounds, by time.
+    pub(super) lower: Vec<Point>,
+    /// The lower hull of the upper bounds, by time.
+    pub(super) upper: Vec<Point>,
+}
+
+/// A line with the largest margin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fit {
+    pub(super) line: Line,
+    pub(super) margin: f64,
+}
+
+impl Corridor {
+    pub(super) fn new(lower: Vec<Point>, upper: Vec<Point>) -> Self {
+        Self { lower: hull(lower, 1.0), upper: hull(upper, -1.0) }
+    }
+
+    /// The line of the largest margin; of equal ones that with the slope nearest to 0. `None` if one side has no bounds.
+    pub(super) fn fit(&self) -> Option<Fit> {
+        if self.lower.is_empty() || self.upper.is_empty() {
+            return None;
+        }
+        let slopes = self.slopes();
+        let gaps: Vec<f64> = slopes.iter().map(|&slope| self.gap(slope)).collect();
+        let best = gaps.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        // The best slopes are an interval; corners that differ only by rounding belong to it.
+        let close = |gap: f64| best - gap <= 1e-9 * best.abs().max(1.0);
+        let first = gaps.iter().position(|&gap| close(gap))?;
+        let last = gaps.iter().rposition(|&gap| close(gap))?;
+        let slope = 0.0_f64.clamp(slopes[first], slopes[last]);
+        let (low, high) = self.values(slope);
+        Some(Fit { line: Line { value: f64::midpoint(low, high), slope }, margin: (high - low) / 2.0 })
+    }
+
+    /// The least distance of a line to a bound; negative if it crosses one.
+    pub(super) fn margin(&self, line: Line) -> f64 {
+        let above = self.lower.iter().map(|&(time, bound)| line.at(time) - bound);
+        let below = self.upper.iter().map(|&(time, bound)| bound - line.at(time));
+        above.chain(below).fold(f64::INFINITY, f64::min)
+    }
+
+    /// The least and the largest value at a time of all lines that cross no bound, if `fit` does not.
+    pub(super) fn range(&self, fit: &Fit, time: f64) -> Option<(f64, f64)> {
+        if fit.margin < 0.0 {
+            return None;
+        }
+        let mut slopes = self.slopes();
+        let end = |outside: f64| {
+            let (mut inside, mut outside) = (fit.line.slope, outside);
+            if self.gap(outside) >= 0.0 {
+                return outside;
+            }
+            for _ in 0..STEPS {
+                let middle = f64::midpoint(inside, outside);
+                if self.gap(middle) >= 0.0 {
+                    inside = middle;
+                } else {
+                    outside = middle;
+                }
+            }
+            inside
+        };
+        let (first, last) = (end(-STEEPEST), end(STEEPEST));
+        slopes.retain(|&slope| first < slope && slope < last);
+        slopes.extend([first, last]);
+        let values = slopes.iter().map(|&slope| {
+            let (low, high) = self.values(slope);
+            (low + slope * time, high + slope * time)
+        });
+        Some(values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), at| (low.min(at.0), high.max(at.1))))
+    }
+
+    /// The slopes at which the margin has a corner, and the limits, in their order.
+    fn slopes(&self) -> Vec<f64> {
+        let edges = self.lower.windows(2).chain(self.upper.windows(2));
+        let slopes = edges.map(|edge| (edge[1].1 - edge[0].1) / (edge[1].0 - edge[0].0));
+        let mut slopes: Vec<f64> = slopes.filter(|slope| slope.abs() < STEEPEST).collect();
+        slopes.extend([-STEEPEST, STEEPEST]);
+        slopes.sort_by(f64::total_cmp);
+        slopes
+    }
+
+    /// Twice the margin of the best line with a slope.
+    fn gap(&self, slope: f64) -> f64 {
+        let (low, high) = self.values(slope);
+        high - low
+    }
+
+    /// The values at time 0 of the lines with a slope that touch the lower and the upper bounds.
+    fn values(&self, slope: f64) -> (f64, f64) {
+        let touch = |hull: &[Point], side: f64| {
+            let corner = partition(hull, |edge| side * (edge[1].1 - edge[0].1 - slope * (edge[1].0 - edge[0].0)) > 0.0);
+            hull[corner].1 - slope * hull[corner].0
+        };
+        (touch(&self.lower, 1.0), touch(&self.upper, -1.0))
+    }
+}
+
+/// Number of first edges for which something holds.
+fn partition(hull: &[Point], holds: impl Fn(&[Point]) -> bool) -> usize {
+    let (mut from, mut to) = (0, hull.len() - 1);
+    while from < to {
+        let middle = usize::midpoint(from, to);
+        if holds(&hull[middle..middle + 2]) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    from
+}
+
+/// The upper hull of points (`side` 1), or the lower one (-1), by time.
+pub(super) fn hull(mut points: Vec<Point>, side: f64) -> Vec<Point> {
+    points.sort_by(|a, b| a.0.total_cmp(&b.0).then((side * b.1).total_cmp(&(side * a.1))));
+    points.dedup_by(|next, kept| next.0 == kept.0);
+    let mut hull: Vec<Point> = Vec::new();
+    for point in points {
+        while let [.., a, b] = hull[..] {
+            let turn = (b.0 - a.0) * (point.1 - a.1) - (point.0 - a.0) * (b.1 - a.1);
+            if side * turn < 0.0 {
+                break;
+            }
+            hull.pop();
+        }
+        hull.push(point);
+    }
+    hull
+}
+
+/// Fits a continuous line of pieces of equal length between 0 and `length`: its values at the knots. Bounds outside are
+/// those of the first and the last piece. If the bounds of one side are missing everywhere, nothing is fitted.
+pub(super) fn fit_pieces(lower: &[Point], upper: &[Point], length: f64, pieces: usize) -> Option<Vec<f64>> {
+    if lower.is_empty() || upper.is_empty() {
+        return None;
+    }
+    let width = length / pieces as f64;
+    let piece = |time: f64| ((time / width).floor().max(0.0) as usize).min(pieces - 1);
+    let mut by_piece: Vec<(Vec<Point>, Vec<Point>)> = vec![<(Vec<Point>, Vec<Point>)>::default(); pieces];
+    lower.iter().for_each(|&point| by_piece[piece(point.0)].0.push(point));
+    upper.iter().for_each(|&point| by_piece[piece(point.0)].1.push(point));
+    let corridors: Vec<Corridor> =
+        by_piece.into_iter().map(|(lower, upper)| Corridor::new(lower, upper)).collect();
+    let size = lower.iter().chain(upper).map(|point| point.1.abs()).fold(1.0, f64::max);
+    let limit = size + STEEPEST * length;
+    // With a margin of -size, the line 0 fits.
+    let (mut fits, mut fails) = (-size, 2.0 * size + 1.0);
+    for _ in 0..STEPS {
+        let middle = f64::midpoint(fits, fails);
+        if polygons(&corridors, width, middle, 2.0 * limit).is_some() {
+            fits = middle;
+        } else {
+            fails = middle;
+        }
+    }
+    let polygons = polygons(&corridors, width, fits, 2.0 * limit)?;
+    let (low, high) = extent(polygons.last()?, 1);
+    let mut values = vec![f64::midpoint(low, high)];
+    for polygon in polygons.iter().rev() {
+        let next = values[values.len() - 1];
+        let (low, high) = section(polygon, next);
+        values.push(f64::midpoint(low, high));
+    }
+    values.reverse();
+    Some(values)
+}
+
+/// For each piece, the values at its begin and end for which the line keeps a margin up to there; `None` if there are none.
+fn polygons(corridors: &[Corridor], width: f64, margin: f64, limit: f64) -> Option<Vec<Vec<Point>>> {
+    let (mut low, mut high) = (-limit, limit);
+    let mut found = Vec::with_capacity(corridors.len());
+    for (number, corridor) in corridors.iter().enumerate() {
+        let mut polygon = vec![(low, -limit), (high, -limit), (high, limit), (low, limit)];
+        let steepest = STEEPEST * width;
+        clip(&mut polygon, (1.0, -1.0, steepest));
+        clip(&mut polygon, (-1.0, 1.0, steepest));
+        for (points, side) in [(&corridor.lower, 1.0), (&corridor.upper, -1.0)] {
+            for &(time, bound) in points {
+                let share = time / width - number as f64;
+                // side * ((1 - share) v + share w - bound) >= margin
+                clip(&mut polygon, (side * (1.0 - share), side * share, -side * bound - margin));
+            }
+        }
+        if polygon.is_empty() {
+            return None;
+        }
+        (low, high) = extent(&polygon, 1);
+        found.push(polygon);
+    }
+    Some(found)
+}
+
+/// Keeps the part of a polygon in which `a x + b y + c >= 0`.
+fn clip(polygon: &mut Vec<Point>, (a, b, c): (f64, f64, f64)) {
+    let height = |point: Point| a * point.0 + b * point.1 + c;
+    let mut kept = Vec::with_capacity(polygon.len() + 1);
+    for (number, &point) in polygon.iter().enumerate() {
+        let next = polygon[(number + 1) % polygon.len()];
+        let (here, there) = (height(point), height(next));
+        if here >= 0.0 {
+            kept.push(point);
+        }
+        if (here >= 0.0) != (there >= 0.0) {
+            let share = here / (here - there);
+            kept.push((point.0 + share * (next.0 - point.0), point.1 + share * (next.1 - point.1)));
+        }
+    }
+    *polygon = kept;
+}
+
+/// Least and largest coordinate of a polygon.
+fn extent(polygon: &[Point], axis: usize) -> (f64, f64) {
+    let values = polygon.iter().map(|point| if axis == 0 { point.0 } else { point.1 });
+    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
+}
+
+/// Least and largest first coordinate of a polygon where the second has a value.
+fn section(polygon: &[Point], value: f64) -> (f64, f64) {
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    for (number, &point) in polygon.iter().enumerate() {
+        let next = polygon[(number + 1) % polygon.len()];
+        let (a, b) = (point.1 - value, next.1 - value);
+        let at = if a == 0.0 {
+            point.0
+        } else if (a < 0.0) != (b < 0.0) && b != 0.0 {
+            point.0 + a / (a - b) * (next.0 - point.0)
+        } else {
+            continue;
+        };
+        (low, high) = (low.min(at), high.max(at));
+    }
+    if low <= high { (low, high) } else { extent(polygon, 0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// clocks.md, the example of a drift.
+    #[test]
+    fn a_drift_is_found_between_the_hulls() {
+        let corridor = Corridor::new(vec![(10.251, -0.251), (110.751, -0.751)], vec![(20.1, 0.1), (120.6, -0.4)]);
+        let fit = corridor.fit().unwrap();
+        assert!((fit.margin - 0.2).abs() < 1e-12 && (fit.line.slope + 1.0 / 201.0).abs() < 1e-12);
+        assert!(fit.line.at(0.0).abs() < 1e-12 && (corridor.margin(fit.line) - fit.margin).abs() < 1e-12);
+    }
+
+    /// clocks.md, the example of two pieces: one line does not fit.
+    #[test]
+    fn a_clock_that_bends_needs_two_pieces() {
+        let lower = vec![(10.1, -0.1), (90.1, -0.1), (110.201, -0.201), (191.001, -1.001)];
+        let upper = vec![(11.0, 0.1), (91.0, 0.1), (111.11, -0.01), (191.91, -0.81)];
+        let fit = Corridor::new(lower.clone(), upper.clone()).fit().unwrap();
+        assert!((fit.margin + 0.098_997).abs() < 1e-6, "{}", fit.margin);
+        let values = fit_pieces(&lower, &upper, 200.0, 2).unwrap();
+        let expected = [0.0, 0.0, -1.0 / 1.01];
+        assert!(values.iter().zip(expected).all(|(value, expected)| (value - expected).abs() < 1e-6), "{values:?}");
+    }
+
+    proptest! {
+        /// No line on a fine grid has a larger margin, and every feasible one lies within the range.
+        #[test]
+        fn no_line_is_better(
+            lower in prop::collection::vec((0.0..100.0_f64, -1.0..0.2_f64), 1..12),
+            upper in prop::collection::vec((0.0..100.0_f64, -0.2..1.0_f64), 1..12),
+        ) {
+            let corridor = Corridor::new(lower.clone(), upper.clone());
+            let fit = corridor.fit().unwrap();
+            let all = Corridor { lower, upper };
+            prop_assert!((all.margin(fit.line) - fit.margin).abs() < 1e-9);
+            let (begin, end) = (corridor.range(&fit, 0.0), corridor.range(&fit, 100.0));
+            for slope in (-40..=40).map(|step| f64::from(step) * STEEPEST / 40.0) {
+                for value in (-60..=60).map(|step| f64::from(step) / 40.0) {
+                    let line = Line { value, slope };
+                    let margin = all.margin(line);
+                    prop_assert!(margin <= fit.margin + 1e-9);
+                    if margin >= 0.0 {
+                        let ((low, high), (low_end, high_end)) = (begin.unwrap(), end.unwrap());
+                        prop_assert!(low - 1e-9 <= value && value <= high + 1e-9);
+                        prop_assert!(low_end - 1e-9 <= line.at(100.0) && line.at(100.0) <= high_end + 1e-9);
+                    }
+                }
+            }
+        }
+
+        /// One piece is a line; more pieces never fit worse.
+        #[test]
+        fn pieces_are_no_worse_than_a_line(
+            lower in prop::collection::vec((0.0..100.0_f64, -1.0..0.2_f64), 1..12),
+            upper in prop::collection::vec((0.0..100.0_f64, -0.2..1.0_f64), 1..12),
+        ) {
+            let fit = Corridor::new(lower.clone(), upper.clone()).fit().unwrap();
+            for pieces in [1, 2, 4] {
+                let values = fit_pieces(&lower, &upper, 100.0, pieces).unwrap();
+                let at = |time: f64| {
+                    let share = time / 100.0 * pieces as f64;
+                    let piece = (share as usize).min(pieces - 1);
+                    values[piece] + (share - piece as f64) * (values[piece + 1] - values[piece])
+                };
+                let above = lower.iter().map(|&(time, bound)| at(time) - bound);
+                let margin = above.chain(upper.iter().map(|&(time, bound)| bound - at(time))).fold(f64::INFINITY, f64::min);
+                prop_assert!(margin >= fit.margin - 1e-6, "{} pieces: {} < {}", pieces, margin, fit.margin);
+                prop_assert!(pieces > 1 || margin <= fit.margin + 1e-6);
+            }
+        }
+    }
+}

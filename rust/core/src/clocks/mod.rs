@@ -1,0 +1,25 @@
+//! Clocks: what a run says about the clocks of its processes, and corrected times.
+//!
+//! ```text
+//!  matches ──> constraints ──> census (what is violated)
+//!                  └─────────> nodes, lines, clc ──> timings ──> the corrected recording, which is read instead
+//! ```
+//!
+//! A message cannot be received before it is sent. Where it seems so, the clocks of two processes disagree. A correction
+//! gives each process an increasing function of time; all its locations share it, because they share a clock. Everything
+//! behind reads the corrected recording and does not know about it.
+//!
+//! *Source*: clocks.md.
+
+mod census;
+mod constraints;
+mod correct;
+mod corrected;
+mod nodes;
+mod report;
+mod timing;
+
+pub use census::{BINS, Cell, Census, Course};
+pub use constraints::{Constraints, Kind, Moment};
+pub use correct::{Method, Options, correct};
+pub use report::{OfProcess, Report, Step, Verdict};

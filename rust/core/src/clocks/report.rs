@@ -1,0 +1,95 @@
+//! What is known about the clocks of a run, and what was done about them.
+
+use super::census::Census;
+
+/// What the violations say about the clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing is violated.
+    None,
+    /// All amounts are below what clocks resolve.
+    Noise,
+    /// The measured offsets of the processes of a node contradict each other.
+    MeasuredOffsets,
+    /// Clocks differ.
+    Differ,
+}
+
+impl Verdict {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Noise => "noise",
+            Self::MeasuredOffsets => "measured offsets",
+            Self::Differ => "differ",
+        }
+    }
+}
+
+/// A step of the correction, and what is violated behind it.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// `measured` for the times as they are read, or the name of a method.
+    pub name: &'static str,
+    /// Whether the run is read so; otherwise the step did not help.
+    pub is_kept: bool,
+    /// Number of violations.
+    pub violated: u64,
+    /// Their largest amount, ticks.
+    pub worst: i64,
+    /// Sum of their amounts, ticks.
+    pub sum: i64,
+}
+
+/// The clock of a process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OfProcess {
+    /// Its node: equal for processes of one node.
+    pub node: u32,
+    /// Measured offsets at the begin and the end of the run, ticks.
+    pub measured: Option<(i64, i64)>,
+    /// What the correction adds to its first and last time, and what is largest in size, ticks.
+    pub moved: (i64, i64, i64),
+    /// Violations that it takes part in, as recorded.
+    pub violated: u64,
+}
+
+/// The clocks of a run.
+#[derive(Debug)]
+pub struct Report {
+    /// What the violations say.
+    pub verdict: Verdict,
+    /// The times as they are read, and the steps that were tried.
+    pub steps: Vec<Step>,
+    /// Violations of the times as they are read.
+    pub census: Census,
+    /// The clock of each process.
+    pub processes: Vec<OfProcess>,
+    /// Number of nodes whose processes had different clock offsets, of these processes, and of the functions.
+    pub differing: (u32, u32, u32),
+    /// Least time between cause and effect, ticks.
+    pub latency: i64,
+    /// The span of the run as it is read, ticks.
+    pub span: (i64, i64),
+}
+
+impl Report {
+    /// The steps that were taken.
+    pub fn done(&self) -> impl Iterator<Item = &'static str> {
+        self.steps.iter().skip(1).filter(|step| step.is_kept).map(|step| step.name)
+    }
+
+    /// Number of violations that are left.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.steps.iter().rfind(|step| step.is_kept).map_or(0, |step| step.violated)
+    }
+
+    /// What the correction moves most, ticks.
+    #[must_use]
+    pub fn moved(&self) -> i64 {
+        self.processes.iter().map(|process| process.moved.2.abs()).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,181 @@
+//! What is known about the clocks of a run, as tables and plain data.
+
+use std::sync::Arc;
+
+use arrow_array::{Float64Array, Int32Array, StringArray, UInt32Array, UInt64Array};
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use whywait_core::clocks::{BINS, Cell, Kind, Method, Options, Report};
+use whywait_core::ids::ProcessId;
+
+use crate::analysis::Analysis;
+use crate::arrow::{Names, Table};
+use crate::errors::UsageError;
+
+/// Rows of the table of violations.
+const MOST: usize = 10_000;
+
+/// The options of a correction, as Python gives them.
+pub(crate) fn options(method: &str, min_latency: f64, census: bool) -> PyResult<Options> {
+    let known = Method::ALL.into_iter().find(|known| known.name() == method);
+    let unknown = || {
+        let names = Method::ALL.map(|known| format!("\"{}\"", known.name()));
+        UsageError::new_err(format!("clocks must be one of {}", names.join(", ")))
+    };
+    let method = known.ok_or_else(unknown)?;
+    if !(0.0..=1.0).contains(&min_latency) {
+        return Err(UsageError::new_err("the least latency must be between 0 and 1 s"));
+    }
+    Ok(Options { method, latency: min_latency, is_wanted: census })
+}
+
+/// What is known about the clocks as plain data; `None` if nothing is violated.
+pub(crate) fn facts<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let Some(report) = &analysis.result.clocks else { return Ok(None) };
+    let seconds = |ticks: i64| analysis.seconds(ticks);
+    let facts = PyDict::new(py);
+    facts.set_item("verdict", report.verdict.name())?;
+    let steps = PyList::empty(py);
+    for step in &report.steps {
+        let of_step = PyDict::new(py);
+        of_step.set_item("name", step.name)?;
+        of_step.set_item("kept", step.is_kept)?;
+        of_step.set_item("violated", step.violated)?;
+        of_step.set_item("worst", seconds(step.worst))?;
+        of_step.set_item("sum", seconds(step.sum))?;
+        steps.append(of_step)?;
+    }
+    facts.set_item("steps", steps)?;
+    facts.set_item("done", report.done().collect::<Vec<_>>())?;
+    facts.set_item("checked", report.census.checked)?;
+    facts.set_item("violated", report.census.violated)?;
+    facts.set_item("left", report.left())?;
+    facts.set_item("worst", seconds(report.census.worst))?;
+    let kinds = PyList::empty(py);
+    for kind in Kind::ALL {
+        let (checked, violated, worst) = report.census.of_kind(kind);
+        if checked > 0 {
+            let of_kind = PyDict::new(py);
+            of_kind.set_item("kind", kind.name())?;
+            of_kind.set_item("checked", checked)?;
+            of_kind.set_item("violated", violated)?;
+            of_kind.set_item("worst", seconds(worst))?;
+            kinds.append(of_kind)?;
+        }
+    }
+    facts.set_item("kinds", kinds)?;
+    facts.set_item("moved", seconds(report.moved()))?;
+    facts.set_item("min_latency", seconds(report.latency))?;
+    let (nodes, processes, functions) = report.differing;
+    facts.set_item("contradicting", (nodes, processes, functions))?;
+    Ok(Some(facts))
+}
+
+/// A table about the clocks; without rows if nothing is violated.
+pub(crate) fn table(analysis: &Analysis, name: &str) -> PyResult<Table> {
+    let report = analysis.result.clocks.as_ref();
+    match name {
+        "clock_violations" => violations(analysis, report),
+        "clock_course" => course(analysis, report),
+        "clock_processes" => processes(analysis, report),
+        _ => Err(PyKeyError::new_err(name.to_owned())),
+    }
+}
+
+fn rank(analysis: &Analysis, process: ProcessId) -> i32 {
+    analysis.result.trace.definitions.processes.get(process.index()).map_or(-1, |process| process.rank as i32)
+}
+
+fn violations(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
+    let cells = report.into_iter().flat_map(|report| &report.census.cells);
+    let mut rows: Vec<(&(Kind, ProcessId, ProcessId), &Cell)> = cells.filter(|(_, cell)| cell.violated > 0).collect();
+    rows.sort_by_key(|(key, cell)| (-cell.worst, **key));
+    rows.truncate(MOST);
+    let mut kinds = Names::with_capacity(rows.len());
+    for ((kind, ..), _) in &rows {
+        kinds.push(kind.name());
+    }
+    let begin = report.map_or(0, |report| report.span.0);
+    let ranks = |of: fn(&(Kind, ProcessId, ProcessId)) -> ProcessId| {
+        Arc::new(Int32Array::from_iter_values(rows.iter().map(|(key, _)| rank(analysis, of(key)))))
+    };
+    let counts = |of: fn(&Cell) -> u64| Arc::new(UInt64Array::from_iter_values(rows.iter().map(|(_, cell)| of(cell))));
+    let lengths = |of: fn(&Cell) -> i64| {
+        Arc::new(Float64Array::from_iter_values(rows.iter().map(|(_, cell)| analysis.seconds(of(cell)))))
+    };
+    let times = |of: fn(&Cell) -> i64| {
+        Arc::new(Float64Array::from_iter_values(rows.iter().map(|(_, cell)| analysis.seconds(of(cell) - begin))))
+    };
+    let location = |cell: &Cell| cell.worst_at.map_or(0, |at| at.location.number());
+    Table::new(vec![
+        ("kind", kinds.finish()),
+        ("from_rank", ranks(|(_, from, _)| *from)),
+        ("to_rank", ranks(|(_, _, to)| *to)),
+        ("checked", counts(|cell| cell.checked)),
+        ("violated", counts(|cell| cell.violated)),
+        ("sum", lengths(|cell| cell.sum)),
+        ("worst", lengths(|cell| cell.worst)),
+        ("worst_location", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|(_, cell)| location(cell))))),
+        ("worst_time", times(|cell| cell.worst_at.map_or(0, |at| at.time))),
+        ("first_time", times(|cell| cell.first)),
+        ("last_time", times(|cell| cell.last)),
+    ])
+}
+
+fn course(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
+    let mut kinds = Names::default();
+    let (mut bins, mut begins, mut worst) = (Vec::new(), Vec::new(), Vec::new());
+    let mut counts = [Vec::new(), Vec::new()];
+    for report in report {
+        let length = report.span.1 - report.span.0 + 1;
+        for kind in Kind::ALL.into_iter().filter(|&kind| report.census.of_kind(kind).0 > 0) {
+            for (bin, cell) in report.census.course[kind as usize].iter().enumerate() {
+                kinds.push(kind.name());
+                bins.push(bin as u32);
+                begins.push(analysis.seconds(length) * bin as f64 / BINS as f64);
+                counts[0].push(cell.checked);
+                counts[1].push(cell.violated);
+                worst.push(analysis.seconds(cell.worst));
+            }
+        }
+    }
+    let [checked, violated] = counts;
+    Table::new(vec![
+        ("kind", kinds.finish()),
+        ("bin", Arc::new(UInt32Array::from(bins))),
+        ("begin", Arc::new(Float64Array::from(begins))),
+        ("checked", Arc::new(UInt64Array::from(checked))),
+        ("violated", Arc::new(UInt64Array::from(violated))),
+        ("worst", Arc::new(Float64Array::from(worst))),
+    ])
+}
+
+fn processes(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
+    let trace = &analysis.result.trace;
+    let rows = report.map_or(&[][..], |report| &report.processes);
+    let all = (0..rows.len()).map(ProcessId::at);
+    let nodes = all.clone().map(|process| {
+        let records = trace.records();
+        let mut locations = trace.definitions.processes[process].locations;
+        let group = records.location_group(trace.definitions.locations[locations.next()?].group)?;
+        Some(records.string(records.system_tree_node(group.system_tree_parent)?.name))
+    });
+    let moved = |of: fn((i64, i64, i64)) -> i64| {
+        Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| analysis.seconds(of(row.moved)))))
+    };
+    let measured = |of: fn((i64, i64)) -> i64| {
+        let values = rows.iter().map(|row| row.measured.map(|measured| analysis.seconds(of(measured))));
+        Arc::new(values.collect::<Float64Array>())
+    };
+    Table::new(vec![
+        ("rank", Arc::new(Int32Array::from_iter_values(all.map(|process| rank(analysis, process))))),
+        ("node", Arc::new(nodes.collect::<StringArray>())),
+        ("measured_begin", measured(|(begin, _)| begin)),
+        ("measured_end", measured(|(_, end)| end)),
+        ("moved_begin", moved(|(begin, ..)| begin)),
+        ("moved_end", moved(|(_, end, _)| end)),
+        ("moved_max", moved(|(.., most)| most)),
+        ("violated", Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.violated)))),
+    ])
+}
