@@ -496,3 +496,18 @@ def test_time_that_is_not_recorded_is_named(tmp_path):
     found = by_rule(analyzed(text, tmp_path / "some"))
     assert found["unrecorded"].loss == pytest.approx(2)
     assert "unrecorded" not in by_rule(analyzed("0: work [0, 10]\n1: work [0, 10]\n", tmp_path / "none"))
+
+
+def test_a_flush_of_the_trace_buffer_is_the_measurement_itself(tmp_path):
+    text = "0: work [0, 10]\n1: work [0, 10]\n"
+    found = by_rule(analyzed(text + "0: raw BufferFlush(stop_time=5) @4\n", tmp_path / "flush"))
+    assert found["measurement"].loss == pytest.approx(1)
+    assert found["measurement"].sentence.startswith("The measurement itself takes 1.00 s")
+    assert "measurement" not in by_rule(analyzed(text, tmp_path / "none"))
+
+
+def test_every_rule_has_a_test_and_a_document():
+    tested = Path(__file__).read_text(encoding="utf-8")
+    for name, rule in rules().items():
+        assert f'"{name}"' in tested, name
+        assert len(rule.DOCUMENT) > 100

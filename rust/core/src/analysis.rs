@@ -288,9 +288,8 @@ impl Analysis {
         Ok(account)
     }
 
-    /// What calls take beyond the fastest 5% of their kind, by location: the position of the Leave, and the excess, ticks;
-    /// in the order of positions. Needs the events.
-    pub fn excesses(&self) -> Result<Vec<Vec<(u32, i64)>>> {
+    /// What calls take beyond the fastest 5% of their kind. Needs the events.
+    pub fn excesses(&self) -> Result<account::Excess> {
         self.need_events()?;
         let has_bad_clocks = has_bad_clocks(&self.trace, std::slice::from_ref(&self.diagnostics))?;
         account::excesses(&self.trace, &self.waits, std::slice::from_ref(&self.devices), has_bad_clocks)

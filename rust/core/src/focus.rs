@@ -111,7 +111,9 @@ pub(crate) fn ends(trace: &Trace, rule: Rule) -> Vec<End> {
         if calls.is_empty() {
             threads().for_each(|location| ends[location] = End::Last);
         }
-        calls.into_iter().for_each(|(location, position)| ends[location] = End::Call(position));
+        for (location, position) in calls {
+            ends[location] = End::Call(position);
+        }
     }
     ends
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use arrow_array::{Float64Array, Int64Array, UInt32Array};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use whywait_core::account::Excess;
 use whywait_core::export::archive;
 use whywait_core::ids::LocationId;
 use whywait_core::matching::protocol::nodes;
@@ -63,9 +64,9 @@ type Conditions = (Vec<(String, String, u64)>, Vec<bool>);
 #[pyclass(frozen, module = "whywait._native")]
 pub(crate) struct Simulator {
     analysis: Py<Analysis>,
-    simulator: Arc<CoreSimulator>,
+    core: Arc<CoreSimulator>,
     /// What calls take beyond the fastest of their kind, once a hypothesis asks for it.
-    excess: OnceLock<Arc<Vec<Vec<(u32, i64)>>>>,
+    excess: OnceLock<Arc<Excess>>,
 }
 
 /// A simulated run.
@@ -114,20 +115,20 @@ impl Simulator {
         let owned = analysis.clone_ref(py);
         let build = move |state: &Progress| pool.install(|| CoreSimulator::new(&owned.get().result, &model, state));
         let simulator = stage(py, ("arcs", expected), progress, build)?.map_err(core_error)?;
-        Ok(Self { analysis, simulator: Arc::new(simulator), excess: OnceLock::new() })
+        Ok(Self { analysis, core: Arc::new(simulator), excess: OnceLock::new() })
     }
 
     /// What messages took where enough receives had to wait for them: whether on a node, whether by rendezvous, mean
     /// size (bytes), time (s).
     fn transfers(&self) -> Vec<(bool, bool, f64, f64)> {
         let resolution = self.analysis.get().result.trace.resolution as f64;
-        let transfers = self.simulator.transfers().iter();
+        let transfers = self.core.transfers().iter();
         transfers.map(|of| (of.is_local, of.is_rendezvous, of.bytes, of.ticks as f64 / resolution)).collect()
     }
 
     /// Number of dependencies between calls.
     fn dependencies(&self) -> usize {
-        self.simulator.dependencies()
+        self.core.dependencies()
     }
 
     /// Applies hypotheses in their order.
@@ -144,8 +145,8 @@ impl Simulator {
         let hypotheses = changes.into_iter().map(compile).collect::<PyResult<Vec<_>>>()?;
         let owned = slf.clone().unbind();
         let simulate = move |state: &Progress| {
-            let Self { analysis, simulator, .. } = owned.get();
-            pool.install(|| simulator.simulate(&analysis.get().result, &hypotheses, state))
+            let Self { analysis, core, .. } = owned.get();
+            pool.install(|| core.simulate(&analysis.get().result, &hypotheses, state))
         };
         let expected = analysis.result.trace.events;
         let result = stage(slf.py(), ("simulate", expected), progress, simulate)?.map_err(core_error)?;
@@ -167,8 +168,8 @@ impl Simulator {
         let resolution = analysis.result.trace.resolution as f64;
         let owned = slf.clone().unbind();
         let evaluate = move |state: &Progress| {
-            let Self { analysis, simulator, .. } = owned.get();
-            pool.install(|| simulator.lengths(&analysis.get().result, &candidates, state))
+            let Self { analysis, core, .. } = owned.get();
+            pool.install(|| core.lengths(&analysis.get().result, &candidates, state))
         };
         let seconds = |lengths: whywait_core::Result<(i64, i64)>| match lengths {
             Ok((run, focus)) => Ok(Some((run as f64 / resolution, focus as f64 / resolution))),
@@ -238,7 +239,7 @@ impl Simulation {
         let shard = trace.shard(location);
         let i = shard.local(location);
         let range = shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize;
-        let all = detached(py, || self.simulator.get().simulator.events(trace, &self.result))?;
+        let all = detached(py, || self.simulator.get().core.events(trace, &self.result))?;
         Table::new(vec![
             ("measured", Arc::new(Int64Array::from(shard.events.time[range.clone()].to_vec()))),
             ("simulated", Arc::new(Int64Array::from(all[trace.position(location)][range].to_vec()))),
@@ -249,7 +250,7 @@ impl Simulation {
     /// all of them, or if there are more than `most`, of each location the first, the last, and some in between.
     fn times(&self, py: Python<'_>, most: usize) -> PyResult<Table> {
         let trace = &self.analysis().result.trace;
-        let rows = detached(py, || self.simulator.get().simulator.times(trace, &self.result, most))?;
+        let rows = detached(py, || self.simulator.get().core.times(trace, &self.result, most))?;
         let begin = trace.span().map_or(0, |(first, _)| first);
         let seconds = |ticks: i64| ticks as f64 / trace.resolution as f64;
         let times = |times: Vec<i64>, begin: i64| {
@@ -266,8 +267,8 @@ impl Simulation {
 impl Simulation {
     /// The run with its records; `hypotheses` says what was changed.
     fn recording(&self, hypotheses: String) -> whywait_core::Result<Simulated> {
-        let Simulator { analysis, simulator, .. } = self.simulator.get();
-        Simulated::new(analysis.get().result.clone(), simulator.clone(), self.result.clone(), hypotheses)
+        let Simulator { analysis, core, .. } = self.simulator.get();
+        Simulated::new(analysis.get().result.clone(), core.clone(), self.result.clone(), hypotheses)
     }
 
     fn analysis(&self) -> &Analysis {
@@ -409,7 +410,7 @@ impl Simulator {
     }
 
     /// What calls take beyond the fastest of their kind.
-    fn excess(&self, py: Python<'_>) -> PyResult<Arc<Vec<Vec<(u32, i64)>>>> {
+    fn excess(&self, py: Python<'_>) -> PyResult<Arc<Excess>> {
         if let Some(excess) = self.excess.get() {
             return Ok(excess.clone());
         }

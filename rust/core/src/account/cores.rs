@@ -39,16 +39,19 @@ pub struct FewCores {
     pub observed: f64,
 }
 
-/// Number of moments: at least and at most, and for how many events one; and the largest number of steps that their
-/// distributions may take.
-const MOMENTS: (usize, usize) = (20_000, 200_000);
-const EVENTS: usize = 4;
-const STEPS: usize = 200_000_000;
+/// Number of moments: at most, at most in runs with few events, and for how many events a location is looked at once;
+/// and of all locations of a node together, in runs with few events.
+const MOMENTS: usize = 200_000;
+const OF_FEW: usize = 20_000;
+const EVENTS: usize = 16;
+const LOOKS: usize = 100_000;
+/// Steps that the distributions may take: fewer moments are enough for what is expected.
+const STEPS: usize = 2_000_000;
 /// Locations of a node, and of these that can run at the same time.
 const LOCATIONS: usize = 1024;
 const TOGETHER: usize = 64;
-/// Segments of a location that are looked at for how long its own code runs.
-const SEGMENTS: usize = 5_000;
+/// Segments that are looked at for how long own code runs: of a node, and of a location at least.
+const SEGMENTS: (usize, usize) = (50_000, 200);
 /// Fewer segments of a region say nothing.
 const FEW: usize = 20;
 /// Segments of calls, and of own code at least and at most, that certainly run, seconds.
@@ -109,7 +112,9 @@ impl Finder<'_> {
         let locations: Vec<LocationId> = all.iter().step_by(step).copied().collect();
         let together = locations.len().min(TOGETHER);
         let events: usize = locations.iter().map(|&location| self.events(location).len()).sum();
-        let moments = (events / EVENTS).clamp(MOMENTS.0, MOMENTS.1).min(STEPS / (locations.len() * together));
+        let few = OF_FEW.min(LOOKS / locations.len());
+        let moments = (events / EVENTS / locations.len()).clamp(few, MOMENTS);
+        let stride = moments.div_ceil((STEPS / (locations.len() * together)).max(1));
         let quick = self.quick(&locations);
         let mut states = Vec::with_capacity(locations.len());
         let (mut segments, mut length) = (0i64, 0i64);
@@ -133,17 +138,20 @@ impl Finder<'_> {
             .collect();
         // Of each number of locations, the expected and the observed moments at which more of them run.
         let (mut expected, mut observed) = (vec![0.0; together], vec![0u64; together]);
-        let mut numbers = vec![0.0; together + 1];
         for moment in 0..moments {
+            let runs = states.iter().filter(|of| of[moment] == State::Runs).count();
+            observed[..runs.min(together)].iter_mut().for_each(|observed| *observed += 1);
+        }
+        let mut numbers = vec![0.0; together + 1];
+        for moment in (0..moments).step_by(stride) {
             numbers.fill(0.0);
             numbers[0] = 1.0;
-            let (mut ready, mut runs) = (0, 0);
+            let mut ready = 0;
             for (of, &share) in states.iter().zip(&shares) {
                 if of[moment] == State::Away {
                     continue;
                 }
                 ready = together.min(ready + 1);
-                runs += usize::from(of[moment] == State::Runs);
                 // The last number stands for all larger ones.
                 if ready == together {
                     numbers[together] += numbers[together - 1] * share;
@@ -156,8 +164,7 @@ impl Finder<'_> {
             let mut more = 0.0;
             for number in (0..together).rev() {
                 more += numbers[number + 1];
-                expected[number] += more;
-                observed[number] += u64::from(runs > number);
+                expected[number] += more * stride as f64;
             }
         }
         // How often something that lasts as long as a segment should have begun.
@@ -189,7 +196,7 @@ impl Finder<'_> {
         for &location in locations {
             let shard = self.trace.shard(location);
             let events = self.events(location);
-            let step = (events.len() / SEGMENTS).max(1);
+            let step = (events.len() / (SEGMENTS.0 / locations.len()).max(SEGMENTS.1)).max(1);
             for position in events.skip(1).step_by(step) {
                 let callpath = self.innermost(shard, position as u32);
                 if callpath.is_some() && self.callpaths.activities[callpath] == Activity::Own {

@@ -195,18 +195,24 @@ pub(crate) fn find(
 }
 
 /// What calls take beyond the fastest 5% of their kind, by location: where each such call ends, by the position of that
-/// event, and its excess, ticks. Needs the events of all processes.
+/// event, and its excess, ticks; in the order of positions.
+pub type Excess = Vec<Vec<(u32, i64)>>;
+
+/// The calls of a shard: their kinds, how long those of each take, and by location where each call ends, and its rest.
+type Calls = (Vec<Kind>, Vec<Histogram>, Vec<Vec<(u32, Rest)>>);
+
+/// What calls take beyond the fastest 5% of their kind. Needs the events of all processes.
 pub(crate) fn excesses(
     trace: &Trace,
     waits: &PerShard<WaitState>,
     devices: &[Devices],
     has_bad_clocks: bool,
-) -> Result<Vec<Vec<(u32, i64)>>> {
+) -> Result<Excess> {
     let callpaths = CallPaths::of(trace);
     let partners = Partners::new(trace);
     let busy = BusyWaits::new(devices);
     let (first, last) = trace.span().unwrap_or_default();
-    let passes: Vec<(Vec<Kind>, Vec<Histogram>, Vec<Vec<(u32, Rest)>>)> = trace
+    let passes: Vec<Calls> = trace
         .par_shards()
         .enumerate()
         .map(|(i, shard)| {

@@ -11,6 +11,7 @@ use super::cut::Cut;
 use super::durations::{Change, Shape};
 use super::segments::{self, Segment, Selected};
 use super::selection::Selection;
+use crate::account::Excess;
 use crate::ids::{CallPathId, LocationId};
 use crate::trace::Trace;
 use crate::trace::shard::ProfileCell;
@@ -53,8 +54,8 @@ pub enum Hypothesis {
     Trim {
         /// What.
         selection: Selection,
-        /// What calls take beyond that, by location: the position of the event that ends each, and the excess, ticks.
-        excess: Arc<Vec<Vec<(u32, i64)>>>,
+        /// What calls take beyond that.
+        excess: Arc<Excess>,
     },
     /// Communication takes as long as the graph of a given network says; calls that do not wait take no time.
     Network {
