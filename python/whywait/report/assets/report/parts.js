@@ -8,7 +8,7 @@ import { exploreLink } from "../link.js";
 import { addCard } from "./cards.js";
 
 const FAMILIES = {
-  work: "Computation", devices: "Devices", threads: "Threads", communication: "Communication", overhead: "Measurement",
+  work: "Computation", devices: "Devices", io: "I/O", threads: "Threads", communication: "Communication", overhead: "Measurement",
   idle: "Idle threads", waiting: "Waiting",
 };
 

@@ -1,7 +1,10 @@
 //! Open regions, and the sums of call paths.
 
+use rustc_hash::FxHashMap;
+
 use crate::ids::{CallPathId, InstanceId, RegionKey};
 use crate::trace::NONE;
+use crate::trace::task_stacks::TaskId;
 
 /// A region that has been entered and not left.
 #[derive(Clone, Copy)]
@@ -37,4 +40,28 @@ pub(super) struct Folded {
     pub(super) depth: usize,
     /// The regions in between, the outermost first: they continue when the call returns.
     pub(super) between: Vec<RegionKey>,
+}
+
+/// The explicit tasks of a location.
+#[derive(Default)]
+pub(super) struct Tasks {
+    /// The one that runs.
+    pub(super) running: Option<RunningTask>,
+    /// Those that were suspended with open calls, and the number of open regions then.
+    pub(super) suspended: FxHashMap<TaskId, usize>,
+    /// Number of parts of tasks that have run.
+    pub(super) parts: u32,
+}
+
+/// An explicit task that runs.
+pub(super) struct RunningTask {
+    pub(super) task: TaskId,
+    /// Since when, ticks.
+    pub(super) begin: i64,
+    /// Number of regions that were open then.
+    pub(super) depth: usize,
+    /// Position of the next Enter or Leave then.
+    pub(super) first: u32,
+    /// Whether it was not suspended on this thread before.
+    pub(super) is_new: bool,
 }

@@ -15,6 +15,7 @@ mod progress;
 mod recursion;
 mod room;
 mod strays;
+mod tasks;
 mod threads;
 
 pub use decoder::Decoder;
