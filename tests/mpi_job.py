@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 TABLES = ("regions", "callpaths", "locations", "severities", "delay_costs", "critical_path", "wait_states", "transfers",
-          "inconsistencies", "counters", "counter_cells", "account", "device_account", "network")  # fmt: skip
+          "inconsistencies", "counters", "counter_cells", "account", "device_account", "network", "io")  # fmt: skip
 # Sums of shares of waiting, which depend on the order of their terms by rounding.
 SHARES = {"direct", "indirect", "propagating", "caused"}
 

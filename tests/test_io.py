@@ -15,6 +15,7 @@ from otf2 import events as ev
 from otf2.enums import IoOperationFlag, IoOperationMode
 from whywait.analysis.findings import findings
 from whywait.analysis.io import summary
+from whywait.analysis.waiting import account
 from whywait.cli import main
 
 from tests.results import SHARED, UNRECORDED
@@ -345,3 +346,9 @@ def programs(draw):
 @given(programs())
 def test_the_official_reader_agrees_on_random_programs(tmp_path_factory, text):
     agrees_with_the_official_reader(trace_from_text(text, tmp_path_factory.mktemp("io")))
+
+
+def test_parts_of_the_time_have_io_beside_devices(tmp_path):
+    result = analyzed("0: work [0, 4]\n0: fwrite(file=out) [1, 2]", tmp_path)
+    parts = account(result.profile)["parts"]
+    assert {name: round(value, 9) for name, value in parts.items() if value} == {"computation": 3.0, "io": 1.0}

@@ -69,6 +69,44 @@ def test_results_do_not_depend_on_the_number_of_processes(ranks):
     assert count > 20_000
 
 
+FILES = """
+    0: work [0, 1]
+    1: work [0, 3]
+    0: MPI_File_write_all(file=data, bytes=100) [1, 4]
+    1: MPI_File_write_all(file=data, bytes=100) [3, 4]
+    1: pwrite(file=data, of=mpi, bytes=60) [3.2, 3.6]
+    2: read(file=other, bytes=7) [1, 2]
+    2: aio_read(file=other, bytes=10, req=1) [5, 5.5]
+    2: aio_suspend(1) [6, 7]
+"""
+# What one thread begins, another one completes.
+OTHER_THREADS = """
+    threads 2
+    ranks 2
+    0: main [0, 10]
+    0.1: main [0, 10]
+    1: main [0, 10]
+    0: MPI_Isend(1, req=3) [1, 2]
+    0.1: MPI_Wait [3, 6]
+    0.1: raw MpiIsendComplete(request_id=3) @ 6
+    1: MPI_Recv(0) [5, 6]
+    0: raw ThreadTaskSwitch(thread_team="team 0", creating_thread=0, generation_number=1) @ 7
+    0: raw Enter(region=task) @ 7
+    0: raw ThreadTaskSwitch(thread_team="team 0", creating_thread=0, generation_number=0) @ 8
+    0.1: raw ThreadTaskSwitch(thread_team="team 0", creating_thread=0, generation_number=1) @ 8.5
+    0.1: raw Leave(region=task) @ 9
+    0.1: raw ThreadTaskComplete(thread_team="team 0", creating_thread=0, generation_number=1) @ 9
+"""
+
+
+def test_files_and_what_threads_hand_over_need_no_certain_process(tmp_path):
+    anchors = [trace_from_text(text, tmp_path / name) for name, text in (("io", FILES), ("threads", OTHER_THREADS))]
+    assert whywait.analyze(anchors[0]).io().num_rows == 5
+    done = mpiexec(3, JOB, "compare", *anchors)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("compared ")
+
+
 def test_more_processes_than_shards():
     # Without small shards there is one, and three processes have nothing.
     done = mpiexec(4, "-m", "whywait", "analyze", DATA / "p2p", "-o", os.devnull)

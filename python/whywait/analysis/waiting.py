@@ -21,10 +21,24 @@ if TYPE_CHECKING:
     from whywait.model.metrics import MetricTree
     from whywait.model.profile import Profile
 
-_COMMUNICATION = frozenset({"mpi", "shmem", "armci"})
-_THREADS = frozenset({"omp_time", "pthread_time"})
 # The display order of the parts.
-PARTS = ("computation", "devices", "communication", "completion", "threads", "overhead", "idle_threads", "waiting")
+PARTS = (
+    "computation",
+    "devices",
+    "io",
+    "communication",
+    "completion",
+    "threads",
+    "overhead",
+    "idle_threads",
+    "waiting",
+)
+# The part of each branch of the execution but computation; all others are devices.
+_PART_OF = {
+    **dict.fromkeys(("mpi", "shmem", "armci"), "communication"),
+    **dict.fromkeys(("omp_time", "pthread_time"), "threads"),
+    "io": "io",
+}
 
 
 def account(profile: Profile, charged: Profile | None = None) -> dict[str, Any]:
@@ -40,15 +54,15 @@ def account(profile: Profile, charged: Profile | None = None) -> dict[str, Any]:
     Returns
     -------
     dict
-        All in seconds. ``time`` is the sum of ``parts``: ``computation``, ``devices``, ``communication`` (without
-        waiting and completion), ``completion``, ``threads`` (what managing and synchronizing them takes, without
-        waiting), ``overhead`` (of the measurement), ``idle_threads`` and ``waiting``. ``waiting`` once more, with its
-        ``share`` of the time, is the sum of ``wait_states`` (by name, those that occur), and that of ``known`` (what
-        delay costs explain), ``elsewhere`` (what they explain by causes outside of the part) and ``unknown`` (what
-        nobody is to blame for, and waits whose causes are not sought: at the end of the run, in scans, and for the
-        locks of threads). ``charged`` is what delay costs pay for in all: what is known, and more where tasks run at
-        barriers. Where causes were not looked for these are None. ``unexplained`` is by how much wait states exceed all
-        that they are shared out among (None if that was not looked for). ``idle_costs`` are the delay costs of what
+        All in seconds. ``time`` is the sum of ``parts``: ``computation``, ``devices``, ``io``, ``communication``
+        (without waiting and completion), ``completion``, ``threads`` (what managing and synchronizing them takes,
+        without waiting), ``overhead`` (of the measurement), ``idle_threads`` and ``waiting``. ``waiting`` once more,
+        with its ``share`` of the time, is the sum of ``wait_states`` (by name, those that occur), and that of ``known``
+        (what delay costs explain), ``elsewhere`` (what they explain by causes outside of the part) and ``unknown``
+        (what nobody is to blame for, and waits whose causes are not sought: at the end of the run, in scans, and for
+        the locks of threads). ``charged`` is what delay costs pay for in all: what is known, and more where tasks run
+        at barriers. Where causes were not looked for these are None. ``unexplained`` is by how much wait states exceed
+        all that they are shared out among (None if that was not looked for). ``idle_costs`` are the delay costs of what
         is ``idle`` (``threads``, ``devices``, or ``threads and devices``), which is no waiting.
 
     Notes
@@ -107,8 +121,8 @@ def _parts(metrics: MetricTree, total: dict[str, float]) -> dict[str, float]:
     """Sum the branches of the time by category."""
     parts = dict.fromkeys(PARTS, 0.0)
     for metric in metrics.children("execution"):
-        part = "communication" if metric.name in _COMMUNICATION else "threads" if metric.name in _THREADS else "devices"
-        parts["computation" if metric.name == "comp" else part] += total[metric.name]
+        part = "computation" if metric.name == "comp" else _PART_OF.get(metric.name, "devices")
+        parts[part] += total[metric.name]
     for kernels in metrics.children("comp"):
         parts["computation"] -= total[kernels.name]
         parts["devices"] += total[kernels.name]
@@ -128,4 +142,4 @@ def _part(metrics: MetricTree, wait: str) -> str:
     """Return the part of the time that a wait state lies in."""
     if metrics[wait].paradigm == "gpu":
         return "devices"
-    return "communication" if metrics.path(wait)[2].name in _COMMUNICATION else "threads"
+    return _PART_OF.get(metrics.path(wait)[2].name, "threads")

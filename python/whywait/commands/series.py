@@ -28,6 +28,7 @@ _GROWS = 1.5
 _PARTS = {
     "computation": "Computation",
     "devices": "Devices",
+    "io": "I/O",
     "communication": "Communication",
     "completion": "Completion",
     "threads": "Threads",

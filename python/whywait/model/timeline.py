@@ -18,6 +18,7 @@ CLASSES = (
     ("work", "Computation", ("opencl_kernel_executions", "cuda_kernel_executions", "hip_kernel_executions")),
     ("overhead", "Measurement", ("overhead",)),
     ("devices", "Devices", ("openacc", "opencl", "cuda", "hip")),
+    ("io", "I/O", ("io", "mpi_file_individual", "mpi_file_collective")),
     ("threads", "Threads", ("omp_sync_ebarrier", "omp_sync_ibarrier", "omp_sync_critical", "omp_sync_lock_api",
                             "omp_sync_ordered", "omp_sync_taskwait", "omp_flush", "pthread_mgmt", "pthread_sync_mutex",
                             "pthread_sync_condition")),

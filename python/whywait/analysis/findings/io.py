@@ -67,8 +67,8 @@ def _times(run: Run, callpath: int) -> npt.NDArray[np.float64]:
 def _moved(found: dict[str, Any]) -> str:
     if not found["count"]:
         return ""
-    operations = f"{found['count']:,} operation{'s' if found['count'] > 1 else ''}"
-    return f" for {volume(found['bytes_read'] + found['bytes_written'])} in {operations}"
+    moved = volume(found["bytes_read"] + found["bytes_written"])
+    return f" for {moved} in {found['count']:,} operation{'s' if found['count'] > 1 else ''}"
 
 
 def _advice(found: dict[str, Any], *, is_one: bool) -> str:

@@ -29,6 +29,7 @@ _PARTS_OF_FAMILY = 5
 _FAMILIES = {
     "work": "execution",
     "devices": "execution",
+    "io": "io",
     "threads": "omp_time",
     "communication": "mpi",
     "overhead": "overhead",
@@ -45,6 +46,7 @@ _LIBRARIES = {
     "opencl_time": "devices",
     "cuda_time": "devices",
     "hip_time": "devices",
+    "io": "io",
 }
 _HOST_WAIT = "gpu_host_wait"
 
@@ -81,8 +83,8 @@ def parts(result: ResultData, formulas: Formulas) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        ``metric``, ``label``, ``family`` (work, devices, threads, communication, overhead, idle or waiting), ``value``
-        and ``ranks``: the means of at most 512 groups of neighboring locations that run something.
+        ``metric``, ``label``, ``family`` (work, devices, io, threads, communication, overhead, idle or waiting),
+        ``value`` and ``ranks``: the means of at most 512 groups of neighboring locations that run something.
     """
     if not _occurs(result, "time"):
         return []

@@ -397,7 +397,7 @@ tables! {
         "last_location" UInt32: "the last of them",
         "begin" Double "s": "start of the bin",
         "end" Double "s": "its end; the last bin can extend beyond the run",
-        "class" Name: "`work`, `overhead`, `devices`, `threads`, `p2p`, `collective`, `onesided`, `library` (other communication), or `waiting`; the other classes exclude waiting",
+        "class" Name: "`work`, `overhead`, `devices`, `io`, `threads`, `p2p`, `collective`, `onesided`, `library` (other communication), or `waiting`; the other classes exclude waiting",
         "share" Double: "the share of the bin on all these locations, rounded to 1/255; if the shares of all classes add up to less than 1, the rest is time outside any call",
     }
     "timeline_calls" stored [] "a call; with `timeline`, all calls if there are few, otherwise none" {

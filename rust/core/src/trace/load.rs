@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 use whywait_otf2::enums::{LocationType, MetricMode};
 use whywait_otf2::{Definitions, Recording};
 
@@ -17,6 +18,7 @@ use super::definition_index::DefinitionIndex;
 use super::locations::Location;
 use super::regions::{RegionClass, Regions};
 use super::shard::{Rows, Shard};
+use super::task_stacks::{TaskId, TaskPart, TaskParts, TaskStacks};
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CallPathId, Ids, InstanceId, LocationId, ProcessId};
 use crate::parallel::exchange::{Exchange, Transport};
@@ -299,6 +301,43 @@ impl Loader<'_> {
         buffer: &mut Vec<u8>,
         progress: &Progress,
     ) -> Result<(Shard, Diagnostics)> {
+        let (locations, processes) = (shard.locations, shard.processes);
+        let (found, moved) = self.decode(shard, shards, buffer, progress)?;
+        if moved.is_empty() {
+            return Ok(found);
+        }
+        // Some tasks may continue on other threads: read again, knowing which calls they take along.
+        let parts = locations.flat_map(|location| self.task_parts(location, buffer)).collect();
+        let stacks = TaskStacks::new(&moved, parts);
+        if stacks.moved.is_empty() {
+            return Ok(found);
+        }
+        let task_stacks = Some(Arc::new(stacks));
+        let shard = Shard { locations, processes, task_stacks, ..Shard::default() };
+        Ok(self.decode(shard, shards, buffer, progress)?.0)
+    }
+
+    /// The parts of tasks on a location.
+    fn task_parts(&self, location: LocationId, buffer: &mut Vec<u8>) -> Vec<TaskPart> {
+        let mut parts = TaskParts::new(self.regions, location);
+        let events = self.recording.events(self.definitions.locations[location].id);
+        // What cannot be read has been told already.
+        if let Ok(events) = events
+            && events.read(buffer, &mut parts).is_err()
+        {
+            return Vec::new();
+        }
+        parts.finish()
+    }
+
+    /// Decodes a shard; also returns the tasks that it could not follow.
+    fn decode(
+        &self,
+        shard: Shard,
+        shards: usize,
+        buffer: &mut Vec<u8>,
+        progress: &Progress,
+    ) -> Result<((Shard, Diagnostics), FxHashMap<TaskId, bool>)> {
         let locations = shard.locations;
         let room: u64 = locations.map(|index| self.plausible_events(&self.definitions.locations[index])).sum();
         if room > u64::from(u32::MAX >> 1) {
@@ -339,9 +378,10 @@ impl Loader<'_> {
             }
             progress.events.fetch_add(self.definitions.locations[index].events, Ordering::Relaxed);
         }
+        let moved = decoder.moved_tasks().clone();
         let (mut shard, diagnostics) = decoder.finish();
         shard.call_details = details;
-        Ok((shard, diagnostics))
+        Ok(((shard, diagnostics), moved))
     }
 
     /// Whether the process of a location has streams of devices.

@@ -1,6 +1,7 @@
 //! A shard: the columns of a contiguous block of processes.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -12,6 +13,7 @@ use super::columns::{
 };
 use super::counters::{CounterCell, Sample};
 use super::definition_index::DefinitionIndex;
+use super::task_stacks::TaskStacks;
 use crate::ids::{CallPathId, Ids, InstanceId, LocationId, ProcessId};
 
 /// Rows of one column set by location: `offsets[i]..offsets[i + 1]` belong to the i-th location of the shard.
@@ -140,6 +142,8 @@ pub struct Shard {
     pub locks: Rows<Lock>,
     /// Events of threads that are created one by one.
     pub threads: Rows<Thread>,
+    /// The calls of tasks that continue elsewhere, if there are any.
+    pub(crate) task_stacks: Option<Arc<TaskStacks>>,
     /// Explicit tasks that ran, in order of time.
     pub tasks: Rows<TaskRun>,
     /// Uses of files.

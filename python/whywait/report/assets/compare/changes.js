@@ -59,7 +59,7 @@ export class Changes {
       return { ...part, ...colors.get(part.label) };
     }));
     const explain = (part, whole) => (event) => tip.show(event, make("b", {}, part.label), make("br"), `${seconds(part.value)}, ${percent(part.value / whole)}`);
-    const families = ["work", "devices", "threads", "communication", "overhead", "idle", "waiting"];
+    const families = ["work", "devices", "io", "threads", "communication", "overhead", "idle", "waiting"];
     const legend = [...colors].sort(([, a], [, b]) => families.indexOf(a.family) - families.indexOf(b.family));
     return card("Where the time went", "The time of all ranks together, both runs on one scale. Waiting is hatched.",
       runs.map((_run, side) => make("div", { class: "side" }, make("b", {}, "AB"[side]), make("span", { class: "name", title: names[side] }, names[side]),

@@ -9,7 +9,7 @@ import { addCard } from "./cards.js";
 
 // Of parts that name no group.
 const FAMILIES = {
-  work: "Computation", devices: "Devices", threads: "Threads", communication: "Communication", overhead: "Measurement",
+  work: "Computation", devices: "Devices", io: "I/O", threads: "Threads", communication: "Communication", overhead: "Measurement",
   idle: "Idle threads", waiting: "Waiting",
 };
 

@@ -7,7 +7,7 @@ use whywait_otf2::records::TypedValue;
 use whywait_otf2::{Attributes, Event, EventSink};
 
 use super::envelopes::{Envelope, KnownComm};
-use super::frames::{CallPathTotals, Folded, Frame, OUTSIDE, Stream};
+use super::frames::{CallPathTotals, Folded, Frame, OUTSIDE, Stream, Tasks};
 use super::open_io::OpenIo;
 use super::room::Room;
 use super::strays::{Stray, StrayKind, Strays};
@@ -21,6 +21,7 @@ use crate::trace::definition_index::DefinitionIndex;
 use crate::trace::id_map::IdMap;
 use crate::trace::regions::Regions;
 use crate::trace::shard::{LocationSpan, ProfileCell, Shard};
+use crate::trace::task_stacks::{TaskId, switched_to};
 
 /// The part of a shard's events after which its rows are extrapolated.
 const SAMPLE: usize = 16;
@@ -84,8 +85,8 @@ pub(super) struct State {
     /// Barriers of these teams so far, those of the innermost last, and where each team's begin.
     pub(super) barriers: Vec<InstanceId>,
     pub(super) first_barriers: Vec<u32>,
-    /// When the running explicit task began.
-    pub(super) task: Option<i64>,
+    /// Its explicit tasks.
+    pub(super) tasks: Tasks,
     /// Number of parts in each team so far.
     pub(super) parts: FxHashMap<CommId, u32>,
     /// Operations on files.
@@ -124,7 +125,7 @@ impl State {
             teams: Vec::new(),
             barriers: Vec::new(),
             first_barriers: Vec::new(),
-            task: None,
+            tasks: Tasks::default(),
             parts: FxHashMap::default(),
             io: OpenIo::default(),
             parameters: FxHashMap::default(),
@@ -169,6 +170,8 @@ pub struct Decoder<'a> {
     pub(super) room: Room,
     /// Requests that threads of the current process have begun or completed for others.
     pub(super) strays: Strays,
+    /// Tasks whose calls may not nest in those of the threads that run them, and whether that is certain.
+    pub(super) moved_tasks: FxHashMap<TaskId, bool>,
     pub(super) state: State,
 }
 
@@ -200,6 +203,7 @@ impl<'a> Decoder<'a> {
             forks: FxHashMap::default(),
             room: Room::default(),
             strays: Strays::default(),
+            moved_tasks: FxHashMap::default(),
             state: State::new(LocationId::NONE, ProcessId::NONE),
         }
     }
@@ -238,7 +242,7 @@ impl<'a> Decoder<'a> {
         self.settle_flush(i64::MAX);
         self.end_io();
         let last = if self.state.span.first == i64::MAX { i64::MIN } else { self.state.now };
-        self.switch_task(last, 0);
+        self.end_tasks(last);
         while !self.state.teams.is_empty() {
             self.end_team();
         }
@@ -594,9 +598,14 @@ impl EventSink for Decoder<'_> {
             Event::OmpReleaseLock { lock_id, acquisition_order } => {
                 self.lock(time, Paradigm::OPENMP.0, lock_id, acquisition_order, false);
             }
-            Event::ThreadTaskSwitch { generation_number, .. } => self.switch_task(time, generation_number.into()),
-            Event::OmpTaskSwitch { task_id } => self.switch_task(time, task_id),
-            Event::ThreadTaskComplete { .. } | Event::OmpTaskComplete { .. } => self.switch_task(time, 0),
+            Event::ThreadTaskSwitch { .. }
+            | Event::OmpTaskSwitch { .. }
+            | Event::ThreadTaskComplete { .. }
+            | Event::OmpTaskComplete { .. } => {
+                if let Some(task) = switched_to(record) {
+                    self.switch_task(time, task);
+                }
+            }
             Event::CallingContextEnter { calling_context, unwind_distance }
             | Event::CallingContextSample { calling_context, unwind_distance, .. } => {
                 self.calling_context(time, calling_context, unwind_distance.saturating_sub(1));

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::ids::{CallPathId, InstanceId, RegionKey};
 use crate::trace::NONE;
+use crate::trace::task_stacks::TaskId;
 
 /// A region that has been entered and not left.
 #[derive(Clone, Copy)]
@@ -60,4 +61,28 @@ impl Stream {
     pub(super) fn new(times: RangeInclusive<i64>) -> Self {
         Self { times, left_out: Vec::new(), skipped: 0, copies: FxHashMap::default() }
     }
+}
+
+/// The explicit tasks of a location.
+#[derive(Default)]
+pub(super) struct Tasks {
+    /// The one that runs.
+    pub(super) running: Option<RunningTask>,
+    /// Those that were suspended with open calls, and the number of open regions then.
+    pub(super) suspended: FxHashMap<TaskId, usize>,
+    /// Number of parts of tasks that have run.
+    pub(super) parts: u32,
+}
+
+/// An explicit task that runs.
+pub(super) struct RunningTask {
+    pub(super) task: TaskId,
+    /// Since when, ticks.
+    pub(super) begin: i64,
+    /// Number of regions that were open then.
+    pub(super) depth: usize,
+    /// Position of the next Enter or Leave then.
+    pub(super) first: u32,
+    /// Whether it was not suspended on this thread before.
+    pub(super) is_new: bool,
 }

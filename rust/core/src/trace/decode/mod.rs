@@ -16,6 +16,7 @@ mod recursion;
 mod room;
 mod strays;
 mod streams;
+mod tasks;
 mod threads;
 
 pub use decoder::Decoder;

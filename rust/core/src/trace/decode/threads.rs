@@ -4,7 +4,7 @@ use super::decoder::Decoder;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CallPathId, CommId, InstanceId};
 use crate::trace::NONE;
-use crate::trace::columns::{Lock, TaskRun, Team, Thread, ThreadStep};
+use crate::trace::columns::{Lock, Team, Thread, ThreadStep};
 
 impl Decoder<'_> {
     pub(super) fn begin_team(&mut self, time: i64, communicator: u32) {
@@ -44,17 +44,6 @@ impl Decoder<'_> {
         }
         if self.state.teams.is_empty() {
             self.state.root = CallPathId::NONE;
-        }
-    }
-
-    /// From now on another task runs: an explicit one, or the thread's implicit one, which has number 0.
-    pub(super) fn switch_task(&mut self, time: i64, number: u64) {
-        if let Some(begin) = self.state.task.take() {
-            self.shard.tasks.rows.push(TaskRun { begin, end: time });
-        }
-        if number != 0 {
-            self.state.task = Some(time);
-            self.note(DiagnosticKind::Tasks, time);
         }
     }
 

@@ -46,6 +46,7 @@ pub(in crate::whatif) fn counter(trace: &Trace, location: LocationId) -> Decoder
     let shard = Shard {
         locations: Ids { start: location, end: LocationId::at(location.index() + 1) },
         processes: Ids { start: process, end: process },
+        task_stacks: trace.shard(location).task_stacks.clone(),
         ..Shard::default()
     };
     let mut decoder = Decoder::new(trace.records(), &trace.regions, &trace.definitions, trace.bounds(), shard);
