@@ -47,6 +47,7 @@ _VERBS = (
     "advise",
     "export",
     "clocks",
+    "correct",
     "info",
     "validate",
     "bench",

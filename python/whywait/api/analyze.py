@@ -34,7 +34,7 @@ def analyze(
     queue_bins: int = 0,
     window: tuple[float, float] | None = None,
     counter_modes: Mapping[str, str] | None = None,
-    clocks: Literal["measured", "nodes"] = "nodes",
+    clocks: Literal["measured", "nodes", "lines", "clc", "both", "auto"] = "nodes",
     min_latency: float = 0.0,
     census: bool = False,
     progress: Callable[[str, float], object] | None = None,
@@ -88,8 +88,10 @@ def analyze(
         samples), ``"accumulated"``, ``"relative"``, or a metric mode of OTF2, such as ``"ABSOLUTE_NEXT"``.
     clocks
         What to do if messages are received before they are sent, or something else contradicts the order of events:
-        with ``"nodes"``, the processes of a node share one clock offset, if less is contradicted then; ``"measured"``
-        keeps the times as they were measured. See docs/clocks.md.
+        with ``"nodes"``, the processes of a node share one clock offset; with ``"lines"``, each clock gets an offset
+        and a drift that satisfy the order; ``"clc"`` is the controlled logical clock, and ``"both"`` both; ``"auto"``
+        does what is needed. Each is kept if less is contradicted then. ``"measured"`` keeps the times as they were
+        measured. See docs/clocks.md.
     min_latency
         The least time between cause and effect on two processes, in seconds: what is faster counts as contradiction.
     census

@@ -146,7 +146,7 @@ def _write_tables(writer: Writer, result: ResultData) -> None:
             writer.pieces("device_account", tables.DEVICE_ACCOUNT, devices)
         writer.table("network", dataset.network)
         if "clocks" in dataset.facts:
-            for name in ("clock_violations", "clock_course", "clock_processes"):
+            for name in ("clock_violations", "clock_course", "clock_processes", "clock_pairs"):
                 writer.table(name, dataset.clock_table(name))
         writer.table("findings", findings(result).table(tree))
     if dataset.queue_levels is not None:

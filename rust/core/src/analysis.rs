@@ -28,8 +28,8 @@ use crate::severity::{self, Cost, Severity};
 use crate::trace::Trace;
 use crate::trace::decode::Progress;
 use crate::trace::load::SHARD_EVENTS;
-use crate::waits::device::{self, Devices};
 use crate::waits::collective_sync::CollectiveSyncs;
+use crate::waits::device::{self, Devices};
 use crate::waits::late_sender::Detected;
 use crate::waits::remote_calls::{Call, RemoteCalls};
 use crate::waits::rma::{self, OneSided};
@@ -375,9 +375,8 @@ pub fn analyze(
 ) -> Result<Option<Analysis>> {
     monitor.enter(Stage::Decode)?;
     let shard_events = options.shard_events.max(1);
-    let load = |recording| {
-        Trace::load(recording, shard_events, &options.counter_modes, transport.clone(), &monitor.progress)
-    };
+    let load =
+        |recording| Trace::load(recording, shard_events, &options.counter_modes, transport.clone(), &monitor.progress);
     let mut met = Met::find(load(recording)?, options, monitor)?;
     let mut clocks = None;
     if met.trace.exchange.any(met.has_clock_violations())? || options.clocks.is_wanted || options.clocks.latency > 0.0 {

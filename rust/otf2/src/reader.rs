@@ -11,8 +11,8 @@ use crate::file::{CHUNK_BEGIN, Chunk, ChunkFile, END_EXPECTED, END_OF_BUFFER, EN
 use crate::idmap::IdMaps;
 use crate::oddity::{Oddity, OddityKind};
 use crate::records::{
-    ATTRIBUTE_LIST, Attributes, ClockOffset, ENTER, Event, LEAVE, MetricValues, SAMPLE, TIMESTAMP, TIMESTAMP_SIZE, Translator,
-    TypedValue,
+    ATTRIBUTE_LIST, Attributes, ClockOffset, ENTER, Event, LEAVE, MetricValues, SAMPLE, TIMESTAMP, TIMESTAMP_SIZE,
+    Translator, TypedValue,
 };
 use crate::wire::{Fault, WINDOW, Window, load};
 

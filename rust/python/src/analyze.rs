@@ -57,8 +57,17 @@ pub(crate) fn analyze(
     let queues = queues.as_ref().map(options::queues).transpose()?;
     let counter_modes = counter_modes.into_iter().map(options::counter_mode).collect::<PyResult<_>>()?;
     let clocks = clocks::options(clocks, min_latency, census)?;
-    let options =
-        Options { wrong_order_window, causes, cost_model, transfers, queues, window, counter_modes, clocks, shard_events };
+    let options = Options {
+        wrong_order_window,
+        causes,
+        cost_model,
+        transfers,
+        queues,
+        window,
+        counter_modes,
+        clocks,
+        shard_events,
+    };
     let monitor = Arc::new(Monitor::default());
     let expected = recording.definitions().locations.iter().fold(0u64, |sum, l| sum.saturating_add(l.number_of_events));
 

@@ -79,8 +79,7 @@ impl Nodes {
             }
             if distinct.len() > 1 {
                 let (count, members, functions) = found.differing;
-                found.differing =
-                    (count + 1, members + processes.len() as u32, functions + distinct.len() as u32);
+                found.differing = (count + 1, members + processes.len() as u32, functions + distinct.len() as u32);
             }
             found.functions.push(function);
         }
