@@ -159,11 +159,11 @@ class Outcome(NamedTuple):
 
 
 def outcome(anchor: Path | str, **options: Any) -> Outcome:
-    """Analyze an archive with the program itself."""
+    """Analyze an archive with the program itself, at the times that were measured: those that others know."""
     import pyarrow as pa
     import whywait._native as native
 
-    analysis = native.analyze(native.Run(str(anchor)), **options)
+    analysis = native.analyze(native.Run(str(anchor)), **{"clocks": "measured", **options})
     names = pa.table(analysis.regions()).select(["region", "name"]).to_pylist()
     name = {row["region"]: row["name"] for row in names}
     paths: dict[int, tuple[str, ...]] = {}

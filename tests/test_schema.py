@@ -75,7 +75,7 @@ def stored(result, tmp_path_factory):
 
 
 # Nothing is violated.
-CLOCKS = {"clock_violations", "clock_course", "clock_processes"}
+CLOCKS = {"clock_violations", "clock_course", "clock_processes", "clock_pairs"}
 
 
 def columns(schema):

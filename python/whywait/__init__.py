@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from whywait.api.advise import Advice, AdviceList, advise
     from whywait.api.analyze import analyze
     from whywait.api.compare import Comparison, compare
+    from whywait.api.correct import correct
     from whywait.api.load import load
     from whywait.api.result import Result
     from whywait.api.run import Definitions, Run, open  # noqa: A004
@@ -40,6 +41,7 @@ _MODULES = {
     "whywait.api.advise": "Advice AdviceList advise",
     "whywait.api.analyze": "analyze",
     "whywait.api.compare": "Comparison compare",
+    "whywait.api.correct": "correct",
     "whywait.api.load": "load",
     "whywait.api.result": "Result",
     "whywait.api.run": "Definitions Run open",
@@ -69,6 +71,7 @@ __all__ = [
     "advise",
     "analyze",
     "compare",
+    "correct",
     "find_runs",
     "finish_recording",
     "fit_network",

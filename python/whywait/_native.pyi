@@ -119,10 +119,14 @@ class Analysis:
         ``time`` (s).
         """
     def clock_table(self, name: str) -> Table:
-        """Return a table about the clocks, `clock_violations`, `clock_course` or `clock_processes`: docs/tables.md.
+        """Return a table about the clocks, `clock_violations` and so on: docs/tables.md.
 
         Without rows if nothing is violated.
         """
+    def write_run(
+        self, directory: str | PathLike[str], *, progress: Callable[[str, float], object] | None = None
+    ) -> None:
+        """Write the run as an archive of the same name, at the times of this analysis."""
     def network(self) -> Table:
         """Return what calls need, by kind: the table `network` of docs/tables.md."""
     def counters(self) -> Table:

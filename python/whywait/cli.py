@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Each verb is a module of whywait.commands with `add(subparsers)` and `run(arguments) -> exit code`; here by question.
 _GROUPS = {
-    "get a trace": ("record", "demo", "info", "validate", "clocks", "bench"),
+    "get a trace": ("record", "demo", "info", "validate", "clocks", "correct", "bench"),
     "analyze it": ("analyze",),
     "understand what is lost": (
         "findings", "account", "summary", "report", "waits", "explain", "delay", "critical", "efficiency", "iterations",

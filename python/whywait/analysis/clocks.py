@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 # What was done, by the name of the correction.
 _DONE = {
     "nodes": "the processes of a node share one clock offset",
+    "lines": "each clock has an offset and a drift",
+    "clc": "controlled logical clock",
 }
 
 
@@ -31,6 +33,11 @@ def sentences(clocks: Mapping[str, Any]) -> list[str]:
             f"The clocks are corrected ({how}): {clocks['violated']:,} of {clocks['checked']:,} constraints of time "
             f"were violated by up to {_time(clocks['worst'])}, {left}; times moved by up to {_time(clocks['moved'])}. "
             "--clocks measured keeps the times as they were measured."
+        )
+    elif clocks["verdict"] != "noise":
+        found.append(
+            f"{clocks['violated']:,} of {clocks['checked']:,} constraints of time are violated by up to "
+            f"{_time(clocks['worst'])}, and waits are wrong by as much: --clocks auto corrects the clocks."
         )
     return found
 
@@ -58,6 +65,10 @@ def census_lines(clocks: Mapping[str, Any]) -> list[str]:
             where = "one node" if nodes == 1 else f"{nodes:,} nodes"
             lines.append(f"   {processes:,} processes on {where} use {offsets:,} different clock offsets")
         lines.append(f"   corrected by {step['name']}: {what}{kept}")
+    if clocks["done"]:
+        lines.append(f"   {clocks['moved_processes']:,} processes moved by up to {_time(clocks['moved'])}")
+    if clocks["left"] and clocks["verdict"] != "noise":
+        lines.append("   --clocks auto corrects what is left")
     return lines
 
 
@@ -73,6 +84,10 @@ _VERDICTS = {
     "noise": "less than clocks resolve",
     "measured offsets": "the measured offsets of processes on one node contradict each other",
     "differ": "the clocks of the processes differ",
+    "offset": "the clocks of the processes differ by constant offsets",
+    "drift": "the clocks of the processes drift apart",
+    "not linear": "the clocks of the processes drift unevenly",
+    "impossible": "no times satisfy all constraints: events were matched wrongly",
 }
 
 

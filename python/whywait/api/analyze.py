@@ -35,7 +35,7 @@ def analyze(
     window: tuple[float, float] | None = None,
     counter_modes: Mapping[str, str] | None = None,
     fold_recursion: bool = False,
-    clocks: Literal["measured", "nodes"] = "nodes",
+    clocks: Literal["measured", "nodes", "lines", "clc", "both", "auto"] = "nodes",
     min_latency: float = 0.0,
     census: bool = False,
     progress: Callable[[str, float], object] | None = None,
@@ -92,8 +92,10 @@ def analyze(
         a call path. Beyond 256 levels, it always does.
     clocks
         What to do if messages are received before they are sent, or something else contradicts the order of events:
-        with ``"nodes"``, the processes of a node share one clock offset, if less is contradicted then; ``"measured"``
-        keeps the times as they were measured. See docs/clocks.md.
+        with ``"nodes"``, the processes of a node share one clock offset; with ``"lines"``, each clock gets an offset
+        and a drift that satisfy the order; ``"clc"`` is the controlled logical clock, and ``"both"`` both; ``"auto"``
+        does what is needed. Each is kept if less is contradicted then. ``"measured"`` keeps the times as they were
+        measured. See docs/clocks.md.
     min_latency
         The least time between cause and effect on two processes, in seconds: what is faster counts as contradiction.
     census

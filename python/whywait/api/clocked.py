@@ -21,9 +21,10 @@ class ClockedResult(AccountedResult):
         was tried: ``name``, ``kept``, and of the contradictions that were left then their number ``violated``, the
         ``worst`` and the ``sum``), ``done`` (the corrections that were kept), ``checked`` and ``violated`` (constraints
         of the times as they were read), ``left`` (violated ones in the times of this result), ``worst``, ``kinds`` (the
-        same by kind), ``moved`` (the most that a time was corrected by), ``min_latency``, and ``contradicting`` (the
-        number of nodes whose processes had different clock offsets, of these processes, and of the offsets). Times in
-        seconds.
+        same by kind), ``moved`` (the most that a time was corrected by), ``moved_processes`` (their number),
+        ``stretch`` (the largest growth of an interval by the logical clock), ``min_latency``, and ``contradicting``
+        (the number of nodes whose processes had different clock offsets, of these processes, and of the offsets). Times
+        in seconds.
         """
         found: dict[str, Any] | None = self.facts.get("clocks")
         return found
@@ -57,3 +58,13 @@ class ClockedResult(AccountedResult):
             See docs/tables.md; no rows if nothing contradicts the order of events.
         """
         return self.tables.clock_table("clock_processes")
+
+    def clock_pairs(self) -> pa.Table:
+        """Return what the constraints say about the difference of two clocks.
+
+        Returns
+        -------
+        pyarrow.Table
+            See docs/tables.md; no rows if no lines were fitted.
+        """
+        return self.tables.clock_table("clock_pairs")

@@ -98,13 +98,15 @@ def _named_mode(text: str) -> tuple[str, str]:
     return name, mode
 
 
-def add_clocks(parser: argparse.ArgumentParser) -> None:
+def add_clocks(parser: argparse.ArgumentParser, default: str = "nodes") -> None:
     """Add the options for the correction of clocks."""
     parser.add_argument(
         "--clocks",
         choices=CLOCKS,
-        help="what to do where the times of a trace contradict the order of its events: nodes (the processes of a node "
-        "share one clock offset, if that helps; the default), or measured (keep the times as they were measured)",
+        help="how to correct the clocks of a trace that contradicts the order of its events: nodes (the processes of a "
+        "node share one clock offset), lines (an offset and a drift for each clock, from the messages), clc (the "
+        "controlled logical clock), both (lines, then clc), auto (what is needed), or measured (keep the times); "
+        f"default: {default}",
     )
     parser.add_argument(
         "--min-latency",
@@ -115,7 +117,7 @@ def add_clocks(parser: argparse.ArgumentParser) -> None:
 
 
 #: The ways to correct clocks.
-CLOCKS = ("measured", "nodes")
+CLOCKS = ("measured", "nodes", "lines", "clc", "both", "auto")
 
 
 def clock_choices(options: argparse.Namespace) -> dict[str, Any]:

@@ -151,7 +151,7 @@ def _write_tables(writer: Writer, result: ResultData) -> None:
             writer.pieces("io", tables.IO, tables.io_pieces(tree, locations, dataset.io))
         writer.table("network", dataset.network)
         if "clocks" in dataset.facts:
-            for name in ("clock_violations", "clock_course", "clock_processes"):
+            for name in ("clock_violations", "clock_course", "clock_processes", "clock_pairs"):
                 writer.table(name, dataset.clock_table(name))
         found = priced_findings(result)
         writer.table("findings", found.table(tree))

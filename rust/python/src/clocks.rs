@@ -1,17 +1,22 @@
 //! What is known about the clocks of a run, as tables and plain data.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::{Float64Array, Int32Array, StringArray, UInt32Array, UInt64Array};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use whywait_core::clocks::{BINS, Cell, Kind, Method, Options, Report};
+use whywait_core::clocks::{BINS, Cell, Kind, Method, OfPair, Options, Report, Rewritten};
+use whywait_core::export::archive;
 use whywait_core::ids::ProcessId;
+use whywait_core::trace::decode::Progress;
+use whywait_otf2::Recording;
 
 use crate::analysis::Analysis;
 use crate::arrow::{Names, Table};
-use crate::errors::UsageError;
+use crate::errors::{UsageError, core_error};
+use crate::whatif::stage;
 
 /// Rows of the table of violations.
 const MOST: usize = 10_000;
@@ -28,6 +33,22 @@ pub(crate) fn options(method: &str, min_latency: f64, census: bool) -> PyResult<
         return Err(UsageError::new_err("the least latency must be between 0 and 1 s"));
     }
     Ok(Options { method, latency: min_latency, is_wanted: census })
+}
+
+/// Writes a run as an archive of the same name, at the times of its analysis.
+pub(crate) fn write(
+    analysis: &Bound<'_, Analysis>,
+    directory: PathBuf,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let owned = analysis.clone().unbind();
+    let write = move |state: &Progress| {
+        let analysis = &owned.get().result;
+        let run = Rewritten::new(&analysis.trace, analysis.clocks.as_ref());
+        archive::write(&run, &directory, run.name(), state)
+    };
+    let expected = analysis.get().result.trace.events;
+    stage(analysis.py(), ("write", expected), progress, write)?.map_err(core_error)
 }
 
 /// What is known about the clocks as plain data; `None` if nothing is violated.
@@ -66,9 +87,11 @@ pub(crate) fn facts<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<Optio
     }
     facts.set_item("kinds", kinds)?;
     facts.set_item("moved", seconds(report.moved()))?;
+    facts.set_item("stretch", report.stretch)?;
+    facts.set_item("moved_processes", report.processes.iter().filter(|process| process.moved.2 != 0).count())?;
     facts.set_item("min_latency", seconds(report.latency))?;
     let (nodes, processes, functions) = report.differing;
-    facts.set_item("contradicting", (nodes, processes, functions))?;
+    facts.set_item("contradicting", [nodes, processes, functions])?;
     Ok(Some(facts))
 }
 
@@ -79,6 +102,7 @@ pub(crate) fn table(analysis: &Analysis, name: &str) -> PyResult<Table> {
         "clock_violations" => violations(analysis, report),
         "clock_course" => course(analysis, report),
         "clock_processes" => processes(analysis, report),
+        "clock_pairs" => pairs(analysis, report),
         _ => Err(PyKeyError::new_err(name.to_owned())),
     }
 }
@@ -127,7 +151,7 @@ fn course(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
     let mut kinds = Names::default();
     let (mut bins, mut begins, mut worst) = (Vec::new(), Vec::new(), Vec::new());
     let mut counts = [Vec::new(), Vec::new()];
-    for report in report {
+    if let Some(report) = report {
         let length = report.span.1 - report.span.0 + 1;
         for kind in Kind::ALL.into_iter().filter(|&kind| report.census.of_kind(kind).0 > 0) {
             for (bin, cell) in report.census.course[kind as usize].iter().enumerate() {
@@ -168,6 +192,7 @@ fn processes(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
         let values = rows.iter().map(|row| row.measured.map(|measured| analysis.seconds(of(measured))));
         Arc::new(values.collect::<Float64Array>())
     };
+    let real = |ticks: f64| ticks / trace.resolution as f64;
     Table::new(vec![
         ("rank", Arc::new(Int32Array::from_iter_values(all.map(|process| rank(analysis, process))))),
         ("node", Arc::new(nodes.collect::<StringArray>())),
@@ -177,5 +202,36 @@ fn processes(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
         ("moved_end", moved(|(_, end, _)| end)),
         ("moved_max", moved(|(.., most)| most)),
         ("violated", Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.violated)))),
+        ("domain", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.domain)))),
+        ("reference", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.reference)))),
+        ("pieces", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.pieces)))),
+        ("uncertainty", Arc::new(rows.iter().map(|row| row.uncertainty.map(real)).collect::<Float64Array>())),
+    ])
+}
+
+fn pairs(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
+    let rows = report.map_or(&[][..], |report| &report.pairs);
+    let numbers = |of: fn(&OfPair) -> u32| Arc::new(UInt32Array::from_iter_values(rows.iter().map(of)));
+    let counts = |of: fn(&OfPair) -> u64| Arc::new(UInt64Array::from_iter_values(rows.iter().map(of)));
+    let real = |ticks: f64| ticks / analysis.result.trace.resolution as f64;
+    let lengths =
+        |of: fn(&OfPair) -> f64| Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| real(of(row)))));
+    let ends = |of: fn(&[(f64, f64); 2]) -> f64| {
+        let values = rows.iter().map(|row| row.ranges.as_ref().map(|ranges| real(of(ranges))));
+        Arc::new(values.collect::<Float64Array>())
+    };
+    let drifts = rows.iter().map(|row| 1e6 * row.line.1);
+    Table::new(vec![
+        ("first", numbers(|row| row.domains.0)),
+        ("second", numbers(|row| row.domains.1)),
+        ("lower_bounds", counts(|row| row.bounds.0)),
+        ("upper_bounds", counts(|row| row.bounds.1)),
+        ("offset", lengths(|row| row.line.0)),
+        ("drift", Arc::new(Float64Array::from_iter_values(drifts))),
+        ("margin", lengths(|row| row.margin)),
+        ("lowest_begin", ends(|[begin, _]| begin.0)),
+        ("highest_begin", ends(|[begin, _]| begin.1)),
+        ("lowest_end", ends(|[_, end]| end.0)),
+        ("highest_end", ends(|[_, end]| end.1)),
     ])
 }

@@ -1,6 +1,7 @@
 //! The results of an analysis as tables.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, Int32Array, Int64Array, UInt32Array, UInt64Array};
@@ -173,6 +174,12 @@ impl Analysis {
     /// A table about the clocks of the processes.
     fn clock_table(&self, name: &str) -> PyResult<Table> {
         clocks::table(self, name)
+    }
+
+    /// Writes the run as an archive of the same name in a directory, at the times of this analysis.
+    #[pyo3(signature = (directory, *, progress=None))]
+    fn write_run(slf: Bound<'_, Self>, directory: PathBuf, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        clocks::write(&slf, directory, progress)
     }
 
     /// What calls need, by kind: the floors of the account.

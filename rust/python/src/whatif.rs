@@ -276,9 +276,9 @@ impl Simulation {
     }
 }
 
-/// Runs a stage of a simulation in another thread: shows its progress, answers Ctrl-C, and watches the memory. The
+/// Runs a stage in another thread: shows its progress, answers Ctrl-C, and watches the memory. The
 /// stage has a name and a number of events to process.
-fn stage<T: Send + 'static>(
+pub(crate) fn stage<T: Send + 'static>(
     py: Python<'_>,
     (name, expected): (&'static str, u64),
     progress: Option<&Bound<'_, PyAny>>,

@@ -143,6 +143,28 @@ impl Constraints {
         self.parts.chunk_by(|_, next| !next.is_first)
     }
 
+    /// What the same constraints at other times are moved by, where that is largest in size, for each process.
+    #[must_use]
+    pub(super) fn largest_moves(&self, moved: &Self, processes: usize) -> Vec<i64> {
+        let mut largest = vec![0i64; processes];
+        let mut see = |location, before: i64, after: i64| {
+            if let Some(largest) = largest.get_mut(self.process(location).index())
+                && (after - before).abs() > largest.abs()
+            {
+                *largest = after - before;
+            }
+        };
+        for (before, after) in self.messages.iter().zip(&moved.messages) {
+            see(before.sent.location, before.sent.time, after.sent.time);
+            see(before.received.location, before.received.time, after.received.time);
+        }
+        for (before, after) in self.parts.iter().zip(&moved.parts) {
+            see(before.location, before.begin, after.begin);
+            see(before.location, before.end, after.end);
+        }
+        largest
+    }
+
     /// The same constraints at other times: `time` maps a moment to its time.
     #[must_use]
     pub fn at(&self, time: impl Fn(ProcessId, i64) -> i64) -> Self {

@@ -1,19 +1,27 @@
-//! The steps of a correction: each reads the run at other times, and is kept if less is violated then.
+//! The steps of a correction: each computes other times, and is kept if less is violated then.
 
 use std::sync::Arc;
 
 use whywait_otf2::Recording;
 
 use super::census::Census;
+use super::clc;
 use super::constraints::Constraints;
 use super::corrected::{Corrected, Correction};
+use super::domains::domains;
+use super::lines::{self, Course, Lines};
 use super::nodes::Nodes;
-use super::report::{OfProcess, Report, Step, Verdict};
+use super::pairs::{Pair, arcs};
+use super::report::{OfPair, OfProcess, Report, Step, Verdict};
+use super::timing::Timing;
 use crate::Result;
 use crate::ids::ProcessId;
 use crate::matching::protocol;
 use crate::parallel::exchange::{Exchange, Row};
 use crate::trace::Trace;
+
+/// Number of pairs that the report has for each domain.
+const PAIRS: usize = 16;
 
 /// How to correct clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,11 +31,19 @@ pub enum Method {
     /// One clock per node.
     #[default]
     Nodes,
+    /// An offset and a drift for each clock, from the constraints.
+    Lines,
+    /// The controlled logical clock.
+    Clc,
+    /// Lines, then the logical clock.
+    Both,
+    /// What is needed: nodes, then lines, then the logical clock.
+    Auto,
 }
 
 impl Method {
     /// All methods.
-    pub const ALL: [Self; 2] = [Self::Measured, Self::Nodes];
+    pub const ALL: [Self; 6] = [Self::Measured, Self::Nodes, Self::Lines, Self::Clc, Self::Both, Self::Auto];
 
     /// Its name.
     #[must_use]
@@ -35,6 +51,10 @@ impl Method {
         match self {
             Self::Measured => "measured",
             Self::Nodes => "nodes",
+            Self::Lines => "lines",
+            Self::Clc => "clc",
+            Self::Both => "both",
+            Self::Auto => "auto",
         }
     }
 }
@@ -51,82 +71,275 @@ pub struct Options {
 }
 
 /// Corrects the clocks of a run: returns it as it was read or, if a correction helps, read again by `load`, and a report.
-/// If several processes share the analysis, the first has the report.
+/// If several processes share the analysis, the first finds the correction and has the report.
 pub fn correct(
     trace: Trace,
     options: &Options,
     load: &dyn Fn(Arc<dyn Recording>) -> Result<Trace>,
 ) -> Result<(Trace, Option<Report>)> {
+    let method = options.method;
     let latency = (options.latency * trace.resolution as f64).round() as i64;
     let nodes = nodes_of(&trace);
-    let is_root = trace.exchange.is_root();
-    let before = firsts_and_lasts(&trace)?;
-    let constraints = Constraints::gather(&trace)?;
+    let ends_before = ends(&trace)?;
     let span = trace.span().unwrap_or((0, 0));
+    let mut constraints = Constraints::gather(&trace)?;
     let census = Census::new(&constraints, latency, span);
-    let mut steps = vec![step("measured", &census)];
     let offsets = from_first(&trace.exchange, || Nodes::find(&trace, &nodes))?;
-    let within = |from: ProcessId, to: ProcessId| nodes[from] == nodes[to];
+    let mut steps = vec![step("measured", &census)];
 
     let mut trace = trace;
-    let mut has_helped = false;
-    if options.method != Method::Measured
-        && !offsets.changed.is_empty()
-        && from_first(&trace.exchange, || census.violated)? > 0
-    {
+    let mut shares_nodes = false;
+    let tries_nodes = matches!(method, Method::Nodes | Method::Auto) && !offsets.changed.is_empty();
+    if tries_nodes && from_first(&trace.exchange, || census.violated > 0)? {
         let recorded = trace.recording().clone();
         let corrections = offsets.offsets().map(|(location, offsets)| (location, Correction::Offsets(offsets.into())));
         // Two runs would take twice the memory.
         drop(trace);
         trace = load(Arc::new(Corrected::new(recorded.clone(), corrections.collect())))?;
-        let after = Census::new(&Constraints::gather(&trace)?, latency, trace.span().unwrap_or(span));
-        has_helped = from_first(&trace.exchange, || {
+        let found = Constraints::gather(&trace)?;
+        let after = Census::new(&found, latency, trace.span().unwrap_or(span));
+        let within = |from: ProcessId, to: ProcessId| nodes[from] == nodes[to];
+        let between = |from: ProcessId, to: ProcessId| !within(from, to);
+        shares_nodes = from_first(&trace.exchange, || {
             after.violated_between(within).0 < census.violated_between(within).0
-                && after.violated_between(|a, b| !within(a, b)).0 <= census.violated_between(|a, b| !within(a, b)).0
+                && after.violated_between(between).0 <= census.violated_between(between).0
         })?;
-        steps.push(Step { is_kept: has_helped, ..step("nodes", &after) });
-        if !has_helped {
+        steps.push(Step { is_kept: shares_nodes, ..step("nodes", &after) });
+        if shares_nodes {
+            constraints = found;
+        } else {
             drop(trace);
             trace = load(recorded)?;
         }
     }
-    let after = firsts_and_lasts(&trace)?;
-    if !is_root {
+
+    let begins = begins(&trace)?;
+    let mut search = Search::new(&trace, constraints, latency, &nodes);
+    let timings = from_first(&trace.exchange, || {
+        search.run(method, &begins, &mut steps);
+        search.timings.clone()
+    })?;
+    if timings.iter().any(|timing| !timing.is_identity()) {
+        let recorded = trace.recording().clone();
+        let timings: Vec<Arc<Timing>> = timings.into_iter().map(Arc::new).collect();
+        let moved = trace.definitions.locations.iter().filter_map(|location| {
+            let timing = timings.get(location.process.index()).filter(|timing| !timing.is_identity())?;
+            Some((location.id, Correction::Timing(timing.clone())))
+        });
+        let corrected = Corrected::new(recorded, moved.collect());
+        drop(trace);
+        trace = load(Arc::new(corrected))?;
+    }
+    let ends_after = ends(&trace)?;
+    if !trace.exchange.is_root() {
         return Ok((trace, None));
     }
-    let noise = (1e-6 * trace.resolution as f64).max(2.0) as i64;
-    let verdict = if census.violated == 0 {
-        Verdict::None
-    } else if census.worst <= noise {
-        Verdict::Noise
-    } else if has_helped {
-        Verdict::MeasuredOffsets
-    } else {
-        Verdict::Differ
-    };
-    let mut processes: Vec<OfProcess> = before
-        .iter()
-        .zip(&after)
-        .enumerate()
-        .map(|(process, (&(begin, end), &(new_begin, new_end)))| {
-            let (begin, end) = (new_begin - begin, new_end - end);
-            let most = if begin.abs() > end.abs() { begin } else { end };
+    let mut processes: Vec<OfProcess> = (0..nodes.len())
+        .map(|process| {
+            let (before, after) = (ends_before[process], ends_after[process]);
+            let (begin, end) = (after.0 - before.0, after.1 - before.1);
+            let largest = [begin, end, search.largest[process]].into_iter().max_by_key(|moved| moved.abs());
+            let domain = search.domain_of[process];
+            let lines = search.lines.as_ref();
             OfProcess {
                 node: nodes[process],
                 measured: offsets.measured[process],
-                moved: (begin, end, most),
+                moved: (begin, end, largest.unwrap_or(0)),
                 violated: 0,
+                domain,
+                reference: lines.map_or(domain, |lines| lines.reference[domain as usize]),
+                pieces: lines.map_or(0, |lines| lines.courses[domain as usize].pieces() as u32),
+                uncertainty: lines.and_then(|lines| lines.uncertainty[domain as usize]),
             }
         })
         .collect();
     for ((_, from, to), cell) in &census.cells {
-        processes[*from].violated += cell.violated;
-        if from != to {
-            processes[*to].violated += cell.violated;
+        for process in [Some(from), Some(to).filter(|to| *to != from)].into_iter().flatten() {
+            if let Some(process) = processes.get_mut(process.index()) {
+                process.violated += cell.violated;
+            }
         }
     }
-    let differing = offsets.differing;
-    Ok((trace, Some(Report { verdict, steps, census, processes, differing, latency, span })))
+    let report = Report {
+        verdict: search.verdict(&census, shares_nodes),
+        steps,
+        processes,
+        differing: offsets.differing,
+        pairs: search.lines.as_ref().map_or_else(Vec::new, |lines| chosen(&lines.pairs, search.domain_count)),
+        stretch: search.timings.iter().map(|timing| timing.logical.stretch()).fold(0.0, f64::max),
+        latency,
+        span,
+        census,
+    };
+    Ok((trace, Some(report)))
+}
+
+/// The search for a function of time for each process.
+struct Search {
+    constraints: Constraints,
+    /// The constraints at the times of `timings`.
+    current: Option<Constraints>,
+    /// Violations of these.
+    census: Census,
+    latency: i64,
+    noise: i64,
+    span: (i64, i64),
+    timings: Vec<Timing>,
+    /// What is moved most at a constraint of each process, ticks.
+    largest: Vec<i64>,
+    domain_of: Vec<u32>,
+    domain_count: usize,
+    lines: Option<Lines>,
+    is_impossible: bool,
+}
+
+impl Search {
+    fn new(trace: &Trace, constraints: Constraints, latency: i64, nodes: &[u32]) -> Self {
+        let span = trace.span().unwrap_or((0, 0));
+        let noise = (1e-6 * trace.resolution as f64).max(2.0) as i64;
+        let census = Census::new(&constraints, latency, span);
+        let (domain_of, domain_count) = domains(nodes, &census, noise);
+        Self {
+            constraints,
+            current: None,
+            census,
+            latency,
+            noise,
+            span,
+            timings: vec![Timing::default(); nodes.len()],
+            largest: vec![0; nodes.len()],
+            domain_of,
+            domain_count,
+            lines: None,
+            is_impossible: false,
+        }
+    }
+
+    fn run(&mut self, method: Method, begins: &[i64], steps: &mut Vec<Step>) {
+        let is_auto = method == Method::Auto;
+        if matches!(method, Method::Lines | Method::Both) || (is_auto && self.census.worst > self.noise) {
+            self.fit_lines(steps);
+        }
+        if matches!(method, Method::Clc | Method::Both) || is_auto {
+            self.move_logically(begins, steps);
+        }
+    }
+
+    fn fit_lines(&mut self, steps: &mut Vec<Step>) {
+        if self.census.violated == 0 {
+            return;
+        }
+        let (begin, end) = self.span;
+        let all = arcs(&self.constraints, &self.domain_of, begin);
+        let left = |courses: &[Course]| {
+            let timings = self.timings_of(courses);
+            let census = Census::new(&self.at(&timings), self.latency, self.span);
+            let mut bends = vec![false; self.domain_count];
+            for ((_, from, to), _) in census.cells.iter().filter(|(_, cell)| cell.violated > 0) {
+                for domain in [from, to].into_iter().filter_map(|process| self.domain_of.get(process.index())) {
+                    bends[*domain as usize] = true;
+                }
+            }
+            (census.violated, census.sum, bends)
+        };
+        let length = (end - begin).max(1) as f64;
+        let lines = lines::fit(&all, self.domain_count, (self.latency as f64, length), &left);
+        let timings = self.timings_of(&lines.courses);
+        self.lines = Some(lines);
+        self.take("lines", timings, steps);
+    }
+
+    fn timings_of(&self, courses: &[Course]) -> Vec<Timing> {
+        let begin = self.span.0;
+        let timing = |&domain: &u32| Timing { pieces: courses[domain as usize].to_pieces(begin), ..Timing::default() };
+        self.domain_of.iter().map(timing).collect()
+    }
+
+    fn move_logically(&mut self, begins: &[i64], steps: &mut Vec<Step>) {
+        if self.census.violated == 0 {
+            return;
+        }
+        let begins: Vec<i64> = begins.iter().zip(&self.timings).map(|(begin, timing)| timing.apply(*begin)).collect();
+        let current = self.current.as_ref().unwrap_or(&self.constraints);
+        let (clocks, is_impossible) = clc::clocks(current, &begins, self.latency);
+        self.is_impossible = is_impossible;
+        let with = |(timing, logical): (&Timing, clc::Logical)| Timing { pieces: timing.pieces.clone(), logical };
+        let timings = self.timings.iter().zip(clocks).map(with).collect();
+        self.take("clc", timings, steps);
+    }
+
+    fn at(&self, timings: &[Timing]) -> Constraints {
+        self.constraints.at(|process, time| timings.get(process.index()).map_or(time, |timing| timing.apply(time)))
+    }
+
+    /// Keeps a step if it leaves fewer violations, or as many with a smaller sum.
+    fn take(&mut self, name: &'static str, timings: Vec<Timing>, steps: &mut Vec<Step>) {
+        let current = self.at(&timings);
+        let census = Census::new(&current, self.latency, self.span);
+        let is_kept = (census.violated, census.sum) < (self.census.violated, self.census.sum);
+        steps.push(Step { is_kept, ..step(name, &census) });
+        if is_kept {
+            self.largest = self.constraints.largest_moves(&current, timings.len());
+            (self.timings, self.current, self.census) = (timings, Some(current), census);
+        }
+    }
+
+    fn verdict(&self, census: &Census, shares_nodes: bool) -> Verdict {
+        if census.violated == 0 {
+            return Verdict::None;
+        }
+        if census.worst <= self.noise {
+            return Verdict::Noise;
+        }
+        if self.is_impossible {
+            return Verdict::Impossible;
+        }
+        match &self.lines {
+            None if shares_nodes && self.census.violated == 0 => Verdict::MeasuredOffsets,
+            None => Verdict::Differ,
+            Some(lines) => {
+                let is_line = |course: &Course| course.pieces() == 1;
+                if !lines.courses.iter().all(is_line) || !self.are_lines_enough() {
+                    return Verdict::NotLinear;
+                }
+                let is_offset = lines.courses.iter().zip(&lines.uncertainty).all(|(course, uncertainty)| {
+                    let (begin, end) = course.ends();
+                    (end - begin).abs() <= uncertainty.unwrap_or(f64::INFINITY)
+                });
+                if is_offset { Verdict::Offset } else { Verdict::Drift }
+            }
+        }
+    }
+
+    fn are_lines_enough(&self) -> bool {
+        self.census.violated == 0 && self.timings.iter().all(|timing| timing.logical.is_zero())
+    }
+}
+
+/// The pairs for the report: of each domain those known best.
+fn chosen(pairs: &[Pair], domains: usize) -> Vec<OfPair> {
+    let mut order: Vec<&Pair> = pairs.iter().filter(|pair| pair.fit.is_some()).collect();
+    let uncertainty = |pair: &Pair| pair.uncertainty().unwrap_or(f64::INFINITY);
+    order.sort_by(|a, b| uncertainty(a).total_cmp(&uncertainty(b)));
+    let mut counts = vec![0; domains];
+    order.retain(|pair| {
+        let ends = [pair.first as usize, pair.second as usize];
+        let is_chosen = ends.iter().any(|&domain| counts[domain] < PAIRS);
+        ends.iter().for_each(|&domain| counts[domain] += usize::from(is_chosen));
+        is_chosen
+    });
+    order.sort_by_key(|pair| (pair.first, pair.second));
+    let of_pair = |pair: &&Pair| {
+        let fit = pair.fit?;
+        Some(OfPair {
+            domains: (pair.first, pair.second),
+            bounds: pair.bounds,
+            line: (fit.line.value, fit.line.slope),
+            margin: fit.margin,
+            ranges: pair.ranges,
+        })
+    };
+    order.iter().filter_map(of_pair).collect()
 }
 
 fn step(name: &'static str, census: &Census) -> Step {
@@ -143,13 +356,13 @@ fn nodes_of(trace: &Trace) -> Vec<u32> {
 }
 
 /// A value that the first process of the analysis knows.
-fn from_first<T: Row + Clone>(exchange: &Exchange, value: impl FnOnce() -> T) -> Result<T> {
+fn from_first<T: Row>(exchange: &Exchange, value: impl FnOnce() -> T) -> Result<T> {
     let values = exchange.allgather(exchange.is_root().then(value))?;
     Ok(values.into_iter().flatten().next().expect("the first process has a value"))
 }
 
 /// First and last time of each process's master, ticks, at the first process; 0 if it has no events.
-fn firsts_and_lasts(trace: &Trace) -> Result<Vec<(i64, i64)>> {
+fn ends(trace: &Trace) -> Result<Vec<(i64, i64)>> {
     let spans = trace.shards.iter().flat_map(|shard| {
         shard.processes.map(move |process| {
             // A process of a damaged trace may have no locations.
@@ -159,4 +372,16 @@ fn firsts_and_lasts(trace: &Trace) -> Result<Vec<(i64, i64)>> {
         })
     });
     trace.exchange.gatherv(spans)
+}
+
+/// Time of the first event of each process, ticks, at the first process; 0 if it has none.
+fn begins(trace: &Trace) -> Result<Vec<i64>> {
+    let firsts = trace.shards.iter().flat_map(|shard| {
+        shard.processes.map(move |process| {
+            let locations = trace.definitions.processes[process].locations;
+            let first = locations.map(|location| shard.spans[shard.local(location)].first).min();
+            first.filter(|&first| first < i64::MAX).unwrap_or(0)
+        })
+    });
+    trace.exchange.gatherv(firsts)
 }

@@ -65,9 +65,9 @@ impl Recording for Corrected {
 }
 
 /// Events at corrected times.
-struct Retimed<'a> {
-    events: Events<'a>,
-    timing: &'a Timing,
+pub(super) struct Retimed<'a> {
+    pub(super) events: Events<'a>,
+    pub(super) timing: &'a Timing,
 }
 
 impl EventStream for Retimed<'_> {

@@ -173,8 +173,7 @@ pub(super) fn fit_pieces(lower: &[Point], upper: &[Point], length: f64, pieces: 
     let mut by_piece: Vec<(Vec<Point>, Vec<Point>)> = vec![<(Vec<Point>, Vec<Point>)>::default(); pieces];
     lower.iter().for_each(|&point| by_piece[piece(point.0)].0.push(point));
     upper.iter().for_each(|&point| by_piece[piece(point.0)].1.push(point));
-    let corridors: Vec<Corridor> =
-        by_piece.into_iter().map(|(lower, upper)| Corridor::new(lower, upper)).collect();
+    let corridors: Vec<Corridor> = by_piece.into_iter().map(|(lower, upper)| Corridor::new(lower, upper)).collect();
     let size = lower.iter().chain(upper).map(|point| point.1.abs()).fold(1.0, f64::max);
     let limit = size + STEEPEST * length;
     // With a margin of -size, the line 0 fits.

@@ -12,14 +12,21 @@
 //! *Source*: clocks.md.
 
 mod census;
+mod clc;
 mod constraints;
 mod correct;
 mod corrected;
+mod domains;
+mod fit;
+mod lines;
 mod nodes;
+mod pairs;
 mod report;
+mod rewritten;
 mod timing;
 
 pub use census::{BINS, Cell, Census, Course};
 pub use constraints::{Constraints, Kind, Moment};
 pub use correct::{Method, Options, correct};
-pub use report::{OfProcess, Report, Step, Verdict};
+pub use report::{OfPair, OfProcess, Report, Step, Verdict};
+pub use rewritten::Rewritten;

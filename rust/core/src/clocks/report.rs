@@ -11,8 +11,16 @@ pub enum Verdict {
     Noise,
     /// The measured offsets of the processes of a node contradict each other.
     MeasuredOffsets,
-    /// Clocks differ.
+    /// Clocks differ; how was not asked.
     Differ,
+    /// Clocks differ by an offset each.
+    Offset,
+    /// Clocks differ by an offset and a drift each.
+    Drift,
+    /// No line for each clock satisfies all constraints.
+    NotLinear,
+    /// No times satisfy all constraints: events were matched wrongly.
+    Impossible,
 }
 
 impl Verdict {
@@ -24,6 +32,10 @@ impl Verdict {
             Self::Noise => "noise",
             Self::MeasuredOffsets => "measured offsets",
             Self::Differ => "differ",
+            Self::Offset => "offset",
+            Self::Drift => "drift",
+            Self::NotLinear => "not linear",
+            Self::Impossible => "impossible",
         }
     }
 }
@@ -54,6 +66,29 @@ pub struct OfProcess {
     pub moved: (i64, i64, i64),
     /// Violations that it takes part in, as recorded.
     pub violated: u64,
+    /// Number of its clock domain.
+    pub domain: u32,
+    /// The domain that its line is relative to; its own if it has none.
+    pub reference: u32,
+    /// Number of pieces of its line; 0 without one.
+    pub pieces: u32,
+    /// How far its line may be from the truth, ticks; `None` if nothing says so.
+    pub uncertainty: Option<f64>,
+}
+
+/// What constraints say about the clocks of two domains.
+#[derive(Clone, Copy, Debug)]
+pub struct OfPair {
+    /// The domains.
+    pub domains: (u32, u32),
+    /// Number of lower and upper bounds of the difference.
+    pub bounds: (u64, u64),
+    /// What must be added to the clock of the second, at the begin of the run, ticks, and its drift.
+    pub line: (f64, f64),
+    /// Least distance to a bound, ticks; negative if no line satisfies all.
+    pub margin: f64,
+    /// The values at the begin and at the end that satisfy all bounds, ticks.
+    pub ranges: Option<[(f64, f64); 2]>,
 }
 
 /// The clocks of a run.
@@ -69,6 +104,10 @@ pub struct Report {
     pub processes: Vec<OfProcess>,
     /// Number of nodes whose processes had different clock offsets, of these processes, and of the functions.
     pub differing: (u32, u32, u32),
+    /// Pairs of domains with bounds from both sides, if lines were fitted; per domain at most 16, the least uncertain.
+    pub pairs: Vec<OfPair>,
+    /// The steepest stretch of an interval by the logical clock.
+    pub stretch: f64,
     /// Least time between cause and effect, ticks.
     pub latency: i64,
     /// The span of the run as it is read, ticks.

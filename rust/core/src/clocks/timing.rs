@@ -2,20 +2,21 @@
 
 use bitcode::{Decode, Encode};
 
+use super::clc::Logical;
+
 /// What is added to a clock: linear between knots, and beyond the first and the last.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
-pub struct Pieces {
+pub(super) struct Pieces {
     /// Times of the knots, ticks; at least two.
-    pub knots: Vec<i64>,
+    pub(super) knots: Vec<i64>,
     /// What is added there, ticks.
-    pub values: Vec<f64>,
+    pub(super) values: Vec<f64>,
 }
 
 impl Pieces {
     /// What is added at a time, ticks.
-    #[must_use]
     #[inline]
-    pub fn at(&self, time: i64) -> f64 {
+    fn at(&self, time: i64) -> f64 {
         let piece = self.knots.partition_point(|&knot| knot <= time).clamp(1, self.knots.len() - 1) - 1;
         let (begin, end) = (self.knots[piece], self.knots[piece + 1]);
         let slope = (self.values[piece + 1] - self.values[piece]) / (end - begin) as f64;
@@ -23,33 +24,32 @@ impl Pieces {
     }
 }
 
-/// A function of time in steps, each applied to the result of the one before.
+/// A function of time: first a line of pieces, then a logical clock.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
-pub struct Timing(Vec<Stage>);
-
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
-enum Stage {
-    Pieces(Pieces),
+pub(super) struct Timing {
+    pub(super) pieces: Option<Pieces>,
+    pub(super) logical: Logical,
 }
 
 impl Timing {
-    /// Adds a step that moves time by a piecewise linear function.
-    pub fn add_pieces(&mut self, pieces: Pieces) {
-        self.0.push(Stage::Pieces(pieces));
+    /// Adds as many ticks to every time.
+    pub(super) fn constant(ticks: i64) -> Self {
+        let pieces = (ticks != 0).then(|| Pieces { knots: vec![0, 1], values: vec![ticks as f64; 2] });
+        Self { pieces, ..Self::default() }
     }
 
     /// Whether time stays as it is.
-    #[must_use]
-    pub fn is_identity(&self) -> bool {
-        self.0.is_empty()
+    pub(super) fn is_identity(&self) -> bool {
+        self.pieces.is_none() && self.logical.is_zero()
     }
 
     /// The corrected time of a recorded one, ticks.
-    #[must_use]
     #[inline]
-    pub fn apply(&self, time: i64) -> i64 {
-        self.0.iter().fold(time, |time, stage| match stage {
-            Stage::Pieces(pieces) => time + pieces.at(time).round_ties_even() as i64,
-        })
+    pub(super) fn apply(&self, time: i64) -> i64 {
+        let time = match &self.pieces {
+            None => time,
+            Some(pieces) => time + pieces.at(time).round_ties_even() as i64,
+        };
+        if self.logical.is_zero() { time } else { self.logical.apply(time) }
     }
 }

@@ -523,6 +523,23 @@ tables! {
         "moved_end" Double "s": "what the correction adds to its last time",
         "moved_max" Double "s": "what the correction adds, where that is largest in size",
         "violated" UInt64: "violations that it takes part in, in the times as they were read",
+        "domain" UInt32: "its clock domain: processes with one clock",
+        "reference" UInt32: "the domain whose clock its line is relative to; its own if it has none",
+        "pieces" UInt32: "number of pieces of its line; 0 if no lines were fitted",
+        "uncertainty" Double "s": "how far its line may be from the truth; null if nothing says so",
+    }
+    "clock_pairs" stored ["clock_pairs"] "a pair of clock domains whose difference is bounded from both sides, of each domain those known best, at most 16; only if lines were fitted" {
+        "first" UInt32: "a domain, as in `clock_processes`",
+        "second" UInt32: "another one",
+        "lower_bounds" UInt64: "number of lower bounds of their difference",
+        "upper_bounds" UInt64: "number of upper bounds",
+        "offset" Double "s": "what must be added to the clock of the second at the begin of the run, by the line of the largest margin",
+        "drift" Double "ppm": "its drift",
+        "margin" Double "s": "its least distance to a bound; negative if no line satisfies all",
+        "lowest_begin" Double "s": "the smallest offset at the begin of the run of all lines that satisfy all bounds; null if there are none",
+        "highest_begin" Double "s": "the largest one",
+        "lowest_end" Double "s": "the smallest offset at the end of the run",
+        "highest_end" Double "s": "the largest one",
     }
     "delay_costs" returned ["delay_costs"] "the delay costs of a call path on a location, for a class of waits" {
         "class" Name: "the class of waits; `unattributed` if nothing explains them",

@@ -1,0 +1,72 @@
+"""Writing a trace again, with corrected clocks."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from whywait.api.analyze import analyze
+from whywait.api.whatif import refuse_archive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from os import PathLike
+
+    import whywait._native as _native
+    from whywait.api.run import Run
+
+
+def correct(
+    run: Run | str | PathLike[str],
+    directory: str | PathLike[str],
+    *,
+    clocks: Literal["measured", "nodes", "lines", "clc", "both", "auto"] = "auto",
+    min_latency: float = 0.0,
+    threads: int | None = None,
+    progress: Callable[[str, float], object] | None = None,
+) -> dict[str, Any]:
+    """Write a trace again, with corrected clocks.
+
+    The archive has the records of the trace in their order, at corrected times, and no clock offsets. Its anchor file
+    names the correction.
+
+    Parameters
+    ----------
+    run
+        The trace.
+    directory
+        The directory to write to, created if necessary. It must not contain an archive.
+    clocks, min_latency, threads, progress
+        As for `whywait.analyze`; all that is needed is corrected by default.
+
+    Returns
+    -------
+    dict
+        What was violated and what was done, as `Result.clocks`, and the anchor file (``written``).
+
+    Raises
+    ------
+    whywait.UsageError
+        If the directory already contains an archive, or an option is wrong.
+    """
+    target = Path(directory)
+    refuse_archive(target)
+    result = analyze(
+        run,
+        causes=False,
+        census=True,
+        clocks=clocks,
+        min_latency=min_latency,
+        threads=threads,
+        progress=progress,
+    )
+    analysis = cast("_native.Analysis", result.tables.analysis)
+    target.mkdir(parents=True, exist_ok=True)
+    name = result.run.path.stem
+    with tempfile.TemporaryDirectory(prefix=".correct-", dir=target) as staging:
+        analysis.write_run(staging, progress=progress)
+        # The anchor is last, so an archive with an anchor is complete.
+        for file in (name, f"{name}.def", f"{name}.otf2"):
+            (Path(staging) / file).rename(target / file)
+    return {**(result.clocks or {}), "written": str(target / f"{name}.otf2")}
