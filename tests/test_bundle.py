@@ -20,12 +20,12 @@ def put_together(*entries, **modules):
 def test_each_module_comes_once_and_after_what_it_takes():
     program = put_together(
         app='import { b } from "./b.js";\nimport { c, d } from "./c.js";\n\nb(c, d);\n',
-        b='// About b.\nimport { c } from "./c.js";\nexport function b() { return c; }\n',
+        b='// About b.\nimport { c } from "./c.js";\nexport function b() {\n  // Why.\n  return "//" + c; // c\n}\n',
         c="export const c = 1;\nexport class d {}\nconst own = 2;\n",
     )
     assert program == (
         "const c = 1;\nclass d {}\nconst own = 2;\n"
-        "\n// About b.\nfunction b() { return c; }\n"
+        '\nfunction b() {\n  return "//" + c; // c\n}\n'
         "\n\nb(c, d);\n"
     )  # fmt: skip
 

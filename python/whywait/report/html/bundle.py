@@ -9,8 +9,8 @@ export class TreeView { ... }
 
 A page consists of all modules in its directory, and of those that they import from the common directory above it; its
 module ``page`` runs last. A page is one file, so the modules are concatenated, each after those it imports, without
-imports and exports. They share one scope, so no two modules may declare the same name at top level; names are never
-changed.
+imports, exports, and lines that are comments. They share one scope, so no two modules may declare the same name at top
+level; names are never changed. No template may have a line that begins with two slashes.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ ASSETS = files("whywait.report").joinpath("assets")
 _IMPORT = re.compile(r'^import \{ (\w+(?:, \w+)*) \} from "(\.\.?/[\w/]+)\.js";\n', re.MULTILINE)
 _DECLARED = re.compile(r"^(export )?(?:const|let|class|(?:async )?function) (\w+)", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:const|let|class|(?:async )?function) \w)", re.MULTILINE)
+_COMMENT = re.compile(r"^[ \t]*//.*\n", re.MULTILINE)
 _LEFT = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 
 
@@ -109,4 +110,4 @@ def _parse(name: str, text: str) -> _Module:
     rest = _EXPORT.sub("", _IMPORT.sub("", text))
     if left := _LEFT.search(rest):
         raise ValueError(f"{name}.js: {left[0]!r} is not a supported form of import or export")
-    return _Module(imports, [one for _, one in declared], exports, rest)
+    return _Module(imports, [one for _, one in declared], exports, _COMMENT.sub("", rest))

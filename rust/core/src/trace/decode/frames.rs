@@ -68,8 +68,8 @@ impl Stream {
 pub(super) struct Tasks {
     /// The one that runs.
     pub(super) running: Option<RunningTask>,
-    /// Those that were suspended with open calls, and the number of open regions then.
-    pub(super) suspended: FxHashMap<TaskId, usize>,
+    /// Those that were suspended with open calls, and the number of open regions around these and with them.
+    pub(super) suspended: FxHashMap<TaskId, (usize, usize)>,
     /// Number of parts of tasks that have run.
     pub(super) parts: u32,
 }
@@ -79,7 +79,7 @@ pub(super) struct RunningTask {
     pub(super) task: TaskId,
     /// Since when, ticks.
     pub(super) begin: i64,
-    /// Number of regions that were open then.
+    /// Number of regions around its calls.
     pub(super) depth: usize,
     /// Position of the next Enter or Leave then.
     pub(super) first: u32,

@@ -37,23 +37,25 @@ impl Decoder<'_> {
                 self.pop(time);
             }
         } else if self.state.outer.len() > running.depth {
-            self.state.tasks.suspended.insert(running.task, self.state.outer.len());
+            self.state.tasks.suspended.insert(running.task, (running.depth, self.state.outer.len()));
         }
     }
 
     fn resume_task(&mut self, time: i64, task: TaskId) {
-        let depth = self.state.outer.len();
+        let top = self.state.outer.len();
         let tasks = &mut self.state.tasks;
         let number = tasks.parts;
         tasks.parts += 1;
         let before = tasks.suspended.remove(&task);
         let first = self.shard.events.len() as u32;
+        // Its calls begin where they did before.
+        let depth = before.map_or(top, |(depth, _)| depth);
         tasks.running = Some(RunningTask { task, begin: time, depth, first, is_new: before.is_none() });
-        if let Some(before) = before
-            && before != depth
+        if let Some((_, before)) = before
+            && before != top
         {
             // What stands above it belongs to tasks that are suspended, too.
-            let above = tasks.suspended.extract_if(|_, depth| *depth > before);
+            let above = tasks.suspended.extract_if(|_, (_, top)| *top > before);
             self.moved_tasks.extend(above.map(|(task, _)| (task, true)));
         }
         let Some(stacks) = self.shard.task_stacks.clone().filter(|stacks| stacks.moved.contains(&task)) else { return };
