@@ -257,6 +257,15 @@ def test_tables_are_stored_with_a_result(early, tmp_path):
         assert getattr(stored, table)().equals(getattr(result, table)())
 
 
+@pytest.mark.parametrize("clocks", ["measured", "nodes", "lines"])
+def test_no_warning_is_lost(clocks, tmp_path):
+    """The first stages run once, or on a trace that was read again."""
+    trace = trace_from_text("ranks 3\n2: work [1, 2]\n0: MPI_Send(1) [5, 5.2]\n1: MPI_Recv(0) [2, 4]", tmp_path)
+    (trace.parent / "traces" / "2.evt").unlink()
+    kinds = {warning["kind"] for warning in whywait.analyze(trace, clocks=clocks, census=True).warnings}
+    assert {"no_events", "unreadable"} <= kinds
+
+
 def test_bad_choices_are_usage_errors(early):
     with pytest.raises(whywait.UsageError, match="clocks must be one of"):
         whywait.analyze(early, clocks="guess")

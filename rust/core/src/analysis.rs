@@ -393,7 +393,7 @@ pub fn analyze(
 ) -> Result<Option<Analysis>> {
     monitor.enter(Stage::Decode)?;
     let shard_events = options.shard_events.max(1);
-    let load = |recording| {
+    let load = move |recording| {
         Trace::load(
             recording,
             shard_events,
@@ -406,8 +406,8 @@ pub fn analyze(
     let mut met = Met::find(load(recording)?, options, monitor)?;
     let mut clocks = None;
     if met.trace.exchange.any(met.has_clock_violations())? || options.clocks.is_wanted || options.clocks.latency > 0.0 {
-        let (trace, report) = clocks::correct(met.trace, &options.clocks, &load)?;
-        met = Met::find(trace, options, monitor)?;
+        let (trace, is_new, report) = clocks::correct(met.trace, &options.clocks, &load)?;
+        met = if is_new { Met::find(trace, options, monitor)? } else { Met { trace, ..met } };
         clocks = report;
     }
     let Met { mut trace, counters, mut diagnostics, window, mut found, queues, collective_syncs } = met;

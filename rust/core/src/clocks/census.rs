@@ -156,8 +156,12 @@ fn each_target(constraints: &Constraints, mut found: impl FnMut(Kind, Moment, Mo
                 latest_two(&mut latest, part);
             }
         } else {
-            parts.iter().for_each(|part| latest_two(&mut latest, part));
-            parts.iter().for_each(|part| target(&latest, part, &mut found));
+            for part in parts {
+                latest_two(&mut latest, part);
+            }
+            for part in parts {
+                target(&latest, part, &mut found);
+            }
         }
     }
 }

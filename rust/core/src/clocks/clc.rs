@@ -24,11 +24,13 @@ const SLOPE: i64 = 100;
 /// How often shifts may travel between processes after the first pass. Only constraints that no times can satisfy need more.
 const ROUNDS: usize = 200;
 
+/// Times of jumps, and the shifts there, ticks.
+type Jumps = Vec<(i64, i64)>;
+
 /// What is added to a clock, ticks.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 pub(super) struct Logical {
-    /// Times of jumps, and the shifts there.
-    jumps: Vec<(i64, i64)>,
+    jumps: Jumps,
     /// Shifted times, and what is added until and from there; linear between them, and nothing outside.
     knots: Vec<(i64, i64, i64)>,
 }
@@ -90,7 +92,9 @@ struct Links {
 impl Links {
     fn new(places: usize, of: &[(u32, Link)]) -> Self {
         let mut begins = vec![0u32; places + 1];
-        of.iter().for_each(|(place, _)| begins[*place as usize + 1] += 1);
+        for (place, _) in of {
+            begins[*place as usize + 1] += 1;
+        }
         for place in 0..places {
             begins[place + 1] += begins[place];
         }
@@ -220,7 +224,7 @@ struct Forward<'a> {
     progress: Vec<Progress>,
     /// The next place of each process, and its jumps.
     next: Vec<usize>,
-    jumps: Vec<Vec<(i64, i64)>>,
+    jumps: Vec<Jumps>,
     is_queued: Vec<bool>,
     queue: Vec<u32>,
 }
@@ -350,7 +354,7 @@ impl<'a> Forward<'a> {
             let net = self.net;
             let shifted = &self.shifted;
             let again = (0..self.jumps.len()).into_par_iter().map(|process| {
-                let mut jumps: Vec<(i64, i64)> = Vec::new();
+                let mut jumps = Jumps::new();
                 let times = net.places(process).map(|place| {
                     let time = net.times[place];
                     let own = jumps.last().map_or(0, |&last| decayed(last, time));
@@ -377,7 +381,7 @@ impl<'a> Forward<'a> {
                 let times: Vec<i64> = times.collect();
                 (times, jumps)
             });
-            let (times, jumps): (Vec<Vec<i64>>, Vec<Vec<(i64, i64)>>) = again.unzip();
+            let (times, jumps): (Vec<Vec<i64>>, Vec<Jumps>) = again.unzip();
             let times = times.concat();
             let is_settled = times == self.shifted;
             (self.shifted, self.jumps) = (times, jumps);

@@ -70,13 +70,14 @@ pub struct Options {
     pub is_wanted: bool,
 }
 
-/// Corrects the clocks of a run: returns it as it was read or, if a correction helps, read again by `load`, and a report.
+/// Corrects the clocks of a run: returns it as it was read or, if a correction helps, read again by `load`; whether it was
+/// read again; and a report.
 /// If several processes share the analysis, the first finds the correction and has the report.
 pub fn correct(
     trace: Trace,
     options: &Options,
     load: &dyn Fn(Arc<dyn Recording>) -> Result<Trace>,
-) -> Result<(Trace, Option<Report>)> {
+) -> Result<(Trace, bool, Option<Report>)> {
     let method = options.method;
     let latency = (options.latency * trace.resolution as f64).round() as i64;
     let nodes = nodes_of(&trace);
@@ -88,7 +89,7 @@ pub fn correct(
     let mut steps = vec![step("measured", &census)];
 
     let mut trace = trace;
-    let mut shares_nodes = false;
+    let (mut shares_nodes, mut is_new) = (false, false);
     let tries_nodes = matches!(method, Method::Nodes | Method::Auto) && !offsets.changed.is_empty();
     if tries_nodes && from_first(&trace.exchange, || census.violated > 0)? {
         let recorded = trace.recording().clone();
@@ -96,6 +97,7 @@ pub fn correct(
         // Two runs would take twice the memory.
         drop(trace);
         trace = load(Arc::new(Corrected::new(recorded.clone(), corrections.collect())))?;
+        is_new = true;
         let found = Constraints::gather(&trace)?;
         let after = Census::new(&found, latency, trace.span().unwrap_or(span));
         let within = |from: ProcessId, to: ProcessId| nodes[from] == nodes[to];
@@ -129,10 +131,11 @@ pub fn correct(
         let corrected = Corrected::new(recorded, moved.collect());
         drop(trace);
         trace = load(Arc::new(corrected))?;
+        is_new = true;
     }
     let ends_after = ends(&trace)?;
     if !trace.exchange.is_root() {
-        return Ok((trace, None));
+        return Ok((trace, is_new, None));
     }
     let mut processes: Vec<OfProcess> = (0..nodes.len())
         .map(|process| {
@@ -153,11 +156,13 @@ pub fn correct(
             }
         })
         .collect();
-    for ((_, from, to), cell) in &census.cells {
-        for process in [Some(from), Some(to).filter(|to| *to != from)].into_iter().flatten() {
-            if let Some(process) = processes.get_mut(process.index()) {
-                process.violated += cell.violated;
-            }
+    let violated = census.cells.iter().flat_map(|((_, from, to), cell)| {
+        let ends = [Some(from), Some(to).filter(|to| *to != from)];
+        ends.into_iter().flatten().map(|process| (process.index(), cell.violated))
+    });
+    for (process, violated) in violated {
+        if let Some(process) = processes.get_mut(process) {
+            process.violated += violated;
         }
     }
     let report = Report {
@@ -171,7 +176,7 @@ pub fn correct(
         span,
         census,
     };
-    Ok((trace, Some(report)))
+    Ok((trace, is_new, Some(report)))
 }
 
 /// The search for a function of time for each process.
@@ -325,7 +330,9 @@ fn chosen(pairs: &[Pair], domains: usize) -> Vec<OfPair> {
     order.retain(|pair| {
         let ends = [pair.first as usize, pair.second as usize];
         let is_chosen = ends.iter().any(|&domain| counts[domain] < PAIRS);
-        ends.iter().for_each(|&domain| counts[domain] += usize::from(is_chosen));
+        for domain in ends {
+            counts[domain] += usize::from(is_chosen);
+        }
         is_chosen
     });
     order.sort_by_key(|pair| (pair.first, pair.second));

@@ -147,7 +147,7 @@ fn partition(hull: &[Point], holds: impl Fn(&[Point]) -> bool) -> usize {
 /// The upper hull of points (`side` 1), or the lower one (-1), by time.
 pub(super) fn hull(mut points: Vec<Point>, side: f64) -> Vec<Point> {
     points.sort_by(|a, b| a.0.total_cmp(&b.0).then((side * b.1).total_cmp(&(side * a.1))));
-    points.dedup_by(|next, kept| next.0 == kept.0);
+    points.dedup_by(|next, kept| next.0.total_cmp(&kept.0).is_eq());
     let mut hull: Vec<Point> = Vec::new();
     for point in points {
         while let [.., a, b] = hull[..] {
@@ -171,8 +171,12 @@ pub(super) fn fit_pieces(lower: &[Point], upper: &[Point], length: f64, pieces: 
     let width = length / pieces as f64;
     let piece = |time: f64| ((time / width).floor().max(0.0) as usize).min(pieces - 1);
     let mut by_piece: Vec<(Vec<Point>, Vec<Point>)> = vec![<(Vec<Point>, Vec<Point>)>::default(); pieces];
-    lower.iter().for_each(|&point| by_piece[piece(point.0)].0.push(point));
-    upper.iter().for_each(|&point| by_piece[piece(point.0)].1.push(point));
+    for &point in lower {
+        by_piece[piece(point.0)].0.push(point);
+    }
+    for &point in upper {
+        by_piece[piece(point.0)].1.push(point);
+    }
     let corridors: Vec<Corridor> = by_piece.into_iter().map(|(lower, upper)| Corridor::new(lower, upper)).collect();
     let size = lower.iter().chain(upper).map(|point| point.1.abs()).fold(1.0, f64::max);
     let limit = size + STEEPEST * length;

@@ -75,12 +75,15 @@ pub(super) struct Lines {
     pub(super) pairs: Vec<Pair>,
 }
 
+/// What courses leave violated: number and sum of the amounts, and which domains take part.
+type Left = (u64, i64, Vec<bool>);
+
 /// Fits lines to the arcs between domains. `left` counts what courses violate: number and sum, and marks the domains.
 pub(super) fn fit(
     arcs: &[Arc],
     domains: usize,
     (latency, length): (f64, f64),
-    left: &dyn Fn(&[Course]) -> (u64, i64, Vec<bool>),
+    left: &dyn Fn(&[Course]) -> Left,
 ) -> Lines {
     let pairs = pairs(arcs.to_vec(), latency, length);
     let zero = Course::line(Line::default(), length);

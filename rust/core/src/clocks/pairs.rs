@@ -41,14 +41,18 @@ pub(super) fn arcs(constraints: &Constraints, domain_of: &[u32], begin: i64) -> 
         let kind = parts[0].kind;
         if kind == Kind::AllToOne {
             let root = parts.iter().find(|part| part.is_target);
-            for (source, root) in parts.iter().filter(|part| part.is_source).zip(std::iter::repeat(root)) {
-                root.into_iter().for_each(|root| add(source.location, source.begin, root.location, root.end));
+            for source in parts.iter().filter(|part| part.is_source) {
+                if let Some(root) = root {
+                    add(source.location, source.begin, root.location, root.end);
+                }
             }
             continue;
         }
         let latest = parts.iter().filter(|part| part.is_source).reduce(|a, b| if b.begin > a.begin { b } else { a });
         for target in parts.iter().filter(|part| part.is_target && kind != Kind::Prefix) {
-            latest.into_iter().for_each(|latest| add(latest.location, latest.begin, target.location, target.end));
+            if let Some(latest) = latest {
+                add(latest.location, latest.begin, target.location, target.end);
+            }
         }
         if kind == Kind::OneToAll {
             continue;
