@@ -388,8 +388,12 @@ def test_analyze_prints_both_counts_of_unexpected_messages(tmp_path, capsys):
     )
     words = ["analyze", str(anchor), "-o", str(tmp_path / "out")]
     assert main([*words, "--queues"]) == 0
+    capsys.readouterr()
+    assert main(["summary", str(tmp_path / "out")]) == 0
     assert "Unexpected messages: 3 counted by Open MPI (OMPI_SPC_UNEXPECTED), 1 derived" in capsys.readouterr().out
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["unexpected"] == {"recorded": 3, "derived": 1, "name": "OMPI_SPC_UNEXPECTED"}
     assert main(words) == 0
+    capsys.readouterr()
+    assert main(["summary", str(tmp_path / "out")]) == 0
     assert "counted by Open MPI" not in capsys.readouterr().out

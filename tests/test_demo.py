@@ -23,15 +23,16 @@ def test_it_leaves_a_trace_and_a_result(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["demo"]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("stencil: 8 ranks, 23,624 events, 742 ms\n29.8% of the time")
+    assert printed.startswith("stencil: 8 ranks, 23,624 events; focus 339 ms of 742 ms")
+    assert "\n31% of the CPU time is lost. Rank 5 works 1.5 times as long as the others in\nrelax/work" in printed
     assert "Open in a browser: whywait-demo/results/report.html" in printed
     assert (tmp_path / "whywait-demo/results/report.html").stat().st_size > 100_000
     assert whywait.load("whywait-demo/results").metrics["mpi_latesender"].total > 0.4
     offered = [line.split("   ")[1].split() for line in printed.split("Next\n")[1].splitlines()]
     assert [command[:2] for command in offered] == [
-        ["whywait", verb] for verb in ("explain", "iterations", "messages", "advise")
+        ["whywait", verb] for verb in ("findings", "explain", "iterations", "messages", "advise")
     ]  # fmt: skip
-    for command in offered[:3]:
+    for command in offered[:4]:
         assert main(command[1:]) == 0
 
 

@@ -13,7 +13,6 @@ from whywait import _native
 from whywait.cli import main
 from whywait.report.html.places import stream_names
 
-from tests.browser import Viewer
 from tests.results import SHARED, UNRECORDED
 from tests.tracedsl import new_archive, trace_from_text
 
@@ -224,17 +223,3 @@ def test_without_counters_no_load_is_adjusted(tmp_path, capsys):
     assert {one["adjusted"] for one in found["devices"]} == {None}
     assert main(["gpu", str(anchor)]) == 0
     assert "adjusted" not in capsys.readouterr().out
-
-
-def test_the_report_draws_what_a_device_did(browser, tmp_path):
-    """The kernel that a host waits for is as long as the wait, on a line with the name of the stream."""
-    _native.generate("comd-gpu", tmp_path / "trace", ranks=2, iterations=2, seed=1)
-    whywait.analyze(tmp_path / "trace").write_html(tmp_path / "report.html")
-    viewer = Viewer(browser, tmp_path / "report.html").open()
-    chain = "document.querySelector('.chain')"
-    assert "HIP[" in viewer.js(f"return [...{chain}.querySelectorAll('.who')].at(-1).textContent")
-    wait, work = viewer.js(
-        f"return ['wait', 'work'].map((kind) => {chain}.querySelector(`.${{kind}} rect`).getBoundingClientRect().width)"
-    )
-    assert work == pytest.approx(wait, rel=0.01)
-    viewer.is_well()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer, Column, table
 from whywait.commands.common import add_top, add_verb
-from whywait.commands.results import RESULT, ask
+from whywait.commands.results import RESULT, add_clocks, ask
 from whywait.report.terminal import percent, seconds
 from whywait.report.values import quantity
 
@@ -32,6 +32,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
+    add_clocks(parser)
     add_top(parser, "how many files, call paths, and ranks to list")
 
 
@@ -39,7 +40,7 @@ def run(options: argparse.Namespace) -> Answer:
     """Return the I/O of a result."""
     from whywait.analysis.io import summary
 
-    result, found = ask(options.result, summary)
+    result, found = ask(options, summary)
     return Answer(found, lambda _: _lines(found, options.top), results=[result])
 
 

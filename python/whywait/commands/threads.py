@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer, Column, table
 from whywait.commands.common import add_top, add_verb
-from whywait.commands.results import RESULT, ask
+from whywait.commands.results import RESULT, add_clocks, ask
 from whywait.report.terminal import seconds
 
 if TYPE_CHECKING:
@@ -31,12 +31,13 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
+    add_clocks(parser)
     add_top(parser, "how many locks to list")
 
 
 def run(options: argparse.Namespace) -> Answer:
     """Return the locks of the run."""
-    result, locks = ask(options.result, lambda result: result.locks())
+    result, locks = ask(options, lambda result: result.locks())
     rows = locks.to_pylist()
     data = {"locks": rows[: options.top], "count": len(rows), "waiting": sum(row["waiting"] for row in rows)}
 
