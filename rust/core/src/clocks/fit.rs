@@ -251,8 +251,11 @@ fn extent(polygon: &[Point], axis: usize) -> (f64, f64) {
     values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
 }
 
-/// Least and largest first coordinate of a polygon where the second has a value.
+/// Least and largest first coordinate of a polygon where the second has a value, or the one next to it: rounding may have
+/// moved it out of the polygon.
 fn section(polygon: &[Point], value: f64) -> (f64, f64) {
+    let (least, most) = extent(polygon, 1);
+    let value = value.clamp(least, most);
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     for (number, &point) in polygon.iter().enumerate() {
         let next = polygon[(number + 1) % polygon.len()];
@@ -266,7 +269,7 @@ fn section(polygon: &[Point], value: f64) -> (f64, f64) {
         };
         (low, high) = (low.min(at), high.max(at));
     }
-    if low <= high { (low, high) } else { extent(polygon, 0) }
+    (low, high)
 }
 
 #[cfg(test)]
