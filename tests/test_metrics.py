@@ -50,8 +50,8 @@ def test_tree_is_scalascas():
     assert [row for row in ours if row[1] in names] == [(*row[:-1], row[-1].removesuffix("/REMAP")) for row in theirs]
     added = {row[1] for row in ours} - names - patterns().keys()
     paradigms = "(shmem|armci|hip|gpu)(_|$)|rma_atomic|mpi_rma_wait_for_progress_last_call$"
-    paradigms += "|delay_(rma|lock|threads|threadlock|gpu|io|unattributed)|interval_delay|wait_unexplained$|io$|mpi_nbc_"
-    classes = "_(propagating|terminal|direct|indirect)_(coll|omp|rma|gpu|lock|threads|threadlock|barrier|n21|12n|n2n|io)"
+    paradigms += "|delay_(rma|lock|thread(s|lock)|gpu|io|unattributed)|interval_delay|wait_unexplained$|io$|mpi_nbc_"
+    classes = "_(propagating|terminal|direct|indirect)_(coll|omp|rma|gpu|lock|thread(s|lock)|barrier|n21|12n|n2n|io)"
     classifications = "waitstates_.*_(coll|omp|rma|threads|gpu)$"
     queues = (
         "mpi_(eager|rendezvous|protocol|messages?|bytes|unexpected|posted|match|overtaken|oos|requests|collective)_"
