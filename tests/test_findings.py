@@ -511,3 +511,4 @@ def test_every_rule_has_a_test_and_a_document():
     for name, rule in rules().items():
         assert f'"{name}"' in tested, name
         assert len(rule.DOCUMENT) > 100
+        assert callable(rule.changes), name

@@ -404,19 +404,9 @@ def on_ideal_network(one: Efficiencies, ideal: Efficiencies) -> Efficiencies:
     the definitions of POP, for whose hybrid models see `whywait.analysis.hybrid.SIMULATED`. The estimate leaves waits
     as they are; on the ideal network they change, up or down. The product of the two is the same.
     """
-    elapsed = ideal["parallel_efficiency"].inputs["max(elapsed)"]
-
-    def judged(value: Efficiency) -> Efficiency:
-        if "max(ideal)" not in value.inputs:
-            return value
-        inputs = {**value.inputs, "max(ideal)": elapsed}
-        above, below = (inputs[name] for name in value.formula.split(" / "))
-        return replace(value, value=above / below if below > 0 else None, inputs=inputs)
-
-    definitions = {name: text for name, text in one.definitions.items() if name != "wait"}
-    definitions["ideal"] = _SIMULATED
+    simulated = _with_ideal(one, ideal["parallel_efficiency"].inputs["max(elapsed)"])
     both = tuple(_simulated(one, ideal)) if one.hybrid and ideal.hybrid else one.hybrid
-    return replace(one, definitions=definitions, values=tuple(map(judged, one.values)), hybrid=both)
+    return replace(simulated, hybrid=both)
 
 
 def with_ideal_time(one: Efficiencies, share: float) -> Efficiencies:
@@ -429,11 +419,16 @@ def with_ideal_time(one: Efficiencies, share: float) -> Efficiencies:
     share
         The length of the simulated focus as a share of the measured one.
     """
+    return _with_ideal(one, share * one["parallel_efficiency"].inputs["max(elapsed)"])
+
+
+def _with_ideal(one: Efficiencies, elapsed: float) -> Efficiencies:
+    """Compute serialization and transfer from the simulated time on an ideal network, in seconds."""
 
     def judged(value: Efficiency) -> Efficiency:
         if "max(ideal)" not in value.inputs:
             return value
-        inputs = {**value.inputs, "max(ideal)": share * one["parallel_efficiency"].inputs["max(elapsed)"]}
+        inputs = {**value.inputs, "max(ideal)": elapsed}
         above, below = (inputs[name] for name in value.formula.split(" / "))
         return replace(value, value=above / below if below > 0 else None, inputs=inputs)
 
