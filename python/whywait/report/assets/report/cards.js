@@ -6,7 +6,7 @@ import { exploreLink } from "../link.js";
 import { shortName } from "../names.js";
 
 // Below this share no single rank stands out.
-export const STANDS_OUT = 0.2;
+const STANDS_OUT = 0.2;
 
 /** @type {[number, (model: any) => any][]} */
 const made = [];
@@ -27,11 +27,11 @@ export function allCards(model) {
 }
 
 // The rank with the largest value, and its thread if it has several.
-export function mostOn(row) {
+function mostOn(row) {
   return row.worst_thread === null ? `rank ${row.worst_rank}` : `rank ${row.worst_rank}, thread ${row.worst_thread}`;
 }
 
-export function shareOn(row) {
+function shareOn(row) {
   return row.worst_thread_share ?? row.worst_rank_share;
 }
 
