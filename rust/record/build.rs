@@ -1,4 +1,4 @@
-//! Makes the exported functions and their description out of `mpi.toml`.
+//! Makes the exported functions and their description out of the tables.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -47,25 +47,38 @@ const ROLES: &[&str] = &[
     "assert",
     "mode",
     "text",
+    "thread",
+    "routine",
+    "argument",
 ];
 
 fn camel(name: &str) -> String {
     name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect()
 }
 
+/// The tables, in the order of the functions' numbers.
+const TABLES: [&str; 2] = ["mpi.toml", "threads.toml"];
+
 fn main() {
-    println!("cargo:rerun-if-changed=mpi.toml");
     // The stub that catches a call stores the argument registers, two more words, and finds the other arguments after those.
     let registers = if env::var("CARGO_CFG_TARGET_ARCH").unwrap() == "aarch64" { 8 } else { 6 };
     let word = |argument: usize| if argument < registers { argument } else { argument + 2 };
 
-    let table: toml::Table = fs::read_to_string("mpi.toml").unwrap().parse().unwrap();
-    let functions = table["function"].as_array().unwrap();
+    let tables: Vec<toml::Table> = TABLES
+        .iter()
+        .map(|name| {
+            println!("cargo:rerun-if-changed={name}");
+            fs::read_to_string(name).unwrap().parse().unwrap()
+        })
+        .collect();
+    let functions: Vec<&toml::Value> = tables.iter().flat_map(|table| table["function"].as_array().unwrap()).collect();
     let (mut classes, mut groups) = (Vec::new(), Vec::new());
     let (mut constants, mut rows, mut exports) = (String::new(), String::new(), String::new());
     for (index, function) in functions.iter().enumerate() {
         let text = |key: &str| function.get(key).and_then(toml::Value::as_str);
-        let name = text("name").unwrap().strip_prefix("MPI_").unwrap();
+        let name = text("name").unwrap();
+        let of_mpi = name.strip_prefix("MPI_");
+        let (real, name) = of_mpi.map_or((name.to_owned(), name), |name| (format!("PMPI_{name}"), name));
         let (class, group) = (text("class").unwrap(), text("group").unwrap());
         for (list, item) in [(&mut classes, class), (&mut groups, group)] {
             if !list.contains(&item) {
@@ -90,7 +103,8 @@ fn main() {
         writeln!(constants, "pub(crate) const {upper}: usize = {index};").unwrap();
         writeln!(
             rows,
-            "    Function {{ name: c\"PMPI_{name}\", class: Class::{}, group: Group::{}, narrows: {}, scatters: {}, neighbours: {}, arguments: {}, roles: [{}] }},",
+            "    Function {{ name: c{real:?}, of_mpi: {}, class: Class::{}, group: Group::{}, narrows: {}, scatters: {}, neighbours: {}, arguments: {}, roles: [{}] }},",
+            of_mpi.is_some(),
             camel(class),
             camel(group),
             large == Some("counts"),
@@ -101,6 +115,10 @@ fn main() {
         )
         .unwrap();
         if function.get("caught").is_some() {
+            continue;
+        }
+        if of_mpi.is_none() {
+            writeln!(exports, "    {name} = {};", index * 4).unwrap();
             continue;
         }
         for (twin, suffix) in [(0, ""), (1, "_c")].iter().take(1 + usize::from(large.is_some())) {

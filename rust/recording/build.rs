@@ -1,16 +1,21 @@
-//! The table of MPI functions, from the recorder's own: the numbers in a spool are places in it.
+//! The table of functions, from the recorder's own: the numbers in a spool are places in it.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+/// The tables, in the order of the functions' numbers.
+const TABLES: [&str; 2] = ["mpi.toml", "threads.toml"];
+
 fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
-    let path = manifest.join("../record/mpi.toml");
-    println!("cargo:rerun-if-changed={}", path.display());
-    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let table: toml::Table = text.parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let functions = table["function"].as_array().expect("a list of functions");
+    let tables = TABLES.map(|name| -> toml::Table {
+        let path = manifest.join("../record").join(name);
+        println!("cargo:rerun-if-changed={}", path.display());
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        text.parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    });
+    let functions = tables.iter().flat_map(|table| table["function"].as_array().expect("a list of functions"));
     let mut code =
         String::from("/// All functions, by their numbers.\npub(crate) static FUNCTIONS: &[Function] = &[\n");
     for function in functions {

@@ -36,6 +36,8 @@ def record(
     python: str = "auto",
     only: str = "",
     filter: str = "",  # noqa: A002 - named as the option
+    counters: str = "",
+    threads: bool = False,
 ) -> Path:
     """Run a program and record its MPI calls.
 
@@ -55,7 +57,7 @@ def record(
         MPI libraries that the program uses, if they are not found.
     keep_spool
         Whether to keep the recorder's own files.
-    groups, callpaths, depth, max_size, window, model, sync, python, only, filter
+    groups, callpaths, depth, max_size, window, model, sync, python, only, filter, counters, threads
         As the options of ``whywait record``; ``max_size`` in bytes, and ``sync`` is whether to compare clocks.
 
     Returns
@@ -87,6 +89,8 @@ def record(
             python=python,
             only=only,
             filter=filter,
+            counters=counters,
+            threads=threads,
         )
         recording = launch.Recording(
             list(command),
@@ -181,7 +185,7 @@ def _run(recording: launch.Recording) -> tuple[Path, int]:
     """Run a program; return the directory of the recording and the exit code."""
     program = launch.checked(recording)
     directory = launch.directory_for(recording)
-    library = launch.recorder(program, recording.libraries)
+    library = launch.recorder(program, recording.libraries, threads=launch.records_threads(recording))
     if launch.is_rank():
         announced = {**recording.options, "announce": "1"}
         variables = launch.environment(
@@ -245,6 +249,6 @@ def print_environment(recording: launch.Recording, write: Callable[[str], object
 
     directory = launch.directory_for(recording)
     absolute = launch.prepared(directory, recording)
-    library = launch.recorder([], recording.libraries)
+    library = launch.recorder([], recording.libraries, threads=launch.records_threads(recording))
     for name, value in launch.environment(recording, absolute, library).items():
         write(f"export {name}={shlex.quote(value)}\n")

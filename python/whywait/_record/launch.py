@@ -36,6 +36,13 @@ RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID
 GROUPS = ("env", "p2p", "coll", "cg", "rma", "io", "spawn", "cg_query", "misc")
 DEFAULT_GROUPS = GROUPS[:7]
 
+# Counters by name, beside `mpi` and `mpi:PATTERN`; see rust/record/src/counters.rs.
+COUNTERS = (
+    *("rusage", "core", "cycles", "instructions", "cache-references", "cache-misses", "branches", "branch-misses"),
+    *("cpu-clock", "task-clock", "page-faults", "major-faults", "context-switches", "cpu-migrations"),
+)
+# Which of its software performance counters Open MPI counts: none unless told so.
+_OPEN_MPI_COUNTERS = "OMPI_MCA_mpi_spc_attach"
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 # From when to when in seconds, or from which call of MPI_Pcontrol to which.
 _WINDOW = re.compile(r"(\d+(\.\d*)?)?:(\d+(\.\d*)?)?|call:\d+\.\.\d*")
@@ -104,6 +111,20 @@ def chosen_groups(text: str) -> list[str]:
     return [group for group in GROUPS if group in chosen]
 
 
+def chosen_counters(text: str) -> str:
+    """Return a list of counters such as ``rusage,core,mpi:*queue*``, if there are such.
+
+    Raises
+    ------
+    ValueError
+        If there is none of a name.
+    """
+    for name in text.split(","):
+        if name not in {*COUNTERS, "mpi", ""} and not re.fullmatch(r"mpi:[\w*.-]+", name):
+            raise ValueError(f"there is no counter {name!r} (choose from {', '.join(COUNTERS)}, mpi, mpi:PATTERN)")
+    return text
+
+
 def recorder_options(
     *,
     groups: str,
@@ -116,6 +137,8 @@ def recorder_options(
     python: str = "auto",
     only: str = "",
     filter: str = "",  # noqa: A002 - named as the option
+    counters: str = "",
+    threads: bool = False,
     helper: bool = True,
     quiet: bool = False,
 ) -> dict[str, str]:
@@ -124,7 +147,7 @@ def recorder_options(
     Raises
     ------
     ValueError
-        If there is no such group, or a window is none, or an expression is wrong.
+        If there is no such group or counter, or a window is none, or an expression is wrong.
     """
     if window and not _WINDOW.fullmatch(window):
         raise ValueError(f"{window!r} is no window such as 1.5:3 (seconds) or call:2..5 (of MPI_Pcontrol)")
@@ -136,7 +159,7 @@ def recorder_options(
         if ";" in expression:
             raise ValueError(f"{expression!r} has a semicolon, which no function has in its name")
     options = {
-        "groups": ",".join(chosen_groups(groups)),
+        "groups": ",".join(chosen_groups(groups) + ["threads"] * threads),
         "callpaths": str(int(callpaths)),
         "depth": str(depth),
         "python": python,
@@ -153,6 +176,8 @@ def recorder_options(
         options["only"] = only
     if filter:
         options["filter"] = filter
+    if chosen_counters(counters):
+        options["counters"] = counters
     return options
 
 
@@ -257,24 +282,25 @@ def is_static(program: Sequence[str]) -> bool:
         return False
 
 
-def recorder(program: Sequence[str], libraries: Sequence[Path] = ()) -> Path:
-    """Return the recorder for a program: without the functions that its MPI does not have.
+def recorder(program: Sequence[str], libraries: Sequence[Path] = (), *, threads: bool = False) -> Path:
+    """Return the recorder for a program: without the functions that it must not catch.
 
-    Programs such as mpi4py take the existence of a function as proof that MPI has it. Where the MPI cannot be known,
-    the recorder stays as it is.
+    Those are the functions that the program's MPI does not have, as programs such as mpi4py take the existence of a
+    function as proof that MPI has it, and those of threads unless they are to be recorded. Where the MPI cannot be
+    known, all functions of MPI stay.
     """
     libraries = list(libraries) or libmpi.libraries_of(list(program))
-    if not libraries:
-        return LIBRARY
-    key = hashlib.sha256()
+    key = hashlib.sha256(f"threads={threads}".encode())
     for path in (LIBRARY, *libraries):
         status = path.stat()
         key.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
     cached = _cache() / key.hexdigest()[:16] / LIBRARY.name
     if not cached.is_file():
         elf = Elf(LIBRARY)
-        present = libmpi.exports(libraries)
-        extra = {name for name in elf.exports() if name.startswith(("MPI_", "PMPI_")) and name not in present}
+        extra = set() if threads else {name for name in elf.exports() if name.startswith("pthread_")}
+        if libraries:
+            present = libmpi.exports(libraries)
+            extra |= {name for name in elf.exports() if name.startswith(("MPI_", "PMPI_")) and name not in present}
         try:
             cached.parent.mkdir(parents=True, exist_ok=True)
             # Several processes may do this at once.
@@ -292,6 +318,11 @@ def _cache() -> Path:
     return Path(base) / "whywait" / "record"
 
 
+def records_threads(recording: Recording) -> bool:
+    """Whether a recording is to have what threads do."""
+    return "threads" in recording.options.get("groups", "").split(",")
+
+
 def environment(recording: Recording, directory: Path, library: Path) -> dict[str, str]:
     """Return the variables that make a program record into a directory."""
     # A program may have been given other libraries already: the recorder comes first.
@@ -301,6 +332,8 @@ def environment(recording: Recording, directory: Path, library: Path) -> dict[st
         OPTIONS: ";".join(f"{name}={value}" for name, value in recording.options.items()),
         "LD_PRELOAD": f"{library}:{others}" if others else str(library),
     }
+    if "mpi" in recording.options.get("counters", ""):
+        variables[_OPEN_MPI_COUNTERS] = os.environ.get(_OPEN_MPI_COUNTERS, "all")
     if recording.spool is not None:
         variables[SPOOL_DIRECTORY] = str(recording.spool.resolve())
     return variables

@@ -1,8 +1,11 @@
-"""Analyze the trace included in whywait."""
+"""Analyze the trace included in whywait, or one that is recorded here and now."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +30,8 @@ def add(verbs: Any) -> None:
         "demo",
         "analyze the sample trace that comes with whywait",
         "Copy the sample trace, a stencil code on eight ranks, to DIR/stencil, analyze it, and write the result with "
-        "its HTML report to DIR/results.",
+        "its HTML report to DIR/results. With --record, run a program in parallel Python, record it to DIR/heat, and "
+        "analyze that: it needs mpi4py and an MPI.",
         "whywait demo",
         run,
         operands={},
@@ -35,17 +39,18 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "-o", "--output", metavar="DIR", default="whywait-demo", help="where to write (default: %(default)s)"
     )  # fmt: skip
+    parser.add_argument("--record", action="store_true", help="record a program of MPI instead (Linux)")
 
 
 def run(options: argparse.Namespace) -> Answer:
-    """Copy the trace, analyze it, and suggest next steps."""
+    """Copy or record the trace, analyze it, and suggest next steps."""
     import whywait
     from whywait.report.findings import first_screen
 
     directory = Path(options.output)
     refuse_file(directory)
-    trace, results = directory / TRACE.name, directory / "results"
-    shutil.copytree(TRACE, trace, copy_function=shutil.copyfile, dirs_exist_ok=True)
+    results = directory / "results"
+    trace = _recorded(directory) if options.record else _copied(directory)
     with Progress() as progress:
         result = whywait.analyze(trace, progress=progress)
         found = result.findings(prices=True)
@@ -58,6 +63,28 @@ def run(options: argparse.Namespace) -> Answer:
             *_next(trace, results),
         ],
     )
+
+
+def _copied(directory: Path) -> Path:
+    """Copy the sample trace, and return where it is."""
+    trace = directory / TRACE.name
+    shutil.copytree(TRACE, trace, copy_function=shutil.copyfile, dirs_exist_ok=True)
+    return trace
+
+
+def _recorded(directory: Path) -> Path:
+    """Record a program, and return the archive."""
+    import whywait
+
+    # That of the environment of Python fits its mpi4py.
+    own = Path(sys.prefix, "bin", "mpiexec")
+    launcher = str(own) if own.is_file() else shutil.which("mpiexec")
+    if launcher is None or find_spec("mpi4py") is None:
+        raise whywait.UsageError("a recording needs mpi4py and an MPI: pip install mpi4py mpich")
+    # Some launchers refuse to start more ranks than cores; a single rank waits for nobody.
+    ranks = str(min(4, max(2, os.cpu_count() or 2)))
+    program = [sys.executable, "-m", "whywait.demo.heat"]
+    return whywait.record([launcher, "-n", ranks, *program], output=directory / "heat", force=True)
 
 
 def _next(trace: Path, results: Path) -> Iterator[Line]:

@@ -70,6 +70,18 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument("--filter", metavar="REGEX", default="", help="drop functions with a match in their names")
     parser.add_argument(
+        "--threads",
+        action="store_true",
+        help="record Pthreads: threads that the program makes and joins, locks, condition variables, and barriers",
+    )
+    parser.add_argument(
+        "--counters",
+        metavar="LIST",
+        default="",
+        help="counters to read at each call: rusage (times, page faults, context switches), core, events of perf such "
+        "as instructions and cache-misses, mpi or mpi:PATTERN (performance variables of MPI_T)",
+    )
+    parser.add_argument(
         "--max-size",
         type=memory_size,
         metavar="SIZE",
@@ -98,6 +110,13 @@ def add(verbs: Any) -> None:
     parser.add_argument("--no-sync", action="store_true", help="do not compare the clocks of machines")
     parser.add_argument("--no-helper", action="store_true", help="do not prepare files in a thread")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument(
+        "--repeat",
+        type=positive,
+        metavar="N",
+        default=1,
+        help="run and record N times, into archives of their own (with -o: DIR.1, DIR.2, ...), as for `whywait series`",
+    )
     parser.add_argument("--finish", type=Path, metavar="DIR", help="finish a recording that was left, and run nothing")
     parser.add_argument("--print-env", action="store_true", help="print what job scripts need to set, and run nothing")
     parser.add_argument("--json", action="store_true", help="with --finish: print the result as JSON")
@@ -115,14 +134,23 @@ def run(options: argparse.Namespace) -> int:
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command and not options.print_env:
         parser.error("COMMAND is missing")
+    if options.repeat > 1 and (options.print_env or launch.is_rank()):
+        parser.error("--repeat goes before the launcher, and not with --print-env")
     try:
-        recording = launch.Recording(
-            command, options.output, options.force, _recorder_options(options), options.spool, options.mpi
-        )
-        if options.print_env:
-            _record.print_environment(recording)
-            return 0
-        return _record.execute(recording, keep_spool=options.keep_spool, quiet=options.quiet)
+        code = 0
+        for number in range(1, options.repeat + 1):
+            output = options.output
+            if output is not None and options.repeat > 1:
+                output = output.with_name(f"{output.name}.{number}")
+            recording = launch.Recording(
+                command, output, options.force, _recorder_options(options), options.spool, options.mpi
+            )
+            if options.print_env:
+                _record.print_environment(recording)
+                return 0
+            code = _record.execute(recording, keep_spool=options.keep_spool, quiet=options.quiet)
+            if code:
+                break
     except ValueError as error:
         parser.error(str(error))
     except launch.LaunchError as error:
@@ -130,6 +158,7 @@ def run(options: argparse.Namespace) -> int:
             parser.error(str(error))
         _record.say(str(error))
         return error.code
+    return code
 
 
 def _recorder_options(options: argparse.Namespace) -> dict[str, str]:
@@ -146,6 +175,8 @@ def _recorder_options(options: argparse.Namespace) -> dict[str, str]:
         python=options.python,
         only=options.only,
         filter=options.filter,
+        counters=options.counters,
+        threads=options.threads,
         helper=not options.no_helper,
         quiet=options.quiet,
     )

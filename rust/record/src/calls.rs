@@ -15,7 +15,7 @@ use crate::spool::{self, Payload};
 use crate::table::{Class, Function, Role, number};
 use crate::thread::{self, Thread};
 use crate::windows::{self};
-use crate::{process, real};
+use crate::{locks, process, real, thread_starts};
 use std::sync::atomic::Ordering;
 
 /// Bytes of an array of blocks.
@@ -328,6 +328,19 @@ pub(crate) fn before(context: &mut Context) {
             let object = context.file();
             context.enter(PEER_UNDEFINED, 0, object, 0);
         }
+        Class::ThreadLock => context.enter(PEER_UNDEFINED, 0, locks::id(context.word(Role::Lock)), 0),
+        Class::ThreadUnlock | Class::ThreadCondition => {
+            let released = locks::releases(context.thread, context.word(Role::Lock));
+            let (lock, order) = released.unwrap_or((NONE, 0));
+            context.enter(PEER_UNDEFINED, 0, lock, u64::from(order));
+        }
+        Class::ThreadCreate => {
+            let sequence = thread_starts::prepare(context);
+            context.enter(PEER_UNDEFINED, 0, NONE, sequence);
+        }
+        Class::ThreadJoin => context.enter(PEER_UNDEFINED, 0, NONE, 0),
+        // Moments, not calls.
+        Class::ThreadBegin | Class::ThreadEnd => {}
         Class::Io | Class::IoBegin | Class::IoEnd | Class::Iio => {
             let object = context.file();
             context.ensure_status();
@@ -553,6 +566,24 @@ pub(crate) fn after(context: &mut Context) {
                 files::restore(context.handle, file);
             }
             context.leave(0, 0, 0, 0);
+        }
+        Class::ThreadLock | Class::ThreadCondition => {
+            // A mutex is acquired also if its owner died, and a condition wait acquires it again when time is up.
+            let waited = context.function.class == Class::ThreadCondition && context.code == libc::ETIMEDOUT;
+            let acquired = fine || waited || context.code == libc::EOWNERDEAD;
+            let (_, order) =
+                if acquired { locks::acquired(context.thread, context.word(Role::Lock)) } else { (NONE, 0) };
+            context.leave(0, 0, 0, u64::from(order));
+        }
+        Class::ThreadCreate => {
+            if !fine {
+                thread_starts::give_up(context);
+            }
+            context.leave(0, 0, 0, 0);
+        }
+        Class::ThreadJoin => {
+            let sequence = if fine { thread_starts::joined(context.word(Role::Thread)) } else { 0 };
+            context.leave(0, 0, 0, sequence);
         }
         Class::Io | Class::IoEnd => {
             let bytes = context.status().filter(|_| fine).map_or(0, Status::bytes);

@@ -190,6 +190,9 @@ impl<'a> Context<'a> {
     #[inline]
     pub(crate) fn enter(&mut self, peer: i32, tag: i32, object: u32, bytes: u64) {
         let node = if self.record { self.thread.path(self.frame) } else { 0 };
+        if self.record {
+            self.thread.count(Extension::CountersEnter);
+        }
         let slot = self.thread.call(self.record);
         self.slot = slot;
         let mut flags = self.flags;
@@ -220,6 +223,9 @@ impl<'a> Context<'a> {
             self.flags |= flags::FAILED;
             self.code
         };
+        if self.record && !self.slot.is_null() {
+            self.thread.count(Extension::CountersLeave);
+        }
         // SAFETY: as in `enter`; a call that has not entered has no slot.
         if let Some(slot) = unsafe { self.slot.as_mut() } {
             slot.flags = self.flags;

@@ -1,5 +1,6 @@
 //! Where each call of MPI arrives.
 
+use crate::callers;
 use crate::calls;
 use crate::context::Context;
 use crate::table::{Class, FUNCTIONS, LARGE};
@@ -136,6 +137,9 @@ unsafe extern "C-unwind" fn hook(symbol: usize, frame: Frame) -> c_int {
         return real::call(symbol, frame);
     }
     let Some(function) = FUNCTIONS.get(index) else { return real::call(symbol, frame) };
+    if !function.of_mpi && !callers::count(frame.caller().0) {
+        return real::call(symbol, frame);
+    }
     if matches!(function.class, Class::Init | Class::SessionInit) && mode == SPECIAL {
         return process::begin(symbol, function, frame);
     }

@@ -12,11 +12,13 @@
 #![allow(clippy::doc_markdown, reason = "MPI's own names are prose here")]
 
 mod abi;
+mod callers;
 mod calls;
 mod clock;
 mod comms;
 mod completions;
 mod context;
+mod counters;
 mod fault;
 mod files;
 #[path = "../../recording/src/format.rs"]
@@ -25,7 +27,9 @@ pub mod format;
 mod handles;
 mod helper;
 mod hook;
+mod locks;
 mod modules;
+mod mpi_counters;
 mod options;
 mod process;
 mod python;
@@ -35,5 +39,6 @@ mod spool;
 mod sync;
 mod table;
 mod thread;
+mod thread_starts;
 mod unwind;
 mod windows;

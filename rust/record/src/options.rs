@@ -30,6 +30,8 @@ pub(crate) struct Options {
     pub(crate) quiet: bool,
     /// Rank 0 says at the end what to do with the archive.
     pub(crate) announce: bool,
+    /// Counters to read at each call.
+    pub(crate) counters: Vec<String>,
 }
 
 impl Options {
@@ -46,6 +48,7 @@ impl Options {
             helper: true,
             quiet: false,
             announce: false,
+            counters: Vec::new(),
         };
         for (name, value) in text.split(';').filter_map(|option| option.split_once('=')) {
             match name {
@@ -58,6 +61,7 @@ impl Options {
                 "helper" => options.helper = value != "0",
                 "quiet" => options.quiet = value == "1",
                 "announce" => options.announce = value == "1",
+                "counters" => options.counters = value.split(',').map(str::to_owned).collect(),
                 _ => {}
             }
         }

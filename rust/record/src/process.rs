@@ -11,7 +11,7 @@ use crate::options::{Options, Window};
 use crate::real::{self, own};
 use crate::spool::{self, Payload, Spool, Stop};
 use crate::table::{Class, FUNCTIONS, Function};
-use crate::{abi, calls, comms, helper, sync, thread, unwind};
+use crate::{abi, calls, comms, counters, helper, sync, thread, unwind};
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -181,6 +181,7 @@ fn start(session: Option<usize>) -> bool {
 /// Records from now on.
 fn record(loaded: &Loaded, group: usize, rank: i32, size: i32) {
     comms::begin(group, rank, size);
+    counters::begin(&loaded.options.counters);
     if loaded.options.callpaths {
         unwind::begin(loaded.options.python);
     }
@@ -379,7 +380,11 @@ fn set_modes() {
             if function.class == Class::Finalize && sync::planned() { KEEP } else { PASS }
         } else if options.groups.contains(&function.group) && !off && function.class != Class::Init {
             RECORD
-        } else if keeps(function.class) {
+        } else if if function.of_mpi {
+            keeps(function.class)
+        } else {
+            options.groups.contains(&function.group) && function.class != Class::Plain
+        } {
             KEEP
         } else {
             PASS

@@ -137,7 +137,11 @@ impl Library {
 /// Looks a function up.
 #[cold]
 fn resolve(number: usize) -> usize {
-    let Some((function, library)) = FUNCTIONS.get(number >> 2).zip(library()) else { return MISSING };
+    let Some(function) = FUNCTIONS.get(number >> 2) else { return MISSING };
+    if !function.of_mpi {
+        return remembered(number, system(function.name));
+    }
+    let Some(library) = library() else { return MISSING };
     let mut name = function.name.to_bytes().to_vec();
     if number & LARGE != 0 {
         name.extend_from_slice(b"_c");
@@ -162,11 +166,24 @@ fn resolve(number: usize) -> usize {
         // Some removed functions have no second name.
         address = symbol(handle, plain);
     }
+    remembered(number, address)
+}
+
+/// Remembers what was found.
+fn remembered(number: usize, address: usize) -> usize {
     let address = if address == 0 { MISSING } else { address };
     if let Some(place) = REAL.get(number) {
         place.store(address, Relaxed);
     }
     address
+}
+
+/// A function of the C library. Some have an old version as well, which does not fit the present type of its object.
+fn system(name: &CStr) -> usize {
+    let version = if name.to_bytes().starts_with(b"pthread_cond_") { c"GLIBC_2.3.2" } else { c"" };
+    // SAFETY: names are strings.
+    let address = unsafe { libc::dlvsym(libc::RTLD_NEXT, name.as_ptr(), version.as_ptr()) } as usize;
+    if address == 0 { symbol(libc::RTLD_NEXT, name) } else { address }
 }
 
 #[inline]

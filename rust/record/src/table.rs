@@ -1,4 +1,4 @@
-//! The functions of MPI, and the symbols under which the recorder catches them.
+//! The functions of MPI and of threads, and the symbols under which the recorder catches them.
 //!
 //! Both names of a function, `MPI_X` and `PMPI_X`, and those of its twin `X_c`, lead to `hook` with a number: four times
 //! that of the function, plus [`LARGE`] for the twin, plus [`PROFILING`] for `PMPI_`.
@@ -16,9 +16,12 @@ pub(crate) const PROFILING: usize = 1;
 pub(crate) const NO: u8 = u8::MAX;
 
 /// What the recorder knows of a function.
+#[allow(clippy::struct_excessive_bools, reason = "independent of each other")]
 pub(crate) struct Function {
-    /// `PMPI_X`
+    /// `PMPI_X`, or the name of a function of the C library.
     pub(crate) name: &'static CStr,
+    /// It is one of MPI.
+    pub(crate) of_mpi: bool,
     pub(crate) class: Class,
     pub(crate) group: Group,
     /// The twin differs only in numbers of elements, so that the plain function can stand in for it.

@@ -2,14 +2,16 @@
 
 use crate::abi;
 use crate::clock::now;
-use crate::format::{CHUNK, Call, Extension, Node, Nodes, SLOT, Stall, Switch, extension};
+use crate::counters::Counters;
+use crate::format::{CHUNK, Call, Counters as Values, Extension, Node, Nodes, SLOT, Stall, Switch, extension};
 use crate::hook::Frame;
+use crate::locks::Held;
 use crate::real::{self, own};
 use crate::requests::Request;
 use crate::spool::{self, Chunk, Slots};
 use crate::table::{LARGE, PROFILING, number};
 use crate::unwind::Paths;
-use crate::{helper, process};
+use crate::{helper, process, thread_starts};
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
@@ -36,14 +38,21 @@ pub(crate) struct Thread {
     switches: u64,
     pub(crate) types: Types,
     pub(crate) paths: Paths,
+    counters: Option<Counters>,
     /// Requests that the present call may complete.
     pub(crate) taken: Vec<Request>,
+    /// Locks that the thread has.
+    pub(crate) held: Vec<Held>,
+    /// Number of the thread among those that the program made, 0 if it was not seen to be made.
+    pub(crate) sequence: u64,
     /// Statuses for a program that does not ask for them.
     pub(crate) statuses: Vec<u64>,
 }
 
 thread_local! {
     static THREAD: Cell<*mut Thread> = const { Cell::new(ptr::null_mut()) };
+    /// The state is being made: what that calls is not recorded.
+    static REGISTERS: Cell<bool> = const { Cell::new(false) };
 }
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -93,6 +102,9 @@ pub(crate) fn enter() -> Option<Inside> {
 /// First call of a thread.
 #[cold]
 fn register() -> Option<*mut Thread> {
+    if REGISTERS.with(|registers| registers.replace(true)) {
+        return None;
+    }
     let mut thread = ptr::null_mut();
     crate::fault::caught(|| {
         let Some(spool) = spool::get() else { return };
@@ -117,7 +129,10 @@ fn register() -> Option<*mut Thread> {
                     switches: process::switches(),
                     types: Types::default(),
                     paths: Paths::new(),
+                    counters: Counters::new(number == 0),
                     taken: Vec::with_capacity(128),
+                    held: Vec::with_capacity(16),
+                    sequence: 0,
                     statuses: Vec::new(),
                 });
                 new.begin(chunk);
@@ -126,6 +141,7 @@ fn register() -> Option<*mut Thread> {
             Err(stop) => process::lost(stop),
         }
     });
+    REGISTERS.with(|registers| registers.set(false));
     if thread.is_null() {
         return None;
     }
@@ -146,7 +162,10 @@ unsafe extern "C" fn ended(thread: *mut libc::c_void) {
     THREAD.with(|place| place.set(ptr::null_mut()));
     // SAFETY: the value is the thread's state.
     let thread = unsafe { &mut *thread.cast::<Thread>() };
-    crate::fault::caught(|| thread.close());
+    crate::fault::caught(|| {
+        thread_starts::ends(thread);
+        thread.close();
+    });
 }
 
 impl Thread {
@@ -159,7 +178,7 @@ impl Thread {
 
     fn close(&mut self) {
         self.full.drain(..).for_each(spool::unmap);
-        self.paths = Paths::new();
+        (self.paths, self.counters) = (Paths::new(), None);
         (self.taken, self.statuses) = (Vec::new(), Vec::new());
         let mut unused = (self.end as usize).wrapping_sub(self.cursor as usize);
         if self.end.is_null() {
@@ -229,17 +248,50 @@ impl Thread {
         true
     }
 
+    /// Writes a moment: a call that takes no time.
+    pub(crate) fn moment(&mut self, call: Call) {
+        self.switched();
+        let slot: *mut Call = self.slot().cast();
+        if !slot.is_null() {
+            let time = now();
+            // SAFETY: a slot has room for it. The reader sees it once the time is there, which comes last.
+            unsafe {
+                slot.write(Call { enter: 0, leave: time, ..call });
+                AtomicU64::from_ptr(&raw mut (*slot).enter).store(time, Ordering::Release);
+            }
+        }
+    }
+
     /// Writes an extension.
     pub(crate) fn extension<T>(&mut self, kind: Extension, items: u8, content: T) {
         const { assert!(size_of::<T>() == SLOT) };
         let slot = self.slot().cast::<T>();
         if !slot.is_null() {
-            // SAFETY: a slot has room for it. All kinds begin with the head.
+            // SAFETY: a slot has room for it. All kinds begin with the head, where what they have there already stays.
             unsafe {
                 slot.write(content);
-                slot.cast::<u64>().write(extension(kind, items));
+                *slot.cast::<u64>() |= extension(kind, items);
             }
         }
+    }
+
+    /// Writes the counters: at the entry of the next call, or at the return of the last one.
+    #[inline]
+    pub(crate) fn count(&mut self, kind: Extension) {
+        if self.counters.is_some() {
+            self.write_counters(kind);
+        }
+    }
+
+    fn write_counters(&mut self, kind: Extension) {
+        let Some(mut counters) = self.counters.take() else { return };
+        counters.read();
+        let mut next = 0;
+        while let Some((block, items, count)) = counters.changed(next) {
+            self.extension(kind, count as u8, Values { head: (block as u64) << 16, items });
+            next = block + 1;
+        }
+        self.counters = Some(counters);
     }
 
     /// The slot of a call; if nothing is to be recorded, one that nobody reads.

@@ -62,7 +62,8 @@ impl Default for Catalog {
 const PROCESS_ID: u32 = 0;
 
 impl Catalog {
-    fn add(&mut self, record: impl Into<Definition>) {
+    /// Adds a definition; its strings are in `strings`.
+    pub(crate) fn add(&mut self, record: impl Into<Definition>) {
         self.records.push(record.into());
     }
 
@@ -70,11 +71,13 @@ impl Catalog {
     pub(crate) fn regions(&mut self, used: &[bool], selection: &Selection, functions: &Functions) -> Regions {
         let mut mpi = vec![None; FUNCTIONS.len()];
         let mut count = 0;
-        let kept = |(number, function): &(usize, &Function)| used[*number] && selection.keeps(function.name);
+        let kept = |(number, function): &(usize, &Function)| {
+            used[*number] && !function.is_moment() && selection.keeps(function.name)
+        };
         for (number, function) in FUNCTIONS.iter().enumerate().filter(kept) {
             mpi[number] = Some(count);
             let names = (self.strings.id(function.name), self.strings.id(function.name));
-            self.region(count, names, "MPI", 0, function.role(), Paradigm::MPI);
+            self.region(count, names, function.file(), 0, function.role(), function.paradigm());
             count += 1;
         }
         for (number, function) in (count..).zip(&functions.list) {
@@ -161,6 +164,38 @@ impl Catalog {
     fn node(&mut self, id: u32, name: u32, class_name: u32, parent: u32, system_tree_domain: SystemTreeDomain) {
         self.add(SystemTreeNode { id, name, class_name, parent });
         self.add(SystemTreeNodeDomain { system_tree_node: id, system_tree_domain });
+    }
+
+    /// Defines the threads that a program makes, as a communicator for each process: none for processes without.
+    pub(crate) fn threads(&mut self, spool: &Spool, unified: &Unified, has_threads: &[bool]) -> Vec<Option<u32>> {
+        if !has_threads.contains(&true) {
+            return vec![None; has_threads.len()];
+        }
+        let (name, paradigm, group_flags) = (self.strings.id("Pthread"), Paradigm::PTHREAD, GroupFlag::NONE);
+        self.add(ParadigmRecord { paradigm, name, paradigm_class: ParadigmClass::THREAD_CREATE_WAIT });
+        let of_process = |rank: u32| {
+            spool.ranks[&rank].threads.keys().map(move |thread| location(rank, *thread)).collect::<Vec<u64>>()
+        };
+        let with_threads: Vec<u32> =
+            spool.ranks.keys().zip(has_threads).filter_map(|(rank, has)| has.then_some(*rank)).collect();
+        let mut id = unified.groups.len() as u32;
+        let members = with_threads.iter().flat_map(|rank| of_process(*rank)).collect();
+        let (group_type_pre12, group_type) = (GroupTypePre12::COMM_LOCATIONS, GroupType::COMM_LOCATIONS);
+        self.add(GroupRecord { id, name: 0, group_type_pre12, members, group_type, paradigm, group_flags });
+        let (mut first, mut comm) = (0, unified.comms.len() as u32);
+        let contingents = spool.ranks.keys().zip(has_threads).map(|(rank, has)| {
+            has.then(|| {
+                id += 1;
+                let end = first + of_process(*rank).len() as u64;
+                let (group_type_pre12, group_type) = (GroupTypePre12::COMM_GROUP, GroupType::COMM_GROUP);
+                let members = (first..end).collect();
+                self.add(GroupRecord { id, name: 0, group_type_pre12, members, group_type, paradigm, group_flags });
+                self.add(Comm { id: comm, name: 0, group: id, parent: UNDEFINED, flags: CommFlag::NONE });
+                (first, comm) = (end, comm + 1);
+                comm - 1
+            })
+        });
+        contingents.collect()
     }
 
     /// Defines what processes share.

@@ -3,14 +3,15 @@
 //! The threads of a process are merged by time, because one may complete what another has started.
 
 use rustc_hash::FxHashSet;
-use whywait_otf2::enums::{CollectiveOp, LockType, MeasurementMode, RmaSyncLevel, Type};
+use whywait_otf2::enums::{CollectiveOp, LockType, MeasurementMode, Paradigm, RmaSyncLevel, Type};
 use whywait_otf2::records::{AttributeValue, StringRefs, TypedValue, UNDEFINED};
 use whywait_otf2::{ArchiveWriter, Attributes, Event};
 
 use crate::collectives;
+use crate::counters::Classes;
 use crate::error::{Error, Result};
 use crate::files::{Files, Modes};
-use crate::format::{self, Call, LOCK_SHARED, NONE, PEER_ALL, RequestKind, flags};
+use crate::format::{self, Call, Extension, LOCK_SHARED, NONE, PEER_ALL, RequestKind, flags};
 use crate::functions::{Class, FUNCTIONS, Function};
 use crate::paths::Paths;
 use crate::requests::{Request, listed, wide};
@@ -56,6 +57,10 @@ pub(crate) struct Job<'a> {
     pub(crate) program: u32,
     /// The most functions of a call path, innermost ones.
     pub(crate) depth: u32,
+    /// The threads that it makes.
+    pub(crate) contingent: Option<u32>,
+    /// Its counters: of the first thread, and of the others.
+    pub(crate) counters: (Classes, Classes),
     /// Written into the local definitions.
     pub(crate) clock_offsets: &'a [whywait_otf2::records::ClockOffset],
 }
@@ -85,10 +90,11 @@ impl Job<'_> {
         for (number, survey, paths) in self.threads {
             let slots = Slots::open(&self.process.threads[number])?;
             let to = to.location(location(self.rank, *number))?;
-            threads.push(Thread::new(to, slots, survey.slots, paths, self.depth));
+            let counters = if *number == 0 { self.counters.0 } else { self.counters.1 };
+            threads.push(Thread::new(Out::new(to, counters), slots, survey.slots, paths, self.depth));
         }
         if threads.is_empty() {
-            let mut out = Out::new(to.location(location(self.rank, 0))?);
+            let mut out = Out::new(to.location(location(self.rank, 0))?, Classes::default());
             self.begin(&mut out, regions, span.0);
             out.put(span.1, &Event::ProgramEnd { exit_status: UNKNOWN_STATUS });
             return out.finish(self.clock_offsets);
@@ -96,6 +102,7 @@ impl Job<'_> {
         self.begin(&mut threads[0].out, regions, span.0);
         let mut state = State {
             local: self.local,
+            contingent: self.contingent,
             regions,
             model,
             modes: Modes::of(self.process),
@@ -150,6 +157,7 @@ fn earliest(threads: &[Thread<'_>]) -> Option<usize> {
 /// What must be remembered between the calls of a process.
 struct State<'a> {
     local: &'a Local,
+    contingent: Option<u32>,
     regions: &'a Regions,
     model: Model,
     modes: Modes,
@@ -166,7 +174,7 @@ impl State<'_> {
         let Some(call) = thread.next else { return };
         let function = &FUNCTIONS[usize::from(call.function)];
         if let Some(region) = thread.open.take() {
-            thread.out.put(call.enter, &Event::Leave { region });
+            thread.out.region(call.enter, &Event::Leave { region });
         }
         for slot in &thread.before {
             before(&mut thread.out, slot);
@@ -179,6 +187,13 @@ impl State<'_> {
             }
         }
         if !is_known {
+            // Values that do not change are not repeated.
+            thread.out.count(&thread.before, Extension::CountersEnter);
+            thread.out.count(&thread.after, Extension::CountersLeave);
+            return;
+        }
+        if function.is_moment() {
+            self.moment(&mut thread.out, function, &call);
             return;
         }
         let region = self.regions.mpi[usize::from(call.function)];
@@ -186,12 +201,17 @@ impl State<'_> {
             thread.follow(call.node, call.enter, self.regions);
         }
         let out = &mut thread.out;
+        out.count(&thread.before, Extension::CountersEnter);
+        out.count_process(call.enter);
         if let Some(region) = region {
-            out.put(call.enter, &Event::Enter { region });
+            out.region(call.enter, &Event::Enter { region });
         }
         let bytes = if call.flags & flags::WIDE == 0 { u64::from(call.bytes) } else { wide(&thread.after) };
         let returned = call.leave != 0;
         let failed = returned && call.flags & flags::FAILED != 0;
+        if function.class == Class::ThreadCondition {
+            Self::lock(out, call.enter, call.object, bytes, false);
+        }
         if !failed {
             self.on_entry(out, function, &call, bytes, &thread.after);
         }
@@ -200,11 +220,42 @@ impl State<'_> {
         }
         if returned {
             self.completions(out, function, &call, &thread.after);
+            // Also calls that failed: time was up, or the owner had died.
+            if matches!(function.class, Class::ThreadLock | Class::ThreadCondition) {
+                Self::lock(out, call.leave, call.object, call.id, true);
+            }
+            out.count(&thread.after, Extension::CountersLeave);
+            out.count_process(call.leave);
             if let Some(region) = region {
-                out.put(call.leave, &Event::Leave { region });
+                out.region(call.leave, &Event::Leave { region });
             }
         } else {
             thread.open = region;
+        }
+    }
+
+    /// A thread begins or ends.
+    fn moment(&self, out: &mut Out<'_>, function: &Function, call: &Call) {
+        let Some(thread_contingent) = self.contingent else { return };
+        let (time, sequence_count) = (call.enter, call.id);
+        if function.class == Class::ThreadBegin {
+            out.put(time, &Event::ThreadBegin { thread_contingent, sequence_count });
+        } else {
+            out.put(time, &Event::ThreadEnd { thread_contingent, sequence_count });
+        }
+    }
+
+    /// A thread has or gives up a lock.
+    fn lock(out: &mut Out<'_>, time: u64, lock_id: u32, order: u64, acquires: bool) {
+        let Ok(acquisition_order) = u32::try_from(order) else { return };
+        let model = Paradigm::PTHREAD;
+        if order == 0 || lock_id == NONE {
+            return;
+        }
+        if acquires {
+            out.put(time, &Event::ThreadAcquireLock { model, lock_id, acquisition_order });
+        } else {
+            out.put(time, &Event::ThreadReleaseLock { model, lock_id, acquisition_order });
         }
     }
 
@@ -261,6 +312,12 @@ impl State<'_> {
             }
             Class::Rma | Class::RmaRequest | Class::Atomic | Class::AtomicRequest if call.leave != 0 => {
                 self.transfer(out, function, call, bytes);
+            }
+            Class::ThreadUnlock => Self::lock(out, time, call.object, bytes, false),
+            Class::ThreadCreate => {
+                if let Some(thread_contingent) = self.contingent.filter(|_| bytes != 0) {
+                    out.put(time, &Event::ThreadCreate { thread_contingent, sequence_count: bytes });
+                }
             }
             Class::Io | Class::IoBegin | Class::Iio => {
                 if let Some(file) = self.file(call.object) {
@@ -397,6 +454,11 @@ impl State<'_> {
                         out.put(time, &Event::IoDeleteFile { io_paradigm: 0, file: file.path });
                     }
                     out.put(time, &Event::IoDestroyHandle { handle: file.id });
+                }
+            }
+            Class::ThreadJoin => {
+                if let Some(thread_contingent) = self.contingent.filter(|_| call.id != 0) {
+                    out.put(time, &Event::ThreadWait { thread_contingent, sequence_count: call.id });
                 }
             }
             Class::Io | Class::IoEnd => {

@@ -1,5 +1,6 @@
 //! A recording to an archive.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -9,9 +10,11 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 use whywait_otf2::clock::ClockCorrection;
+use whywait_otf2::enums::Paradigm;
 use whywait_otf2::{Anchor, ArchiveWriter, WriteOptions};
 
 use crate::clocks::Clocks;
+use crate::counters::Metrics;
 use crate::definitions::Catalog;
 use crate::error::{Error, Result};
 use crate::expand::{Job, Model};
@@ -251,6 +254,21 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
     catalog.system(spool, &unified);
     catalog.objects(&unified, model);
 
+    let has_threads: Vec<bool> = threads
+        .iter()
+        .map(|threads| {
+            let moments = |(number, found): (usize, &bool)| *found && FUNCTIONS[number].paradigm() == Paradigm::PTHREAD;
+            threads.iter().any(|(_, survey, _)| survey.functions.iter().enumerate().any(moments))
+        })
+        .collect();
+    let contingents = catalog.threads(spool, &unified, &has_threads);
+    let mut metrics = Metrics::default();
+    let counters: Vec<_> = spool
+        .ranks
+        .iter()
+        .map(|(rank, process)| metrics.define(*rank, &process.definitions.counters, &mut catalog))
+        .collect();
+
     let clocks = Clocks::new(spool);
     let offsets: Vec<_> = spool.ranks.keys().map(|rank| clocks.offsets(spool, *rank)).collect();
     let unmeasured = offsets.iter().filter(|(_, is_whole)| !is_whole).count();
@@ -265,14 +283,16 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
         .ranks
         .iter()
         .zip(&threads)
-        .zip(programs.iter().zip(&offsets))
-        .map(|(((rank, process), threads), (program, (clock_offsets, _)))| Job {
+        .zip(programs.iter().zip(&offsets).zip(counters).zip(contingents))
+        .map(|(((rank, process), threads), (((program, (clock_offsets, _)), counters), contingent))| Job {
             rank: *rank,
             process,
             local: local(*rank),
             threads,
             program: *program,
             depth,
+            counters,
+            contingent,
             clock_offsets,
         })
         .collect();
@@ -348,8 +368,15 @@ fn ends(
 ) -> Vec<String> {
     let begin = run_span(jobs).0;
     let mut lines = Vec::new();
+    let mut waiting = BTreeMap::new();
     for ((rank, process), (threads, job)) in spool.ranks.iter().zip(threads.iter().zip(jobs)) {
         let reason = process.definitions.end.map(|(_, reason)| reason);
+        // With several threads, another one could still answer.
+        if let ([(_, survey, _)], None) = (&threads[..], reason)
+            && let Some(other) = survey.unfinished.as_ref().and_then(|call| waits_for(*rank, call, unified))
+        {
+            waiting.insert(*rank, other);
+        }
         let stuck: Vec<String> = threads
             .iter()
             .filter_map(|(_, survey, _)| survey.unfinished.as_ref())
@@ -382,7 +409,42 @@ fn ends(
             lines.push(format!("rank {rank} left no recording"));
         }
     }
+    // What explains the others comes first.
+    if let Some(circle) = circle(&waiting) {
+        let names: Vec<String> = circle.iter().map(u32::to_string).collect();
+        let line = match &names[..] {
+            [first, second] => format!("ranks {first} and {second} waited for each other when they ended: a deadlock"),
+            _ => format!("ranks {} waited for each other in a circle when they ended: a deadlock", names.join(", ")),
+        };
+        lines.insert(0, line);
+    }
     lines
+}
+
+/// For which other rank a call that did not return waits, if that is sure: a receive or a probe of messages from it.
+fn waits_for(rank: u32, call: &format::Call, unified: &Unified) -> Option<u32> {
+    let class = FUNCTIONS[usize::from(call.function)].class;
+    let is_receive = matches!(class, Class::Recv) || FUNCTIONS[usize::from(call.function)].name == "MPI_Probe";
+    let peer = u32::try_from(call.peer).ok().filter(|_| is_receive)?;
+    let comm = unified.local.get(&rank)?.comms.get(&call.object)?;
+    unified.world_rank(rank, comm, peer).filter(|peer| *peer != rank)
+}
+
+/// A circle among ranks of which each waits for one other.
+fn circle(waiting: &BTreeMap<u32, u32>) -> Option<Vec<u32>> {
+    for first in waiting.keys() {
+        let mut path = vec![*first];
+        while let Some(next) = path.last().and_then(|last| waiting.get(last)) {
+            if next == first {
+                return Some(path);
+            }
+            if path.contains(next) {
+                break;
+            }
+            path.push(*next);
+        }
+    }
+    None
 }
 
 /// A call in words: "`MPI_Recv` from rank 1, tag 7".
@@ -432,6 +494,16 @@ fn losses(spool: &Spool, unified: &Unified) -> Vec<String> {
             notes.push(format!("{text}: {count}"));
         }
     }
+    let mut refused: BTreeMap<(&str, &str), Vec<u32>> = BTreeMap::new();
+    for (rank, process) in &spool.ranks {
+        for (name, why) in &process.definitions.missing_counters {
+            refused.entry((name, why)).or_default().push(*rank);
+        }
+    }
+    for ((name, why), ranks) in refused {
+        let ranks = if ranks.len() == spool.ranks.len() { String::new() } else { format!(" on {} ranks", ranks.len()) };
+        notes.push(format!("the counter {name} was not recorded{ranks}: {why}"));
+    }
     let missing = unified.size as usize - spool.ranks.len().min(unified.size as usize);
     if missing > 0 {
         notes.push(format!(
@@ -472,4 +544,18 @@ fn properties(
 fn trace_id(spool: &Spool) -> u64 {
     let start = spool.ranks.values().find_map(|process| process.definitions.start.as_ref());
     start.map_or(0, |start| start.time ^ u64::from(start.pid).rotate_left(32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn circles_of_ranks_that_wait_are_found() {
+        let of = |pairs: &[(u32, u32)]| circle(&pairs.iter().copied().collect());
+        assert_eq!(of(&[(0, 1), (1, 0)]), Some(vec![0, 1]));
+        assert_eq!(of(&[(0, 1), (1, 2), (2, 3), (3, 1)]), Some(vec![1, 2, 3]));
+        assert_eq!(of(&[(0, 1), (1, 2)]), None);
+        assert_eq!(of(&[]), None);
+    }
 }

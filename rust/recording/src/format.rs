@@ -13,14 +13,14 @@
 //! A file of slots grows by chunks of [`CHUNK`] bytes, which follow each other without a gap. The first 8 bytes of a slot
 //! say what it is: 0 is the end of the data, a value with the bit [`EXTENSION`] is an extension, anything else is the
 //! time at which a call was entered: a [`Call`]. Extensions belong to the call before them, but for [`Node`],
-//! [`Stall`] and [`Switch`], which stand before the call that follows. Time is in ticks of the clock of the file's header.
+//! [`Stall`], [`Switch`] and [`Counters`] of kind COUNTERS_ENTER, which stand before the call that follows. Time is in ticks of the clock of the file's header.
 //!
 //! The first half of a call's slot was written on entry, the second on return. `leave` is 0 if the call never returned;
 //! then only the first half and the extension [`Wide`] count.
 //!
 //! # Functions
 //!
-//! [`Call::function`] is an index into the list `function` of `rust/record/mpi.toml`, in the order of that file. Functions whose names
+//! [`Call::function`] is an index into the lists `function` of `rust/record/mpi.toml` and `threads.toml`, in the order of these files. Functions whose names
 //! end in `_c` are no entries of their own: they record the plain function and the flag [`flags::LARGE`]. Which fields a
 //! call fills follows from the `class` of its function:
 //!
@@ -60,6 +60,12 @@
 //! | `io`, `io_begin` | -, -, file, bytes asked for | -, -, bytes done (`io`), - |
 //! | `io_end` | -, -, file, - | -, -, bytes done |
 //! | `iio` | -, -, file, bytes asked for | -, -, -, request |
+//! | `thread_lock` | -, -, lock, - | -, -, -, acquisition order (0: not acquired) |
+//! | `thread_unlock` | -, -, lock ([`NONE`] if the thread was not seen to acquire it), acquisition order | - |
+//! | `thread_condition` | -, -, mutex, acquisition order of its release | -, -, -, that of its acquisition (0: none) |
+//! | `thread_create` | -, -, -, number of the new thread | - |
+//! | `thread_join` | - | -, -, -, number of the thread that ended (0: unknown) |
+//! | `thread_begin`, `thread_end` | -; a moment: entered and returned at once | -, -, -, number of the thread |
 //!
 //! "Part" of a collective operation: what the arguments of the caller name, count times size of the type, for the v and w forms the sum over
 //! all processes; with MPI_IN_PLACE as if the buffer were given; for Gatherv and Scatterv of the side
@@ -229,6 +235,10 @@ pub enum Extension {
     Stall = 5,
     /// [`Switch`]
     Switch = 6,
+    /// [`Counters`] at the entry of the next call.
+    CountersEnter = 7,
+    /// [`Counters`] at the return of the call.
+    CountersLeave = 8,
 }
 
 /// First word of an extension slot.
@@ -353,6 +363,34 @@ pub struct Switch {
     pub on: u64,
 }
 
+/// Number of values in [`Counters`].
+pub const COUNTERS: usize = 7;
+
+/// Values of counters, in the order of their definitions ([`Entry::Counter`]): this block of [`COUNTERS`] of them. Blocks that
+/// did not change since the thread wrote them last are left out.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    /// See [`extension`]; one to seven items, and the number of the block from bit 16 on.
+    pub head: u64,
+    /// The values.
+    pub items: [u64; COUNTERS],
+}
+
+/// Where a counter comes from.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CounterSource {
+    /// getrusage, for the thread.
+    Rusage = 0,
+    /// The core that runs the thread.
+    Core = 1,
+    /// An event of perf, for the thread.
+    Perf = 2,
+    /// A performance variable of MPI, for the process; only the first thread has it.
+    Mpi = 3,
+}
+
 /// First bytes of `R.wwd`; entries follow.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -419,6 +457,9 @@ pub enum Entry {
     Lost = 12,
     /// Counted events: what u32 ([`NOTE_UNKNOWN_COMM`], ...), count u64.
     Note = 13,
+    /// A counter: number u32 ([`NONE`]: it cannot be read, for the reason in its description), [`CounterSource`] u32, OTF2's metric mode u32, exponent of ten
+    /// i32, name string, unit string, description string. Numbers ascend from 0, those of threads before those of the process.
+    Counter = 14,
 }
 
 /// How a communicator got its name. Two entries of different processes are the same communicator if name, `k`, the set of both leads,
@@ -479,7 +520,7 @@ pub const NOTE_FOREIGN: u32 = 2;
 /// archive taken, and makes `PATH-2`, `PATH-3`, ...: rank 0 claims one by making [`CLAIM`] in its spool.
 pub const ENVIRONMENT_ARCHIVE: &str = "WHYWAIT_RECORD";
 /// Options: `name=value`, separated by `;`. `groups=env,p2p,...` (names of groups of the table, without `all` and `-NAME`), `callpaths=1`, `depth=128`,
-/// `python=auto|off|all`, `max_size=BYTES`, `window=FROM:TO` (seconds) or `window=call:N..M`, `sync=1`, `helper=1`, `quiet=0`.
+/// `python=auto|off|all`, `max_size=BYTES`, `window=FROM:TO` (seconds) or `window=call:N..M`, `sync=1`, `helper=1`, `quiet=0`, `counters=rusage,core,...`.
 pub const ENVIRONMENT_OPTIONS: &str = "WHYWAIT_RECORD_OPTIONS";
 /// Directory for the spool on the node, if it is not to be in the archive; files are moved when the process exits.
 pub const ENVIRONMENT_SPOOL: &str = "WHYWAIT_RECORD_SPOOL";
@@ -497,5 +538,6 @@ const _: () = assert!(
         && size_of::<Nodes>() == SLOT
         && size_of::<Stall>() == SLOT
         && size_of::<Switch>() == SLOT
+        && size_of::<Counters>() == SLOT
         && size_of::<Request>() == 28
 );

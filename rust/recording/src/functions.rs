@@ -1,6 +1,6 @@
-//! What each MPI function is: the table, and what follows from a name for definitions and events.
+//! What each function is: the table, and what follows from a name for definitions and events.
 
-use whywait_otf2::enums::{CollectiveOp, IoOperationFlag, IoOperationMode, RegionRole, RmaAtomicType};
+use whywait_otf2::enums::{CollectiveOp, IoOperationFlag, IoOperationMode, Paradigm, RegionRole, RmaAtomicType};
 
 /// How calls of a function are recorded: see [`crate::format`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,12 +70,19 @@ pub(crate) enum Class {
     IoBegin,
     IoEnd,
     Iio,
+    ThreadLock,
+    ThreadUnlock,
+    ThreadCondition,
+    ThreadCreate,
+    ThreadJoin,
+    ThreadBegin,
+    ThreadEnd,
 }
 
-/// An MPI function.
+/// A function of MPI or of the thread library.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Function {
-    /// Name, `MPI_...`.
+    /// Name, `MPI_...` or `pthread_...`.
     pub(crate) name: &'static str,
     /// How its calls are recorded.
     pub(crate) class: Class,
@@ -99,6 +106,24 @@ impl Function {
     #[must_use]
     pub(crate) fn is_in_scorep7(&self) -> bool {
         self.since <= SCOREP_7
+    }
+
+    /// What it belongs to.
+    #[must_use]
+    pub(crate) fn paradigm(&self) -> Paradigm {
+        if self.name.starts_with("MPI_") { Paradigm::MPI } else { Paradigm::PTHREAD }
+    }
+
+    /// The file that its region names, as with Score-P.
+    #[must_use]
+    pub(crate) fn file(&self) -> &'static str {
+        if self.name.starts_with("MPI_") { "MPI" } else { "PTHREAD" }
+    }
+
+    /// Whether it is a moment in the life of a thread rather than a function.
+    #[must_use]
+    pub(crate) fn is_moment(&self) -> bool {
+        matches!(self.class, Class::ThreadBegin | Class::ThreadEnd)
     }
 
     /// The role of its region.
@@ -128,6 +153,9 @@ impl Function {
             Class::Atomic | Class::AtomicRequest => RegionRole::ATOMIC,
             Class::Io | Class::IoBegin | Class::IoEnd | Class::Iio => RegionRole::FILE_IO,
             Class::FileOpen | Class::FileClose => RegionRole::FILE_IO_METADATA,
+            Class::ThreadCreate => RegionRole::THREAD_CREATE,
+            Class::ThreadJoin => RegionRole::THREAD_WAIT,
+            _ if self.paradigm() == Paradigm::PTHREAD => RegionRole::WRAPPER,
             _ => match self.name {
                 "MPI_Win_allocate" | "MPI_Win_allocate_shared" | "MPI_Alloc_mem" => RegionRole::ALLOCATE,
                 "MPI_Free_mem" => RegionRole::DEALLOCATE,

@@ -11,6 +11,7 @@
 
 mod clocks;
 mod collectives;
+mod counters;
 mod definitions;
 mod error;
 mod expand;

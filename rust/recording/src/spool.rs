@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::format::{Call, DEFINITIONS_MAGIC, EXTENSION, Entry, PAGE, SLOT, SLOTS_MAGIC, VERSION};
+use crate::format::{Call, DEFINITIONS_MAGIC, EXTENSION, Entry, NONE, PAGE, SLOT, SLOTS_MAGIC, VERSION};
 
 /// One slot as it is in the file.
 pub(crate) type Slot = [u8; SLOT];
@@ -103,6 +103,19 @@ pub(crate) struct ModuleEntry {
     pub(crate) path: String,
 }
 
+/// A counter.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct CounterEntry {
+    /// [`CounterSource`](crate::format::CounterSource)
+    pub(crate) source: u32,
+    /// OTF2's metric mode.
+    pub(crate) mode: u32,
+    pub(crate) exponent: i32,
+    pub(crate) name: String,
+    pub(crate) unit: String,
+    pub(crate) description: String,
+}
+
 /// Everything that a process defined.
 #[derive(Debug, Default)]
 pub(crate) struct Definitions {
@@ -128,6 +141,10 @@ pub(crate) struct Definitions {
     pub(crate) modules: Vec<ModuleEntry>,
     /// Functions of Python by id: name, file, line.
     pub(crate) codes: Vec<(u32, String, String, u32)>,
+    /// Counters by number.
+    pub(crate) counters: Vec<CounterEntry>,
+    /// Counters that could not be read: name and reason.
+    pub(crate) missing_counters: Vec<(String, String)>,
     /// Thread, time, reason and text of what was lost.
     pub(crate) lost: Vec<(u32, u64, u32, String)>,
     /// Counted events.
@@ -329,6 +346,23 @@ impl Definitions {
             self.lost.push((from.u32()?, from.u64()?, from.u32()?, from.text()?));
         } else if is(Entry::Note) {
             self.notes.push((from.u32()?, from.u64()?));
+        } else if is(Entry::Counter) {
+            let number = from.u32()?;
+            let counter = CounterEntry {
+                source: from.u32()?,
+                mode: from.u32()?,
+                exponent: from.u32()?.cast_signed(),
+                name: from.text()?,
+                unit: from.text()?,
+                description: from.text()?,
+            };
+            if number == NONE {
+                self.missing_counters.push((counter.name, counter.description));
+            } else if number as usize == self.counters.len() {
+                self.counters.push(counter);
+            } else {
+                return None;
+            }
         } else {
             return None;
         }

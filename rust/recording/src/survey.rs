@@ -98,6 +98,8 @@ impl Survey {
             Extension::Nodes,
             Extension::Stall,
             Extension::Switch,
+            Extension::CountersEnter,
+            Extension::CountersLeave,
         ];
         (!known.iter().any(|known| *known as u8 == kind)).then(|| format!("there is no extension {kind}"))
     }

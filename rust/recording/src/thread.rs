@@ -1,8 +1,10 @@
 //! One thread of a process: its slots in order, and its location with the functions that are open.
 
 use whywait_otf2::enums::MeasurementMode;
+use whywait_otf2::records::MetricValues;
 use whywait_otf2::{Attributes, Event, LocalDefinitions, LocationWriter};
 
+use crate::counters::{Classes, Values};
 use crate::error::Result;
 use crate::expand::Regions;
 use crate::format::{Call, Extension};
@@ -19,13 +21,49 @@ pub(crate) fn location(rank: u32, thread: u32) -> u64 {
 pub(crate) struct Out<'a> {
     to: LocationWriter<'a>,
     last: u64,
+    counters: Values,
     result: whywait_otf2::Result<()>,
 }
 
 impl<'a> Out<'a> {
     /// Begins a location.
-    pub(crate) fn new(to: LocationWriter<'a>) -> Self {
-        Self { to, last: 0, result: Ok(()) }
+    pub(crate) fn new(to: LocationWriter<'a>, counters: Classes) -> Self {
+        Self { to, last: 0, counters: Values::new(counters), result: Ok(()) }
+    }
+
+    /// Writes the entry to or the exit from a region, with the counters of the thread before it.
+    #[inline]
+    pub(crate) fn region(&mut self, time: u64, event: &Event<'_>) {
+        if let Some((metric, values)) = self.counters.of_thread() {
+            self.last = self.last.max(time);
+            let counters = Event::Metric { metric, values: MetricValues::new(values) };
+            if self.result.is_ok() {
+                self.result = self.to.write(self.last, &counters, &Attributes::NONE);
+            }
+        }
+        self.put(time, event);
+    }
+
+    /// Takes over the counters that slots have.
+    #[inline]
+    pub(crate) fn count(&mut self, slots: &[Slot], of: Extension) {
+        for slot in slots {
+            if let Some((_, items)) = extension(slot).filter(|(kind, _)| *kind == of as u8) {
+                self.counters.update(slot, items);
+            }
+        }
+    }
+
+    /// Writes the counters of the process.
+    #[inline]
+    pub(crate) fn count_process(&mut self, time: u64) {
+        if let Some((metric, values)) = self.counters.of_process() {
+            self.last = self.last.max(time);
+            if self.result.is_ok() {
+                let counters = Event::Metric { metric, values: MetricValues::new(values) };
+                self.result = self.to.write(self.last, &counters, &Attributes::NONE);
+            }
+        }
     }
 
     /// Writes an event; clocks that run backwards stand still.
@@ -77,9 +115,9 @@ pub(crate) struct Thread<'a> {
 
 impl<'a> Thread<'a> {
     /// Begins before the first slot of a thread, of which so many make sense.
-    pub(crate) fn new(to: LocationWriter<'a>, slots: Slots, left: u64, paths: &'a Paths, depth: u32) -> Self {
+    pub(crate) fn new(out: Out<'a>, slots: Slots, left: u64, paths: &'a Paths, depth: u32) -> Self {
         Self {
-            out: Out::new(to),
+            out,
             slots,
             left,
             paths,
@@ -118,7 +156,11 @@ impl<'a> Thread<'a> {
                     self.next = Some(decoded(&slot));
                     break;
                 }
-                Some((kind, _)) if kind == Extension::Stall as u8 || kind == Extension::Switch as u8 => {
+                Some((kind, _))
+                    if [Extension::Stall, Extension::Switch, Extension::CountersEnter]
+                        .iter()
+                        .any(|known| *known as u8 == kind) =>
+                {
                     self.before.push(slot);
                 }
                 Some(_) => {}
@@ -131,6 +173,7 @@ impl<'a> Thread<'a> {
                 kind == Extension::Wide as u8
                     || kind == Extension::Requests as u8
                     || kind == Extension::Collective as u8
+                    || kind == Extension::CountersLeave as u8
             });
             if !belongs {
                 self.kept = Some(slot);
@@ -171,10 +214,11 @@ impl<'a> Thread<'a> {
         if let Some(node) = left {
             self.leave_all(node, same, leave, regions);
         }
+        self.out.count(&self.before, Extension::CountersEnter);
         let mut skipped = same;
         for node in self.entered.iter().rev() {
             for function in &paths.functions(*node)[skipped..] {
-                self.out.put(enter, &Event::Enter { region: regions.functions + function });
+                self.out.region(enter, &Event::Enter { region: regions.functions + function });
             }
             skipped = 0;
         }
@@ -193,9 +237,10 @@ impl<'a> Thread<'a> {
         for node in left.collect::<Vec<u32>>() {
             self.leave_all(node, 0, leave, regions);
         }
+        self.out.count(&self.before, Extension::CountersEnter);
         for node in entered.into_iter().rev() {
             for function in paths.functions(node) {
-                self.out.put(enter, &Event::Enter { region: regions.functions + function });
+                self.out.region(enter, &Event::Enter { region: regions.functions + function });
             }
         }
         self.node = path;
@@ -203,14 +248,14 @@ impl<'a> Thread<'a> {
 
     fn leave_all(&mut self, node: u32, but: usize, time: u64, regions: &Regions) {
         for function in self.paths.functions(node)[but..].iter().rev() {
-            self.out.put(time, &Event::Leave { region: regions.functions + function });
+            self.out.region(time, &Event::Leave { region: regions.functions + function });
         }
     }
 
     /// Leaves all that is open: a call that never returned at the end of its process.
     pub(crate) fn end(&mut self, regions: &Regions, time: u64) {
         if let Some(region) = self.open.take() {
-            self.out.put(time, &Event::Leave { region });
+            self.out.region(time, &Event::Leave { region });
         }
         if self.node != 0 {
             self.follow(0, self.out.last, regions);
@@ -221,9 +266,10 @@ impl<'a> Thread<'a> {
 /// Writes what stands before a call.
 pub(crate) fn before(out: &mut Out<'_>, slot: &Slot) {
     let (first, second) = (word(slot, 1), word(slot, 2));
-    if extension(slot).is_some_and(|(kind, _)| kind == Extension::Stall as u8) {
+    let is = |of: Extension| extension(slot).is_some_and(|(kind, _)| kind == of as u8);
+    if is(Extension::Stall) {
         out.put(first, &Event::BufferFlush { stop_time: second.cast_signed() });
-    } else {
+    } else if is(Extension::Switch) {
         let measurement_mode = if second == 0 { MeasurementMode::OFF } else { MeasurementMode::ON };
         out.put(first, &Event::MeasurementOnOff { measurement_mode });
     }

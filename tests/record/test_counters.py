@@ -1,0 +1,81 @@
+"""`--counters`: values at both ends of each call, of the kernel, of the core, and of MPI itself."""
+
+import pytest
+import whywait
+
+from .mpis import PROGRAMS, compiled, record, run
+
+# Counters that the kernel counts everywhere; events of perf may be forbidden.
+RUSAGE = ["ru_utime", "ru_stime", "ru_maxrss", "ru_minflt", "ru_majflt", "ru_nvcsw", "ru_nivcsw"]
+
+
+@pytest.fixture
+def counted(mpi, tmp_path):
+    """A recording with counters, and what `whywait record` said."""
+    program = compiled(mpi, PROGRAMS / "ring.c", tmp_path)
+    done = record([*mpi.start(2), program], tmp_path, "--counters", "rusage,core,context-switches")
+    assert done.returncode == 0, done.stderr
+    return tmp_path / "out", done.stderr
+
+
+def test_values_stand_at_both_ends_of_each_call(counted):
+    counts = whywait.open(counted[0]).info(events=True)["events_by_type"]
+    assert counts["Metric"] == counts["Enter"] + counts["Leave"]
+
+
+def test_counters_of_the_kernel(counted):
+    archive, said = counted
+    counters = whywait.analyze(archive).counters
+    assert list(counters)[:8] == [*RUSAGE, "core"]
+    perf = "context-switches"
+    assert (perf in counters) == (f"the counter {perf} was not recorded" not in said)
+    # The largest memory of a process of MPI, in bytes.
+    assert 1e6 < counters["ru_maxrss"].maximum < 1e11
+    assert 0 < counters["ru_utime"].total < 60
+    assert 0 <= counters["core"].minimum <= counters["core"].maximum < 4096
+    for name in ("ru_nvcsw", "ru_nivcsw", "ru_minflt"):
+        assert counters[name].kind == "total"
+    if perf in counters:
+        # The same, counted in two ways; those of perf begin with the thread's first recorded call.
+        switches = counters["ru_nvcsw"].total + counters["ru_nivcsw"].total
+        assert counters[perf].total == pytest.approx(switches, abs=4)
+
+
+def test_they_belong_to_the_calls_in_which_they_grow(counted):
+    """Between the last sample and the first one, nothing is lost: cells add up to the difference of both."""
+    result = whywait.analyze(counted[0])
+    for counter in (result.counters["ru_utime"], result.counters["ru_nvcsw"]):
+        cells = counter.cells().to_pylist()
+        for rank in (0, 1):
+            own = [cell for cell in cells if cell["rank"] == rank and cell["samples"]]
+            growth = max(cell["maximum"] for cell in own) - min(cell["minimum"] for cell in own)
+            assert sum(cell["value"] for cell in cells if cell["rank"] == rank) == pytest.approx(growth)
+
+
+def test_what_cannot_be_counted_is_said(mpi, tmp_path):
+    program = compiled(mpi, PROGRAMS / "ring.c", tmp_path)
+    done = record([*mpi.start(2), program], tmp_path, "--counters", "core,mpi:no_such_variable")
+    assert done.returncode == 0
+    assert "mpi:no_such_variable was not recorded: this MPI has no such performance variable" in done.stderr
+    assert list(whywait.analyze(tmp_path / "out").counters) == ["core"]
+
+
+def test_unknown_counters_are_refused(tmp_path):
+    done = record(["true"], tmp_path, "--counters", "rusage,nonsense")
+    assert (done.returncode, "there is no counter 'nonsense'" in done.stderr) == (2, True)
+
+
+def test_queues_of_open_mpi(mpi, tmp_path):
+    """Messages that arrive before their receives are in the queue that Open MPI itself counts."""
+    if mpi.name != "openmpi":
+        pytest.skip(f"{mpi.name} counts no queues")
+    program = compiled(mpi, PROGRAMS / "flood.c", tmp_path)
+    start = [*mpi.start(2), "--mca", "pml", "ob1", program]
+    assert run(start, tmp_path).returncode == 0
+    done = record(start, tmp_path, "--counters", "mpi:*unexpected_msgq_length")
+    assert done.returncode == 0, done.stderr
+    counter = whywait.analyze(tmp_path / "out").counters["pml_ob1_unexpected_msgq_length"]
+    ranks = {row["rank"]: row["maximum"] for row in counter.by_rank().to_pylist()}
+    # Rank 1 receives the last of 100 messages first.
+    assert (counter.mode, counter.kind, counter.scopes) == ("ABSOLUTE_NEXT", "level", ["process"])
+    assert (ranks[0], ranks[1]) == (0, 99)
