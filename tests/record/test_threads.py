@@ -38,9 +38,9 @@ def test_records_of_threads(threads):
 def test_waits_of_threads(threads):
     result = whywait.analyze(threads)
     totals = {name: result.metrics[name].total for name in result.metrics if name.startswith("pthread_lock_cont")}
-    # Two ranks: 2 U each for the mutex, 2 U and more for the writer.
+    # In each of two ranks, 2 U for the mutex and 2 U for the writer, unless the thread that waits is late itself.
     for name in ("mutex_lock", "rwlock"):
-        assert 2 * 1.6 * U < totals[f"pthread_lock_contention_{name}"] < 2 * 2 * U + 0.5
+        assert 2 * U < totals[f"pthread_lock_contention_{name}"] < 2 * 2 * U + 0.5
     assert whywait.open(threads).info()["location_types"] == {"CPU_THREAD": 4}
 
 
