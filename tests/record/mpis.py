@@ -46,12 +46,13 @@ ENVIRONMENT = {
 }
 
 
-def compiled(mpi, source, directory, *options, language="c"):
-    """Compile a program and return its path."""
+def compiled(mpi, source, directory, *options, language="c", cc=None):
+    """Compile a program, with the MPI's own compiler or another one behind it, and return its path."""
     program = directory / f"{Path(source).stem}.{mpi.name}"
     compiler = mpi.fortran if language == "fortran" else mpi.compiler
     command = [compiler, "-g", "-O1", "-w", str(source), "-o", str(program), *options]
-    subprocess.run(command, cwd=PROGRAMS, check=True, capture_output=True, timeout=120)
+    behind = {"MPICH_CC": cc, "OMPI_CC": cc} if cc else {}
+    subprocess.run(command, cwd=PROGRAMS, env=os.environ | behind, check=True, capture_output=True, timeout=120)
     return program
 
 

@@ -1,5 +1,8 @@
 """`--counters`: values at both ends of each call, of the kernel, of the core, and of MPI itself."""
 
+import os
+import shutil
+
 import pytest
 import whywait
 
@@ -79,3 +82,16 @@ def test_queues_of_open_mpi(mpi, tmp_path):
     # Rank 1 receives the last of 100 messages first.
     assert (counter.mode, counter.kind, counter.scopes) == ("ABSOLUTE_NEXT", "level", ["process"])
     assert (ranks[0], ranks[1]) == (0, 99)
+
+
+def test_shared_cores_are_certain(mpi, tmp_path):
+    """Four ranks that may use one core only: what the finding says comes from the kernel."""
+    program = compiled(mpi, PROGRAMS / "ring.c", tmp_path)
+    bound = ["taskset", "-c", str(min(os.sched_getaffinity(0)))] if shutil.which("taskset") else None
+    if bound is None:
+        pytest.skip("taskset is not installed")
+    done = record([*mpi.start(4), *bound, program], tmp_path, "--counters", "core,rusage")
+    assert done.returncode == 0, done.stderr
+    result = whywait.analyze(tmp_path / "out")
+    found = {finding.rule: finding for finding in result.findings()}
+    assert "The 4 ranks ran on 1 core, as the kernel says. It took a core away" in found["few_cores"].sentence

@@ -1,6 +1,10 @@
 """`--threads`: what the threads of a program do with each other, in the records of Score-P."""
 
 import os
+import re
+import shutil
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -54,9 +58,6 @@ def test_nothing_of_threads_without_the_option(mpi, tmp_path):
 
 
 def test_it_is_a_valid_trace(threads, tmp_path):
-    import subprocess
-    import sys
-
     done = run([sys.executable, "-m", "whywait", "validate", threads], tmp_path)
     assert (done.returncode, "clean" in done.stdout) == (0, True), done.stdout
     printed = subprocess.run(["otf2-print", str(threads / "traces.otf2")], capture_output=True, text=True, check=False)
@@ -111,3 +112,81 @@ def test_the_same_records_as_score_p(mpi, tmp_path):
     # Who gets a lock first is not up to the program, but each acquisition has its number.
     assert orders == their_orders
     assert all(numbers == set(range(1, len(numbers) + 1)) for numbers in orders.values())
+
+
+@pytest.fixture(scope="module")
+def clang():
+    """The compiler and the runtime of OpenMP that tells tools what it does: LLVM's."""
+    found = next((path for name in ("clang", "clang-14", "clang-15", "clang-16") if (path := shutil.which(name))), None)
+    library = next(iter(sorted(Path("/usr/lib").glob("llvm-*/lib/libomp.so"))), None)
+    if found is None or library is None:
+        pytest.skip("clang with libomp is not installed")
+    return found, library.parent
+
+
+@pytest.fixture
+def openmp(mpi, clang, tmp_path):
+    """A recording of openmp.c."""
+    compiler, library = clang
+    options = ("-fopenmp", f"-L{library}", f"-Wl,-rpath,{library}")
+    program = compiled(mpi, PROGRAMS / "openmp.c", tmp_path, *options, cc=compiler)
+    done = record([*mpi.start(2), program], tmp_path, "--threads")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["rank 0: 8", "rank 1: 8"]
+    return tmp_path / "out"
+
+
+def test_records_of_openmp(openmp):
+    counts = whywait.open(openmp).info(events=True)["events_by_type"]
+    found = {name: count for name, count in counts.items() if name.startswith("Thread")}
+    resumed = found.pop("ThreadTaskSwitch")
+    assert found == {
+        # Three regions in two ranks, with two threads each.
+        "ThreadFork": 6,
+        "ThreadJoin": 6,
+        "ThreadTeamBegin": 12,
+        "ThreadTeamEnd": 12,
+        # A critical section and a lock, twice.
+        "ThreadAcquireLock": 16,
+        "ThreadReleaseLock": 16,
+        "ThreadTaskCreate": 8,
+        "ThreadTaskComplete": 8,
+    }
+    # To each task, and back from the last one on a thread.
+    assert 8 < resumed <= 12
+    assert counts["Enter"] == counts["Leave"]
+
+
+def test_constructs_have_their_places(openmp):
+    result = whywait.analyze(openmp)
+    names = {name for path in result.callpaths()["callpath"].to_pylist() for name in path}
+    lines = (PROGRAMS / "openmp.c").read_text().splitlines()
+    for construct in ("parallel", "for", "critical", "single", "master", "barrier", "create task", "task", "taskwait"):
+        pragma = re.compile(rf"#pragma omp {construct.removeprefix('create ')}\b")
+        wanted = {number for number, line in enumerate(lines, 1) if pragma.match(line.lstrip())}
+        found = {int(name.rpartition(":")[2]) for name in names if name.startswith(f"!$omp {construct} @openmp.c:")}
+        # Some compilers name the line of the block.
+        assert found, construct
+        assert all(min(abs(line - at) for at in wanted) <= 1 for line in found), (construct, found, wanted)
+    assert not [name for name in names if "outlined" in name]
+
+
+def test_waits_of_openmp(openmp):
+    """Thread 1 waits at the end of two regions while thread 0 works for two delays, in each of two ranks."""
+    result = whywait.analyze(openmp)
+    by_thread = defaultdict(float)
+    for row in result.severities("omp_ibarrier_wait").to_pylist():
+        by_thread[row["thread"]] += row["value"]
+    delay = 0.02
+    # In the loops, thread 0 waits for two delays.
+    assert by_thread[0] > 0.8 * 2 * 2 * 2 * delay
+    assert by_thread[1] > 0.8 * 2 * 2 * 2 * delay
+    assert result.metrics["omp_lock_contention_critical"].total > 0.5 * 4 * delay
+
+
+def test_openmp_is_a_valid_trace(openmp, tmp_path):
+    done = run([sys.executable, "-m", "whywait", "validate", openmp], tmp_path)
+    # The only oddity is that tasks belong to the call paths of the threads that ran them.
+    odd = [line for line in done.stdout.splitlines() if line.startswith(("odd:", "broken:"))]
+    assert done.returncode == 0
+    assert [line for line in odd if "explicit tasks are attributed" not in line] == [], done.stdout

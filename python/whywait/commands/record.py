@@ -72,7 +72,8 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--threads",
         action="store_true",
-        help="record Pthreads: threads that the program makes and joins, locks, condition variables, and barriers",
+        help="record Pthreads (threads that the program makes and joins, locks, condition variables, barriers) and, "
+        "with LLVM's runtime, OpenMP",
     )
     parser.add_argument(
         "--counters",

@@ -340,7 +340,7 @@ pub(crate) fn before(context: &mut Context) {
         }
         Class::ThreadJoin => context.enter(PEER_UNDEFINED, 0, NONE, 0),
         // Moments, not calls.
-        Class::ThreadBegin | Class::ThreadEnd => {}
+        Class::ThreadBegin | Class::ThreadEnd | Class::Omp => {}
         Class::Io | Class::IoBegin | Class::IoEnd | Class::Iio => {
             let object = context.file();
             context.ensure_status();

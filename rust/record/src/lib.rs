@@ -30,6 +30,7 @@ mod hook;
 mod locks;
 mod modules;
 mod mpi_counters;
+mod openmp;
 mod options;
 mod process;
 mod python;

@@ -10,7 +10,7 @@ use crate::hook::{Frame, KEEP, MODES, PASS, RECORD};
 use crate::options::{Options, Window};
 use crate::real::{self, own};
 use crate::spool::{self, Payload, Spool, Stop};
-use crate::table::{Class, FUNCTIONS, Function};
+use crate::table::{Class, FUNCTIONS, Function, Group};
 use crate::{abi, calls, comms, counters, helper, sync, thread, unwind};
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::fs::{self, OpenOptions};
@@ -77,6 +77,11 @@ extern "C" fn loaded() {
             ACTIVE.store(text as usize + ENVIRONMENT_ACTIVE.len() + 1, Ordering::Relaxed);
         }
     });
+}
+
+/// Whether threads are recorded, once MPI is begun.
+pub(crate) fn wants_threads() -> bool {
+    options().is_some_and(|options| options.groups.contains(&Group::Threads))
 }
 
 /// Options of the recording.

@@ -43,6 +43,12 @@ pub(crate) struct Thread {
     pub(crate) taken: Vec<Request>,
     /// Locks that the thread has.
     pub(crate) held: Vec<Held>,
+    /// Number among the threads of the process, in the order of first calls.
+    pub(crate) number: u32,
+    /// How many parallel regions of OpenMP the thread is in.
+    pub(crate) level: u32,
+    /// How many tasks it made.
+    pub(crate) tasks: u64,
     /// Number of the thread among those that the program made, 0 if it was not seen to be made.
     pub(crate) sequence: u64,
     /// Statuses for a program that does not ask for them.
@@ -132,6 +138,9 @@ fn register() -> Option<*mut Thread> {
                     counters: Counters::new(number == 0),
                     taken: Vec::with_capacity(128),
                     held: Vec::with_capacity(16),
+                    number,
+                    level: 0,
+                    tasks: 0,
                     sequence: 0,
                     statuses: Vec::new(),
                 });
@@ -312,8 +321,13 @@ impl Thread {
     /// The call path of a call.
     #[inline]
     pub(crate) fn path(&mut self, frame: Frame) -> u32 {
+        self.path_of(frame.caller())
+    }
+
+    /// The call path of a place given by a return address, the stack pointer, and the frame pointer there.
+    pub(crate) fn path_of(&mut self, place: (usize, usize, usize)) -> u32 {
         self.switched();
-        let node = self.paths.walk(frame.caller());
+        let node = self.paths.walk(place);
         if !self.paths.added.is_empty() {
             self.add_nodes();
         }

@@ -1,5 +1,7 @@
 //! The definitions of the archive, laid out as Score-P does it.
 
+use std::collections::BTreeSet;
+
 use rustc_hash::FxHashMap;
 use whywait_otf2::ArchiveWriter;
 use whywait_otf2::enums::{
@@ -15,6 +17,7 @@ use whywait_otf2::records::{
 use crate::clocks::Clocks;
 use crate::expand::{Model, Regions};
 use crate::functions::{FUNCTIONS, Function};
+use crate::openmp;
 use crate::paths::Functions;
 use crate::selection::Selection;
 use crate::spool::Spool;
@@ -47,6 +50,11 @@ pub(crate) struct Catalog {
     /// Strings so far.
     pub(crate) strings: Strings,
     records: Vec<Definition>,
+    /// Regions so far, and those of constructs by name.
+    regions: u32,
+    constructs: FxHashMap<String, u32>,
+    /// Groups of threads so far.
+    teams: u32,
 }
 
 impl Default for Catalog {
@@ -54,7 +62,7 @@ impl Default for Catalog {
         let mut strings = Strings::default();
         // The empty string comes first, as readers expect of what has no name.
         strings.id("");
-        Self { strings, records: Vec::new() }
+        Self { strings, records: Vec::new(), regions: 0, constructs: FxHashMap::default(), teams: 0 }
     }
 }
 
@@ -84,6 +92,7 @@ impl Catalog {
             let names = (self.strings.id(&function.name), self.strings.id(&function.linkage_name));
             self.region(number, names, &function.file, function.line, RegionRole::FUNCTION, Paradigm::COMPILER);
         }
+        self.regions = count + functions.list.len() as u32;
         Regions { mpi, functions: count, process_id: PROCESS_ID }
     }
 
@@ -166,36 +175,53 @@ impl Catalog {
         self.add(SystemTreeNodeDomain { system_tree_node: id, system_tree_domain });
     }
 
-    /// Defines the threads that a program makes, as a communicator for each process: none for processes without.
-    pub(crate) fn threads(&mut self, spool: &Spool, unified: &Unified, has_threads: &[bool]) -> Vec<Option<u32>> {
-        if !has_threads.contains(&true) {
-            return vec![None; has_threads.len()];
+    /// Defines sets of threads that a paradigm other than MPI makes or uses, and returns their communicators.
+    pub(crate) fn teams(&mut self, paradigm: Paradigm, sets: &[Vec<u64>], unified: &Unified) -> Vec<u32> {
+        if sets.is_empty() {
+            return Vec::new();
         }
-        let (name, paradigm, group_flags) = (self.strings.id("Pthread"), Paradigm::PTHREAD, GroupFlag::NONE);
-        self.add(ParadigmRecord { paradigm, name, paradigm_class: ParadigmClass::THREAD_CREATE_WAIT });
-        let of_process = |rank: u32| {
-            spool.ranks[&rank].threads.keys().map(move |thread| location(rank, *thread)).collect::<Vec<u64>>()
+        let (name, paradigm_class) = match paradigm {
+            Paradigm::OPENMP => ("OpenMP", ParadigmClass::THREAD_FORK_JOIN),
+            _ => ("Pthread", ParadigmClass::THREAD_CREATE_WAIT),
         };
-        let with_threads: Vec<u32> =
-            spool.ranks.keys().zip(has_threads).filter_map(|(rank, has)| has.then_some(*rank)).collect();
-        let mut id = unified.groups.len() as u32;
-        let members = with_threads.iter().flat_map(|rank| of_process(*rank)).collect();
-        let (group_type_pre12, group_type) = (GroupTypePre12::COMM_LOCATIONS, GroupType::COMM_LOCATIONS);
-        self.add(GroupRecord { id, name: 0, group_type_pre12, members, group_type, paradigm, group_flags });
-        let (mut first, mut comm) = (0, unified.comms.len() as u32);
-        let contingents = spool.ranks.keys().zip(has_threads).map(|(rank, has)| {
-            has.then(|| {
-                id += 1;
-                let end = first + of_process(*rank).len() as u64;
-                let (group_type_pre12, group_type) = (GroupTypePre12::COMM_GROUP, GroupType::COMM_GROUP);
-                let members = (first..end).collect();
-                self.add(GroupRecord { id, name: 0, group_type_pre12, members, group_type, paradigm, group_flags });
-                self.add(Comm { id: comm, name: 0, group: id, parent: UNDEFINED, flags: CommFlag::NONE });
-                (first, comm) = (end, comm + 1);
-                comm - 1
-            })
-        });
-        contingents.collect()
+        let (name, group_flags) = (self.strings.id(name), GroupFlag::NONE);
+        self.add(ParadigmRecord { paradigm, name, paradigm_class });
+        let all: BTreeSet<u64> = sets.iter().flatten().copied().collect();
+        let places: FxHashMap<u64, u64> = all.iter().copied().zip(0..).collect();
+        let (first_group, first_comm) =
+            (unified.groups.len() as u32 + self.teams, unified.comms.len() as u32 + self.teams);
+        let mut group = |id, group_type_pre12, group_type, members| {
+            self.records
+                .push(GroupRecord { id, name: 0, group_type_pre12, members, group_type, paradigm, group_flags }.into());
+        };
+        group(first_group, GroupTypePre12::COMM_LOCATIONS, GroupType::COMM_LOCATIONS, all.into_iter().collect());
+        for (id, set) in (first_group + 1..).zip(sets) {
+            let members = set.iter().map(|location| places[location]).collect();
+            group(id, GroupTypePre12::COMM_GROUP, GroupType::COMM_GROUP, members);
+        }
+        let comms: Vec<u32> = (first_comm..).take(sets.len()).collect();
+        for (id, group) in comms.iter().zip(first_group + 1..) {
+            self.add(Comm { id: *id, name: 0, group, parent: UNDEFINED, flags: CommFlag::NONE });
+        }
+        // One group more than communicators.
+        self.teams += sets.len() as u32 + 1;
+        comms
+    }
+
+    /// Defines the constructs of OpenMP of a process.
+    pub(crate) fn construct(&mut self, function: &Function, (file, line, short): &(String, u32, String)) -> u32 {
+        let name = openmp::region_name(function, short);
+        if let Some(id) = self.constructs.get(&name) {
+            return *id;
+        }
+        let id = self.regions;
+        self.regions += 1;
+        let text = self.strings.id(&name);
+        let file = if name.starts_with('!') { file.as_str() } else { function.file() };
+        let role = openmp::role(function.name);
+        self.region(id, (text, text), file, *line, role, Paradigm::OPENMP);
+        self.constructs.insert(name, id);
+        id
     }
 
     /// Defines what processes share.

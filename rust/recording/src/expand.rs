@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::files::{Files, Modes};
 use crate::format::{self, Call, Extension, LOCK_SHARED, NONE, PEER_ALL, RequestKind, flags};
 use crate::functions::{Class, FUNCTIONS, Function};
+use crate::openmp::{Constructs, Ended, OpenMp};
 use crate::paths::Paths;
 use crate::requests::{Request, listed, wide};
 use crate::rma::{Completion, Pending};
@@ -59,6 +60,8 @@ pub(crate) struct Job<'a> {
     pub(crate) depth: u32,
     /// The threads that it makes.
     pub(crate) contingent: Option<u32>,
+    /// Its constructs of OpenMP.
+    pub(crate) constructs: &'a Constructs,
     /// Its counters: of the first thread, and of the others.
     pub(crate) counters: (Classes, Classes),
     /// Written into the local definitions.
@@ -91,7 +94,7 @@ impl Job<'_> {
             let slots = Slots::open(&self.process.threads[number])?;
             let to = to.location(location(self.rank, *number))?;
             let counters = if *number == 0 { self.counters.0 } else { self.counters.1 };
-            threads.push(Thread::new(Out::new(to, counters), slots, survey.slots, paths, self.depth));
+            threads.push(Thread::new(*number, Out::new(to, counters), slots, survey.slots, paths, self.depth));
         }
         if threads.is_empty() {
             let mut out = Out::new(to.location(location(self.rank, 0))?, Classes::default());
@@ -103,6 +106,7 @@ impl Job<'_> {
         let mut state = State {
             local: self.local,
             contingent: self.contingent,
+            openmp: OpenMp::new(self.constructs),
             regions,
             model,
             modes: Modes::of(self.process),
@@ -115,7 +119,11 @@ impl Job<'_> {
         }
         let mut count = 0_u32;
         while let Some(next) = earliest(&threads) {
-            state.call(&mut threads[next]);
+            if let Some((team, time)) = state.call(&mut threads[next]) {
+                for thread in &mut threads {
+                    state.openmp.close_team(thread, team, time, regions);
+                }
+            }
             threads[next].load()?;
             count = count.wrapping_add(1);
             if count.is_multiple_of(1 << 16) && stop() {
@@ -158,6 +166,7 @@ fn earliest(threads: &[Thread<'_>]) -> Option<usize> {
 struct State<'a> {
     local: &'a Local,
     contingent: Option<u32>,
+    openmp: OpenMp<'a>,
     regions: &'a Regions,
     model: Model,
     modes: Modes,
@@ -168,10 +177,10 @@ struct State<'a> {
 }
 
 impl State<'_> {
-    /// Writes the events of a thread's next call.
+    /// Writes the events of a thread's next call. Returns the team of OpenMP whose parallel region is over with it.
     #[inline]
-    fn call(&mut self, thread: &mut Thread<'_>) {
-        let Some(call) = thread.next else { return };
+    fn call(&mut self, thread: &mut Thread<'_>) -> Option<Ended> {
+        let call = thread.next?;
         let function = &FUNCTIONS[usize::from(call.function)];
         if let Some(region) = thread.open.take() {
             thread.out.region(call.enter, &Event::Leave { region });
@@ -190,16 +199,18 @@ impl State<'_> {
             // Values that do not change are not repeated.
             thread.out.count(&thread.before, Extension::CountersEnter);
             thread.out.count(&thread.after, Extension::CountersLeave);
-            return;
+            return None;
+        }
+        if function.class == Class::Omp {
+            return self.openmp.moment(thread, &call, self.regions);
         }
         if function.is_moment() {
             self.moment(&mut thread.out, function, &call);
-            return;
+            return None;
         }
+        thread.end_barrier(self.regions);
         let region = self.regions.mpi[usize::from(call.function)];
-        if thread.node != call.node {
-            thread.follow(call.node, call.enter, self.regions);
-        }
+        thread.follow_path(call.node, call.enter, self.regions);
         let out = &mut thread.out;
         out.count(&thread.before, Extension::CountersEnter);
         out.count_process(call.enter);
@@ -232,6 +243,7 @@ impl State<'_> {
         } else {
             thread.open = region;
         }
+        None
     }
 
     /// A thread begins or ends.
@@ -531,6 +543,9 @@ impl State<'_> {
         {
             return;
         }
+        // A communicator that is duplicated completes like a collective operation, but is none that OTF2 names.
+        let made = FUNCTIONS.get(usize::from(request.function)).filter(|_| is(RequestKind::Collective));
+        let is_duplicate = made.is_some_and(|made| made.class == Class::CommIdup);
         if is(RequestKind::Send) {
             out.put(time, &Event::MpiIsendComplete { request_id });
         } else if is(RequestKind::Receive) {
@@ -540,8 +555,7 @@ impl State<'_> {
             }
         } else if is(RequestKind::Cancelled) {
             out.put(time, &Event::MpiRequestCancelled { request_id });
-        } else if is(RequestKind::Collective) {
-            let made = FUNCTIONS.get(usize::from(request.function));
+        } else if is(RequestKind::Collective) && !is_duplicate {
             if let (Model::Full, Some(collective_op), Some(comm)) =
                 (self.model, made.and_then(|made| made.operation), self.comm(request.object))
             {
@@ -559,7 +573,7 @@ impl State<'_> {
                 };
                 out.put(time, &event);
             }
-        } else if is(RequestKind::Communicator) {
+        } else if is_duplicate {
             if let (Model::Full, Some(comm)) = (self.model, self.comm(request.object)) {
                 let event = Event::NonBlockingCollectiveComplete {
                     collective_op: CollectiveOp::CREATE_HANDLE,

@@ -20,10 +20,12 @@ use crate::error::{Error, Result};
 use crate::expand::{Job, Model};
 use crate::format::{self, END_ABORTED, END_FINALIZED, PEER_ANY, TAG_ANY};
 use crate::functions::{Class, FUNCTIONS};
+use crate::openmp::Constructs;
 use crate::paths::{Paths, Python, Symbolizer};
 use crate::selection::Selection;
 use crate::spool::{Slots, Spool};
 use crate::survey::Survey;
+use crate::thread::location;
 use crate::unify::Unified;
 
 /// How to finish.
@@ -254,14 +256,8 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
     catalog.system(spool, &unified);
     catalog.objects(&unified, model);
 
-    let has_threads: Vec<bool> = threads
-        .iter()
-        .map(|threads| {
-            let moments = |(number, found): (usize, &bool)| *found && FUNCTIONS[number].paradigm() == Paradigm::PTHREAD;
-            threads.iter().any(|(_, survey, _)| survey.functions.iter().enumerate().any(moments))
-        })
-        .collect();
-    let contingents = catalog.threads(spool, &unified, &has_threads);
+    let contingents = contingents(&mut catalog, &unified, spool, &threads);
+    let constructs = constructs(&mut catalog, &mut symbolizer, &unified, spool, &threads);
     let mut metrics = Metrics::default();
     let counters: Vec<_> = spool
         .ranks
@@ -283,17 +279,20 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
         .ranks
         .iter()
         .zip(&threads)
-        .zip(programs.iter().zip(&offsets).zip(counters).zip(contingents))
-        .map(|(((rank, process), threads), (((program, (clock_offsets, _)), counters), contingent))| Job {
-            rank: *rank,
-            process,
-            local: local(*rank),
-            threads,
-            program: *program,
-            depth,
-            counters,
-            contingent,
-            clock_offsets,
+        .zip(programs.iter().zip(&offsets).zip(counters).zip(contingents.into_iter().zip(&constructs)))
+        .map(|(((rank, process), threads), (((program, (clock_offsets, _)), counters), (contingent, constructs)))| {
+            Job {
+                rank: *rank,
+                process,
+                local: local(*rank),
+                threads,
+                program: *program,
+                depth,
+                counters,
+                contingent,
+                constructs,
+                clock_offsets,
+            }
         })
         .collect();
 
@@ -321,6 +320,65 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
     notes.extend(ended);
     let (ranks, size) = (spool.ranks.len() as u32, unified.size);
     Ok(Summary { ranks, size, calls, bytes: 0, notes, damage })
+}
+
+/// The communicator of the threads of each process that makes or locks some.
+fn contingents(
+    catalog: &mut Catalog,
+    unified: &Unified,
+    spool: &Spool,
+    threads: &[Vec<(u32, Survey, Paths)>],
+) -> Vec<Option<u32>> {
+    let uses = |survey: &Survey| {
+        let functions = survey.functions.iter().zip(FUNCTIONS);
+        functions.into_iter().any(|(found, function)| *found && function.paradigm() == Paradigm::PTHREAD)
+    };
+    let has_threads = threads.iter().map(|threads| threads.iter().any(|(_, survey, _)| uses(survey)));
+    let has_threads: Vec<bool> = has_threads.collect();
+    let of_process = |rank: &u32| spool.ranks[rank].threads.keys().map(|thread| location(*rank, *thread)).collect();
+    let sets: Vec<Vec<u64>> =
+        spool.ranks.keys().zip(&has_threads).filter(|(_, has)| **has).map(|(rank, _)| of_process(rank)).collect();
+    let mut comms = catalog.teams(Paradigm::PTHREAD, &sets, unified).into_iter();
+    has_threads.into_iter().map(|has| if has { comms.next() } else { None }).collect()
+}
+
+/// Regions and teams of OpenMP of each process.
+fn constructs(
+    catalog: &mut Catalog,
+    symbolizer: &mut Symbolizer<'_>,
+    unified: &Unified,
+    spool: &Spool,
+    threads: &[Vec<(u32, Survey, Paths)>],
+) -> Vec<Constructs> {
+    let mut all = Vec::new();
+    let mut sets: Vec<Vec<u64>> = Vec::new();
+    for ((rank, process), threads) in spool.ranks.iter().zip(threads) {
+        let mut found = Constructs::default();
+        let program = process.definitions.start.as_ref().map_or("", |start| start.program.as_str());
+        for ((function, code), time) in threads.iter().flat_map(|(_, survey, _)| &survey.constructs) {
+            let place = symbolizer.place(&process.definitions, program, *code, *time);
+            let region = catalog.construct(&FUNCTIONS[usize::from(*function)], &place);
+            found.regions.entry((*function, *code)).or_insert(region);
+        }
+        let mut teams: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (thread, survey, _) in threads {
+            for team in &survey.teams {
+                teams.entry(*team).or_default().push(*thread);
+            }
+        }
+        for (team, members) in teams {
+            let locations = members.iter().map(|thread| location(*rank, *thread)).collect();
+            // The number of the set, until its communicator is known.
+            found.teams.insert(team, (sets.len() as u32, members));
+            sets.push(locations);
+        }
+        all.push(found);
+    }
+    let comms = catalog.teams(Paradigm::OPENMP, &sets, unified);
+    for (comm, _) in all.iter_mut().flat_map(|found| found.teams.values_mut()) {
+        *comm = comms[*comm as usize];
+    }
+    all
 }
 
 /// Surveys all threads, in parallel.

@@ -65,6 +65,7 @@
 //! | `thread_condition` | -, -, mutex, acquisition order of its release | -, -, -, that of its acquisition (0: none) |
 //! | `thread_create` | -, -, -, number of the new thread | - |
 //! | `thread_join` | - | -, -, -, number of the thread that ended (0: unknown) |
+//! | `omp` | [`BEGINS`] or [`ENDS`], threads asked for, team or lock, acquisition order; a moment | -, -, address of the construct (0: unknown), number of the task |
 //! | `thread_begin`, `thread_end` | -; a moment: entered and returned at once | -, -, -, number of the thread |
 //!
 //! "Part" of a collective operation: what the arguments of the caller name, count times size of the type, for the v and w forms the sum over
@@ -105,6 +106,11 @@ pub const PEER_UNDEFINED: i32 = -4;
 pub const PEER_ALL: i32 = -5;
 /// Tag MPI_ANY_TAG.
 pub const TAG_ANY: i32 = -1;
+
+/// A construct of OpenMP begins.
+pub const BEGINS: i32 = 1;
+/// A construct of OpenMP ends.
+pub const ENDS: i32 = 2;
 
 /// Lock type MPI_LOCK_EXCLUSIVE.
 pub const LOCK_EXCLUSIVE: i32 = 0;

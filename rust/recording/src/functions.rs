@@ -77,6 +77,7 @@ pub(crate) enum Class {
     ThreadJoin,
     ThreadBegin,
     ThreadEnd,
+    Omp,
 }
 
 /// A function of MPI or of the thread library.
@@ -111,19 +112,27 @@ impl Function {
     /// What it belongs to.
     #[must_use]
     pub(crate) fn paradigm(&self) -> Paradigm {
-        if self.name.starts_with("MPI_") { Paradigm::MPI } else { Paradigm::PTHREAD }
+        match self.name.split('_').next() {
+            Some("MPI") => Paradigm::MPI,
+            Some("omp") => Paradigm::OPENMP,
+            _ => Paradigm::PTHREAD,
+        }
     }
 
     /// The file that its region names, as with Score-P.
     #[must_use]
     pub(crate) fn file(&self) -> &'static str {
-        if self.name.starts_with("MPI_") { "MPI" } else { "PTHREAD" }
+        match self.paradigm() {
+            Paradigm::MPI => "MPI",
+            Paradigm::OPENMP => "OMP",
+            _ => "PTHREAD",
+        }
     }
 
-    /// Whether it is a moment in the life of a thread rather than a function.
+    /// Whether it is a moment in the life of a thread, or of a construct, rather than a function.
     #[must_use]
     pub(crate) fn is_moment(&self) -> bool {
-        matches!(self.class, Class::ThreadBegin | Class::ThreadEnd)
+        matches!(self.class, Class::ThreadBegin | Class::ThreadEnd | Class::Omp)
     }
 
     /// The role of its region.

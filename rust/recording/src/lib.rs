@@ -20,6 +20,7 @@ mod finish;
 #[expect(clippy::doc_markdown, reason = "MPI's own names")]
 pub mod format;
 mod functions;
+mod openmp;
 mod paths;
 mod requests;
 mod rma;

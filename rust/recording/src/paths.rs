@@ -82,7 +82,7 @@ pub(crate) struct Symbolizer<'a> {
     selection: &'a Selection,
     /// All that were found.
     pub(crate) functions: Functions,
-    modules: FxHashMap<(String, Vec<u8>), Module>,
+    modules: Opened,
 }
 
 /// Files whose functions are no part of the program's call paths: MPI itself, what starts a program, the recorder, and the
@@ -102,6 +102,8 @@ fn is_left_out(path: &str) -> bool {
         "libmpi_usempi",
         "libc",
         "libffi",
+        "libomp",
+        "libiomp5",
         "_ctypes",
         "_cffi_backend",
         "ld-linux-x86-64",
@@ -119,6 +121,11 @@ fn is_left_out(path: &str) -> bool {
 
 /// Functions that the toolchain puts around the program's own.
 const STARTERS: [&str; 3] = ["_start", "__libc_start_main", "__libc_start_call_main"];
+
+/// Whether a function is the toolchain's own: it starts the program, or holds the body of a construct of OpenMP.
+fn is_made_by_compiler(name: &str) -> bool {
+    STARTERS.contains(&name) || name.contains("omp_outlined") || name.contains("._omp_fn.")
+}
 
 /// A function of Python. The statements of a file have the file's name.
 fn of_python(name: &str, file: &str, line: u32) -> Function {
@@ -192,15 +199,7 @@ impl<'a> Symbolizer<'a> {
 
     fn native(&mut self, modules: &[ModuleEntry], program: &str, node: &Node, to: &mut Vec<FunctionId>) {
         let Self { selection, functions, modules: open } = self;
-        let holds = |module: &&ModuleEntry| (module.start..module.end).contains(&node.address);
-        // Where libraries were loaded and unloaded, the last one before the call is meant.
-        let module = modules
-            .iter()
-            .filter(holds)
-            .filter(|module| module.time <= node.time)
-            .max_by_key(|module| module.time)
-            .or_else(|| modules.iter().find(holds));
-        let Some(module) = module else {
+        let Some(module) = module_of(modules, node.address, node.time) else {
             let unknown =
                 Function { name: "[unknown]".into(), linkage_name: "[unknown]".into(), file: String::new(), line: 0 };
             to.push(functions.id(&unknown));
@@ -210,16 +209,55 @@ impl<'a> Symbolizer<'a> {
         if is_left_out(path) {
             return;
         }
-        let file = open
-            .entry((path.to_owned(), module.build_id.clone()))
-            .or_insert_with(|| Module::open(Path::new(path), &module.build_id));
+        let file = opened(open, path, module);
         // A return address belongs to the instruction after the call.
         for function in file.functions(node.address.wrapping_sub(1).wrapping_sub(module.base)) {
-            if !STARTERS.contains(&function.name.as_str()) && selection.keeps(&function.name) {
+            if !is_made_by_compiler(&function.name) && selection.keeps(&function.name) {
                 to.push(functions.id(function));
             }
         }
     }
+}
+
+impl Symbolizer<'_> {
+    /// Where an address of the program's code is: the file and the line, or else the address in the file; and how to write that short.
+    pub(crate) fn place(
+        &mut self,
+        definitions: &Definitions,
+        program: &str,
+        address: u64,
+        time: u64,
+    ) -> (String, u32, String) {
+        let Some(module) = module_of(&definitions.modules, address, time).filter(|_| address != 0) else {
+            return (String::new(), 0, String::new());
+        };
+        let path = if module.path.is_empty() { program } else { &module.path };
+        let own = address.wrapping_sub(1).wrapping_sub(module.base);
+        let name = |path: &str| Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match opened(&mut self.modules, path, module).line(own) {
+            Some((file, line)) => {
+                let short = format!("{}:{line}", name(&file));
+                (file, line, short)
+            }
+            None => (path.to_owned(), 0, format!("{}+{own:#x}", name(path))),
+        }
+    }
+}
+
+/// The object that an address was in at a time.
+fn module_of(modules: &[ModuleEntry], address: u64, time: u64) -> Option<&ModuleEntry> {
+    let holds = |module: &&ModuleEntry| (module.start..module.end).contains(&address);
+    // Where libraries were loaded and unloaded, the last one before the call is meant.
+    let loaded = modules.iter().filter(holds).filter(|module| module.time <= time).max_by_key(|module| module.time);
+    loaded.or_else(|| modules.iter().find(holds))
+}
+
+type Opened = FxHashMap<(String, Vec<u8>), Module>;
+
+fn opened<'a>(known: &'a mut Opened, path: &str, module: &ModuleEntry) -> &'a mut Module {
+    known
+        .entry((path.to_owned(), module.build_id.clone()))
+        .or_insert_with(|| Module::open(Path::new(path), &module.build_id))
 }
 
 #[cfg(test)]
@@ -273,6 +311,14 @@ mod tests {
         assert_eq!(other(Python::Program), [false, true, false, true]);
         let relative = files(["solve.py", &format!("{packages}/x.py"), "<stdin>", frozen]);
         assert_eq!(relative(Python::Program), [true, false, true, false]);
+    }
+
+    #[test]
+    fn bodies_of_constructs_are_no_functions_of_the_program() {
+        for name in ["_start", ".omp_outlined.", ".omp_outlined._debug__.1", "main.omp_outlined", "main._omp_fn.0"] {
+            assert!(is_made_by_compiler(name), "{name}");
+        }
+        assert!(!is_made_by_compiler("main") && !is_made_by_compiler("omp_solve"));
     }
 
     #[test]

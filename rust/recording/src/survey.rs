@@ -1,8 +1,11 @@
 //! A first look at all slots: which functions and call paths occur, and when threads began and ended.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::error::Result;
-use crate::format::{Call, Extension};
-use crate::functions::FUNCTIONS;
+use crate::format::{BEGINS, Call, Extension};
+use crate::functions::{Class, FUNCTIONS};
+use crate::openmp;
 use crate::spool::{Slots, call, extension, word};
 
 /// A node of the tree of call paths.
@@ -31,6 +34,10 @@ pub(crate) struct Survey {
     pub(crate) span: Option<(u64, u64)>,
     /// The last call, if it did not return.
     pub(crate) unfinished: Option<Call>,
+    /// Constructs of OpenMP: functions of the table and addresses, each with the time when it was first seen.
+    pub(crate) constructs: BTreeMap<(u16, u64), u64>,
+    /// Teams that the thread is in.
+    pub(crate) teams: BTreeSet<u32>,
     /// Why the rest was not used.
     pub(crate) damage: Option<String>,
 }
@@ -71,6 +78,15 @@ impl Survey {
             return Some(format!("there is no call path {}", call.node));
         }
         *used = true;
+        let function = &FUNCTIONS[usize::from(call.function)];
+        if function.class == Class::Omp {
+            for key in openmp::keys(call) {
+                self.constructs.entry(key).or_insert(call.enter);
+            }
+            if function.name == "omp_parallel" && call.peer == BEGINS {
+                self.teams.insert(call.object);
+            }
+        }
         self.calls += 1;
         self.nodes.extend(pending.drain(..).map(|node| Node { time: call.enter, ..node }));
         let end = call.enter.max(call.leave);

@@ -48,6 +48,12 @@ impl Module {
         Self { path: path.to_owned(), loader: load(path, build_id), extents: None, known: FxHashMap::default() }
     }
 
+    /// File and line of an address, if there is debugging information.
+    pub(crate) fn line(&self, address: u64) -> Option<(String, u32)> {
+        let location = self.loader.as_ref()?.find_location(address).ok()??;
+        Some((location.file?.to_owned(), location.line?))
+    }
+
     /// The functions at an address of the file (the virtual address that the file states), outermost first: one, and
     /// those that were inlined into it.
     pub(crate) fn functions(&mut self, address: u64) -> &[Function] {

@@ -8,7 +8,8 @@ use crate::counters::{Classes, Values};
 use crate::error::Result;
 use crate::expand::Regions;
 use crate::format::{Call, Extension};
-use crate::paths::Paths;
+use crate::openmp::Construct;
+use crate::paths::{FunctionId, Paths};
 use crate::spool::{Slot, Slots, call as decoded, extension, word};
 
 /// The place of a thread in the archive.
@@ -29,6 +30,11 @@ impl<'a> Out<'a> {
     /// Begins a location.
     pub(crate) fn new(to: LocationWriter<'a>, counters: Classes) -> Self {
         Self { to, last: 0, counters: Values::new(counters), result: Ok(()) }
+    }
+
+    /// The time of the last event.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
     }
 
     /// Writes the entry to or the exit from a region, with the counters of the thread before it.
@@ -91,6 +97,8 @@ impl<'a> Out<'a> {
 
 /// A thread whose slots are being read.
 pub(crate) struct Thread<'a> {
+    /// Number among those of the process.
+    pub(crate) number: u32,
     pub(crate) out: Out<'a>,
     slots: Slots,
     /// Slots that the survey found to make sense.
@@ -102,6 +110,13 @@ pub(crate) struct Thread<'a> {
     pub(crate) node: u32,
     /// Nodes to be entered, innermost first.
     entered: Vec<u32>,
+    /// Constructs of OpenMP that the thread is in, and the functions that are open in the innermost one.
+    pub(crate) constructs: Vec<Construct>,
+    pub(crate) inside: Vec<FunctionId>,
+    /// When the implicit barrier ended that may be the last one of a parallel region.
+    pub(crate) barrier_end: Option<u64>,
+    /// The task that goes on when the thread has nothing more to wait for.
+    pub(crate) resumes: Option<u64>,
     /// The region of a call that never returned.
     pub(crate) open: Option<u32>,
     pub(crate) next: Option<Call>,
@@ -115,8 +130,9 @@ pub(crate) struct Thread<'a> {
 
 impl<'a> Thread<'a> {
     /// Begins before the first slot of a thread, of which so many make sense.
-    pub(crate) fn new(out: Out<'a>, slots: Slots, left: u64, paths: &'a Paths, depth: u32) -> Self {
+    pub(crate) fn new(number: u32, out: Out<'a>, slots: Slots, left: u64, paths: &'a Paths, depth: u32) -> Self {
         Self {
+            number,
             out,
             slots,
             left,
@@ -124,6 +140,10 @@ impl<'a> Thread<'a> {
             depth,
             node: 0,
             entered: Vec::new(),
+            constructs: Vec::new(),
+            inside: Vec::new(),
+            barrier_end: None,
+            resumes: None,
             open: None,
             next: None,
             before: Vec::new(),
@@ -182,6 +202,16 @@ impl<'a> Thread<'a> {
             self.after.push(slot);
         }
         Ok(())
+    }
+
+    /// The functions of a call path, outermost first.
+    pub(crate) fn chain(&self, path: u32) -> Vec<FunctionId> {
+        let nodes =
+            std::iter::successors(Some(path), |node| Some(self.paths.parent(*node))).take_while(|node| *node != 0);
+        let mut chain: Vec<FunctionId> =
+            nodes.flat_map(|node| self.paths.functions(node).iter().rev()).copied().collect();
+        chain.reverse();
+        chain
     }
 
     /// Leaves and enters functions until those of the path are open.
@@ -257,6 +287,8 @@ impl<'a> Thread<'a> {
         if let Some(region) = self.open.take() {
             self.out.region(time, &Event::Leave { region });
         }
+        self.end_barrier(regions);
+        while self.close(self.out.last, regions).is_some() {}
         if self.node != 0 {
             self.follow(0, self.out.last, regions);
         }
