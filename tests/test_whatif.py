@@ -34,10 +34,12 @@ from whywait.hypotheses import (
     IdealNetwork,
     Network,
     Overhead,
+    Overlap,
     Protocol,
     Scale,
     Selection,
     Set,
+    Split,
     Trim,
     parse,
     read,
@@ -513,6 +515,8 @@ UNMATCHED = [
     (Cut("work@7"), "the ranks have no instance"),
     (CutMessages("size==77"), "no message in the run matches"),
     (CutMessages("size==8,in=nowhere"), "no call path ends in nowhere"),
+    (Overlap("nosuch"), "no call path ends in nosuch"),
+    (Overlap("MPI_Recv", "nosuch"), "no call path ends in nosuch"),
 ]
 
 
@@ -1060,6 +1064,9 @@ def test_the_listing_of_the_work_is_read():
         ('NETWORK "latency=2us,bandwidth=10GB/s"', Network(2e-6, 1e10)),
         ('PROTOCOL REGION "f" EAGER', Protocol(Selection("f"), "eager")),
         ('PROGRESS "asynchronous"', parse("progress", "asynchronous")),
+        ('OVERLAP REGION "f"', Overlap(Selection("f"))),
+        ('OVERLAP REGION "f@0" OPTION "after" "g/h"', Overlap(Selection("f", ranks="0"), "g/h")),
+        ('SPLIT REGION "f"', Split(Selection("f"))),
     ],
 )
 def test_hypotheses_of_a_file(text, expected):

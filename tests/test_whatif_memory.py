@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from whywait import UsageError, _native
 from whywait.api.whatif import SimulatedRun, Simulation
-from whywait.hypotheses import Balance, Cut, CutMessages, Hypothesis, IdealNetwork, Scale
+from whywait.hypotheses import Balance, Cut, CutMessages, Hypothesis, IdealNetwork, Overlap, Scale, Split
 
 from tests.programs import programs
 from tests.rma_programs import one_sided_programs
@@ -50,6 +50,11 @@ def changes(result: whywait.Result) -> list[list[Hypothesis]]:
         [Cut(f"{second}")],
         [CutMessages("size>=0")],
         [CutMessages("tag==1"), Scale(first, 0.5)],
+        [Overlap("MPI_Recv"), Scale(first, 0.5)],
+        [Overlap("MPI_Send"), Overlap("MPI_Wait")],
+        [Overlap("MPI_Waitall")],
+        [Overlap("MPI_Sendrecv")],
+        [Split("MPI_Sendrecv")],
     ]
 
 

@@ -20,13 +20,13 @@ do not do: what is written before the time in MPI (sends, begins, requests) stan
 | MPI_Isend, Irecv and so on | the same, and `req=` a number |
 | MPI_Wait*, Test* | the requests that complete; `failed`: none does; `cancelled`: that is how they end |
 | MPI_Send_init, Recv_init; MPI_Start(all) | as Isend, Irecv; the requests |
-| MPI_Sendrecv | `to=`, `source=` |
+| MPI_Sendrecv | `to=`, `source=`; without one of them, its partner is MPI_PROC_NULL |
 | MPI_Iallreduce and so on | as the blocking operation, and `req=` |
 | collectives | `comm=`, `root=0`, `bytes=8` a rank, or what is recorded itself: `sent=`, `received=` |
 | MPI_Win_create, allocate, free, fence | the window |
 | MPI_Put, Get, Accumulate, ... | target, `win=`, `bytes=8` (Rput and so on: `req=`) |
 | MPI_Win_post, start, complete, wait, test | the window, the group; `failed` |
-| MPI_Win_lock, unlock, flush, flush_local | target, `win=`; `shared` |
+| MPI_Win_lock, unlock, flush, flush_local | target, `win=`; `shared`; `granted`: the lock is got at its end |
 | MPI_Win_lock_all, unlock_all, flush_all, flush_local_all | `win=` |
 | shmem_*_put, _get, _add, _fadd, ... | PE, `win=`, `bytes=8` |
 | shmem_set_lock, clear_lock, test_lock | the window, `lock=` its address; `failed`; `acquired`: as in the thesis |
@@ -699,8 +699,10 @@ class Recorder:
             self.requests[call.options["req"]] = call
             self._put(call, call.before, ev.NonBlockingCollectiveRequest, call.options["req"])
         elif name in {"MPI_Sendrecv", "MPI_Sendrecv_replace"}:
-            self._put(call, call.before, ev.MpiSend, *self._message(call, call.options["to"]))
-            self._put(call, call.after, ev.MpiRecv, *self._message(call, call.options["source"]))
+            if "to" in call.options:
+                self._put(call, call.before, ev.MpiSend, *self._message(call, call.options["to"]))
+            if "source" in call.options:
+                self._put(call, call.after, ev.MpiRecv, *self._message(call, call.options["source"]))
         elif re.fullmatch(r"MPI_[SBR]?s?end|MPI_Send", name):
             self._put(call, call.before, ev.MpiSend, *self._message(call, call.arguments[0]))
         elif name == "MPI_Recv":
@@ -954,13 +956,21 @@ class Recorder:
             kind = LockType.SHARED if target is None or "shared" in words else LockType.EXCLUSIVE
             remote = UNDEFINED if target is None else target
             self._put(call, call.before, ev.RmaRequestLock, window, remote, 0, kind)
+            self._grant(call, words, window, remote)
         elif name in {"MPI_Win_unlock", "MPI_Win_unlock_all"}:
             remote = UNDEFINED if target is None else target
-            stamp = call.after if mine else call.before
+            stamp = call.after if mine or "granted" in words else call.before
             self._finish(call, mine, remote=True)
+            self._grant(call, words, window, remote)
             self._put(call, stamp, ev.RmaReleaseLock, window, remote, 0)
         elif "flush" in name:
+            self._grant(call, words, window, UNDEFINED if target is None else target)
             self._finish(call, mine, remote="local" not in name)
+
+    def _grant(self, call: Call, words: list[str], window: Any, remote: int) -> None:
+        """Record that a lock is got at the end of a call."""
+        if "granted" in words:
+            self._put(call, call.after, ev.RmaAcquireLock, window, remote, 0, LockType.EXCLUSIVE)
 
     def _shmem(self, call: Call) -> None:
         """Record as Score-P 7.1: quiet and allocations have no records, a test that acquires a lock has a Request."""

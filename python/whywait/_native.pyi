@@ -106,6 +106,12 @@ class Analysis:
         """
     def account_window(self, begin: float, end: float) -> Table:
         """Return the account between two times (s), as `account`. Needs the events."""
+    def sharing(self, begin: float, end: float) -> Table:
+        """Return what takes longer between two times (s) while others use the same resource. Needs the events.
+
+        ``resource`` (dictionary: network, files, memory), ``callpath`` (nullable u32), ``location`` (u32), ``samples``
+        (u64), ``others_quiet``, ``others_crowded``, ``ratio``, ``r``, ``excess`` (s); the largest excess first.
+        """
     def io(self) -> Table:
         """Return what was done with files.
 
@@ -293,6 +299,8 @@ class Simulator:
         protocols: Sequence[tuple[list[bool], bool]] = ...,
         cut_regions: Sequence[object] = ...,
         cut_messages: Sequence[tuple[list[tuple[str, str, int]], list[bool]]] = ...,
+        overlaps: Sequence[tuple[Any, list[bool]]] = ...,
+        splits: Sequence[Any] = ...,
         network: tuple[float, float, float, float, float, float] | None = None,
         threads: int | None = None,
         progress: Callable[[str, float], object] | None = None,

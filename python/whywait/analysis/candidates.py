@@ -20,6 +20,7 @@ from whywait.hypotheses.kinds import (
     CutMessages,
     EagerLimit,
     Network,
+    Overlap,
     Scale,
 )
 from whywait.model.profile import sum_at
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from whywait.model.result import ResultData
 
 #: The kinds of changes, by name.
-KINDS = ("balance", "scale", "cut", "cut-messages", "eager-limit", "progress", "network")
+KINDS = ("balance", "scale", "cut", "cut-messages", "overlap", "eager-limit", "progress", "network")
 
 _PLACES = 50
 _LONGEST = 5
@@ -50,6 +51,9 @@ _KERNEL_CHANGES = ((0.75, "a quarter faster"), (0.5, "twice as fast"), (0.0, "in
 _COPY_CHANGES = ((0.5, "with twice the bandwidth"), (0.0, "beside kernels (upper bound)"))
 
 _BARRIERS = ("mpi_barrier_wait", "shmem_barrier_wait", "armci_barrier_wait")
+# Waits for messages that computation could hide, and the calls that have them.
+_MESSAGE_WAITS = ("mpi_latesender", "mpi_latereceiver")
+_OVERLAPPED = ("mpi_wait", "mpi_waitall", "mpi_recv", "mpi_send", "mpi_ssend", "mpi_sendrecv")
 _EXCHANGES = ("mpi_wait_nxn", "shmem_wait_nxn", "armci_wait_nxn")
 
 
@@ -127,6 +131,7 @@ class _Proposer:
         yield from self._from_devices()
         yield from self._from_operations()
         yield from self._from_messages()
+        yield from self._from_overlap()
         yield from self._from_libraries()
 
     def _from_delay_costs(self) -> Iterator[Candidate]:
@@ -236,6 +241,21 @@ class _Proposer:
             yield Candidate(
                 EagerLimit(size), f"send messages up to {size:,} bytes eagerly",
                 "eager-limit", f"--eager-limit {size}", math.inf, everywhere,
+            )  # fmt: skip
+
+    def _from_overlap(self) -> Iterator[Candidate]:
+        """Yield calls that wait for messages and could do so after the computation that follows them."""
+        waiting = sum(self._profile.by_position(metric) for metric in _MESSAGE_WAITS if metric in self._profile.metrics)
+        for position in np.flatnonzero(waiting >= _WAITING * self._time).tolist():
+            number = int(self._tree.preorder[position])
+            region = self._tree.kinds[self._tree.region_rows[number]]
+            if region.name.lower().rstrip("_") not in _OVERLAPPED:
+                continue
+            selection = self._changes.selection(number)
+            yield Candidate(
+                Overlap(selection), f"{self._changes.name(number)} behind the computation that follows, if that needs "
+                "none of its messages", "overlap", f"--overlap '{selection}'", math.inf,
+                self._changes.location_count(number),
             )  # fmt: skip
 
     def _from_libraries(self) -> Iterator[Candidate]:

@@ -20,7 +20,7 @@ from whywait.analysis.waiting import account
 from whywait.api.analyze import analyze
 from whywait.api.result import Result
 from whywait.api.whatif import Simulation, whatif
-from whywait.hypotheses.kinds import AsynchronousProgress, Cut, CutMessages, EagerLimit, Network
+from whywait.hypotheses.kinds import AsynchronousProgress, Cut, CutMessages, EagerLimit, Network, Overlap
 from whywait.hypotheses.lengths import Lengths
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Goal = Literal["time", "cpu"]
 
 # What changes who waits for whom, and so needs a graph of its own.
-_OWN_GRAPH = (Cut, CutMessages, EagerLimit, AsynchronousProgress, Network)
+_OWN_GRAPH = (Cut, CutMessages, EagerLimit, AsynchronousProgress, Network, Overlap)
 # A network on which the run is further from the measured one says nothing of other networks.
 _FIT_TOLERANCE = 0.1
 # So many are simulated together.

@@ -56,7 +56,7 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--only",
         metavar="KINDS",
-        help="only these changes: balance, scale, cut, cut-messages, eager-limit, progress, network",
+        help="only these changes: balance, scale, cut, cut-messages, overlap, eager-limit, progress, network",
     )
     add_threads(parser)
     add_memory_limit(parser)

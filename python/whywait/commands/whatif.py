@@ -46,6 +46,14 @@ _HYPOTHESES = {
         "CONDITIONS",
         "remove the messages that meet all conditions: size==0,tag!=3,from==0,to<4,comm==1,in=PATH; can be repeated",
     ),
+    "overlap": (
+        "PATH[:after=PATH]",
+        (
+            "let messages of PATH travel while the program computes: blocking sends and receives become non-blocking "
+            "ones, and waits come later, behind the computation that follows, or behind the next call of after=PATH"
+        ),
+    ),
+    "split": ("PATH", "make MPI_Sendrecv in PATH a send and then a receive"),
     "cpu": ("F[@RANKS]", "make all computation F times as fast"),
     "protocol": ("PATH=P", "send the messages of PATH by protocol P: eager or rendezvous"),
     "eager-limit": ("BYTES", "send larger messages by rendezvous and all others eagerly"),

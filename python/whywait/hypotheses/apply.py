@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import whywait._native as _native
 from whywait.hypotheses.compiler import OF_MODEL, Compiler
-from whywait.hypotheses.kinds import Cpu, Cut, CutMessages, IdealNetwork, Network
+from whywait.hypotheses.kinds import Cpu, Cut, CutMessages, IdealNetwork, Network, Overlap, Split
 from whywait.model.selection import NothingSelectedError
 
 if TYPE_CHECKING:
@@ -130,7 +130,8 @@ def simulate(
         model = compiler.model(chosen)
         return _native.Simulator(analysis, hidden=hidden, threads=threads, progress=progress, **model)
 
-    cuts = [position for position in waits if isinstance(hypotheses[position], (Cut, CutMessages))]
+    selective = (Cut, CutMessages, Overlap, Split)
+    cuts = [position for position in waits if isinstance(hypotheses[position], selective)]
     texts = {position: _text(hypotheses[position]) for position in cuts}
     if len(cuts) > 1:
         # The simulator refuses several only if no message matches any.
@@ -150,9 +151,9 @@ _NOTHING = " selects nothing: "
 _NO_MESSAGE = "no message in the run matches"
 
 
-def _text(cut: Hypothesis) -> str:
-    """Return how the error of a cut that matches nothing begins."""
-    return f"{cut.selected}{_NOTHING}" if isinstance(cut, Cut) else _NO_MESSAGE
+def _text(one: Hypothesis) -> str:
+    """Return how the error of a change of the graph that matches nothing begins."""
+    return f"{one.selected}{_NOTHING}" if isinstance(one, (Cut, Overlap, Split)) else _NO_MESSAGE
 
 
 class _UnmatchedError(Exception):

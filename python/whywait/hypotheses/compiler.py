@@ -20,10 +20,12 @@ from whywait.hypotheses.kinds import (
     IdealNetwork,
     Network,
     Overhead,
+    Overlap,
     Protocol,
     Scale,
     Selection,
     Set,
+    Split,
     Trim,
     check,
 )
@@ -41,7 +43,7 @@ _PARTS = tuple(f"{library}_{part}_" for library in ("mpi", "shmem", "armci") for
 _TRANSFERS = [mask for mask in MASKS if mask.startswith(_PARTS)]
 _ALL = Selection("all")
 #: Hypotheses that change who waits for whom rather than durations.
-OF_MODEL = (Protocol, EagerLimit, AsynchronousProgress, Cut, CutMessages)
+OF_MODEL = (Protocol, EagerLimit, AsynchronousProgress, Cut, CutMessages, Overlap, Split)
 
 
 class Compiler:
@@ -131,6 +133,8 @@ class Compiler:
             "protocols": [],
             "cut_regions": [],
             "cut_messages": [],
+            "overlaps": [],
+            "splits": [],
             "network": None,
         }
         for hypothesis in hypotheses:
@@ -144,12 +148,12 @@ class Compiler:
                     model["network"] = hypothesis.numbers
                     model["eager_limit"] = size if model["eager_limit"] is None else model["eager_limit"]
                 case Cut():
-                    selection = hypothesis.selected
-                    if selection.below or selection.part is not None:
-                        raise _native.UsageError(
-                            f"{hypothesis}: only whole instances can be cut, with everything below"
-                        )
-                    model["cut_regions"].append(self._selection(selection))
+                    model["cut_regions"].append(self._whole(hypothesis, "cut"))
+                case Overlap(after=after):
+                    behind = [] if after is None else self._selection(Selection(after)).roots
+                    model["overlaps"].append((self._whole(hypothesis, "overlapped"), behind))
+                case Split():
+                    model["splits"].append(self._whole(hypothesis, "split"))
                 case CutMessages():
                     numbers, paths = hypothesis.parsed
                     inside = [self._selection(Selection(path)).roots for path in paths]
@@ -160,6 +164,13 @@ class Compiler:
                         raise _native.UsageError(f"{hypothesis}: a protocol applies to all messages of a call path")
                     model["protocols"].append((self._selection(selection).roots, kind == "rendezvous"))
         return model
+
+    def _whole(self, hypothesis: Cut | Overlap | Split, done: str) -> _Compiled:
+        """Select whole instances, with everything below."""
+        selection = hypothesis.selected
+        if selection.below or selection.part is not None:
+            raise _native.UsageError(f"{hypothesis}: only whole instances can be {done}, with everything below")
+        return self._selection(selection)
 
     def _compile_groups(self, among: str | None) -> tuple[str, int, list[bool]] | None:
         """Return groups of locations for the native simulator."""

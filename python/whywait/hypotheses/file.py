@@ -7,8 +7,8 @@
     CUT MESSAGE SIZE == 0
 
 A region is a selection as on the command line (``solve/relax@0-3``). Extensions are ``SET REGION "r" "2ms"``, ``CPU 2``
-(or ``CPU "2@0-3"``), ``NETWORK "ideal"``, ``PROTOCOL REGION "r" "eager"``, ``PROGRESS "asynchronous"``, and the
-option ``"min_span" "10us"`` of a SCALE.
+(or ``CPU "2@0-3"``), ``NETWORK "ideal"``, ``PROTOCOL REGION "r" "eager"``, ``PROGRESS "asynchronous"``,
+``OVERLAP REGION "r" OPTION "after" "bar"``, ``SPLIT REGION "r"``, and the option ``"min_span" "10us"`` of a SCALE.
 """
 
 from __future__ import annotations
@@ -19,7 +19,18 @@ from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 import whywait._native as _native
-from whywait.hypotheses.kinds import Balance, CutMessages, Hypothesis, Overhead, Selection, check, duration, parse
+from whywait.hypotheses.kinds import (
+    Balance,
+    CutMessages,
+    Hypothesis,
+    Overhead,
+    Overlap,
+    Selection,
+    Split,
+    check,
+    duration,
+    parse,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -224,6 +235,18 @@ class _Parser:
     def progress(self) -> Hypothesis:
         return parse("progress", self._value().text.lower())
 
+    def overlap(self) -> Hypothesis:
+        selection, after = self._region(), None
+        for token, option, value in self._options():
+            if option == "after":
+                after = value
+            else:
+                self._ignore(token, option)
+        return Overlap(selection, after)
+
+    def split(self) -> Hypothesis:
+        return Split(self._region())
+
     def _no_options(self) -> None:
         for token, option, _ in self._options():
             self._ignore(token, option)
@@ -296,4 +319,6 @@ _HYPOTHESES: dict[str, Callable[[_Parser], Hypothesis]] = {
     "NETWORK": _Parser.network,
     "PROTOCOL": _Parser.protocol,
     "PROGRESS": _Parser.progress,
+    "OVERLAP": _Parser.overlap,
+    "SPLIT": _Parser.split,
 }

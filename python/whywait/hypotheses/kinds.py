@@ -361,6 +361,36 @@ class CutMessages(Hypothesis):
         return numbers, paths
 
 
+@dataclass(frozen=True)
+class Overlap(_Selective):
+    """Communication goes on while the program computes (Jül-4297, 4.7).
+
+    Blocking sends and receives in the selection become non-blocking ones with a wait that comes later, and waits come
+    later. A wait passes computation only (docs/whatif.md#overlap).
+
+    Attributes
+    ----------
+    after
+        The call path behind whose next instance the waits are to stand; None for as late as they may.
+    """
+
+    after: str | None = None
+    _kind = "overlap"
+
+    def __str__(self) -> str:
+        return f"overlap {self.selected}" + (f":after={self.after}" if self.after else "")
+
+
+@dataclass(frozen=True)
+class Split(_Selective):
+    """Calls of MPI_Sendrecv in the selection become a send and then a receive (Jül-4297, 4.7)."""
+
+    _kind = "split"
+
+    def __str__(self) -> str:
+        return f"split {self.selected}"
+
+
 def parse(kind: str, text: str) -> Hypothesis:
     """Read the value of an option of the command line.
 
@@ -368,10 +398,10 @@ def parse(kind: str, text: str) -> Hypothesis:
     ----------
     kind
         ``cut``, ``cut-messages``, ``scale``, ``set``, ``balance``, ``trim``, ``cpu``, ``overhead``, ``protocol``,
-        ``eager-limit``, ``progress`` or ``network``.
+        ``eager-limit``, ``progress``, ``network``, ``overlap`` or ``split``.
     text
         ``PATH=0.5``, ``PATH=0.5,min_span=10us``, ``PATH=2ms``, ``PATH:scaled,by=0.5``, ``2@0-3``, ``1us``,
-        ``PATH=eager``, ``65536``, ``asynchronous``, ``ideal``.
+        ``PATH:after=PATH``, ``PATH=eager``, ``65536``, ``asynchronous``, ``ideal``.
 
     Raises
     ------
@@ -398,6 +428,11 @@ def parse(kind: str, text: str) -> Hypothesis:
         return Protocol(Selection.parse(selection), value)  # type: ignore[arg-type]
     if kind == "trim":
         return Trim(Selection.parse(text))
+    if kind == "overlap":
+        selection, _, after = text.partition(":after=")
+        return Overlap(Selection.parse(selection), after or None)
+    if kind == "split":
+        return Split(Selection.parse(text))
     if kind == "cut":
         return Cut(Selection.parse(text))
     if kind == "cut-messages":

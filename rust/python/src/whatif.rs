@@ -14,8 +14,8 @@ use whywait_core::ids::LocationId;
 use whywait_core::matching::protocol::nodes;
 use whywait_core::trace::decode::Progress;
 use whywait_core::whatif::{
-    Balance, Balancing, Hypothesis, Key, MessageCut, Model, Network, Numbers, Part, Relation, Selection, Simulated,
-    Simulation as CoreSimulation, Simulator as CoreSimulator,
+    Balance, Balancing, Hypothesis, Key, MessageCut, Model, Network, Numbers, Overlap, Part, Relation, Selection,
+    Simulated, Simulation as CoreSimulation, Simulator as CoreSimulator,
 };
 
 use crate::analysis::Analysis;
@@ -80,11 +80,11 @@ pub(crate) struct Simulation {
 impl Simulator {
     /// Finds the dependencies of an analyzed run; `hidden` says whether transfers that nobody waited for are estimated.
     /// The others change the run: whether one-sided operations need nobody at the target, which messages go by
-    /// rendezvous, by size or by the call paths of their sends, what is cut, and the network: latency (s) and bandwidth
+    /// rendezvous, by size or by the call paths of their sends, what is cut, whose waits come later (and behind which call paths), what is split, and the network: latency (s) and bandwidth
     /// (bytes/s) between nodes and on one, what a send and a receive take (s).
     #[new]
     #[pyo3(signature = (analysis, *, hidden=true, asynchronous=false, eager_limit=None, protocols=Vec::new(),
-        cut_regions=Vec::new(), cut_messages=Vec::new(), network=None, threads=None, progress=None))]
+        cut_regions=Vec::new(), cut_messages=Vec::new(), overlaps=Vec::new(), splits=Vec::new(), network=None, threads=None, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
     fn new(
         py: Python<'_>,
@@ -95,12 +95,15 @@ impl Simulator {
         protocols: Vec<(Vec<bool>, bool)>,
         cut_regions: Vec<Selected>,
         cut_messages: Vec<Conditions>,
+        overlaps: Vec<(Selected, Vec<bool>)>,
+        splits: Vec<Selected>,
         network: Option<[f64; 6]>,
         threads: Option<usize>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let pool = whywait_core::parallel::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
-        let cut_regions = cut_regions.into_iter().map(|selected| selection(analysis.get(), selected)).collect();
+        let select = |selected| selection(analysis.get(), selected);
+        let cut_regions = cut_regions.into_iter().map(select).collect();
         let cut_messages = cut_messages.into_iter().map(message_cut).collect::<PyResult<_>>()?;
         let model = Model {
             estimates: hidden,
@@ -109,6 +112,8 @@ impl Simulator {
             protocols,
             cut_regions,
             cut_messages,
+            overlaps: overlaps.into_iter().map(|(of, after)| Overlap { selection: select(of), after }).collect(),
+            splits: splits.into_iter().map(select).collect(),
             network: network.map(|numbers| of_numbers(analysis.get(), numbers)),
         };
         let expected = CoreSimulator::PASSES * analysis.get().result.trace.events;

@@ -29,6 +29,12 @@ pub enum Assumption {
     UnrecordedNonBlocking,
     /// Kernels with an unknown launch.
     UnmatchedKernel,
+    /// Waits that come later.
+    Overlapped,
+    /// Calls that were to be overlapped and stay.
+    NothingToPass,
+    /// Calls that send and receive, and are split.
+    Split,
 }
 
 impl Assumption {
@@ -48,6 +54,9 @@ impl Assumption {
             Self::Unrecorded => "unrecorded",
             Self::UnrecordedNonBlocking => "unrecorded_nonblocking",
             Self::UnmatchedKernel => "unmatched_kernel",
+            Self::Overlapped => "overlapped",
+            Self::NothingToPass => "nothing_to_pass",
+            Self::Split => "split",
         }
     }
 
@@ -79,6 +88,16 @@ impl Assumption {
             }
             Self::UnrecordedNonBlocking => {
                 "non-blocking collective operations that leave no record: the calls that complete them keep their length"
+            }
+            Self::Overlapped => {
+                "waits that come later: the computation that they pass does not touch their messages, which arrive while it \
+                 runs"
+            }
+            Self::NothingToPass => {
+                "calls to overlap that wait for nobody, or that other communication follows: they stay as they are"
+            }
+            Self::Split => {
+                "calls that are split: each part takes as long as the whole after its wait, an eager send no time"
             }
             Self::UnmatchedKernel => {
                 "kernels without a launch: they start as long after what ran before them as measured"

@@ -25,6 +25,7 @@ pub use changes::balance::{Balance, Balancing};
 pub use changes::cut::{Key, MessageCut, Relation};
 pub use changes::durations::Shape;
 pub use changes::hypotheses::Hypothesis;
+pub use changes::moves::Overlap;
 pub use changes::selection::{Numbers, Part, Selection};
 pub use graph::network::Network;
 pub use model::Model;

@@ -1,9 +1,11 @@
 //! Changes of how calls wait, for the whole run.
 
 use super::changes::cut::MessageCut;
+use super::changes::moves::Overlap;
 use super::changes::selection::Selection;
 use super::graph::network::Network;
 use crate::ids::CallPathId;
+use crate::{Error, Result};
 
 /// Changes of how calls wait, which apply to the whole run.
 #[derive(Clone, Debug)]
@@ -20,6 +22,10 @@ pub struct Model {
     pub cut_regions: Vec<Selection>,
     /// Messages to cut: those that match any of these.
     pub cut_messages: Vec<MessageCut>,
+    /// Calls whose wait comes later.
+    pub overlaps: Vec<Overlap>,
+    /// Calls that send and receive, to be split into a send and a receive.
+    pub splits: Vec<Selection>,
     /// The network, if not the measured one. [`super::Hypothesis::Network`] has the calls that do not wait.
     pub network: Option<Network>,
 }
@@ -33,6 +39,8 @@ impl Default for Model {
             protocols: Vec::new(),
             cut_regions: Vec::new(),
             cut_messages: Vec::new(),
+            overlaps: Vec::new(),
+            splits: Vec::new(),
             network: None,
         }
     }
@@ -49,8 +57,23 @@ impl Model {
         }
     }
 
+    /// Refuses changes that the simulation cannot make together.
+    pub(super) fn check(&self) -> Result<()> {
+        let moves = !self.overlaps.is_empty() || !self.splits.is_empty();
+        let refuse = |why: &str| Err(Error::Usage(why.into()));
+        if moves && (!self.cut_regions.is_empty() || !self.cut_messages.is_empty()) {
+            return refuse("write the run without what is cut (-o), and overlap or split calls of that run");
+        }
+        if self.network.is_some() && !self.splits.is_empty() {
+            return refuse("write the run with split calls (-o), and simulate another network of that run");
+        }
+        Ok(())
+    }
+
     /// Whether calls may wait for something that they did not wait for in the measured run.
     pub(super) fn adds_waits(&self) -> bool {
-        self.eager_limit.is_some() || self.protocols.iter().any(|(_, rendezvous)| *rendezvous)
+        self.eager_limit.is_some()
+            || !self.splits.is_empty()
+            || self.protocols.iter().any(|(_, rendezvous)| *rendezvous)
     }
 }

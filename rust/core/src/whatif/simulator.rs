@@ -11,6 +11,7 @@ use super::assumptions::{Assumption, Assumptions};
 use super::changes::cut::Cut;
 use super::changes::durations::Shape;
 use super::changes::hypotheses::Hypothesis;
+use super::changes::moves::Moves;
 use super::changes::requests::idle_tests;
 use super::changes::whole_epochs;
 use super::graph::builder::{Builder, MEASURED};
@@ -55,6 +56,7 @@ fn polls(trace: &Trace) -> (u64, i64) {
 pub struct Simulator {
     pub(super) graph: Graph,
     pub(super) cut: Cut,
+    pub(super) moves: Moves,
     assumptions: Assumptions,
     transfers: Vec<Transfer>,
     adds_waits: bool,
@@ -84,6 +86,7 @@ impl Simulator {
     /// Builds the dependency graph of a run.
     pub fn new(analysis: &Analysis, model: &Model, progress: &Progress) -> Result<Self> {
         analysis.need_events()?;
+        model.check()?;
         let trace = &analysis.trace;
         let pass = || {
             progress.events.fetch_add(trace.events, Ordering::Relaxed);
@@ -92,6 +95,7 @@ impl Simulator {
         let mut builder = Builder::new(trace)?;
         let mut assumptions = Assumptions::default();
         let mut cut = Cut::new(trace, &model.cut_regions)?;
+        let mut moves = Moves::new(trace, &model.overlaps, &model.splits, &mut assumptions)?;
         whole_epochs::refuse_open(trace, &analysis.epochs, &cut)?;
         let sizes = messages::collect(trace, model, &mut cut, &mut builder, &mut assumptions)?;
         pass()?;
@@ -124,6 +128,10 @@ impl Simulator {
         let (polls, time) = polls(trace);
         assumptions.concern(Assumption::Polling, polls, time);
         let transfers = estimates.transfers(&sizes);
+        if !moves.is_empty() {
+            moves.apply(trace, &mut builder, &mut assumptions);
+            builder.sort();
+        }
         let graph = builder.finish(trace, &|arcs, begin, leave, weights| {
             if arcs.iter().any(|arc| arc.cost != MEASURED) {
                 network::weigh(arcs, weights);
@@ -143,7 +151,7 @@ impl Simulator {
         assumptions.count(Assumption::Unmatched, notes(&unmatched));
         let (begin, rule) = analysis.focus.map_or((0, Rule::Whole), |focus| (focus.begin, focus.rule));
         let focus = (begin, focus::ends(trace, rule));
-        Ok(Self { graph, cut, assumptions, transfers, adds_waits: model.adds_waits(), focus })
+        Ok(Self { graph, cut, moves, assumptions, transfers, adds_waits: model.adds_waits(), focus })
     }
 
     /// Transfer times by locality, protocol and size, for classes with enough receives that had to wait.

@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
 use super::steps::{Graph, Kind, Meeting, Step};
 use crate::ids::{InstanceId, LocationId, RegionKey};
@@ -100,6 +101,8 @@ pub(in crate::whatif) struct Builder {
     /// Two epochs of one lock in a row: the Enters of their lock calls, the Leave of the first one's release, and the
     /// Enter of the call of the second one that waits for it.
     pub turns: Vec<[Node; 4]>,
+    /// By target, the begin and the end that its arcs are weighed with if they are not those of the target itself.
+    pub judged: FxHashMap<u32, (i64, i64)>,
 }
 
 impl Builder {
@@ -124,6 +127,7 @@ impl Builder {
             meetings: Vec::new(),
             meeting_of: Vec::new(),
             turns: Vec::new(),
+            judged: FxHashMap::default(),
         })
     }
 
@@ -259,6 +263,7 @@ impl Builder {
         let weighed: Vec<Weighed> = weighed.collect();
         let members = self.members.par_iter().map(|&node| place(node)).collect();
         let turns = self.turns.iter().map(|nodes| nodes.map(place)).collect();
+        let stops = (0..self.stops.len() as u32).map(|number| place(STOP + number)).collect();
         let arcs = weighed.iter().map(|of| of.sources.len()).sum();
         let (mut sources, mut slacks) = (Vec::with_capacity(arcs), Vec::with_capacity(arcs));
         let mut steps = Vec::with_capacity(times.len());
@@ -281,6 +286,7 @@ impl Builder {
             meetings: self.meetings,
             meeting_of: self.meeting_of,
             turns,
+            stops,
             references: OnceLock::new(),
         }
     }
@@ -392,7 +398,8 @@ impl Builder {
             if draft.stop == Some(Kind::Begin) {
                 group.iter().zip(&mut weights[1..]).for_each(|(raw, weight)| *weight = at - raw.since);
             } else {
-                weigh(group, draft.since, at, &mut weights);
+                let (since, end) = self.judged.get(&draft.target).copied().unwrap_or((draft.since, at));
+                weigh(group, since, end, &mut weights);
             }
             all.steps.push(Step { slack: draft.since + weights[0] - at, ..step });
             for (raw, weight) in group.iter().zip(&weights[1..]).filter(|(raw, _)| raw.kept && raw.source != OWN) {

@@ -37,7 +37,7 @@ impl Kind {
 /// A place in the events of a location that others wait for, or that waits for others.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::whatif) struct Step {
-    /// Own time less measured time since the place before, ticks; 0 or negative.
+    /// Own time less measured time since the place before, ticks; not positive, unless a wait was moved here.
     pub slack: i64,
     /// Position of its event, or of the event after it.
     pub position: u32,
@@ -82,6 +82,8 @@ pub(in crate::whatif) struct Graph {
     /// Places of two epochs of one lock in a row: the Enters of their lock calls, the Leave of the first one's release,
     /// and the Enter of the call of the second one that waits for it.
     pub turns: Vec<[u32; 4]>,
+    /// The place of each stop, by number.
+    pub stops: Vec<u32>,
     /// By place, the number of arcs and meetings that begin there, once they have been counted.
     pub references: OnceLock<Vec<u32>>,
 }

@@ -18,6 +18,14 @@ pub(in crate::whatif) struct Map<'a> {
 }
 
 impl Map<'_> {
+    /// New time of an event that is the last of this many. It precedes the stops behind it, also those of its time.
+    pub(in crate::whatif) fn of_event(&self, count: usize, time: i64) -> i64 {
+        match count.checked_sub(1).and_then(|last| self.new.get(last)) {
+            Some(&new) if self.own => new,
+            _ => self.new_time(count, time, Side::Both),
+        }
+    }
+
     /// New time of a record after this many events.
     pub(in crate::whatif) fn new_time(&self, behind: usize, time: i64, side: Side) -> i64 {
         let behind = if self.own { behind } else { self.measured.partition_point(|&event| event <= time) };

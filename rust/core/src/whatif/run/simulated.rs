@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
-use whywait_otf2::records::Definition;
+use whywait_otf2::enums::{Paradigm, RegionRole};
+use whywait_otf2::records::{Definition, Region, Text};
 use whywait_otf2::{
     Anchor, AttributeValue, Attributes, Definitions, Event, EventSink, EventStream, Events, ReadSummary, Recording,
 };
 
+use super::inserted::{At, CALLS, Inserted, Item, wait_times};
 use super::record_times::Map;
 use super::stamps::Stamps;
 use crate::Result;
@@ -41,6 +43,8 @@ pub struct Simulated {
     /// New times of all Enters and Leaves, by shard, ticks.
     events: Vec<Vec<i64>>,
     stamps: Stamps,
+    /// Ids of the regions of [`CALLS`], if calls are moved.
+    calls: [u32; 7],
 }
 
 impl Simulated {
@@ -53,27 +57,35 @@ impl Simulated {
     ) -> Result<Self> {
         let trace = &analysis.trace;
         let events = simulator.events(trace, &simulation);
-        let stamps = Stamps::new(trace, &events)?;
+        let waits = simulator.moves.calls().map(|(location, of)| {
+            let (_, end) = wait_times(trace, (&simulator, &simulation), &events, location, of);
+            ((trace.position(location), of.instance), end)
+        });
+        let stamps = Stamps::new(trace, &events, &waits.collect())?;
         let mut anchor = trace.recording().anchor().clone();
         (anchor.number_of_snapshots, anchor.number_of_thumbnails) = (0, 0);
         anchor.properties.push((PROPERTY.to_owned(), hypotheses));
         let definitions = Definitions::default();
         let locations = trace.definitions.locations.iter().zip(0..);
         let locations = locations.map(|(location, index)| (location.id, LocationId::at(index))).collect();
-        let mut run = Self { analysis, simulator, simulation, anchor, definitions, locations, events, stamps };
-        run.definitions = run.changed_definitions()?;
+        let mut run =
+            Self { analysis, simulator, simulation, anchor, definitions, locations, events, stamps, calls: [0; 7] };
+        let added = if run.simulator.moves.is_empty() { Vec::new() } else { run.add_calls() };
+        run.definitions = run.changed_definitions(added)?;
         Ok(run)
     }
 
     /// The definitions with the length of this run, and the number of events of each location.
-    fn changed_definitions(&self) -> Result<Definitions> {
+    fn changed_definitions(&self, added: Vec<Definition>) -> Result<Definitions> {
         let trace = &self.analysis.trace;
         let locations = (0..trace.definitions.locations.len()).into_par_iter().map(LocationId::at);
         let counts = locations.map(|location| {
             let id = trace.definitions.locations[location].id;
             let shard = trace.shard(location);
             let records = shard.spans[shard.local(location)].events;
-            if Gone::new(&self.simulator.cut, trace, location).is_empty() {
+            if Gone::new(&self.simulator.cut, trace, location).is_empty()
+                && self.simulator.moves.of(location).is_empty()
+            {
                 return Ok((id, records));
             }
             // A location that cannot be read was not simulated either.
@@ -91,7 +103,38 @@ impl Simulated {
             }
             definition
         };
-        Ok(Definitions::from_records(trace.records().iter().map(|definition| changed(definition.to_owned()))))
+        let definitions = trace.records().iter().map(|definition| changed(definition.to_owned()));
+        Ok(Definitions::from_records(definitions.chain(added)))
+    }
+
+    /// Finds the regions of the calls that moves insert; returns the definitions of those that the run lacks.
+    fn add_calls(&mut self) -> Vec<Definition> {
+        let records = self.analysis.trace.records();
+        let region_of = |name: &str| records.regions.iter().find(|region| records.string(region.name) == name);
+        let Some(model) = records.regions.iter().find(|region| region.paradigm == Paradigm::MPI) else {
+            return Vec::new();
+        };
+        let mut next = records.regions.iter().map(|region| region.id).max().unwrap_or(0);
+        let mut text = records.strings.iter().map(|string| string.id).max().unwrap_or(0);
+        let mut added = Vec::new();
+        for (id, name) in self.calls.iter_mut().zip(CALLS) {
+            *id = region_of(name).map_or_else(
+                || {
+                    (next, text) = (next + 1, text + 1);
+                    added.push(Definition::Text(Text { id: text, string: name.to_owned() }));
+                    added.push(Definition::Region(Region {
+                        id: next,
+                        name: text,
+                        canonical_name: text,
+                        region_role: RegionRole::POINT2POINT,
+                        ..model.clone()
+                    }));
+                    next
+                },
+                |region| region.id,
+            );
+        }
+        added
     }
 
     /// Sends the records of a location that stay to `to`, at their new times, and returns their number.
@@ -114,6 +157,7 @@ impl Simulated {
             received: rows(&self.stamps.receives, position, shard.receives.range(i)),
             requests: FxHashSet::default(),
             decoder: counter(trace, location),
+            inserted: self.inserted(location, gone.first),
             to,
             attributes: Vec::new(),
             last: i64::MIN,
@@ -121,6 +165,14 @@ impl Simulated {
         };
         complete_records(events.read(&mut buffer, &mut rewritten))?;
         Ok(rewritten.records)
+    }
+
+    /// What is inserted at a location, whose first event has a position; `None` if nothing is.
+    fn inserted(&self, location: LocationId, first: u32) -> Option<Inserted<'_>> {
+        let moves = self.simulator.moves.of(location);
+        let of = (&*self.simulator, &*self.simulation);
+        let times = moves.iter().map(|of_call| wait_times(&self.analysis.trace, of, &self.events, location, of_call));
+        (!moves.is_empty()).then(|| Inserted::new(moves, times.collect(), self.calls, first))
     }
 
     /// The map from measured to new times of a location; without events, that of its process's master.
@@ -231,6 +283,7 @@ struct Rewritten<'a> {
     requests: FxHashSet<u64>,
     /// Counts events as the analysis does.
     decoder: Decoder<'a>,
+    inserted: Option<Inserted<'a>>,
     to: &'a mut dyn EventSink,
     attributes: Vec<AttributeValue>,
     /// Time of the last record, and the number of records.
@@ -246,19 +299,45 @@ impl Rewritten<'_> {
         self.last
     }
 
-    /// Passes on an Enter or a Leave, unless it vanishes.
-    fn region(&mut self, send: impl FnOnce(&mut dyn EventSink, i64)) {
+    /// Passes on an Enter or a Leave, unless it vanishes or something else stands for it.
+    fn region(&mut self, item: Item) {
         let mut attributes = std::mem::take(&mut self.attributes);
-        if !self.gone.event(self.decoder.positions()) {
-            let time = self.map.new_time(self.decoder.positions(), self.decoder.now(), Side::Both);
-            let time = self.stamp(time);
-            if !attributes.is_empty() {
-                self.to.attributed(&Attributes::new(&attributes));
+        let behind = self.decoder.positions();
+        if !self.gone.event(behind) {
+            let time = self.map.of_event(behind, self.decoder.now());
+            let mut instead = None;
+            if let Some(inserted) = &mut self.inserted {
+                let waits = inserted.waits(behind - 1, false);
+                instead = match item {
+                    Item::Enter(region) => inserted.enter(behind, time, region),
+                    _ => inserted.leave(time),
+                };
+                self.insert(waits);
             }
-            send(self.to, time);
+            if let Some(instead) = instead {
+                self.insert(instead);
+            } else {
+                let time = self.stamp(time);
+                if !attributes.is_empty() {
+                    self.to.attributed(&Attributes::new(&attributes));
+                }
+                item.send(time, self.to);
+            }
+            if let Some(inserted) = &mut self.inserted {
+                let waits = inserted.waits(behind, true);
+                self.insert(waits);
+            }
         }
         attributes.clear();
         self.attributes = attributes;
+    }
+
+    /// Passes on records that the measured run does not have.
+    fn insert(&mut self, records: Vec<At>) {
+        for (time, item) in records {
+            let time = self.stamp(time);
+            item.send(time, self.to);
+        }
     }
 }
 
@@ -267,7 +346,7 @@ impl EventSink for Rewritten<'_> {
         let skipped = self.decoder.skipped();
         self.decoder.enter(time, region);
         if skipped == self.decoder.skipped() {
-            self.region(|to, time| to.enter(time, region));
+            self.region(Item::Enter(region));
         }
     }
 
@@ -275,7 +354,7 @@ impl EventSink for Rewritten<'_> {
         let skipped = self.decoder.skipped();
         self.decoder.leave(time, region);
         if skipped == self.decoder.skipped() {
-            self.region(|to, time| to.leave(time, region));
+            self.region(Item::Leave(region));
         }
     }
 
@@ -335,6 +414,10 @@ impl EventSink for Rewritten<'_> {
         }
         if receives > before.1 {
             to = to.max(self.received.get(before.1).copied().unwrap_or(i64::MIN));
+        }
+        if let Some(instead) = self.inserted.as_mut().and_then(|inserted| inserted.record(to, &event)) {
+            self.insert(instead);
+            return;
         }
         let time = self.stamp(to);
         self.to.record(time, &event, attributes);

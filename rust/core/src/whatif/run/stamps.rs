@@ -4,7 +4,10 @@
 //! one call this is not enough: when the call gets shorter, receives far from its Leave would come before their sends.
 //! So a send is recorded no later than the Leave of its receive's call, and a receive no earlier than its send.
 
+use rustc_hash::FxHashMap;
+
 use crate::Result;
+use crate::ids::InstanceId;
 use crate::matching::messages::match_all;
 use crate::trace::Trace;
 
@@ -18,8 +21,13 @@ pub(in crate::whatif) struct Stamps {
 }
 
 impl Stamps {
-    /// Finds the bounds from the new times of all events, by shard; messages whose measured clocks disagree have none.
-    pub(in crate::whatif) fn new(trace: &Trace, events: &[Vec<i64>]) -> Result<Self> {
+    /// Finds the bounds from the new times of all events, by shard, and from the ends of waits that come later, by shard and
+    /// call; messages whose measured clocks disagree have none.
+    pub(in crate::whatif) fn new(
+        trace: &Trace,
+        events: &[Vec<i64>],
+        later: &FxHashMap<(usize, InstanceId), i64>,
+    ) -> Result<Self> {
         let (found, _) = match_all(trace, |index, shard, matches| {
             let mut messages = Vec::new();
             for (row, receive) in shard.receives.rows.iter().enumerate() {
@@ -27,7 +35,8 @@ impl Stamps {
                 let sender = trace.position(send.location);
                 let calls = &trace.shards[sender].instances;
                 let new = |at: &[u32]| events[sender][at[send.instance.index()] as usize];
-                let received = events[index][shard.instances.leave[receive.instance] as usize];
+                let left = events[index][shard.instances.leave[receive.instance] as usize];
+                let received = later.get(&(index, receive.instance)).map_or(left, |&end| end.max(left));
                 let at = (new(&calls.enter) + (send.time - send.enter)).min(new(&calls.leave)).min(received);
                 messages.push((sender, send.row, row, at));
             }
