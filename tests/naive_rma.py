@@ -145,6 +145,7 @@ class LockEpoch:
     acquire: Instance
     release: Instance | None = None
     ops: list[Op] = field(default_factory=list)
+    granted: tuple[int, Instance] | None = None  # time and call of a record of the acquisition
 
     def calls(self, target: int | None) -> list[Instance]:
         """Return the calls that may wait for the lock of a target."""
@@ -474,6 +475,22 @@ class Analysis:
             epochs = queues[key]
             # A blocking call returns with the lock; otherwise only the releases show an order.
             epochs.sort(key=lambda e: ((e.acquire if e.blocking else e.release).leave, e.rank))
+            if all(e.granted for e in epochs):
+                ordered = sorted(epochs, key=lambda e: (e.granted[0], e.rank))
+                # That the call returned does not mean that it has the lock, unless the holders let it.
+                if all(
+                    later.granted[0] >= earlier.release.enter
+                    for i, later in enumerate(ordered)
+                    for earlier in ordered[:i]
+                    if not (later.shared and earlier.shared)
+                ):
+                    epochs = ordered
+                else:
+                    for e in epochs:
+                        e.granted = None
+            else:
+                for e in epochs:
+                    e.granted = None
             yield (None if key[0] == "static" else key[1]), epochs
 
     def static_locks(self) -> dict[tuple[Any, int], Any]:
@@ -514,6 +531,8 @@ class Analysis:
         if waiter.blocking:
             # The order of acquisition is sure, so a release that seems to begin too late is the clocks' fault.
             found = [] if waiter.acquire.name == "shmem_test_lock" else [waiter.acquire]
+        elif waiter.granted:
+            found = [waiter.granted[1]]
         else:
             found = [c for c in waiter.calls(target) if c.enter < release.leave and c.leave > release.enter]
         if not found:
@@ -804,7 +823,8 @@ class Process:
         key = (event.win._ref, target, event.lock_id)
         mpi = interface(call) == "mpi"
         if mpi and key in self.locks:
-            return  # that the call returned does not mean that it has the lock
+            self.locks[key].granted = (event.time, call)
+            return
         shared = event.lock_type == LockType.SHARED
         self.locks[key] = LockEpoch(self.rank, key[0], target, shared, not mpi, call)
         if mpi:

@@ -110,6 +110,9 @@ pub struct LockEpoch {
     pub acquire: InstanceId,
     /// Region instance of the unlock call, or none.
     pub release: InstanceId,
+    /// The call that the record of its acquisition lies in, and the time of that record (ticks), if there is one apart from
+    /// the request; else none.
+    pub granted: (InstanceId, i64),
     /// Whether others may hold it as well.
     pub shared: bool,
     /// Whether the lock is held as soon as the call returns, and the call tells so (OpenSHMEM, ARMCI).

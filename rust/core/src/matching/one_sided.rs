@@ -376,8 +376,12 @@ impl Reader<'_> {
         let mpi = library == Library::Mpi;
         // Score-P writes a Request where the test got the lock, the thesis' model an Acquire.
         let tried = !mpi && (requested || self.class(sync.instance) == RegionClass::ShmemTestLock);
-        // With MPI an Acquire after the Request says only that the call returned.
-        if mpi && !requested && self.open(sync.window).locks.contains_key(&sync.target) {
+        // With MPI an Acquire comes after the Request.
+        if mpi
+            && !requested
+            && let Some(&position) = self.open(sync.window).locks.get(&sync.target)
+        {
+            self.epochs.locks[position as usize].granted = (sync.instance, sync.time);
             return;
         }
         let position = self.epochs.locks.len() as u32;
@@ -389,6 +393,7 @@ impl Reader<'_> {
             target: sync.target,
             acquire: sync.instance,
             release: InstanceId::NONE,
+            granted: (InstanceId::NONE, i64::MIN),
             shared,
             blocking: !mpi,
             tried,

@@ -6,12 +6,14 @@
 //!               |-----------------|  waiting
 //! ```
 //!
-//! *Order*: MPI traces do not record when a lock is granted, so the epochs of a lock are ordered by the Leave of their
-//! release. In OpenSHMEM and ARMCI the acquiring call returns with the lock, so its Leave orders them.
+//! *Order*: where all epochs of a lock have a record of their acquisition, these order them, unless one would be acquired
+//! before the release of its holder begins: then the record says only that the lock call returned, which MPI may do
+//! before it has the lock. Without such records, the Leave of their release orders them. In OpenSHMEM and ARMCI the
+//! acquiring call returns with the lock, so its Leave orders them.
 //! *Holder*: the previous epoch; for a shared epoch, the last exclusive one before it. Shared epochs do not wait for
 //! each other. *Blocked activity*: among the waiter's calls that may block (lock, operations on the lock's target,
-//! calls that complete them, unlock), the one that overlaps the holder's release; if several do, the one with the
-//! longest overlap.
+//! calls that complete them, unlock), the one with the record of the acquisition if these order the epochs; else the one
+//! that overlaps the holder's release; if several do, the one with the longest overlap.
 //!
 //! *Definition*: waiting = min(Leave(release), Leave(activity)) − Enter(activity), if positive. A call that ends
 //! several epochs has one wait, the longest. There is no wait if the release falls between two calls of the waiter.
@@ -56,6 +58,8 @@ struct HeldLock {
     key: Key,
     /// Time that orders the epochs, ticks.
     since: i64,
+    /// Time of the record of the acquisition, ticks; [`i64::MIN`] without one.
+    granted: i64,
     process: ProcessId,
     /// Location and region instance of the release, and its times.
     release: (LocationId, InstanceId),
@@ -77,6 +81,8 @@ pub(crate) struct Predecessor {
     pub(crate) release: (LocationId, InstanceId),
     pub(crate) enter: i64,
     pub(crate) leave: i64,
+    /// Whether records of acquisitions order the epochs of the lock.
+    pub(crate) granted: bool,
 }
 
 /// The calls that waited, ordered by region instance; one list per shard.
@@ -123,6 +129,7 @@ fn held_locks(
                 HeldLock {
                     key,
                     since: shard.leave(order),
+                    granted: epoch.granted.1,
                     process: epoch.process,
                     release: (epoch.location, epoch.release),
                     release_enter: shard.enter(epoch.release),
@@ -171,13 +178,16 @@ fn queue(trace: &Trace, inbox: &Inbox<HeldLock>) -> Outbox<Predecessor> {
     // The epochs of a process arrive in order, so a stable sort only has to merge them.
     epochs.sort_by_key(|epoch| (epoch.key, epoch.since, epoch.process, epoch.position));
     let mut outbox = trace.exchange.outbox();
-    for of_lock in epochs.chunk_by(|a, b| a.key == b.key) {
+    for of_lock in epochs.chunk_by_mut(|a, b| a.key == b.key) {
+        let granted = order_by_acquisitions(of_lock);
+        let of_lock = &*of_lock;
         let (mut last, mut last_exclusive): (Option<&HeldLock>, Option<&HeldLock>) = (None, None);
         for epoch in of_lock {
             if let Some(holder) = if epoch.shared { last_exclusive } else { last } {
                 let (shard, position) = epoch.position;
                 let HeldLock { release, release_enter: enter, release_leave: leave, .. } = *holder;
-                outbox.push(shard, Predecessor { epoch: position, target: epoch.key.1, release, enter, leave });
+                outbox
+                    .push(shard, Predecessor { epoch: position, target: epoch.key.1, release, enter, leave, granted });
             }
             last = Some(epoch);
             if !epoch.shared {
@@ -186,6 +196,29 @@ fn queue(trace: &Trace, inbox: &Inbox<HeldLock>) -> Outbox<Predecessor> {
         }
     }
     outbox
+}
+
+/// Orders the epochs of a lock by the records of their acquisitions, if all have one and none comes before the release of
+/// its holder begins; returns whether they do.
+fn order_by_acquisitions(epochs: &mut [HeldLock]) -> bool {
+    if epochs.iter().any(|epoch| epoch.granted == i64::MIN) {
+        return false;
+    }
+    let mut ordered = epochs.to_vec();
+    ordered.sort_by_key(|epoch| (epoch.granted, epoch.process, epoch.position));
+    // The latest begin of a release so far: of all, and of exclusive epochs.
+    let (mut all, mut exclusive) = (i64::MIN, i64::MIN);
+    for epoch in &ordered {
+        if epoch.granted < if epoch.shared { exclusive } else { all } {
+            return false;
+        }
+        all = all.max(epoch.release_enter);
+        if !epoch.shared {
+            exclusive = exclusive.max(epoch.release_enter);
+        }
+    }
+    epochs.copy_from_slice(&ordered);
+    true
 }
 
 /// Lock Contention, given the previous release of each lock: thesis, wait-state pattern 7.
@@ -197,6 +230,8 @@ fn contend(shard: &Shard, epochs: &Epochs, before: &Inbox<Predecessor>) -> Vec<C
         let blocked = if epoch.blocking {
             // The order of acquisitions is reliable here: a release that seems to come later is a clock error.
             (!epoch.tried).then_some(epoch.acquire)
+        } else if before.granted && epoch.granted.0.is_some() {
+            Some(epoch.granted.0)
         } else {
             let rows = epochs.of_lock.of(before.epoch as usize);
             let operations = rows.iter().map(|&row| &shard.operations.rows[row as usize]);
