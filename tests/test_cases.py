@@ -1,6 +1,7 @@
 """Published experiments: their programs by construction, and the results of analyzing them."""
 
 import json
+import re
 from collections import Counter
 
 import pyarrow as pa
@@ -225,7 +226,9 @@ def test_phases_of_the_thesis_add_up_to_its_totals():
     rows = {row.name: row.published for row in published.named("sor").rows}
     for name, ends in totals.items():
         assert (rows[name][0] / 2, rows[name][-1] / 2) == pytest.approx(ends, abs=0.035)
-        assert rows[f"{name}, phase 1"][0] + rows[f"{name}, phases 2 to 5"][0] == pytest.approx(rows[name][0])
+        assert rows[f"{name}, phase 1"][0] + rows[f"{name}, phases 2 and 3"][0] + rows[f"{name}, phases 4 and 5"][
+            0
+        ] == pytest.approx(rows[name][0])
 
 
 def test_the_rate_of_gets_is_the_published_one():
@@ -260,7 +263,11 @@ def test_every_case_runs_on_few_processes(name):
     assert report["variants"]
     for row in report["rows"]:
         assert len(row["here"]) == len(row["published"]) == len(report["variants"])
-        assert all(figure is not None and figure >= 0 for figure in row["here"]), row
+        if re.search(r"phase [2-5]$", row["name"]):
+            assert set(row["here"]) == {None}, "two phases of the publication are one pass here"
+            continue
+        assert all(figure is not None for figure in row["here"]), row
+        assert row["name"].endswith("deviation") or min(row["here"]) >= 0, row
         if limit:
             assert set(row["published"]) == {None}, "published for other numbers of processes"
         for here, structure in zip(row["here"], row["structure"], strict=True):

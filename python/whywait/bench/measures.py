@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from whywait.analysis.correlation import by_rank, pearson
 from whywait.analysis.load_balance import imbalance
 from whywait.api.analyze import analyze
 from whywait.api.run import open as open_run
@@ -222,10 +223,13 @@ def nwchem(_: Case, variant: Variant, make: Make) -> Figures:
 
 #: Implementations of SOR, and their tables in the thesis.
 SOR = {"p2p": "A.1", "gats": "A.2", "fence": "A.3", "locks": "A.4"}
-#: The stages that correspond to Scalasca's first replay, and to its second to fifth. None of them includes reading the
-#: trace (docs/scale.md).
-FORWARD = ("messages", "collectives", "one-sided")
-CAUSES = ("causes",)
+#: The stages that correspond to Scalasca's replays. One pass does the work of the second and third, and another that of
+#: the fourth and fifth. None of them includes reading the trace (docs/scale.md).
+PHASES = {
+    "phase 1": ("messages", "collectives", "one-sided"),
+    "phases 2 and 3": ("points",),
+    "phases 4 and 5": ("causes",),
+}
 
 
 def sor(_: Case, variant: Variant, make: Make) -> Figures:
@@ -234,10 +238,8 @@ def sor(_: Case, variant: Variant, make: Make) -> Figures:
     for name in SOR:
         measured = speed.measure(make(f"sor-{name}"), repeat=1)
         stages = measured["stages"]
-        parts = {
-            "": measured["cpu"],
-            ", phase 1": sum(stages.get(stage, 0) for stage in FORWARD),
-            ", phases 2 to 5": sum(stages.get(stage, 0) for stage in CAUSES),
+        parts = {"": measured["cpu"]} | {
+            f", {phase}": sum(stages.get(stage, 0) for stage in of) for phase, of in PHASES.items()
         }
         figures |= {f"{name}{part}": 1e3 * time / variant.iterations for part, time in parts.items()}
     return figures
@@ -249,7 +251,13 @@ def predicted(hypothesis: tuple[str, str]) -> Measure:
     def measure(_: Case, variant: Variant, __: Make) -> Figures:
         workloads = {variant.workload: hypothesis}
         (row,) = predictions.predict(workloads, [variant.processes], variant.iterations, seed=1)
-        return {"Identity": abs(row["identity"]), "Prediction": abs(row["deviation"])}
+        figures = {"Identity": abs(row["identity"]), "Prediction": abs(row["deviation"])}
+        for function, saved in row["functions"].items():
+            measured, guess = saved["measured"]["time"], saved["predicted"]["time"]
+            figures[f"{function}, saved"] = measured
+            figures[f"{function}, saved by prediction"] = guess
+            figures[f"{function}, deviation"] = 100 * (guess - measured) / measured if measured else 0.0
+        return figures
 
     return measure
 
@@ -355,6 +363,12 @@ def comd(_: Case, variant: Variant, make: Make) -> Figures:
     """Return imbalances in percent: of the requested loads, of the measured ones, and of the adjusted ones."""
     places = [rank / (variant.processes - 1) for rank in range(variant.processes)]
     loads = imbalance([1 + variant.imbalance * place * place for place in places])
-    found = analyze(make("comd-gpu"), causes=False).gpu().summary()
+    result = analyze(make("comd-gpu"), causes=False)
+    found = result.gpu().summary()
     figures = {"Atoms": loads, "GPU": found["imbalance"], "GPU, adjusted": found["imbalance_adjusted"]}
-    return {name: 100 * (figure or 0.0) for name, figure in figures.items()}
+    atoms = [1 + variant.imbalance * place * place for place in places]
+    correlations = {
+        name: pearson(atoms, by_rank(result, of)) or 0.0
+        for name, of in (("r of GPU time and atoms", "gpu_time"), ("r of adjusted time and atoms", "gpu_time_adjusted"))
+    }
+    return {name: 100 * (figure or 0.0) for name, figure in figures.items()} | correlations

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from whywait.api.result import Result
 
 #: The deviations of the same predictions in Jül-4297 (experiments 5.1 and 5.2), percent of the run.
+#: Functions for which Jül-4297 (5.2.2) says what the change saves, by workload.
+FUNCTIONS = {"xns": ("ewdscatter2", "ewdgather1")}
 PUBLISHED = {"lb-coll": "< 0.003%", "lb-p2p": "very close", "sweep": "-", "xns": "< 3%"}
 
 
@@ -55,6 +57,8 @@ def predict(
         the processor time (``time``) and of its parts ``computation``, ``communication`` and ``waiting`` (percent of
         the processor time of the measured and the optimized run; null if that is zero). ``error_estimate`` is that of
         the simulation (s; null if unknown), and ``holds`` whether the prediction is no further off (null likewise).
+        ``functions``: for each of `FUNCTIONS`, what it takes less in the optimized run (``measured``) and in the
+        simulated one (``predicted``), over all processes (s): its ``time``, ``communication``, and ``computation``.
     """
     what = list(itertools.product(workloads, ranks))
     for number, (workload, count) in enumerate(what):
@@ -84,8 +88,28 @@ def predict(
                 "identity_parts": _parts(plain, same.result),
                 "deviation_parts": _parts(optimized, changed.result),
                 "error_estimate": estimate,
+                "functions": {
+                    name: _saved(name, plain, optimized, changed.result) for name in FUNCTIONS.get(workload, ())
+                },
                 "holds": None if estimate is None else abs(predicted - truth) <= estimate,
             }
+
+
+def _saved(function: str, plain: Result, optimized: Result, simulated: Result) -> dict[str, dict[str, float]]:
+    """Return what a function takes less in the optimized and in the simulated run, by kind of time."""
+    before, *after = (_times(function, result) for result in (plain, optimized, simulated))
+    return {
+        name: {kind: before[kind] - times[kind] for kind in before}
+        for name, times in zip(("measured", "predicted"), after, strict=True)
+    }
+
+
+def _times(function: str, result: Result) -> dict[str, float]:
+    """Return the time in a function: of all, of calls of MPI, and the rest."""
+    rows = [row for row in result.severities("time").to_pylist() if function in row["callpath"]]
+    time = sum(row["value"] for row in rows)
+    calls = sum(row["value"] for row in rows if row["callpath"][-1].startswith("MPI_"))
+    return {"time": time, "communication": calls, "computation": time - calls}
 
 
 def _parts(reference: Result, result: Result) -> dict[str, float | None]:

@@ -105,6 +105,10 @@ def _cells(row: dict[str, Any], what: str, base: dict[str, Any] | None) -> Itera
 def _text(figure: float, unit: str, *, is_rounded: bool) -> str:
     if unit == "%":
         return f"{figure:.4g}%"
+    if unit == "r":
+        return f"{figure:.3f}"
+    if unit == "s" and figure < 1:
+        return f"{figure:.3g} s"
     if unit:
         return f"{figure:,.{0 if figure >= 1000 else 2}f} {unit}"
     return f"{figure:.4g}".replace("e+0", "e").replace("e+", "e") if is_rounded and figure >= 1e6 else f"{figure:,.0f}"

@@ -97,6 +97,8 @@ pub enum Stage {
     OneSided,
     /// Thread teams, profile, sums.
     Profile,
+    /// Synchronization points: who causes waits is told so.
+    Points,
     /// Root causes, critical path.
     Causes,
 }
@@ -111,12 +113,13 @@ impl Stage {
             Self::Collectives => "collectives",
             Self::OneSided => "one-sided",
             Self::Profile => "profile",
+            Self::Points => "points",
             Self::Causes => "causes",
         }
     }
 
-    const ALL: [Self; 6] =
-        [Self::Decode, Self::Messages, Self::Collectives, Self::OneSided, Self::Profile, Self::Causes];
+    const ALL: [Self; 7] =
+        [Self::Decode, Self::Messages, Self::Collectives, Self::OneSided, Self::Profile, Self::Points, Self::Causes];
 }
 
 /// Progress of an analysis, which another thread may read and cancel.
@@ -295,6 +298,12 @@ impl Analysis {
         account::excesses(&self.trace, &self.waits, std::slice::from_ref(&self.devices), has_bad_clocks)
     }
 
+    /// What takes longer in a window (ticks) while others use the same resource. Needs the events.
+    pub fn sharing(&self, window: &Range<i64>) -> Result<Vec<account::Sharing>> {
+        self.need_events()?;
+        account::sharing(&self.trace, window)
+    }
+
     /// Restricts severities and the critical path to a window; the wait states stay.
     fn restrict(&mut self, window: &Range<i64>) {
         self.severities = self.severities_within(window);
@@ -467,12 +476,14 @@ pub fn analyze(
         None => Account::default(),
     };
     let causes = if options.causes {
-        monitor.enter(Stage::Causes)?;
+        monitor.enter(Stage::Points)?;
         let synchronized =
             Synchronized { of_owners: collective_syncs, of_shards: &one_sided.collective_syncs, devices: &devices };
+        let notified = causes::notify(&trace, (&waits, &calls), synchronized, options.cost_model)?;
+        monitor.enter(Stage::Causes)?;
         let in_focus = focus.filter(|focus| focus.rule == Rule::LastFinalize).map(|focus| focus.window());
         let how = (options.cost_model, window.as_ref(), in_focus.as_ref());
-        let mut found = causes::find(&trace, (&waits, &calls), synchronized, how)?;
+        let mut found = causes::find(&trace, notified, how)?;
         // This thread follows the path, because it exchanges data; the others compute costs.
         let mut costs = causes::Costs::default();
         let path = rayon::in_place_scope(|others| {

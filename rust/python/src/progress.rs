@@ -33,6 +33,7 @@ fn fraction(monitor: &Monitor, expected: u64) -> f64 {
         Stage::Collectives => 0.8,
         Stage::OneSided => 0.87,
         Stage::Profile => 0.9,
-        Stage::Causes => 0.92,
+        Stage::Points => 0.92,
+        Stage::Causes => 0.94,
     }
 }

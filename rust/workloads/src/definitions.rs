@@ -93,6 +93,8 @@ regions! {
     DeviceSynchronize "hipDeviceSynchronize" WRAPPER HIP
     Force "force_kernel" KERNEL HIP
     Parallel "!$omp parallel @multirate.c:1" PARALLEL OPENMP
+    Scatter "ewdscatter2" FUNCTION COMPILER
+    Gather "ewdgather1" FUNCTION COMPILER
 }
 
 /// Ticks a second.

@@ -1,5 +1,6 @@
 //! The communication of XNS (Jül-4297, 5.2.2): every rank sends to many others in turn and receives from as many, and a
-//! large part of the messages is empty. *Balanced*, it does without these.
+//! large part of the messages is empty. *Balanced*, it does without these. The first half of the partners is served in
+//! `ewdscatter2`, the second in `ewdgather1`.
 
 use rayon::prelude::*;
 use whywait_otf2::Result;
@@ -89,12 +90,19 @@ impl Schedule for Xns<'_> {
                 writer.enter(self.before(rank, step), Region::Compute)?;
                 writer.leave(now - GAP)?;
             }
+            let part = |step: usize| step as u32 % self.rounds < self.rounds / 2;
+            if step.is_multiple_of(self.rounds as usize) || part(step) != part(step - 1) {
+                writer.enter(now, if part(step) { Region::Scatter } else { Region::Gather })?;
+            }
             if let Some(bytes) = self.bytes(rank, step) {
                 send(writer, now, to, bytes)?;
                 now += CALL + GAP;
             }
             if let Some(bytes) = self.bytes(from, step) {
                 receive(writer, &mut recent, now, (from, begins[from as usize]), bytes)?;
+            }
+            if (step + 1).is_multiple_of(self.rounds as usize) || part(step + 1) != part(step) {
+                writer.leave(self.before(rank, step + 1))?;
             }
         }
         self.barrier.write(writer, &Kind::BARRIER, rank, self.before(rank, self.begins.len()))

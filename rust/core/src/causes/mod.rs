@@ -116,15 +116,22 @@ pub(crate) struct Synchronized<'a> {
     pub devices: &'a [Devices],
 }
 
-/// Finds the causes of all wait states of this process; `waits` are sorted as in the analysis, and `calls` holds the
-/// calls that they name. With a window (ticks), costs are those of the waits' parts inside it, without costs of idle
-/// threads. With a focus, its costs are computed in addition.
-pub(crate) fn find(
+/// The points of this process, and the waits that its activities cause elsewhere: what the second and third of Scalasca's
+/// replays find out (thesis, section 4.3).
+pub(crate) struct Notified {
+    sets: Vec<Vec<ProcessId>>,
+    sync_points: Vec<SyncPoints>,
+    caused: Vec<Inbox<CausedWait>>,
+}
+
+/// Tells the causes of all wait states of this process about them; `waits` are sorted as in the analysis, and `calls`
+/// holds the calls that they name.
+pub(crate) fn notify(
     trace: &Trace,
     (waits, calls): (&PerShard<WaitState>, &RemoteCalls),
     synchronized: Synchronized,
-    (model, window, focus): (CostModel, Option<&Range<i64>>, Option<&Range<i64>>),
-) -> Result<Causes> {
+    model: CostModel,
+) -> Result<Notified> {
     let (sets, sync_points) = collect_sync_points(trace, (waits, calls), synchronized, model)?;
     let outgoing = trace.exchange.own().into_par_iter().zip(&sync_points).map(|(number, sync_points)| {
         let mut outbox = trace.exchange.outbox();
@@ -146,6 +153,16 @@ pub(crate) fn find(
         outbox
     });
     let caused = trace.exchange.alltoallv(outgoing.collect())?;
+    Ok(Notified { sets, sync_points, caused })
+}
+
+/// Finds the causes of all wait states of this process. With a window (ticks), costs are those of the waits' parts inside
+/// it, without costs of idle threads. With a focus, its costs are computed in addition.
+pub(crate) fn find(
+    trace: &Trace,
+    Notified { sets, sync_points, caused }: Notified,
+    (model, window, focus): (CostModel, Option<&Range<i64>>, Option<&Range<i64>>),
+) -> Result<Causes> {
     let (mut tables, works): (Vec<Table>, Vec<Outbox<ProfileEntry>>) = trace
         .par_shards()
         .zip(sync_points)
