@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{BooleanArray, Float64Array, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use whywait_core::account::{Account, DeviceRow, Group, Network, Row};
+use whywait_core::account::{Account, DeviceRow, Group, Network, Row, Sharing};
 use whywait_core::ids::LocationId;
 
 use crate::analysis::Analysis;
@@ -38,6 +38,29 @@ pub(crate) fn window(analysis: &Analysis, py: Python<'_>, (begin, end): (f64, f6
     let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
     let find = || pool.install(|| analysis.result.account_within(&window));
     cells(analysis, &detached(py, find)?.map_err(core_error)?)
+}
+
+/// What takes longer in a window while others use the same resource; bounds in seconds since the begin of the trace.
+pub(crate) fn sharing(analysis: &Analysis, py: Python<'_>, (begin, end): (f64, f64)) -> PyResult<Table> {
+    let window = analysis.tick(begin)..analysis.tick(end);
+    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
+    let found = detached(py, || pool.install(|| analysis.result.sharing(&window)))?.map_err(core_error)?;
+    let floats = |value: fn(&Sharing) -> f64| Arc::new(Float64Array::from_iter_values(found.iter().map(value)));
+    let mut resources = Names::with_capacity(found.len());
+    for one in &found {
+        resources.push(one.resource.name());
+    }
+    Table::new(vec![
+        ("resource", resources.finish()),
+        ("callpath", Arc::new(found.iter().map(|one| one.callpath.known()).collect::<UInt32Array>())),
+        ("location", Arc::new(UInt32Array::from_iter_values(found.iter().map(|one| one.location.number())))),
+        ("samples", Arc::new(UInt64Array::from_iter_values(found.iter().map(|one| one.samples)))),
+        ("others_quiet", floats(|one| one.others[0])),
+        ("others_crowded", floats(|one| one.others[1])),
+        ("ratio", floats(|one| one.ratio)),
+        ("r", floats(|one| one.r)),
+        ("excess", Arc::new(Float64Array::from_iter_values(found.iter().map(|one| analysis.seconds(one.excess))))),
+    ])
 }
 
 /// What calls need, by kind.

@@ -161,6 +161,11 @@ impl Analysis {
         account::window(self, py, (begin, end))
     }
 
+    /// What takes longer between two times (s) while others use the same resource.
+    fn sharing(&self, py: Python<'_>, begin: f64, end: f64) -> PyResult<Table> {
+        account::sharing(self, py, (begin, end))
+    }
+
     /// The account of devices.
     fn device_account(&self) -> PyResult<Table> {
         account::devices(self)

@@ -157,10 +157,13 @@ class Run:
         The lost time by bearer.
     rest
         The bearers that no rule has explained so far.
+    shared
+        What takes longer while others use the same resource, once a rule has asked.
     """
 
     def __init__(self, result: ResultData) -> None:
         self.result = result
+        self.shared: list[dict[str, Any]] | None = None
         self.losses = Losses(result)
         self.rest: dict[int, Bearer] = dict(self.losses.bearers)
         self.time = self.losses.account.time

@@ -15,6 +15,7 @@
 //! | own code on the critical path | [`Account::divide`] |
 //! | what each device does, and why it is idle | [`devices`] |
 //! | whether locations share cores | [`cores`] |
+//! | whether the same takes longer beside others | [`sharing`] |
 //!
 //! Of a call that reaches out of the focus, the wait comes first, then what is needed, then the excess. Rows are integers
 //! of ticks; those of a location add up to its allocated time exactly, because time without a row is *unknown*.
@@ -29,6 +30,7 @@ mod devices;
 mod floors;
 mod idle;
 mod rows;
+mod sharing;
 mod sweep;
 
 use std::ops::Range;
@@ -58,6 +60,8 @@ pub(crate) use cores::find as few_cores;
 pub use devices::{DeviceCell, DeviceRow};
 pub use floors::{Basis, Floor, Kind};
 pub use rows::{Group, Row};
+pub(crate) use sharing::find as sharing;
+pub use sharing::{Resource, Sharing};
 
 /// Ticks of a row in a call path on a location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]

@@ -1,0 +1,47 @@
+"""The same work takes longer while other ranks or threads of the node work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings.sharing import evidence, shared, slower
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Price, Run
+
+NAME = "memory_contention"
+TITLE = "Contention of memory"
+DOCUMENT = """\
+A function without calls takes longer on the same rank or thread while more others of its node compute: by at least
+20%, and the more others, the longer (Pearson's r of at least 0.4). They share memory bandwidth, caches, or the clock
+rate of the processor; counters tell which. Use fewer ranks per node, or make the function need less memory traffic.
+Where locations share cores, this rule says nothing, since these explain it. The loss is the excess over the instances
+with the fewest others. It is computation, and so no part of the lost time of the account. Where all always compute at
+the same time, a trace cannot tell.
+"""
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield the functions that take longer beside others."""
+    if run.result.facts.get("few_cores"):
+        return
+    for row in shared(run, "memory"):
+        yield run.finding(
+            NAME,
+            f"{run.place(row['callpath'])} {slower(row, 'busy ranks or threads of its node')}: they share memory "
+            "bandwidth, caches, or the clock rate.",
+            "Use fewer ranks per node, or less memory traffic in it.",
+            row["excess"],
+            callpath=row["callpath"],
+            instances=row["samples"],
+            evidence=evidence(row),
+        )
+
+
+def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+    """Yield the function without its excess."""
+    if finding.callpath is not None:
+        yield run.changes.faster(finding.callpath, 1 / float(finding.evidence["ratio"]))

@@ -1,0 +1,58 @@
+"""What takes longer while others use the same resource: what the three rules about contention have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from whywait.analysis.findings.words import percent
+
+if TYPE_CHECKING:
+    from whywait.analysis.findings.finding import Run
+
+# A smaller share of the CPU time is not worth a sentence.
+_LEAST = 0.01
+
+
+def shared(run: Run, resource: str) -> list[dict[str, Any]]:
+    """Return the call paths that take longer while others use a resource in the focus, largest excess first.
+
+    Parameters
+    ----------
+    run
+        The run. Without events there are none.
+    resource
+        ``network``, ``files`` or ``memory``.
+
+    Returns
+    -------
+    list of dict
+        The rows of the native table ``sharing`` with at least 1% of the CPU time, those of all nodes together.
+    """
+    analysis = run.result.tables.analysis
+    if analysis is None or not run.time:
+        return []
+    if run.shared is None:
+        run.shared = pa.table(analysis.sharing(*run.losses.account.window)).to_pylist()
+    sums: dict[int | None, dict[str, Any]] = {}
+    for row in run.shared:
+        if row["resource"] != resource:
+            continue
+        of_path = sums.setdefault(row["callpath"], {**row, "excess": 0.0, "samples": 0, "nodes": 0})
+        of_path["excess"] += row["excess"]
+        of_path["samples"] += row["samples"]
+        of_path["nodes"] += 1
+    return [row for row in sums.values() if row["excess"] >= _LEAST * run.time]
+
+
+def evidence(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the numbers that a sentence rests on."""
+    names = ("samples", "nodes", "others_quiet", "others_crowded", "ratio", "r", "excess")
+    return {name: row[name] for name in names}
+
+
+def slower(row: dict[str, Any], others: str) -> str:
+    """Return how much longer something takes beside how many others."""
+    few, many = (f"{row[name]:.1f}" for name in ("others_quiet", "others_crowded"))
+    return f"takes {percent(row['ratio'] - 1)} longer beside {many} {others} than beside {few}"
