@@ -12,6 +12,7 @@ import pyarrow as pa
 
 import whywait._native as _native
 from whywait.analysis.counters import Counters
+from whywait.analysis.devices import Devices
 from whywait.analysis.iterations import iterations
 from whywait.analysis.queues import Queues
 from whywait.model.counters import name_of_maximum
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
     from whywait.analysis.counters import Counter
     from whywait.model.metric_values import Window
     from whywait.model.result import ResultData
+
+
+#: Loads of processes with devices (`whywait.analysis.device_load.loads`), as quantities: their columns.
+LOADS = {
+    "load_gpu": "load",
+    "load_gpu_adjusted": "load_adjusted",
+    "gpu_time": "gpu_time",
+    "gpu_time_adjusted": "gpu_time_adjusted",
+    "load_host": "host",
+}
 
 
 class Correlation(NamedTuple):
@@ -50,7 +61,8 @@ def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float | None:
 def by_rank(result: ResultData, name: str) -> npt.NDArray[np.float64]:
     """Return the sum of a metric, or of a counter of the trace or of queues, over each rank.
 
-    For levels of queues, the maxima (``mpi_max_unexpected_queue``) or the means (``mpi_unexpected_queue``).
+    For levels of queues, the maxima (``mpi_max_unexpected_queue``) or the means (``mpi_unexpected_queue``). For
+    processes with devices, their loads (`LOADS`).
 
     Raises
     ------
@@ -61,6 +73,8 @@ def by_rank(result: ResultData, name: str) -> npt.NDArray[np.float64]:
     if name in result.profile.metrics:
         return processes.sums(name)
     counters = Counters(result)
+    if name not in counters and name in LOADS:
+        return _of_devices(result, processes, name)
     if name not in counters and is_queue_counter(name):
         return _of_queues(Queues(result), processes, name)
     if name not in counters:
@@ -89,6 +103,13 @@ def _of_queues(queues: Queues, processes: Processes, name: str) -> npt.NDArray[n
         if row["metric"] in names and row["rank"] is not None and row["rank"] >= 0:
             value[np.searchsorted(processes.ranks, row["rank"])] += row[column]
     return value
+
+
+def _of_devices(result: ResultData, processes: Processes, name: str) -> npt.NDArray[np.float64]:
+    loads = {row["rank"]: row[LOADS[name]] for row in Devices(result).loads()["processes"]}
+    if not loads:
+        raise _native.UsageError(f"{name} is unknown: the run has no accelerators")
+    return np.array([loads.get(rank, 0.0) for rank in processes.ranks.tolist()])
 
 
 class Values:

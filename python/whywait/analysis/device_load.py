@@ -71,7 +71,7 @@ def efficiencies(result: ResultData, kernels: pa.Table, names: Sequence[str] = (
     """
     if not names and kernels.num_rows and not kernels["efficiency"].null_count:
         return Efficiencies(kernels["efficiency"].to_numpy(), "counters")
-    means = _Means(result, kernels)
+    means = Means(result, kernels)
     # Beside the streams: those of their context, device or machine.
     if not names and kernels.num_rows and all(means.is_known(name) for name in EFFICIENCIES):
         names = EFFICIENCIES
@@ -123,7 +123,7 @@ def _bounded(means: npt.ArrayLike, counter: Counter) -> npt.NDArray[np.float64]:
     return np.clip(np.asarray(means, np.float64), counter.minimum, counter.maximum)
 
 
-class _Means:
+class Means:
     """The means of counters over kernels."""
 
     def __init__(self, result: ResultData, kernels: pa.Table) -> None:
@@ -139,6 +139,7 @@ class _Means:
                 self._of_devices.setdefault(match[1], {})[match[2]] = name
 
     def spelled(self, pattern: re.Pattern[str]) -> str | None:
+        """Return the first counter with a name of a pattern."""
         single = (name for name in self.counters if not _OF_DEVICE.fullmatch(name))
         return next((name for name in [*self._of_devices, *single] if pattern.search(name)), None)
 
@@ -182,6 +183,7 @@ class _Means:
         return self.as_share(name, self.of(name))
 
     def as_share(self, name: str, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return values of a counter as shares."""
         named = [name] if name in self.counters else list(self._of_devices[name].values())
         percent = any(self.counters[one].is_percent for one in named)
         return np.array([share(name, value, percent=percent) for value in values.tolist()])

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import whywait._native as _native
+from whywait.analysis.device_layers import layers
 from whywait.analysis.device_load import Efficiencies, by_callpath, efficiencies, kernel_times, loads, with_efficiency
 from whywait.analysis.device_use import by_copy, by_kernel, device_efficiencies, idle_times, overlaps
 from whywait.analysis.load_balance import imbalance
@@ -158,7 +159,8 @@ class Devices:
             ``imbalance_adjusted``: the same of ``adjusted`` (Eberius, equation 4.5), or None. ``kernels``: ``kernel``,
             ``device``, ``count``, ``total``, ``mean``, ``longest`` and the sums of what they waited. ``copies``: the
             same by ``direction``, with ``bytes`` and ``rate`` (bytes per second). ``efficiencies``: as
-            `whywait.analysis.device_use.device_efficiencies`. ``lost``: launches without a kernel, with ``callpath``,
+            `whywait.analysis.device_use.device_efficiencies`. ``layers``: as
+            `whywait.analysis.device_layers.layers`. ``lost``: launches without a kernel, with ``callpath``,
             ``rank`` and ``enter``; ``unlaunched``: kernels without a launch, with ``kernel``, ``device`` and ``begin``.
             ``synchronizations``: ``callpath``, ``rank``, ``count``, ``waiting``, ``completion``. ``starving``:
             ``callpath``, ``rank``, ``starving``. Each longest first. And `counts`, and what `loads` returns.
@@ -176,6 +178,7 @@ class Devices:
             "kernels": by_kernel(self.kernels, names),
             "copies": by_copy(self.kernels, names),
             "efficiencies": device_efficiencies(self._result),
+            "layers": layers(self._result, self.kernels, number, len(of_devices), efficiency),
             "lost": self.lost.select(["callpath", "rank", "enter"]).to_pylist(),
             "unlaunched": self._unlaunched(names),
             "synchronizations": _sums(self.synchronizations, ("waiting", "completion"), "waiting"),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _NAME, _NUMBER, _LABEL = 32, 14, 58
 #: Algorithms of collective operations whose traffic is known: those of `whywait.analysis.expected_traffic`.
-ALGORITHMS = ("recursive-doubling",)
+ALGORITHMS = ("recursive-doubling", "ring", "rabenseifner", "binomial-bcast", "binomial-reduce")
 #: Options that select a part of the run, or the dimension to sum up by.
 _PARTS = ("iterations", "by", "window")
 #: The counters part of a summary.

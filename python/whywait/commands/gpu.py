@@ -142,6 +142,7 @@ def _lines(found: dict[str, Any], count: int) -> Iterator[Line]:
         yield []
         yield from table(shown, _WHY)
         yield from _efficiencies(found)
+    yield from _layers(found)
     yield []
     yield from table(found["kernels"][:count], _KERNELS)
     if found["copies"]:
@@ -190,6 +191,15 @@ def _efficiencies(found: dict[str, Any]) -> Iterator[Line]:
     yield [(f"Device parallel efficiency: {100 * values['device_parallel_efficiency']:.1f}% = {parts}", "")]
     if (host := values.get("device_offload_efficiency")) is not None:
         yield [(f"Device offload efficiency of the host: {100 * host:.1f}%", "")]
+
+
+def _layers(found: dict[str, Any]) -> Iterator[Line]:
+    """Yield what each layer of devices uses of what the one above does."""
+    if len(found["layers"]) > 1:
+        parts = ", ".join(
+            f"{one['layer']} {100 * one['efficiency']:.1f}% (-{seconds(one['lost'])})" for one in found["layers"]
+        )
+        yield [(f"Used by layer: {parts}", "")]
 
 
 _SOURCES = {
