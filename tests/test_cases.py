@@ -267,7 +267,8 @@ def test_every_case_runs_on_few_processes(name):
             assert set(row["here"]) == {None}, "two phases of the publication are one pass here"
             continue
         assert all(figure is not None for figure in row["here"]), row
-        assert row["name"].endswith("deviation") or min(row["here"]) >= 0, row
+        # What functions of xns save may be negative: waiting moves from one to the other.
+        assert re.search(r"deviation$|, saved", row["name"]) or min(row["here"]) >= 0, row
         if limit:
             assert set(row["published"]) == {None}, "published for other numbers of processes"
         for here, structure in zip(row["here"], row["structure"], strict=True):

@@ -51,8 +51,9 @@ def shared(result, resource):
 def test_what_takes_longer_beside_others_is_found(resource, work, tmp_path):
     result = whywait.analyze(trace_from_text(rounds(work, 0.5), tmp_path / "slower"))
     (row,) = shared(result, resource)
-    assert row["others_quiet"] < 0.7 < 1.3 < row["others_crowded"]
-    assert row["r"] > 0.5
+    assert row["others_quiet"] < 0.7
+    assert row["others_crowded"] > 1.3
+    assert row["r"] > 0.4
     assert row["ratio"] > 1.2
     assert not shared(whywait.analyze(trace_from_text(rounds(work, 0.0), tmp_path / "equal")), resource)
 
@@ -79,7 +80,7 @@ def test_contention_is_a_finding_with_its_evidence(rule, work, text, tmp_path):
     result = whywait.analyze(trace_from_text(rounds(work, 0.5), tmp_path))
     (found,) = [one for one in findings(result) if one.rule == rule]
     assert text in found.sentence
-    assert found.evidence["r"] > 0.5
+    assert found.evidence["r"] > 0.4
     assert 0 < found.loss <= found.evidence["excess"] * (1 + 1e-9)
-    others = [one for one in findings(whywait.analyze(trace_from_text(rounds(work, 0.0), tmp_path / "equal")))]
+    others = findings(whywait.analyze(trace_from_text(rounds(work, 0.0), tmp_path / "equal")))
     assert rule not in {one.rule for one in others}

@@ -36,7 +36,7 @@ def test_synchronizations_and_accesses_are_calls_of_mpi(result):
 
 
 def test_statements_are_functions_of_the_library(result):
-    names = {name for path in result.callpaths["callpath"].to_pylist() for name in path}
+    names = {name for path in result.callpaths()["callpath"].to_pylist() for name in path}
     assert {"_gfortran_caf_sync_all", "_gfortran_caf_get", "_gfortran_caf_co_sum"} <= names
 
 

@@ -339,11 +339,12 @@ fn compare(resource: Resource, uses: &[Use], active: &FxHashMap<u32, Course>) ->
     if pairs.len() < SAMPLES || excess <= 0.0 {
         return None;
     }
-    // Not by time as well: among equals, the longest would count as crowded.
     pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
+    // With all that have as many others as the last of a third.
     let third = pairs.len() / 3;
+    let quiet = &pairs[..pairs.partition_point(|pair| pair.0 <= pairs[third - 1].0)];
+    let crowded = &pairs[pairs.partition_point(|pair| pair.0 < pairs[pairs.len() - third].0)..];
     let mean = |of: &[(f64, f64)], value: fn(&(f64, f64)) -> f64| of.iter().map(value).sum::<f64>() / of.len() as f64;
-    let (quiet, crowded) = (&pairs[..third], &pairs[pairs.len() - third..]);
     let [fewest, most] = [quiet, crowded].map(|of| mean(of, |pair| pair.0));
     let ratio = mean(crowded, |pair| pair.1) / mean(quiet, |pair| pair.1);
     let r = pearson(&pairs);
