@@ -1,6 +1,7 @@
 """What the ranks of the tests of MPI do: analyze runs together, and compare with what one of them finds alone.
 
 mpiexec -n K python tests/mpi_job.py compare TRACE...
+mpiexec -n K python tests/mpi_job.py clocks|circle TRACE...
 mpiexec -n K python tests/mpi_job.py raise TRACE
 mpiexec -n K python tests/mpi_job.py result TRACE
 mpiexec -n K python tests/mpi_job.py exchanges TRACE...
@@ -22,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import whywait
 from whywait import _native, cli, mpi
+from whywait.model.clocks import CLOCK_TABLES
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -48,21 +50,26 @@ def same(together: pa.Table, alone: pa.Table, what: str) -> int:
     return together.num_rows
 
 
-def compare(traces: list[str]) -> None:
-    """Compare analyses in small shards on all ranks with the usual one, for both cost models and numbers of threads."""
+def compare(
+    traces: list[str], all_choices: tuple[dict[str, str], ...] = ({"cost_model": "thesis"}, {"cost_model": "scalasca"})
+) -> None:
+    """Compare analyses in small shards on all ranks with the usual one, for several choices and numbers of threads."""
     ranks = mpi.ranks()
     rows = 0
     for number, trace in enumerate(traces):
         run = _native.Run(trace)
-        for cost_model in ("thesis", "scalasca"):
-            choices = {"cost_model": cost_model, "threads": 1 + number % 2}
-            together = _native.analyze(run, **choices, shard_events=1, transfers=True, ranks=ranks)
+        for choices in all_choices:
+            threads = 1 + number % 2
+            together = _native.analyze(run, **choices, threads=threads, shard_events=1, transfers=True, ranks=ranks)
             assert (together is None) == (ranks is not None and ranks.rank > 0)
             if together is None:
                 continue
-            alone = _native.analyze(run, **choices)
+            alone = _native.analyze(run, **choices, threads=threads)
             for table in TABLES:
                 left, right = (pa.table(getattr(analysis, table)()) for analysis in (together, alone))
+                rows += same(left, right, f"{trace}: {table}")
+            for table in CLOCK_TABLES:
+                left, right = (pa.table(analysis.clock_table(table)) for analysis in (together, alone))
                 rows += same(left, right, f"{trace}: {table}")
             assert together.warnings() == alone.warnings(), trace
             assert together.facts() == alone.facts(), trace
@@ -177,8 +184,12 @@ def result(trace: str) -> None:
 
 if __name__ == "__main__":
     what, *arguments = sys.argv[1:]
-    if what == "command":
+    if what == "circle":
+        compare(arguments, ({"clocks": "measured"},))
+    elif what == "command":
         sys.exit(command(*arguments))
+    elif what == "clocks":
+        compare(arguments, tuple({"clocks": how} for how in ("nodes", "lines", "clc", "auto")))
     elif what in ("compare", "exchanges"):
         {"compare": compare, "exchanges": exchanges}[what](arguments)
     else:

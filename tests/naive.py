@@ -473,7 +473,17 @@ class Part:
 
 
 def collectives(trace: Trace, result: Result) -> None:
-    operations: dict[tuple[int, int], tuple[Any, list[Part], int]] = {}
+    for thread in trace.threads.values():
+        for event, call in thread.records:
+            if isinstance(event, ev.MpiCollectiveEnd):
+                count_collective(event, call, result)
+    for op, parts in operations(trace):
+        collective(op, parts, result)
+
+
+def operations(trace: Trace) -> Iterator[tuple[CollectiveOp, list[Part]]]:
+    """Yield the collective operations that all members of a communicator call, with their parts by rank."""
+    found: dict[tuple[int, int], tuple[Any, list[Part], int]] = {}
     for thread in trace.threads.values():
         turn: Counter[int] = Counter()
         begin = -1
@@ -481,7 +491,6 @@ def collectives(trace: Trace, result: Result) -> None:
             if isinstance(event, ev.MpiCollectiveBegin):
                 begin = event.time
             elif isinstance(event, ev.MpiCollectiveEnd):
-                count_collective(event, call, result)
                 comm = event.communicator
                 if isinstance(comm, otf2.definitions.InterComm) or comm.group.group_type == GroupType.COMM_SELF:
                     continue
@@ -493,11 +502,11 @@ def collectives(trace: Trace, result: Result) -> None:
                 part.root = event.root
                 key = (comm._ref, turn[comm._ref])
                 turn[comm._ref] += 1
-                operations.setdefault(key, (event.collective_op, [], len(members)))[1].append(part)
-    for op, parts, size in operations.values():
+                found.setdefault(key, (event.collective_op, [], len(members)))[1].append(part)
+    for op, parts, size in found.values():
         if size > 1 and len(parts) == size:
             parts.sort(key=lambda p: p.rank)
-            collective(op, parts, result)
+            yield op, parts
 
 
 def count_collective(event: Any, call: Instance, result: Result) -> None:
@@ -574,6 +583,26 @@ def n_to_n(parts: list[Part], result: Result) -> None:
 
 def nonblocking(trace: Trace, result: Result) -> None:
     """Completing a non-blocking collective operation waits for those who start it (nonblocking-collectives.md)."""
+    ready: dict[Instance, list[tuple[int, str, Instance | None]]] = defaultdict(list)
+    for parts in nonblocking_operations(trace):
+        for number, part in enumerate(parts):
+            needs(number, part, parts, ready, result)
+    for call, operations in ready.items():
+        if call.name in TESTS:
+            continue
+        messages = ("mpi_latesender", "mpi_latereceiver")
+        place = call.thread.rank, call.thread.number, call.enter
+        waited = [w.waiting for w in result.waits if w.kind in messages and (w.rank, w.thread, w.enter) == place]
+        at, metric, cause = max(operations, key=lambda operation: operation[0])
+        begin, until = call.enter + max(waited, default=0), max(call.enter, min(at, call.leave))
+        if until > begin:
+            result.wait(metric, call, until - begin, cause)
+        if call.leave > max(begin, until):
+            result.wait("mpi_nbc_completion", call, call.leave - max(begin, until), None)
+
+
+def nonblocking_operations(trace: Trace) -> Iterator[list[tuple[int, Instance, Instance, Any]]]:
+    """Yield the parts in each operation that all members start: rank, calls that start and complete it, record."""
     started: dict[Any, dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
     sizes: dict[Any, int] = {}
     for rank, threads in ((threads[0].rank, threads) for threads in trace.processes.values()):
@@ -589,26 +618,12 @@ def nonblocking(trace: Trace, result: Result) -> None:
             comm = operation[2].communicator
             started[comm._ref][rank].append(operation)
             sizes[comm._ref] = len(comm.group.members)
-    ready: dict[Instance, list[tuple[int, str, Instance | None]]] = defaultdict(list)
     for ref, ranks in started.items():
         for k in range(max(map(len, ranks.values()))):
             parts = [(rank, *ranks[rank][k]) for rank in sorted(ranks) if k < len(ranks[rank])]
             kinds = {(event.collective_op, event.root) for _, _, _, event in parts}
             if len(parts) == sizes[ref] > 1 and len(kinds) == 1:
-                for number, part in enumerate(parts):
-                    needs(number, part, parts, ready, result)
-    for call, operations in ready.items():
-        if call.name in TESTS:
-            continue
-        messages = ("mpi_latesender", "mpi_latereceiver")
-        place = call.thread.rank, call.thread.number, call.enter
-        waited = [w.waiting for w in result.waits if w.kind in messages and (w.rank, w.thread, w.enter) == place]
-        at, metric, cause = max(operations, key=lambda operation: operation[0])
-        begin, until = call.enter + max(waited, default=0), max(call.enter, min(at, call.leave))
-        if until > begin:
-            result.wait(metric, call, until - begin, cause)
-        if call.leave > max(begin, until):
-            result.wait("mpi_nbc_completion", call, call.leave - max(begin, until), None)
+                yield parts
 
 
 def needs(number: int, part: tuple, parts: list[tuple], ready: dict[Instance, list], result: Result) -> None:

@@ -106,7 +106,7 @@ class Location:
         self.rank, self.thread, self.raw = rank, thread, raw
         self.events = []
         self.points = {}  # position -> Point
-        self.steps = []  # (event index, call path, ticks): who had the time up to this event
+        self.steps = []  # (event index, call path, ticks, end): who had the time up to this event
 
 
 class Point:
@@ -164,18 +164,18 @@ class Trace:
                 if fork is not None and is_parallel(name):
                     # The way from the fork to the region belongs to the region, and to the right of a point here.
                     if stack:
-                        loc.steps.append((i - 1, parent, fork - last))
-                    loc.steps.append((i, call.path, max(0, t - fork)))
+                        loc.steps.append((i - 1, parent, fork - last, fork))
+                    loc.steps.append((i, call.path, max(0, t - fork), t))
                     event.fork, fork = fork, None
                 elif stack:
-                    loc.steps.append((i, parent, t - last))
+                    loc.steps.append((i, parent, t - last, t))
                 stack.append(call)
                 last = t
             elif kind == "leave":
                 call = stack.pop()
                 event = Event(loc, i, t, kind, call, {})
                 call.leave = event
-                loc.steps.append((i, call.path, t - last))
+                loc.steps.append((i, call.path, t - last, t))
                 last = t
                 if is_parallel(call.name):
                     loc.parallel = call
@@ -185,7 +185,7 @@ class Trace:
                     fork = t
                 elif kind == "join":
                     # So does the way from the region to the join.
-                    loc.steps.append((i, loc.parallel.path, t - last))
+                    loc.steps.append((i, loc.parallel.path, t - last, t))
                     last = t
                 elif kind == "team_begin":
                     loc.teams.append(event)
@@ -816,7 +816,7 @@ class Analysis:
             at |= {e.i + 1 for e in loc.events if e.kind == "join"}
             loc.cuts = [-1, *sorted(at), len(loc.events) + 1]
             loc.blocks = [defaultdict(int) for _ in loc.cuts]
-            for i, path, ticks in loc.steps:
+            for i, path, ticks, _ in loc.steps:
                 loc.blocks[bisect_right(loc.cuts, i) - 1][path] += ticks
             if loc.thread and self.model == "scalasca":
                 # Release 2.6 loses what a worker does from the last barrier of a parallel region on.
@@ -1158,6 +1158,7 @@ class Analysis:
             loc = max((m for m in masters if m.events), key=lambda m: (m.events[-1].t, -m.rank))
             start = self.end_of(loc)
         self.path = []  # (location, point or None, end), latest first
+        self.until = None  # when what was found so far of the path begins
         owners = [start]
         while owners:
             end = owners.pop()
@@ -1181,11 +1182,41 @@ class Analysis:
     def segment(self, loc, point, end):
         self.path.append((loc, point, end))
         times = self.profile(loc, point.at if point else -1, end.at)
-        if point:
-            times[point.path] -= min(point.held, times[point.path])
-        times[end.path] -= min(getattr(end, "over", 0), times[end.path])
+        over = getattr(end, "over", 0)
+        to = end.event.t if end.at > end.event.i or end.event.call is None else end.event.call.E
+        if self.until is not None and to - over > self.until:
+            times = self.profile_until(loc, point, end)
+        else:
+            if point:
+                times[point.path] -= min(point.held, times[point.path])
+            times[end.path] -= min(over, times[end.path])
+        if self.model == "thesis":
+            # Where clocks disagree, a part may begin behind what comes after it.
+            begin = loc.events[0].t
+            if point:
+                begin = point.event.call.E + point.held - (point.total if point.cls == "fork" else 0)
+            self.until = begin if self.until is None else min(self.until, begin)
         for c, t in times.items():
             self.add("critical_path", end, t, c)
+
+    def profile_until(self, loc, point, end):
+        """Return the time on a part of the path by call path, as far as it lies before the rest of the path."""
+        first = point.at if point else -1
+        spans = [[path, t - ticks, t] for i, path, ticks, t in loc.steps if first <= i < end.at]
+        left = point.held if point else 0
+        for span in (span for span in spans if point and span[0] == point.path):
+            part = min(left, span[2] - span[1])
+            span[1] += part
+            left -= part
+        left = getattr(end, "over", 0)
+        for span in (span for span in reversed(spans) if span[0] == end.path):
+            part = min(left, span[2] - span[1])
+            span[2] -= part
+            left -= part
+        times = defaultdict(int)
+        for path, begin, until in spans:
+            times[path] += max(0, min(until, self.until) - begin)
+        return times
 
     def impacts(self):
         path = {(c, r, t): v for (m, c, r, t), v in self.values.items() if m == "critical_path"}

@@ -96,6 +96,16 @@ def ownerships(records: list[Record], ends: dict[int, int]) -> list[Ownership]:
 
 def waits(owners: list[Ownership]) -> list[Wait]:
     """Return the waits for a lock."""
+    candidates: dict[Ownership, list[Wait]] = {}
+    for own, other in handovers(owners):
+        end = min(other.release.time, own.acquire.until)
+        if end > own.acquire.enter:
+            candidates.setdefault(own, []).append(Wait(own, other, own.acquire.enter, end))
+    return [max(of, key=lambda w: (w.cause.release.time, -w.cause.thread)) for of in candidates.values()]
+
+
+def handovers(owners: list[Ownership]) -> list[tuple[Ownership, Ownership]]:
+    """Return which ownerships follow a release by another thread, and the one that it ends."""
     found = []
     for i, own in enumerate(owners):
         before: list[Ownership] = []
@@ -110,14 +120,7 @@ def waits(owners: list[Ownership]) -> list[Wait]:
                 if not before:
                     before.append(other)
                 break
-        candidates = []
-        for other in before:
-            if own.acquire and other.release and other.thread != own.thread:
-                end = min(other.release.time, own.acquire.until)
-                if end > own.acquire.enter:
-                    candidates.append(Wait(own, other, own.acquire.enter, end))
-        if candidates:
-            found.append(max(candidates, key=lambda w: (w.cause.release.time, -w.cause.thread)))
+        found += [(own, other) for other in before if own.acquire and other.release and other.thread != own.thread]
     return found
 
 

@@ -24,6 +24,7 @@ from whywait import _native, mpi
 from tests.mpi_job import TABLES, same
 from tests.programs import programs
 from tests.rma_programs import one_sided_programs
+from tests.skewed import skewed
 from tests.tracedsl import trace_from_text
 
 DATA = Path(__file__).parent / "data"
@@ -105,6 +106,41 @@ def test_files_and_what_threads_hand_over_need_no_certain_process(tmp_path):
     done = mpiexec(3, JOB, "compare", *anchors)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("compared ")
+
+
+# By clocks that disagree, each rank waits for what the other does later; rank 2 waits for rank 0.
+CIRCLE = """
+    0: MPI_Recv(1) [1, 2]
+    0: MPI_Send(1) [3, 3.1]
+    1: MPI_Recv(0) [1, 2]
+    1: MPI_Send(0) [3, 3.1]
+    0: MPI_Send(2) [4, 4.1]
+    2: MPI_Recv(0) [1, 5]
+    2: work [5, 9]
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_a_path_that_comes_round_again_ends(tmp_path, ranks):
+    anchor = trace_from_text(CIRCLE, tmp_path)
+    result = whywait.analyze(anchor, clocks="measured")
+    assert [one["count"] for one in result.warnings if one["kind"] == "circular_waits"] == [1]
+    # From 2, where the circle closes, to 9: no part lies beside another one.
+    assert result.metrics["critical_path"].total == pytest.approx(7)
+    done = mpiexec(ranks, JOB, "circle", anchor)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("compared ")
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_clocks_are_corrected_in_the_same_way(tmp_path, ranks):
+    """Clocks of all kinds of programs are half a second apart."""
+    cases = ("p2p", "collectives", "sor_gats", "sor_locks")
+    anchors = [skewed(DATA / case, tmp_path / case, 500_000) for case in cases]
+    assert all(whywait.analyze(anchor, clocks="measured").clocks["violated"] for anchor in anchors)
+    done = mpiexec(ranks, JOB, "clocks", *anchors)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.removeprefix("compared ").removesuffix(" rows\n")) > 10_000
 
 
 def test_more_processes_than_shards():

@@ -93,8 +93,9 @@ def expectation(text: str) -> Expectation:
 
 def examples(documents="*.md"):
     """Yield every trace with its expectation, named by document and heading."""
-    # The account has expectations of its own: tests/test_account.py.
-    for document in sorted(set(PATTERNS.glob(documents)) - {PATTERNS / "account.md"}):
+    # These have expectations of their own: tests/test_account.py, tests/test_clock_patterns.py.
+    others = {PATTERNS / "account.md", PATTERNS / "clocks.md"}
+    for document in sorted(set(PATTERNS.glob(documents)) - others):
         heading, trace = "", None
         for block in BLOCK.finditer(document.read_text()):
             if block[1]:

@@ -48,6 +48,7 @@ Declarations: `ranks 4`, `threads 2`, `comm half = 0 2` (communicator order), `i
 of an operation on it is a rank of world),
 `set evens = 0 2` (a communicator of OpenSHMEM: ranks are PEs), `group g = 1 2` (of world ranks, or of none), `win w on
 half` (`on locations`: of threads, not processes), `clock 1 +0.5` (rank 1's own clock is half a second behind),
+`node n1 = 0 2` (ranks of a node of their own; the others share one),
 `counters INS MISS` (strict counters, sampled at each Enter and Leave; as arguments of a call, `INS=100` says by how
 much one grows from the call's Enter to the next sample), `parameters step phase:string` (INT64, `:unsigned` or
 `:string`; as arguments of a call, `step=3` is recorded directly behind its Enter), `dynamic step` (regions that are),
@@ -250,6 +251,7 @@ class Script:
         self.groups: dict[str, list[int]] = {}
         self.windows: dict[str, str] = {}
         self.clocks: dict[int, int] = {}
+        self.nodes: dict[int, str] = {}
         self.counters: list[str] = []
         self.parameters: dict[str, str] = {}
         self.dynamic: list[str] = []
@@ -290,6 +292,8 @@ class Script:
             self.windows[match[1]] = match[2]
         elif match := re.fullmatch(r"clock (\d+) ([+-][\d.]+)", line):
             self.clocks[int(match[1])] = round(float(match[2]) * RESOLUTION)
+        elif match := re.fullmatch(r"node (\w+) = ([\d ]+)", line):
+            self.nodes |= dict.fromkeys(map(int, match[2].split()), match[1])
         elif match := re.fullmatch(r"counters ([\w ]+)", line):
             self.counters = match[1].split()
         elif match := re.fullmatch(r"dynamic ([\w ]+)", line):
@@ -406,11 +410,15 @@ class Archive:
         d._paradigms.create(paradigm=Paradigm.MPI, name="MPI", paradigm_class=ParadigmClass.PROCESS)
         if script.threads > 1:
             d._paradigms.create(paradigm=Paradigm.OPENMP, name="OpenMP", paradigm_class=ParadigmClass.THREAD_FORK_JOIN)
-        node = d.system_tree_node("node", class_name="node", parent=d.system_tree_node("machine", "machine"))
+        machine = d.system_tree_node("machine", "machine")
+        node = d.system_tree_node("node", class_name="node", parent=machine)
+        names = sorted(set(script.nodes.values()))
+        nodes = {name: d.system_tree_node(name, class_name="node", parent=machine) for name in names}
         self.locations: dict[tuple[int, int], Location] = {}
         processes = {}
         for rank in range(script.ranks):
-            process = d.location_group(f"MPI Rank {rank}", system_tree_parent=node)
+            of_rank = nodes[script.nodes[rank]] if rank in script.nodes else node
+            process = d.location_group(f"MPI Rank {rank}", system_tree_parent=of_rank)
             processes[rank] = process
             for thread in range(script.threads):
                 name = f"OMP thread {thread}" if thread else "Master thread"

@@ -130,9 +130,16 @@ class Analysis:
         Without rows if nothing is violated.
         """
     def write_run(
-        self, directory: str | PathLike[str], *, progress: Callable[[str, float], object] | None = None
+        self,
+        directory: str | PathLike[str],
+        *,
+        source: str = "",
+        progress: Callable[[str, float], object] | None = None,
     ) -> None:
-        """Write the run as an archive of the same name, at the times of this analysis."""
+        """Write the run as an archive of the same name, at the times of this analysis.
+
+        ``source`` is what its anchor file says that it was made from.
+        """
     def network(self) -> Table:
         """Return what calls need, by kind: the table `network` of docs/tables.md."""
     def counters(self) -> Table:
@@ -369,6 +376,7 @@ def analyze(
     counter_modes: Sequence[tuple[str, str]] = ...,
     fold_recursion: bool = False,
     clocks: str = "nodes",
+    clock_domain: str = "auto",
     min_latency: float = 0.0,
     census: bool = False,
     shard_events: int = ...,

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from whywait.model.clocks import CLOCK_OPTIONS
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from whywait.model.result import ResultData
+
+# What is less than this share of all waiting, or of that on a location, needs no correction.
+_OF_ALL, _OF_LOCATION = 0.001, 0.01
 
 # What was done, by the name of the correction.
 _DONE = {
@@ -15,15 +22,10 @@ _DONE = {
 }
 
 
-def sentences(clocks: Mapping[str, Any]) -> list[str]:
-    """Return what readers of corrected, or contradictory, times must know.
-
-    Parameters
-    ----------
-    clocks
-        As in `whywait.Result.clocks`.
-    """
-    if not clocks["violated"]:
+def sentences(result: ResultData) -> list[str]:
+    """Return what readers of corrected, or contradictory, times must know."""
+    clocks = result.facts.get("clocks")
+    if clocks is None or not clocks["violated"]:
         return []
     found = []
     if clocks["done"]:
@@ -34,12 +36,42 @@ def sentences(clocks: Mapping[str, Any]) -> list[str]:
             f"were violated by up to {_time(clocks['worst'])}, {left}; times moved by up to {_time(clocks['moved'])}. "
             "--clocks measured keeps the times as they were measured."
         )
-    elif clocks["verdict"] != "noise":
-        found.append(
+    else:
+        violated = (
             f"{clocks['violated']:,} of {clocks['checked']:,} constraints of time are violated by up to "
-            f"{_time(clocks['worst'])}, and waits are wrong by as much: --clocks auto corrects the clocks."
+            f"{_time(clocks['worst'])}"
         )
+        if is_recommended(result):
+            found.append(f"{violated}, and waits are wrong by as much: --clocks auto corrects the clocks.")
+        else:
+            found.append(f"{violated}, which is too little to matter: the clocks need no correction.")
     return found
+
+
+def is_recommended(result: ResultData) -> bool:
+    """Return whether the clocks should be corrected: what they violate is not small compared with the waiting."""
+    clocks = result.facts.get("clocks")
+    if clocks is None or clocks["verdict"] in ("none", "noise") or clocks["done"]:
+        return False
+    waiting = [metric.name for metric in result.profile.metrics.waiting]
+    if clocks["sum"] > _OF_ALL * sum(result.profile.total(name) for name in waiting):
+        return True
+    of_location = sum(result.profile.by_location(name) for name in waiting)
+    return any(
+        row["worst"] > _OF_LOCATION * of_location[row["worst_location"]]
+        for row in result.tables.clock_table("clock_violations").to_pylist()
+    )
+
+
+def clocks_differ(results: Iterable[ResultData]) -> str | None:
+    """Return a warning if the clocks of results were corrected differently, which makes times differ."""
+    results = list(results)
+    asked = {tuple(result.options.get(name) for name in CLOCK_OPTIONS) for result in results}
+    if len(asked) < 2 or not any("clocks" in result.facts for result in results):
+        return None
+    done = {", ".join((result.facts.get("clocks") or {}).get("done", ())) or "not corrected" for result in results}
+    how = f" ({'; '.join(sorted(done))})" if len(done) > 1 else ""
+    return f"The clocks of these runs are not corrected in the same way{how}: analyze all with the same --clocks."
 
 
 def census_lines(clocks: Mapping[str, Any]) -> list[str]:
@@ -49,7 +81,7 @@ def census_lines(clocks: Mapping[str, Any]) -> list[str]:
     counts = f"{clocks['violated']:,} of {clocks['checked']:,} constraints violated"
     lines = [f"Clocks: {counts}, up to {_time(clocks['worst'])} ({_VERDICTS[clocks['verdict']]})"]
     lines += [
-        f"   {_KINDS[one['kind']]:<11}{one['violated']:>7,} of {one['checked']:<9,}{_time(one['worst']):>10}"
+        f"   {KINDS[one['kind']]:<18}{one['violated']:>7,} of {one['checked']:<9,}{_time(one['worst']):>10}"
         for one in clocks["kinds"]
         if one["violated"]
     ]
@@ -72,13 +104,28 @@ def census_lines(clocks: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-_KINDS = {
+#: What kinds of constraints are called.
+KINDS = {
     "p2p": "messages",
+    "ssend": "synchronous sends",
     "barrier": "barriers",
     "n_to_n": "N-to-N",
     "one_to_n": "1-to-N",
     "n_to_one": "N-to-1",
-    "prefix": "prefix",
+    "prefix": "prefix operations",
+    "nonblocking": "non-blocking",
+    "window": "windows",
+    "fence": "fences",
+    "post": "posts",
+    "complete": "completed epochs",
+    "lock": "locks",
+    "notify": "notifications",
+    "shmem": "PGAS collectives",
+    "fork": "forks",
+    "join": "joins",
+    "thread_barrier": "thread barriers",
+    "thread_lock": "thread locks",
+    "device": "devices",
 }
 _VERDICTS = {
     "noise": "less than clocks resolve",

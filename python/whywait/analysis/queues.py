@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import whywait._native as _native
+from whywait.model.clocks import CLOCK_OPTIONS
 from whywait.model.counters import name_of_maximum
 from whywait.model.profile import sum_at
 from whywait.model.selection import one_callpath, position_in_run
@@ -107,7 +108,8 @@ class Queues:
     def _replay(self, *, moments: bool = False) -> _native.Analysis:
         run = self._result.run.reopen()
         chosen = (self._arrival, self._match, self._bins, moments)
-        found = _native.analyze(run, causes=False, queues=chosen)
+        clocks = {name: self._result.options[name] for name in CLOCK_OPTIONS if name in self._result.options}
+        found = _native.analyze(run, causes=False, queues=chosen, **clocks)
         if found is None:
             raise _native.UsageError("several processes cannot replay queues after the analysis: analyze with queues=")
         return found

@@ -65,7 +65,7 @@ def summarize(result: ResultData, focus_name: str | None = None) -> dict[str, An
             if name not in profile.void
         },
         "peak_memory": result.tables.peak_memory,
-        "clocks": sentences(result.facts["clocks"]) if "clocks" in result.facts else [],
+        "clocks": sentences(result),
         "waiting": total_waiting(result),
         "focus": headlines(result, focus_name),
         "worst": worst_wait_states(result, metrics=result.profile.metrics.waiting),

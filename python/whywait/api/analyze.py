@@ -36,6 +36,7 @@ def analyze(
     counter_modes: Mapping[str, str] | None = None,
     fold_recursion: bool = False,
     clocks: Literal["measured", "nodes", "lines", "clc", "both", "auto"] = "nodes",
+    clock_domain: Literal["auto", "process", "node"] = "auto",
     min_latency: float = 0.0,
     census: bool = False,
     progress: Callable[[str, float], object] | None = None,
@@ -96,6 +97,9 @@ def analyze(
         and a drift that satisfy the order; ``"clc"`` is the controlled logical clock, and ``"both"`` both; ``"auto"``
         does what is needed. Each is kept if less is contradicted then. ``"measured"`` keeps the times as they were
         measured. See docs/clocks.md.
+    clock_domain
+        What has a clock of its own, for the correction of clocks: each ``"process"``, each ``"node"``, or with
+        ``"auto"`` a node unless its processes contradict each other. Devices have their own.
     min_latency
         The least time between cause and effect on two processes, in seconds: what is faster counts as contradiction.
     census
@@ -144,6 +148,7 @@ def analyze(
             counter_modes=list(modes.items()),
             fold_recursion=fold_recursion,
             clocks=clocks,
+            clock_domain=clock_domain,
             min_latency=min_latency,
             census=census,
             ranks=ranks,
@@ -165,6 +170,8 @@ def analyze(
         options["window"] = window
     if clocks != "nodes":
         options["clocks"] = clocks
+    if clock_domain != "auto":
+        options["clock_domain"] = clock_domain
     if min_latency:
         options["min_latency"] = min_latency
     return _to_result(native, opened, options)

@@ -20,11 +20,12 @@ class ClockedResult(AccountedResult):
         ``verdict`` (such as ``measured offsets``), ``steps`` (the times as they were read, then each correction that
         was tried: ``name``, ``kept``, and of the contradictions that were left then their number ``violated``, the
         ``worst`` and the ``sum``), ``done`` (the corrections that were kept), ``checked`` and ``violated`` (constraints
-        of the times as they were read), ``left`` (violated ones in the times of this result), ``worst``, ``kinds`` (the
-        same by kind), ``moved`` (the most that a time was corrected by), ``moved_processes`` (their number),
-        ``stretch`` (the largest growth of an interval by the logical clock), ``min_latency``, and ``contradicting``
-        (the number of nodes whose processes had different clock offsets, of these processes, and of the offsets). Times
-        in seconds.
+        of the times as they were read), ``left`` (violated ones in the times of this result), ``worst``, ``sum``,
+        ``kinds`` (the same by kind), ``moved`` (the most that a time was corrected by), ``moved_processes`` (their
+        number), ``stretch`` (the largest growth of an interval by the logical clock), ``stretched`` (the share of all
+        time that is stretched by more than 1%), ``domain`` (what was asked to have a clock of its own),
+        ``min_latency``, and ``contradicting`` (the number of nodes whose processes had different clock offsets, of
+        these processes, and of the offsets). Times in seconds.
         """
         found: dict[str, Any] | None = self.facts.get("clocks")
         return found
@@ -58,6 +59,16 @@ class ClockedResult(AccountedResult):
             See docs/tables.md; no rows if nothing contradicts the order of events.
         """
         return self.tables.clock_table("clock_processes")
+
+    def clock_moves(self) -> pa.Table:
+        """Return what the clocks of the processes that are moved most are moved by over the run.
+
+        Returns
+        -------
+        pyarrow.Table
+            See docs/tables.md; no rows if nothing contradicts the order of events.
+        """
+        return self.tables.clock_table("clock_moves")
 
     def clock_pairs(self) -> pa.Table:
         """Return what the constraints say about the difference of two clocks.

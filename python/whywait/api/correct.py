@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -22,6 +23,7 @@ def correct(
     directory: str | PathLike[str],
     *,
     clocks: Literal["measured", "nodes", "lines", "clc", "both", "auto"] = "auto",
+    clock_domain: Literal["auto", "process", "node"] = "auto",
     min_latency: float = 0.0,
     threads: int | None = None,
     progress: Callable[[str, float], object] | None = None,
@@ -37,7 +39,7 @@ def correct(
         The trace.
     directory
         The directory to write to, created if necessary. It must not contain an archive.
-    clocks, min_latency, threads, progress
+    clocks, clock_domain, min_latency, threads, progress
         As for `whywait.analyze`; all that is needed is corrected by default.
 
     Returns
@@ -57,6 +59,7 @@ def correct(
         causes=False,
         census=True,
         clocks=clocks,
+        clock_domain=clock_domain,
         min_latency=min_latency,
         threads=threads,
         progress=progress,
@@ -65,7 +68,8 @@ def correct(
     target.mkdir(parents=True, exist_ok=True)
     name = result.run.path.stem
     with tempfile.TemporaryDirectory(prefix=".correct-", dir=target) as staging:
-        analysis.write_run(staging, progress=progress)
+        source = hashlib.sha256(result.run.path.read_bytes()).hexdigest()
+        analysis.write_run(staging, source=source, progress=progress)
         # The anchor is last, so an archive with an anchor is complete.
         for file in (name, f"{name}.def", f"{name}.otf2"):
             (Path(staging) / file).rename(target / file)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import whywait._native as _native
 from whywait.api.analyze import analyze
@@ -15,7 +15,7 @@ from whywait.store.files import MANIFEST, is_result
 from whywait.store.profile import ProfileDataset, is_profile, profile_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from os import PathLike
 
     import pyarrow as pa
@@ -66,11 +66,28 @@ def load(directory: str | PathLike[str]) -> Result:
     return Result(dataset, run)
 
 
-def as_result(run: Result | str | PathLike[str], *, progress: Callable[[str, float], object] | None = None) -> Result:
-    """Return a result as it is, read a written result or a profile, or analyze a trace."""
-    if isinstance(run, Result):
-        return run
-    return load(run) if can_load(run) else analyze(run, progress=progress)
+def as_result(
+    run: Result | str | PathLike[str],
+    *,
+    clocks: Mapping[str, Any] | None = None,
+    progress: Callable[[str, float], object] | None = None,
+) -> Result:
+    """Return a result as it is, read a written result or a profile, or analyze a trace.
+
+    Raises
+    ------
+    whywait.UsageError
+        If ``clocks`` says how to correct clocks, as arguments of `whywait.analyze`, and the run is no trace.
+    """
+    known = run if isinstance(run, Result) else load(run) if can_load(run) else None
+    if known is None:
+        return analyze(run, progress=progress, **(clocks or {}))
+    if clocks:
+        raise _native.UsageError(
+            f"{known.run.path if isinstance(run, Result) else run} is a result: its clocks were corrected, or not, "
+            "when its trace was analyzed"
+        )
+    return known
 
 
 def can_load(path: str | PathLike[str]) -> bool:

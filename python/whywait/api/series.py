@@ -21,7 +21,7 @@ from whywait.model.names import GENERIC
 from whywait.store.files import MANIFEST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from os import PathLike
 
     from whywait.analysis.efficiency import Scaling
@@ -119,6 +119,7 @@ def series(
     over: Over | None = None,
     focus: str | None = None,
     scaling: Scaling = "strong",
+    clocks: Mapping[str, Any] | None = None,
     progress: Callable[[str, float], object] | None = None,
 ) -> Series:
     """Compare many runs of a program.
@@ -139,6 +140,9 @@ def series(
         the time between start-up and shutdown.
     scaling
         Whether the work is the same in all runs (``"strong"``) or for all processes (``"weak"``).
+    clocks
+        How to correct the clocks of traces: the arguments ``clocks``, ``clock_domain`` and ``min_latency`` of
+        `whywait.analyze`.
     progress
         As for `whywait.analyze`.
 
@@ -160,7 +164,7 @@ def series(
             found.append((None, run))
             continue
         inside = find_runs(run)
-        found.extend((path, as_result(path, progress=progress)) for path in inside)
+        found.extend((path, as_result(path, clocks=clocks, progress=progress)) for path in inside)
     if names is not None and len(names) != len(found):
         raise _native.UsageError(f"there are {len(found)} runs and {len(names)} names")
     called = list(names) if names is not None else _names([(path, result.run.name) for path, result in found])

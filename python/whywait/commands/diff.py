@@ -110,6 +110,7 @@ def _threshold(text: str) -> Threshold:
 def run(options: argparse.Namespace) -> Answer:
     """Compare two runs."""
     import whywait
+    from whywait.analysis.clocks import clocks_differ
     from whywait.analysis.compare import noticeable
 
     first, second = (load_part(options, path) for path in (options.a, options.b))
@@ -121,7 +122,11 @@ def run(options: argparse.Namespace) -> Answer:
     if options.html:
         both.write_html(options.html)
 
+    warning = clocks_differ((first, second))
+
     def lines(screen: Screen) -> Iterator[Line]:
+        if warning:
+            yield [(warning, "yellow")]
         if not options.window and options.callpath is None:
             yield from length_lines(both.lengths())
         yield from metric_lines(metrics, screen.width, least=options.least, verbose=options.verbose)
@@ -135,7 +140,10 @@ def run(options: argparse.Namespace) -> Answer:
 
     shown = places.slice(0, options.top).to_pylist()
     lengths = {name: {"first": before, "second": after} for name, (before, after) in both.lengths().items()}
-    data = {"a": options.a, "b": options.b, "lengths": lengths, "metrics": metrics, "places": shown, "failed": failed}
+    data = {
+        "a": options.a, "b": options.b, "warnings": [warning] if warning else [], "lengths": lengths,
+        "metrics": metrics, "places": shown, "failed": failed,
+    }  # fmt: skip
     return Answer(data, lines, 1 if failed else 0, results=[first, second])
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from whywait.commands.common import Progress, add_top
+from whywait.model.clocks import CLOCK_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -109,6 +110,12 @@ def add_clocks(parser: argparse.ArgumentParser, default: str = "nodes") -> None:
         f"default: {default}",
     )
     parser.add_argument(
+        "--clock-domain",
+        choices=DOMAINS,
+        help="what has a clock of its own: process, node, or auto (default): a node whose processes agree, otherwise "
+        "each of them",
+    )
+    parser.add_argument(
         "--min-latency",
         type=_latency,
         metavar="TIME",
@@ -116,13 +123,14 @@ def add_clocks(parser: argparse.ArgumentParser, default: str = "nodes") -> None:
     )
 
 
-#: The ways to correct clocks.
+#: The ways to correct clocks, and what has a clock of its own.
 CLOCKS = ("measured", "nodes", "lines", "clc", "both", "auto")
+DOMAINS = ("auto", "process", "node")
 
 
 def clock_choices(options: argparse.Namespace) -> dict[str, Any]:
     """Return what was chosen about clocks, as arguments of `whywait.analyze`."""
-    given = {"clocks": options.clocks, "min_latency": options.min_latency}
+    given = {name: getattr(options, name) for name in CLOCK_OPTIONS}
     return {name: value for name, value in given.items() if value is not None}
 
 

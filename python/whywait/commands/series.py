@@ -9,7 +9,7 @@ from whywait.commands.answers import Answer
 from whywait.commands.common import Progress, add_top, add_verb, positive
 from whywait.commands.diff import add_limits
 from whywait.commands.efficiency import DEPTH, add_scaling, cell, judged
-from whywait.commands.results import FOCUS, RESULT_OR_PROFILE
+from whywait.commands.results import FOCUS, RESULT_OR_PROFILE, add_clocks, clock_choices
 from whywait.report.terminal import percent, seconds
 from whywait.report.values import quantity
 
@@ -53,6 +53,7 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "runs", metavar="DIR", nargs="+", help=f"{RESULT_OR_PROFILE}, or a directory that contains several of these"
     )  # fmt: skip
+    add_clocks(parser)
     parser.add_argument(
         "--over",
         choices=("processes", "date", "order"),
@@ -82,10 +83,16 @@ def add(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> Answer:
     """Compare the runs and check the limits."""
     import whywait
+    from whywait.analysis.clocks import clocks_differ
 
     with Progress() as progress:
         study = whywait.series(
-            options.runs, over=options.over, focus=options.focus, scaling=options.scaling, progress=progress
+            options.runs,
+            over=options.over,
+            focus=options.focus,
+            scaling=options.scaling,
+            clocks=clock_choices(options),
+            progress=progress,
         )
     failed = study.exceeded(options.fail_on) if options.fail_on else []
     models = study.models(options.metric, at=options.predict).to_pylist()
@@ -94,7 +101,11 @@ def run(options: argparse.Namespace) -> Answer:
     if options.badge:
         _write(options.badge, study.badge())
 
+    warning = clocks_differ(point.result for point in study.points)
+
     def lines(screen: Screen) -> Iterator[Line]:
+        if warning:
+            yield [(warning, "yellow")]
         yield from _tables(study, screen.width)
         yield from _models(study, models, options, screen.width)
         yield from ([(f"Written to {file}", "")] for file in (options.html, options.badge) if file)
@@ -102,7 +113,7 @@ def run(options: argparse.Namespace) -> Answer:
             yield [(f"failed: {one['limit']} ({one['run']} after {one['baseline']})", "bold red")]
 
     shown = {"metric": study.metric(options.metric).name, "callpaths": models[: options.top + 1]}
-    data = {**study.summary(), "models": shown, "failed": failed}
+    data = {**study.summary(), "models": shown, "failed": failed, "warnings": [warning] if warning else []}
     return Answer(data, lines, 1 if failed else 0, results=[point.result for point in study.points])
 
 

@@ -16,6 +16,7 @@ from whywait.analysis.prices import table as price_table
 from whywait.analysis.queues import levels
 from whywait.analysis.stored_factors import stored_factors
 from whywait.model import tables
+from whywait.model.clocks import CLOCK_TABLES
 from whywait.report.cube import write_cube
 from whywait.report.stat import write_stat
 from whywait.store.dataset import Writer
@@ -151,7 +152,7 @@ def _write_tables(writer: Writer, result: ResultData) -> None:
             writer.pieces("io", tables.IO, tables.io_pieces(tree, locations, dataset.io))
         writer.table("network", dataset.network)
         if "clocks" in dataset.facts:
-            for name in ("clock_violations", "clock_course", "clock_processes", "clock_pairs"):
+            for name in CLOCK_TABLES:
                 writer.table(name, dataset.clock_table(name))
         found = priced_findings(result)
         writer.table("findings", found.table(tree))

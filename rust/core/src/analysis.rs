@@ -412,13 +412,22 @@ pub fn analyze(
             &monitor.progress,
         )
     };
-    let mut met = Met::find(load(recording)?, options, monitor)?;
     let mut clocks = None;
-    if met.trace.exchange.any(met.has_clock_violations())? || options.clocks.is_wanted || options.clocks.latency > 0.0 {
-        let (trace, is_new, report) = clocks::correct(met.trace, &options.clocks, &load)?;
-        met = if is_new { Met::find(trace, options, monitor)? } else { Met { trace, ..met } };
+    let met = if options.clocks.needs_census() {
+        let (trace, _, report) = clocks::correct(load(recording)?, &options.clocks, &load)?;
         clocks = report;
-    }
+        Met::find(trace, options, monitor)?
+    } else {
+        // The first stages count violations of messages and collective operations anyway.
+        let met = Met::find(load(recording)?, options, monitor)?;
+        if met.trace.exchange.any(met.has_clock_violations())? {
+            let (trace, is_new, report) = clocks::correct(met.trace, &options.clocks, &load)?;
+            clocks = report;
+            if is_new { Met::find(trace, options, monitor)? } else { Met { trace, ..met } }
+        } else {
+            met
+        }
+    };
     let Met { mut trace, counters, mut diagnostics, window, mut found, queues, collective_syncs } = met;
 
     monitor.enter(Stage::OneSided)?;

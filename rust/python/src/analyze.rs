@@ -24,11 +24,12 @@ use crate::run::Run;
 /// `queues` configures the replay of message queues: when messages arrive (`estimate`, `send`), which share a queue
 /// (`pair`, `list`), the number of bins, and whether to return every increment. A `window` (seconds since the begin of
 /// the trace) restricts severities, costs and the critical path. `counter_modes` overrides the OTF2 modes of counters
-/// by name. `fold_recursion` makes recursive calls part of the outer call. `clocks` is how to correct the clocks, with a least latency in seconds, and with `census`, constraints are
-/// counted even if none is violated. `progress(stage, fraction)` is called about ten times per second.
+/// by name. `fold_recursion` makes recursive calls part of the outer call. `clocks` is how to correct the clocks, with what
+/// has a clock of its own and a least latency in seconds; with `census`, constraints are counted even if none is
+/// violated. `progress(stage, fraction)` is called about ten times per second.
 #[pyfunction]
 #[pyo3(signature = (run, *, threads=None, wrong_order_window=100, causes=true, cost_model="thesis", transfers=false, queues=None,
-    window=None, counter_modes=Vec::new(), fold_recursion=false, clocks="nodes", min_latency=0.0, census=false, shard_events=SHARD_EVENTS, ranks=None, progress=None))]
+    window=None, counter_modes=Vec::new(), fold_recursion=false, clocks="nodes", clock_domain="auto", min_latency=0.0, census=false, shard_events=SHARD_EVENTS, ranks=None, progress=None))]
 #[expect(clippy::too_many_arguments, clippy::fn_params_excessive_bools, reason = "they are named where it is called")]
 pub(crate) fn analyze(
     py: Python<'_>,
@@ -43,6 +44,7 @@ pub(crate) fn analyze(
     counter_modes: Vec<(String, String)>,
     fold_recursion: bool,
     clocks: &str,
+    clock_domain: &str,
     min_latency: f64,
     census: bool,
     shard_events: u64,
@@ -57,7 +59,7 @@ pub(crate) fn analyze(
     let cost_model = options::cost_model(cost_model)?;
     let queues = queues.as_ref().map(options::queues).transpose()?;
     let counter_modes = counter_modes.into_iter().map(options::counter_mode).collect::<PyResult<_>>()?;
-    let clocks = clocks::options(clocks, min_latency, census)?;
+    let clocks = clocks::options(clocks, clock_domain, min_latency, census)?;
     let options = Options {
         wrong_order_window,
         causes,

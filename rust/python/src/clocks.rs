@@ -7,7 +7,7 @@ use arrow_array::{Float64Array, Int32Array, StringArray, UInt32Array, UInt64Arra
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use whywait_core::clocks::{BINS, Cell, Kind, Method, OfPair, Options, Report, Rewritten};
+use whywait_core::clocks::{BINS, Cell, Domain, Kind, Method, OfPair, Options, Report, Rewritten};
 use whywait_core::export::archive;
 use whywait_core::ids::ProcessId;
 use whywait_core::trace::decode::Progress;
@@ -22,29 +22,35 @@ use crate::whatif::stage;
 const MOST: usize = 10_000;
 
 /// The options of a correction, as Python gives them.
-pub(crate) fn options(method: &str, min_latency: f64, census: bool) -> PyResult<Options> {
-    let known = Method::ALL.into_iter().find(|known| known.name() == method);
-    let unknown = || {
-        let names = Method::ALL.map(|known| format!("\"{}\"", known.name()));
-        UsageError::new_err(format!("clocks must be one of {}", names.join(", ")))
-    };
-    let method = known.ok_or_else(unknown)?;
+pub(crate) fn options(method: &str, domain: &str, min_latency: f64, census: bool) -> PyResult<Options> {
+    let method = one_of(&Method::ALL, Method::name, "clocks", method)?;
+    let domain = one_of(&Domain::ALL, Domain::name, "clock_domain", domain)?;
     if !(0.0..=1.0).contains(&min_latency) {
         return Err(UsageError::new_err("the least latency must be between 0 and 1 s"));
     }
-    Ok(Options { method, latency: min_latency, is_wanted: census })
+    Ok(Options { method, latency: min_latency, domain, is_wanted: census })
 }
 
-/// Writes a run as an archive of the same name, at the times of its analysis.
+/// The choice with a name.
+fn one_of<T: Copy>(choices: &[T], name: fn(T) -> &'static str, argument: &str, wanted: &str) -> PyResult<T> {
+    let known = choices.iter().copied().find(|&choice| name(choice) == wanted);
+    known.ok_or_else(|| {
+        let names: Vec<String> = choices.iter().map(|&choice| format!("\"{}\"", name(choice))).collect();
+        UsageError::new_err(format!("{argument} must be one of {}", names.join(", ")))
+    })
+}
+
+/// Writes a run as an archive of the same name, at the times of its analysis; `source` says what it was made from.
 pub(crate) fn write(
     analysis: &Bound<'_, Analysis>,
     directory: PathBuf,
+    source: String,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let owned = analysis.clone().unbind();
     let write = move |state: &Progress| {
         let analysis = &owned.get().result;
-        let run = Rewritten::new(&analysis.trace, analysis.clocks.as_ref());
+        let run = Rewritten::new(&analysis.trace, analysis.clocks.as_ref(), &source);
         archive::write(&run, &directory, run.name(), state)
     };
     let expected = analysis.get().result.trace.events;
@@ -71,7 +77,7 @@ pub(crate) fn facts<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<Optio
     facts.set_item("done", report.done().collect::<Vec<_>>())?;
     facts.set_item("checked", report.census.checked)?;
     facts.set_item("violated", report.census.violated)?;
-    facts.set_item("left", report.left())?;
+    facts.set_item("left", report.left.violated)?;
     facts.set_item("worst", seconds(report.census.worst))?;
     let kinds = PyList::empty(py);
     for kind in Kind::ALL {
@@ -82,12 +88,16 @@ pub(crate) fn facts<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<Optio
             of_kind.set_item("checked", checked)?;
             of_kind.set_item("violated", violated)?;
             of_kind.set_item("worst", seconds(worst))?;
+            of_kind.set_item("left", report.left.of_kind(kind).1)?;
             kinds.append(of_kind)?;
         }
     }
     facts.set_item("kinds", kinds)?;
     facts.set_item("moved", seconds(report.moved()))?;
-    facts.set_item("stretch", report.stretch)?;
+    facts.set_item("sum", seconds(report.census.sum))?;
+    facts.set_item("stretch", report.stretch.0)?;
+    facts.set_item("stretched", report.stretch.1)?;
+    facts.set_item("domain", report.domain.name())?;
     facts.set_item("moved_processes", report.processes.iter().filter(|process| process.moved.2 != 0).count())?;
     facts.set_item("min_latency", seconds(report.latency))?;
     let (nodes, processes, functions) = report.differing;
@@ -103,6 +113,7 @@ pub(crate) fn table(analysis: &Analysis, name: &str) -> PyResult<Table> {
         "clock_course" => course(analysis, report),
         "clock_processes" => processes(analysis, report),
         "clock_pairs" => pairs(analysis, report),
+        "clock_moves" => moves(analysis, report),
         _ => Err(PyKeyError::new_err(name.to_owned())),
     }
 }
@@ -150,7 +161,7 @@ fn violations(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
 fn course(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
     let mut kinds = Names::default();
     let (mut bins, mut begins, mut worst) = (Vec::new(), Vec::new(), Vec::new());
-    let mut counts = [Vec::new(), Vec::new()];
+    let mut counts = [Vec::new(), Vec::new(), Vec::new()];
     if let Some(report) = report {
         let length = report.span.1 - report.span.0 + 1;
         for kind in Kind::ALL.into_iter().filter(|&kind| report.census.of_kind(kind).0 > 0) {
@@ -160,11 +171,12 @@ fn course(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
                 begins.push(analysis.seconds(length) * bin as f64 / BINS as f64);
                 counts[0].push(cell.checked);
                 counts[1].push(cell.violated);
+                counts[2].push(report.left.course[kind as usize][bin].violated);
                 worst.push(analysis.seconds(cell.worst));
             }
         }
     }
-    let [checked, violated] = counts;
+    let [checked, violated, left] = counts;
     Table::new(vec![
         ("kind", kinds.finish()),
         ("bin", Arc::new(UInt32Array::from(bins))),
@@ -172,6 +184,7 @@ fn course(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
         ("checked", Arc::new(UInt64Array::from(checked))),
         ("violated", Arc::new(UInt64Array::from(violated))),
         ("worst", Arc::new(Float64Array::from(worst))),
+        ("left", Arc::new(UInt64Array::from(left))),
     ])
 }
 
@@ -206,6 +219,25 @@ fn processes(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
         ("reference", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.reference)))),
         ("pieces", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.pieces)))),
         ("uncertainty", Arc::new(rows.iter().map(|row| row.uncertainty.map(real)).collect::<Float64Array>())),
+    ])
+}
+
+fn moves(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
+    let (mut ranks, mut times, mut moved) = (Vec::new(), Vec::new(), Vec::new());
+    if let Some(report) = report {
+        let length = analysis.seconds(report.span.1 - report.span.0);
+        for (process, moves) in &report.moves {
+            for (bin, &ticks) in moves.iter().enumerate() {
+                ranks.push(rank(analysis, *process));
+                times.push(length * bin as f64 / BINS as f64);
+                moved.push(analysis.seconds(ticks));
+            }
+        }
+    }
+    Table::new(vec![
+        ("rank", Arc::new(Int32Array::from(ranks))),
+        ("time", Arc::new(Float64Array::from(times))),
+        ("moved", Arc::new(Float64Array::from(moved))),
     ])
 }
 

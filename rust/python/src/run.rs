@@ -163,6 +163,12 @@ impl Run {
         for (name, value) in recording::facts(anchor) {
             info.set_item(name, value)?;
         }
+        for (name, value) in &anchor.properties {
+            // What `whywait correct` did.
+            if let Some(name) = name.strip_prefix("WHYWAIT::CLOCKS::") {
+                info.set_item(format!("clocks_{}", name.to_lowercase()), value)?;
+            }
+        }
         info.set_item("processes", self.definitions.processes.len())?;
         info.set_item("locations", self.definitions.locations.len())?;
         let types = PyDict::new(py);

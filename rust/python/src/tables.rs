@@ -181,10 +181,16 @@ impl Analysis {
         clocks::table(self, name)
     }
 
-    /// Writes the run as an archive of the same name in a directory, at the times of this analysis.
-    #[pyo3(signature = (directory, *, progress=None))]
-    fn write_run(slf: Bound<'_, Self>, directory: PathBuf, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        clocks::write(&slf, directory, progress)
+    /// Writes the run as an archive of the same name in a directory, at the times of this analysis; `source` says what it
+    /// was made from.
+    #[pyo3(signature = (directory, *, source=String::new(), progress=None))]
+    fn write_run(
+        slf: Bound<'_, Self>,
+        directory: PathBuf,
+        source: String,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        clocks::write(&slf, directory, source, progress)
     }
 
     /// What calls need, by kind: the floors of the account.

@@ -4,8 +4,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::constraints::{Constraints, Kind, Message, Moment, Part};
-use crate::ids::ProcessId;
+use super::constraints::{Constraints, Moment, Part};
+use super::kind::Kind;
+use crate::ids::{LocationId, ProcessId};
 
 /// Number of bins of time in the course.
 pub const BINS: usize = 100;
@@ -23,6 +24,8 @@ pub struct Cell {
     pub worst: i64,
     /// Where that is.
     pub worst_at: Option<Moment>,
+    /// The locations of its source and its target.
+    pub worst_between: [LocationId; 2],
     /// Times of the first and the last violation, ticks.
     pub first: i64,
     /// See `first`.
@@ -31,12 +34,21 @@ pub struct Cell {
 
 impl Default for Cell {
     fn default() -> Self {
-        Self { checked: 0, violated: 0, sum: 0, worst: 0, worst_at: None, first: i64::MAX, last: i64::MIN }
+        Self {
+            checked: 0,
+            violated: 0,
+            sum: 0,
+            worst: 0,
+            worst_at: None,
+            worst_between: [LocationId::NONE; 2],
+            first: i64::MAX,
+            last: i64::MIN,
+        }
     }
 }
 
 impl Cell {
-    fn add(&mut self, amount: i64, target: Moment) {
+    fn add(&mut self, amount: i64, source: Moment, target: Moment) {
         self.checked += 1;
         if amount <= 0 {
             return;
@@ -48,6 +60,7 @@ impl Cell {
         let place = |moment: Moment| (moment.time, moment.location);
         if amount > self.worst || (amount == self.worst && self.worst_at.is_none_or(|at| place(target) < place(at))) {
             (self.worst, self.worst_at) = (amount, Some(target));
+            self.worst_between = [source.location, target.location];
         }
     }
 }
@@ -81,8 +94,8 @@ pub struct Census {
 }
 
 impl Census {
-    /// Counts the violations of constraints in a run of a span; a constraint holds if its target is at least `latency`
-    /// ticks behind all its sources.
+    /// Counts the violations of constraints in a run of a span; a constraint between processes holds if its target is at
+    /// least `latency` ticks behind all its sources.
     #[must_use]
     pub fn new(constraints: &Constraints, latency: i64, span: (i64, i64)) -> Self {
         let mut census = Self { course: Kind::ALL.map(|_| vec![Course::default(); BINS]), ..Self::default() };
@@ -99,9 +112,10 @@ impl Census {
         source: Moment,
         target: Moment,
     ) {
+        let latency = if kind.is_within_a_process() { 0 } else { latency };
         let amount = source.time + latency - target.time;
         let pair = (constraints.process(source.location), constraints.process(target.location));
-        self.cells.entry((kind, pair.0, pair.1)).or_default().add(amount, target);
+        self.cells.entry((kind, pair.0, pair.1)).or_default().add(amount, source, target);
         let bin = (i128::from(target.time - begin) * BINS as i128 / i128::from(end - begin + 1)) as usize;
         let course = &mut self.course[kind as usize][bin.min(BINS - 1)];
         course.checked += 1;
@@ -134,9 +148,10 @@ impl Census {
 
 /// Calls `found` with each target, and the latest of its sources on other locations.
 fn each_target(constraints: &Constraints, mut found: impl FnMut(Kind, Moment, Moment)) {
-    for &Message { sent, received } in &constraints.messages {
-        if sent.location != received.location {
-            found(Kind::Message, sent, received);
+    for links in constraints.targets() {
+        let latest = links.iter().reduce(|a, b| if b.source.time > a.source.time { b } else { a });
+        if let Some(link) = latest {
+            found(link.kind, link.source, link.target);
         }
     }
     for parts in constraints.instances() {
@@ -150,7 +165,7 @@ fn each_target(constraints: &Constraints, mut found: impl FnMut(Kind, Moment, Mo
                 found(kind, source, Moment { location: part.location, time: part.end });
             }
         };
-        if kind == Kind::Prefix {
+        if parts[0].is_prefix {
             for part in parts {
                 target(&latest, part, &mut found);
                 latest_two(&mut latest, part);

@@ -4,8 +4,8 @@
 //! [`DECAY`]. *Backward*: what came before such a jump is moved towards it with a slope of 1 / [`SLOPE`], but sources no
 //! further than their targets allow.
 //!
-//! All locations of a process share one function of time, so that nothing within it is turned around. Hence all events of a
-//! process at one time move alike.
+//! All threads of a process share one clock, so that nothing within it is turned around, unless they contradict each other.
+//! Hence all events of a clock at one time move alike.
 //!
 //! *Source*: clocks.md#clc; R. Rabenseifner: The controlled logical clock, Euromicro PDP 1997; D. Becker et al.: Scalable
 //! timestamp synchronization for event traces of message-passing applications, Parallel Computing 35(12), 2009.
@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
-use super::constraints::{Constraints, Kind, Message};
+use super::constraints::{Constraints, Part};
+use super::domains::Clocks;
 
 /// A shift shrinks by one tick in so many.
 const DECAY: i64 = 100_000;
@@ -52,10 +53,19 @@ impl Logical {
         }
     }
 
-    /// The steepest growth of what is added before a jump.
-    pub(super) fn stretch(&self) -> f64 {
-        let slopes = self.knots.windows(2).map(|pair| (pair[1].1 - pair[0].2) as f64 / (pair[1].0 - pair[0].0) as f64);
-        slopes.fold(0.0, f64::max)
+    /// The steepest growth of what is added before a jump, and the time in which it grows by more than [`SLOPE`] allows,
+    /// ticks.
+    pub(super) fn stretch(&self) -> (f64, i64) {
+        let (mut steepest, mut stretched): (f64, i64) = (0.0, 0);
+        for pair in self.knots.windows(2) {
+            let (grown, length) = (pair[1].1 - pair[0].2, pair[1].0 - pair[0].0);
+            steepest = steepest.max(grown as f64 / length as f64);
+            // A tick is rounding.
+            if (grown - 1).saturating_mul(SLOPE) > length {
+                stretched += length;
+            }
+        }
+        (steepest, stretched)
     }
 }
 
@@ -77,9 +87,9 @@ fn between((begin, _, from): (i64, i64, i64), (end, to, _): (i64, i64, i64), at:
 /// What a place has to do with others.
 #[derive(Clone, Copy, Debug)]
 enum Link {
-    /// The other end of a message.
-    Message(u32),
-    /// A member of an instance of a collective operation.
+    /// Another place, and whether it belongs to the same process.
+    Place { place: u32, is_local: bool },
+    /// A member of an operation of many.
     Member { instance: u32, number: u32 },
 }
 
@@ -99,7 +109,7 @@ impl Links {
             begins[place + 1] += begins[place];
         }
         let mut next = begins.clone();
-        let mut links = vec![Link::Message(0); of.len()];
+        let mut links = vec![Link::Place { place: 0, is_local: false }; of.len()];
         for &(place, link) in of {
             links[next[place as usize] as usize] = link;
             next[place as usize] += 1;
@@ -112,26 +122,30 @@ impl Links {
     }
 }
 
-/// A member of an instance: the places of its begin and end, where these count.
+/// A member of an instance: the place of its begin, if others wait for it, and that of its end.
 #[derive(Clone, Copy)]
 struct Member {
     source: Option<u32>,
-    target: Option<u32>,
-    process: u32,
+    end: u32,
+    /// Whether it waits for others.
+    is_target: bool,
+    clock: u32,
 }
 
 struct Instance {
     members: Vec<Member>,
     is_prefix: bool,
+    /// Whether all members belong to one process.
+    is_local: bool,
 }
 
-/// The places of all processes at which clocks meet, and who meets whom.
+/// The places of all clocks at which they meet, and who meets whom.
 struct Net {
-    /// The first place of each process, and the number of places.
+    /// The first place of each clock, and the number of places.
     first: Vec<usize>,
-    /// Time of each place, ticks; increasing within a process.
+    /// Time of each place, ticks; increasing within a clock.
     times: Vec<i64>,
-    process: Vec<u32>,
+    clock: Vec<u32>,
     sources: Links,
     targets: Links,
     instances: Vec<Instance>,
@@ -139,17 +153,13 @@ struct Net {
 }
 
 impl Net {
-    fn new(constraints: &Constraints, processes: usize, latency: i64) -> Self {
-        let process_of = |location| constraints.process(location).index();
-        let mut moments: Vec<Vec<i64>> = vec![Vec::new(); processes];
-        let mut see = |location, time: i64| {
-            if let Some(moments) = moments.get_mut(process_of(location)) {
-                moments.push(time);
-            }
-        };
-        for Message { sent, received } in &constraints.messages {
-            see(sent.location, sent.time);
-            see(received.location, received.time);
+    fn new(constraints: &Constraints, clocks: &Clocks, latency: i64) -> Self {
+        let clock_of = |location| clocks.of(location) as usize;
+        let mut moments: Vec<Vec<i64>> = vec![Vec::new(); clocks.count()];
+        let mut see = |location, time: i64| moments[clock_of(location)].push(time);
+        for link in constraints.links() {
+            see(link.source.location, link.source.time);
+            see(link.target.location, link.target.time);
         }
         for part in constraints.instances().flatten() {
             see(part.location, part.begin);
@@ -165,43 +175,54 @@ impl Net {
             Some(*places)
         }));
         let place = |location, time: i64| {
-            let process = process_of(location);
-            let within = moments.get(process)?.binary_search(&time).ok()?;
-            Some((first[process] + within) as u32)
+            let clock = clock_of(location);
+            (first[clock] + moments[clock].partition_point(|&at| at < time)) as u32
         };
         let (mut into, mut out) = (Vec::new(), Vec::new());
-        for Message { sent, received } in &constraints.messages {
-            let ends = (place(sent.location, sent.time), place(received.location, received.time));
-            if process_of(sent.location) != process_of(received.location)
-                && let (Some(from), Some(to)) = ends
-            {
-                into.push((to, Link::Message(from)));
-                out.push((from, Link::Message(to)));
+        for link in constraints.links() {
+            let (source, target) = (link.source, link.target);
+            if clock_of(source.location) != clock_of(target.location) {
+                let (from, to) = (place(source.location, source.time), place(target.location, target.time));
+                let is_local = link.kind.is_within_a_process();
+                into.push((to, Link::Place { place: from, is_local }));
+                out.push((from, Link::Place { place: to, is_local }));
             }
         }
         let mut instances = Vec::new();
         for parts in constraints.instances() {
             let instance = instances.len() as u32;
-            let member = |(number, part): (usize, &super::constraints::Part)| {
+            let member = |(number, part): (usize, &Part)| {
                 let link = Link::Member { instance, number: number as u32 };
-                let source = place(part.location, part.begin).filter(|_| part.is_source);
-                let target = place(part.location, part.end).filter(|_| part.is_target);
+                let source = part.is_source.then(|| place(part.location, part.begin));
+                let end = place(part.location, part.end);
                 out.extend(source.map(|source| (source, link)));
-                into.extend(target.map(|target| (target, link)));
-                Member { source, target, process: process_of(part.location) as u32 }
+                if part.is_target {
+                    into.push((end, link));
+                }
+                Member { source, end, is_target: part.is_target, clock: clocks.of(part.location) }
             };
             let members = parts.iter().enumerate().map(member).collect();
-            instances.push(Instance { members, is_prefix: parts[0].kind == Kind::Prefix });
+            let is_local = parts[0].kind.is_within_a_process();
+            instances.push(Instance { members, is_prefix: parts[0].is_prefix, is_local });
         }
-        let process = moments.iter().zip(0..).flat_map(|(moments, process)| moments.iter().map(move |_| process));
-        let process: Vec<u32> = process.collect();
-        let places = process.len();
+        let clock = moments.iter().zip(0..).flat_map(|(moments, clock)| moments.iter().map(move |_| clock));
+        let clock: Vec<u32> = clock.collect();
+        let places = clock.len();
         let (sources, targets) = (Links::new(places, &into), Links::new(places, &out));
-        Self { first, times: moments.concat(), process, sources, targets, instances, latency }
+        Self { first, times: moments.concat(), clock, sources, targets, instances, latency }
     }
 
-    fn places(&self, process: usize) -> std::ops::Range<usize> {
-        self.first[process]..self.first[process + 1]
+    fn places(&self, clock: usize) -> std::ops::Range<usize> {
+        self.first[clock]..self.first[clock + 1]
+    }
+
+    /// The least time between the ends of a link.
+    fn latency(&self, link: Link) -> i64 {
+        let is_local = match link {
+            Link::Place { is_local, .. } => is_local,
+            Link::Member { instance, .. } => self.instances[instance as usize].is_local,
+        };
+        if is_local { 0 } else { self.latency }
     }
 }
 
@@ -216,24 +237,26 @@ struct Progress {
     latest: Vec<i64>,
 }
 
-/// The first pass: each process advances from place to place, and waits where a source is not known yet.
+/// The first pass: each clock advances from place to place, and waits where a source is not known yet.
 struct Forward<'a> {
     net: &'a Net,
     /// The shifted time of each place that is known.
     shifted: Vec<i64>,
     progress: Vec<Progress>,
-    /// The next place of each process, and its jumps.
+    /// The next place of each clock, and its jumps.
     next: Vec<usize>,
     jumps: Vec<Jumps>,
     is_queued: Vec<bool>,
     queue: Vec<u32>,
+    /// Whether a place went on without all of its sources, because they wait for it.
+    is_circular: bool,
 }
 
 const UNKNOWN: i64 = i64::MIN;
 
 impl<'a> Forward<'a> {
     fn new(net: &'a Net) -> Self {
-        let processes = net.first.len() - 1;
+        let clocks = net.first.len() - 1;
         let progress = net.instances.iter().map(|instance| Progress {
             unknown: instance.members.iter().filter(|member| member.source.is_some()).count() as u32,
             known: 0,
@@ -243,41 +266,43 @@ impl<'a> Forward<'a> {
             net,
             shifted: vec![UNKNOWN; net.times.len()],
             progress: progress.collect(),
-            next: net.first[..processes].to_vec(),
-            jumps: vec![Vec::new(); processes],
-            is_queued: vec![true; processes],
-            queue: (0..processes as u32).rev().collect(),
+            next: net.first[..clocks].to_vec(),
+            jumps: vec![Vec::new(); clocks],
+            is_queued: vec![true; clocks],
+            queue: (0..clocks as u32).rev().collect(),
+            is_circular: false,
         }
     }
 
     fn run(&mut self) {
         loop {
-            while let Some(process) = self.queue.pop() {
-                self.is_queued[process as usize] = false;
-                self.advance(process as usize, false);
+            while let Some(clock) = self.queue.pop() {
+                self.is_queued[clock as usize] = false;
+                self.advance(clock as usize, false);
             }
             // Places of the same time, or wrong matches, can wait for each other: the earliest goes on with what is known.
-            let waiting = (0..self.next.len()).filter(|&process| self.next[process] < self.net.first[process + 1]);
-            let Some(earliest) = waiting.min_by_key(|&process| (self.net.times[self.next[process]], process)) else {
+            let waiting = (0..self.next.len()).filter(|&clock| self.next[clock] < self.net.first[clock + 1]);
+            let Some(earliest) = waiting.min_by_key(|&clock| (self.net.times[self.next[clock]], clock)) else {
                 return;
             };
+            self.is_circular = true;
             self.advance(earliest, true);
         }
     }
 
-    fn advance(&mut self, process: usize, mut is_forced: bool) {
-        while self.next[process] < self.net.first[process + 1] {
-            let place = self.next[process];
+    fn advance(&mut self, clock: usize, mut is_forced: bool) {
+        while self.next[clock] < self.net.first[clock + 1] {
+            let place = self.next[clock];
             let Some(required) = self.required(place, std::mem::take(&mut is_forced)) else { return };
             let time = self.net.times[place];
-            let jumps = &mut self.jumps[process];
+            let jumps = &mut self.jumps[clock];
             let own = jumps.last().map_or(0, |&last| decayed(last, time));
             let needed = if required == UNKNOWN { own } else { required - time };
             if needed > own {
                 jumps.push((time, needed));
             }
             self.shifted[place] = time + needed.max(own);
-            self.next[process] += 1;
+            self.next[clock] += 1;
             self.announce(place);
         }
     }
@@ -287,7 +312,9 @@ impl<'a> Forward<'a> {
         let mut latest = UNKNOWN;
         for &link in self.net.sources.of(place) {
             let (is_known, source) = match link {
-                Link::Message(from) => (self.shifted[from as usize] != UNKNOWN, self.shifted[from as usize]),
+                Link::Place { place: from, .. } => {
+                    (self.shifted[from as usize] != UNKNOWN, self.shifted[from as usize])
+                }
                 Link::Member { instance, number } => {
                     let progress = &self.progress[instance as usize];
                     if self.net.instances[instance as usize].is_prefix {
@@ -301,9 +328,11 @@ impl<'a> Forward<'a> {
             if !is_known && !is_forced {
                 return None;
             }
-            latest = latest.max(source);
+            if source != UNKNOWN {
+                latest = latest.max(source + self.net.latency(link));
+            }
         }
-        Some(if latest == UNKNOWN { UNKNOWN } else { latest + self.net.latency })
+        Some(latest)
     }
 
     /// Tells the targets of a place that it is known.
@@ -312,7 +341,7 @@ impl<'a> Forward<'a> {
         let net = self.net;
         for &link in net.targets.of(place) {
             match link {
-                Link::Message(to) => self.wake(net.process[to as usize]),
+                Link::Place { place: to, .. } => self.wake(net.clock[to as usize]),
                 Link::Member { instance, number } => {
                     let of = &net.instances[instance as usize];
                     let progress = &mut self.progress[instance as usize];
@@ -334,45 +363,51 @@ impl<'a> Forward<'a> {
                         progress.latest[0] = progress.latest[0].max(shifted);
                     }
                     if of.is_prefix || self.progress[instance as usize].unknown == 0 {
-                        of.members.iter().for_each(|member| self.wake(member.process));
+                        of.members.iter().for_each(|member| self.wake(member.clock));
                     }
                 }
             }
         }
     }
 
-    fn wake(&mut self, process: u32) {
-        if !std::mem::replace(&mut self.is_queued[process as usize], true) {
-            self.queue.push(process);
+    fn wake(&mut self, clock: u32) {
+        if !std::mem::replace(&mut self.is_queued[clock as usize], true) {
+            self.queue.push(clock);
         }
     }
 
-    /// Repeats with all shifts known until nothing changes; returns whether it does not.
+    /// Repeats with all shifts known until nothing changes, if places waited for each other; returns whether it does not.
+    /// If no times satisfy all constraints, the shifts of the first pass stay: they satisfy all but those without which
+    /// it went on.
     fn settle(&mut self) -> bool {
+        if !self.is_circular {
+            return true;
+        }
+        let first = (self.shifted.clone(), self.jumps.clone());
         for _ in 0..ROUNDS {
             let latest: Vec<Vec<i64>> = self.net.instances.par_iter().map(|instance| self.latest(instance)).collect();
             let net = self.net;
             let shifted = &self.shifted;
-            let again = (0..self.jumps.len()).into_par_iter().map(|process| {
+            let again = (0..self.jumps.len()).into_par_iter().map(|clock| {
                 let mut jumps = Jumps::new();
-                let times = net.places(process).map(|place| {
+                let times = net.places(clock).map(|place| {
                     let time = net.times[place];
                     let own = jumps.last().map_or(0, |&last| decayed(last, time));
-                    let required = net.sources.of(place).iter().map(|&link| match link {
-                        Link::Message(from) => shifted[from as usize],
-                        Link::Member { instance, number } => {
-                            let latest = &latest[instance as usize];
-                            if net.instances[instance as usize].is_prefix {
-                                (number as usize).checked_sub(1).map_or(UNKNOWN, |before| latest[before])
-                            } else {
-                                latest[0]
+                    let required = net.sources.of(place).iter().filter_map(|&link| {
+                        let source = match link {
+                            Link::Place { place: from, .. } => shifted[from as usize],
+                            Link::Member { instance, number } => {
+                                let latest = &latest[instance as usize];
+                                if net.instances[instance as usize].is_prefix {
+                                    (number as usize).checked_sub(1).map_or(UNKNOWN, |before| latest[before])
+                                } else {
+                                    latest[0]
+                                }
                             }
-                        }
+                        };
+                        (source != UNKNOWN).then(|| source + net.latency(link))
                     });
-                    let needed = match required.max() {
-                        None | Some(UNKNOWN) => own,
-                        Some(required) => required + net.latency - time,
-                    };
+                    let needed = required.max().map_or(own, |required| required - time);
                     if needed > own {
                         jumps.push((time, needed));
                     }
@@ -389,6 +424,7 @@ impl<'a> Forward<'a> {
                 return true;
             }
         }
+        (self.shifted, self.jumps) = first;
         false
     }
 
@@ -410,71 +446,55 @@ impl<'a> Forward<'a> {
         let mut earliest = vec![i64::MAX; self.shifted.len()];
         for (place, earliest) in earliest.iter_mut().enumerate() {
             for &link in self.net.targets.of(place) {
-                if let Link::Message(to) = link {
-                    *earliest = (*earliest).min(self.shifted[to as usize]);
+                if let Link::Place { place: to, .. } = link {
+                    *earliest = (*earliest).min(self.shifted[to as usize] - self.net.latency(link));
                 }
             }
         }
         for instance in &self.net.instances {
-            // Its own end moves with it, so what counts is the earliest end of another process.
-            let mut ends: [(i64, u32); 2] = [(i64::MAX, u32::MAX); 2];
-            let see = |ends: &mut [(i64, u32); 2], member: &Member| {
-                if let Some(target) = member.target {
-                    let end = (self.shifted[target as usize], member.process);
-                    if end < ends[0] {
-                        *ends = [end, if ends[0].1 == end.1 { ends[1] } else { ends[0] }];
-                    } else if end.1 != ends[0].1 && end < ends[1] {
-                        ends[1] = end;
-                    }
+            let latency = if instance.is_local { 0 } else { self.net.latency };
+            let end = |member: &Member| self.shifted[member.end as usize] - latency;
+            let first_end = |members: &[Member]| members.iter().filter(|member| member.is_target).map(end).min();
+            let of_all = first_end(&instance.members).unwrap_or(i64::MAX);
+            let mut of_later = i64::MAX;
+            for member in instance.members.iter().rev() {
+                if let Some(source) = member.source {
+                    // Its own end, too: what it does before must not squeeze its own part.
+                    let limit = end(member).min(if instance.is_prefix { of_later } else { of_all });
+                    let earliest = &mut earliest[source as usize];
+                    *earliest = (*earliest).min(limit);
                 }
-            };
-            let limit = |ends: &[(i64, u32); 2], member: &Member| {
-                if ends[0].1 == member.process { ends[1].0 } else { ends[0].0 }
-            };
-            if instance.is_prefix {
-                for member in instance.members.iter().rev() {
-                    if let Some(source) = member.source {
-                        let earliest = &mut earliest[source as usize];
-                        *earliest = (*earliest).min(limit(&ends, member));
-                    }
-                    see(&mut ends, member);
-                }
-            } else {
-                instance.members.iter().for_each(|member| see(&mut ends, member));
-                for member in &instance.members {
-                    if let Some(source) = member.source {
-                        let earliest = &mut earliest[source as usize];
-                        *earliest = (*earliest).min(limit(&ends, member));
-                    }
+                if member.is_target {
+                    of_later = of_later.min(end(member));
                 }
             }
         }
         let cap = |(&earliest, &shifted): (&i64, &i64)| match earliest {
             i64::MAX => i64::MAX,
-            earliest => (earliest - self.net.latency - shifted).max(0),
+            earliest => (earliest - shifted).max(0),
         };
         earliest.iter().zip(&self.shifted).map(cap).collect()
     }
 }
 
-/// The controlled logical clock of each process, and whether some constraints cannot be satisfied by any times. `begins`
-/// has the time of each process's first event.
-pub(super) fn clocks(constraints: &Constraints, begins: &[i64], latency: i64) -> (Vec<Logical>, bool) {
-    let net = Net::new(constraints, begins.len(), latency);
+/// What is added to each of some clocks, and whether no times can satisfy some constraints. `begins` has the time of each
+/// clock's first event.
+pub(super) fn find(constraints: &Constraints, clocks: &Clocks, begins: &[i64], latency: i64) -> (Vec<Logical>, bool) {
+    let net = Net::new(constraints, clocks, latency);
     let mut forward = Forward::new(&net);
     forward.run();
     let is_settled = forward.settle();
     let caps = forward.caps();
-    let clocks = (0..begins.len()).into_par_iter().map(|process| {
-        let places = net.places(process);
-        let jumps = &forward.jumps[process];
-        let knots = backward(jumps, begins[process], &forward.shifted[places.clone()], &caps[places]);
+    let clocks = (0..begins.len()).into_par_iter().map(|clock| {
+        let places = net.places(clock);
+        let jumps = &forward.jumps[clock];
+        let knots = backward(jumps, begins[clock], &forward.shifted[places.clone()], &caps[places]);
         Logical { jumps: jumps.clone(), knots }
     });
     (clocks.collect(), !is_settled)
 }
 
-/// What is added before each jump of a process: see [`Logical::knots`]. `shifted` has the times of its places, and `caps` how
+/// What is added before each jump of a clock: see [`Logical::knots`]. `shifted` has the times of its places, and `caps` how
 /// far they may move.
 fn backward(jumps: &[(i64, i64)], begin: i64, shifted: &[i64], caps: &[i64]) -> Vec<(i64, i64, i64)> {
     let mut added: BTreeMap<i64, (i64, i64)> = BTreeMap::new();

@@ -1,62 +1,11 @@
-//! What must come before what: every message and every collective operation bounds the difference of clocks.
+//! What must come before what: every message, collective operation, and synchronization bounds the difference of clocks.
 //!
-//! *Source*: clocks.md#constraints; the gates are those of the wait states (specification.md#collective-operations).
+//! *Source*: clocks.md#constraints.
 
 use bitcode::{Decode, Encode};
 
-use crate::Result;
+use super::kind::Kind;
 use crate::ids::{LocationId, ProcessId};
-use crate::matching::collectives::{self, Member};
-use crate::matching::messages;
-use crate::trace::Trace;
-
-/// Kinds of constraints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
-pub enum Kind {
-    /// A message is sent before it is received.
-    Message,
-    /// All enter a barrier before anyone leaves it.
-    Barrier,
-    /// All senders begin before a receiver ends.
-    AllToAll,
-    /// The root begins before a receiver ends.
-    OneToAll,
-    /// All senders begin before the root ends.
-    AllToOne,
-    /// The senders of lower ranks begin before a receiver ends.
-    Prefix,
-}
-
-impl Kind {
-    /// All kinds.
-    pub const ALL: [Self; 6] =
-        [Self::Message, Self::Barrier, Self::AllToAll, Self::OneToAll, Self::AllToOne, Self::Prefix];
-
-    /// Name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Message => "p2p",
-            Self::Barrier => "barrier",
-            Self::AllToAll => "n_to_n",
-            Self::OneToAll => "one_to_n",
-            Self::AllToOne => "n_to_one",
-            Self::Prefix => "prefix",
-        }
-    }
-
-    /// The kind of a collective operation; start-up bounds nothing, because processes start when they like.
-    fn of(kind: collectives::Kind) -> Option<Self> {
-        match kind {
-            collectives::Kind::Finalize | collectives::Kind::Barrier => Some(Self::Barrier),
-            collectives::Kind::AllToAll => Some(Self::AllToAll),
-            collectives::Kind::OneToAll => Some(Self::OneToAll),
-            collectives::Kind::AllToOne => Some(Self::AllToOne),
-            collectives::Kind::Scan => Some(Self::Prefix),
-            collectives::Kind::Init | collectives::Kind::Io | collectives::Kind::Undecided => None,
-        }
-    }
-}
 
 /// A moment on a location, ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -67,16 +16,18 @@ pub struct Moment {
     pub time: i64,
 }
 
-/// A message: the moments of its send and receive records.
+/// One moment comes before another one.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
-pub struct Message {
-    /// Where it was sent.
-    pub sent: Moment,
-    /// Where it was received.
-    pub received: Moment,
+pub struct Link {
+    /// Why.
+    pub kind: Kind,
+    /// What comes before.
+    pub source: Moment,
+    /// What comes after.
+    pub target: Moment,
 }
 
-/// One member's part in an instance of a collective operation.
+/// One member's part in an operation of many.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Part {
     /// Begin of the operation, ticks.
@@ -93,42 +44,82 @@ pub struct Part {
     pub is_source: bool,
     /// Whether it cannot end before others have begun.
     pub is_target: bool,
+    /// Whether only lower ranks bound it.
+    pub is_prefix: bool,
+}
+
+/// The constraints that one shard finds.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) links: Vec<Link>,
+    pub(super) parts: Vec<Part>,
+}
+
+/// A member of an operation: its location, begin and end, and whether it is a source and a target.
+pub(super) struct Member {
+    pub(super) location: LocationId,
+    pub(super) times: (i64, i64),
+    pub(super) is_source: bool,
+    pub(super) is_target: bool,
+}
+
+impl Found {
+    /// Adds that a moment comes before another one, unless both are on one location.
+    pub(super) fn link(&mut self, kind: Kind, source: (LocationId, i64), target: (LocationId, i64)) {
+        let moment = |(location, time)| Moment { location, time };
+        if source.0 != target.0 {
+            self.links.push(Link { kind, source: moment(source), target: moment(target) });
+        }
+    }
+
+    /// Adds an operation; members are in the order of ranks.
+    pub(super) fn instance(&mut self, kind: Kind, is_prefix: bool, members: impl Iterator<Item = Member>) {
+        let mut is_first = true;
+        for Member { location, times: (begin, end), is_source, is_target } in members {
+            if is_source || is_target {
+                self.parts.push(Part { begin, end, location, kind, is_first, is_source, is_target, is_prefix });
+                is_first = false;
+            }
+        }
+    }
+
+    /// Adds an operation that nobody leaves before all have entered it.
+    pub(super) fn meeting(&mut self, kind: Kind, members: impl Iterator<Item = (LocationId, (i64, i64))>) {
+        let member = |(location, times)| Member { location, times, is_source: true, is_target: true };
+        self.instance(kind, false, members.map(member));
+    }
+
+    pub(super) fn extend(&mut self, other: Self) {
+        self.links.extend(other.links);
+        self.parts.extend(other.parts);
+    }
 }
 
 /// All constraints of a run. If several processes share the analysis, the first has them.
 #[derive(Debug, Default)]
 pub struct Constraints {
-    /// Messages.
-    pub messages: Vec<Message>,
-    /// Parts in collective operations, instance by instance.
+    /// Pairs of moments; those of one kind with one target are neighbors.
+    links: Vec<Link>,
+    /// Parts in operations of many, instance by instance.
     parts: Vec<Part>,
     /// The process of each location.
     processes: Vec<ProcessId>,
+    /// The device of each stream that ran something.
+    devices: Vec<(LocationId, u32)>,
 }
 
 impl Constraints {
-    /// Collects the constraints of a run at its first process.
-    pub fn gather(trace: &Trace) -> Result<Self> {
-        let (messages, _) = messages::match_all(trace, |_, shard, matches| {
-            let mut found = Vec::with_capacity(shard.receives.rows.len());
-            for i in 0..shard.locations.len() {
-                let location = shard.location(i);
-                for row in shard.receives.range(i) {
-                    let Some(send) = matches.send(row) else { continue };
-                    found.push(Message {
-                        sent: Moment { location: send.location, time: send.time },
-                        received: Moment { location, time: shard.receives.rows[row].time },
-                    });
-                }
-            }
-            found
-        })?;
-        let (parts, _) = collectives::match_all(trace, Vec::with_capacity, add)?;
-        Ok(Self {
-            messages: trace.exchange.gatherv(messages.into_iter().flatten())?,
-            parts: trace.exchange.gatherv(parts.into_iter().flatten())?,
-            processes: trace.definitions.locations.iter().map(|location| location.process).collect(),
-        })
+    pub(super) fn new(found: Found, processes: Vec<ProcessId>, mut devices: Vec<(LocationId, u32)>) -> Self {
+        let Found { mut links, parts } = found;
+        // The receive records of messages are targets of their own, even at one time.
+        let target = |link: &Link| match link.kind {
+            Kind::Message => (link.kind, LocationId::NONE, 0),
+            kind => (kind, link.target.location, link.target.time),
+        };
+        links.sort_by_key(target);
+        devices.sort_unstable();
+        devices.dedup();
+        Self { links, parts, processes, devices }
     }
 
     /// The process of a location.
@@ -138,7 +129,28 @@ impl Constraints {
         self.processes[location]
     }
 
-    /// The instances of collective operations, each by rank.
+    /// Number of locations.
+    pub(super) fn locations(&self) -> usize {
+        self.processes.len()
+    }
+
+    /// The device of each stream that ran something, by location.
+    pub(super) fn devices(&self) -> &[(LocationId, u32)] {
+        &self.devices
+    }
+
+    /// Pairs of moments.
+    #[must_use]
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// The pairs of moments by target.
+    pub fn targets(&self) -> impl Iterator<Item = &[Link]> + Clone {
+        self.links.chunk_by(|a, b| a.kind != Kind::Message && a.kind == b.kind && a.target == b.target)
+    }
+
+    /// The operations of many, each by rank.
     pub fn instances(&self) -> impl Iterator<Item = &[Part]> + Clone {
         self.parts.chunk_by(|_, next| !next.is_first)
     }
@@ -154,9 +166,9 @@ impl Constraints {
                 *largest = after - before;
             }
         };
-        for (before, after) in self.messages.iter().zip(&moved.messages) {
-            see(before.sent.location, before.sent.time, after.sent.time);
-            see(before.received.location, before.received.time, after.received.time);
+        for (before, after) in self.links.iter().zip(&moved.links) {
+            see(before.source.location, before.source.time, after.source.time);
+            see(before.target.location, before.target.time, after.target.time);
         }
         for (before, after) in self.parts.iter().zip(&moved.parts) {
             see(before.location, before.begin, after.begin);
@@ -167,41 +179,19 @@ impl Constraints {
 
     /// The same constraints at other times: `time` maps a moment to its time.
     #[must_use]
-    pub fn at(&self, time: impl Fn(ProcessId, i64) -> i64) -> Self {
-        let moved = |Moment { location, time: t }: Moment| Moment { location, time: time(self.process(location), t) };
-        let messages = self.messages.iter();
-        let messages = messages.map(|message| Message { sent: moved(message.sent), received: moved(message.received) });
+    pub fn at(&self, time: impl Fn(LocationId, i64) -> i64) -> Self {
+        let moved = |Moment { location, time: t }: Moment| Moment { location, time: time(location, t) };
+        let links = self.links.iter();
+        let links = links.map(|link| Link { source: moved(link.source), target: moved(link.target), kind: link.kind });
         let parts = self.parts.iter().map(|part| {
-            let process = self.process(part.location);
-            Part { begin: time(process, part.begin), end: time(process, part.end), ..*part }
+            let time = |t| time(part.location, t);
+            Part { begin: time(part.begin), end: time(part.end), ..*part }
         });
-        Self { messages: messages.collect(), parts: parts.collect(), processes: self.processes.clone() }
-    }
-}
-
-/// Adds the parts of an instance, if it bounds anything.
-fn add(parts: &mut Vec<Part>, kind: collectives::Kind, members: &[Member]) {
-    let Some(kind) = Kind::of(kind) else { return };
-    let root = members.iter().find(|member| member.rank == member.root);
-    match (kind, root) {
-        (Kind::OneToAll, root) if root.is_none_or(|root| root.sent == 0) => return,
-        (Kind::AllToOne, root) if root.is_none_or(|root| root.received == 0) => return,
-        _ => {}
-    }
-    let mut is_first = true;
-    for member in members {
-        let is_root = member.rank == member.root;
-        let (is_source, is_target) = match kind {
-            Kind::Barrier | Kind::Message => (true, true),
-            Kind::AllToAll => (member.sent > 0, member.received > 0),
-            Kind::OneToAll => (is_root, !is_root && member.received > 0),
-            Kind::AllToOne => (!is_root && member.sent > 0, is_root),
-            Kind::Prefix => (member.sent > 0, member.sent > 0 || member.received > 0),
-        };
-        if is_source || is_target {
-            let &Member { begin, end, location, .. } = member;
-            parts.push(Part { begin, end, location, kind, is_first, is_source, is_target });
-            is_first = false;
+        Self {
+            links: links.collect(),
+            parts: parts.collect(),
+            processes: self.processes.clone(),
+            devices: self.devices.clone(),
         }
     }
 }

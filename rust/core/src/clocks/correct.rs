@@ -4,24 +4,27 @@ use std::sync::Arc;
 
 use whywait_otf2::Recording;
 
-use super::census::Census;
+use super::census::{BINS, Census};
 use super::clc;
 use super::constraints::Constraints;
 use super::corrected::{Corrected, Correction};
-use super::domains::domains;
+use super::domains::{self, Clocks, Domain};
+use super::gather::gather;
 use super::lines::{self, Course, Lines};
 use super::nodes::Nodes;
 use super::pairs::{Pair, arcs};
 use super::report::{OfPair, OfProcess, Report, Step, Verdict};
 use super::timing::Timing;
 use crate::Result;
-use crate::ids::ProcessId;
+use crate::ids::{LocationId, ProcessId};
 use crate::matching::protocol;
 use crate::parallel::exchange::{Exchange, Row};
 use crate::trace::Trace;
 
 /// Number of pairs that the report has for each domain.
 const PAIRS: usize = 16;
+/// Number of processes whose moves the report has.
+const MOVES: usize = 200;
 
 /// How to correct clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,8 +69,18 @@ pub struct Options {
     pub method: Method,
     /// Least time between cause and effect on two processes, seconds.
     pub latency: f64,
+    /// What has a clock of its own.
+    pub domain: Domain,
     /// Whether to count constraints even if nothing is violated.
     pub is_wanted: bool,
+}
+
+impl Options {
+    /// Whether all constraints are counted, even if no message and no collective operation violates one.
+    #[must_use]
+    pub fn needs_census(&self) -> bool {
+        self.is_wanted || self.latency > 0.0 || !matches!(self.method, Method::Measured | Method::Nodes)
+    }
 }
 
 /// Corrects the clocks of a run: returns it as it was read or, if a correction helps, read again by `load`; whether it was
@@ -83,7 +96,7 @@ pub fn correct(
     let nodes = nodes_of(&trace);
     let ends_before = ends(&trace)?;
     let span = trace.span().unwrap_or((0, 0));
-    let mut constraints = Constraints::gather(&trace)?;
+    let mut constraints = gather(&trace)?;
     let census = Census::new(&constraints, latency, span);
     let offsets = from_first(&trace.exchange, || Nodes::find(&trace, &nodes))?;
     let mut steps = vec![step("measured", &census)];
@@ -98,7 +111,7 @@ pub fn correct(
         drop(trace);
         trace = load(Arc::new(Corrected::new(recorded.clone(), corrections.collect())))?;
         is_new = true;
-        let found = Constraints::gather(&trace)?;
+        let found = gather(&trace)?;
         let after = Census::new(&found, latency, trace.span().unwrap_or(span));
         let within = |from: ProcessId, to: ProcessId| nodes[from] == nodes[to];
         let between = |from: ProcessId, to: ProcessId| !within(from, to);
@@ -116,17 +129,16 @@ pub fn correct(
     }
 
     let begins = begins(&trace)?;
-    let mut search = Search::new(&trace, constraints, latency, &nodes);
+    let mut search = Search::new(&trace, constraints, latency, (&nodes, options.domain));
     let timings = from_first(&trace.exchange, || {
         search.run(method, &begins, &mut steps);
-        search.timings.clone()
+        search.moved(&trace)
     })?;
-    if timings.iter().any(|timing| !timing.is_identity()) {
+    if !timings.is_empty() {
         let recorded = trace.recording().clone();
-        let timings: Vec<Arc<Timing>> = timings.into_iter().map(Arc::new).collect();
-        let moved = trace.definitions.locations.iter().filter_map(|location| {
-            let timing = timings.get(location.process.index()).filter(|timing| !timing.is_identity())?;
-            Some((location.id, Correction::Timing(timing.clone())))
+        let moved = timings.into_iter().flat_map(|(timing, locations)| {
+            let timing = Arc::new(timing);
+            locations.into_iter().map(move |location| (location, Correction::Timing(timing.clone())))
         });
         let corrected = Corrected::new(recorded, moved.collect());
         drop(trace);
@@ -142,7 +154,7 @@ pub fn correct(
             let (before, after) = (ends_before[process], ends_after[process]);
             let (begin, end) = (after.0 - before.0, after.1 - before.1);
             let largest = [begin, end, search.largest[process]].into_iter().max_by_key(|moved| moved.abs());
-            let domain = search.domain_of[process];
+            let domain = search.domain_of(ProcessId::at(process), &trace);
             let lines = search.lines.as_ref();
             OfProcess {
                 node: nodes[process],
@@ -168,18 +180,21 @@ pub fn correct(
     let report = Report {
         verdict: search.verdict(&census, shares_nodes),
         steps,
-        processes,
         differing: offsets.differing,
-        pairs: search.lines.as_ref().map_or_else(Vec::new, |lines| chosen(&lines.pairs, search.domain_count)),
-        stretch: search.timings.iter().map(|timing| timing.logical.stretch()).fold(0.0, f64::max),
+        pairs: search.lines.as_ref().map_or_else(Vec::new, |lines| chosen(&lines.pairs, search.domains.count())),
+        moves: search.moves(&trace, shares_nodes.then_some(&offsets), span, &processes),
+        stretch: search.stretch(),
+        processes,
+        domain: options.domain,
         latency,
         span,
         census,
+        left: search.census,
     };
     Ok((trace, is_new, Some(report)))
 }
 
-/// The search for a function of time for each process.
+/// The search for a function of time for each clock.
 struct Search {
     constraints: Constraints,
     /// The constraints at the times of `timings`.
@@ -189,21 +204,23 @@ struct Search {
     latency: i64,
     noise: i64,
     span: (i64, i64),
+    /// The clocks that are moved, and how.
+    clocks: Clocks,
     timings: Vec<Timing>,
     /// What is moved most at a constraint of each process, ticks.
     largest: Vec<i64>,
-    domain_of: Vec<u32>,
-    domain_count: usize,
+    domains: Clocks,
     lines: Option<Lines>,
     is_impossible: bool,
 }
 
 impl Search {
-    fn new(trace: &Trace, constraints: Constraints, latency: i64, nodes: &[u32]) -> Self {
+    fn new(trace: &Trace, constraints: Constraints, latency: i64, (nodes, choice): (&[u32], Domain)) -> Self {
         let span = trace.span().unwrap_or((0, 0));
         let noise = (1e-6 * trace.resolution as f64).max(2.0) as i64;
         let census = Census::new(&constraints, latency, span);
-        let (domain_of, domain_count) = domains(nodes, &census, noise);
+        let domains = domains::domains(&constraints, nodes, &census, choice, noise);
+        let clocks = domains::logical(&constraints, &census);
         Self {
             constraints,
             current: None,
@@ -211,13 +228,29 @@ impl Search {
             latency,
             noise,
             span,
-            timings: vec![Timing::default(); nodes.len()],
+            timings: vec![Timing::default(); clocks.count()],
+            clocks,
             largest: vec![0; nodes.len()],
-            domain_of,
-            domain_count,
+            domains,
             lines: None,
             is_impossible: false,
         }
+    }
+
+    /// The functions that move a clock, and the ids of the locations that each moves.
+    fn moved(&self, trace: &Trace) -> Vec<(Timing, Vec<u64>)> {
+        let mut ids = vec![Vec::new(); self.clocks.count()];
+        for (number, location) in trace.definitions.locations.iter().enumerate() {
+            ids[self.clocks.of(LocationId::at(number)) as usize].push(location.id);
+        }
+        let moved = self.timings.iter().zip(ids).filter(|(timing, _)| !timing.is_identity());
+        moved.map(|(timing, ids)| (timing.clone(), ids)).collect()
+    }
+
+    /// The domain of a process; its own number if it has no locations.
+    fn domain_of(&self, process: ProcessId, trace: &Trace) -> u32 {
+        let mut locations = trace.definitions.processes[process].locations;
+        locations.next().map_or(process.number(), |master| self.domains.of(master))
     }
 
     fn run(&mut self, method: Method, begins: &[i64], steps: &mut Vec<Step>) {
@@ -235,57 +268,68 @@ impl Search {
             return;
         }
         let (begin, end) = self.span;
-        let all = arcs(&self.constraints, &self.domain_of, begin);
+        let all = arcs(&self.constraints, &self.domains, self.latency, begin);
         let left = |courses: &[Course]| {
             let timings = self.timings_of(courses);
-            let census = Census::new(&self.at(&timings), self.latency, self.span);
-            let mut bends = vec![false; self.domain_count];
-            for ((_, from, to), _) in census.cells.iter().filter(|(_, cell)| cell.violated > 0) {
-                for domain in [from, to].into_iter().filter_map(|process| self.domain_of.get(process.index())) {
-                    bends[*domain as usize] = true;
-                }
+            let census = Census::new(&self.at(&self.clocks, &timings), self.latency, self.span);
+            let mut bends = vec![false; self.domains.count()];
+            for location in census.cells.values().filter(|cell| cell.violated > 0).flat_map(|cell| cell.worst_between) {
+                bends[self.domains.of(location) as usize] = true;
             }
             (census.violated, census.sum, bends)
         };
         let length = (end - begin).max(1) as f64;
-        let lines = lines::fit(&all, self.domain_count, (self.latency as f64, length), &left);
+        let lines = lines::fit(&all, self.domains.count(), length, &left);
         let timings = self.timings_of(&lines.courses);
         self.lines = Some(lines);
-        self.take("lines", timings, steps);
+        self.take("lines", (self.clocks.clone(), timings), steps);
     }
 
     fn timings_of(&self, courses: &[Course]) -> Vec<Timing> {
         let begin = self.span.0;
-        let timing = |&domain: &u32| Timing { pieces: courses[domain as usize].to_pieces(begin), ..Timing::default() };
-        self.domain_of.iter().map(timing).collect()
+        let timing = |&first: &LocationId| {
+            let course = &courses[self.domains.of(first) as usize];
+            Timing { pieces: course.to_pieces(begin), ..Timing::default() }
+        };
+        self.clocks.firsts().iter().map(timing).collect()
     }
 
     fn move_logically(&mut self, begins: &[i64], steps: &mut Vec<Step>) {
         if self.census.violated == 0 {
             return;
         }
-        let begins: Vec<i64> = begins.iter().zip(&self.timings).map(|(begin, timing)| timing.apply(*begin)).collect();
         let current = self.current.as_ref().unwrap_or(&self.constraints);
-        let (clocks, is_impossible) = clc::clocks(current, &begins, self.latency);
+        let clocks = domains::logical(current, &self.census);
+        let before: Vec<&Timing> =
+            clocks.firsts().iter().map(|&first| &self.timings[self.clocks.of(first) as usize]).collect();
+        let mut first_times = vec![i64::MAX; clocks.count()];
+        for (number, &begin) in begins.iter().enumerate() {
+            let first = &mut first_times[clocks.of(LocationId::at(number)) as usize];
+            *first = begin.min(*first);
+        }
+        let begin = |(&begin, timing): (&i64, &&Timing)| if begin == i64::MAX { 0 } else { timing.apply(begin) };
+        let begins: Vec<i64> = first_times.iter().zip(&before).map(begin).collect();
+        let (found, is_impossible) = clc::find(current, &clocks, &begins, self.latency);
         self.is_impossible = is_impossible;
         let with = |(timing, logical): (&Timing, clc::Logical)| Timing { pieces: timing.pieces.clone(), logical };
-        let timings = self.timings.iter().zip(clocks).map(with).collect();
-        self.take("clc", timings, steps);
+        let timings = before.into_iter().zip(found).map(with).collect();
+        self.take("clc", (clocks, timings), steps);
     }
 
-    fn at(&self, timings: &[Timing]) -> Constraints {
-        self.constraints.at(|process, time| timings.get(process.index()).map_or(time, |timing| timing.apply(time)))
+    fn at(&self, clocks: &Clocks, timings: &[Timing]) -> Constraints {
+        self.constraints.at(|location, time| timings[clocks.of(location) as usize].apply(time))
     }
 
     /// Keeps a step if it leaves fewer violations, or as many with a smaller sum.
-    fn take(&mut self, name: &'static str, timings: Vec<Timing>, steps: &mut Vec<Step>) {
-        let current = self.at(&timings);
+    fn take(&mut self, name: &'static str, (clocks, timings): (Clocks, Vec<Timing>), steps: &mut Vec<Step>) {
+        let current = self.at(&clocks, &timings);
         let census = Census::new(&current, self.latency, self.span);
         let is_kept = (census.violated, census.sum) < (self.census.violated, self.census.sum);
         steps.push(Step { is_kept, ..step(name, &census) });
         if is_kept {
-            self.largest = self.constraints.largest_moves(&current, timings.len());
-            (self.timings, self.current, self.census) = (timings, Some(current), census);
+            self.largest = self.constraints.largest_moves(&current, self.largest.len());
+            (self.clocks, self.timings) = (clocks, timings);
+            (self.current, self.census) = (Some(current), census);
         }
     }
 
@@ -314,6 +358,44 @@ impl Search {
                 if is_offset { Verdict::Offset } else { Verdict::Drift }
             }
         }
+    }
+
+    /// The steepest stretch by the logical clock, and the share of the time of all clocks that is stretched too much.
+    fn stretch(&self) -> (f64, f64) {
+        let all = self.timings.iter().map(|timing| timing.logical.stretch());
+        let (steepest, sum) = all.fold((0.0, 0.0), |(steepest, sum): (f64, f64), (own, stretched)| {
+            (steepest.max(own), sum + stretched as f64)
+        });
+        (steepest, sum / ((self.span.1 - self.span.0).max(1) as f64 * self.clocks.count().max(1) as f64))
+    }
+
+    /// What the processes that are moved most are moved by over the run.
+    fn moves(
+        &self,
+        trace: &Trace,
+        nodes: Option<&Nodes>,
+        (begin, end): (i64, i64),
+        processes: &[OfProcess],
+    ) -> Vec<(ProcessId, Vec<i64>)> {
+        let times: Vec<i64> = (0..=BINS as i64)
+            .map(|bin| begin + (i128::from(end - begin) * i128::from(bin) / BINS as i128) as i64)
+            .collect();
+        let mut most: Vec<ProcessId> = (0..processes.len()).map(ProcessId::at).collect();
+        most.sort_by_key(|process| (-processes[process.index()].moved.2.abs(), *process));
+        most.truncate(MOVES);
+        most.sort_unstable();
+        let moves = most.into_iter().map(|process| {
+            let mut moves =
+                nodes.and_then(|nodes| nodes.moves(trace, process, &times)).unwrap_or_else(|| vec![0; times.len()]);
+            if let Some(master) = { trace.definitions.processes[process].locations }.next() {
+                let timing = &self.timings[self.clocks.of(master) as usize];
+                for (moved, time) in moves.iter_mut().zip(&times) {
+                    *moved += timing.added(time + *moved);
+                }
+            }
+            (process, moves)
+        });
+        moves.collect()
     }
 
     fn are_lines_enough(&self) -> bool {
@@ -381,14 +463,7 @@ fn ends(trace: &Trace) -> Result<Vec<(i64, i64)>> {
     trace.exchange.gatherv(spans)
 }
 
-/// Time of the first event of each process, ticks, at the first process; 0 if it has none.
+/// Time of the first event of each location, ticks, at the first process; `i64::MAX` if it has none.
 fn begins(trace: &Trace) -> Result<Vec<i64>> {
-    let firsts = trace.shards.iter().flat_map(|shard| {
-        shard.processes.map(move |process| {
-            let locations = trace.definitions.processes[process].locations;
-            let first = locations.map(|location| shard.spans[shard.local(location)].first).min();
-            first.filter(|&first| first < i64::MAX).unwrap_or(0)
-        })
-    });
-    trace.exchange.gatherv(firsts)
+    trace.exchange.gatherv(trace.shards.iter().flat_map(|shard| shard.spans.iter().map(|span| span.first)))
 }

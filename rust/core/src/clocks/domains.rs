@@ -1,28 +1,118 @@
-//! Clock domains: processes with one clock.
+//! Which locations read one clock.
 //!
-//! Processes of a node share a clock, unless a constraint between them is violated by more than clocks resolve. Then each
-//! process of that node is a domain of its own. *Source*: clocks.md#lines.
+//! A *domain* is what has one clock: the processes of a node, unless a constraint between two of them is violated by more
+//! than clocks resolve; then each process of that node. A device is a domain of its own.
+//!
+//! *Source*: clocks.md#domains.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::census::Census;
+use super::constraints::Constraints;
+use super::kind::Kind;
+use crate::ids::{LocationId, ProcessId};
 
-/// The domain of each process, and their number: domains are in the order of their first processes.
-pub(super) fn domains(nodes: &[u32], census: &Census, noise: i64) -> (Vec<u32>, usize) {
-    let is_violated = census.cells.iter().filter(|(_, cell)| cell.worst > noise);
-    let split: FxHashSet<u32> = is_violated
-        .filter(|((_, from, to), _)| nodes.get(from.index()).is_some_and(|node| Some(node) == nodes.get(to.index())))
-        .map(|((_, from, _), _)| nodes[*from])
-        .collect();
-    let mut of_node: FxHashMap<u32, u32> = FxHashMap::default();
-    let mut count = 0;
-    let mut next = || {
-        count += 1;
-        count - 1
-    };
-    let domain_of = nodes
-        .iter()
-        .map(|node| if split.contains(node) { next() } else { *of_node.entry(*node).or_insert_with(&mut next) });
-    let domain_of = domain_of.collect();
-    (domain_of, count as usize)
+/// What has a clock of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Domain {
+    /// A node, if its processes agree, or else each of them.
+    #[default]
+    Auto,
+    /// Each process.
+    Process,
+    /// Each node.
+    Node,
+}
+
+impl Domain {
+    /// All choices.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Process, Self::Node];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Process => "process",
+            Self::Node => "node",
+        }
+    }
+}
+
+/// The clock of each location; clocks are in the order of their first locations, those of devices behind the others.
+#[derive(Clone, Debug)]
+pub(super) struct Clocks {
+    of: Vec<u32>,
+    /// The first location of each clock.
+    firsts: Vec<LocationId>,
+}
+
+impl Clocks {
+    /// Gives all locations with equal keys one clock; those of devices get the clocks of their devices.
+    fn new<K: std::hash::Hash + Eq>(constraints: &Constraints, key: impl Fn(LocationId) -> K) -> Self {
+        let mut clocks = Self { of: vec![0; constraints.locations()], firsts: Vec::new() };
+        let devices: FxHashMap<LocationId, u32> = constraints.devices().iter().copied().collect();
+        let (mut by_key, mut by_device) = (FxHashMap::default(), FxHashMap::default());
+        let locations = || (0..constraints.locations()).map(LocationId::at);
+        for location in locations().filter(|location| !devices.contains_key(location)) {
+            clocks.of[location.index()] =
+                *by_key.entry(key(location)).or_insert_with(|| add(&mut clocks.firsts, location));
+        }
+        for location in locations() {
+            if let Some(device) = devices.get(&location) {
+                clocks.of[location.index()] =
+                    *by_device.entry(device).or_insert_with(|| add(&mut clocks.firsts, location));
+            }
+        }
+        clocks
+    }
+
+    /// The clock of a location.
+    #[inline]
+    pub(super) fn of(&self, location: LocationId) -> u32 {
+        self.of[location.index()]
+    }
+
+    /// The first location of each clock.
+    pub(super) fn firsts(&self) -> &[LocationId] {
+        &self.firsts
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.firsts.len()
+    }
+}
+
+fn add(firsts: &mut Vec<LocationId>, location: LocationId) -> u32 {
+    firsts.push(location);
+    firsts.len() as u32 - 1
+}
+
+/// The domains of a run. `nodes` has the node of each process.
+pub(super) fn domains(constraints: &Constraints, nodes: &[u32], census: &Census, choice: Domain, noise: i64) -> Clocks {
+    let node = |process: ProcessId| nodes.get(process.index()).copied();
+    let is_violated = census.cells.iter().filter(|((_, from, to), cell)| from != to && cell.worst > noise);
+    let split: FxHashSet<u32> =
+        is_violated.filter_map(|((_, from, to), _)| node(*from).filter(|of| Some(*of) == node(*to))).collect();
+    Clocks::new(constraints, |location| {
+        let process = constraints.process(location);
+        let is_alone = match choice {
+            Domain::Auto => node(process).is_none_or(|node| split.contains(&node)),
+            Domain::Process => true,
+            Domain::Node => false,
+        };
+        (node(process), is_alone.then_some(process))
+    })
+}
+
+/// The clocks that the logical clock moves on their own: those of processes, so that nothing within one is turned around;
+/// of their threads where these contradict each other.
+pub(super) fn logical(constraints: &Constraints, census: &Census) -> Clocks {
+    let is_within = |((kind, from, to), _): &(&(Kind, ProcessId, ProcessId), _)| from == to && *kind != Kind::Device;
+    let violated = census.cells.iter().filter(|(_, cell)| cell.violated > 0).filter(is_within);
+    let split: FxHashSet<ProcessId> = violated.map(|((_, from, _), _)| *from).collect();
+    Clocks::new(constraints, |location| {
+        let process = constraints.process(location);
+        (process, split.contains(&process).then_some(location))
+    })
 }

@@ -79,13 +79,8 @@ pub(super) struct Lines {
 type Left = (u64, i64, Vec<bool>);
 
 /// Fits lines to the arcs between domains. `left` counts what courses violate: number and sum, and marks the domains.
-pub(super) fn fit(
-    arcs: &[Arc],
-    domains: usize,
-    (latency, length): (f64, f64),
-    left: &dyn Fn(&[Course]) -> Left,
-) -> Lines {
-    let pairs = pairs(arcs.to_vec(), latency, length);
+pub(super) fn fit(arcs: &[Arc], domains: usize, length: f64, left: &dyn Fn(&[Course]) -> Left) -> Lines {
+    let pairs = pairs(arcs.to_vec(), length);
     let zero = Course::line(Line::default(), length);
     let mut found = Lines {
         courses: vec![zero; domains],
@@ -97,13 +92,13 @@ pub(super) fn fit(
         return found;
     }
     let is_reference = found.start(length);
-    let of_hulls: Vec<Arc> = found.pairs.iter().flat_map(|pair| pair.arcs(latency)).collect();
+    let of_hulls: Vec<Arc> = found.pairs.iter().flat_map(Pair::arcs).collect();
     let neighbors = Neighbors::new(&of_hulls, domains);
     let mut is_fixed = is_reference.clone();
-    sweep(&mut found.courses, &neighbors, &is_fixed, latency);
+    sweep(&mut found.courses, &neighbors, &is_fixed);
     let mut rests = false;
     for domain in (0..domains).filter(|&domain| !is_reference[domain]) {
-        let corridor = neighbors.corridor(domain, &found.courses, latency);
+        let corridor = neighbors.corridor(domain, &found.courses);
         let rest = corridor.margin(Line::default());
         if rest > 0.0 && corridor.fit().is_none_or(|fit| rest >= fit.margin / 2.0) {
             is_fixed[domain] = true;
@@ -112,7 +107,7 @@ pub(super) fn fit(
         }
     }
     if rests {
-        sweep(&mut found.courses, &neighbors, &is_fixed, latency);
+        sweep(&mut found.courses, &neighbors, &is_fixed);
     }
     let (violated, sum, bends) = left(&found.courses);
     if violated > 0 {
@@ -125,7 +120,7 @@ pub(super) fn fit(
             for (course, _) in courses.iter_mut().zip(&is_fixed).filter(|(_, fixed)| !**fixed) {
                 *course = course.with_pieces(pieces);
             }
-            sweep(&mut courses, &neighbors, &is_fixed, latency);
+            sweep(&mut courses, &neighbors, &is_fixed);
             let (violated, sum, _) = left(&courses);
             if (violated, sum) < best {
                 best = (violated, sum);
@@ -255,31 +250,31 @@ impl<'a> Neighbors<'a> {
     }
 
     /// Lower and upper bounds of what is added to a domain's clock, with its neighbors as they are.
-    fn bounds(&self, domain: usize, courses: &[Course], latency: f64) -> (Vec<Point>, Vec<Point>) {
+    fn bounds(&self, domain: usize, courses: &[Course]) -> (Vec<Point>, Vec<Point>) {
         let (mut lower, mut upper) = (Vec::new(), Vec::new());
         for &number in &self.positions[self.begins[domain] as usize..self.begins[domain + 1] as usize] {
             let &Arc { from, to, sent, received } = &self.arcs[number as usize];
             if to as usize == domain {
-                lower.push((received, sent + courses[from as usize].at(sent) + latency - received));
+                lower.push((received, sent + courses[from as usize].at(sent) - received));
             } else {
-                upper.push((sent, received + courses[to as usize].at(received) - latency - sent));
+                upper.push((sent, received + courses[to as usize].at(received) - sent));
             }
         }
         (lower, upper)
     }
 
-    fn corridor(&self, domain: usize, courses: &[Course], latency: f64) -> Corridor {
-        let (lower, upper) = self.bounds(domain, courses, latency);
+    fn corridor(&self, domain: usize, courses: &[Course]) -> Corridor {
+        let (lower, upper) = self.bounds(domain, courses);
         Corridor::new(lower, upper)
     }
 }
 
 /// Fits each domain that is not fixed to the largest margin against its neighbors, until nothing changes by a tick.
-fn sweep(courses: &mut [Course], neighbors: &Neighbors, is_fixed: &[bool], latency: f64) {
+fn sweep(courses: &mut [Course], neighbors: &Neighbors, is_fixed: &[bool]) {
     for _ in 0..SWEEPS {
         let mut change: f64 = 0.0;
         for domain in (0..courses.len()).filter(|&domain| !is_fixed[domain]) {
-            let (lower, upper) = neighbors.bounds(domain, courses, latency);
+            let (lower, upper) = neighbors.bounds(domain, courses);
             let (pieces, length) = (courses[domain].pieces(), courses[domain].length);
             let values = if lower.is_empty() || upper.is_empty() {
                 let low = lower.iter().map(|point| point.1).fold(0.0, f64::max);

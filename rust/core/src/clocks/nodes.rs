@@ -25,6 +25,8 @@ pub(super) struct Nodes {
     functions: Vec<Offsets>,
     /// Number of nodes whose processes have different functions, of their processes, and of the functions.
     pub(super) differing: (u32, u32, u32),
+    /// The clock offsets of each process.
+    own: Vec<Offsets>,
     /// Measured offsets of each process at the begin and the end of the run, ticks.
     pub(super) measured: Vec<Option<(i64, i64)>>,
 }
@@ -46,10 +48,12 @@ impl Nodes {
             }
         }
         let mut found = Self::default();
+        let processes = || (0..nodes.len()).map(ProcessId::at);
+        found.own = processes().map(|process| of_process(process).cloned().unwrap_or_default()).collect();
         let at = |offsets: &Offsets, time: i64| correction(offsets).cursor().correct(time as u64).wrapping_sub(time);
-        found.measured = (0..nodes.len())
+        found.measured = processes()
             .map(|process| {
-                let offsets = of_process(ProcessId::at(process)).filter(|offsets| offsets.len() > 1)?;
+                let offsets = of_process(process).filter(|offsets| offsets.len() > 1)?;
                 Some((at(offsets, begin), at(offsets, end)))
             })
             .collect();
@@ -84,6 +88,18 @@ impl Nodes {
             found.functions.push(function);
         }
         found
+    }
+
+    /// What sharing offsets adds to a process's clock at some times as they are read, ticks; nothing if it keeps its own.
+    pub(super) fn moves(&self, trace: &Trace, process: ProcessId, times: &[i64]) -> Option<Vec<i64>> {
+        let master = trace.definitions.processes[process].locations.range().start;
+        let id = trace.definitions.locations.get(master)?.id;
+        let (_, function) = self.changed.iter().find(|(location, _)| *location == id)?;
+        let (own, shared) = (correction(&self.own[process.index()]), correction(&self.functions[*function as usize]));
+        let added = |of: &ClockCorrection, time: i64| of.cursor().correct(time.max(0) as u64).wrapping_sub(time);
+        // Before its own offset is added, the time is earlier; one step suffices, because offsets change slowly.
+        let recorded = |time: i64| time - added(&own, time);
+        Some(times.iter().map(|&time| recorded(time)).map(|time| added(&shared, time) - added(&own, time)).collect())
     }
 
     /// The clock offsets that replace those of each location.

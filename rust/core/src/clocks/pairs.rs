@@ -7,10 +7,14 @@
 
 use rayon::prelude::*;
 
-use super::constraints::{Constraints, Kind, Message};
+use super::constraints::{Constraints, Link};
+use super::domains::Clocks;
 use super::fit::{Corridor, Fit, Line, Point};
+use super::kind::Kind;
+use crate::ids::LocationId;
 
-/// A constraint between two domains: `sent` on `from` comes before `received` on `to`. Ticks since the begin of the run.
+/// A constraint between two domains: `received` on `to` comes no earlier than `sent` on `from`, which includes the least
+/// latency. Ticks since the begin of the run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arc {
     pub(super) from: u32,
@@ -19,51 +23,49 @@ pub(super) struct Arc {
     pub(super) received: f64,
 }
 
-/// All arcs between domains, of which `domain_of` has that of each process.
+/// All arcs between domains, whose least latency is in ticks.
 ///
 /// Between the members of a collective operation, all would be their square. Rooted operations have all; in others, a
 /// member has arcs to those 1, 2, 4, ... ranks behind it, and the latest has arcs to all.
-pub(super) fn arcs(constraints: &Constraints, domain_of: &[u32], begin: i64) -> Vec<Arc> {
+pub(super) fn arcs(constraints: &Constraints, domains: &Clocks, latency: i64, begin: i64) -> Vec<Arc> {
     let mut arcs = Vec::new();
-    let domain = |location| domain_of.get(constraints.process(location).index()).copied();
-    let mut add = |from, sent: i64, to, received: i64| {
-        if let (Some(from), Some(to)) = (domain(from), domain(to))
-            && from != to
-        {
-            arcs.push(Arc { from, to, sent: (sent - begin) as f64, received: (received - begin) as f64 });
+    let mut add = |kind: Kind, source: (LocationId, i64), target: (LocationId, i64)| {
+        let (from, to) = (domains.of(source.0), domains.of(target.0));
+        if from != to {
+            let latency = if kind.is_within_a_process() { 0 } else { latency };
+            arcs.push(Arc { from, to, sent: (source.1 + latency - begin) as f64, received: (target.1 - begin) as f64 });
         }
     };
-    for &Message { sent, received } in &constraints.messages {
-        add(sent.location, sent.time, received.location, received.time);
+    for Link { kind, source, target } in constraints.links().iter().filter(|link| !link.kind.is_ordered_by_time()) {
+        add(*kind, (source.location, source.time), (target.location, target.time));
     }
     for parts in constraints.instances() {
         let members = parts.len();
         let kind = parts[0].kind;
-        if kind == Kind::AllToOne {
-            let root = parts.iter().find(|part| part.is_target);
-            for source in parts.iter().filter(|part| part.is_source) {
-                if let Some(root) = root {
-                    add(source.location, source.begin, root.location, root.end);
+        let (sources, targets) =
+            (|| parts.iter().filter(|part| part.is_source), || parts.iter().filter(|part| part.is_target));
+        // Of a rooted operation.
+        if sources().nth(1).is_none() || targets().nth(1).is_none() {
+            for source in sources() {
+                for target in targets() {
+                    add(kind, (source.location, source.begin), (target.location, target.end));
                 }
             }
             continue;
         }
-        let latest = parts.iter().filter(|part| part.is_source).reduce(|a, b| if b.begin > a.begin { b } else { a });
-        for target in parts.iter().filter(|part| part.is_target && kind != Kind::Prefix) {
+        let latest = sources().reduce(|a, b| if b.begin > a.begin { b } else { a });
+        for target in targets().filter(|part| !part.is_prefix) {
             if let Some(latest) = latest {
-                add(latest.location, latest.begin, target.location, target.end);
+                add(kind, (latest.location, latest.begin), (target.location, target.end));
             }
-        }
-        if kind == Kind::OneToAll {
-            continue;
         }
         for (number, source) in parts.iter().enumerate().filter(|(_, part)| part.is_source) {
             let steps = std::iter::successors(Some(1), |step| Some(2 * step)).take_while(|&step| step < members);
             for target in steps.map(|step| number + step) {
-                let is_behind = target < members || kind != Kind::Prefix;
+                let is_behind = target < members || !parts[0].is_prefix;
                 let target = &parts[target % members];
                 if target.is_target && is_behind {
-                    add(source.location, source.begin, target.location, target.end);
+                    add(kind, (source.location, source.begin), (target.location, target.end));
                 }
             }
         }
@@ -104,27 +106,23 @@ impl Pair {
     }
 
     /// The arcs of the hulls: no line violates another arc without violating one of these.
-    pub(super) fn arcs(&self, latency: f64) -> impl Iterator<Item = Arc> {
+    pub(super) fn arcs(&self) -> impl Iterator<Item = Arc> {
         let &Self { first, second, .. } = self;
         let lower = self.corridor.lower.iter();
-        let lower = lower.map(move |&(time, bound)| Arc {
-            from: first,
-            to: second,
-            sent: time + bound - latency,
-            received: time,
-        });
+        let lower =
+            lower.map(move |&(time, bound)| Arc { from: first, to: second, sent: time + bound, received: time });
         let upper = self.corridor.upper.iter();
         lower.chain(upper.map(move |&(time, bound)| Arc {
             from: second,
             to: first,
             sent: time,
-            received: time + bound + latency,
+            received: time + bound,
         }))
     }
 }
 
 /// The pairs of a run of a length, by number.
-pub(super) fn pairs(mut arcs: Vec<Arc>, latency: f64, length: f64) -> Vec<Pair> {
+pub(super) fn pairs(mut arcs: Vec<Arc>, length: f64) -> Vec<Pair> {
     let key = |arc: &Arc| (arc.from.min(arc.to), arc.from.max(arc.to));
     arcs.par_sort_unstable_by(|a, b| {
         key(a)
@@ -141,9 +139,9 @@ pub(super) fn pairs(mut arcs: Vec<Arc>, latency: f64, length: f64) -> Vec<Pair> 
             let (mut lower, mut upper): (Vec<Point>, Vec<Point>) = Default::default();
             for arc in arcs {
                 if arc.from == first {
-                    lower.push((arc.received, arc.sent - arc.received + latency));
+                    lower.push((arc.received, arc.sent - arc.received));
                 } else {
-                    upper.push((arc.sent, arc.received - arc.sent - latency));
+                    upper.push((arc.sent, arc.received - arc.sent));
                 }
             }
             let bounds = (lower.len() as u64, upper.len() as u64);

@@ -1,6 +1,8 @@
 //! What is known about the clocks of a run, and what was done about them.
 
 use super::census::Census;
+use super::domains::Domain;
+use crate::ids::ProcessId;
 
 /// What the violations say about the clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,8 +108,16 @@ pub struct Report {
     pub differing: (u32, u32, u32),
     /// Pairs of domains with bounds from both sides, if lines were fitted; per domain at most 16, the least uncertain.
     pub pairs: Vec<OfPair>,
-    /// The steepest stretch of an interval by the logical clock.
-    pub stretch: f64,
+    /// Violations that are left.
+    pub left: Census,
+    /// What the clocks of processes are moved by, of those moved most: at [`BINS`](super::census::BINS) + 1 times from the begin to the end of
+    /// the run, ticks.
+    pub moves: Vec<(ProcessId, Vec<i64>)>,
+    /// The steepest stretch of an interval by the logical clock, and the share of all time that is stretched more than
+    /// its slope.
+    pub stretch: (f64, f64),
+    /// What has a clock of its own.
+    pub domain: Domain,
     /// Least time between cause and effect, ticks.
     pub latency: i64,
     /// The span of the run as it is read, ticks.
@@ -118,12 +128,6 @@ impl Report {
     /// The steps that were taken.
     pub fn done(&self) -> impl Iterator<Item = &'static str> {
         self.steps.iter().skip(1).filter(|step| step.is_kept).map(|step| step.name)
-    }
-
-    /// Number of violations that are left.
-    #[must_use]
-    pub fn left(&self) -> u64 {
-        self.steps.iter().rfind(|step| step.is_kept).map_or(0, |step| step.violated)
     }
 
     /// What the correction moves most, ticks.

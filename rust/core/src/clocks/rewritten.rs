@@ -8,6 +8,7 @@ use whywait_otf2::records::Definition;
 use whywait_otf2::{Anchor, Definitions, Events, Oddity, Recording, Result};
 
 use super::corrected::Retimed;
+use super::domains::Domain;
 use super::report::Report;
 use super::timing::Timing;
 use crate::trace::Trace;
@@ -26,9 +27,9 @@ pub struct Rewritten {
 }
 
 impl Rewritten {
-    /// The run of a trace, with a property that names the corrections of a report.
+    /// The run of a trace, with properties that name the corrections of a report, and what was corrected: `source`.
     #[must_use]
-    pub fn new(trace: &Trace, report: Option<&Report>) -> Self {
+    pub fn new(trace: &Trace, report: Option<&Report>, source: &str) -> Self {
         let recording = trace.recording().clone();
         let first = |id: u64| recording.events(id).ok()?.first_time();
         let locations = &recording.definitions().locations;
@@ -40,9 +41,11 @@ impl Rewritten {
         let latency = report.map_or(0, |report| report.latency);
         let properties = [
             ("METHOD", if done.is_empty() { "none".to_owned() } else { done.join(", ") }),
+            ("DOMAIN", report.map_or(Domain::default(), |report| report.domain).name().to_owned()),
             ("LATENCY", format!("{} s", latency as f64 / trace.resolution as f64)),
             ("CONSTANT", format!("{shift} ticks")),
             ("VERSION", env!("CARGO_PKG_VERSION").to_owned()),
+            ("SOURCE", source.to_owned()),
         ];
         anchor.properties.retain(|(name, _)| !name.starts_with(PROPERTY));
         anchor.properties.extend(properties.map(|(name, value)| (format!("{PROPERTY}{name}"), value)));

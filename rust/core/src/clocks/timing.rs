@@ -43,6 +43,11 @@ impl Timing {
         self.pieces.is_none() && self.logical.is_zero()
     }
 
+    /// What is added to a time, ticks.
+    pub(super) fn added(&self, time: i64) -> i64 {
+        self.apply(time) - time
+    }
+
     /// The corrected time of a recorded one, ticks.
     #[inline]
     pub(super) fn apply(&self, time: i64) -> i64 {

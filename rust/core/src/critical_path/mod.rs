@@ -12,6 +12,9 @@
 //! last, and at a fork to the master. From a call that waited for a device it moves to the kernel, and from a kernel to
 //! what delayed it: its launch, or a kernel on another stream. The launch latency belongs to the kernel.
 //!
+//! Where clocks disagree, a cause may lie behind what it caused: then its part of the path ends where that begins, so the path
+//! is never longer than the run.
+//!
 //! *Scalasca 2.6* does not hand the path over in one-sided communication, and hands it to all threads that arrived
 //! last.
 //!
@@ -52,7 +55,7 @@ pub(crate) struct CriticalPath {
 pub(crate) fn find(trace: &Trace, tables: &[Table], model: CostModel) -> Result<CriticalPath> {
     let mut walk = Walk::new(trace, tables, model);
     let circular = walk.follow()?;
-    let (stretches, segments, mut own) = walk.book();
+    let (stretches, segments, mut own) = walk.book()?;
     let mut segments = trace.exchange.gather(segments)?.concat();
     segments.sort_by_key(|(number, segment)| (segment.from, segment.to, *number));
     let mut path = trace.exchange.allgather(own.clone())?.concat();

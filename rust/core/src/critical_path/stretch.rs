@@ -40,6 +40,8 @@ pub(crate) struct Stretch {
     pub held: (CallPathId, i64),
     /// Call path of the release that others waited for, and its time after their wait ended, ticks.
     pub overrun: (CallPathId, i64),
+    /// When it ends at the latest, ticks: where clocks disagree, what comes later on the path may lie before its end.
+    pub until: i64,
 }
 
 impl Stretch {
@@ -77,6 +79,12 @@ impl Stretch {
             let part = overrun.min(span.end - span.start).max(0);
             span.end -= part;
             overrun -= part;
+        }
+        if self.until < i64::MAX {
+            for (_, span) in spans.iter_mut() {
+                span.end = span.end.min(self.until);
+                span.start = span.start.min(span.end);
+            }
         }
     }
 }

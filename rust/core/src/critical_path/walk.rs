@@ -56,10 +56,12 @@ struct Token {
     circular: Vec<(LocationId, i64)>,
 }
 
+/// Number of the token's leg, and position in it.
+type Number = (u32, u32);
+
 /// A part of the path on one location.
 struct PathEntry {
-    /// Number of the token's leg, and position in it.
-    number: (u32, u32),
+    number: Number,
     end: PathEnd,
     /// The point at which it begins in time; `None` at the begin of the location.
     stop: Option<usize>,
@@ -73,8 +75,8 @@ impl Token {
     }
 }
 
-/// A segment with its number: leg, and position in it.
-type NumberedSegment = ((u32, u32), Segment);
+/// A segment with its number.
+type NumberedSegment = (Number, Segment);
 
 /// The result for some parts of the path.
 #[derive(Default)]
@@ -90,6 +92,7 @@ const EXACT: (CallPathId, i64) = (CallPathId::NONE, 0);
 pub(super) struct Walk<'a> {
     trace: &'a Trace,
     handovers: Handovers<'a>,
+    model: CostModel,
     /// Points where the path left a location.
     seen: FxHashSet<(LocationId, usize)>,
     /// The parts of the path, in the order of the legs.
@@ -100,7 +103,7 @@ impl<'a> Walk<'a> {
     /// A walk that has not begun.
     pub(super) fn new(trace: &'a Trace, tables: &'a [Table], model: CostModel) -> Self {
         let handovers = Handovers::new(trace, tables, model);
-        Self { trace, handovers, seen: FxHashSet::default(), entries: Vec::new() }
+        Self { trace, handovers, model, seen: FxHashSet::default(), entries: Vec::new() }
     }
 
     /// Where the path ends in time: the last Enter of the call that shuts down the library (thesis, section 4.3.2), or
@@ -228,7 +231,8 @@ impl<'a> Walk<'a> {
     }
 
     /// Turns the parts of the path into stretches by location, segments, and severities.
-    pub(super) fn book(&mut self) -> (Vec<Stretch>, Vec<NumberedSegment>, Vec<Severity>) {
+    pub(super) fn book(&mut self) -> Result<(Vec<Stretch>, Vec<NumberedSegment>, Vec<Severity>)> {
+        let limits = self.limits()?;
         let entries = std::mem::take(&mut self.entries);
         let together = entries.len().div_ceil(4 * rayon::current_num_threads()).max(1);
         let booked: Vec<PathParts> = entries
@@ -237,7 +241,8 @@ impl<'a> Walk<'a> {
                 let mut booked = PathParts::default();
                 let (mut spans, mut times) = (Vec::new(), Vec::new());
                 for entry in entries {
-                    self.book_one(entry, &mut spans, &mut times, &mut booked);
+                    let until = limits.get(&entry.number).copied().unwrap_or(i64::MAX);
+                    self.book_one(entry, until, &mut spans, &mut times, &mut booked);
                 }
                 booked
             })
@@ -251,24 +256,58 @@ impl<'a> Walk<'a> {
             cells.extend(part.cells.into_iter().map(cell));
         }
         stretches.sort_by_key(|stretch: &Stretch| stretch.location);
-        (stretches, segments, severity::combine(cells))
+        Ok((stretches, segments, severity::combine(cells)))
+    }
+
+    /// When parts of the path end at the latest that would reach beyond the begin of what comes after them, as they do
+    /// where clocks disagree: the path is never longer than the run.
+    fn limits(&self) -> Result<FxHashMap<Number, i64>> {
+        // In release 2.6 of Scalasca, several locations own the path at once.
+        if self.model == CostModel::Scalasca {
+            return Ok(FxHashMap::default());
+        }
+        let spans = self.entries.iter().map(|entry| (entry.number, self.from(entry), entry.end.time));
+        let mut spans: Vec<(Number, i64, i64)> = self.trace.exchange.gatherv(spans)?;
+        spans.sort_unstable_by_key(|&(number, ..)| number);
+        let mut until = i64::MAX;
+        let mut limits: Vec<(Number, i64)> = Vec::new();
+        for (number, from, to) in spans {
+            if to > until {
+                limits.push((number, until));
+            }
+            until = until.min(from);
+        }
+        Ok(self.trace.exchange.allgather(limits)?.into_iter().flatten().collect())
+    }
+
+    /// When a part of the path begins.
+    fn from(&self, entry: &PathEntry) -> i64 {
+        let location = entry.end.location;
+        let shard = self.trace.shard(location);
+        let (table, i) = self.handovers.table(location);
+        entry.stop.map_or(shard.spans[i].first, |number| {
+            let point = &table.points[number];
+            let way = if point.place == Place::Fork { point.total } else { 0 };
+            shard.enter(point.instance) + point.held - way
+        })
     }
 
     /// Turns one part of the path into a stretch and its segments.
     fn book_one(
         &self,
         entry: &PathEntry,
+        until: i64,
         spans: &mut Vec<(CallPathId, Range<i64>)>,
         times: &mut Vec<(CallPathId, i64)>,
         booked: &mut PathParts,
     ) {
         let &PathEntry { number, end: PathEnd { time: to, location, position: end, overrun, .. }, stop } = entry;
         let shard = self.trace.shard(location);
-        let (table, i) = self.handovers.table(location);
+        let table = self.handovers.table(location).0;
         let point = stop.map(|number| table.points[number]);
         let begin = point.map(|point| point.position);
         let held = point.map_or(EXACT, |point| (point.callpath, point.held));
-        let stretch = Stretch { location, begin, end, held, overrun };
+        let stretch = Stretch { location, begin, end, held, overrun, until };
         stretch.collect(self.trace, shard, spans);
         times.clear();
         times.extend(spans.iter().map(|(callpath, span)| (*callpath, span.end - span.start)));
@@ -280,10 +319,7 @@ impl<'a> Walk<'a> {
             }
             is_same
         });
-        let from = point.map_or(shard.spans[i].first, |point| {
-            let way = if point.place == Place::Fork { point.total } else { 0 };
-            shard.enter(point.instance) + point.held - way
-        });
+        let (from, to) = (self.from(entry), to.min(until));
         let longest = times.iter().max_by_key(|&&(callpath, ticks)| (ticks, Reverse(callpath)));
         let (callpath, ticks) = longest.copied().unwrap_or((CallPathId::NONE, 0));
         let hop = point.map(|point| point.class).filter(|&class| class != Class::Library);

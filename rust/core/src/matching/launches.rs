@@ -243,8 +243,9 @@ pub(crate) struct LaunchMatches {
     pub lost: Vec<Span>,
     /// Positions of runs without a launch, though their process records such launches.
     pub unlaunched: Vec<u32>,
-    /// Positions of runs that have no launch because the matching one begins after them, though before their end.
-    pub early: Vec<u32>,
+    /// Positions of runs that have no launch because the matching one begins after them, though before their end; and
+    /// that one.
+    pub early: Vec<(u32, Span)>,
 }
 
 /// Finds the launch of each run. `calls` launch kernels or copies, some of which copy themselves; all are in order of
@@ -303,12 +304,13 @@ pub(crate) fn match_launches(
         if !copies {
             let alone = (0..).zip(&own).filter(|&(position, _)| pairs.launch[position as usize] == NONE);
             found.unlaunched = alone.map(|(_, &run): (u32, _)| run).collect();
-            found.early = pairs.early.iter().map(|&(position, _)| own[position as usize]).collect();
+            let early = pairs.early.iter().map(|&(run, launch)| (own[run as usize], spans[launch as usize]));
+            found.early = early.collect();
             found.lost = spans.iter().zip(&pairs.is_free).filter(|(_, free)| **free).map(|(span, _)| *span).collect();
         }
     }
-    found.early.sort_unstable();
-    found.early.dedup();
+    found.early.sort_unstable_by_key(|&(run, _)| run);
+    found.early.dedup_by_key(|&mut (run, _)| run);
     found
 }
 

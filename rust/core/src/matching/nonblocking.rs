@@ -1,9 +1,15 @@
 //! Matching of non-blocking collective operations: the n-th that each member of a communicator starts belong together,
 //! apart from blocking ones.
 
+use bitcode::{Decode, Encode};
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::ids::{CommId, LocationId};
+use super::collectives::Kind;
+use crate::Result;
+use crate::diagnostics::DiagnosticKind;
+use crate::ids::{CommId, InstanceId, LocationId};
+use crate::parallel::exchange::Outbox;
 use crate::trace::columns::Nonblocking;
 use crate::trace::locations::Process;
 use crate::trace::{Shard, Trace};
@@ -43,6 +49,88 @@ pub(crate) fn of_process<'a>(shard: &'a Shard, process: &Process) -> Vec<Started
 }
 
 /// Whether the processes of the analysis have any.
-pub(crate) fn any(trace: &Trace) -> crate::Result<bool> {
+pub(crate) fn any(trace: &Trace) -> Result<bool> {
     Ok(trace.exchange.sum(trace.shards.iter().map(|shard| shard.nonblocking.rows.len()).sum())? > 0)
+}
+
+/// A member's part in an operation that it completes.
+#[derive(Clone, Copy, Debug, Encode, Decode)]
+pub(crate) struct Part {
+    pub comm: CommId,
+    pub sequence: u32,
+    pub rank: u32,
+    pub root: u32,
+    pub operation: u8,
+    /// Whether its partners are only those of the communicator's topology.
+    pub is_neighborhood: bool,
+    pub sends: bool,
+    pub receives: bool,
+    /// Enter of the call that starts it, and Leave of the call that completes it, ticks.
+    pub begin: i64,
+    pub end: i64,
+    pub location: LocationId,
+    /// The call that starts it.
+    pub post: InstanceId,
+    /// Its row among the operations of its shard.
+    pub row: u32,
+}
+
+/// The parts in all operations, by the shard that evaluates them: instance by instance, ordered by rank.
+pub(crate) fn parts(trace: &Trace) -> Result<Vec<Vec<Part>>> {
+    let parts = trace.exchange.alltoallv(trace.par_shards().map(|shard| post(trace, shard)).collect())?;
+    let sorted = parts.into_par_iter().map(|inbox| {
+        let mut parts = inbox.into_vec();
+        parts.sort_unstable_by_key(|part| (part.comm, part.sequence, part.rank));
+        parts
+    });
+    Ok(sorted.collect())
+}
+
+/// The instances among parts.
+pub(crate) fn instances(parts: &[Part]) -> impl Iterator<Item = &[Part]> {
+    parts.chunk_by(|a, b| (a.comm, a.sequence) == (b.comm, b.sequence))
+}
+
+/// Whether it is known who needs whom in an instance; otherwise what is wrong with it.
+pub(crate) fn check(trace: &Trace, members: &[Part]) -> std::result::Result<(), DiagnosticKind> {
+    let first = &members[0];
+    if members.len() != trace.definitions.comms[first.comm].size {
+        Err(DiagnosticKind::IncompleteCollective)
+    } else if members.iter().any(|part| (part.operation, part.root) != (first.operation, first.root)) {
+        Err(DiagnosticKind::MixedCollective)
+    } else if first.is_neighborhood || Kind::of(first.operation) == Kind::Undecided {
+        Err(DiagnosticKind::NonBlockingCollective)
+    } else {
+        Ok(())
+    }
+}
+
+fn post(trace: &Trace, shard: &Shard) -> Outbox<Part> {
+    let mut outbox = trace.exchange.outbox();
+    for process in shard.processes {
+        for started in of_process(shard, &trace.definitions.processes[process]) {
+            let (row, location) = (started.row, started.location);
+            let comm = &trace.definitions.comms[row.comm];
+            // Alone nobody waits.
+            let Some(rank) = comm.rank(process).filter(|_| comm.size > 1) else { continue };
+            let region = trace.regions.get(trace.tree.region(shard.callpath(row.post)));
+            let part = Part {
+                comm: row.comm,
+                sequence: started.sequence,
+                rank,
+                root: row.root,
+                operation: row.operation,
+                is_neighborhood: region.is_some_and(|region| region.name.to_ascii_lowercase().contains("neighbor")),
+                sends: row.sent > 0,
+                receives: row.received > 0,
+                begin: shard.enter(row.post),
+                end: shard.leave(row.complete),
+                location,
+                post: row.post,
+                row: started.number,
+            };
+            outbox.push(trace.exchange.evaluator(part.comm.number(), part.sequence), part);
+        }
+    }
+    outbox
 }

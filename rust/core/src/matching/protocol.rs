@@ -37,11 +37,18 @@ enum CallProtocol {
     Standard,
 }
 
+/// Whether a call with a name sends synchronously: it completes after the receive was posted.
+pub(crate) fn is_synchronous(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let call = name.strip_prefix("mpi_").unwrap_or("");
+    call.starts_with("ssend") || call.starts_with("issend")
+}
+
 fn call_protocol(name: &str) -> CallProtocol {
     let name = name.to_ascii_lowercase();
     let call = name.strip_prefix("mpi_").unwrap_or("");
     match call {
-        _ if call.starts_with("ssend") || call.starts_with("issend") => CallProtocol::Fixed(Protocol::Rendezvous),
+        _ if is_synchronous(&name) => CallProtocol::Fixed(Protocol::Rendezvous),
         _ if ["bsend", "ibsend", "rsend", "irsend"].iter().any(|send| call.starts_with(send)) => {
             CallProtocol::Fixed(Protocol::Eager)
         }

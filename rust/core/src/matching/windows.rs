@@ -37,13 +37,9 @@ pub struct Part {
     pub library: Library,
 }
 
-/// Matches all collective operations on windows. `evaluate` receives the parts of each complete instance, ordered by
-/// process, and all of them get its answer. Returns, for each shard, an answer per row of [`Epochs::collectives`].
-pub fn match_all<R: Row + Copy>(
-    trace: &Trace,
-    epochs: &[Epochs],
-    evaluate: impl Fn(&[Part]) -> R + Sync,
-) -> Result<(Vec<Vec<Option<R>>>, Diagnostics)> {
+/// The parts in all collective operations on windows, by the shard that evaluates them: instance by instance, ordered by
+/// process.
+pub(crate) fn parts(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Vec<Part>>> {
     let outgoing = trace.par_shards().zip(trace.exchange.own()).zip(epochs).map(|((shard, i), epochs)| {
         let mut outbox = trace.exchange.outbox();
         for (position, part) in epochs.collectives.iter().enumerate() {
@@ -60,18 +56,39 @@ pub fn match_all<R: Row + Copy>(
         }
         outbox
     });
-    let evaluated: Vec<(Outbox<(u32, R)>, Diagnostics)> = trace
-        .exchange
-        .alltoallv(outgoing.collect())?
+    let sorted = trace.exchange.alltoallv(outgoing.collect())?.into_par_iter().map(|inbox| {
+        let mut parts: Vec<Part> = inbox.into_vec();
+        // The parts of each process are in order, so a stable sort only merges them.
+        parts.sort_by_key(|part| (part.window, part.sequence, part.process));
+        parts
+    });
+    Ok(sorted.collect())
+}
+
+/// The instances among parts.
+pub(crate) fn instances(parts: &[Part]) -> impl Iterator<Item = &[Part]> {
+    parts.chunk_by(|a, b| (a.window, a.sequence) == (b.window, b.sequence))
+}
+
+/// Whether all members of the window take part in an instance.
+pub(crate) fn is_complete(trace: &Trace, instance: &[Part]) -> bool {
+    instance.len() == size(trace, instance[0].window)
+}
+
+/// Matches all collective operations on windows. `evaluate` receives the parts of each complete instance, ordered by
+/// process, and all of them get its answer. Returns, for each shard, an answer per row of [`Epochs::collectives`].
+pub fn match_all<R: Row + Copy>(
+    trace: &Trace,
+    epochs: &[Epochs],
+    evaluate: impl Fn(&[Part]) -> R + Sync,
+) -> Result<(Vec<Vec<Option<R>>>, Diagnostics)> {
+    let evaluated: Vec<(Outbox<(u32, R)>, Diagnostics)> = parts(trace, epochs)?
         .into_par_iter()
-        .map(|inbox| {
-            let mut parts: Vec<Part> = inbox.into_vec();
-            // The parts of each process are in order, so a stable sort only merges them.
-            parts.sort_by_key(|part| (part.window, part.sequence, part.process));
+        .map(|parts| {
             let mut outbox = trace.exchange.outbox();
             let mut diagnostics = Diagnostics::default();
-            for instance in parts.chunk_by(|a, b| (a.window, a.sequence) == (b.window, b.sequence)) {
-                if instance.len() == size(trace, instance[0].window) {
+            for instance in instances(&parts) {
+                if is_complete(trace, instance) {
                     let answer = evaluate(instance);
                     for Part { position: (shard, position), .. } in instance {
                         outbox.push(*shard, (*position, answer));

@@ -494,7 +494,7 @@ tables! {
         "detail" Text: "further details",
     }
     "clock_violations" stored ["clock_violations"] "a kind of constraint between two processes that the times as they were read violate, the worst first, at most 10,000; only if something is violated" {
-        "kind" Name: "`p2p`, `barrier`, `n_to_n`, `one_to_n`, `n_to_one` or `prefix`",
+        "kind" Name: "the kind of constraint: clocks.md",
         "from_rank" Int32: "the rank that must be earlier",
         "to_rank" Int32: "the rank that must be later",
         "checked" UInt64: "number of constraints",
@@ -513,6 +513,12 @@ tables! {
         "checked" UInt64: "number of constraints",
         "violated" UInt64: "how many are violated",
         "worst" Double "s": "the largest amount",
+        "left" UInt64: "how many are violated in the times of the result",
+    }
+    "clock_moves" stored ["clock_moves"] "what a process's clock is moved by, at 101 times of the run, for the 200 processes that are moved most; only if something is violated" {
+        "rank" Int32: "the rank",
+        "time" Double "s": "the time",
+        "moved" Double "s": "what the correction adds to it",
     }
     "clock_processes" stored ["clock_processes"] "the clock of a process; only if something is violated" {
         "rank" Int32: "the rank",

@@ -26,34 +26,12 @@ use super::findings::Findings;
 use super::wait_state::WaitState;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
-use crate::ids::{CommId, InstanceId, LocationId};
+use crate::ids::{InstanceId, LocationId};
 use crate::matching::collectives::Kind;
-use crate::matching::nonblocking::{any, of_process};
+use crate::matching::nonblocking::{Part, any, check, instances, parts};
 use crate::parallel::exchange::{Inbox, Outbox};
 use crate::severity::{Metric, Severity};
 use crate::trace::{Shard, Trace};
-
-/// A member's part in an operation.
-#[derive(Clone, Copy, Debug, Encode, Decode)]
-struct Part {
-    comm: CommId,
-    sequence: u32,
-    rank: u32,
-    root: u32,
-    operation: u8,
-    /// Whether its partners are only those of the communicator's topology.
-    is_neighborhood: bool,
-    sends: bool,
-    receives: bool,
-    /// Enter of the call that starts it, and Leave of the call that completes it, ticks.
-    begin: i64,
-    end: i64,
-    location: LocationId,
-    /// The call that starts it.
-    post: InstanceId,
-    /// Its row among the operations of its shard.
-    row: u32,
-}
 
 /// What a member needs.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
@@ -71,9 +49,8 @@ pub(crate) fn detect(trace: &Trace, found: &[Findings]) -> Result<Option<(Vec<Fi
     if !any(trace)? {
         return Ok(None);
     }
-    let parts = trace.exchange.alltoallv(trace.par_shards().map(|shard| post(trace, shard)).collect())?;
     let evaluated: Vec<(Outbox<Ready>, Diagnostics)> =
-        parts.into_par_iter().map(|inbox| evaluate(trace, inbox.into_vec())).collect();
+        parts(trace)?.into_par_iter().map(|parts| evaluate(trace, &parts)).collect();
     let mut diagnostics = Diagnostics::default();
     let mut outgoing = Vec::with_capacity(evaluated.len());
     for (outbox, notes) in evaluated {
@@ -85,51 +62,16 @@ pub(crate) fn detect(trace: &Trace, found: &[Findings]) -> Result<Option<(Vec<Fi
     Ok(Some((findings.map(|((inbox, shard), found)| book(trace, shard, &inbox, found)).collect(), diagnostics)))
 }
 
-fn post(trace: &Trace, shard: &Shard) -> Outbox<Part> {
-    let mut outbox = trace.exchange.outbox();
-    for process in shard.processes {
-        for started in of_process(shard, &trace.definitions.processes[process]) {
-            let (row, location) = (started.row, started.location);
-            let comm = &trace.definitions.comms[row.comm];
-            // Alone nobody waits.
-            let Some(rank) = comm.rank(process).filter(|_| comm.size > 1) else { continue };
-            let region = trace.regions.get(trace.tree.region(shard.callpath(row.post)));
-            let part = Part {
-                comm: row.comm,
-                sequence: started.sequence,
-                rank,
-                root: row.root,
-                operation: row.operation,
-                is_neighborhood: region.is_some_and(|region| region.name.to_ascii_lowercase().contains("neighbor")),
-                sends: row.sent > 0,
-                receives: row.received > 0,
-                begin: shard.enter(row.post),
-                end: shard.leave(row.complete),
-                location,
-                post: row.post,
-                row: started.number,
-            };
-            outbox.push(trace.exchange.evaluator(part.comm.number(), part.sequence), part);
-        }
-    }
-    outbox
-}
-
-fn evaluate(trace: &Trace, mut parts: Vec<Part>) -> (Outbox<Ready>, Diagnostics) {
+fn evaluate(trace: &Trace, parts: &[Part]) -> (Outbox<Ready>, Diagnostics) {
     let mut outbox = trace.exchange.outbox();
     let mut diagnostics = Diagnostics::default();
-    parts.sort_unstable_by_key(|part| (part.comm, part.sequence, part.rank));
-    for members in parts.chunk_by(|a, b| (a.comm, a.sequence) == (b.comm, b.sequence)) {
+    for members in instances(parts) {
         let first = &members[0];
-        let place = Some(Place { location: first.location, time: Some(first.begin) });
-        if members.len() != trace.definitions.comms[first.comm].size {
-            diagnostics.count(DiagnosticKind::IncompleteCollective, 1, place);
-        } else if members.iter().any(|part| (part.operation, part.root) != (first.operation, first.root)) {
-            diagnostics.count(DiagnosticKind::MixedCollective, 1, place);
-        } else if first.is_neighborhood || Kind::of(first.operation) == Kind::Undecided {
-            diagnostics.count(DiagnosticKind::NonBlockingCollective, 1, place);
-        } else {
-            needs(members, &mut diagnostics, |part, ready| outbox.push(trace.shard_of[part.location], ready));
+        match check(trace, members) {
+            Ok(()) => needs(members, &mut diagnostics, |part, ready| outbox.push(trace.shard_of[part.location], ready)),
+            Err(kind) => {
+                diagnostics.count(kind, 1, Some(Place { location: first.location, time: Some(first.begin) }));
+            }
         }
     }
     (outbox, diagnostics)

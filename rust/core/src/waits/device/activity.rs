@@ -84,6 +84,8 @@ pub struct Devices {
     pub lost_launches: Vec<Span>,
     /// Kernels without a launch.
     pub unmatched_kernels: u64,
+    /// Kernels that begin before their launch by their clock, as indexes into [`Devices::kernels`], and the launch.
+    pub early: Vec<(u32, Span)>,
     /// Kernels that, by their clock, end after the call that awaits them or begin before their launch.
     pub clock_violations: u64,
 }
@@ -114,6 +116,7 @@ impl Devices {
             ..synchronization
         }));
         self.awaited.extend(others.awaited.into_iter().map(|(call, kernel)| (call + calls_before, kernel + before)));
+        self.early.extend(others.early.into_iter().map(|(kernel, launch)| (kernel + before, launch)));
         self.starving.extend(others.starving);
         self.launches += others.launches;
         self.lost_launches.extend(others.lost_launches);

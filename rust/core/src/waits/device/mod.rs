@@ -270,6 +270,7 @@ impl Host {
             devices.unmatched_kernels += 1;
             findings.diagnostics.add(DiagnosticKind::KernelWithoutLaunch, run.location, run.enter);
         }
+        devices.early.clone_from(&matched.early);
         for launch in &matched.lost {
             devices.lost_launches.push(*launch);
             findings.diagnostics.add(DiagnosticKind::LaunchWithoutKernel, launch.location, launch.enter);
@@ -279,7 +280,7 @@ impl Host {
             kernel.is_some_and(|kernel| kernel.run.leave > synchronization.call.leave)
         };
         let late = devices.synchronizations.iter().filter(is_behind).map(|synchronization| &synchronization.call);
-        let early = matched.early.iter().map(|&run| &self.runs[run as usize].span);
+        let early = matched.early.iter().map(|&(run, _)| &self.runs[run as usize].span);
         for span in late.chain(early) {
             devices.clock_violations += 1;
             findings.diagnostics.add(DiagnosticKind::ClockViolationDevice, span.location, span.leave);

@@ -1,0 +1,246 @@
+//! One-sided communication: windows, fences, access and exposure epochs, locks, notifications; OpenSHMEM and ARMCI.
+//!
+//! All times are Enter and Leave of calls, as in the wait states (docs/one-sided.md).
+
+use bitcode::{Decode, Encode};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use whywait_otf2::enums::CollectiveOp;
+
+use super::super::constraints::Found;
+use super::super::kind::Kind;
+use crate::Result;
+use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
+use crate::matching::epochs::{CollectivePart, Epochs};
+use crate::matching::fifo::Fifo;
+use crate::matching::windows;
+use crate::parallel::exchange::Inbox;
+use crate::trace::regions::Library;
+use crate::trace::{Shard, Trace};
+use crate::waits::rma::lock::predecessors;
+
+/// Location and time of a call's Enter or Leave.
+type At = (LocationId, i64);
+
+/// The constraints of one-sided communication.
+pub(super) fn collect(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
+    let mut found = meetings(trace, epochs)?;
+    found.extend(fences(trace, epochs)?);
+    found.extend(posts(trace, epochs)?);
+    found.extend(completes(trace, epochs)?);
+    found.extend(locks(trace, epochs)?);
+    found.extend(notifications(trace, epochs)?);
+    Ok(found)
+}
+
+/// Calls that all members of a window leave after all have entered.
+fn meetings(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
+    let of_owner = |parts: Vec<windows::Part>| {
+        let mut found = Found::default();
+        for members in windows::instances(&parts).filter(|members| windows::is_complete(trace, members)) {
+            let kind = match (members[0].library, CollectiveOp(members[0].operation)) {
+                // A fence without operations need not synchronize, and start-up bounds nothing.
+                (Library::Mpi, CollectiveOp::BARRIER)
+                | (Library::Shmem | Library::Armci, CollectiveOp::BCAST | CollectiveOp::CREATE_HANDLE) => continue,
+                (Library::Mpi, _) => Kind::Window,
+                _ => Kind::Shmem,
+            };
+            found.meeting(kind, members.iter().map(|part| (part.location, (part.enter, part.leave))));
+        }
+        found
+    };
+    Ok(windows::parts(trace, epochs)?.into_par_iter().map(of_owner).collect())
+}
+
+/// The targets of operations, in their order.
+fn accessed(shard: &Shard, operations: &[u32], targets: &mut Vec<ProcessId>) {
+    targets.clear();
+    targets.extend(operations.iter().map(|&row| shard.operations.rows[row as usize].target));
+    targets.sort_unstable();
+    targets.dedup();
+}
+
+/// The fences before and after an origin's operations on a target, for the target.
+#[derive(Clone, Copy, Encode, Decode)]
+struct Accessed {
+    target: ProcessId,
+    window: WindowId,
+    sequence: u32,
+    location: LocationId,
+    /// Enter and Leave of the origin's closing fence.
+    enter: i64,
+    leave: i64,
+}
+
+fn fences(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
+    let outgoing = trace.par_shards().zip(epochs).map(|(shard, epochs)| {
+        let mut outbox = trace.exchange.outbox();
+        let mut targets: Vec<ProcessId> = Vec::new();
+        for (position, part) in epochs.collectives.iter().enumerate().filter(|(_, part)| part.is_fence()) {
+            accessed(shard, epochs.of_collective.of(position), &mut targets);
+            let CollectivePart { window, sequence, location, instance, .. } = *part;
+            let (enter, leave) = (shard.enter(instance), shard.leave(instance));
+            for &target in targets.iter().filter(|target| **target != part.process) {
+                outbox.push(trace.owner(target), Accessed { target, window, sequence, location, enter, leave });
+            }
+        }
+        outbox
+    });
+    let incoming = trace.exchange.alltoallv(outgoing.collect())?;
+    let found = incoming.into_par_iter().zip(trace.par_shards().zip(epochs)).map(|(inbox, (shard, epochs))| {
+        let mut found = Found::default();
+        // The fences of each process on each window, and the last one before each.
+        let mut fences: FxHashMap<(ProcessId, WindowId, u32), (&CollectivePart, Option<&CollectivePart>)> =
+            FxHashMap::default();
+        let mut last: FxHashMap<(ProcessId, WindowId), &CollectivePart> = FxHashMap::default();
+        for part in epochs.collectives.iter().filter(|part| part.is_fence()) {
+            let before = last.insert((part.process, part.window), part);
+            fences.insert((part.process, part.window, part.sequence), (part, before));
+        }
+        for access in inbox.rows() {
+            let Some((closing, opening)) = fences.get(&(access.target, access.window, access.sequence)) else {
+                continue;
+            };
+            let leave = (closing.location, shard.leave(closing.instance));
+            found.link(Kind::Fence, (access.location, access.enter), leave);
+            if let Some(opening) = opening {
+                let enter = (opening.location, shard.enter(opening.instance));
+                found.link(Kind::Fence, enter, (access.location, access.leave));
+            }
+        }
+        found
+    });
+    Ok(found.collect())
+}
+
+/// One side of a pair of epochs, for the other.
+#[derive(Clone, Copy, Encode, Decode)]
+struct Side {
+    window: WindowId,
+    /// The process that it is for, and its own.
+    to: ProcessId,
+    from: ProcessId,
+    /// The Enter of the call that the other one waits for; none if it is missing.
+    enter: Option<At>,
+}
+
+/// Posts come before the end of the epochs that access their process.
+fn posts(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
+    let outgoing = trace.par_shards().zip(epochs).map(|(shard, epochs)| {
+        let mut outbox = trace.exchange.outbox();
+        for exposure in &epochs.exposures {
+            let enter = Some((exposure.location, shard.enter(exposure.post)));
+            for &to in trace.definitions.group_members(exposure.group, &exposure.process) {
+                outbox.push(trace.owner(to), Side { window: exposure.window, to, from: exposure.process, enter });
+            }
+        }
+        outbox
+    });
+    let incoming = trace.exchange.alltoallv(outgoing.collect())?;
+    let found = incoming.into_par_iter().zip(trace.par_shards().zip(epochs)).map(|(inbox, (shard, epochs))| {
+        let mut found = Found::default();
+        let mut posts = Fifo::new(inbox.rows(), |post| (post.window, post.to, post.from));
+        let mut targets: Vec<ProcessId> = Vec::new();
+        for (position, access) in epochs.accesses.iter().enumerate() {
+            accessed(shard, epochs.of_access.of(position), &mut targets);
+            for &target in trace.definitions.group_members(access.group, &access.process) {
+                let post = posts.take(&(access.window, access.process, target));
+                if access.complete.is_some()
+                    && targets.binary_search(&target).is_ok()
+                    && let Some(enter) = post.and_then(|post| post.enter)
+                {
+                    found.link(Kind::Post, enter, (access.location, shard.leave(access.complete)));
+                }
+            }
+        }
+        found
+    });
+    Ok(found.collect())
+}
+
+/// Origins complete before their target has waited.
+fn completes(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
+    let outgoing = trace.par_shards().zip(epochs).map(|(shard, epochs)| {
+        let mut outbox = trace.exchange.outbox();
+        for access in &epochs.accesses {
+            let enter = access.complete.is_some().then(|| (access.location, shard.enter(access.complete)));
+            for &to in trace.definitions.group_members(access.group, &access.process) {
+                outbox.push(trace.owner(to), Side { window: access.window, to, from: access.process, enter });
+            }
+        }
+        outbox
+    });
+    let incoming = trace.exchange.alltoallv(outgoing.collect())?;
+    let found = incoming.into_par_iter().zip(trace.par_shards().zip(epochs)).map(|(inbox, (shard, epochs))| {
+        let mut found = Found::default();
+        let mut completes = Fifo::new(inbox.rows(), |side| (side.window, side.to, side.from));
+        for exposure in &epochs.exposures {
+            for &origin in trace.definitions.group_members(exposure.group, &exposure.process) {
+                let complete = completes.take(&(exposure.window, exposure.process, origin));
+                if exposure.wait.is_some()
+                    && let Some(enter) = complete.and_then(|complete| complete.enter)
+                {
+                    found.link(Kind::Complete, enter, (exposure.location, shard.leave(exposure.wait)));
+                }
+            }
+        }
+        found
+    });
+    Ok(found.collect())
+}
+
+/// Releases come before what proves that the next epoch holds the lock.
+fn locks(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
+    let (before, _) = predecessors(trace, epochs)?;
+    let found = before.into_par_iter().zip(trace.par_shards().zip(epochs)).map(|(before, (shard, epochs))| {
+        let mut found = Found::default();
+        for before in before.rows() {
+            let epoch = &epochs.locks[before.epoch as usize];
+            let proof = if epoch.blocking {
+                Some(epoch.acquire)
+            } else {
+                let rows = epochs.of_lock.of(before.epoch as usize).iter();
+                let operations = rows.map(|&row| &shard.operations.rows[row as usize]);
+                let flushes = operations.filter(|operation| operation.target == before.target);
+                // An operation without a flush is complete when the lock is released.
+                let completing = |done: InstanceId| if done.is_some() { done } else { epoch.release };
+                flushes.map(|operation| completing(operation.done_remote)).min_by_key(|&call| shard.leave(call))
+            };
+            if let Some(call) = proof.filter(|call| call.is_some()) {
+                let target = (shard.owner(epoch.location, call), shard.leave(call));
+                found.link(Kind::Lock, (before.release.0, before.enter), target);
+            }
+        }
+        found
+    });
+    Ok(found.collect())
+}
+
+/// A process notifies before another one has waited for it.
+fn notifications(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
+    if !trace.exchange.any(epochs.iter().any(|epochs| !epochs.notifications.is_empty()))? {
+        return Ok(Vec::new());
+    }
+    let outgoing = trace.par_shards().zip(epochs).map(|(shard, epochs)| {
+        let mut outbox = trace.exchange.outbox();
+        for row in epochs.notifications.iter().filter(|row| !row.is_incoming) {
+            let enter = Some((row.location, shard.enter(row.instance)));
+            let side = Side { window: row.window, to: row.partner, from: row.process, enter };
+            outbox.push(trace.owner(row.partner), side);
+        }
+        outbox
+    });
+    let incoming = trace.exchange.alltoallv(outgoing.collect())?;
+    let waited = |(inbox, (shard, epochs)): (Inbox<Side>, (&Shard, &Epochs))| {
+        let mut found = Found::default();
+        let mut notices = Fifo::new(inbox.rows(), |side| (side.window, side.to, side.from));
+        for row in epochs.notifications.iter().filter(|row| row.is_incoming) {
+            let notice = notices.take(&(row.window, row.process, row.partner));
+            if let Some(enter) = notice.and_then(|notice| notice.enter) {
+                found.link(Kind::Notify, enter, (row.location, shard.leave(row.instance)));
+            }
+        }
+        found
+    };
+    Ok(incoming.into_par_iter().zip(trace.par_shards().zip(epochs)).map(waited).collect())
+}

@@ -1,0 +1,85 @@
+//! Threads of a process: forks and joins, barriers of a team, locks.
+
+use rustc_hash::FxHashMap;
+
+use super::super::constraints::Found;
+use super::super::kind::Kind;
+use crate::diagnostics::Diagnostics;
+use crate::ids::LocationId;
+use crate::trace::columns::ThreadStep;
+use crate::trace::locations::Process;
+use crate::trace::{Shard, Trace};
+use crate::waits::locks;
+use crate::waits::threads::{Part, barriers_of, teams};
+
+/// The constraints between the threads of the processes of a shard.
+pub(super) fn of_shard(trace: &Trace, shard: &Shard) -> Found {
+    let mut found = Found::default();
+    for process in shard.processes {
+        let process = &trace.definitions.processes[process];
+        // One thread waits for nobody.
+        if process.locations.len() < 2 {
+            continue;
+        }
+        for team in teams(shard, process).chunk_by(|a, b| a.team.fork == b.team.fork) {
+            of_team(shard, team, &mut found);
+        }
+        for lock in locks::of_process(trace, shard, process, &mut Diagnostics::default()) {
+            lock.each_handover(|handover| {
+                let (before, own) = (&lock.ownerships[handover.released], &lock.ownerships[handover.acquired]);
+                if let (Some(release), Some(acquire)) = (before.release, own.acquire) {
+                    found.link(Kind::ThreadLock, (before.location, release.time), (own.location, acquire.time));
+                }
+            });
+        }
+        of_created(shard, process, &mut found);
+    }
+    found
+}
+
+fn of_team(shard: &Shard, team: &[Part], found: &mut Found) {
+    let row = team[0].team.fork;
+    let fork = &shard.forks.rows[row as usize];
+    let forker = shard.location_of(&shard.forks, row);
+    for part in team.iter().filter(|part| part.team.instance.is_some()) {
+        let (begin, end) = (shard.enter(part.team.instance), shard.leave(part.team.instance));
+        found.link(Kind::Fork, (forker, fork.fork), (part.location, begin));
+        if fork.join != i64::MIN {
+            found.link(Kind::Join, (part.location, end), (forker, fork.join));
+        }
+    }
+    let count = barriers_of(shard, &team[0]).len();
+    if team.len() < 2 || team.iter().any(|part| barriers_of(shard, part).len() != count) {
+        return;
+    }
+    for k in 0..count {
+        let members = team.iter().map(|part| {
+            let call = barriers_of(shard, part)[k];
+            (part.location, (shard.enter(call), shard.leave(call)))
+        });
+        found.meeting(Kind::ThreadBarrier, members);
+    }
+}
+
+/// Threads that were created one by one.
+fn of_created(shard: &Shard, process: &Process, found: &mut Found) {
+    let mut steps: FxHashMap<((u32, u64), ThreadStep), (LocationId, i64)> = FxHashMap::default();
+    for location in process.locations {
+        for row in shard.threads.of(shard.local(location)) {
+            steps.entry((row.thread, row.step)).or_insert((location, row.time));
+        }
+    }
+    let mut threads: Vec<(u32, u64)> = steps.keys().map(|(thread, _)| *thread).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    for thread in threads {
+        let step = |step| steps.get(&(thread, step)).copied();
+        for (kind, before, after) in
+            [(Kind::Fork, ThreadStep::Create, ThreadStep::Begin), (Kind::Join, ThreadStep::End, ThreadStep::Wait)]
+        {
+            if let (Some(source), Some(target)) = (step(before), step(after)) {
+                found.link(kind, source, target);
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+"""What holds for the clocks of every run: random programs with wrong clocks, judged by an independent census."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import otf2
+import pytest
+import whywait
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import naive_clocks
+from tests.clocked import event_times, with_offsets
+from tests.device_programs import device_programs
+from tests.programs import programs
+from tests.results import outcome
+from tests.rma_programs import one_sided_programs
+from tests.team_programs import team_programs
+from tests.tracedsl import trace_from_text
+
+# Kinds whose order follows from times: other times may mean another order.
+ORDERED_BY_TIME = {"lock"}
+ANY = st.one_of(programs(), one_sided_programs(), team_programs(), device_programs())
+
+
+@st.composite
+def skews(draw):
+    """An offset of up to 1 s and a drift of up to 1% for each of eight ranks: programs last some seconds."""
+    offset, drift = st.floats(-1, 1), st.floats(-0.01, 0.01)
+    return [(draw(offset), draw(drift)) for _ in range(8)]
+
+
+def skewed(text, directory, skew):
+    """Write a trace, and a copy in which the clocks of its ranks are wrong; return its anchor."""
+    anchor = trace_from_text(text, directory / "plain")
+    with otf2.reader.open(str(anchor)) as reader:
+        groups = list(reader.definitions.location_groups)
+        ranks = {one._ref: groups.index(one.group) for one in reader.definitions.locations}
+        second = reader.timer_resolution
+
+    def offsets(location):
+        # Streams of devices keep their clocks; the reader takes no time before 0, where traces begin at 1 s.
+        offset, drift = skew[ranks[location] % len(skew)] if ranks.get(location, 99) < len(skew) else (0, 0)
+        return [(second, round((1 + offset) * second)), (101 * second, round((1 + offset + 100 * drift) * second))]
+
+    return with_offsets(anchor.parent, directory / "skewed", offsets)
+
+
+def kinds(clocks):
+    return {one["kind"]: (one["checked"], one["violated"]) for one in clocks["kinds"] if one["checked"]}
+
+
+@given(text=ANY, skew=skews(), latency=st.sampled_from([0.0, 1e-6]))
+@settings(max_examples=60)
+def test_the_census_is_that_of_the_definition(text, skew, latency):
+    with tempfile.TemporaryDirectory() as directory:
+        anchor = skewed(text, Path(directory), skew)
+        result = whywait.analyze(anchor, clocks="measured", min_latency=latency, census=True)
+        ticks = round(latency * result.facts["resolution"])
+        expected = naive_clocks.census(anchor, ticks)
+        assert kinds(result.clocks) == {kind: (one.checked, one.violated) for kind, one in expected.items()}
+        worst = max((one.worst for one in expected.values()), default=0) / result.facts["resolution"]
+        assert result.clocks["worst"] == pytest.approx(worst)
+
+
+@given(text=ANY, skew=skews(), how=st.sampled_from(["clc", "both", "auto"]))
+@settings(max_examples=60)
+def test_nothing_is_violated_after_the_logical_clock(text, skew, how):
+    """And time never runs backwards, what is recorded stays, and correcting again does nothing."""
+    with tempfile.TemporaryDirectory() as directory:
+        anchor = skewed(text, Path(directory), skew)
+        found = whywait.correct(anchor, Path(directory) / "new", clocks=how)
+        after = naive_clocks.census(found["written"])
+        if found["verdict"] != "impossible":
+            assert not any(one.violated for kind, one in after.items() if kind not in ORDERED_BY_TIME)
+            assert found["left"] == 0
+        for times in event_times(found["written"]).values():
+            assert (np.diff(times) >= 0).all()
+        assert records(anchor) == records(found["written"])
+        again = whywait.correct(found["written"], Path(directory) / "again", clocks=how)
+        if not any(one.violated for one in after.values()):
+            assert (again["done"], again["moved"]) == ([], 0)
+
+
+def records(anchor):
+    """Return what is recorded, but for its times."""
+    with otf2.reader.open(str(anchor)) as reader:
+        return [(str(location), type(event).__name__, getattr(event, "region", None) and event.region.name)
+                for location, event in sorted_by_location(reader)]  # fmt: skip
+
+
+def sorted_by_location(reader):
+    # The reader merges locations by time.
+    return sorted(reader.events, key=lambda one: one[0]._ref)
+
+
+@given(text=ANY, how=st.sampled_from(["nodes", "lines", "clc", "both", "auto"]))
+@settings(max_examples=25)
+def test_a_trace_without_violations_is_not_changed(text, how):
+    with tempfile.TemporaryDirectory() as directory:
+        anchor = trace_from_text(text, directory)
+        if any(one.violated for one in naive_clocks.census(anchor).values()):
+            return
+        found = whywait.analyze(anchor, clocks=how, causes=False).clocks
+        assert (found["violated"], found["done"], found["moved"]) == (0, [], 0)
+
+
+@given(text=ANY, skew=skews(), how=st.sampled_from(["lines", "clc", "auto"]), latency=st.sampled_from([0.0, 1e-6]))
+@settings(max_examples=25)
+def test_the_result_does_not_depend_on_threads_and_shards(text, skew, how, latency):
+    import whywait._native as native
+
+    with tempfile.TemporaryDirectory() as directory:
+        run = native.Run(str(skewed(text, Path(directory), skew)))
+        found = [
+            native.analyze(run, causes=False, clocks=how, min_latency=latency, threads=threads, shard_events=shard)
+            for threads, shard in ((1, 1 << 20), (2, 1))
+        ]
+        assert found[0].facts()["clocks"] == found[1].facts()["clocks"]
+
+
+@given(text=programs(), skew=skews())
+@settings(max_examples=15)
+def test_analyzing_with_a_correction_is_analyzing_the_corrected_trace(text, skew):
+    with tempfile.TemporaryDirectory() as directory:
+        anchor = skewed(text, Path(directory), skew)
+        found = whywait.correct(anchor, Path(directory) / "new", clocks="auto")
+        direct, new = outcome(anchor, clocks="auto"), outcome(found["written"], clocks="measured")
+        assert direct.cells.keys() == new.cells.keys()
+        for metric, cells in direct.cells.items():
+            assert cells == pytest.approx(new.cells[metric], abs=1e-8), metric
+
+
+@given(text=programs(), skew=skews(), at=st.floats(-0.5, 0.5))
+@settings(max_examples=15)
+def test_lines_do_not_depend_on_a_constant_of_a_clock(text, skew, at):
+    """Moving a clock that is not the reference leaves the corrected times of all others where they are."""
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        anchor = skewed(text, place, skew)
+        result = whywait.analyze(anchor, clocks="lines", clock_domain="process", causes=False)
+        rows = result.clock_processes().to_pylist()
+        movable = [row["rank"] for row in rows if row["reference"] != row["domain"]]
+        if not movable or result.clocks["left"]:
+            return
+        chosen = movable[-1]
+        other = [(offset + at * (rank == chosen), drift) for rank, (offset, drift) in enumerate(skew)]
+        again = skewed(text, place / "other", other)
+        moved = whywait.analyze(again, clocks="lines", clock_domain="process", causes=False)
+        if moved.clocks["left"] or not moved.clocks["violated"]:
+            return
+        of_rank = {row["rank"]: row for row in moved.clock_processes().to_pylist()}
+        if any(of_rank[row["rank"]]["reference"] != row["reference"] for row in rows):
+            return  # other clocks agree with each other
+        for row in rows:
+            if row["rank"] != chosen and row["pieces"] == of_rank[row["rank"]]["pieces"] == 1:
+                assert of_rank[row["rank"]]["moved_begin"] == pytest.approx(row["moved_begin"], abs=1e-6)
