@@ -1,8 +1,8 @@
 //! Devices: a kernel begins after its launch, and the call that awaits it ends after it.
 
-use super::super::constraints::Found;
-use super::super::kind::Kind;
 use crate::Result;
+use crate::clocks::constraints::Found;
+use crate::clocks::kind::Kind;
 use crate::ids::LocationId;
 use crate::trace::Trace;
 use crate::waits::{Findings, device};

@@ -1,8 +1,8 @@
 //! Messages: sent before received; and, if their send is synchronous, posted before completed.
 
-use super::super::constraints::Found;
-use super::super::kind::Kind;
 use crate::Result;
+use crate::clocks::constraints::Found;
+use crate::clocks::kind::Kind;
 use crate::matching::messages;
 use crate::matching::protocol::is_synchronous;
 use crate::trace::Trace;

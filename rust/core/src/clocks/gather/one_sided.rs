@@ -7,9 +7,9 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::CollectiveOp;
 
-use super::super::constraints::Found;
-use super::super::kind::Kind;
 use crate::Result;
+use crate::clocks::constraints::Found;
+use crate::clocks::kind::Kind;
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{CollectivePart, Epochs};
 use crate::matching::fifo::Fifo;

@@ -2,9 +2,9 @@
 
 use rayon::prelude::*;
 
-use super::super::constraints::{Found, Member};
-use super::super::kind::Kind;
 use crate::Result;
+use crate::clocks::constraints::{Found, Member};
+use crate::clocks::kind::Kind;
 use crate::ids::LocationId;
 use crate::matching::{collectives, nonblocking};
 use crate::trace::Trace;

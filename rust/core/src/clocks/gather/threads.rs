@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::constraints::Found;
-use super::super::kind::Kind;
+use crate::clocks::constraints::Found;
+use crate::clocks::kind::Kind;
 use crate::diagnostics::Diagnostics;
 use crate::ids::LocationId;
 use crate::trace::columns::ThreadStep;
