@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 import whywait
 from whywait import _native
+from whywait.model.clocks import CLOCK_TABLES
 from whywait.model.metrics import metric_tree
 from whywait.model.schema import cost_classes, patterns, tables
 from whywait.store.dataset import type_name
@@ -75,7 +76,7 @@ def stored(result, tmp_path_factory):
 
 
 # Nothing is violated.
-CLOCKS = {"clock_violations", "clock_course", "clock_processes", "clock_pairs"}
+CLOCKS = set(CLOCK_TABLES)
 
 
 def columns(schema):

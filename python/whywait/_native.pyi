@@ -133,7 +133,7 @@ class Analysis:
         self,
         directory: str | PathLike[str],
         *,
-        source: str = "",
+        source: str = ...,
         progress: Callable[[str, float], object] | None = None,
     ) -> None:
         """Write the run as an archive of the same name, at the times of this analysis.
