@@ -106,20 +106,39 @@ def test_two_messages_and_a_wait(tmp_path):
 def test_blocks_add_up_to_the_pairs(trace):
     with tempfile.TemporaryDirectory() as directory:
         result = whywait.analyze(trace_from_text(trace, directory))
-        pairs = result.communication()
+        pairs = result.communication(focus="all")
         assert column(pairs, "waiting") == pytest.approx(waiting(result))
         native = result.tables.analysis
         names = [metric.name for metric in result.profile.metrics.waiting]
         for most in (1, 2, 4):
             table, block, sizes = _native.communication(native, waiting=names, most=most)
             merged = pa.table(table)
-            assert pa.table(sizes).equals(result.message_sizes())
+            assert pa.table(sizes).equals(result.message_sizes(focus="all"))
             assert merged.num_rows <= most
             expected = dict.fromkeys(column(merged, "waiting"), 0.0)
             for (rank, peer), value in column(pairs, "waiting").items():
                 expected[rank // block * block, peer // block * block] += value
             assert column(merged, "waiting") == pytest.approx(expected)
             assert pc.sum(merged["bytes"]).as_py() == pc.sum(pairs["bytes"]).as_py()
+
+
+def test_pairs_of_the_focus(tmp_path):
+    """What overlaps the time between start-up and shutdown counts, and counts whole."""
+    lines = """
+        ranks 2
+        0: MPI_Send(1) [0, 0.5]
+        1: MPI_Recv(0) [0, 0.6]
+        *: MPI_Init [1, 2]
+        0: MPI_Send(1) [3, 3.5]
+        1: MPI_Recv(0) [2.5, 4]
+        *: MPI_Finalize [5, 6]
+    """
+    result = whywait.analyze(trace_from_text(lines, tmp_path))
+    messages = {focus: sum(column(result.communication(focus=focus), "messages").values()) for focus in (None, "all")}
+    assert messages == {None: 1, "all": 2}
+    assert [result.message_sizes(focus=focus)["count"].to_pylist() for focus in (None, "all")] == [[1], [2]]
+    window = whywait.analyze(result.run, window=(0, 1))
+    assert sum(column(window.communication(), "messages").values()) == 1
 
 
 def test_pairs_are_merged_into_blocks_of_ranks():
@@ -279,4 +298,4 @@ def test_the_verb_sorts_by_any_quantity(capsys, tmp_path):
     assert sum(row["count"] for row in found["sizes"]) == found["totals"]["messages"]
     silent = trace_from_text("0: main [0, 1]", tmp_path / "silent")
     assert main(["messages", str(silent)]) == 0
-    assert capsys.readouterr().out.startswith("No messages")
+    assert "\n\nNo messages" in capsys.readouterr().out

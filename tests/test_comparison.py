@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 import whywait
 from otf2.enums import MetricMode
+from whywait.analysis.account_changes import account_changes, finding_changes
 from whywait.analysis.compare import differences
+from whywait.analysis.focus import focused
 from whywait.cli import main
-from whywait.report.html.compare import UnitedTree, changes
+from whywait.model.united_tree import UnitedTree
+from whywait.report.html.compare import changes
 from whywait.report.html.formulas import Formulas
 
 from tests.browser import Page, Viewer
@@ -48,7 +51,7 @@ def shorter(parent, *names):
 
 def test_call_paths_of_one_name_are_one():
     first, second = shorter(0, "a", "b", "a"), shorter(0, "c", "b")
-    united = UnitedTree(first.tree, second.tree)
+    united = UnitedTree(first, second)
     assert united.names == ["main", "a", "b", "c"]
     assert united.parents == [-1, 0, 0, 0]
     assert united.nodes == [[0, 1, 2, 1], [0, 3, 2]]
@@ -58,17 +61,107 @@ def test_call_paths_of_one_name_are_one():
 
 def test_several_programs_get_a_root():
     one = result(FakeAnalysis([None, None], [MAIN, SEND], [(0, 0)], {"time": {(0, 0): 1.0, (1, 0): 1.0}}))
-    united = UnitedTree(one.tree, shorter(0).tree)
+    united = UnitedTree(one, shorter(0))
     assert united.names == [None, "main", "MPI_Send"]
     assert united.parents == [-1, 0, 0]
     assert united.path(2) == ["MPI_Send"]
     nothing = result(FakeAnalysis([], [], [], {}))
-    assert UnitedTree(nothing.tree, nothing.tree).names == [None]
+    assert UnitedTree(nothing, nothing).names == [None]
+
+
+def program(*paths):
+    """A run with these call paths, each as "main/solve" with the time spent in it; callers come first."""
+    numbers = {path: number for number, (path, _) in enumerate(paths)}
+    parents = [numbers.get(path.rpartition("/")[0]) for path in numbers]
+    regions = [(path.rpartition("/")[2], "USER", "FUNCTION") for path in numbers]
+    times = {(numbers[path], 0): float(time) for path, time in paths}
+    return result(FakeAnalysis(parents, regions, [(0, 0)], {"time": times}))
+
+
+def matched(first, second):
+    """For each call path of the first run, the one of the second that it matches, or None."""
+    united = UnitedTree(first, second)
+    sides = []
+    for run, nodes in zip((first, second), united.nodes, strict=True):
+        sides.append({node: "/".join(run.tree.path(int(run.tree.preorder[i]))) for i, node in enumerate(nodes)})
+    return {name: sides[1].get(node) for node, name in sides[0].items()}
+
+
+def test_roots_match_whatever_their_names():
+    before = program(("old", 1), ("old/solve", 5))
+    after = program(("new", 1), ("new/solve", 6))
+    assert matched(before, after) == {"old": "new", "old/solve": "new/solve"}
+    places = differences(before, after, ["time"]).to_pylist()
+    assert [(place["callpath"], place["difference"]) for place in places] == [(["old", "solve"], 1.0)]
+    # Of several, those of one name, then the longest ones.
+    before = program(("a", 1), ("b", 9), ("c", 3))
+    after = program(("x", 2), ("y", 8), ("a", 5))
+    assert matched(before, after) == {"a": "a", "b": "y", "c": "x"}
+
+
+@pytest.mark.parametrize("inserted", [True, False])
+def test_call_paths_match_through_a_wrapper(inserted):
+    plain = program(("main", 1), ("main/solve", 8), ("main/solve/work", 1))
+    wrapped = program(("main", 1), ("main/run", 1), ("main/run/solve", 8), ("main/run/solve/work", 1))
+    if inserted:
+        assert matched(plain, wrapped) == {
+            "main": "main",
+            "main/solve": "main/run/solve",
+            "main/solve/work": "main/run/solve/work",
+        }
+    else:
+        assert matched(wrapped, plain) == {
+            "main": "main",
+            "main/run": None,
+            "main/run/solve": "main/solve",
+            "main/run/solve/work": "main/solve/work",
+        }
+
+
+def test_what_does_more_than_wrap_is_another_call_path():
+    plain = program(("main", 1), ("main/solve", 7))
+    busy = program(("main", 1), ("main/run", 3), ("main/run/solve", 7))
+    assert matched(plain, busy)["main/solve"] is None
+    # Two pairs: nobody can tell which is meant.
+    both = program(("main", 1), ("main/run", 0), ("main/run/solve", 7), ("main/go", 0), ("main/go/solve", 7))
+    assert matched(plain, both)["main/solve"] is None
+
+
+def late(directory, work):
+    """Sixty times: rank 0 works so long, then sends to rank 1, which worked 1 s."""
+    lines = ["ranks 2"]
+    for i in range(60):
+        begin = i * (work + 1)
+        lines += [
+            f"0: work [{begin}, {begin + work}]",
+            f"0: MPI_Send(1) [{begin + work}, {begin + work + 0.5}]",
+            f"1: work [{begin}, {begin + 1}]",
+            f"1: MPI_Recv(0) [{begin + 1}, {begin + work + 0.5}]",
+        ]
+    return whywait.analyze(trace_from_text("\n".join(lines), directory))
+
+
+def test_accounts_and_findings_of_two_runs(tmp_path):
+    """Rank 0 works 3 s instead of 5 s: Late Sender shrinks by 2 s each, and the reason for it does, too."""
+    first, second = late(tmp_path / "a", 5), late(tmp_path / "b", 3)
+    accounts = {line["row"]: line for line in account_changes(first, second)}
+    waits = accounts["wait.mpi_latesender"]
+    assert (waits["first"], waits["second"], waits["difference"]) == pytest.approx((240.0, 120.0, -120.0))
+    (found,) = [line for line in finding_changes(first, second) if line["rule"] == "imbalance"]
+    assert (found["change"], found["first"], found["second"]) == ("shrank", pytest.approx(240), pytest.approx(120))
+    assert {line["change"] for line in finding_changes(first, first)} == {"stayed"}
+    calm = late(tmp_path / "c", 1)
+    (went,) = [line for line in finding_changes(first, calm) if line["rule"] == "imbalance"]
+    assert (went["change"], went["second"], went["difference"]) == ("went", None, pytest.approx(-240))
+    both = whywait.compare(first, second)
+    assert both.accounts() == account_changes(first, second)
+    # There are no findings of another focus.
+    assert whywait.compare(first, second, focus="all").findings() is None
 
 
 def test_changes_add_up_and_are_those_of_diff(pair):
     formulas = tuple(Formulas(run.profile) for run in pair)
-    found = changes(pair, formulas, UnitedTree(pair[0].tree, pair[1].tree))
+    found = changes(pair, formulas, UnitedTree(*pair))
     for side, run in zip(("first", "second"), pair, strict=True):
         assert math.isclose(sum(change[side] for change in found), run.metrics["time"].total, rel_tol=1e-9)
     cells = defaultdict(float)
@@ -140,12 +233,14 @@ def milliseconds(text):
 def test_the_front_page_says_what_got_better_and_worse(browser, fence_and_gats):
     (fence, gats), path = fence_and_gats
     viewer = Viewer(browser, path).open()
-    assert "B takes about as long as A: 389 ms instead of 389 ms" in viewer.text(".headline")
+    headline = viewer.text(".headline")
+    assert "2.4% less time in B than in A: 53.2 ms instead of 54.5 ms" in headline
+    assert "Whole runs: 389 ms → 389 ms." in headline
     less, more = viewer.js("return [...document.querySelectorAll('.better > div')].map((side) => side.textContent)")
     assert "31.6 ms less waiting: Wait at Fence (B has none), all of it in MPI_Win_fence." in less
     assert "20.2 ms more waiting: Late Post (A has none), all of it in MPI_Win_complete." in more
     foot = viewer.js("return [...document.querySelectorAll('.changes tfoot td')].map((cell) => cell.textContent)")
-    totals = [run.metrics["time"].total for run in (fence, gats)]
+    totals = [focused(run).metrics["time"].total for run in (fence, gats)]
     assert [milliseconds(cell) for cell in foot[1:4]] == pytest.approx(
         [1e3 * totals[0], 1e3 * totals[1], 1e3 * (totals[1] - totals[0])], rel=5e-3
     )
@@ -162,7 +257,8 @@ def test_the_front_page_says_what_got_better_and_worse(browser, fence_and_gats):
 
 
 def test_deep_link_search_and_groups(browser, fence_and_gats):
-    runs, path = fence_and_gats
+    whole, path = fence_and_gats
+    runs = [focused(run) for run in whole]
     viewer = Viewer(browser, path).open("#differences?metric=comp&groups=2")
     viewer.until("document.querySelectorAll('.pair-row').length")
     first, second, change, _ = lines(viewer, "metrics")["Computation"]
@@ -199,7 +295,7 @@ def test_runs_of_different_size(browser, tmp_path):
     viewer.until("document.querySelectorAll('.pair-row').length === 4")
     names = viewer.js("return [...document.querySelectorAll('.pair-row .name')].map((name) => name.textContent)")
     assert names == [f"ranks {i} / {2 * i}{TO}{2 * i + 1}" for i in range(4)]
-    assert lines(viewer, "call-tree")["All programs"][3] == "+88.3%"
+    assert lines(viewer, "call-tree")["collectives"][3] == "+52.8%"
     viewer.is_well()
 
 

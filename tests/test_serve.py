@@ -25,9 +25,9 @@ DATA = Path(__file__).parent / "data"
 
 
 @contextmanager
-def serving(found):
+def serving(found, events=None):
     """Serve a result on a free port."""
-    with Server(0, ServedPage(found, found.summary(), found.timeline)) as server:
+    with Server(0, ServedPage(found, found.summary(), found.timeline, events)) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield server
@@ -64,6 +64,83 @@ def test_blocks_are_those_of_the_page(stencil):
                 np.testing.assert_array_equal(found[column], values)
         assert meta["resolution"] == {"merged": 1, "exact": True}
         assert get(server, "/?from=here")[0] == 200
+
+
+@pytest.fixture(scope="module")
+def many_calls(tmp_path_factory):
+    """A result whose timeline has no individual calls, because they are too many for a page, and its events."""
+    archive = tmp_path_factory.mktemp("many")
+    main(["bench", "generate", "sor-p2p", "--ranks", "8", "--iterations", "1500", "-o", str(archive)])
+    whole = whywait.analyze(archive)
+    whole.write(archive / "results", html=True)
+    return whywait.load(archive / "results"), whole.tables.analysis
+
+
+def window(server, begin, end, first, last, rows=8):
+    status, text = get(server, f"/data/timeline-window?from={begin}&to={end}&first={first}&last={last}&rows={rows}")
+    return unpack_columns(text) if status == 200 else status
+
+
+def test_calls_of_a_window_are_sent_when_asked_for(many_calls):
+    found, analysis = many_calls
+    asked = []
+
+    def events():
+        asked.append(1)
+        return analysis
+
+    with serving(found, events) as server:
+        length = found.facts["length"]
+        assert not asked
+        calls = window(server, 0.5 * length, 0.51 * length, 2, 5)
+        assert set(calls["location"].tolist()) == {2, 3, 4}
+        for row in (2, 3, 4):
+            expected = [
+                (enter, leave)
+                for enter, leave in naive_calls(found, row)
+                if enter < 0.51 * length and leave >= 0.5 * length
+            ]
+            own = calls["location"] == row
+            sent = np.stack([calls["enter"][own], calls["leave"][own]], axis=1)
+            np.testing.assert_allclose(sent, expected, atol=1e-9)
+        # All of them are too many.
+        assert window(server, 0, length, 0, 8)["location"].size == 0
+        assert len(asked) == 1
+        for wrong in ((1, 0, 0, 8), ("x", 1, 0, 8), (0, "nan", 0, 8)):
+            assert window(server, *wrong) == 404
+    with serving(found) as server:
+        assert window(server, 0, 1, 0, 8) == 404
+
+
+def naive_calls(found, rank):
+    """The calls of a rank by the official reader, by Enter."""
+    import otf2
+
+    calls, stack = [], []
+    with otf2.reader.open(str(found.run.path)) as trace:
+        for _, event in trace.events(
+            [one for one in trace.definitions.locations if one.group.name.endswith(f" {rank}")]
+        ):
+            time = (event.time - found.facts["origin"]) / found.facts["resolution"]
+            if isinstance(event, otf2.events.Enter | otf2.events.ProgramBegin):
+                stack.append(len(calls))
+                calls.append([time, time])
+            elif isinstance(event, otf2.events.Leave | otf2.events.ProgramEnd):
+                calls[stack.pop()][1] = time
+    return [tuple(call) for call in calls]
+
+
+def test_zooming_in_shows_calls_of_any_run(browser, many_calls):
+    found, analysis = many_calls
+    with serving(found, lambda: analysis) as server:
+        length = found.facts["length"]
+        browser.get(f"http://127.0.0.1:{server.server_port}/#timeline?from={0.5 * length}&to={0.502 * length}")
+        viewer = Viewer(browser, Path("/"))
+        viewer.until("document.querySelector('.times')?.dataset.shows === 'calls'")
+        # Zoomed out, shares of time suffice.
+        viewer.press("body", "0")
+        viewer.until("document.querySelector('.times').dataset.shows === 'shares'")
+        browser.get("about:blank")
 
 
 @pytest.mark.parametrize(

@@ -466,6 +466,15 @@ def write_perfetto(
     `labels` maps wait states and levels to display names; `queues` is an analysis with replayed queues in detail.
     """
 
+def timeline_calls(
+    analysis: Analysis, *, locations: list[int], begin: float, end: float, most: int
+) -> tuple[Table, int]:
+    """Return the calls of some locations that overlap a window (s), and about how many there are.
+
+    ``location``, ``callpath``, ``enter``, ``leave`` (s), by location in the order given, then by Enter; none if there
+    are more than `most`.
+    """
+
 def timeline(
     analysis: Analysis,
     *,
@@ -500,7 +509,9 @@ def declared_loops(analysis: Analysis) -> tuple[list[int], Table]:
     The call paths of dynamic regions and phases, and a table of parameters.
     """
 
-def communication(analysis: Analysis, *, waiting: list[str], most: int) -> tuple[Table, int, Table]:
+def communication(
+    analysis: Analysis, *, waiting: list[str], most: int, window: tuple[float, float] | None = None
+) -> tuple[Table, int, Table]:
     """Return who communicates with whom: pairs, ranks per block, and a histogram of message sizes.
 
     At most `most` pairs, of ranks or of blocks of ranks. `waiting` are the metrics whose wait states count. Needs

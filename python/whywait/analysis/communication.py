@@ -64,8 +64,15 @@ def in_blocks(pairs: pa.Table, width: int) -> pa.Table:
     )
 
 
-def between_nodes(result: ResultData) -> pa.Table:
+def between_nodes(result: ResultData, pairs: pa.Table) -> pa.Table:
     """Merge the ranks of each node.
+
+    Parameters
+    ----------
+    result
+        The result.
+    pairs
+        Its pairs of ranks.
 
     Returns
     -------
@@ -77,7 +84,6 @@ def between_nodes(result: ResultData) -> pa.Table:
     whywait.UsageError
         If neighboring ranks of different nodes are merged already.
     """
-    pairs = result.tables.communication[0]
     names, node_of = nodes(result)
     for name in ("rank", "peer"):
         if pairs.num_rows and (node_of[pairs[name].to_numpy()] != node_of[pairs[f"last_{name}"].to_numpy()]).any():
@@ -155,7 +161,6 @@ def heaviest(pairs: pa.Table, by: Measure, most: int) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def totals(result: ResultData) -> dict[str, float]:
+def totals(pairs: pa.Table) -> dict[str, float]:
     """Return the sums over all pairs."""
-    pairs = result.tables.communication[0]
     return {name: pairs[name].to_numpy().sum().item() for name in _COUNTED}

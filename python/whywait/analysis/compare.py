@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import whywait._native as _native
+from whywait.analysis.focus import profile_with, whole_of
 from whywait.model.metric_names import metric_name
 from whywait.model.selection import find_callpaths
+from whywait.model.united_tree import UnitedTree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,12 +20,11 @@ if TYPE_CHECKING:
     from whywait.model.result import ResultData
 
 _KEYS = ["metric", "callpath", "group"]
-_COLUMNS = [*_KEYS, "value"]
 
 
 def default_metrics(first: ResultData, second: ResultData) -> list[str]:
     """Return the time, which shows where runs differ, and the wait states of either run, which show why."""
-    trees = [result.profile.metrics for result in (first, second)]
+    trees = [whole_of(result).profile.metrics for result in (first, second)]
     names = [metric.name for tree in trees for metric in tree if tree.wait_state(metric.name) is metric]
     return ["time", *dict.fromkeys(names)]
 
@@ -41,7 +42,7 @@ def differences(
     Parameters
     ----------
     first, second
-        The runs. Metrics are matched by name, call paths by the names from the root down.
+        The runs. Metrics are matched by name, call paths as in `whywait.model.united_tree.UnitedTree`.
     metrics
         The metrics to compare, by unique name or display name; None for `default_metrics`.
     groups
@@ -72,15 +73,19 @@ def differences(
         _require_callpath(first, second, callpath)
     units = [unit(name, first, second) for name in names]
     order = {unit: number for number, unit in enumerate(dict.fromkeys(["sec", *units]))}
-    sides = [_sums(result, names, groups, callpath).rename_columns([*_KEYS, side]) for side, result in (
-        ("first", first), ("second", second))]  # fmt: skip
+    calls = UnitedTree(first, second)
+    sides = [
+        _sums(result, names, groups, callpath, nodes).rename_columns([*_KEYS, side])
+        for side, result, nodes in zip(("first", "second"), (first, second), calls.nodes, strict=True)
+    ]
     both = sides[0].join(sides[1], keys=_KEYS, join_type="full outer")
     before, after = (pc.fill_null(both[side], 0.0) for side in ("first", "second"))
     difference = pc.subtract(after, before)
+    paths = pa.array([calls.path(node) for node in range(len(calls))], pa.list_(pa.string()))
     table = pa.table(
         {
             "metric": both["metric"],
-            "callpath": pc.split_pattern(both["callpath"], _BETWEEN),
+            "callpath": paths.take(both["callpath"]),
             "group": both["group"],
             "first": before,
             "second": after,
@@ -97,10 +102,6 @@ def differences(
     return table.sort_by(rank).drop_columns(["effect", "unit"])
 
 
-# Separator of names in a call path as a key; no region name contains it.
-_BETWEEN = "\x1f"
-
-
 def resolve_metric(text: str, first: ResultData, second: ResultData) -> str:
     """Return the unique name of a metric that either run computes.
 
@@ -109,7 +110,7 @@ def resolve_metric(text: str, first: ResultData, second: ResultData) -> str:
     whywait.UsageError
         If neither does, or the name is ambiguous.
     """
-    profiles = first.profile, second.profile
+    profiles = [whole_of(result).profile for result in (first, second)]
 
     def occurs(name: str) -> bool:
         return any(name in profile.metrics and profile.total(name) for profile in profiles)
@@ -123,7 +124,7 @@ def resolve_metric(text: str, first: ResultData, second: ResultData) -> str:
 
 def is_comparable(name: str, first: ResultData, second: ResultData) -> bool:
     """Return whether a metric can be compared: a run without it must have been able to have it, unlike a profile."""
-    return all(not result.is_profile or name in result.profile.metrics for result in (first, second))
+    return all(not result.is_profile or name in profile_with(result, name).metrics for result in (first, second))
 
 
 def _require_comparable(name: str, first: ResultData, second: ResultData) -> None:
@@ -133,7 +134,8 @@ def _require_comparable(name: str, first: ResultData, second: ResultData) -> Non
 
 def unit(name: str, first: ResultData, second: ResultData) -> str:
     """Return the unit of a metric that either run computes."""
-    return next(result.profile.metrics[name].unit for result in (first, second) if name in result.profile.metrics)
+    profiles = [profile_with(result, name) for result in (first, second)]
+    return next(profile.metrics[name].unit for profile in profiles if name in profile.metrics)
 
 
 def _positions(result: ResultData, callpath: str) -> list[int]:
@@ -150,15 +152,15 @@ def _require_callpath(first: ResultData, second: ResultData, callpath: str) -> N
         raise _native.UsageError(f"no call path of either run ends in {callpath}")
 
 
-def _sums(result: ResultData, names: list[str], groups: int, callpath: str | None) -> pa.Table:
-    """Add up metrics by call path and group; call paths with the same names are merged."""
-    profile, tree = result.profile, result.tree
-    paths = pc.binary_join(tree.paths.cast(pa.list_(pa.string())), _BETWEEN) if len(tree) else pa.array([], pa.string())
+def _sums(result: ResultData, names: list[str], groups: int, callpath: str | None, nodes: list[int]) -> pa.Table:
+    """Add up metrics by node of the united call tree and group."""
+    node_of = np.array(nodes, np.int64)
     rank = result.places.rank
     ranks, process = np.unique(rank, return_inverse=True)
     group_of = process * groups // max(ranks.size, 1)
     parts = []
     for name in names:
+        profile = profile_with(result, name)
         if name not in profile.metrics:
             continue
         cells = profile.cells(name)
@@ -167,32 +169,33 @@ def _sums(result: ResultData, names: list[str], groups: int, callpath: str | Non
         if callpath is not None:
             inside = np.isin(position, _positions(result, callpath))
             position, location, values = position[inside], location[inside], values[inside]
-        place, which = np.unique(position * groups + group_of[location], return_inverse=True)
-        ids = tree.preorder[place // groups]
-        part = pa.table(
-            {
-                "metric": pa.array([name] * place.size, pa.string()),
-                "callpath": paths.take(pa.array(ids)),
-                "group": place % groups,
-                "value": profile.combine(name)(which, values, place.size),
-            }
+        place, which = np.unique(node_of[position] * groups + group_of[location], return_inverse=True)
+        parts.append(
+            pa.table(
+                {
+                    "metric": pa.array([name] * place.size, pa.string()),
+                    "callpath": place // groups,
+                    "group": place % groups,
+                    "value": profile.combine(name)(which, values, place.size),
+                }
+            )
         )
-        combine = "max" if profile.metrics[name].is_maximum else "sum"
-        parts.append(part.group_by(_KEYS, use_threads=False).aggregate([("value", combine)]).rename_columns(_COLUMNS))
     if not parts:
-        schema = pa.schema({"metric": pa.string(), "callpath": pa.string(), "group": pa.int64(), "value": pa.float64()})
+        schema = pa.schema({"metric": pa.string(), "callpath": pa.int64(), "group": pa.int64(), "value": pa.float64()})
         return schema.empty_table()
     return pa.concat_tables(parts)
 
 
-def _total(result: ResultData, name: str, callpath: str | None) -> float:
-    if name not in result.metrics:
+def total(result: ResultData, name: str, callpath: str | None = None) -> float:
+    """Return a metric over all locations, and all call paths or matching ones and those below; 0 if unknown."""
+    profile = profile_with(result, name)
+    if name not in profile.metrics:
         return 0.0
     if callpath is None:
-        return result.profile.total(name)
+        return profile.total(name)
     positions = _positions(result, callpath)
-    values = result.profile.by_position(name)[positions]
-    return float(values.max() if result.profile.metrics[name].is_maximum else values.sum()) if positions else 0.0
+    values = profile.by_position(name)[positions]
+    return float(values.max() if profile.metrics[name].is_maximum else values.sum()) if positions else 0.0
 
 
 def totals(first: ResultData, second: ResultData, *, callpath: str | None = None) -> list[dict[str, Any]]:
@@ -203,15 +206,17 @@ def totals(first: ResultData, second: ResultData, *, callpath: str | None = None
     list of dict
         ``metric``, ``display_name``, ``unit``, ``depth`` in the metric tree, ``first``, ``second``, ``difference`` and
         ``relative`` (None if `first` is zero) of every metric that either run has, in the order of the metric tree;
-        without those that a profile does not have.
+        without those that a profile does not have. ``whole_run`` tells whether the values are of the whole run: counts
+        are not known by time.
     """
     rows = []
-    trees = {name: tree for tree in (second.profile.metrics, first.profile.metrics) for name in (m.name for m in tree)}
-    for name in dict.fromkeys([*first.metrics, *second.metrics]):
+    known = [whole_of(result).profile.metrics for result in (first, second)]
+    trees = {metric.name: tree for tree in reversed(known) for metric in tree}
+    for name in dict.fromkeys(metric.name for tree in known for metric in tree):
         if not is_comparable(name, first, second):
             continue
         metric = trees[name][name]
-        before, after = (_total(result, name, callpath) for result in (first, second))
+        before, after = (total(result, name, callpath) for result in (first, second))
         rows.append(
             {
                 "metric": name,
@@ -222,6 +227,7 @@ def totals(first: ResultData, second: ResultData, *, callpath: str | None = None
                 "second": after,
                 "difference": after - before,
                 "relative": (after - before) / before if before else None,
+                "whole_run": all(name not in result.profile.metrics for result in (first, second)),
             }
         )
     return rows

@@ -472,7 +472,7 @@ def scaling(
     callpath: str | int | None = None,
     *,
     method: Method = "all",
-    mode: Scaling = "strong",
+    mode: Scaling | None = "strong",
     windows: Iterable[Window | None] | None = None,
 ) -> list[Efficiencies]:
     """Return the efficiencies of several runs of a program, relative to the first.
@@ -484,7 +484,8 @@ def scaling(
     callpath, method
         As for `efficiencies`.
     mode
-        Whether the problem size is constant in total (``"strong"``) or per process (``"weak"``).
+        Whether the problem size is constant in total (``"strong"``) or per process (``"weak"``); None if it is
+        neither, so that runs cannot be compared but by their speed-up.
     windows
         A window of time for each run; None for the whole runs.
 
@@ -514,6 +515,8 @@ def scaling(
     compared = [_compared(row, rows[0], mode) for row in rows]
     common = set.intersection(*({value.name for value in row} for row in compared)) if compared else set()
     compared = [replace(row, values=tuple(value for value in row if value.name in common)) for row in compared]
+    if mode is None:
+        return compared
     counts = [_counts(result, callpath, row.window) for result, row in zip(results, compared, strict=True)]
     known = [count for count in counts if count is not None]
     if len(known) < len(rows):
@@ -582,7 +585,7 @@ def _computation_factors(one: _Counts, reference: _Counts, row: Efficiencies, mo
     )
 
 
-def _compared(one: Efficiencies, reference: Efficiencies, mode: Scaling) -> Efficiencies:
+def _compared(one: Efficiencies, reference: Efficiencies, mode: Scaling | None) -> Efficiencies:
     parallel, its = one["parallel_efficiency"], reference["parallel_efficiency"]
     growth = one.processes / reference.processes if mode == "weak" and reference.processes else 1.0
     factor = " * processes / processes0" if mode == "weak" else ""
@@ -594,6 +597,10 @@ def _compared(one: Efficiencies, reference: Efficiencies, mode: Scaling) -> Effi
         inputs = {reference: then, what: now, **counts}
         return Efficiency(name, display_name, value, f"{reference} / {what}{factor}", inputs)
 
+    elapsed, elapsed0 = (value.inputs["max(elapsed)"] for value in (parallel, its))
+    speedup = compared("speedup", "Speedup", "max(elapsed)", elapsed, elapsed0)
+    if mode is None:
+        return replace(one, values=(*one.values, speedup))
     work, work0 = (row.processes * row["load_balance"].inputs["avg(comp)"] for row in (one, reference))
     computation = compared("computation_scaling", "Computation scaling", "sum(comp)", work, work0)
     overall = None
@@ -613,7 +620,7 @@ def _compared(one: Efficiencies, reference: Efficiencies, mode: Scaling) -> Effi
             ),
             *one.values,
             computation,
-            compared("speedup", "Speedup", "max(elapsed)", parallel.inputs["max(elapsed)"], its.inputs["max(elapsed)"]),
+            speedup,
         ),
         one.hybrid,
     )

@@ -38,7 +38,7 @@ class Focus(NamedTuple):
     window
         Its begin and end, seconds since the start of the trace; None for the whole time.
     callpath
-        The call path, as in `whywait.model.selection.find_callpaths`; None for all.
+        The call path, as in `whywait.model.selection.find_callpaths`; None for all. It is cut at the window.
     """
 
     name: str
@@ -70,7 +70,7 @@ def find_focus(result: ResultData, name: str | None = None) -> Focus:
     """
     if name is not None and name != ALL:
         find_callpaths(result.tree, name)
-        return Focus(name, callpath=name)
+        return Focus(name, find_focus(result).window, name)
     # If only a part of the time was analyzed, that part is the focus.
     # Results of version 0.2.0 have bounds, those until the first Enter of MPI_Finalize, but no rule.
     if name == ALL or "focus_begin" not in result.facts or result.facts.get("focus_rule") in {"whole", "window"}:
@@ -109,6 +109,16 @@ class FocusedData(ResultData):
         return self._focused_tables
 
 
+def whole_of(result: ResultData) -> ResultData:
+    """Return the result that a focus is a part of; any other result itself."""
+    return result.whole if isinstance(result, FocusedData) else result
+
+
+def profile_with(result: ResultData, name: str) -> Profile:
+    """Return the profile that has a metric: that of the focus, or for counts and such, that of the whole run."""
+    return result.profile if name in result.profile.metrics else whole_of(result).profile
+
+
 class _Tables:
     """A dataset whose tables of wait states and of the critical path are restricted to the focus."""
 
@@ -122,30 +132,28 @@ class _Tables:
     def wait_states(self) -> pa.Table:
         """The wait states that overlap the focus."""
         table = self._whole.tables.wait_states
+        if self._focus.window is not None:
+            begin, end = self._focus.window
+            table = _filter_rows(table, pc.and_(pc.less(table["enter"], end), pc.greater(table["leave"], begin)))
         if self._focus.callpath is not None:
-            return table.filter(
-                pa.array(in_subtrees(self._whole.tree, self._focus.callpath)[table["callpath"].to_numpy()])
-            )
-        if self._focus.window is None:
-            return table
-        begin, end = self._focus.window
-        return _filter_rows(table, pc.and_(pc.less(table["enter"], end), pc.greater(table["leave"], begin)))
+            kept = in_subtrees(self._whole.tree, self._focus.callpath)
+            table = table.filter(pa.array(kept[table["callpath"].to_numpy()]))
+        return table
 
     @property
     def critical_path(self) -> pa.Table:
         """The segments of the critical path, cut at the bounds of the focus."""
         table = self._whole.tables.critical_path
+        if self._focus.window is not None:
+            begin, end = self._focus.window
+            table = _filter_rows(table, pc.and_(pc.less(table["from"], end), pc.greater(table["to"], begin)))
+            for name, bound in (("from", pc.max_element_wise), ("to", pc.min_element_wise)):
+                cut = bound(table[name], begin if name == "from" else end)
+                table = table.set_column(table.column_names.index(name), name, cut)
         if self._focus.callpath is not None:
             kept = in_subtrees(self._whole.tree, self._focus.callpath)
             callpath = table["callpath"].fill_null(0).to_numpy()
-            return table.filter(pa.array(kept[callpath] & table["callpath"].is_valid().to_numpy()))
-        if self._focus.window is None:
-            return table
-        begin, end = self._focus.window
-        table = _filter_rows(table, pc.and_(pc.less(table["from"], end), pc.greater(table["to"], begin)))
-        for name, bound in (("from", pc.max_element_wise), ("to", pc.min_element_wise)):
-            cut = bound(table[name], begin if name == "from" else end)
-            table = table.set_column(table.column_names.index(name), name, cut)
+            table = table.filter(pa.array(kept[callpath] & table["callpath"].is_valid().to_numpy()))
         return table
 
 
@@ -181,12 +189,13 @@ def focused(result: ResultData, name: str | None = None) -> FocusedData:
 
 
 def _restrict(result: ResultData, focus: Focus) -> FocusedData:
-    profile = result.profile
     if focus.callpath is not None:
+        within = focused(result)
         kept = np.flatnonzero(in_subtrees(result.tree, focus.callpath)[result.tree.preorder])
-        stored = (metric.name for metric in profile.metrics if not metric.derived)
-        profile = profile.extended({name: _cells_at(profile, name, kept) for name in stored})
-    elif focus.window is not None:
+        focus = focus._replace(window=within.focus.window)
+        return FocusedData(result, focus, _below(within.profile, kept), _below(within.charged, kept))
+    profile = result.profile
+    if focus.window is not None:
         try:
             window = result.window(*focus.window)
         except _native.UsageError:
@@ -212,10 +221,14 @@ def cost_names(profile: Profile) -> list[str]:
     return [*names, *(name for name in ("wait_unexplained",) if name in profile.metrics)]
 
 
-def _cells_at(profile: Profile, name: str, positions: np.ndarray[Any, np.dtype[np.intp]]) -> Cells:
-    cells = profile.cells(name)
-    kept = np.isin(cells.key // profile.locations, positions)
-    return Cells(cells.key[kept], cells.value[kept])
+def _below(profile: Profile, positions: np.ndarray[Any, np.dtype[np.intp]]) -> Profile:
+    """Keep the cells of some call paths."""
+
+    def kept(cells: Cells) -> Cells:
+        of_part = np.isin(cells.key // profile.locations, positions)
+        return Cells(cells.key[of_part], cells.value[of_part])
+
+    return profile.extended({one.name: kept(profile.cells(one.name)) for one in profile.metrics if not one.derived})
 
 
 def _cells_with_keys(cells: Cells, keys: np.ndarray[Any, np.dtype[np.int64]]) -> Cells:

@@ -194,21 +194,35 @@ class NativeDataset:
             self._iterations[marker, every] = pa.table(found), callpath
         return self._iterations[marker, every]
 
+    def communication(self, *, whole: bool = False) -> tuple[pa.Table, pa.Table]:
+        if whole not in self._communication:
+            waiting = [metric.name for metric in metric_tree().computed(self.stored).waiting]
+            window = None
+            if not whole and self.facts.get("focus_rule", "whole") != "whole":
+                window = self.facts["focus_begin"], self.facts["focus_end"]
+            events = self._any_events
+            pairs, block, sizes = _native.communication(events, waiting=waiting, most=_PAIRS, window=window)
+            last = int(self.locations["rank"].to_numpy().max(initial=0))
+            self._communication[whole] = _with_ends(pa.table(pairs), block, last), pa.table(sizes)
+        return self._communication[whole]
+
     @cached_property
-    def communication(self) -> tuple[pa.Table, pa.Table]:
-        waiting = [metric.name for metric in metric_tree().computed(self.stored).waiting]
-        pairs, block, sizes = _native.communication(self._events, waiting=waiting, most=_PAIRS)
-        last = int(self.locations["rank"].to_numpy().max(initial=0))
-        return _with_ends(pa.table(pairs), block, last), pa.table(sizes)
+    def _communication(self) -> dict[bool, tuple[pa.Table, pa.Table]]:
+        return {}
+
+    @property
+    def _any_events(self) -> _native.Analysis:
+        if not isinstance(self.analysis, _native.Analysis):
+            raise _native.UsageError("there are no events")
+        return self.analysis
 
     @property
     def _events(self) -> _native.Analysis:
-        if not isinstance(self.analysis, _native.Analysis):
-            raise _native.UsageError("there are no events")
+        events = self._any_events
         if "window" in self.options:
             # The events cover the whole run but the waits only part of it, so sums over both would be inconsistent.
             raise _native.UsageError(PART)
-        return self.analysis
+        return events
 
     def window(self, begin: float, end: float) -> pa.Table:
         # Cache one window: headlines and efficiencies request the same one in turn.

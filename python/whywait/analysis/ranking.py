@@ -38,12 +38,15 @@ class Choice:
         The waiting call paths, as in `whywait.model.selection.find_callpaths`; None for all.
     completion
         Whether to include completion, which is listed with the wait states but is not waiting.
+    window
+        Only waits in calls that overlap this time, seconds since the start of the trace; None for the whole run.
     """
 
     metric: str | None = None
     rank: int | None = None
     callpath: str | int | None = None
     completion: bool = False
+    window: tuple[float, float] | None = None
 
 
 def choose(result: ResultData, choice: Choice) -> pa.Table:
@@ -68,6 +71,9 @@ def chosen_rows(result: ResultData, choice: Choice) -> npt.NDArray[np.bool_]:
             has = f": ranks are {known.min()} to {known.max()}" if known.size else ""
             raise _native.UsageError(f"there is no rank {choice.rank}{has}")
         keep &= ranks[table["location"].to_numpy()] == choice.rank
+    if choice.window is not None:
+        begin, end = choice.window
+        keep &= (table["enter"].to_numpy() < end) & (table["leave"].to_numpy() > begin)
     if choice.callpath is not None:
         keep &= in_subtrees(result.tree, choice.callpath)[table["callpath"].to_numpy()]
     return keep

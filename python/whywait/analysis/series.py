@@ -11,6 +11,7 @@ import pyarrow as pa
 import whywait._native as _native
 from whywait.analysis.efficiency import scaling
 from whywait.analysis.focus import FocusedData, focused
+from whywait.analysis.scaling_mode import detect_scaling
 from whywait.analysis.scaling_models import Model, fit
 from whywait.analysis.waiting import account
 from whywait.model.metric_names import metric_name
@@ -69,7 +70,7 @@ class SeriesData:
     focus
         What the numbers are about, as for `whywait.analysis.focus.find_focus`.
     mode
-        Whether all runs have the same work (``strong``) or all processes (``weak``).
+        Whether all runs have the same work (``strong``) or all processes (``weak``); None to find out.
 
     Raises
     ------
@@ -82,7 +83,7 @@ class SeriesData:
         runs: Iterable[tuple[str, ResultData, float | None]],
         over: Over | None = None,
         focus: str | None = None,
-        mode: Scaling = "strong",
+        mode: Scaling | None = None,
     ) -> None:
         points = [_point(name, result, date, focus) for name, result, date in runs]
         if not points:
@@ -97,7 +98,8 @@ class SeriesData:
             points.sort(key=lambda point: point.date or 0.0)
         self.points = points
         self.over: Over = over
-        self.mode: Scaling = mode
+        self.detected = detect_scaling([point.part for point in points])
+        self.mode: Scaling | None = mode or self.detected.mode
         self.focus = focus
 
     def efficiencies(self) -> list[Efficiencies]:

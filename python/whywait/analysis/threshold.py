@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import whywait._native as _native
-from whywait.analysis.compare import is_comparable, resolve_metric, unit
+from whywait.analysis.compare import is_comparable, resolve_metric, total, unit
 
 if TYPE_CHECKING:
     from whywait.model.result import ResultData
 
+#: The name of the length of the whole run.
+RUN = "run"
 _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 
 
@@ -25,7 +27,7 @@ class Threshold:
     Attributes
     ----------
     metric
-        Its unique name or its display name ("Late Sender").
+        Its unique name or its display name ("Late Sender"); `RUN` for the length of the whole run.
     limit
         The growth allowed, in the unit of the metric or as a share of the first run.
     relative
@@ -78,17 +80,18 @@ class Threshold:
         whywait.UsageError
             If neither run computes the metric, or the limit has the wrong unit: a time needs a unit or a share.
         """
-        metric = resolve_metric(self.metric, first, second)
-        if not is_comparable(metric, first, second):
-            raise _native.UsageError(f"a profile has no {self.metric}, so the limit {self.text} cannot be checked")
-        is_time = unit(metric, first, second) == "sec"
+        if self.metric == RUN:
+            is_time = True
+            before, after = (float(result.facts.get("length", 0.0)) for result in (first, second))
+        else:
+            metric = resolve_metric(self.metric, first, second)
+            if not is_comparable(metric, first, second):
+                raise _native.UsageError(f"a profile has no {self.metric}, so the limit {self.text} cannot be checked")
+            is_time = unit(metric, first, second) == "sec"
+            before, after = (total(result, metric) for result in (first, second))
         if is_time and not self.unit:
             ways = f"'{self.text}s', '{self.text}ms' or '{self.text}%'"
             raise _native.UsageError(f"{self.metric} is a time, so a limit needs a unit or a share: {ways}")
         if not is_time and self.unit == "s":
             raise _native.UsageError(f"{self.metric} is not a time, so the limit {self.text} needs another unit")
-        before, after = (
-            result.profile.total(metric) if metric in result.profile.metrics else 0.0
-            for result in (first, second)
-        )  # fmt: skip
         return after - before > self.limit * (before if self.relative else 1.0)

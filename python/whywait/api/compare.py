@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import whywait._native as _native
 from whywait.analysis import compare as analysis
+from whywait.analysis.focus import focused
 from whywait.api.load import as_result
 
 if TYPE_CHECKING:
@@ -28,12 +29,21 @@ class Comparison:
         The runs.
     names
         The display names of the runs.
+    focus
+        The part of each run to compare, as for `Result.summary`.
+
+    Attributes
+    ----------
+    parts
+        The focus of each run: all numbers are of these, but for the lengths of the runs.
     """
 
-    def __init__(self, first: Result, second: Result, names: tuple[str, str]) -> None:
+    def __init__(self, first: Result, second: Result, names: tuple[str, str], focus: str | None = None) -> None:
         self.first = first
         self.second = second
         self.names = names
+        self.focus = focus
+        self.parts = (focused(first, focus), focused(second, focus))
 
     def differences(
         self,
@@ -73,7 +83,7 @@ class Comparison:
         >>> waits[0]["callpath"][-1], waits[0]["first"]
         ('MPI_Win_fence', 0.0)
         """
-        found = analysis.differences(self.first, self.second, metrics, groups=groups, callpath=callpath)
+        found = analysis.differences(*self.parts, metrics, groups=groups, callpath=callpath)
         return analysis.noticeable(found, self.totals(callpath=callpath), least) if least > 0 else found
 
     def totals(self, *, callpath: str | None = None) -> list[dict[str, Any]]:
@@ -89,7 +99,7 @@ class Comparison:
         list of dict
             ``metric``, ``first``, ``second``, ``difference``, ...: see `whywait.analysis.compare.totals`.
         """
-        return analysis.totals(self.first, self.second, callpath=callpath)
+        return analysis.totals(*self.parts, callpath=callpath)
 
     def lengths(self) -> dict[str, tuple[float, float]]:
         """Return the lengths of both runs, in seconds.
@@ -113,6 +123,31 @@ class Comparison:
         found = {name: (length(self.first, name), length(self.second, name)) for name in ("focus", "run")}
         return {name: (first, second) for name, (first, second) in found.items() if first and second}
 
+    def accounts(self) -> list[dict[str, Any]] | None:
+        """Return the accounts of both runs side by side, the largest change first.
+
+        Returns
+        -------
+        list of dict or None
+            See `whywait.analysis.account_changes.account_changes`.
+        """
+        from whywait.analysis.account_changes import account_changes
+
+        return account_changes(self.first, self.second, self.focus)
+
+    def findings(self) -> list[dict[str, Any]] | None:
+        """Return which findings came, went, grew or shrank, the largest change first.
+
+        Returns
+        -------
+        list of dict or None
+            See `whywait.analysis.account_changes.finding_changes`. None also if another focus than the default one is
+            compared, of which there are no findings.
+        """
+        from whywait.analysis.account_changes import finding_changes
+
+        return finding_changes(self.first, self.second) if self.focus is None else None
+
     def exceeded(self, limits: Iterable[Threshold]) -> list[Threshold]:
         """Return the limits that the second run exceeds.
 
@@ -126,7 +161,7 @@ class Comparison:
         whywait.UsageError
             If neither run computes a metric, or a limit has the wrong unit.
         """
-        return [limit for limit in limits if limit.exceeded(self.first, self.second)]
+        return [limit for limit in limits if limit.exceeded(*self.parts)]
 
     def write_html(
         self,
@@ -155,7 +190,7 @@ class Comparison:
         if target.is_dir():
             raise _native.UsageError(f"{target} is a directory, not a file to write to")
         with Staging(target.parent) as staging:
-            write_comparison(self.first, self.second, staging.path(target.name), self.names, timelines, simulated)
+            write_comparison(*self.parts, staging.path(target.name), self.names, timelines, simulated)
 
     def __repr__(self) -> str:
         return f"<whywait.Comparison of {self.names[0]!r} and {self.names[1]!r}>"
@@ -166,6 +201,7 @@ def compare(
     second: Result | str | PathLike[str],
     *,
     names: tuple[str, str] | None = None,
+    focus: str | None = None,
     progress: Callable[[str, float], object] | None = None,
 ) -> Comparison:
     """Compare two runs.
@@ -176,6 +212,8 @@ def compare(
         Results, directories of written results, Score-P profiles, or traces, which are analyzed.
     names
         The display names of the runs; None for their own names.
+    focus
+        The part of each run to compare, as for `Result.summary`: by default the time between start-up and shutdown.
     progress
         As for `whywait.analyze`.
 
@@ -194,4 +232,4 @@ def compare(
     <whywait.Comparison of 'sor_p2p' and 'stencil'>
     """
     runs = as_result(first, progress=progress), as_result(second, progress=progress)
-    return Comparison(*runs, names or (runs[0].run.name, runs[1].run.name))
+    return Comparison(*runs, names or (runs[0].run.name, runs[1].run.name), focus)

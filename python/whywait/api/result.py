@@ -446,7 +446,9 @@ class Result(ClockedResult):
 
         return iterations(self, loop)
 
-    def communication(self, *, merge: Literal["node"] | int | None = None) -> pa.Table:
+    def communication(
+        self, *, merge: Literal["node"] | int | None = None, focus: Literal["all"] | None = None
+    ) -> pa.Table:
         """Return who communicates with whom, and who waits for whom.
 
         Parameters
@@ -454,6 +456,9 @@ class Result(ClockedResult):
         merge
             ``"node"`` to add up the ranks of each node, or a number to add up blocks of that many neighboring ranks;
             None for single ranks.
+        focus
+            ``"all"`` for the whole run; None for what overlaps the time between start-up and shutdown, or the window
+            that was analyzed.
 
         Returns
         -------
@@ -484,13 +489,18 @@ class Result(ClockedResult):
         """
         from whywait.analysis.communication import between_nodes, in_blocks
 
+        pairs = self.tables.communication(whole=focus is not None)[0]
         if merge == "node":
-            return between_nodes(self)
-        pairs = self.tables.communication[0]
+            return between_nodes(self, pairs)
         return pairs if merge is None else in_blocks(pairs, merge)
 
-    def message_sizes(self) -> pa.Table:
+    def message_sizes(self, *, focus: Literal["all"] | None = None) -> pa.Table:
         """Return a histogram of the sizes of messages and one-sided transfers.
+
+        Parameters
+        ----------
+        focus
+            As for `communication`.
 
         Returns
         -------
@@ -504,7 +514,7 @@ class Result(ClockedResult):
         whywait.UsageError
             As for `communication`.
         """
-        return self.tables.communication[1]
+        return self.tables.communication(whole=focus is not None)[1]
 
     # Counters, queues, and accelerators -------------------------------------------------------------------------------
 

@@ -75,7 +75,13 @@ class Series(SeriesData):
             }
             for point, account, row in zip(self.points, self.accounts(), self.efficiencies(), strict=True)
         ]  # fmt: skip
-        return {"over": self.over, "scaling": self.mode, "runs": runs, "metrics": self.metrics().to_pylist()}
+        return {
+            "over": self.over,
+            "scaling": self.mode,
+            "detected": self.detected._asdict(),
+            "runs": runs,
+            "metrics": self.metrics().to_pylist(),
+        }
 
     def badge(self) -> str:
         """Return a badge (SVG) with the parallel efficiency of the last run."""
@@ -118,9 +124,10 @@ def series(
     names: Sequence[str] | None = None,
     over: Over | None = None,
     focus: str | None = None,
-    scaling: Scaling = "strong",
+    scaling: Scaling | None = None,
     clocks: Mapping[str, Any] | None = None,
     progress: Callable[[str, float], object] | None = None,
+    load: Callable[[Path], Result] | None = None,
 ) -> Series:
     """Compare many runs of a program.
 
@@ -139,12 +146,16 @@ def series(
         The part of each run to evaluate: ``"all"`` for whole runs, or a call path, including its callees; by default
         the time between start-up and shutdown.
     scaling
-        Whether the work is the same in all runs (``"strong"``) or for all processes (``"weak"``).
+        Whether the work is the same in all runs (``"strong"``) or for all processes (``"weak"``). None to find out from
+        how the total computation, or the number of instructions, grows with the number of locations; if it shows
+        neither, runs are compared by their speed-up only.
     clocks
         How to correct the clocks of traces: the arguments ``clocks``, ``clock_domain`` and ``min_latency`` of
         `whywait.analyze`.
     progress
         As for `whywait.analyze`.
+    load
+        How to read or analyze the run at a path; None for `whywait.load` or `whywait.analyze` as they are.
 
     Returns
     -------
@@ -164,7 +175,9 @@ def series(
             found.append((None, run))
             continue
         inside = find_runs(run)
-        found.extend((path, as_result(path, clocks=clocks, progress=progress)) for path in inside)
+        for path in inside:
+            result = load(path) if load else as_result(path, clocks=clocks, progress=progress)
+            found.append((path, result))
     if names is not None and len(names) != len(found):
         raise _native.UsageError(f"there are {len(found)} runs and {len(names)} names")
     called = list(names) if names is not None else _names([(path, result.run.name) for path, result in found])

@@ -219,8 +219,19 @@ class Simulation:
 
     @cached_property
     def comparison(self) -> Comparison:
-        """The comparison of the run without changes with the simulated run."""
-        return compare(self.reference, self.result, names=("on the network" if self.base else "measured", "simulated"))
+        """The comparison of the run without changes with the simulated run, between start-up and shutdown."""
+        return self.compare()
+
+    def compare(self, focus: str | None = None) -> Comparison:
+        """Compare a part of the run without changes with that of the simulated run.
+
+        Parameters
+        ----------
+        focus
+            The part, as for `Result.summary`.
+        """
+        names = ("on the network" if self.base else "measured", "simulated")
+        return compare(self.reference, self.result, names=names, focus=focus)
 
     @cached_property
     def deviations(self) -> dict[str, Deviation]:
@@ -273,19 +284,21 @@ class Simulation:
             found = found.set_column(1, "measured", self.base.moments(most)["simulated"])
         return found
 
-    def write_html(self, path: str | PathLike[str]) -> None:
+    def write_html(self, path: str | PathLike[str], *, focus: str | None = None) -> None:
         """Write a comparison of both runs as one HTML file, with their timelines one above the other.
 
         Parameters
         ----------
         path
             The file. It is replaced if it exists.
+        focus
+            The part of both runs that the numbers are of, as for `Result.summary`.
         """
         from whywait.report.html.timeline import pair
 
         timelines = pair((self.reference, self.result), self.moments(_MOMENTS))
         changes = "; ".join(map(str, self.hypotheses)) or "nothing changed"
-        self.comparison.write_html(path, timelines=timelines, simulated=changes)
+        self.compare(focus).write_html(path, timelines=timelines, simulated=changes)
 
     def __repr__(self) -> str:
         return f"<whywait.Simulation: {self.before:.6g} s -> {self.after:.6g} s>"

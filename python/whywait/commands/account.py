@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_verb, positive
-from whywait.commands.results import RESULT, add_clocks, ask, time_window
+from whywait.commands.results import RESULT, add_clocks, add_focus, ask
 
 if TYPE_CHECKING:
-    from whywait.analysis.account import Account
-    from whywait.model.result import ResultData
-
-_FOCUS = (
-    "the part of the run: 'all' for the whole run, the call paths that end in these names, or a time window FROM:TO "
-    "(default: the time between start-up and shutdown)"
-)
+    import argparse
 
 
 def add(verbs: Any) -> None:
@@ -38,7 +31,7 @@ def add(verbs: Any) -> None:
         default="row",
         help="what to list: the rows, or the largest losses by call path or location (default: %(default)s)",
     )
-    parser.add_argument("--focus", metavar="PART", help=_FOCUS)
+    add_focus(parser)
     parser.add_argument(
         "--top", type=positive, default=20, metavar="N", help="how many losses to list (default: %(default)s)"
     )
@@ -46,9 +39,10 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> Answer:
     """Return the account."""
+    from whywait.analysis.account import account
     from whywait.report.account import account_lines, table_lines
 
-    result, found = ask(options, lambda result: _account(result, options.focus))
+    result, found = ask(options, lambda result: account(result, options.focus.name))
     if options.by == "row":
         return Answer(
             found.as_dict(), lambda screen: account_lines(found, result, screen.width, unicode=screen.unicode)
@@ -58,17 +52,3 @@ def run(options: argparse.Namespace) -> Answer:
         found.as_dict() | {f"by_{options.by}": lines},
         lambda screen: table_lines(found, result, options.by, options.top, screen.width, unicode=screen.unicode),
     )
-
-
-def _account(result: ResultData, focus: str | None) -> Account:
-    """Return the account of a focus as the command line names it."""
-    from whywait.analysis.account import account
-
-    if focus is not None and ":" in focus:
-        try:
-            window = time_window(focus)
-        except argparse.ArgumentTypeError:
-            # Names of C++ have colons.
-            return account(result, focus)
-        return account(result, window=window(result.facts["length"]))
-    return account(result, focus)

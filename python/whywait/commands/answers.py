@@ -7,12 +7,13 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from whywait.report.terminal import percent, show, speaks_unicode, width
+from whywait.report.terminal import paragraph, percent, show, speaks_unicode, width
 from whywait.report.values import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from whywait.analysis.focus import FocusedData
     from whywait.model.result import ResultData
     from whywait.report.terminal import Line
 
@@ -46,22 +47,36 @@ class Answer(NamedTuple):
     results
         The results that the answer is about: what readers of their numbers must know follows the text, or is printed
         on standard error beside JSON.
+    focus
+        The focus of the only result that the answer is about: the text begins with it, and JSON has it.
     """
 
     data: Any
     lines: Callable[[Screen], Iterable[Line]]
     code: int = 0
     results: Sequence[ResultData] = ()
+    focus: FocusedData | None = None
 
 
 def tell(answer: Answer, *, as_json: bool) -> int:
     """Print an answer; return its exit code."""
-    notes = dict.fromkeys(f"{result.run.name}: {note}" for result in answer.results for note in result.notes)
+    focus = None
+    if answer.focus:
+        # It needs NumPy, which help does not.
+        from whywait.report.focus import focus_data, focus_line
+
+        focus = focus_data(answer.focus), focus_line(answer.focus)
+    results = [*answer.results, *([answer.focus] if answer.focus else [])]
+    notes = dict.fromkeys(f"{result.run.name}: {note}" for result in results for note in result.notes)
     if as_json:
-        sys.stdout.write(json.dumps(answer.data, indent=1) + "\n")
+        data = {"focus": focus[0]} | answer.data if focus else answer.data
+        sys.stdout.write(json.dumps(data, indent=1) + "\n")
         sys.stderr.writelines(f"whywait: {note}\n" for note in notes)
     else:
-        show(answer.lines(Screen(width(sys.stdout), speaks_unicode(sys.stdout))), sys.stdout)
+        columns = width(sys.stdout)
+        if focus and focus[1]:
+            show([*paragraph(focus[1], columns), []], sys.stdout)
+        show(answer.lines(Screen(columns, speaks_unicode(sys.stdout))), sys.stdout)
         show(([(line, "dim")] for note in notes for line in textwrap.wrap(note, _NOTE_WIDTH)), sys.stdout)
     return answer.code
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_verb
-from whywait.commands.results import RESULT, add_clocks, add_part, load_part, refuse_both
+from whywait.commands.results import RESULT, add_clocks, add_part, load_part
 from whywait.report.terminal import critical_lines, paragraph, seconds
 
 if TYPE_CHECKING:
@@ -39,28 +39,21 @@ def add(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> Answer:
     """Return the critical path."""
     from whywait.analysis.causes import critical
-    from whywait.analysis.focus import focused
 
-    refuse_both(options)
-    result = load_part(options)
-    result.need_causes()
-    part = focused(result, "all" if options.callpath is not None or options.window else options.focus)
-    path = critical(part, options.top, callpath=options.callpath)
-    return Answer(
-        {**path, "focus": part.focus.name},
-        lambda screen: _lines(path, options, part.focus.phrase, screen),
-        results=[result],
-    )
+    focus = load_part(options)
+    focus.need_causes()
+    path = critical(focus, options.top, callpath=options.callpath)
+    return Answer(path, lambda screen: _lines(path, options, screen), focus=focus)
 
 
-def _lines(path: dict[str, Any], options: argparse.Namespace, phrase: str, screen: Screen) -> Iterator[Line]:
+def _lines(path: dict[str, Any], options: argparse.Namespace, screen: Screen) -> Iterator[Line]:
     if not path["callpaths"]:
         yield [("No critical path was found.", "")]
         return
     hops = f"{path['hops']:,} time{'' if path['hops'] == 1 else 's'}"
-    text = f"The critical path of {phrase} takes {seconds(path['length'])} and changes location {hops}."
+    text = f"The critical path takes {seconds(path['length'])} and changes location {hops}."
     if options.callpath is not None:
         text = f"{seconds(path['length'])} of the critical path is in {options.callpath}."
-    yield from paragraph(text.replace(" of all time", "").replace(" of the time", ""), screen.width)
+    yield from paragraph(text, screen.width)
     yield []
     yield from critical_lines(path, options.top, screen.width, unicode=screen.unicode, bar=_BAR)

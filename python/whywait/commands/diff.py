@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_top, add_verb, positive, share
-from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_clocks, add_window, load_part, name_of
+from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_clocks, add_focus, load_focus, name_of
 from whywait.report.terminal import whole_paths
 from whywait.report.values import group_name, quantity
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from whywait import Result
+    from whywait import Comparison
+    from whywait.analysis.focus import FocusedData
     from whywait.analysis.threshold import Threshold
     from whywait.commands.answers import Screen
     from whywait.report.terminal import Line
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 _COLUMN = 11
 # Smaller differences count as noise (share of the time, or of a count).
 _LEAST = 0.001
+# The most findings that are listed.
+_FINDINGS = 5
 # Trees with other views of the wait states, whose sums are in the time tree.
 _OTHER_VIEWS = ("waitstates_propagating", "waitstates_direct", "performance_impact")
 
@@ -34,8 +38,9 @@ def add(verbs: Any) -> None:
         verbs,
         "diff",
         "compare two runs",
-        "Show where run B spends more or less time than run A: first by metric, then by call path, largest differences "
-        "first. The exit code is 1 if a metric exceeds a limit set by --fail-on.",
+        "Show where run B spends more or less time than run A: how long both take, where their time went, which "
+        "findings came, went or grew, then all metrics and call paths, largest differences first. The exit code is 1 "
+        "if a metric exceeds a limit set by --fail-on.",
         "whywait diff before/ after/ --fail-on 'mpi_latesender>5%' --fail-on 'time>0.5s'",
         run,
         operands={"a": RESULT_OR_PROFILE, "b": "the same for the run to compare with A"},
@@ -45,7 +50,7 @@ def add(verbs: Any) -> None:
         "--metric", action="append", metavar="NAME", help="compare call paths by this metric; can be repeated"
     )
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
-    add_window(parser)
+    add_focus(parser, window=True)
     parser.add_argument(
         "--rank-groups",
         type=positive,
@@ -67,21 +72,51 @@ def add(verbs: Any) -> None:
     add_limits(
         parser,
         "fail if a metric grows by more than a share of A ('mpi_latesender>5%%') or than an amount ('time>0.5s', "
-        "'visits>1000')",
+        "'visits>1000'); run stands for the length of the whole run ('run>5%%')",
     )
     parser.add_argument(
         "--html", metavar="FILE", help="write both runs side by side as one file to explore in a browser"
     )
 
 
-def length_lines(lengths: dict[str, tuple[float, float]]) -> Iterator[Line]:
-    """Yield how long both runs take between start-up and shutdown, and in all, from `Comparison.lengths`."""
-    if "focus" not in lengths or lengths["focus"] == lengths["run"]:
+def length_lines(both: Comparison) -> Iterator[Line]:
+    """Yield how long both runs take in the focus, and in all if that differs."""
+    lengths = both.lengths()
+    if both.focus is not None or "focus" not in lengths:
         return
     before, after = lengths["focus"]
     text = f"Focus: {quantity(before, 'sec')} -> {quantity(after, 'sec')}, {_pace(before, after)}."
-    yield [(f"{text} (Whole run: {_pace(*lengths['run'])}.)", "bold")]
+    if lengths["run"] != lengths["focus"]:
+        text += f" (Whole run: {_pace(*lengths['run'])}.)"
+    yield [(text, "bold")]
     yield []
+
+
+def account_lines(both: Comparison, width: int, least: float) -> Iterator[Line]:
+    """Yield the accounts of both runs side by side, and what came, went or grew."""
+    found = both.accounts() or []
+    whole = max((sum(line[side] for line in found) for side in ("first", "second")), default=0.0)
+    if shown := [line for line in found if abs(line["difference"]) > least * whole]:
+        label = width - 3 * _COLUMN
+        names = "".join(name.rjust(_COLUMN) for name in ("A", "B", "B - A"))
+        yield [("Where the CPU time went".ljust(label) + names, "bold")]
+        for line in shown:
+            values = (*(quantity(line[side], "sec") for side in ("first", "second")), _signed_time(line["difference"]))
+            cells = "".join(text.rjust(_COLUMN) for text in values)
+            yield [(line["label"][: label - 1].ljust(label), ""), (cells, _color(line["difference"]))]
+        yield []
+    if changed := [line for line in both.findings() or [] if line["change"] != "stayed"][:_FINDINGS]:
+        yield [("Findings".ljust(width - _COLUMN) + "B - A".rjust(_COLUMN), "bold")]
+        for line in changed:
+            change = _signed_time(line["difference"]).rjust(_COLUMN)
+            head, *rest = wrap(f"{line['change'].capitalize()}: {line['sentence']}", width - _COLUMN - 1)
+            yield [(head.ljust(width - _COLUMN), ""), (change, _color(line["difference"]))]
+            yield from ([(f"   {text}", "")] for text in rest)
+        yield []
+
+
+def _signed_time(difference: float) -> str:
+    return _signed(quantity(abs(difference), "sec"), difference)
 
 
 def _pace(before: float, after: float) -> str:
@@ -112,9 +147,10 @@ def run(options: argparse.Namespace) -> Answer:
     import whywait
     from whywait.analysis.clocks import clocks_differ
     from whywait.analysis.compare import noticeable
+    from whywait.report.focus import focus_data
 
-    first, second = (load_part(options, path) for path in (options.a, options.b))
-    both = whywait.compare(first, second, names=_names(options.a, options.b))
+    first, second = (load_focus(options, path) for path in (options.a, options.b))
+    both = whywait.compare(first, second, names=_names(options.a, options.b), focus=options.focus.name)
     places = both.differences(options.metric, groups=options.rank_groups, callpath=options.callpath)
     failed = [limit.text for limit in both.exceeded(options.fail_on)]
     metrics = both.totals(callpath=options.callpath)
@@ -127,10 +163,11 @@ def run(options: argparse.Namespace) -> Answer:
     def lines(screen: Screen) -> Iterator[Line]:
         if warning:
             yield [(warning, "yellow")]
-        if not options.window and options.callpath is None:
-            yield from length_lines(both.lengths())
+        if options.callpath is None:
+            yield from length_lines(both)
+            yield from account_lines(both, screen.width, options.least)
         yield from metric_lines(metrics, screen.width, least=options.least, verbose=options.verbose)
-        yield from place_lines(places, (first, second), screen, options.top, groups=options.rank_groups)
+        yield from place_lines(places, both.parts, screen, options.top, groups=options.rank_groups)
         if smaller := all_places - places.num_rows:
             text = f"   left out: {smaller:,} that differ by less than {100 * options.least:.3g}% (--least 0)"
             yield [(text, "dim")]
@@ -141,9 +178,17 @@ def run(options: argparse.Namespace) -> Answer:
     shown = places.slice(0, options.top).to_pylist()
     lengths = {name: {"first": before, "second": after} for name, (before, after) in both.lengths().items()}
     data = {
-        "a": options.a, "b": options.b, "warnings": [warning] if warning else [], "lengths": lengths,
-        "metrics": metrics, "places": shown, "failed": failed,
-    }  # fmt: skip
+        "a": options.a,
+        "b": options.b,
+        "warnings": [warning] if warning else [],
+        "focus": [focus_data(part) for part in both.parts],
+        "lengths": lengths,
+        "account": both.accounts(),
+        "findings": both.findings(),
+        "metrics": metrics,
+        "places": shown,
+        "failed": failed,
+    }
     return Answer(data, lines, 1 if failed else 0, results=[first, second])
 
 
@@ -187,6 +232,8 @@ def metric_lines(
     ]
     for row in reversed(shown):
         name = "  " * row["depth"] + row["display_name"]
+        if row["whole_run"] and not row["depth"]:
+            name += " (whole run)"
         if row["metric"] == COUNTERS:
             yield [(name, "")]
             continue
@@ -207,10 +254,12 @@ def _main_views(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def place_lines(
-    table: pa.Table, runs: tuple[Result, Result], screen: Screen, top: int, *, groups: int = 1
+    table: pa.Table, runs: tuple[FocusedData, FocusedData], screen: Screen, top: int, *, groups: int = 1
 ) -> Iterator[Line]:
     """Yield the places with the largest differences."""
     import numpy as np
+
+    from whywait.analysis.focus import profile_with
 
     if not table.num_rows:
         yield [("No call path differs noticeably.", "")]
@@ -222,7 +271,8 @@ def place_lines(
     rows = table.slice(0, top).to_pylist()
     paths = whole_paths((row["callpath"] for row in rows), width, unicode=screen.unicode)
     for number, (row, where) in enumerate(zip(rows, paths, strict=True), 1):
-        tree = next(run.profile.metrics for run in runs if row["metric"] in run.profile.metrics)
+        profiles = [profile_with(run, row["metric"]) for run in runs]
+        tree = next(profile.metrics for profile in profiles if row["metric"] in profile.metrics)
         metric = tree[row["metric"]]
         change = _signed(quantity(abs(row["difference"]), metric.unit), row["difference"])
         group = ""

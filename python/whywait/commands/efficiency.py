@@ -9,16 +9,14 @@ from whywait.commands.answers import Answer
 from whywait.commands.common import add_verb
 from whywait.commands.results import (
     CALLPATH,
-    FOCUS,
     RESULT_OR_PROFILE,
     add_clocks,
-    add_window,
+    add_focus,
     clock_choices,
     load,
     name_of,
-    refuse_both,
 )
-from whywait.report.terminal import seconds
+from whywait.report.terminal import paragraph, seconds
 
 if TYPE_CHECKING:
     import argparse
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
 
     from whywait import Result
     from whywait.analysis.efficiency import Efficiencies, Efficiency, Method, Window
+    from whywait.commands.answers import Screen
     from whywait.report.terminal import Line
 
 _LABEL = 36
@@ -53,8 +52,7 @@ def add(verbs: Any) -> None:
     add_clocks(parser)
     parser.add_argument("runs", metavar="RUN", nargs="+", help=RESULT_OR_PROFILE)
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
-    parser.add_argument("--focus", metavar="PATH", help=FOCUS)
-    add_window(parser)
+    add_focus(parser, window=True)
     add_scaling(parser)
     parser.add_argument(
         "--simulate",
@@ -69,9 +67,8 @@ def add_scaling(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scaling",
         choices=("strong", "weak"),
-        default="strong",
-        help="whether the total work (strong) or the work per process (weak) is the same in all runs (default: "
-        "%(default)s)",
+        help="whether the total work (strong) or the work per process (weak) is the same in all runs (default: told by "
+        "how total computation, or the number of instructions, grows)",
     )
 
 
@@ -79,45 +76,51 @@ def run(options: argparse.Namespace) -> Answer:
     """Return the efficiencies."""
     from whywait import UsageError
     from whywait.analysis.efficiency import METHODS, scaling
-    from whywait.analysis.focus import focused
+    from whywait.analysis.focus import ALL, focused
+    from whywait.analysis.scaling_mode import detect_scaling
 
-    refuse_both(options)
-    if options.simulate and options.window:
-        raise UsageError("--simulate cannot be combined with --window, because times differ in the simulated run")
-    needs_events = options.window is not None or options.simulate
+    window, name = options.focus.window, options.focus.name
+    if options.simulate and window:
+        raise UsageError("--simulate cannot be combined with a time window, because times differ in the simulated run")
+    if options.callpath is not None and name not in {None, ALL}:
+        raise UsageError("--callpath cannot be combined with another call path as --focus")
+    needs_events = bool(window) or options.simulate
     results = [load(path, events=needs_events, clocks=clock_choices(options)) for path in options.runs]
     callpath = options.callpath
-    windows: list[Window | None] | None = None
-    if options.window:
-        windows = [options.window(result.facts["length"]) for result in results]
-    elif callpath is None:
-        focuses = [focused(result, options.focus).focus for result in results]
-        callpath, windows = focuses[0].callpath, [focus.window for focus in focuses]
-    methods = {
-        method: scaling(results, callpath, method=method, mode=options.scaling, windows=windows) for method in METHODS
-    }
+    windows: list[Window | None]
+    if window:
+        windows = [window(result.facts["length"]) for result in results]
+    else:
+        focuses = [focused(result, name).focus for result in results]
+        callpath, windows = callpath or focuses[0].callpath, [focus.window for focus in focuses]
+    detected = detect_scaling([focused(result) for result in results])
+    mode = options.scaling or detected.mode
+    methods = {method: scaling(results, callpath, method=method, mode=mode, windows=windows) for method in METHODS}
     if options.simulate:
-        methods = {"all": _simulated(methods["all"], results, callpath, options)}
+        methods = {"all": _simulated(methods["all"], results, callpath)}
     shown = _named if len(results) > 1 else _alone
     methods = {method: list(map(shown, rows, options.runs)) for method, rows in methods.items()}
-    scale = {"scaling": options.scaling} if len(results) > 1 else {}
+    several = len(results) > 1
+    scale = {"scaling": mode, "detected": detected._asdict()} if several else {}
     data = {**scale, "methods": {method: [row.as_dict() for row in rows] for method, rows in methods.items()}}
-    return Answer(data, lambda screen: lines(methods, screen.width), results=results)
+
+    def text(screen: Screen) -> Iterator[Line]:
+        if several and not options.scaling and detected.sentence:
+            yield from ([*paragraph(detected.sentence, screen.width), []])
+        yield from lines(methods, screen.width)
+
+    return Answer(data, text, results=results)
 
 
-def _simulated(
-    rows: list[Efficiencies], results: list[Result], callpath: str | int | None, options: argparse.Namespace
-) -> list[Efficiencies]:
+def _simulated(rows: list[Efficiencies], results: list[Result], callpath: str | int | None) -> list[Efficiencies]:
     """Compute the efficiencies of each run from its simulation on an ideal network, for the same part."""
     from whywait import whatif
     from whywait.analysis.efficiency import efficiencies, on_ideal_network
-    from whywait.analysis.focus import focused
     from whywait.hypotheses import IdealNetwork
 
     judged = []
     for row, result in zip(rows, results, strict=True):
-        focus = focused(result, options.focus).focus
-        if row.window and focus.callpath is None:
+        if row.window:
             # Start-up and shutdown stay as measured: otherwise processes would begin as they were started.
             simulation = whatif(result, [IdealNetwork()], window=row.window)
             window = (row.window[0], row.window[0] + float(simulation.focus_after))

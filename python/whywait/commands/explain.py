@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_verb, positive
-from whywait.commands.results import CALLPATH, RESULT, add_clocks, clock_choices, load
+from whywait.commands.results import CALLPATH, RESULT, add_clocks, add_focus, clock_choices, load
 
 if TYPE_CHECKING:
     import argparse
@@ -30,6 +30,7 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument("--callpath", metavar="C", help=CALLPATH)
     parser.add_argument("--rank", type=int, metavar="R", help="the longest wait of this rank")
+    add_focus(parser)
     parser.add_argument(
         "--depth", type=positive, default=8, metavar="N", help="follow chains of up to N waits (default: %(default)s)"
     )
@@ -37,11 +38,15 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> Answer:
     """Return why a wait occurred."""
+    from whywait.analysis.focus import find_focus
     from whywait.analysis.ranking import Choice
     from whywait.report.explanation import explanation_lines
 
     result = load(options.trace, clocks=clock_choices(options))
-    explained = result.explain(Choice(options.metric, options.rank, options.callpath), depth=options.depth)
+    part = find_focus(result, options.focus.name)
+    window = options.focus.window(result.facts["length"]) if options.focus.window else part.window
+    choice = Choice(options.metric, options.rank, options.callpath or part.callpath, window=window)
+    explained = result.explain(choice, depth=options.depth)
     if explained is None:
         return Answer(None, lambda _: [[("No matching wait state has a known cause.", "")]], results=[result])
     labels = {metric.name: metric.display_name for metric in result.profile.metrics}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_verb, positive
-from whywait.commands.results import RESULT, add_clocks, clock_choices, load
+from whywait.commands.results import RESULT, Part, add_clocks, add_focus, load_focus
 from whywait.report.terminal import paragraph
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def add(verbs: Any) -> None:
         operands={"result": RESULT},
     )
     add_clocks(parser)
+    add_focus(parser)
     parser.add_argument(
         "--top", type=positive, default=5, metavar="N", help="how many to show at most (default: %(default)s)"
     )
@@ -40,10 +41,16 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> Answer:
     """Return the findings."""
+    from whywait import UsageError
+    from whywait.analysis.focus import ALL, focused
     from whywait.analysis.prices import priced_findings
     from whywait.report.findings import finding_lines
 
-    result = load(options.result, clocks=clock_choices(options))
+    if options.focus.name == ALL:
+        options.focus = Part(window=lambda length: (0.0, length))
+    elif options.focus.name is not None:
+        raise UsageError("findings are of all call paths: --focus takes 'all' or a time window here")
+    result = load_focus(options)
     found = priced_findings(result, options.top)
 
     def lines(screen: Screen) -> Iterator[Line]:
@@ -52,7 +59,7 @@ def run(options: argparse.Namespace) -> Answer:
             yield []
             yield from finding_lines(found, screen.width)
 
-    return Answer(findings_data(found, result), lines)
+    return Answer(findings_data(found, result), lines, focus=focused(result))
 
 
 def findings_data(found: Findings, result: ResultData) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer, Column, table
 from whywait.commands.common import add_top, add_verb
-from whywait.commands.results import LOOP, RESULT, add_clocks, ask
+from whywait.commands.results import LOOP, RESULT, add_clocks, add_focus, ask
 from whywait.report.terminal import path, percent, seconds
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def add(verbs: Any) -> None:
         metavar="PATH",
         help=LOOP,
     )
+    add_focus(parser)
     add_top(parser, "how many iterations to list")
 
 
@@ -57,13 +58,20 @@ def run(options: argparse.Namespace) -> Answer:
     """Return the iterations."""
     from whywait import UsageError
     from whywait.analysis.iterations import assess
+    from whywait.model.result import part_of_run
 
+    window, options.focus = options.focus.window, options.focus._replace(window=None)
     result, rows = ask(options, lambda result: result.iterations(options.iterations))
     if rows is None:
         raise UsageError(
             "no main loop found: no call path repeats equally often on all processes and takes most of the time; use "
             "--iterations to name the call path that each iteration enters once, or a parameter"
         )
+    if window:
+        begin, end = part_of_run(window(result.facts["length"]), result.facts["length"])
+        rows = rows.filter((rows["begin"].to_numpy() < end) & (rows["end"].to_numpy() > begin))
+        if not rows.num_rows:
+            raise UsageError(f"no iteration of the main loop is between {begin:.9g} and {end:.9g} s")
     found = assess(result, rows)
 
     def lines(screen: Screen) -> Iterator[Line]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from whywait.commands.answers import Answer, Column, table
 from whywait.commands.common import add_top, add_verb, positive
-from whywait.commands.results import RESULT, add_clocks, ask
+from whywait.commands.results import RESULT, add_clocks, add_focus, asked_focus
 from whywait.report.terminal import seconds
 from whywait.report.values import quantity
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from whywait import Result
     from whywait.analysis.communication import Measure
     from whywait.commands.answers import Screen
     from whywait.report.terminal import Line
@@ -51,6 +52,7 @@ def add(verbs: Any) -> None:
         help="combine the ranks of each node, or N neighboring ranks (default: single ranks; blocks if there are "
         "millions of pairs)",
     )
+    add_focus(parser)
     add_top(parser, "how many pairs to list")
 
 
@@ -61,15 +63,24 @@ def _merge(text: str) -> Literal["node"] | int:
 
 def run(options: argparse.Namespace) -> Answer:
     """Return the communication matrix."""
+    from whywait import UsageError
     from whywait.analysis.communication import coarsen, heaviest, totals
+    from whywait.analysis.focus import ALL
 
-    result, pairs = ask(options, lambda result: result.communication(merge=options.merge))
+    name = options.focus.name
+    if name not in {None, ALL}:
+        raise UsageError("messages are not known by call path: --focus takes 'all' or a time window here")
+
+    def question(result: Result) -> tuple[pa.Table, pa.Table]:
+        return result.communication(merge=options.merge, focus=name), result.message_sizes(focus=name)
+
+    focus, (pairs, sizes) = asked_focus(options, question)
     data = {
         "by": options.by,
         "merge": options.merge,
-        "totals": totals(result),
+        "totals": totals(pairs),
         "pairs": heaviest(pairs, options.by, options.top),
-        "sizes": result.message_sizes().to_pylist(),
+        "sizes": sizes.to_pylist(),
     }
 
     def lines(screen: Screen) -> Iterator[Line]:
@@ -81,7 +92,7 @@ def run(options: argparse.Namespace) -> Answer:
             yield from _pairs(data["pairs"], options.by)
         yield from _sizes(data["sizes"], screen)
 
-    return Answer(data, lines, results=[result])
+    return Answer(data, lines, focus=focus)
 
 
 def _totals(total: dict[str, float]) -> Iterator[Line]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_verb, positive
-from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_clocks, add_window, load_part
+from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_clocks, add_focus, load_part
 
 if TYPE_CHECKING:
     import argparse
@@ -29,7 +29,7 @@ def add(verbs: Any) -> None:
         "--metric", default="time", metavar="NAME", help="the metric to show in the call tree (default: %(default)s)"
     )
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
-    add_window(parser)
+    add_focus(parser, window=True)
     parser.add_argument(
         "--depth", type=positive, metavar="N", help="how many levels of each tree to show (default: all)"
     )
@@ -40,12 +40,12 @@ def run(options: argparse.Namespace) -> Answer:
     from whywait.model.metric_names import metric_name
     from whywait.report.trees import report_data, report_lines
 
-    result = load_part(options)
-    profile = result.profile
+    focus = load_part(options)
+    profile = focus.profile
     metric = metric_name(profile.metrics, options.metric, lambda name: profile.total(name) != 0)
-    data = report_data(result, metric, callpath=options.callpath, depth=options.depth)
+    data = report_data(focus, metric, callpath=options.callpath, depth=options.depth)
     return Answer(
         data,
         lambda screen: report_lines(data, width=screen.width, unicode=screen.unicode),
-        results=[result],
+        focus=focus,
     )

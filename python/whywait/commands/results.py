@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from whywait.commands.common import Progress, add_top
 from whywait.model.clocks import CLOCK_OPTIONS
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from whywait import Result, Run
+    from whywait.analysis.focus import FocusedData
 
 Answer = TypeVar("Answer")
 
@@ -25,13 +26,9 @@ TRACE = "the anchor file of an OTF2 archive, its directory, or a result director
 RESULT_OR_PROFILE = f"{RESULT}, or a Score-P profile (profile.cubex)"
 #: The help of the option that selects a part of the run.
 FOCUS = (
-    "the part of the run to report: 'all' for the whole run, or the call paths that end in these names (default: the "
-    "time between start-up and shutdown)"
-)
-#: The help of the option that selects a window of time.
-WINDOW = (
-    "only a time window, in seconds since the start of the trace (0.5:2, 500ms:) or as shares of each run (10%%:90%%); "
-    "analyzes the trace again"
+    "the part of the run to look at: 'all' for the whole run; the call paths that end in these names; or a time window "
+    "in seconds since the start of the trace (0.5:2, 500ms:) or as shares of each run (10%%:90%%), for which the trace "
+    "is analyzed again (default: the time between start-up and shutdown)"
 )
 #: The help of the option for the directory with source files.
 SOURCE = "show source lines in the HTML report, read from the source files in this directory"
@@ -47,6 +44,52 @@ CALLPATH = (
 
 
 _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+
+
+class Part(NamedTuple):
+    """The part of a run that ``--focus`` selects.
+
+    Attributes
+    ----------
+    name
+        As `whywait.analysis.focus.find_focus` takes it.
+    window
+        A function from the length of a run to the begin and end of a time window; None for none.
+    """
+
+    name: str | None = None
+    window: Callable[[float], tuple[float, float]] | None = None
+
+
+def part(text: str) -> Part:
+    """Parse what ``--focus`` selects."""
+    try:
+        return Part(window=time_window(text))
+    except argparse.ArgumentTypeError:
+        # Names of C++ have colons, too.
+        return Part(text)
+
+
+def add_focus(parser: argparse.ArgumentParser, *, window: bool = False) -> None:
+    """Add the option for the part of the run to look at.
+
+    Parameters
+    ----------
+    parser
+        The parser of the verb.
+    window
+        Whether to also add the older ``--window FROM:TO``.
+    """
+    parts = parser.add_mutually_exclusive_group()
+    parts.add_argument("--focus", type=part, default=Part(), metavar="PART", help=FOCUS)
+    if window:
+        parts.add_argument(
+            "--window",
+            type=lambda text: Part(window=time_window(text)),
+            dest="focus",
+            metavar="FROM:TO",
+            help="the same as --focus FROM:TO",
+        )
 
 
 def time_window(text: str) -> Callable[[float], tuple[float, float]]:
@@ -67,16 +110,16 @@ def time_window(text: str) -> Callable[[float], tuple[float, float]]:
 
 
 def add_window(parser: argparse.ArgumentParser) -> None:
-    """Add the option for a window of time."""
-    parser.add_argument("--window", type=time_window, metavar="FROM:TO", help=WINDOW)
+    """Add the option for a window of time, to a verb that has no other focus than the whole run."""
+    text = "only a time window, in seconds since the start of the trace (0.5:2, 500ms:) or as shares of it (10%%:90%%)"
+    parser.add_argument("--window", type=time_window, metavar="FROM:TO", help=text)
 
 
 def add_part(parser: argparse.ArgumentParser) -> None:
     """Add the options of verbs that list the causes of waiting in a part of a run."""
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
-    add_window(parser)
     add_top(parser, "how many to list")
-    parser.add_argument("--focus", metavar="PATH", help=FOCUS)
+    add_focus(parser, window=True)
 
 
 def add_counter_mode(parser: argparse.ArgumentParser) -> None:
@@ -141,36 +184,41 @@ def _latency(text: str) -> float:
     return seconds
 
 
-def refuse_both(options: argparse.Namespace) -> None:
-    """Raise `whywait.UsageError` if options select two different parts of the run."""
-    from whywait import UsageError
-
-    if options.focus is not None and (options.callpath is not None or options.window):
-        raise UsageError("--focus cannot be combined with --callpath or --window")
-
-
-def load_part(options: argparse.Namespace, path: str | None = None) -> Result:
-    """Return a stored result, or that of a trace, restricted to the window of time that is chosen.
+def load_part(options: argparse.Namespace, path: str | None = None) -> FocusedData:
+    """Return the focus of a stored result, or of a trace.
 
     Parameters
     ----------
     options
-        With the ``window``, how to correct clocks, and the ``result``.
+        With the ``focus``, how to correct clocks, and the ``result``.
     path
         Another path than that of the result.
+    """
+    from whywait.analysis.focus import focused
+
+    return focused(load_focus(options, path), options.focus.name)
+
+
+def load_focus(options: argparse.Namespace, path: str | None = None) -> Result:
+    """Return a stored result, or that of a trace; if the focus is a time window, the result of an analysis of it.
+
+    Parameters
+    ----------
+    options, path
+        As for `load_part`.
     """
     import whywait
     from whywait.model.result import part_of_run
 
-    path, window = path or options.result, options.window
+    path, window = path or options.result, options.focus.window
     result = load(path, clocks=clock_choices(options))
     if window is None:
         return result
     if result.is_profile:
         raise whywait.UsageError(f"{path} is a profile, which has no time windows: this needs a trace of the run")
-    part = part_of_run(window(result.facts["length"]), result.facts["length"])
+    bounds = part_of_run(window(result.facts["length"]), result.facts["length"])
     with Progress() as progress:
-        return whywait.analyze(result.run, **result.options, window=part, progress=progress)
+        return whywait.analyze(result.run, **result.options, window=bounds, progress=progress)
 
 
 def load(path: str, *, events: bool = False, clocks: Mapping[str, Any] | None = None) -> Result:
@@ -207,15 +255,22 @@ def ask(options: argparse.Namespace, question: Callable[[Result], Answer]) -> tu
     """Return a result and its answer; if a stored result lacks the events for it, its trace is analyzed again."""
     from whywait import UsageError
 
-    path = options.result
-    result = load(path, clocks=clock_choices(options))
+    result = load_focus(options) if "focus" in options else load(options.result, clocks=clock_choices(options))
     try:
         return result, question(result)
     except UsageError:
         if result.tables.analysis is not None:
             raise
-    result = load(path, events=True)
+    result = load(options.result, events=True)
     return result, question(result)
+
+
+def asked_focus(options: argparse.Namespace, question: Callable[[Result], Answer]) -> tuple[FocusedData, Answer]:
+    """Return the focus of a result, and the answer of the result as in `ask`."""
+    from whywait.analysis.focus import focused
+
+    result, answer = ask(options, question)
+    return focused(result, options.focus.name), answer
 
 
 def open_trace(path: str) -> Run:

@@ -6,11 +6,11 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
-from whywait.commands.common import Progress, add_top, add_verb, positive
+from whywait.commands.common import add_top, add_verb, positive
 from whywait.commands.diff import add_limits
 from whywait.commands.efficiency import DEPTH, add_scaling, cell, judged
-from whywait.commands.results import FOCUS, RESULT_OR_PROFILE, add_clocks, clock_choices
-from whywait.report.terminal import percent, seconds
+from whywait.commands.results import RESULT_OR_PROFILE, add_clocks, add_focus, load_focus
+from whywait.report.terminal import paragraph, percent, seconds
 from whywait.report.values import quantity
 
 if TYPE_CHECKING:
@@ -60,7 +60,8 @@ def add(verbs: Any) -> None:
         help="order the runs by number of processes, by date of recording, or as given (default: by number of "
         "processes if it differs, otherwise as given)",
     )
-    parser.add_argument("--focus", metavar="PATH", help=FOCUS)
+    add_focus(parser)
+    add_clocks(parser)
     add_scaling(parser)
     parser.add_argument(
         "--metric", default="time", metavar="NAME", help="the metric to fit scaling models to (default: %(default)s)"
@@ -85,15 +86,13 @@ def run(options: argparse.Namespace) -> Answer:
     import whywait
     from whywait.analysis.clocks import clocks_differ
 
-    with Progress() as progress:
-        study = whywait.series(
-            options.runs,
-            over=options.over,
-            focus=options.focus,
-            scaling=options.scaling,
-            clocks=clock_choices(options),
-            progress=progress,
-        )
+    study = whywait.series(
+        options.runs,
+        over=options.over,
+        focus=options.focus.name,
+        scaling=options.scaling,
+        load=lambda path: load_focus(options, str(path)),
+    )
     failed = study.exceeded(options.fail_on) if options.fail_on else []
     models = study.models(options.metric, at=options.predict).to_pylist()
     if options.html:
@@ -106,6 +105,8 @@ def run(options: argparse.Namespace) -> Answer:
     def lines(screen: Screen) -> Iterator[Line]:
         if warning:
             yield [(warning, "yellow")]
+        if not options.scaling and study.detected.sentence:
+            yield from ([*paragraph(study.detected.sentence, screen.width), []])
         yield from _tables(study, screen.width)
         yield from _models(study, models, options, screen.width)
         yield from ([(f"Written to {file}", "")] for file in (options.html, options.badge) if file)

@@ -39,11 +39,19 @@ def _port(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Serve the report until Ctrl-C."""
+    import whywait
     from whywait.report.html.served import ServedPage
     from whywait.report.html.server import HOST, Server
 
     result = load(options.result, clocks=clock_choices(options))
-    page = ServedPage(result, result.summary(), result.timeline)
+    has_events = result.tables.analysis is not None or result.run.path.exists()
+
+    def events() -> Any:
+        if result.tables.analysis is not None:
+            return result.tables.analysis
+        return whywait.analyze(result.run, **{**result.options, "causes": False}).tables.analysis
+
+    page = ServedPage(result, result.summary(), result.timeline, events if has_events else None)
     with Server(options.port, page) as server:
         url = f"http://{HOST}:{server.server_port}/"
         answer = Answer(

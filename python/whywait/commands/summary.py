@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_top, add_verb
-from whywait.commands.results import FOCUS, RESULT, add_clocks, clock_choices, load
+from whywait.commands.results import RESULT, add_clocks, add_focus, load_focus
 
 if TYPE_CHECKING:
     import argparse
@@ -27,7 +27,7 @@ def add(verbs: Any) -> None:
     )
     add_clocks(parser)
     parser.add_argument("--markdown", action="store_true", help="print Markdown")
-    parser.add_argument("--focus", metavar="PATH", help=FOCUS)
+    add_focus(parser)
     add_top(parser, "how many rows to print per table of --markdown", 5)
 
 
@@ -36,8 +36,8 @@ def run(options: argparse.Namespace) -> Answer:
     from whywait.report.markdown import markdown
     from whywait.report.terminal import summary_lines
 
-    result = load(options.result, clocks=clock_choices(options))
-    summary = result.summary(focus=options.focus)
+    result = load_focus(options)
+    summary = result.summary(focus=options.focus.name)
     if options.markdown:
         text = markdown(result, summary, count=options.top)
         return Answer(summary, lambda _: ([(line, "")] for line in text.removesuffix("\n").split("\n")))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_top, add_verb
-from whywait.commands.results import CALLPATH, RESULT, add_clocks, add_window, load_part
+from whywait.commands.results import CALLPATH, RESULT, add_clocks, add_focus, load_part
 from whywait.report.terminal import path, percent, seconds, whole_paths
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument("--rank", type=int, metavar="R", help="only where this rank waits")
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
-    add_window(parser)
+    add_focus(parser, window=True)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--groups", action="store_true", help="group wait states by kind, place, and cause")
     form.add_argument(
@@ -50,21 +50,21 @@ def run(options: argparse.Namespace) -> Answer:
     from whywait.analysis.ranking import Choice, choose, groups, longest
     from whywait.analysis.statistics import statistics
 
-    result = load_part(options)
-    metrics = result.profile.metrics
-    chosen = choose(result, Choice(options.metric, options.rank, options.callpath, options.statistics))
+    focus = load_part(options)
+    metrics = focus.profile.metrics
+    chosen = choose(focus, Choice(options.metric, options.rank, options.callpath, options.statistics))
     if options.statistics:
         kinds = statistics(metrics, chosen).to_pylist()
         data = {"instances": chosen.num_rows, "statistics": kinds}
-        return Answer(data, lambda screen: _statistics(kinds, metrics, screen), results=[result])
+        return Answer(data, lambda screen: _statistics(kinds, metrics, screen), focus=focus)
     rows = (
-        groups(result, chosen, options.top)
+        groups(focus, chosen, options.top)
         if options.groups
-        else longest(result, chosen, options.top).to_pylist()
+        else longest(focus, chosen, options.top).to_pylist()
     )  # fmt: skip
     data = {"instances": chosen.num_rows, "waiting": sum(chosen["waiting"].to_numpy().tolist()), "waits": rows}
     shown = _group if options.groups else _instance
-    return Answer(data, lambda screen: _lines(data, metrics, shown, screen), results=[result])
+    return Answer(data, lambda screen: _lines(data, metrics, shown, screen), focus=focus)
 
 
 def _lines(
@@ -74,7 +74,7 @@ def _lines(
     if not rows:
         yield [("No wait states.", "")]
         return
-    text = f"{instances:,} wait state{'' if instances == 1 else 's'} in the whole run, {seconds(total)}"
+    text = f"{instances:,} wait state{'' if instances == 1 else 's'}, {seconds(total)}"
     yield [(text.ljust(screen.width - 19) + "waiting".rjust(11) + "share".rjust(8), "bold")]
     paths = whole_paths((row["callpath"] for row in rows), screen.width, unicode=screen.unicode)
     for number, (row, where) in enumerate(zip(rows, paths, strict=True), 1):

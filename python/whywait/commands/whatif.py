@@ -144,6 +144,12 @@ def add(verbs: Any) -> None:
         "--results", metavar="DIR", help="write only the results of the simulated run to this directory"
     )
     parser.add_argument("--html", metavar="FILE", help="write both runs side by side as one HTML file")
+    parser.add_argument(
+        "--focus",
+        metavar="PART",
+        help="the part of both runs to compare: 'all' for the whole run, or the call paths that end in these names "
+        "(default: the time between start-up and shutdown)",
+    )
     add_top(parser, "how many call paths to show")
     add_limits(parser, "fail as in diff if a metric grows by more ('time>5%%', 'mpi_latesender>0.5s')")
     add_threads(parser)
@@ -197,8 +203,8 @@ def run(options: argparse.Namespace) -> Answer:
     if options.results:
         sim.result.write(options.results)
     if options.html:
-        sim.write_html(options.html)
-    failed = [limit.text for limit in sim.comparison.exceeded(options.fail_on)] if options.fail_on else []
+        sim.write_html(options.html, focus=options.focus)
+    failed = [limit.text for limit in sim.compare(options.focus).exceeded(options.fail_on)] if options.fail_on else []
     data = _json(sim, options, failed) if options.json else None
     code = 1 if failed else 0
     return Answer(data, lambda screen: _lines(sim, options, failed, screen), code, results=[result])
@@ -270,12 +276,14 @@ def _json(sim: Simulation, options: argparse.Namespace, failed: list[str]) -> di
     if not options.only_time:
         data["deviations"] = {name: found._asdict() for name, found in sim.deviations.items()}
         data["error_estimate"] = sim.error_estimate._asdict() | {"total": sim.error_estimate.total}
+        efficiencies = _efficiencies(sim, options.focus)
         data["efficiencies"] = {
-            name: {"before": before, "after": after} for name, (before, after) in _efficiencies(sim).items()
+            name: {"before": before, "after": after} for name, (before, after) in efficiencies.items()
         }
+        both = sim.compare(options.focus)
         data["diff"] = {
-            "metrics": sim.comparison.totals(),
-            "places": sim.comparison.differences().slice(0, options.top).to_pylist(),
+            "metrics": both.totals(),
+            "places": both.differences().slice(0, options.top).to_pylist(),
         }
         data["failed"] = failed
     return data
@@ -285,7 +293,7 @@ def _lines(sim: Simulation, options: argparse.Namespace, failed: Sequence[str], 
     yield from _summary(sim)
     if not options.only_time:
         yield from _error(sim)
-        yield from _effects(sim)
+        yield from _effects(sim, options.focus)
         yield from _details(sim, options, screen)
     yield from _assumptions(sim, verbose=options.verbose)
     for written in (options.output and f"{options.output}/", options.results and f"{options.results}/", options.html):
@@ -299,11 +307,12 @@ def _details(sim: Simulation, options: argparse.Namespace, screen: Screen) -> It
 
     names = ("network" if sim.base else "measured", "simulated")
     yield []
-    yield from metric_lines(sim.comparison.totals(), screen.width, names)
-    yield from place_lines(sim.comparison.differences(), (sim.reference, sim.result), screen, options.top)
+    both = sim.compare(options.focus)
+    yield from metric_lines(both.totals(), screen.width, names)
+    yield from place_lines(both.differences(), both.parts, screen, options.top)
     yield []
     yield from _deviations(sim)
-    if text := _changes(_efficiencies(sim), "load_balance", "serialization", "transfer"):
+    if text := _changes(_efficiencies(sim, options.focus), "load_balance", "serialization", "transfer"):
         yield from ([(text.capitalize(), "")], [])
 
 
@@ -374,14 +383,12 @@ def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:+.2f}%".replace("-0.00", "+0.00")
 
 
-def _effects(sim: Simulation) -> Iterator[Line]:
-    """Yield one line each for the changes of the efficiency and of the waiting."""
-    from whywait.analysis.focus import focused
+def _effects(sim: Simulation, focus: str | None) -> Iterator[Line]:
+    """Yield one line each for the changes of the efficiency and of the waiting in the focus."""
     from whywait.analysis.waiting import account
 
-    # Like all headlines, for the focus: without start-up and shutdown.
-    before, after = (account(focused(result).profile) for result in (sim.reference, sim.result))
-    efficiencies = _efficiencies(sim)
+    before, after = (account(part.profile) for part in sim.compare(focus).parts)
+    efficiencies = _efficiencies(sim, focus)
     text = _changes(efficiencies, "parallel_efficiency")
     if before["waiting"] or after["waiting"]:
         waiting = f"Waiting {_time(before['waiting'])} -> {_time(after['waiting'])} of CPU time"
@@ -403,11 +410,12 @@ def _effects(sim: Simulation) -> Iterator[Line]:
 _STATES = 3
 
 
-def _efficiencies(sim: Simulation) -> dict[str, tuple[float | None, float | None]]:
+def _efficiencies(sim: Simulation, focus: str | None) -> dict[str, tuple[float | None, float | None]]:
     """Return the efficiencies of both runs by name, for the focus."""
-    from whywait.analysis.focus import focused
+    from whywait.analysis.focus import find_focus
 
-    before, after = (result.efficiencies(window=focused(result).focus.window) for result in (sim.reference, sim.result))
+    parts = [(result, find_focus(result, focus)) for result in (sim.reference, sim.result)]
+    before, after = (result.efficiencies(part.callpath, window=part.window) for result, part in parts)
     return {name: (before[name].value, after[name].value) for name in _EFFICIENCIES}
 
 

@@ -196,11 +196,11 @@ class Dataset(Protocol):
         """The transfers of one-sided communication; not cached, since they can be many."""
         ...
 
-    @property
-    def communication(self) -> tuple[pa.Table, pa.Table]:
-        """The communication matrix and message sizes: see `whywait.Result.communication`, ``message_sizes``.
+    def communication(self, *, whole: bool = False) -> tuple[pa.Table, pa.Table]:
+        """Return the communication matrix and message sizes: see `whywait.Result.communication`, ``message_sizes``.
 
-        Raises `whywait.UsageError` if there are no events and no stored tables.
+        They are of the focus, or of the whole run. Raises `whywait.UsageError` if there are no events and no stored
+        tables.
         """
         ...
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from whywait.analysis.account import groups, rows
+from whywait.analysis.focus import focused
+from whywait.report.focus import focus_line
 from whywait.report.terminal import paragraph, path, percent, seconds
 
 if TYPE_CHECKING:
@@ -19,21 +21,6 @@ _BAR, _TIME, _SHARE = 18, 10, 8
 _NAME = 38
 # Smaller shares of the CPU time are left out.
 _LEAST = 0.001
-_RULES = {
-    "last_finalize": "between start-up and shutdown",
-    "whole": "the whole run",
-    "window": "a window",
-    "callpath": "between start-up and shutdown, only {}",
-}
-
-
-def focus_line(found: Account, result: ResultData) -> str:
-    """Return the first line of what is said about a focus: its bounds, its rule, its length, and what lies outside."""
-    begin, end = found.window
-    what = _RULES[found.rule].format(found.name)
-    outside = result.profile.total("time") - found.time if found.rule == "last_finalize" else 0.0
-    more = f"; {seconds(outside)} of CPU time lie outside" if outside > 0 else ""
-    return f"Focus: {seconds(begin)} to {seconds(end)} ({what}), {seconds(end - begin)}{more}."
 
 
 def account_lines(found: Account, result: ResultData, width: int, *, unicode: bool = True) -> Iterator[Line]:
@@ -50,7 +37,7 @@ def account_lines(found: Account, result: ResultData, width: int, *, unicode: bo
     unicode
         Whether to draw with more than ASCII.
     """
-    yield from paragraph(focus_line(found, result), width)
+    yield from paragraph(focus_line(focused(result, found.name or ("all" if found.rule == "whole" else None))), width)
     yield []
     yield from group_lines(found, width, unicode=unicode)
     base = found.time or 1.0
@@ -120,7 +107,7 @@ def table_lines(
     unicode
         Whether to use characters beyond ASCII.
     """
-    yield from paragraph(focus_line(found, result), width)
+    yield from paragraph(focus_line(focused(result, found.name or ("all" if found.rule == "whole" else None))), width)
     yield []
     what = {"callpath": "call path", "location": "location"}[by]
     yield [(f"Largest losses by {what} (of {seconds(found.time)} of CPU time)", "bold")]

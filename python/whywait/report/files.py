@@ -186,7 +186,7 @@ def _write_factors(writer: Writer, dataset: Dataset, which: Factors) -> None:
 def _write_communication(writer: Writer, dataset: Dataset) -> None:
     """Write the communication matrix, if it is known."""
     try:
-        pairs, sizes = dataset.communication
+        pairs, sizes = dataset.communication()
     except _native.UsageError:
         return
     writer.table("communication", pairs)

@@ -192,8 +192,7 @@ def report_lines(data: dict[str, Any], *, width: int = 80, unicode: bool = True)
     """
     rows = [*data["metrics"], *data["callpaths"]]
     page = _Page(width, max((2 * row["depth"] + len(row["label"]) for row in rows), default=0), unicode=unicode)
-    part = "the whole run" if data["window"] is None else "{:g} to {:g} s".format(*data["window"])
-    yield page.title(f"Metrics of {part}", "share")
+    yield page.title("Metrics", "share")
     for row in data["metrics"]:
         depth, label = row["depth"], row["label"]
         # A name of a metric is not cut: if it is too long, its value has a line of its own.

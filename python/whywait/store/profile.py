@@ -338,8 +338,8 @@ class ProfileDataset(StoredTables):
         del begin, end
         return self.read("windows of time")
 
-    @property
-    def communication(self) -> tuple[pa.Table, pa.Table]:
+    def communication(self, *, whole: bool = False) -> tuple[pa.Table, pa.Table]:
+        del whole
         raise _native.UsageError(f"{self._path} is a profile, which does not contain communication between ranks")
 
 

@@ -252,8 +252,9 @@ class StoredTables(ABC):
             f"{self.directory} does not contain the iterations of this loop: analyze the trace with `--iterations`"
         )
 
-    @cached_property
-    def communication(self) -> tuple[pa.Table, pa.Table]:
+    def communication(self, *, whole: bool = False) -> tuple[pa.Table, pa.Table]:
+        if whole and self.facts.get("focus_rule", "whole") != "whole":
+            raise _native.UsageError(_NO_EVENTS)
         if not self.has("communication"):
             problem = "does not say who communicates with whom: analyze the trace again"
             raise _native.UsageError(f"{self.directory} {problem}")

@@ -71,7 +71,7 @@ mod _native {
     #[pymodule_export]
     use super::schema::{cost_classes, patterns, stored_metrics, tables};
     #[pymodule_export]
-    use super::timeline::timeline;
+    use super::timeline::{timeline, timeline_calls};
     #[pymodule_export]
     use super::whatif::{Simulation, Simulator};
     #[pymodule_export]

@@ -6,14 +6,57 @@ use std::time::Duration;
 use arrow_array::{ArrayRef, Float64Array, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use whywait_core::export::calls::{self, Call};
 use whywait_core::export::timeline::{Arrow, Request, build};
+use whywait_core::ids::LocationId;
 use whywait_core::schema::Metric;
+use whywait_core::trace::Trace;
 use whywait_core::trace::decode::Progress;
 
 use crate::analysis::Analysis;
 use crate::arrow::Table;
 use crate::errors::{UsageError, core_error};
 use crate::job::wait;
+
+/// The calls of some locations that overlap a window, in seconds since the begin of the trace, and about how many there
+/// are; none if there are more than `most`.
+#[pyfunction]
+#[pyo3(signature = (analysis, *, locations, begin, end, most))]
+pub(crate) fn timeline_calls(
+    py: Python<'_>,
+    analysis: &Bound<'_, Analysis>,
+    locations: Vec<u32>,
+    begin: f64,
+    end: f64,
+    most: usize,
+) -> PyResult<(Table, u64)> {
+    let analysis = analysis.get();
+    let trace = &analysis.result.trace;
+    if locations.iter().any(|&location| location as usize >= trace.definitions.locations.len()) {
+        return Err(UsageError::new_err("there is no such location"));
+    }
+    let locations: Vec<LocationId> = locations.into_iter().map(|location| LocationId::at(location as usize)).collect();
+    let window = analysis.tick(begin)..analysis.tick(end);
+    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
+    let found = py.detach(|| pool.install(|| calls::within(trace, &locations, &window, most)));
+    Ok((calls_table(trace, &found.rows)?, found.total))
+}
+
+fn calls_table(trace: &Trace, calls: &[Call]) -> PyResult<Table> {
+    let begin = trace.span().map_or(0, |(first, _)| first);
+    let numbers =
+        |number: fn(&Call) -> u32| -> ArrayRef { Arc::new(UInt32Array::from_iter_values(calls.iter().map(number))) };
+    let times = |time: fn(&Call) -> i64| -> ArrayRef {
+        let seconds = |call: &Call| (time(call) - begin) as f64 / trace.resolution as f64;
+        Arc::new(Float64Array::from_iter_values(calls.iter().map(seconds)))
+    };
+    Table::new(vec![
+        ("location", numbers(|call| call.location.number())),
+        ("callpath", numbers(|call| call.callpath.number())),
+        ("enter", times(|call| call.enter)),
+        ("leave", times(|call| call.leave)),
+    ])
+}
 
 /// Builds a timeline if this process has all events: shares of classes by time and location, and individual calls,
 /// waits, messages and transfers.
@@ -62,13 +105,7 @@ pub(crate) fn timeline<'py>(
         one.set_item("shares", PyBytes::new(py, &level.shares))?;
         levels.push(one);
     }
-    let calls = &found.calls.rows;
-    let calls = Table::new(vec![
-        ("location", numbers(calls.iter().map(|call| call.location.number()).collect())),
-        ("callpath", numbers(calls.iter().map(|call| call.callpath.number()).collect())),
-        ("enter", times(calls.iter().map(|call| call.enter - begin).collect())),
-        ("leave", times(calls.iter().map(|call| call.leave - begin).collect())),
-    ])?;
+    let calls = calls_table(trace, &found.calls.rows)?;
     let waits = &found.waits.rows;
     let waits = Table::new(vec![
         ("wait", numbers(waits.iter().map(|wait| wait.number).collect())),

@@ -196,8 +196,10 @@ class Run:
         return sum_at(self._location[here], self._ticks[here], self.result.profile.locations)
 
     def visits(self, callpath: int) -> npt.NDArray[np.float64]:
-        """Return how often each location runs a call path, in the whole run."""
+        """Return how often each location runs a call path, in the whole run; of a time window, that is not known."""
         tree, profile = self.result.tree, self.result.profile
+        if "visits" not in profile.metrics:
+            return np.where(self.times(callpath) > 0, float(INSTANCES), 0.0)
         key, value = profile.cells("visits")
         first = int(tree.position[callpath]) * profile.locations
         here = slice(*np.searchsorted(key, [first, first + profile.locations]))

@@ -6,16 +6,16 @@ export function hasBlock(name) {
   return document.getElementById(`data-${name}`) !== null;
 }
 
-async function content(name) {
+async function content(name, query) {
   const block = document.getElementById(`data-${name}`);
   if (block.dataset.served === undefined) return block.textContent;
-  const answer = await fetch(`data/${name}`);
+  const answer = await fetch(`data/${name}${query ? `?${query}` : ""}`);
   if (!answer.ok) throw new Error(`the server has no ${name} (${answer.status})`);
   return answer.text();
 }
 
-async function unpacked(name) {
-  const text = atob(await content(name));
+async function unpacked(name, query) {
+  const text = atob(await content(name, query));
   const packed = new Uint8Array(text.length);
   for (let i = 0; i < packed.length; i++) packed[i] = text.charCodeAt(i);
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
@@ -28,8 +28,9 @@ export async function documentBlock(name) {
 
 const ARRAYS = { u1: Uint8Array, u4: Uint32Array, i4: Int32Array, f4: Float32Array, f8: Float64Array };
 
-export async function columnBlock(name) {
-  const raw = await unpacked(name);
+// A server may want a query, such as a window, for a block.
+export async function columnBlock(name, query = null) {
+  const raw = await unpacked(name, query);
   let start = 4 + new DataView(raw.buffer).getUint32(0, true);
   const head = JSON.parse(new TextDecoder().decode(raw.subarray(4, start)));
   const columns = {};

@@ -2,6 +2,7 @@
 
 import { columnBlock, documentBlock } from "./data.js";
 import { placeName } from "./format.js";
+import { contains } from "./timeline_calls.js";
 
 export class TimelineData {
   // `prefix`: prefix of the block names, on a page with several runs.
@@ -47,6 +48,8 @@ export class TimelineData {
     this.planes = head.classes.length;
     this.levels = head.levels.map((level, i) => ({ ...level, shares: shares[i], present: this.present(level, shares[i]) }));
     this.rowOf = firsts(this.calls.location, this.count);
+    /** The window that calls from a server are of. @type {{ from: number, to: number, first: number, last: number } | null} */
+    this.taken = null;
     this.threaded = Array.from(this.places.thread.subarray(0, this.count)).some((thread, row) => thread > 0 && !(this.indexes[row] in this.streams));
     this.arrows = [[this.messages, "message"], [this.transfers, "transfer"]];
   }
@@ -142,6 +145,18 @@ export class TimelineData {
       for (let column = 0; column < columns; column++) into[to + column] *= scale;
     }
     return into;
+  }
+
+  // Whether all calls of a window are known.
+  covers(window) {
+    return this.taken ? contains(this.taken, window) : this.calls.location.length > 0;
+  }
+
+  // Takes the calls of a window from a server.
+  take(calls, window) {
+    this.calls = calls;
+    this.taken = window;
+    this.rowOf = firsts(calls.location, this.count);
   }
 
   // The innermost call of a location at a time, or -1.

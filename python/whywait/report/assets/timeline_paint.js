@@ -55,6 +55,8 @@ export class TimelinePicture {
     this.statistics = null;
     /** What the window is, and what is left out of it, in words. @type {Record<"where" | "left", HTMLElement>} */
     this.said = null;
+    /** Individual calls from a server. @type {import("./timeline_calls.js").CallsOnDemand | null} */
+    this.demand = null;
     /** What is outlined besides the wait. @type {{ location: number, from: number, to: number } | null} */
     this.marked = null;
   }
@@ -100,7 +102,9 @@ export class TimelinePicture {
     const y = (row) => room.y + (row - first) * rowHeight;
     const picture = { context, room, x, y, rowHeight, gap: rowHeight >= 6 ? 1 : 0, colors: this.colors() };
     const level = data.level((to - from) / room.width, this.rows / room.height);
-    const close = data.calls.location.length > 0 && x(level.width) - x(0) > 1.5;
+    const isClose = x(level.width) - x(0) > 1.5;
+    const close = isClose && data.covers(this.window);
+    if (isClose) this.demand?.want(this.window);
     const shows = close ? "calls" : "shares";
     if (shows !== this.canvas.dataset.shows) {
       this.canvas.dataset.shows = shows;
@@ -474,7 +478,7 @@ export class TimelinePicture {
     }
     if (coarse) notes.push(`resolution: ${seconds(coarse.width)}${coarse.merged > 1 ? ` and ${coarse.merged} locations` : ""}`);
     if (this.layers.path && this.canvas.dataset.path === "mostly") notes.push("critical path: where it mostly is (zoom in for details)");
-    const no = !calls.location.length && totals.calls ? `individual calls omitted (${counted(totals.calls)})` : "";
+    const no = !calls.location.length && totals.calls && !this.demand?.possible ? `individual calls omitted (${counted(totals.calls)})` : "";
     if (left.length) notes.push(`kept in this file: the longest ${[...left, ...(no ? [no] : [])].join(", ")}`);
     else if (no) notes.push(no);
     this.said.left.textContent = notes.join("; ");

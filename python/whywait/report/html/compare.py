@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whywait.analysis.focus import find_focus
 from whywait.analysis.summary import total_waiting
 from whywait.model.metrics import metric_tree
 from whywait.model.names import short_name
+from whywait.model.united_tree import UnitedTree
+from whywait.report.focus import focus_data
 from whywait.report.html import blocks
 from whywait.report.html.formulas import Formulas
 from whywait.report.html.model import described, run_blocks
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from whywait.model.calltree import CallTree
+    from whywait.analysis.focus import FocusedData
     from whywait.model.result import ResultData
 
 # A part of the time that changed by a smaller share of the total is not listed separately.
@@ -32,8 +33,8 @@ _CHANGES = 14
 
 
 def write_comparison(
-    first: ResultData,
-    second: ResultData,
+    first: FocusedData,
+    second: FocusedData,
     path: Path,
     names: tuple[str, str],
     timelines: Mapping[str, str] | None = None,
@@ -44,7 +45,7 @@ def write_comparison(
     Parameters
     ----------
     first, second
-        The runs.
+        The parts of the runs that all numbers are of.
     path
         The file; overwritten if it exists.
     names
@@ -60,18 +61,17 @@ def write_comparison(
 
 
 def _blocks(
-    runs: tuple[ResultData, ResultData], names: tuple[str, str], simulated: str | None
+    runs: tuple[FocusedData, FocusedData], names: tuple[str, str], simulated: str | None
 ) -> Iterator[tuple[str, str]]:
-    focuses = [find_focus(result) for result in runs]
     formulas = (Formulas(runs[0].profile), Formulas(runs[1].profile))
-    calls = UnitedTree(runs[0].tree, runs[1].tree)
+    calls = UnitedTree(*runs)
     yield (
         "compare",
         blocks.document(
             {
                 "names": names,
                 "simulated": simulated,
-                "focus": focuses[1].phrase,
+                "focus": runs[1].focus.phrase,
                 "metrics": _metrics(runs),
                 "calls": {"name": calls.names, "short": [name and short_name(name) for name in calls.names],
                           "parent": calls.parents, "nodes": calls.nodes},
@@ -79,73 +79,17 @@ def _blocks(
             }
         ),
     )  # fmt: skip
-    for side, result, own, focus in zip("ab", runs, formulas, focuses, strict=True):
+    for side, result, own in zip("ab", runs, formulas, strict=True):
+        bounds = focus_data(result)
         story = {
+            "length": bounds["end"] - bounds["begin"],
             "waiting": total_waiting(result),
             "parts": parts(result, own),
-            "efficiencies": efficiency_rows(result, focus._asdict()),
+            "efficiencies": efficiency_rows(result.whole, result.focus._asdict()),
         }
         yield f"{side}-story", blocks.document(story)
         for name, block in run_blocks(result, own, lambda: ROOM // 2, waits=0):
             yield f"{side}-{name}", block
-
-
-class UnitedTree:
-    """The call paths of two runs merged into one tree; paths with the same names from the root down share a node.
-
-    Attributes
-    ----------
-    names
-        Name of each node in pre-order, None for an artificial root above several programs.
-    parents
-        Parent of each node, -1 for the root.
-    nodes
-        For each run, the node of each position in its call tree.
-    """
-
-    def __init__(self, first: CallTree, second: CallTree) -> None:
-        children: list[dict[str, int]] = [{}]
-        made: list[list[int]] = []
-        for tree in (first, second):
-            own: list[int] = []
-            for callpath, above in zip(tree.preorder.tolist(), tree.above.tolist(), strict=True):
-                siblings = children[own[above] if above >= 0 else 0]
-                name = tree.kinds[tree.region_rows[callpath]].name
-                if name not in siblings:
-                    siblings[name] = len(children)
-                    children.append({})
-                own.append(siblings[name])
-            made.append(own)
-        self.names: list[str | None] = []
-        self.parents: list[int] = []
-        number = [-1] * len(children)
-        # An artificial root above a single program is left out.
-        stack: list[tuple[int, str | None, int]] = (
-            [(0, None, -1)] if len(children[0]) != 1 else [(node, name, -1) for name, node in children[0].items()]
-        )
-        while stack:
-            node, name, parent = stack.pop()
-            number[node] = len(self.names)
-            self.names.append(name)
-            self.parents.append(parent)
-            stack.extend((below, name, number[node]) for name, below in reversed(children[node].items()))
-        self.nodes = [[number[node] for node in own] for own in made]
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def path(self, node: int) -> list[str]:
-        """Return the names from the root down to a node."""
-        names = []
-        while node >= 0:
-            if (name := self.names[node]) is not None:
-                names.append(name)
-            node = self.parents[node]
-        return names[::-1]
-
-    def to_nodes(self, run: int, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Convert values of one run by position into values by node."""
-        return np.bincount(np.array(self.nodes[run], np.int64), values, len(self)).astype(np.float64)
 
 
 def _metrics(runs: tuple[ResultData, ResultData]) -> list[dict[str, Any]]:

@@ -69,7 +69,10 @@ def write_series(series: SeriesData, path: Path, *, gate: dict[str, Any] | None 
         ],
         "places": {name: _places(series, name, at) for name in ("time", "waiting") if _occurs(series, name)},
         "badge": badge(series),
-        "notes": [f"{point.name}: {note}." for point in series.points for note in point.result.notes],
+        "notes": [
+            *([series.detected.sentence] if series.mode == series.detected.mode and series.detected.sentence else []),
+            *(f"{point.name}: {note}." for point in series.points for note in point.result.notes),
+        ],
         "gate": gate,
     }
     name = series.points[-1].result.run.name

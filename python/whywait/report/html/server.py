@@ -5,6 +5,9 @@ from __future__ import annotations
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
+
+from whywait.report.html.served import WINDOW
 
 if TYPE_CHECKING:
     from whywait.report.html.served import ServedPage
@@ -41,15 +44,26 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer with the page, or with a block of its data."""
-        path = self.path.partition("?")[0]
+        path, _, query = self.path.partition("?")
         if self.headers.get("Host") not in self.server.names:
             self._answer(HTTPStatus.FORBIDDEN, b"this server answers to 127.0.0.1 only", "text/plain")
         elif path == "/":
             self._answer(HTTPStatus.OK, self.server.page.html(), "text/html; charset=utf-8")
-        elif path.startswith("/data/") and (found := self.server.page.block(path.removeprefix("/data/"))) is not None:
+        elif path.startswith("/data/") and (found := self._block(path.removeprefix("/data/"), query)) is not None:
             self._answer(HTTPStatus.OK, found, "text/plain; charset=utf-8")
         else:
             self._answer(HTTPStatus.NOT_FOUND, b"there is nothing here", "text/plain")
+
+    def _block(self, name: str, query: str) -> bytes | None:
+        if name != WINDOW:
+            return self.server.page.block(name)
+        try:
+            asked = {key: float(value) for key, value in parse_qsl(query, strict_parsing=True)}
+            return self.server.page.calls(
+                asked["from"], asked["to"], range(int(asked["first"]), int(asked["last"])), int(asked["rows"])
+            )
+        except (KeyError, ValueError, OverflowError):
+            return None
 
     def _answer(self, status: HTTPStatus, content: bytes, kind: str) -> None:
         self.send_response(status)

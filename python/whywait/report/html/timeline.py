@@ -235,6 +235,43 @@ def _blocks(result: ResultData, timeline: Timeline) -> Iterator[tuple[str, str]]
         )  # fmt: skip
 
 
+def calls_block(
+    result: ResultData, analysis: _native.Analysis, window: tuple[float, float], shown: range, rows: int, most: int
+) -> str:
+    """Return the block of the calls in a window of time; they are left out if there are more than `most`.
+
+    Parameters
+    ----------
+    result
+        The result.
+    analysis
+        An analysis of its trace, with the events.
+    window
+        Begin and end, seconds since the start of the trace.
+    shown
+        The rows of the timeline whose calls to return.
+    rows
+        The number of all rows.
+    most
+        The maximum number of calls.
+    """
+    everywhere = np.arange(len(result.places))
+    kept = everywhere if rows == len(everywhere) else running(result.places)
+    wanted = kept[shown.start : shown.stop].tolist()
+    found, _ = _native.timeline_calls(analysis, locations=wanted, begin=window[0], end=window[1], most=most)
+    calls = pa.table(found)
+    row_of = np.zeros(len(result.places), np.int32)
+    row_of[kept] = np.arange(kept.size, dtype=np.int32)
+    return blocks.columns(
+        {
+            "location": row_of[calls["location"].to_numpy()],
+            "position": _positions(result.tree, calls["callpath"]),
+            "enter": calls["enter"].to_numpy(),
+            "leave": calls["leave"].to_numpy(),
+        }
+    )
+
+
 def _longest(path: pa.Table) -> pa.Table:
     """Select the longest segments of the critical path, in their original order."""
     if path.num_rows <= _MOST:

@@ -1,5 +1,6 @@
 //! Exports for other tools and for the timeline of the report.
 
 pub mod archive;
+pub mod calls;
 pub mod perfetto;
 pub mod timeline;

@@ -23,6 +23,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::analysis::Analysis;
+use crate::export::calls::{self, Calls};
 use crate::ids::{CallPathId, LocationId};
 use crate::matching::messages;
 use crate::matching::transfers;
@@ -65,19 +66,6 @@ pub struct Level {
     pub shares: Vec<u8>,
 }
 
-/// A region instance; times in ticks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
-    /// The location.
-    pub location: LocationId,
-    /// Call path.
-    pub callpath: CallPathId,
-    /// Enter.
-    pub enter: i64,
-    /// Leave.
-    pub leave: i64,
-}
-
 /// A message or a transfer; times in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrow {
@@ -118,8 +106,8 @@ pub struct Chosen<T> {
 pub struct Timeline {
     /// Levels: at least one.
     pub levels: Vec<Level>,
-    /// Region instances by location and Enter, if there are few.
-    pub calls: Chosen<Call>,
+    /// All calls, if there are few.
+    pub calls: Calls,
     /// Wait states, the longest first.
     pub waits: Chosen<Wait>,
     /// Messages, by the time that one side waited for them, then by duration, longest first.
@@ -144,7 +132,7 @@ pub fn build(analysis: &Analysis, request: &Request, progress: &Progress) -> Res
     if trace.exchange.processes() > 1 {
         return Ok(None);
     }
-    let calls = calls(trace, request.calls);
+    let calls = calls::all(trace, request.calls);
     let mut levels = levels(trace, request, !calls.rows.is_empty());
     let counts = Metric::marked(request.waiting.iter().copied());
     let of_shard = |(i, shard): (usize, &Shard)| {
@@ -231,31 +219,6 @@ impl<T, K: Ord + Copy> Largest<T, K> {
         all.rows.sort_unstable_by_key(|row| Reverse(key(row)));
         Chosen { rows: all.rows, total }
     }
-}
-
-fn calls(trace: &Trace, most: usize) -> Chosen<Call> {
-    let total: usize = trace.shards.iter().map(|shard| shard.events.len() / 2).sum();
-    let mut rows = Vec::new();
-    if total <= most {
-        for shard in &trace.shards {
-            for (i, location) in shard.locations.enumerate() {
-                let first = rows.len();
-                let mut open = Vec::new();
-                for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
-                    let time = shard.events.time[position as usize];
-                    if !shard.events.is_leave(position) {
-                        open.push(rows.len());
-                        let callpath = shard.events.callpath(position);
-                        rows.push(Call { location, callpath, enter: time, leave: time });
-                    } else if let Some(row) = open.pop() {
-                        rows[row].leave = time;
-                    }
-                }
-                debug_assert!(rows[first..].is_sorted_by_key(|call| call.enter));
-            }
-        }
-    }
-    Chosen { rows, total: total as u64 }
 }
 
 /// Levels without their shares.

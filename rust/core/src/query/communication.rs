@@ -9,6 +9,7 @@
 //! least 0 despite clock errors.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -96,15 +97,23 @@ pub struct Communication {
 
 /// Sums communication in about `most` pairs; `waiting` are the metrics whose wait states count.
 ///
-/// Needs the events.
-pub fn find(analysis: &Analysis, waiting: &[Metric], most: usize) -> Result<Communication> {
+/// Of a `window` in ticks, what overlaps it counts, and counts whole: messages and transfers in flight, and calls that
+/// wait. Needs the events.
+pub fn find(
+    analysis: &Analysis,
+    waiting: &[Metric],
+    most: usize,
+    window: Option<&Range<i64>>,
+) -> Result<Communication> {
+    let overlaps = |begin: i64, end: i64| window.is_none_or(|window| begin < window.end && end > window.start);
     analysis.need_events()?;
     let trace = &analysis.trace;
     let (found, _) = messages::match_all(trace, |_, shard, matches| {
         let mut sums = Sums::new(most);
         for row in 0..shard.receives.rows.len() {
-            if let Some(send) = matches.send(row) {
-                let traffic = Traffic::one(send.bytes, shard.receives.rows[row].time.saturating_sub(send.time));
+            let time = shard.receives.rows[row].time;
+            if let Some(send) = matches.send(row).filter(|send| overlaps(send.time, time.max(send.time + 1))) {
+                let traffic = Traffic::one(send.bytes, time.saturating_sub(send.time));
                 let rank = |process: ProcessId| trace.definitions.processes[process].rank;
                 sums.pair((rank(send.source), rank(send.destination)), |pair| pair.messages.add(&traffic));
                 sums.size(Kind::Message, &traffic);
@@ -121,6 +130,9 @@ pub fn find(analysis: &Analysis, waiting: &[Metric], most: usize) -> Result<Comm
                 OperationKind::Atomic | OperationKind::FetchingAtomic => Kind::Atomic,
             };
             let end = transfer.end.unwrap_or(transfer.time);
+            if !overlaps(transfer.time, end.max(transfer.time + 1)) {
+                continue;
+            }
             let traffic = Traffic::one(transfer.bytes, end.saturating_sub(transfer.time));
             if let (Some(from), Some(to)) = (rank_of(trace, transfer.source), rank_of(trace, transfer.destination)) {
                 sums.pair((from, to), |pair| pair.transfers.add(&traffic));
@@ -133,7 +145,11 @@ pub fn find(analysis: &Analysis, waiting: &[Metric], most: usize) -> Result<Comm
     let of_waits = |shard| {
         let mut sums = Sums::new(most);
         let waits = analysis.waits.of(shard).1;
-        for wait in waits.iter().filter(|wait| counts[wait.kind.number()] && wait.cause_location.is_some()) {
+        let inside = waits.iter().filter(|wait| {
+            let shard = trace.shard(wait.location);
+            overlaps(shard.enter(wait.instance), shard.leave(wait.instance))
+        });
+        for wait in inside.filter(|wait| counts[wait.kind.number()] && wait.cause_location.is_some()) {
             let ranks = (rank_of(trace, wait.location), rank_of(trace, wait.cause_location));
             if let (Some(waiter), Some(cause)) = ranks {
                 sums.pair((waiter, cause), |pair| pair.waiting += i128::from(wait.waiting));

@@ -26,7 +26,8 @@ export class Changes {
 
   headline() {
     const { runs, names } = this.model;
-    const lengths = runs.map((run) => run.facts.length ?? 0);
+    const lengths = runs.map((run) => run.story.length);
+    const whole = runs.map((run) => run.facts.length ?? 0);
     const times = runs.map((run) => (run.metricNumber.has("time") ? run.total(selection(run.metricNumber.get("time"))) : 0));
     const change = difference(lengths);
     const share = Math.abs(change) / lengths[0];
@@ -38,7 +39,8 @@ export class Changes {
         this.model.simulated && make("p", {}, "Simulated: ", make("b", {}, this.model.simulated)),
         make("p", {}, runs.map((run, side) => `${"AB"[side]}: ${plural(run.facts.processes ?? 0, "rank")}, ${plural(run.facts.events ?? 0, "event")}`).join(" · "),
           same ? "" : ". Sums over all ranks are compared, so more ranks may have more of everything.")),
-      make("p", { class: "verdict" }, verdict[2] ? make("b", { class: verdict[2] }, verdict[0]) : "", make("span", {}, verdict[1], `: ${seconds(lengths[1])} instead of ${seconds(lengths[0])}. `),
+      make("p", { class: "verdict" }, verdict[2] ? make("b", { class: verdict[2] }, verdict[0]) : "", make("span", {}, verdict[1], `: ${seconds(lengths[1])} instead of ${seconds(lengths[0])} (${this.model.focus}). `,
+          whole.some((length, side) => length > lengths[side]) ? `Whole runs: ${seconds(whole[0])} → ${seconds(whole[1])}. ` : ""),
         make("br"), make("span", {}, `All ranks together: ${seconds(times[0])} → ${seconds(times[1])}, including waiting `,
           ...[0, 1].flatMap((side) => [side ? " → " : "", seconds(runs[side].story.waiting.total), ` (${percent(runs[side].story.waiting.share) || "0.0%"})`]), ".")));
   }

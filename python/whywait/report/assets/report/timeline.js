@@ -6,6 +6,7 @@ import { plural } from "../format.js";
 import { exploreLink, noteAddress, numberIn } from "../link.js";
 import { selection } from "../model.js";
 import { addView } from "../sections.js";
+import { CallsOnDemand } from "../timeline_calls.js";
 import { TimelineData } from "../timeline_data.js";
 import { functionColor } from "../timeline_paint.js";
 import { TimelinePane, button, layerBoxes } from "../timeline_pane.js";
@@ -64,6 +65,7 @@ export class Timeline extends TimelinePane {
 
   build() {
     const { data } = this;
+    this.demand = new CallsOnDemand(data, () => this.draw());
     const where = make("span", { class: "crumbs" });
     this.details = make("div", { class: "picked", role: "status" });
     const left = make("span", { class: "hint", role: "status" });
@@ -79,7 +81,7 @@ export class Timeline extends TimelinePane {
       make("div", { class: "toolbar" },
         button("−", "Zoom out (−)", () => this.zoom(2)), button("+", "Zoom in (+)", () => this.zoom(0.5)),
         button("All", "The whole run (0)", () => this.reset()), button("Next wait", "Show the next of the longest waits (w)", () => this.next()),
-        layerBoxes([this]), data.calls.location.length > 0 && coloring.node, this.searchBox, this.hits, where),
+        layerBoxes([this]), (this.demand.possible || data.calls.location.length > 0) && coloring.node, this.searchBox, this.hits, where),
       this.strip,
       this.plane,
       this.classes, this.details, this.lanes.node, this.stack.node, (this.statistics = new WindowStatistics(data)).node);

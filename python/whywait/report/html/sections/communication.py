@@ -30,7 +30,7 @@ def data(report: Report) -> Iterator[tuple[str, str]]:
     """Yield the pairs of ranks, those of nodes if there are several, and the sums by rank."""
     result = report.result
     try:
-        pairs, sizes = result.tables.communication
+        pairs, sizes = result.tables.communication()
     except _native.UsageError:
         return
     if not pairs.num_rows:
@@ -39,7 +39,7 @@ def data(report: Report) -> Iterator[tuple[str, str]]:
     block = int((matrix["last_rank"].to_numpy() - matrix["rank"].to_numpy()).max()) + 1
     ranks = int(result.places.rank.max()) + 1
     names, _ = nodes(result)
-    between = _between_nodes(result) if 1 < len(names) <= _NODES else None
+    between = _between_nodes(result, pairs) if 1 < len(names) <= _NODES else None
     facts = {"block": block, "ranks": ranks, "top": _top(pairs), "sizes": sizes.to_pylist()}
     each = by_rank(pairs, ranks)
     yield (
@@ -60,9 +60,9 @@ def data(report: Report) -> Iterator[tuple[str, str]]:
         yield "communication-ranks", blocks.columns({name: column.astype(np.float32) for name, column in each.items()})
 
 
-def _between_nodes(result: ResultData) -> pa.Table | None:
+def _between_nodes(result: ResultData, pairs: pa.Table) -> pa.Table | None:
     try:
-        return between_nodes(result)
+        return between_nodes(result, pairs)
     except _native.UsageError:
         return None
 

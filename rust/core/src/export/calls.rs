@@ -1,0 +1,118 @@
+//! Individual calls for a picture: those of some locations that overlap a window of time, or none if they are too many.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::ids::{CallPathId, LocationId};
+use crate::trace::{Shard, Trace};
+
+/// A region instance; times in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The location.
+    pub location: LocationId,
+    /// Call path.
+    pub callpath: CallPathId,
+    /// Enter.
+    pub enter: i64,
+    /// Leave.
+    pub leave: i64,
+}
+
+/// Calls of some locations in a window.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// By location in the order asked for, then by Enter, callers before callees; empty if there are more than allowed.
+    pub rows: Vec<Call>,
+    /// About how many there are: half of the Enter and Leave events.
+    pub total: u64,
+}
+
+/// All calls of a run.
+#[must_use]
+pub fn all(trace: &Trace, most: usize) -> Calls {
+    let locations: Vec<LocationId> = trace.shards.iter().flat_map(|shard| shard.locations).collect();
+    within(trace, &locations, &(i64::MIN..i64::MAX), most)
+}
+
+/// The calls of some locations that overlap a window of time, at most this many.
+#[must_use]
+pub fn within(trace: &Trace, locations: &[LocationId], window: &Range<i64>, most: usize) -> Calls {
+    let places: Vec<Place<'_>> = locations.iter().map(|&location| Place::of(trace, location, window)).collect();
+    let total = places.iter().map(|place| place.events.len()).sum::<usize>() / 2;
+    if total > most {
+        return Calls { rows: Vec::new(), total: total as u64 };
+    }
+    let rows: Vec<Vec<Call>> = places.par_iter().map(|place| place.calls(trace)).collect();
+    Calls { rows: rows.concat(), total: total as u64 }
+}
+
+/// The events of a location in a window.
+struct Place<'a> {
+    shard: &'a Shard,
+    location: LocationId,
+    /// All of its events, by position.
+    all: Range<u32>,
+    /// Those in the window.
+    events: Range<u32>,
+}
+
+impl<'a> Place<'a> {
+    fn of(trace: &'a Trace, location: LocationId, window: &Range<i64>) -> Self {
+        let shard = trace.shard(location);
+        let i = shard.local(location);
+        let all = shard.event_offsets[i]..shard.event_offsets[i + 1];
+        let times = &shard.events.time[all.start as usize..all.end as usize];
+        let first = times.partition_point(|&time| time < window.start);
+        let last = times.partition_point(|&time| time < window.end);
+        Self { shard, location, events: all.start + first as u32..all.start + last as u32, all }
+    }
+
+    fn calls(&self, trace: &Trace) -> Vec<Call> {
+        let events = &self.shard.events;
+        let time = |position: u32| events.time[position as usize];
+        let mut rows: Vec<Call> = self.open_before(trace).into_iter().rev().collect();
+        // What nobody leaves in the window lasts until its next Leave.
+        let mut open: Vec<usize> = (0..rows.len()).collect();
+        for position in self.events.start..self.all.end {
+            if position >= self.events.end && open.is_empty() {
+                break;
+            }
+            if events.is_leave(position) {
+                if let Some(row) = open.pop() {
+                    // Beyond the window, calls that begin there are skipped.
+                    rows.get_mut(row).into_iter().for_each(|call| call.leave = time(position));
+                }
+            } else if position < self.events.end {
+                open.push(rows.len());
+                let enter = time(position);
+                rows.push(Call { location: self.location, callpath: events.callpath(position), enter, leave: enter });
+            } else {
+                open.push(usize::MAX);
+            }
+        }
+        rows
+    }
+
+    /// The calls that are open at the begin of the window, callees first.
+    fn open_before(&self, trace: &Trace) -> Vec<Call> {
+        let events = &self.shard.events;
+        let mut found = Vec::new();
+        let mut left = 0usize;
+        for position in (self.all.start..self.events.start).rev() {
+            if events.is_leave(position) {
+                left += 1;
+            } else if left > 0 {
+                left -= 1;
+            } else {
+                let (enter, callpath) = (events.time[position as usize], events.callpath(position));
+                found.push(Call { location: self.location, callpath, enter, leave: enter });
+                if trace.tree.nodes()[callpath].parent == CallPathId::NONE {
+                    break;
+                }
+            }
+        }
+        found
+    }
+}
