@@ -193,7 +193,7 @@ def test_merged_ranks_of_two_nodes_cannot_be_told_apart(monkeypatch):
     result = whywait.analyze(DATA / "stencil")
     on_nodes(result, monkeypatch)
     both = (in_blocks(result.communication(), 2), result.message_sizes())
-    monkeypatch.setattr(type(result.tables), "communication", property(lambda _: both))
+    monkeypatch.setattr(type(result.tables), "communication", lambda _, **__: both)
     with pytest.raises(whywait.UsageError, match="2 neighboring ranks are merged, which span several nodes"):
         result.communication(merge="node")
     with pytest.raises(whywait.UsageError, match="use a multiple of 2"):
