@@ -27,7 +27,7 @@ and others until 90% of the lost time are named, at most five. `findings.parquet
 def page() -> str:
     """Return the text of the page."""
     return INTRODUCTION + "".join(
-        f"\n## {rule.TITLE}\n\n`{name}`. {' '.join(rule.DOCUMENT.split())}\n" for name, rule in rules().items()
+        f"\n## {rule.title}\n\n`{name}`. {' '.join(rule.document.split())}\n" for name, rule in rules().items()
     )
 
 

@@ -56,6 +56,7 @@ partner](../tests/patterns/unmatched.md).
 | critical path | [critical path](../tests/patterns/causes-critical-path.md) |
 | explanations | [explanations of waits](../tests/patterns/explain.md) |
 | where all time went | [the account](../tests/patterns/account.md) |
+| why it is lost | [findings](../tests/patterns/findings.md) |
 | iterations | [marks of iterations](../tests/patterns/iterations.md) |
 | what-if simulation | [worked examples](../tests/patterns/whatif.md) |
 

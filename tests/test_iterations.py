@@ -402,3 +402,71 @@ def test_the_verb_lists_the_slowest_iterations(capsys):
     assert math.isclose(found["waiting"], pc.sum(result.iterations()["waiting"]).as_py())
     assert main(["iterations", str(DATA / "intercomm")]) == 2
     assert "--iterations" in capsys.readouterr().err
+
+
+# Every third iteration has an MPI_Allreduce, and so takes longer.
+PERIODIC = """
+ranks 2
+""" + "".join(
+    f"""
+    *: step [{t:g}, {t + 1 + n % 3 // 2:g}]
+    *: work [{t:g}, {t + 0.9:g}]
+    """
+    + (f"*: MPI_Allreduce [{t + 1:g}, {t + 2:g}]" if n % 3 == 2 else "")
+    for n in range(12)
+    for t in [n + n // 3]
+)
+
+
+def test_what_every_third_iteration_has_is_named(tmp_path, capsys):
+    anchor = trace_from_text(PERIODIC, tmp_path)
+    result = whywait.analyze(anchor)
+    found = assess(result, result.iterations())
+    assert found["periodic"] == [{"name": "MPI_Allreduce", "every": 3, "first": 2}]
+    # Those with it are long, and no outliers.
+    assert found["outliers"] == []
+    assert result.iterations()["periodic"].to_pylist() == [None, None, "MPI_Allreduce"] * 4
+    assert main(["iterations", str(anchor)]) == 0
+    assert "every 3rd iteration has MPI_Allreduce, from 2 on" in capsys.readouterr().out
+
+
+def test_an_operation_that_comes_irregularly_is_not_periodic(tmp_path):
+    irregular = PERIODIC.replace("*: MPI_Allreduce [7, 8]", "")
+    assert irregular != PERIODIC
+    result = whywait.analyze(trace_from_text(irregular, tmp_path))
+    assert assess(result, result.iterations())["periodic"] == []
+
+
+def test_the_groups_of_an_iteration_are_all_its_time(tmp_path):
+    result = whywait.analyze(trace_from_text(PERIODIC, tmp_path))
+    lines = result.account(by="iteration").to_pylist()
+    for number, row in enumerate(result.iterations().to_pylist()):
+        of_iteration = {line["group"]: line["time"] for line in lines if line["iteration"] == number}
+        # Both ranks begin each iteration at the same time.
+        assert sum(of_iteration.values()) == pytest.approx(2 * row["duration"], abs=1e-9)
+        transfer = 2.0 if row["periodic"] else 0.0
+        assert of_iteration["transfer"] == pytest.approx(transfer, abs=1e-9)
+        assert of_iteration["computation"] == pytest.approx(2 * row["duration"] - transfer, abs=1e-9)
+
+
+def test_the_account_by_iteration_is_that_of_the_loop():
+    result = whywait.analyze(DATA / "stencil")
+    lines = result.account(by="iteration").to_pylist()
+    table = result.iterations()
+    window = (float(table["begin"][0].as_py()), float(table["end"].to_numpy().max()))
+    whole = {}
+    for line in result.account(by="row", window=window).to_pylist():
+        whole[line["group"]] = whole.get(line["group"], 0.0) + line["time"]
+    for group in ("computation", "waiting", "transfer"):
+        of_loop = sum(line["time"] for line in lines if line["group"] == group)
+        # The window has what a rank does before its first iteration, and after its last.
+        assert of_loop == pytest.approx(whole[group], rel=0.05)
+
+
+def test_an_account_of_a_part_has_no_iterations(tmp_path):
+    result = whywait.analyze(trace_from_text(PERIODIC, tmp_path))
+    with pytest.raises(whywait.UsageError, match="of the run"):
+        result.account("step", by="iteration")
+    short = whywait.analyze(trace_from_text("0: work [0, 1]\n", tmp_path / "short"))
+    with pytest.raises(whywait.UsageError, match="no main loop"):
+        short.account(by="iteration")

@@ -344,6 +344,23 @@ def test_balance_conserves_sums(stencil):
         assert total[0] == total[1] != 0, mode
 
 
+def test_without_noise_all_instances_take_as_long_as_their_median(tmp_path):
+    text = "\n".join(f"{rank}: work [{t}, {t + 0.5 + 0.1 * ((t + rank) % 3):g}]" for rank in (0, 1) for t in range(9))
+    result = whywait.analyze(trace_from_text("*: main [0, 9]\n" + text, tmp_path))
+    # 0.5, 0.6 and 0.7 s, as often each: the median is 0.6 s, and half of the way to it 0.55, 0.6, 0.65 s.
+    for by, lengths in ((1.0, {0.6}), (0.5, {0.55, 0.6, 0.65})):
+        sim = whywait.whatif(result, [Balance("work", mode="median", by=by)])
+        found = set()
+        for location in range(2):
+            rows = result.run.events(location).select(["type", "region"]).to_pylist()
+            rows = [row["type"] for row in rows if row["type"] in EVENTS]
+            times = sim.events(location)["simulated"].to_pylist()
+            # Each Enter that the next event leaves is one of work.
+            found |= {round((b - a) / 1e9, 6) for a, b, one, two in zip(times, times[1:], rows, rows[1:], strict=False)
+                      if (one, two) == ("Enter", "Leave")}  # fmt: skip
+        assert found == lengths
+
+
 def test_lanes_find_the_same_lengths(stencil):
     from whywait.hypotheses.compiler import Compiler
 
@@ -432,7 +449,7 @@ def test_several_lists_of_hypotheses_are_as_each_alone(tmp_path_factory, program
     hypothesis = st.one_of(
         st.builds(Scale, selections, factors),
         st.builds(Set, selections, st.sampled_from([0.0, 0.25])),
-        st.builds(Balance, selections, st.sampled_from(["local", "global", "scaled"])),
+        st.builds(Balance, selections, st.sampled_from(["local", "global", "scaled", "median"])),
         st.just(IdealNetwork()),
     )
     lists = data.draw(st.lists(st.lists(hypothesis, max_size=2), min_size=2, max_size=9))

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 import whywait._native as _native
 from whywait.analysis.focus import find_focus
+from whywait.analysis.iterations import GROUPS, known_iterations
 from whywait.model import tables
 from whywait.model.selection import in_subtrees
 
@@ -24,9 +25,19 @@ if TYPE_CHECKING:
     from whywait.model.result import ResultData
 
 #: What `Account.table` sums over.
-By = Literal["row", "callpath", "location"]
+By = Literal["row", "callpath", "location", "iteration"]
 
 _KEYS: dict[By, list[str]] = {"row": [], "callpath": ["callpath"], "location": ["location"]}
+_BY_ITERATION = pa.schema(
+    [
+        ("iteration", pa.uint32()),
+        ("begin", pa.float64()),
+        ("duration", pa.float64()),
+        ("group", pa.string()),
+        ("time", pa.float64()),
+        ("share", pa.float64()),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +141,23 @@ class Account:
         ----------
         by
             What to sum over: ``"row"`` for one line each, ``"callpath"`` and ``"location"`` for one line each and call
-            path or location; None for no sums.
+            path or location, ``"iteration"`` for one line each group and iteration of the main loop; None for no sums.
 
         Returns
         -------
         pyarrow.Table
             ``row``, ``group``, the call path or the location as in the table `account` of a result, ``time`` (s),
-            ``share`` of all CPU time of the part, ``excess`` (s, beyond the fastest 5% of such calls), ``calls``.
+            ``share`` of all CPU time of the part, ``excess`` (s, beyond the fastest 5% of such calls), ``calls``. By
+            iteration: ``iteration``, ``begin``, ``duration``, ``group``, ``time``, and ``share`` of the time of the
+            iteration on all threads.
+
+        Raises
+        ------
+        whywait.UsageError
+            By iteration, if there is no main loop, or the account is of a part of the run only.
         """
+        if by == "iteration":
+            return self._by_iteration()
         if by is None:
             return tables.table(tables.ACCOUNT, pieces(self._result, self.cells))
         found = self._sums(_KEYS[by])
@@ -158,6 +178,27 @@ class Account:
         return pa.table(
             columns | {"time": found["time"], "share": share, "excess": found["excess"], "calls": found["calls"]}
         )
+
+    def _by_iteration(self) -> pa.Table:
+        """Return the time of each group in each iteration of the main loop."""
+        if self.rule in {"callpath", "window"}:
+            raise _native.UsageError("iterations have an account of the run, not of a part of it")
+        found = known_iterations(self._result)
+        if found is None:
+            raise _native.UsageError("the run has no main loop: see `whywait iterations --loop`")
+        names = [name for name in groups() if np.any(found[GROUPS[name]].to_numpy())]
+        times = np.stack([found[GROUPS[name]].to_numpy() for name in names], axis=1)
+        whole = times.sum(axis=1, keepdims=True)
+        number = np.repeat(np.arange(found.num_rows), len(names))
+        columns = {
+            "iteration": found["iteration"].take(pa.array(number)),
+            "begin": found["begin"].take(pa.array(number)),
+            "duration": found["duration"].take(pa.array(number)),
+            "group": names * found.num_rows,
+            "time": times.ravel(),
+            "share": np.divide(times, whole, out=np.zeros_like(times), where=whole > 0).ravel(),
+        }
+        return pa.table(columns, schema=_BY_ITERATION)
 
     def _sums(self, keys: Sequence[str]) -> pa.Table:
         """Sum over all but some columns."""

@@ -7,9 +7,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.compute as pc
 
-from whywait.hypotheses.kinds import Balance, IdealNetwork, Scale, Selection, Trim
+from whywait.hypotheses.kinds import (
+    AsynchronousProgress,
+    Balance,
+    Cut,
+    EagerLimit,
+    IdealNetwork,
+    Scale,
+    Selection,
+    Set,
+    Trim,
+)
 from whywait.model.names import short_name
+from whywait.model.profile import sum_at
 from whywait.model.selection import every_callpath
 
 if TYPE_CHECKING:
@@ -71,22 +83,101 @@ class Changes:
         self._result = result
         self._profile, self._tree = result.profile, result.tree
 
-    def balance(self, number: int) -> Change | None:
-        """Return a balance of a call path over the locations that run it; None if there is only one."""
+    def balance(self, number: int, among: str | None = None) -> Change | None:
+        """Return a balance of a call path over the locations that run it; None if there is only one.
+
+        Parameters
+        ----------
+        number
+            The call path.
+        among
+            ``process`` to balance the threads of each process only.
+        """
         visits = self.by_location("visits", number)
         visits = visits[visits > 0]
         if visits.size < 2:
             return None
-        selection = self.selection(number)
-        mode = "instance" if (visits == visits[0]).all() else "scaled"
-        text = str(selection) if mode == "instance" else f"{selection}:{mode}"
+        alike = bool((visits == visits[0]).all())
+        balance = Balance(self.selection(number), mode="instance" if alike else "scaled", among=among)
+        threads = "" if among is None else " among the threads of each process"
         return Change(
-            Balance(selection, mode=mode),  # type: ignore[arg-type]
-            f"balance {self.name(number)}",
-            "balance",
+            balance,
+            f"balance {self.name(number)}{threads}",
+            "balance" if among is None else "balance threads",
             "Balanced",
-            f"--balance '{text}'",
+            _option(balance),
             locations=int(visits.size),
+        )
+
+    def median(self, number: int) -> Change:
+        """Return a change without noise: all instances of a call path take as long as their median."""
+        return Change(
+            median := Balance(self.selection(number), mode="median"),
+            f"{self.name(number)} always as long as its median",
+            "without noise",
+            "Without the differences",
+            _option(median),
+            locations=self.location_count(number),
+        )
+
+    def as_before(self, first: tuple[float, float], last: tuple[float, float]) -> Change | None:
+        """Return a change that makes the call path that has grown most as long as before.
+
+        Parameters
+        ----------
+        first, last
+            Two windows, begin and end in seconds: in the second, the call path takes longer.
+        """
+        times = []
+        for begin, end in (first, last):
+            cells = self._result.tables.account_window(begin, end)
+            own = pc.starts_with(cells["row"].cast("string"), "computation.")
+            cells = cells.filter(own)
+            times.append(sum_at(cells["callpath"].to_numpy(), cells["time"].to_numpy(), len(self._tree)))
+        grown = times[1] - times[0]
+        number = int(grown.argmax())
+        visits = float(self.by_location("visits", number).sum())
+        whole = float(self.by_location("time", number).sum())
+        if grown[number] <= 0 or not visits or not whole or not times[0].any():
+            return None
+        # The mean of a visit, by its time in the first window against that in all of the run.
+        length = self._result.facts["length"]
+        before = times[0][number] / (first[1] - first[0]) * length / visits
+        duration = float(f"{before:.4g}")
+        return Change(
+            Set(selection := self.selection(number), duration),
+            f"{self.name(number)} as long as in the first tenth of the iterations",
+            "as at first",
+            "As at first",
+            f"--set '{selection}={duration:.10g}s'",
+            locations=self.location_count(number),
+        )
+
+    def eager(self, size: int) -> Change:
+        """Return a change of the eager limit."""
+        return Change(
+            EagerLimit(size), f"messages up to {size:,} bytes eager", "eager", "Sent eagerly", f"--eager-limit {size}"
+        )
+
+    def asynchronous(self) -> Change:
+        """Return the change that one-sided operations complete without their target."""
+        return Change(
+            AsynchronousProgress(),
+            "asynchronous progress of one-sided operations",
+            "progress",
+            "With asynchronous progress",
+            "--progress asynchronous",
+        )
+
+    def cut(self, number: int) -> Change:
+        """Return the change that a call vanishes, and with it that of all members of a collective operation."""
+        selection = self.selection(number)
+        return Change(
+            Cut(selection),
+            f"without {self.name(number)}, if it is not needed",
+            "cut",
+            f"Without {self.name(number)}",
+            f"--cut '{selection}'",
         )
 
     def like_others(self, number: int, costs: npt.NDArray[np.float64]) -> Change | None:
@@ -137,14 +228,16 @@ class Changes:
             locations=self.location_count(number),
         )
 
-    def trim(self) -> Change:
-        """Return the change that makes all calls as fast as the fastest of their kind."""
+    def trim(self, number: int | None = None) -> Change:
+        """Return the change that makes all calls, or those of a call path, as fast as the fastest of their kind."""
+        which = "every call" if number is None else f"every {self.name(number)}"
+        trim = Trim() if number is None else Trim(self.selection(number))
         return Change(
-            Trim(),
-            "every call as fast as the fastest 5% of its kind",
+            trim,
+            f"{which} as fast as the fastest 5% of its kind",
             "trim",
-            "If every call were as fast as the fastest 5%",
-            "--trim all",
+            f"If {which} were as fast as the fastest 5%",
+            "--trim all" if number is None else f"--trim '{trim.selected}'",
             locations=len(self._result.places),
         )
 
@@ -198,6 +291,11 @@ class Changes:
                     break
                 return Selection(text, ranks=ranks)
         return Selection(str(number), ranks=ranks)
+
+
+def _option(balance: Balance) -> str:
+    """Return a balance as an option of ``whywait whatif``."""
+    return f"--balance '{str(balance).removeprefix('balance ')}'"
 
 
 def rank_list(labels: list[str]) -> str:

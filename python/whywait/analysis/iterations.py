@@ -41,6 +41,18 @@ if TYPE_CHECKING:
 #: The columns of every table of iterations; one more for each kind of wait state follows.
 ITERATIONS = schema_of("iterations")
 
+#: The columns with the time of each group of the account.
+GROUPS = {
+    "computation": "computing_time",
+    "waiting": "waiting_time",
+    "transfer": "transfer_time",
+    "threads": "thread_time",
+    "idle": "idle_time",
+    "io": "io_time",
+    "devices": "device_time",
+    "other": "other_time",
+}
+
 _PARAMETER = "parameter:"
 _FEWEST = 3
 _BEGINS = frozenset({"mpi_isend", "mpi_ibsend", "mpi_issend", "mpi_irsend", "mpi_irecv", "mpi_start", "mpi_startall"})
@@ -289,7 +301,7 @@ def known_iterations(result: ResultData, named: str | int | None = None) -> pa.T
 
 
 def _to_table(result: ResultData, loop: Loop, found: pa.Table) -> pa.Table:
-    kinds = found.column_names[found.column_names.index("value") + 1 :]
+    kinds = found.column_names[found.column_names.index("periodic") + 1 :]
     ranks = found["ranks"].to_numpy()
     computation = found["computation"].to_numpy() / ranks
     most, elapsed = found["most"].to_numpy(), found["elapsed"].to_numpy()
@@ -327,6 +339,8 @@ def _to_table(result: ResultData, loop: Loop, found: pa.Table) -> pa.Table:
         "parallel_efficiency": _ratio(computation, allocated),
         "load_balance": _ratio(computation, most),
         "communication_efficiency": _ratio(most, allocated),
+        **{name: found[name] for name in GROUPS.values()},
+        "periodic": found["periodic"],
         "callpath_id": np.full(found.num_rows, loop.marker, np.uint32),
         "parameter": pa.array([loop.parameter] * found.num_rows, pa.string()),
         "value": found["value"],
@@ -374,7 +388,9 @@ def assess(result: ResultData, table: pa.Table) -> dict[str, Any]:
         ``worst``
             The longest iteration.
         ``outliers``, ``limit``
-            The iterations longer than the limit.
+            The iterations longer than the limit; of those with and without periodic operations, each has its own.
+        ``periodic``
+            What every k-th iteration has only: ``name`` of the collective operations, ``every``, and the ``first``.
         ``trend``
             A straight line through all durations: its growth from one iteration to the next (``slope``, s) and over all
         of
@@ -388,9 +404,9 @@ def assess(result: ResultData, table: pa.Table) -> dict[str, Any]:
     at least 5% of the mean and explains at least half of the variance.
     """
     duration = table["duration"].to_numpy()
-    lower, median, upper = np.quantile(duration, (0.25, 0.5, 0.75))
-    limit = max(upper + 3 * (upper - lower), _ODD * median)
-    outliers = np.flatnonzero(duration > limit)
+    median = float(np.median(duration))
+    limits = _limits(table)
+    outliers = np.flatnonzero(duration > limits)
     callpath = table["callpath_id"][0].as_py()
     begin, end = float(table["begin"].to_numpy().min()), float(table["end"].to_numpy().max())
     waiting = {kind: float(table[kind].to_numpy().sum()) for kind in kinds(table)}
@@ -410,9 +426,34 @@ def assess(result: ResultData, table: pa.Table) -> dict[str, Any]:
         "wait_states": dict(sorted(waiting.items(), key=lambda item: -item[1])),
         "worst": int(duration.argmax()),
         "outliers": outliers[np.argsort(-duration[outliers], kind="stable")].tolist(),
-        "limit": float(limit),
+        "limit": float(limits.max()),
+        "periodic": periodic(table),
         "trend": _trend(duration),
     }  # fmt: skip
+
+
+def periodic(table: pa.Table) -> list[dict[str, Any]]:
+    """Return the collective operations that every k-th iteration has only: ``name``, ``every``, and the ``first``."""
+    column = table["periodic"].to_pylist()
+    names = sorted({name for text in column if text is not None for name in text.split(", ")})
+    found = []
+    for name in names:
+        which = [number for number, text in enumerate(column) if text is not None and name in text.split(", ")]
+        if len(which) >= _FEWEST and len(set(np.diff(which).tolist())) == 1:
+            found.append({"name": name, "every": which[1] - which[0], "first": which[0]})
+    return found
+
+
+def _limits(table: pa.Table) -> npt.NDArray[np.float64]:
+    """Return the limit of each iteration, above which it is an outlier among those with the same operations."""
+    duration = table["duration"].to_numpy()
+    classes = np.array([text or "" for text in table["periodic"].to_pylist()])
+    limits = np.empty(duration.size)
+    for name in np.unique(classes):
+        here = classes == name
+        lower, median, upper = np.quantile(duration[here], (0.25, 0.5, 0.75))
+        limits[here] = max(upper + 3 * (upper - lower), _ODD * median)
+    return limits
 
 
 def _trend(duration: npt.NDArray[np.float64]) -> dict[str, Any]:

@@ -86,6 +86,24 @@ class Bearer:
         """The waiting for messages that it causes."""
         return sum(time for name, time in self.of_classes.items() if name in _MESSAGES)
 
+    def take(self, row: str, time: float) -> float:
+        """Take lost time of a row as explained, as far as there is any left; return how much that is."""
+        taken = min(time, self.spent.get(row, 0.0))
+        if taken > 0:
+            self.spent[row] -= taken
+        return max(taken, 0.0)
+
+    def take_waiting(self, where: npt.NDArray[np.int64]) -> float:
+        """Take the waiting that it causes at some locations as explained; return how much that is."""
+        before = self.waiting
+        taken = float(self.costs[where].sum())
+        if taken > 0:
+            self.costs[where] = 0.0
+            left = 1 - taken / before
+            self.of_classes = {name: time * left for name, time in self.of_classes.items()}
+            self.long_term *= left
+        return taken
+
 
 class Losses:
     """The lost time of the focus by bearer.
@@ -100,7 +118,7 @@ class Losses:
         self.result = result
         self.account: Account = account(result)
         self._locations = result.profile.locations
-        self.bearers: dict[int, Bearer] = {}
+        self.bearers: dict[tuple[int, str], Bearer] = {}
         #: Waiting without a known cause, and waiting that is caused outside of the focus.
         self.unattributed = self.outside = 0.0
         self._spend()
@@ -119,12 +137,12 @@ class Losses:
         """Return the sum over all bearers, and of what nobody bears."""
         return sum(bearer.loss for bearer in self.bearers.values()) + self.unattributed + self.outside
 
-    def bearer(self, callpath: int) -> Bearer:
-        """Return the bearer of a call path."""
-        if callpath not in self.bearers:
-            kind = self._kinds.get(callpath, "own")
-            self.bearers[callpath] = Bearer(callpath, kind, np.zeros(self._locations))
-        return self.bearers[callpath]
+    def bearer(self, callpath: int, kind: str | None = None) -> Bearer:
+        """Return the bearer of a call path: of what it is, or of the runtime of threads that its time is spent in."""
+        kind = kind or self._kinds.get(callpath, "own")
+        if (callpath, kind) not in self.bearers:
+            self.bearers[callpath, kind] = Bearer(callpath, kind, np.zeros(self._locations))
+        return self.bearers[callpath, kind]
 
     @cached_property
     def _kinds(self) -> dict[int, str]:
@@ -154,7 +172,9 @@ class Losses:
             if line["callpath_id"] is None:
                 self.unattributed += line["time"]
                 continue
-            spent = self.bearer(line["callpath_id"]).spent
+            # A construct computes, and its team is created and joined: the latter is no matter of its code.
+            kind = "threads" if line["group"] == "threads" else None
+            spent = self.bearer(line["callpath_id"], kind).spent
             spent[line["row"]] = spent.get(line["row"], 0.0) + line["time"]
 
     def _charge(self) -> None:

@@ -16,6 +16,7 @@ from whywait.analysis.changes import Change
 from whywait.analysis.findings import findings, rules
 from whywait.analysis.findings.finding import Price, Run
 from whywait.analysis.native import NativeDataset
+from whywait.hypotheses.compiler import OF_MODEL
 from whywait.hypotheses.kinds import Trim
 from whywait.hypotheses.lengths import Lengths
 from whywait.model import tables
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from whywait.analysis.findings import Findings
     from whywait.analysis.findings.finding import Finding
+    from whywait.hypotheses.lengths import Length
     from whywait.model.result import ResultData
 
 # So many changes are simulated at the same time, and so many at most.
@@ -97,7 +99,7 @@ def _simulate(
     wanted: list[tuple[Finding, Change | Price]] = []
     for one in shown:
         one.prices = []
-        wanted += [(one, change) for change in rules()[one.rule].changes(run, one)]
+        wanted += [(one, change) for name in (one.rule, *one.remarks) for change in rules()[name].changes(run, one)]
     changes = [change for _, change in wanted if not isinstance(change, Price)][:_MOST]
     if ideal is not None:
         # Efficiencies need it.
@@ -139,6 +141,7 @@ class _Simulated:
         progress: Callable[[str, float], object] | None,
     ) -> None:
         begin = monotonic()
+        self._result, self._threads = result, threads
         self._lengths = Lengths(result, threads=threads)
         self._facts = result.facts
         whole = result.profile.total("time")
@@ -158,8 +161,25 @@ class _Simulated:
         self._left = None if seconds is None else seconds - (monotonic() - begin)
 
     def _saves(self, batch: Iterable[Change]) -> list[float | None]:
-        found = self._lengths.all_of(([one.hypothesis], one.window) for one in batch)
-        return [None if one is None else self._focus - one.focus for one in found]
+        return [None if one is None else self._focus - one.focus for one in self._find([one] for one in batch)]
+
+    def _find(self, candidates: Iterable[Sequence[Change]]) -> list[Length | None]:
+        """Return the lengths under changes; those of who waits for whom need a graph of their own."""
+        candidates = list(candidates)
+        lengths: list[Length | None] = [None] * len(candidates)
+        models = [tuple(one.hypothesis for one in each if isinstance(one.hypothesis, OF_MODEL)) for each in candidates]
+        for model in dict.fromkeys(models):
+            these = [number for number, other in enumerate(models) if other == model]
+            try:
+                graph = Lengths(self._result, model, threads=self._threads) if model else self._lengths
+            except _native.UsageError:
+                continue
+            found = graph.all_of(
+                ([one.hypothesis for one in candidates[number]], candidates[number][0].window) for number in these
+            )
+            for number, length in zip(these, found, strict=True):
+                lengths[number] = length
+        return lengths
 
     @property
     def _focus(self) -> float:
@@ -197,7 +217,7 @@ class _Simulated:
         changes = {number: change for number, change in best.items() if not isinstance(change.hypothesis, Trim)}
         if len(changes) < 2 or (self._left is not None and self._left <= 0):
             return None
-        [found] = self._lengths.all_of([([one.hypothesis for one in changes.values()], None)])
+        [found] = self._find([list(changes.values())])
         if found is None:
             return None
         *first, last = map(str, changes)

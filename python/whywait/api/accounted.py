@@ -38,7 +38,8 @@ class AccountedResult(ResultData):
             The part of the run: by default the time between start-up and shutdown, ``all`` for the whole run, or a call
             path, including its callees.
         by
-            What to sum over: ``"row"``, ``"callpath"`` or ``"location"``; None for the table of both.
+            What to sum over: ``"row"``, ``"callpath"``, ``"location"`` or ``"iteration"`` (of the main loop); None for
+            the table of call paths and locations.
         window
             Begin and end of a time window instead, seconds since the start of the trace. This needs the events.
 
@@ -47,12 +48,14 @@ class AccountedResult(ResultData):
         pyarrow.Table
             ``row`` (such as ``transfer.needed``, or ``wait.mpi_latesender``), ``group``, the call path or the location,
             ``time`` (s), ``share`` of the CPU time (not without sums), ``excess`` (s, what calls take beyond the
-            fastest 5% of such calls) and ``calls``.
+            fastest 5% of such calls) and ``calls``. By iteration: ``iteration``, ``begin``, ``duration``, ``group``,
+            ``time``, and ``share`` of the time of the iteration on all threads.
 
         Raises
         ------
         whywait.UsageError
-            If there is no such call path, or the part needs events and there are none.
+            If there is no such call path, or the part needs events and there are none; by iteration, if there is no
+            main loop.
         """
         from whywait.analysis.account import account
 

@@ -27,9 +27,10 @@ def add(verbs: Any) -> None:
     add_clocks(parser)
     parser.add_argument(
         "--by",
-        choices=("row", "callpath", "location"),
+        choices=("row", "callpath", "location", "iteration"),
         default="row",
-        help="what to list: the rows, or the largest losses by call path or location (default: %(default)s)",
+        help="what to list: the rows, the largest losses by call path or location, or the groups in each iteration of "
+        "the main loop (default: %(default)s)",
     )
     add_focus(parser)
     parser.add_argument(
@@ -40,7 +41,7 @@ def add(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> Answer:
     """Return the account."""
     from whywait.analysis.account import account
-    from whywait.report.account import account_lines, table_lines
+    from whywait.report.account import account_lines, iteration_lines, table_lines
 
     result, found = ask(options, lambda result: account(result, options.focus.name))
     if options.by == "row":
@@ -48,6 +49,11 @@ def run(options: argparse.Namespace) -> Answer:
             found.as_dict(), lambda screen: account_lines(found, result, screen.width, unicode=screen.unicode)
         )
     lines = found.table(options.by).to_pylist()
+    if options.by == "iteration":
+        return Answer(
+            found.as_dict() | {"by_iteration": lines},
+            lambda screen: iteration_lines(lines, options.top, screen.width),
+        )
     return Answer(
         found.as_dict() | {f"by_{options.by}": lines},
         lambda screen: table_lines(found, result, options.by, options.top, screen.width, unicode=screen.unicode),

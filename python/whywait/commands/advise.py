@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from whywait.api.advise import Advice, AdviceList
+    from whywait.commands.answers import Screen
     from whywait.report.terminal import Line
 
 
@@ -25,8 +26,9 @@ def add(verbs: Any) -> None:
         verbs,
         "advise",
         "find the changes that would save the most time",
-        "Simulate the changes that delay costs, the critical path, and wait states suggest, and rank them by the time "
-        "they save. Savings of separate changes do not add up; the steps of the plan build on each other.",
+        "Show the findings with the prices of all their changes. Then simulate the changes that delay costs, the "
+        "critical path, and wait states suggest, and rank them by the time they save. Savings of separate changes do "
+        "not add up; the steps of the plan build on each other.",
         "whywait advise run/ --only balance,scale --rounds 2",
         run,
         operands={"trace": TRACE},
@@ -58,6 +60,13 @@ def add(verbs: Any) -> None:
         metavar="KINDS",
         help="only these changes: balance, scale, cut, cut-messages, overlap, eager-limit, progress, network",
     )
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=10.0,
+        metavar="SECONDS",
+        help="how long to simulate changes for findings; what does not fit has no price (default: %(default)g)",
+    )
     add_threads(parser)
     add_memory_limit(parser)
 
@@ -69,6 +78,9 @@ def _count(text: str) -> int:
 def run(options: argparse.Namespace) -> Answer:
     """Find candidate changes, simulate each, and return their savings."""
     import whywait
+    from whywait.analysis.prices import priced_findings
+    from whywait.commands.findings import findings_data
+    from whywait.report.findings import finding_lines
 
     with Progress(quiet=options.json) as progress:
         result = whywait.analyze(
@@ -88,9 +100,19 @@ def run(options: argparse.Namespace) -> Answer:
             threads=options.threads,
             progress=progress,
         )
+        found = priced_findings(
+            result, simulate=True, threads=options.threads, seconds=options.limit, progress=progress
+        )
         # The remaining waits are simulated here only for JSON, which has those of all changes.
-        data = advice.as_dict() if options.json else None
-    return Answer(data, lambda screen: lines(advice, screen.width), results=[result])
+        data = advice.as_dict() | {"findings": findings_data(found, result)} if options.json else None
+
+    def all_lines(screen: Screen) -> Iterator[Line]:
+        if found.shown:
+            yield from finding_lines(found, screen.width)
+            yield []
+        yield from lines(advice, screen.width)
+
+    return Answer(data, all_lines, results=[result])
 
 
 _COLUMN = 11

@@ -93,6 +93,8 @@ def run(options: argparse.Namespace) -> Answer:
     else:
         focuses = [focused(result, name).focus for result in results]
         callpath, windows = callpath or focuses[0].callpath, [focus.window for focus in focuses]
+    if not needs_events:
+        _simulate_ideal(results)
     detected = detect_scaling([focused(result) for result in results])
     mode = options.scaling or detected.mode
     methods = {method: scaling(results, callpath, method=method, mode=mode, windows=windows) for method in METHODS}
@@ -110,6 +112,16 @@ def run(options: argparse.Namespace) -> Answer:
         yield from lines(methods, screen.width)
 
     return Answer(data, text, results=results)
+
+
+def _simulate_ideal(results: list[Result]) -> None:
+    """Simulate the ideal network for results that have their events, where that takes little: they keep it."""
+    from whywait.analysis.native import NativeDataset
+    from whywait.analysis.prices import SMALL, priced_findings
+
+    for result in results:
+        if isinstance(result.tables, NativeDataset) and result.facts.get("events", 0) <= SMALL:
+            priced_findings(result, simulate=True)
 
 
 def _simulated(rows: list[Efficiencies], results: list[Result], callpath: str | int | None) -> list[Efficiencies]:

@@ -1,4 +1,4 @@
-"""Explain the cause of a wait state."""
+"""Explain a finding, or the cause of a wait state."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from whywait.commands.results import CALLPATH, RESULT, add_clocks, add_focus, cl
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
+
+    from whywait.api.result import Result
+    from whywait.commands.answers import Screen
+    from whywait.report.terminal import Line
 
 
 def add(verbs: Any) -> None:
@@ -17,12 +22,17 @@ def add(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "explain",
-        "explain the longest wait state",
-        "Show why a wait state waits, by default the longest: who caused it, who made that process wait, down to the "
-        "work that took too long. Each line shows how much of the wait it explains; the leaves add up to the wait.",
-        "whywait explain scorep_run/traces.otf2 --metric mpi_latesender --rank 3",
+        "explain a finding, or the longest wait state",
+        "With a number, explain the finding of this number: what its loss is made of, who causes it, and the longest "
+        "wait of it as an example. Without, show why a wait state waits, by default the longest: who caused it, who "
+        "made that process wait, down to the work that took too long. Each line shows how much of the wait it "
+        "explains; the leaves add up to the wait.",
+        "whywait explain scorep_run/traces.otf2 1",
         run,
         operands={"trace": RESULT},
+    )
+    parser.add_argument(
+        "number", nargs="?", type=positive, metavar="N", help="the number of a finding: see `whywait findings`"
     )
     add_clocks(parser)
     parser.add_argument(
@@ -43,6 +53,8 @@ def run(options: argparse.Namespace) -> Answer:
     from whywait.report.explanation import explanation_lines
 
     result = load(options.trace, clocks=clock_choices(options))
+    if options.number is not None:
+        return _of_finding(result, options)
     part = find_focus(result, options.focus.name)
     window = options.focus.window(result.facts["length"]) if options.focus.window else part.window
     choice = Choice(options.metric, options.rank, options.callpath or part.callpath, window=window)
@@ -55,3 +67,47 @@ def run(options: argparse.Namespace) -> Answer:
         lambda screen: explanation_lines(explained, labels, screen.width, unicode=screen.unicode),
         results=[result],
     )
+
+
+def _of_finding(result: Result, options: argparse.Namespace) -> Answer:
+    """Return what a finding rests on: its sums, and a wait as an example."""
+    import whywait._native as _native
+    from whywait.analysis.findings.evidence import by_rank, example, parts
+    from whywait.analysis.findings.finding import Run
+    from whywait.analysis.prices import priced_findings
+    from whywait.report.explanation import explanation_lines
+    from whywait.report.findings import evidence_lines
+
+    if options.metric or options.callpath or options.rank is not None:
+        raise _native.UsageError("a finding has a number; --metric, --callpath and --rank choose a wait state")
+    found = priced_findings(result, max(options.number, 5))
+    if options.number > len(found.shown):
+        have = f"there are {len(found.shown)}" if found.shown else found.verdict()
+        raise _native.UsageError(f"there is no finding {options.number}: {have}")
+    one = found.shown[options.number - 1]
+    run = Run(result)
+    made_of, ranks, wait = parts(run, one), by_rank(run, one), example(result, one)
+    explained = None if wait is None else result.explain(wait["wait"], depth=options.depth)
+    labels = {metric.name: metric.display_name for metric in result.profile.metrics}
+
+    def lines(screen: Screen) -> Iterator[Line]:
+        yield from evidence_lines(one, made_of, ranks, screen.width)
+        if explained is not None:
+            yield []
+            yield [("The longest wait that it explains most of, as an example:", "bold")]
+            yield from explanation_lines(explained, labels, screen.width, unicode=screen.unicode)
+
+    data = {
+        "number": options.number,
+        "rule": one.rule,
+        "sentence": one.sentence,
+        "remarks": list(one.remarks.values()),
+        "advice": one.advice,
+        "loss": one.loss,
+        "share": one.share,
+        "parts": [{"label": label, "time": time} for label, time in made_of],
+        "ranks": [{"rank": rank, "waiting": time} for rank, time in ranks],
+        "evidence": one.evidence,
+        "example": explained,
+    }
+    return Answer(data, lines, results=[result])

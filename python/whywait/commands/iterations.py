@@ -99,6 +99,8 @@ def _summary(found: dict[str, Any], metrics: MetricTree, screen: Screen) -> Iter
     words = {"grows": "they get longer", "shrinks": "they get shorter", "steady": "no trend"}
     change = "" if trend["kind"] == "steady" else f" by {percent(abs(trend['change']))} over the run"
     yield [(text + words[trend["kind"]] + change, "")]
+    for one in found["periodic"]:
+        yield [(f"   every {_ordinal(one['every'])} iteration has {one['name']}, from {one['first']} on", "")]
     if found["outliers"]:
         first = ", ".join(map(str, found["outliers"][:5])) + (", ..." if len(found["outliers"]) > 5 else "")
         number = f"{len(found['outliers']):,} outlier{'s' if len(found['outliers']) > 1 else ''}"
@@ -112,6 +114,12 @@ def _summary(found: dict[str, Any], metrics: MetricTree, screen: Screen) -> Iter
         kinds = ", ".join(f"{metrics[kind].display_name} {seconds(value)}" for kind, value in largest)
         yield [(f"   most of it: {kinds}"[: screen.width], "")]
     yield []
+
+
+def _ordinal(number: int) -> str:
+    """Return a number as it counts: 2nd, 3rd, 5th."""
+    ends = {1: "st", 2: "nd", 3: "rd"}
+    return f"{number}{'th' if number % 100 in (11, 12, 13) else ends.get(number % 10, 'th')}"
 
 
 def _chart(durations: Any, screen: Screen) -> Iterator[Line]:

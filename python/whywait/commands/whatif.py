@@ -33,8 +33,8 @@ _HYPOTHESES = {
         "PATH[:MODE]",
         (
             "move time between instances of PATH until they are equally long: MODE is instance (default), local, "
-            "global, or scaled; by=0.5 applies half of the change, uneven=average allows different numbers of "
-            "instances, and among=node, comm:ID, or 0-3,8 moves time only within these groups"
+            "global, scaled, or median; by=0.5 applies half of the change, uneven=average allows different numbers of "
+            "instances, and among=node, process, comm:ID, or 0-3,8 moves time only within these groups"
         ),
     ),
     "trim": (

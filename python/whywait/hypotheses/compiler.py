@@ -176,8 +176,8 @@ class Compiler:
         """Return groups of locations for the native simulator."""
         if among is None:
             return None
-        if among == "node":
-            return "node", 0, []
+        if among in {"node", "process"}:
+            return among, 0, []
         kind, _, number = among.partition(":")
         return ("comm", int(number), []) if kind == "comm" else ("locations", 0, self._locations(among))
 

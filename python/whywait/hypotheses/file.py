@@ -41,7 +41,13 @@ _TOKEN = re.compile(
 )
 
 # The modes of a balance, as named in Jül-4297.
-_MODES = {"global instance": "instance", "process-local": "local", "global": "global", "scaled": "scaled"}
+_MODES = {
+    "global instance": "instance",
+    "process-local": "local",
+    "global": "global",
+    "scaled": "scaled",
+    "median": "median",
+}
 #: The overhead of an event in Scalasca 1.x.
 _PERTURBATION = 1.05e-6
 # Options of a simulator that executes the program again, and of its log; they do not apply here.

@@ -12,7 +12,7 @@ import whywait._native as _native
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Mode = Literal["instance", "local", "global", "scaled"]
+Mode = Literal["instance", "local", "global", "scaled", "median"]
 
 _LAST = -1
 # The shortest segment that remains after the overhead is removed: as in Scalasca 1.x.
@@ -135,22 +135,22 @@ class Set(_Selective):
 
 @dataclass(frozen=True)
 class Balance(_Selective):
-    """Time moves between the selected instances; their sum stays (Jül-4297, 3.4.2).
+    """Time moves between the selected instances; their sum stays, except with ``median`` (Jül-4297, 3.4.2).
 
     Attributes
     ----------
     mode
         ``instance``: the n-th instances of all locations become equally long; ``local``: all instances of a location;
         ``global``: all instances of all locations; ``scaled``: all locations work equally long, with the proportions
-        within each unchanged.
+        within each unchanged; ``median``: all instances of all locations take as long as their median.
     by
         Degree of the balance: 0 changes nothing, 1 is the full balance.
     uneven
         ``average``: if locations have different numbers of instances, the mean is over those that have an n-th one.
     among
-        Time moves only within these groups: ``node``, the locations of each node; ``comm:3``, the members of a
-        communicator given by its id; ``0-3,8``, these ranks. Locations outside all groups do not change. None for one
-        group of all.
+        Time moves only within these groups: ``node``, the locations of each node; ``process``, the threads of each
+        process; ``comm:3``, the members of a communicator given by its id; ``0-3,8``, these ranks. Locations outside
+        all groups do not change. None for one group of all.
     """
 
     mode: Mode = "instance"
@@ -478,7 +478,7 @@ def _size(text: str) -> int:
     return int(text)
 
 
-_MODES = ("instance", "local", "global", "scaled")
+_MODES = ("instance", "local", "global", "scaled", "median")
 
 
 def _options(text: str) -> tuple[str, list[str]]:
@@ -565,8 +565,8 @@ def check(hypothesis: Hypothesis) -> None:
             good, what = value > 0 and math.isfinite(value), "a ratio is a finite number above zero"
         case Balance(by=value, mode=mode, among=among):
             good, what = 0 <= value <= 1, "by is a number from 0 to 1"
-            if among is not None and not re.fullmatch(rf"node|comm:\d+|{_RANK}(,{_RANK})*", among):
-                good, what = False, "among is node, comm:ID or ranks such as 0-3,8"
+            if among is not None and not re.fullmatch(rf"node|process|comm:\d+|{_RANK}(,{_RANK})*", among):
+                good, what = False, "among is node, process, comm:ID or ranks such as 0-3,8"
             if mode not in _MODES:
                 good, what = False, f"the modes are {', '.join(_MODES)}"
         case Protocol(kind=kind):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from whywait.analysis.account import groups, rows
 from whywait.analysis.focus import focused
@@ -10,7 +10,7 @@ from whywait.report.focus import focus_line
 from whywait.report.terminal import paragraph, path, percent, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from whywait.analysis.account import Account, By
     from whywait.model.result import ResultData
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # The columns of a bar that stands for all CPU time, and of the numbers.
 _BAR, _TIME, _SHARE = 18, 10, 8
 _NAME = 38
+# The column of a group.
+_GROUP = 12
 # Smaller shares of the CPU time are left out.
 _LEAST = 0.001
 
@@ -122,3 +124,28 @@ def table_lines(
             place = f"rank {line['rank']}" + (f", thread {line['thread']}" if line["thread"] else "")
         numbers = seconds(line["time"]).rjust(_TIME) + percent(line["share"]).rjust(_SHARE)
         yield [(numbers, ""), (f"  {rows()[line['row']].label.ljust(label)}  ", "dim"), (place, "")]
+
+
+def iteration_lines(lines: Sequence[Mapping[str, Any]], top: int, width: int) -> Iterator[Line]:
+    """Yield the longest iterations, each with the shares of groups.
+
+    Parameters
+    ----------
+    lines
+        The rows of the account by iteration, as `Account.table` has them.
+    top
+        How many iterations to show.
+    width
+        The number of columns.
+    """
+    shares: dict[int, dict[str, float]] = {}
+    durations = {line["iteration"]: line["duration"] for line in lines}
+    for line in lines:
+        shares.setdefault(line["iteration"], {})[line["group"]] = line["share"]
+    names = list(next(iter(shares.values()), {}))
+    names = names[: max(1, (width - _TIME - _SHARE) // _GROUP)]
+    head = "iteration".rjust(_TIME) + "time".rjust(_TIME) + "".join(f"{name[: _GROUP - 1]:>{_GROUP}}" for name in names)
+    yield [(head, "bold")]
+    for number in sorted(durations, key=lambda number: (-durations[number], number))[:top]:
+        values = "".join(f"{percent(shares[number][name]):>{_GROUP}}" for name in names)
+        yield [(f"{number:>{_TIME}}" + seconds(durations[number]).rjust(_TIME) + values, "")]

@@ -12,7 +12,7 @@ from whywait.report.account import group_lines
 from whywait.report.terminal import count, finding, paragraph, percent, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from whywait.analysis.findings import Findings
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # The columns of the loss, and of what a change saves.
 _LOSS, _SAVES = 10, 20
+# So many ranks are named.
+_RANKS = 5
 # Smaller rows of the account are not on the first screen.
 _LEAST = 0.01
 
@@ -103,6 +105,8 @@ def finding_lines(found: Findings, width: int, *, details: bool = True) -> Itera
         beside = [seconds(one.loss).rjust(_LOSS), percent(one.share).rjust(_LOSS)]
         if known:
             beside = [left + right.rjust(_SAVES) for left, right in zip(beside, _saves(one, found.length), strict=True)]
+        for remark in one.remarks.values():
+            texts += textwrap.wrap(remark, room, break_on_hyphens=False)
         for row in range(max(len(texts), 2)):
             text = texts[row] if row < len(texts) else ""
             lead = f"{number}. " if row == 0 else "   "
@@ -117,6 +121,53 @@ def finding_lines(found: Findings, width: int, *, details: bool = True) -> Itera
         ends.append(f"The rest: {percent(rest / found.time)} of the CPU time.")
     if ends:
         yield [(" ".join(ends), "dim")]
+    for one in found.where:
+        saves = ""
+        if one.price is not None and (one.price.saved or 0.0) >= NOTHING * found.length:
+            about = _about(one.price.is_rough)
+            saves = f" {one.price.then}, it would be {about}{seconds(one.price.saved or 0.0)} shorter."
+        yield from paragraph(f"Where the time goes: {one.sentence}{saves}", width)
+
+
+def evidence_lines(
+    one: Finding, parts: Sequence[tuple[str, float]], ranks: Sequence[tuple[int, float]], width: int
+) -> Iterator[Line]:
+    """Yield what a finding rests on.
+
+    Parameters
+    ----------
+    one
+        The finding.
+    parts
+        What its loss is made of, or what is slow: label and time.
+    ranks
+        The ranks that cause waiting, and how much.
+    width
+        The number of columns.
+    """
+    for text in (one.sentence, *one.remarks.values()):
+        yield from ([(line[0][0], "bold")] for line in paragraph(text, width))
+    room = width - 2 * _LOSS
+    if one.loss:
+        yield [("Lost".ljust(room) + seconds(one.loss).rjust(_LOSS) + percent(one.share).rjust(_LOSS), "")]
+    whole = sum(time for _, time in parts)
+    for label, time in parts:
+        yield [(f"  {label}".ljust(room) + seconds(time).rjust(_LOSS) + percent(time / whole).rjust(_LOSS), "dim")]
+    if len(ranks) > 1 or (ranks and one.ranks):
+        waiting = sum(time for _, time in ranks)
+        yield [("Who causes the waiting".ljust(room) + seconds(waiting).rjust(_LOSS), "")]
+        for rank, time in ranks[:_RANKS]:
+            yield [
+                (
+                    f"  rank {rank}".ljust(room) + seconds(time).rjust(_LOSS) + percent(time / waiting).rjust(_LOSS),
+                    "dim",
+                )
+            ]
+        if len(ranks) > _RANKS:
+            rest = sum(time for _, time in ranks[_RANKS:])
+            label = f"  {len(ranks) - _RANKS} others".ljust(room)
+            yield [(label + seconds(rest).rjust(_LOSS) + percent(rest / waiting).rjust(_LOSS), "dim")]
+    yield from _details(one, width)
 
 
 def _saves(one: Finding, length: float) -> tuple[str, str]:

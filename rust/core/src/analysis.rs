@@ -284,7 +284,7 @@ impl Analysis {
         self.need_events()?;
         let has_bad_clocks = has_bad_clocks(&self.trace, std::slice::from_ref(&self.diagnostics))?;
         let devices = std::slice::from_ref(&self.devices);
-        let mut account = account::find(&self.trace, &self.waits, devices, window, has_bad_clocks)?;
+        let mut account = account::find(&self.trace, &self.waits, devices, window, has_bad_clocks, false)?;
         if let Some(causes) = &self.causes {
             account.divide(&window::path_within(&self.trace, (&self.severities, &causes.stretches), window));
         }
@@ -478,7 +478,7 @@ pub fn analyze(
     let mut account = match focus {
         Some(focus) => {
             let has_bad_clocks = has_bad_clocks(&trace, &diagnostics)?;
-            let mut account = account::find(&trace, &waits, &devices, &focus.window(), has_bad_clocks)?;
+            let mut account = account::find(&trace, &waits, &devices, &focus.window(), has_bad_clocks, true)?;
             account.cores = account::few_cores(&trace, &waits, &focus.window());
             account
         }

@@ -23,6 +23,7 @@ mod perfetto;
 mod progress;
 mod queues;
 mod ranks;
+mod reasons;
 mod recording;
 mod records;
 mod regions;

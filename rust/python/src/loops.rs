@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int32Array, StringArray, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
+use whywait_core::account::Group;
 use whywait_core::ids::CallPathId;
 use whywait_core::query::communication::{self, Pair, Traffic};
-use whywait_core::query::iterations::{self, Iteration, Marker, Request, Value};
+use whywait_core::query::iterations::{self, Iteration, Marker, Periodic, Request, Value};
 use whywait_core::query::parameters;
 use whywait_core::schema::Metric;
 
@@ -64,6 +65,9 @@ pub(crate) fn find_iterations(
     let seconds = |ticks: fn(&Iteration) -> i64, since: i64| -> ArrayRef {
         Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| analysis.seconds(ticks(row) - since))))
     };
+    let seconds_of = |ticks: &dyn Fn(&Iteration) -> i64| -> ArrayRef {
+        Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| analysis.seconds(ticks(row)))))
+    };
     let mut critical = Optional::default();
     for row in rows {
         critical.push(row.critical_location.known());
@@ -95,6 +99,20 @@ pub(crate) fn find_iterations(
         ("critical_location", critical.finish()),
         ("value", Arc::new(rows.iter().map(value).collect::<StringArray>())),
     ];
+    for number in 0..Group::ALL.len() {
+        columns.push((GROUPS[number], seconds_of(&|row| row.groups[number])));
+    }
+    // Of each iteration, the names of the periodic operations that it has.
+    let names = |iteration: usize| {
+        let has = |one: &&Periodic| iteration % one.every == one.first;
+        let name = |one: &Periodic| {
+            analysis.result.trace.regions.name(definitions, analysis.result.trace.tree.region(one.callpath))
+        };
+        let mut names: Vec<&str> = found.periodic.iter().filter(has).map(name).collect();
+        names.dedup();
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    columns.push(("periodic", Arc::new((0..rows.len()).map(names).collect::<StringArray>())));
     for (number, kind) in found.kinds.iter().enumerate() {
         let waiting = found.waiting.iter().skip(number).step_by(found.kinds.len());
         let waiting = waiting.map(|&ticks| ticks as f64 / resolution);
@@ -102,6 +120,18 @@ pub(crate) fn find_iterations(
     }
     Ok((Table::new(columns)?, found.callpath.known().unwrap_or(0)))
 }
+
+/// The columns of the groups of the account.
+const GROUPS: [&str; Group::ALL.len()] = [
+    "computing_time",
+    "waiting_time",
+    "transfer_time",
+    "thread_time",
+    "idle_time",
+    "io_time",
+    "device_time",
+    "other_time",
+];
 
 /// The marker of a loop.
 #[derive(FromPyObject)]

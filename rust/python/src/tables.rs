@@ -30,6 +30,7 @@ use crate::factors;
 use crate::io;
 use crate::job::detached;
 use crate::queues;
+use crate::reasons;
 use crate::run::locations_table;
 use crate::waits;
 
@@ -505,6 +506,7 @@ impl Analysis {
                 cores.append(of_node)?;
             }
             facts.set_item("few_cores", cores)?;
+            facts.set_item("reasons", reasons::facts(self, py)?)?;
         }
         facts.set_item("resolution", trace.resolution)?;
         facts.set_item("processes", trace.definitions.processes.len())?;

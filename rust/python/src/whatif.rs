@@ -54,7 +54,7 @@ struct Change {
     among: Option<Among>,
 }
 
-/// Groups inside of which a balance moves time: "node", "comm" with its id, or "locations" with those that are meant.
+/// Groups inside of which a balance moves time: "node", "process", "comm" with its id, or "locations" with those that are meant.
 type Among = (String, u64, Vec<bool>);
 
 /// Conditions on numbers of a message (key, relation, number), and the call paths of the sends.
@@ -372,6 +372,7 @@ fn groups(analysis: &Analysis, (kind, id, chosen): &Among) -> PyResult<Vec<u32>>
             let nodes = nodes(trace);
             Ok(locations.map(|of| nodes.get(of.process.index()).copied().unwrap_or(u32::MAX)).collect())
         }
+        "process" => Ok(locations.map(|of| of.process.number()).collect()),
         "comm" => {
             let comm = trace.definitions.comms.iter().find(|comm| u64::from(comm.id) == *id);
             let comm = comm.ok_or_else(|| UsageError::new_err(format!("the run has no communicator {id}")))?;
@@ -393,6 +394,7 @@ impl Simulator {
             Some("local") => Balance::Local,
             Some("global") => Balance::Global,
             Some("scaled") => Balance::Scaled,
+            Some("median") => Balance::Median,
             Some(mode) => return Err(UsageError::new_err(format!("unknown balance mode {mode}"))),
         };
         let Change { kind, value, min_span, uneven: is_uneven, among, .. } = change;

@@ -6,49 +6,71 @@ Rules are asked in order, and each takes the bearers that it explains, so that n
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, cast
+from functools import cache
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from whywait.analysis.findings import (
+    bandwidth_bound,
     collectives,
+    copies,
     device_starved,
     devices_take_turns,
+    empty_epochs,
     few_cores,
     file_contention,
+    growing,
     imbalance,
     io,
+    kernel,
     late_partner,
     latency_bound,
+    lock_convoy,
+    master_worker,
     measurement,
     memory_contention,
     network_contention,
+    no_overlap,
     one_does_all,
     pauses,
     pipeline,
+    progress,
+    rendezvous,
     serial_section,
     serial_tail,
     single_thread,
     slow_calls,
+    slow_place,
+    small_kernels,
+    small_regions,
+    start_up_artefact,
+    thread_imbalance,
+    unneeded_sync,
     unrecorded,
     varying,
+    wrong_order,
 )
-from whywait.analysis.findings.finding import INSTANCES, Finding, Run
+from whywait.analysis.findings.finding import INSTANCES, Finding, Rule, Run
 from whywait.analysis.findings.words import percent, seconds
 from whywait.model import tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from whywait.analysis.findings.finding import Price, Rule
+    from whywait.analysis.findings.finding import Price
     from whywait.model.calltree import CallTree
     from whywait.model.result import ResultData
 
 _RULES = (
     measurement,
+    master_worker,
     serial_tail,
     pipeline,
+    progress,
+    lock_convoy,
     one_does_all,
+    thread_imbalance,
     imbalance,
     varying,
     single_thread,
@@ -60,12 +82,25 @@ _RULES = (
     memory_contention,
     network_contention,
     pauses,
+    slow_place,
+    rendezvous,
+    no_overlap,
+    small_regions,
+    empty_epochs,
     slow_calls,
     latency_bound,
+    bandwidth_bound,
     collectives,
     unrecorded,
     devices_take_turns,
+    copies,
+    small_kernels,
     device_starved,
+    unneeded_sync,
+    wrong_order,
+    start_up_artefact,
+    kernel,
+    growing,
 )
 # What is shown: losses of a percent and more, the first three, and others until 90% of the lost time are named.
 _LEAST, _NAMED, _FIRST = 0.01, 0.9, 3
@@ -77,9 +112,10 @@ _NOTHING = 0.001
 _SECONDS, _EVENTS, _LITTLE = 0.02, 200, 0.05
 
 
+@cache
 def rules() -> dict[str, Rule]:
     """Return all rules by name, in the order in which they are asked."""
-    return {rule.NAME: cast("Rule", rule) for rule in _RULES}
+    return {rule.name: rule for rule in map(Rule.of, _RULES)}
 
 
 class Findings(list[Finding]):
@@ -127,7 +163,7 @@ class Findings(list[Finding]):
             and (one.price.saved or 0.0) < _WORTH * one.loss / max(self.locations, 1)
             for one in self
         }
-        self.sort(key=lambda one: (worthless[id(one)], -one.share))
+        self.sort(key=lambda one: (one.base == "run", worthless[id(one)], -one.share))
 
     @property
     def shown(self) -> list[Finding]:
@@ -137,7 +173,12 @@ class Findings(list[Finding]):
     @property
     def notable(self) -> list[Finding]:
         """The findings of a percent and more whose call path runs often enough."""
-        return [one for one in self if one.share >= _LEAST and one.instances >= INSTANCES]
+        return [one for one in self if one.base != "run" and one.share >= _LEAST and one.instances >= INSTANCES]
+
+    @property
+    def where(self) -> list[Finding]:
+        """What is not lost, but where the time goes."""
+        return [one for one in self if one.base == "run"]
 
     @property
     def largest(self) -> list[Finding]:
@@ -175,7 +216,7 @@ class Findings(list[Finding]):
         columns = {
             "number": range(1, len(self) + 1),
             "rule": [one.rule for one in self],
-            "title": [rules()[one.rule].TITLE for one in self],
+            "title": [rules()[one.rule].title for one in self],
             "sentence": [one.sentence for one in self],
             "advice": [one.advice for one in self],
             "loss": [one.loss for one in self],
@@ -185,6 +226,7 @@ class Findings(list[Finding]):
             "callpath_id": numbers,
             "ranks": [one.ranks for one in self],
             "evidence": [json.dumps(one.evidence) for one in self],
+            "remarks": [" ".join(one.remarks.values()) or None for one in self],
             "shown": [id(one) in shown for one in self],
         }
         return pa.table(columns, schema=tables.FINDINGS)
@@ -208,12 +250,14 @@ def findings(result: ResultData, limit: int = 5) -> Findings:
     run = Run(result)
     lost = run.losses.lost
     found = list(_detect(run))
+    for rule in rules().values():
+        rule.remark(run, found)
     begin, end = run.losses.account.window
     return Findings(found, lost, run.time, _silence(run, lost), limit, run.locations, end - begin)
 
 
 def _detect(run: Run) -> Iterator[Finding]:
-    for rule in _RULES:
+    for rule in rules().values():
         yield from rule.detect(run)
 
 

@@ -16,7 +16,8 @@ NAME = "collectives"
 TITLE = "Collective operations"
 DOCUMENT = """\
 Collective operations need at least 5% of the CPU time, although nobody is late and they are not slow. Make fewer of
-them (check for convergence every few steps, reduce several values at once), or overlap them with work.
+them (check for convergence every few steps), combine those that follow on each other at once, or overlap them with
+work.
 """
 
 _LEAST = 0.05
@@ -24,7 +25,7 @@ _LEAST = 0.05
 
 def detect(run: Run) -> Iterator[Finding]:
     """Yield what collective operations need."""
-    kinds = [kind for kind in run.result.tables.network.to_pylist() if kind["members"] and kind["needed"] > 0]
+    kinds = [kind for kind in run.kinds if kind["members"] and kind["needed"] > 0]
     loss = sum(kind["needed"] for kind in kinds)
     if not run.time or loss < _LEAST * run.time:
         return
@@ -34,10 +35,23 @@ def detect(run: Run) -> Iterator[Finding]:
         NAME,
         f"{calls:,} calls of collective operations need {seconds(loss)}, {percent(most['needed'] / loss)} of it in "
         f"{most['region']} ({seconds(most['needed'] / most['calls'])} each).",
-        "Make fewer of them, reduce several values at once, or overlap them with work.",
+        _advice(run),
         loss,
         instances=calls,
-        evidence={"kinds": kinds},
+        evidence={"kinds": kinds, "repeated": run.reasons("repeated")},
+    )
+
+
+def _advice(run: Run) -> str:
+    """Return what to do: combine operations only where they follow on each other at once."""
+    repeated = [row for row in run.reasons("repeated") if row["repeated"]]
+    if not repeated:
+        return "Make fewer of them, or overlap them with work."
+    most = max(repeated, key=lambda row: row["repeated"])
+    share = percent(most["repeated"] / most["operations"])
+    return (
+        f"Combine those that follow on each other at once ({share} of {run.place(most['callpath'])}), make fewer of "
+        "them, or overlap them with work."
     )
 
 

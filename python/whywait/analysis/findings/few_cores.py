@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from whywait.analysis.counters import Counters
-from whywait.analysis.findings.slow_calls import slow_bearers, slow_loss, slowest_kind, take_slow
+from whywait.analysis.findings.slow_calls import slow_loss, slowest_kind, take_slow
 from whywait.analysis.findings.words import percent, seconds
 
 if TYPE_CHECKING:
@@ -17,21 +17,25 @@ if TYPE_CHECKING:
 NAME = "few_cores"
 TITLE = "More ranks or threads than cores"
 DOCUMENT = """\
-Ranks or threads of a node that have something to do never run at the same time, although they would if each had a
-core: for a number of them, this happens less than a tenth as often as it would by chance. They share cores, so a
-call takes as long as its partner has to wait for one. Run with at most one rank or thread per core, or check the
-binding (OMP_PROC_BIND, OMP_PLACES); measurements of a shared core say little about the program. The loss is the
-excess of all calls, the runtime of threads, and the waiting that these pass on. An analysis by several processes
-does not look for it. If the trace has the counter `core` (`whywait record --counters core`), it is certain where more
-locations of a node than cores were seen; `ru_nivcsw` counts how often the kernel gave a core to another thread.
+Ranks or threads of a node that have something to do never run at the same time, although they would if each had a core:
+for a number of them, this happens less than a tenth as often as it would by chance. Or calls are slow (five times what
+they need and more) while a number of other locations compute, hardly ever more, and less often while calls are fast.
+They share cores, so a call takes as long as its partner has to wait for one. Run with at most one rank or thread per
+core, or check the binding (OMP_PROC_BIND, OMP_PLACES); measurements of a shared core say little about the program. The
+loss is the excess of all calls, the runtime of threads, and the waiting that these pass on. An analysis by several
+processes does not look for it. If the trace has the counter `core` (`whywait record --counters core`), it is certain
+where more locations of a node than cores were seen; `ru_nivcsw` counts how often the kernel gave a core to another
+thread.
 """
 
 
 def detect(run: Run) -> Iterator[Finding]:
     """Yield the excess of all calls, if locations of a node share cores."""
-    nodes = run.result.facts.get("few_cores") or []
+    nodes = [*(run.result.facts.get("few_cores") or []), *run.reasons("crowded")]
+    # What never runs together says more than who computes meanwhile.
+    nodes = list({node["location"]: node for node in reversed(nodes)}.values())
     seen = _seen_cores(run)
-    bearers = slow_bearers(run)
+    bearers = run.slow()
     loss = slow_loss(bearers)
     if not (nodes or seen) or loss <= 0:
         return

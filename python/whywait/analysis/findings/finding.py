@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -14,7 +14,8 @@ from whywait.analysis.losses import Losses
 from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable
+    from types import ModuleType
 
     import numpy.typing as npt
 
@@ -80,7 +81,8 @@ class Finding:
     share
         The same as a share of the CPU time of the focus, or of the time of all devices (see `base`).
     base
-        ``cpu`` or ``device``.
+        ``cpu``; ``device`` for time of devices; ``run`` for what is not lost, but where the time goes: its loss is 0,
+        and its share is one of the run.
     callpath
         The call path that is to blame, by its number; None if it is none.
     ranks
@@ -95,6 +97,8 @@ class Finding:
         What changes save, by simulation: those that can be made, in the order in which to try them, and bounds.
     unpriced
         Why there is no price, as a sentence; None if there is one, or nobody has asked.
+    remarks
+        What other rules add to it: a sentence by the name of each.
     """
 
     rule: str
@@ -110,6 +114,7 @@ class Finding:
     merged: list[int] = field(default_factory=list)
     prices: list[Price] = field(default_factory=list)
     unpriced: str | None = None
+    remarks: dict[str, str] = field(default_factory=dict)
 
     @property
     def price(self) -> Price | None:
@@ -117,30 +122,39 @@ class Finding:
         return next((one for one in self.prices if not one.is_bound and one.saved is not None), None)
 
 
-class Rule(Protocol):
-    """A rule: a module of `whywait.analysis.findings` that finds one kind of reason.
+@dataclass(frozen=True)
+class Rule:
+    """A rule: it finds one kind of reason. Each is a module of `whywait.analysis.findings`.
 
     Attributes
     ----------
-    NAME
+    name
         Its name, by which findings name it.
-    TITLE
+    title
         What it finds, in a few words.
-    DOCUMENT
+    document
         When it holds, what it says, and what to do, for the documentation.
+    detect
+        Yields what the rule finds, and takes the bearers that it explains.
+    changes
+        Yields changes that may help, in the order in which to try them; bounds, and prices that are known at once.
+    remark
+        Adds what the rule knows to the findings of others.
     """
 
-    NAME: str
-    TITLE: str
-    DOCUMENT: str
+    name: str
+    title: str
+    document: str
+    detect: Callable[[Run], Iterable[Finding]]
+    changes: Callable[[Run, Finding], Iterable[Change | Price]]
+    remark: Callable[[Run, list[Finding]], None]
 
-    def detect(self, run: Run) -> Iterator[Finding]:
-        """Yield what the rule finds, and take the bearers that it explains."""
-        ...
-
-    def changes(self, run: Run, finding: Finding) -> Iterator[Change | Price]:
-        """Yield changes that may help, in the order in which to try them; bounds, and prices that are known at once."""
-        ...
+    @classmethod
+    def of(cls, module: ModuleType) -> Rule:
+        """Return the rule that a module declares: `NAME`, `TITLE`, `DOCUMENT`, and those functions that it needs."""
+        nothing: Callable[..., Any] = lambda *_: ()  # noqa: E731
+        functions = (getattr(module, name, nothing) for name in ("detect", "changes", "remark"))
+        return cls(module.NAME, module.TITLE, module.DOCUMENT, *functions)
 
 
 class Run:
@@ -165,7 +179,7 @@ class Run:
         self.result = result
         self.shared: list[dict[str, Any]] | None = None
         self.losses = Losses(result)
-        self.rest: dict[int, Bearer] = dict(self.losses.bearers)
+        self.rest: dict[tuple[int, str], Bearer] = dict(self.losses.bearers)
         self.time = self.losses.account.time
         cells = self.losses.account.cells
         own = cells.filter(pc.starts_with(cells["row"].cast("string"), "computation."))
@@ -182,11 +196,57 @@ class Run:
     def take(self, *bearers: Bearer) -> None:
         """Take bearers as explained."""
         for bearer in bearers:
-            self.rest.pop(bearer.callpath, None)
+            self.rest.pop((bearer.callpath, bearer.kind), None)
 
     def finding(self, rule: str, sentence: str, advice: str | None, loss: float, **more: Any) -> Finding:
         """Return a finding with its share of the CPU time."""
         return Finding(rule, sentence, advice, loss, loss / self.time if self.time else 0.0, **more)
+
+    def slow(self) -> list[Bearer]:
+        """Return the library calls and thread runtimes that no rule has explained."""
+        return [bearer for bearer in self.rest.values() if bearer.kind in {"library", "threads"}]
+
+    def reasons(self, name: str) -> list[dict[str, Any]]:
+        """Return what the core has found that speaks for a reason, if anything."""
+        found: list[dict[str, Any]] = self.result.facts.get("reasons", {}).get(name, [])
+        return found
+
+    def bears_most(self, found: list[Finding], of_class: str) -> Finding | None:
+        """Return the finding that bears most of a class of waiting, if any does."""
+        costs = {id(one): one.evidence.get("of_classes", {}).get(of_class, 0.0) for one in found}
+        host = max(found, key=lambda one: costs[id(one)], default=None)
+        return host if host is not None and costs[id(host)] > 0 else None
+
+    def total(self, metric: str, callpath: int) -> float:
+        """Return a metric of a call path over all locations, in the whole run."""
+        rows = list(self.result.profile.rows(metric, [int(self.result.tree.position[callpath])]))
+        return float(rows[0][1].sum()) if rows else 0.0
+
+    @cached_property
+    def kernels(self) -> list[int]:
+        """The call paths of kernels."""
+        return [number for number in range(len(self.result.tree)) if self.region(number).role == "kernel"]
+
+    def computation(self, inside: npt.NDArray[np.bool_]) -> float:
+        """Return the computation in some call paths, in the focus."""
+        return float(self._ticks[inside[self._callpath]].sum())
+
+    @cached_property
+    def kinds(self) -> list[dict[str, Any]]:
+        """The kinds of calls that are compared, from the table `network`; a rule that names their time reduces it."""
+        return list(self.result.tables.network.to_pylist())
+
+    @cached_property
+    def threads(self) -> int:
+        """The largest number of threads of a process."""
+        places = self.result.places
+        return int(places.thread[places.works].max(initial=0)) + 1
+
+    @cached_property
+    def length(self) -> float:
+        """The length of the focus, in seconds."""
+        begin, end = self.losses.account.window
+        return float(end - begin)
 
     def times(self, callpath: int, row: str | None = None) -> npt.NDArray[np.float64]:
         """Return the computation in a call path by location, in the focus: all, or that of one row."""

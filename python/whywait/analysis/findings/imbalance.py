@@ -69,7 +69,7 @@ def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
         return
     if (balance := run.changes.balance(finding.callpath)) is not None:
         yield balance
-    costs = run.losses.bearers[finding.callpath].costs
+    costs = run.losses.bearer(finding.callpath).costs
     if (like_others := run.changes.like_others(finding.callpath, costs)) is not None:
         yield like_others
     yield run.changes.faster(finding.callpath, 0.0)

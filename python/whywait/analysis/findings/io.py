@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Run
 
 NAME = "io"
 TITLE = "I/O"
@@ -55,11 +54,6 @@ def detect(run: Run) -> Iterator[Finding]:
             evidence={"time": spent, "waiting": bearer.waiting, **found},
         )
         run.take(bearer)
-
-
-def changes(_: Run, __: Finding) -> Iterator[Change | Price]:
-    """Yield nothing: how long files take is no matter of the simulated program."""
-    yield from ()
 
 
 def _times(run: Run, callpath: int) -> npt.NDArray[np.float64]:

@@ -17,17 +17,19 @@ TITLE = "Many small messages"
 DOCUMENT = """\
 Calls that transfer less than 8 KiB between two ranks need at least 5% of the CPU time, although nobody is late and
 they are not slow: the latency of each is what they need, since those of the smallest messages need at least half as
-long. Send fewer and larger messages where several go to the same rank, or overlap them with work.
+long. Overlap them with work; where several go to the same rank before anything is received or completed, combine them.
 """
 
 _SMALL, _LEAST, _FACTOR = 8192, 0.05, 2.0
+# Of fewer messages, combining is no advice.
+_COMBINABLE = 0.1
 
 
 def detect(run: Run) -> Iterator[Finding]:
     """Yield what calls with small messages need."""
     small = [
         kind
-        for kind in run.result.tables.network.to_pylist()
+        for kind in run.kinds
         if kind["bytes_from"] > 0
         and kind["bytes_below"] <= _SMALL
         and not kind["members"]
@@ -50,10 +52,23 @@ def detect(run: Run) -> Iterator[Finding]:
         NAME,
         f"{calls:,} calls transfer less than {_SMALL // 1024} KiB each and need {seconds(loss)}, "
         f"{percent(most['needed'] / loss)} of it in {most['region']}: most of this is latency.",
-        "Send fewer and larger messages where several go to the same rank, or overlap them with work.",
+        _advice(run),
         loss,
         instances=calls,
-        evidence={"kinds": bound},
+        evidence={"kinds": bound, "combinable": run.reasons("combinable")},
+    )
+
+
+def _advice(run: Run) -> str:
+    """Return what to do: combine messages only where several go to the same rank at once."""
+    found = run.reasons("combinable")
+    messages, combinable = (sum(row[name] for row in found) for name in ("messages", "combinable"))
+    if combinable < _COMBINABLE * messages or not combinable:
+        return "Overlap them with work, or exchange less often."
+    most = max(found, key=lambda row: row["combinable"])
+    return (
+        f"Combine messages to the same rank: {combinable:,} of {messages:,} small ones follow on another one to it, "
+        f"most of them in {run.place(most['callpath'])}."
     )
 
 

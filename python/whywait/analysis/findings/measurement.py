@@ -9,8 +9,7 @@ from whywait.analysis.findings.words import seconds
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Run
 
 NAME = "measurement"
 TITLE = "The measurement itself"
@@ -38,8 +37,3 @@ def detect(run: Run) -> Iterator[Finding]:
     )
     for bearer in bearers:
         bearer.spent.pop("measurement")
-
-
-def changes(_: Run, __: Finding) -> Iterator[Change | Price]:
-    """Yield nothing: no change of the program removes it."""
-    yield from ()

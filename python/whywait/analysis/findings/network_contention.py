@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from whywait.analysis.findings.sharing import evidence, shared, slower
-from whywait.analysis.findings.slow_calls import slow_bearers, slow_loss, take_slow
+from whywait.analysis.findings.slow_calls import slow_loss, take_slow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ part of the slow calls. Where all are always on their way together, a trace cann
 def detect(run: Run) -> Iterator[Finding]:
     """Yield the excess of messages that share nodes."""
     found = shared(run, "network")
-    bearers = slow_bearers(run)
+    bearers = run.slow()
     lost = slow_loss(bearers)
     if not found or lost <= 0:
         return

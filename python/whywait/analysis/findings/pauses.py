@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.slow_calls import slow_bearers, slow_loss, take_slow
+from whywait.analysis.findings.slow_calls import slow_loss, take_slow
 from whywait.analysis.findings.words import percent
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def detect(run: Run) -> Iterator[Finding]:
     """Yield the excess of all calls, if pauses make up much of it."""
     facts = run.result.facts
     calls, time = facts.get("pauses", 0), facts.get("pause_time", 0.0)
-    bearers = slow_bearers(run)
+    bearers = run.slow()
     excess = sum(time for row, time in run.losses.account.times.items() if row.endswith(".excess"))
     if calls < _CALLS or time < _SHARE * excess:
         return

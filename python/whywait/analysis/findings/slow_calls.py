@@ -25,11 +25,6 @@ is this excess, and the waiting that library calls pass on.
 """
 
 
-def slow_bearers(run: Run) -> list[Bearer]:
-    """Return the library calls and thread runtimes that no rule has explained."""
-    return [bearer for bearer in run.rest.values() if bearer.kind in {"library", "threads"}]
-
-
 def slow_loss(bearers: list[Bearer]) -> float:
     """Return what slow calls cost: their excess, the runtime of threads, and the waits that they pass on."""
     needed = ("transfer.needed", "library.needed")
@@ -56,7 +51,7 @@ def slowest_kind(run: Run) -> dict[str, object] | None:
 
 def detect(run: Run) -> Iterator[Finding]:
     """Yield the excess of all calls, with the kind that has most of it."""
-    bearers = slow_bearers(run)
+    bearers = run.slow()
     loss = slow_loss(bearers)
     if loss <= 0:
         return

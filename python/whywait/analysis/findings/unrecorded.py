@@ -9,8 +9,7 @@ from whywait.analysis.findings.words import seconds
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Run
 
 NAME = "unrecorded"
 TITLE = "Time that is not recorded"
@@ -35,8 +34,3 @@ def detect(run: Run) -> Iterator[Finding]:
         loss,
         evidence={"unknown": loss},
     )
-
-
-def changes(_: Run, __: Finding) -> Iterator[Change | Price]:
-    """Yield nothing: nothing is known about it."""
-    yield from ()

@@ -51,8 +51,9 @@ def detect(run: Run) -> Iterator[Finding]:
 
 
 def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
-    """Yield balancing each instance."""
+    """Yield all instances as long as their median, and balancing each."""
     if finding.callpath is not None:
+        yield run.changes.median(finding.callpath)
         if (balance := run.changes.balance(finding.callpath)) is not None:
             yield balance
         yield run.changes.faster(finding.callpath, 0.0)

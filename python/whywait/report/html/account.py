@@ -8,9 +8,8 @@ import numpy as np
 
 import whywait._native as _native
 from whywait.analysis.account import account, groups, rows
-from whywait.analysis.causes import cost_classes
+from whywait.analysis.findings.evidence import example, parts
 from whywait.analysis.findings.finding import Run
-from whywait.analysis.focus import focused
 from whywait.analysis.prices import SMALL, priced_findings
 from whywait.model.names import short_name
 from whywait.model.profile import sum_at
@@ -41,8 +40,6 @@ _FAMILIES = {
 }
 # Smaller rows are shown with others of their group.
 _SMALL = 0.004
-# So many of the longest waits are searched for an example.
-_TRIED = 100
 # So many lines of evidence.
 _LINES = 6
 
@@ -134,7 +131,7 @@ def findings_story(result: ResultData) -> dict[str, Any]:
 def _finding(result: ResultData, run: Run, found: Findings, one: Finding) -> dict[str, Any]:
     return {
         "rule": one.rule,
-        "sentence": one.sentence,
+        "sentence": " ".join([one.sentence, *one.remarks.values()]),
         "advice": one.advice,
         "loss": one.loss,
         "share": one.share,
@@ -146,9 +143,9 @@ def _finding(result: ResultData, run: Run, found: Findings, one: Finding) -> dic
         "prices": [_price(price) for price in one.prices if price.saved is not None],
         "unpriced": one.unpriced,
         "worthless": one.price is not None and (one.price.saved or 0.0) < 0.001 * found.length,
-        "lines": _lines(result, run, one),
+        "lines": [{"label": label, "time": time} for label, time in parts(run, one)[:_LINES]],
         "by_place": _by_place(result, run, one),
-        "example": _example(result, one),
+        "example": example(result, one),
     }
 
 
@@ -157,64 +154,8 @@ def _price(price: Price) -> dict[str, Any]:
     return {name: getattr(price, name) for name in names}
 
 
-def _lines(result: ResultData, run: Run, one: Finding) -> list[dict[str, Any]]:
-    """Return the parts of the loss of a finding, or what is slow: each with a label and its time."""
-    if one.callpath is not None and one.base == "cpu" and (bearer := run.losses.bearers.get(one.callpath)) is not None:
-        labels = {kind.name: kind.display_name for kind in cost_classes(focused(result).profile.metrics)}
-        lines = [(labels.get(name, name), time) for name, time in bearer.of_classes.items()]
-        lines += [("Idle threads", bearer.idle)] * (bearer.idle > 0)
-        lines += [(rows()[name].label, time) for name, time in bearer.spent.items()]
-    elif one.base == "device":
-        evidence = one.evidence.get("idle", one.evidence)
-        lines = [(str(name), float(time)) for name, time in evidence.items()]
-    else:
-        network = result.tables.network
-        sums = network.group_by("region").aggregate([("excess", "sum")]) if network.num_rows else None
-        lines = (
-            [] if sums is None else list(zip(*sums.select(["region", "excess_sum"]).to_pydict().values(), strict=True))
-        )
-        lines = [(f"{region}, beyond the fastest 5%", time) for region, time in lines]
-    lines.sort(key=lambda line: -line[1])
-    return [{"label": label, "time": time} for label, time in lines[:_LINES] if time > 0]
-
-
 def _by_place(result: ResultData, run: Run, one: Finding) -> list[float]:
     """Return the time in the call path of a finding by place; empty if it has none."""
     if one.callpath is None or one.base != "cpu":
         return []
     return coarse(run.times(one.callpath)[running(result.places)])
-
-
-def _example(result: ResultData, one: Finding) -> dict[str, Any] | None:
-    """Return a long wait of which the call path of a finding explains the largest part; None if none is known."""
-    if one.callpath is None or not result.has_causes:
-        return None
-    part = focused(result)
-    waits, metrics = part.whole.tables.wait_states, result.profile.metrics
-    begin, end = part.focus.window or (0.0, float("inf"))
-    inside = (waits["enter"].to_numpy() >= begin) & (waits["enter"].to_numpy() < end)
-    inside &= np.isin(
-        waits["kind"].cast("string").to_numpy(zero_copy_only=False), [kind.name for kind in metrics.waiting]
-    )
-    order = np.flatnonzero(inside)
-    order = order[np.argsort(-waits["waiting"].to_numpy()[order], kind="stable")][:_TRIED]
-    try:
-        _, factors = result.tables.factors(sorted(order.tolist()))
-    except (_native.Error, OSError):
-        return None
-    sums = factors.group_by(["wait", "callpath"]).aggregate([("share", "sum")]).to_pylist()
-    largest: dict[int, tuple[float, int | None]] = {}
-    for line in sums:
-        largest[line["wait"]] = max(largest.get(line["wait"], (0.0, None)), (line["share_sum"], line["callpath"] or 0))
-    for row in order.tolist():
-        if largest.get(row, (0.0, None))[1] != one.callpath:
-            continue
-        location = int(waits["location"][row].as_py())
-        return {
-            "label": metrics[str(waits["kind"][row].as_py())].display_name,
-            "enter": waits["enter"][row].as_py(),
-            "waiting": waits["waiting"][row].as_py(),
-            "rank": int(result.places.rank[location]),
-            "thread": int(result.places.thread[location]),
-        }
-    return None

@@ -15,13 +15,14 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::activities::Activity;
+use super::reasons::innermost;
 use super::rows::Row;
 use super::sweep::CallPaths;
 use crate::galloping_search::partition_point_near;
-use crate::ids::{CallPathId, LocationId, RegionKey};
+use crate::ids::{LocationId, RegionKey};
 use crate::matching::protocol::nodes;
 use crate::parallel::per_shard::PerShard;
-use crate::trace::{Shard, Trace};
+use crate::trace::Trace;
 use crate::waits::{WaitState, interval};
 
 /// A node whose locations share cores.
@@ -198,7 +199,7 @@ impl Finder<'_> {
             let events = self.events(location);
             let step = (events.len() / (SEGMENTS.0 / locations.len()).max(SEGMENTS.1)).max(1);
             for position in events.skip(1).step_by(step) {
-                let callpath = self.innermost(shard, position as u32);
+                let callpath = innermost(self.trace, shard, position as u32);
                 if callpath.is_some() && self.callpaths.activities[callpath] == Activity::Own {
                     let ticks = shard.events.time[position] - shard.events.time[position - 1];
                     of_regions.entry(self.callpaths.regions[callpath]).or_default().push(ticks);
@@ -215,13 +216,6 @@ impl Finder<'_> {
             (SLACK * *quantile as f64).clamp(CALL * resolution, LONGEST * resolution) as i64
         };
         of_regions.into_iter().map(|(region, lengths)| (region, limit(lengths))).collect()
-    }
-
-    /// The call path that a location is in before an event, if any.
-    fn innermost(&self, shard: &Shard, position: u32) -> CallPathId {
-        let before = position - 1;
-        let callpath = shard.events.callpath(before);
-        if shard.events.is_leave(before) { self.trace.tree.nodes()[callpath].parent } else { callpath }
     }
 
     /// What a location does at equidistant moments of the focus; `runs` gets the length of each segment that runs.
@@ -245,7 +239,7 @@ impl Finder<'_> {
             if position == 0 || position == time.len() {
                 return State::Away;
             }
-            let callpath = self.innermost(shard, (first + position) as u32);
+            let callpath = innermost(self.trace, shard, (first + position) as u32);
             if callpath.is_none() {
                 return State::Away;
             }

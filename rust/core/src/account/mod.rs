@@ -16,6 +16,7 @@
 //! | what each device does, and why it is idle | [`devices`] |
 //! | whether locations share cores | [`cores`] |
 //! | whether the same takes longer beside others | [`sharing`] |
+//! | what else speaks for a reason of lost time | [`reasons`] |
 //!
 //! Of a call that reaches out of the focus, the wait comes first, then what is needed, then the excess. Rows are integers
 //! of ticks; those of a location add up to its allocated time exactly, because time without a row is *unknown*.
@@ -29,6 +30,7 @@ mod cores;
 mod devices;
 mod floors;
 mod idle;
+mod reasons;
 mod rows;
 mod sharing;
 mod sweep;
@@ -53,12 +55,14 @@ use activities::Activity;
 use busy::BusyWaits;
 use calls::Partners;
 use floors::{Floors, Histogram};
+use reasons::Calls;
 use sweep::{CallPaths, CutRest, Found, Rest, Sweep};
 
 pub use cores::FewCores;
 pub(crate) use cores::find as few_cores;
 pub use devices::{DeviceCell, DeviceRow};
 pub use floors::{Basis, Floor, Kind};
+pub use reasons::{Combinable, Convoy, Crowded, HeldUp, NeedlessBarriers, Reasons, Repeated, SlowPlace, Unprogressed};
 pub use rows::{Group, Row};
 pub(crate) use sharing::find as sharing;
 pub use sharing::{Resource, Sharing};
@@ -105,6 +109,8 @@ pub struct Account {
     pub pauses: (u64, i64),
     /// Nodes whose locations share cores.
     pub cores: Vec<FewCores>,
+    /// What else speaks for a reason of lost time.
+    pub reasons: Reasons,
     /// Number of CPU locations.
     pub locations: u64,
     /// The time allocated to them, ticks.
@@ -131,13 +137,14 @@ struct FirstPass {
 /// Makes the account of a focus. All own code counts as off the critical path: see [`Account::divide`].
 ///
 /// `devices` are the devices of all shards. Floors come from
-/// all of the run. Of several processes each has the cells of its locations, until [`Account::gather`].
+/// all of the run. `with_reasons`: what speaks for a reason is looked for, too. Of several processes each has the cells of its locations, until [`Account::gather`].
 pub(crate) fn find(
     trace: &Trace,
     waits: &PerShard<WaitState>,
     devices: &[Devices],
     focus: &Range<i64>,
     has_bad_clocks: bool,
+    with_reasons: bool,
 ) -> Result<Account> {
     let callpaths = CallPaths::of(trace);
     let partners = Partners::new(trace);
@@ -170,11 +177,11 @@ pub(crate) fn find(
         .par_shards()
         .zip(&passes)
         .map(|(shard, pass)| {
-            let mut second = SecondPass::new(trace, &callpaths, &floors, pass);
+            let mut second = SecondPass::new((trace, shard), &callpaths, &floors, pass);
             let mut cells = Vec::new();
             let reasons = idle_threads(trace, shard, &callpaths, pass);
             for (allocated, found) in &pass.found {
-                second.location(shard, allocated, found, reasons.get(&allocated.location), focus, &mut cells);
+                second.location(allocated, found, reasons.get(&allocated.location), focus, &mut cells);
             }
             (cells, second.of_kinds, second.pauses)
         })
@@ -194,16 +201,36 @@ pub(crate) fn find(
         account.locations += 1;
         account.time += found.allocated;
     }
+    if with_reasons {
+        let of_shards = passes.iter().map(|pass| {
+            let found = pass.found.iter().map(|(allocated, found)| (allocated.location, found));
+            (&*pass.kinds, &*pass.rests, found)
+        });
+        account.reasons = Reasons::find(&Calls::new(trace, &callpaths, &floors, focus, of_shards))?;
+    }
     account.sort();
     Ok(account)
+}
+
+/// The group that own time in each call path belongs to, as far as it is no wait.
+pub(crate) fn groups_of_callpaths(trace: &Trace) -> Vec<Group> {
+    let group = |activity| match activity {
+        Activity::Own => Group::Computation,
+        Activity::Unknown | Activity::Measurement => Group::Other,
+        Activity::Transfer | Activity::Probe | Activity::Library => Group::Transfer,
+        Activity::Io => Group::Io,
+        Activity::ForkJoin | Activity::Barrier | Activity::Runtime => Group::Threads,
+        Activity::Device => Group::Devices,
+    };
+    activities::of_tree(trace).into_iter().map(group).collect()
 }
 
 /// What calls take beyond the fastest 5% of their kind, by location: where each such call ends, by the position of that
 /// event, and its excess, ticks; in the order of positions.
 pub type Excess = Vec<Vec<(u32, i64)>>;
 
-/// The calls of a shard: their kinds, how long those of each take, and by location where each call ends, and its rest.
-type Calls = (Vec<Kind>, Vec<Histogram>, Vec<Vec<(u32, Rest)>>);
+/// The calls of a shard: their kinds, how long those of each take, and by location their rests.
+type OfCalls = (Vec<Kind>, Vec<Histogram>, Vec<Vec<Rest>>);
 
 /// What calls take beyond the fastest 5% of their kind. Needs the events of all processes.
 pub(crate) fn excesses(
@@ -216,19 +243,19 @@ pub(crate) fn excesses(
     let partners = Partners::new(trace);
     let busy = BusyWaits::new(devices);
     let (first, last) = trace.span().unwrap_or_default();
-    let passes: Vec<Calls> = trace
+    let passes: Vec<OfCalls> = trace
         .par_shards()
         .enumerate()
         .map(|(i, shard)| {
             let moved = calls::moved(trace, shard, &partners);
+            // No call reaches out of the run.
             let mut sweep = Sweep::new(trace, shard, &callpaths, first..last, (moved, &busy));
             let mut waits = waits.of(i).1.chunk_by(|a, b| a.location == b.location).peekable();
             let mut of_locations = Vec::with_capacity(shard.locations.len());
             for location in shard.locations {
                 let of_location = waits.next_if(|waits| waits[0].location == location).unwrap_or_default();
-                sweep.calls = Some(Vec::new());
                 sweep.location(location, of_location, &(first..first), false);
-                of_locations.push(sweep.calls.take().unwrap_or_default());
+                of_locations.push(std::mem::take(&mut sweep.rests));
             }
             (sweep.kinds, sweep.histograms, of_locations)
         })
@@ -238,9 +265,9 @@ pub(crate) fn excesses(
     let mut all = Vec::with_capacity(trace.definitions.locations.len());
     for (kinds, _, of_locations) in passes {
         let of_kinds: Vec<i64> = kinds.iter().map(|&kind| floors.all[floors.position(kind)].floor).collect();
-        let excess = |(position, rest): (u32, Rest)| {
+        let excess = |rest: Rest| {
             let excess = rest.ticks.saturating_sub(of_kinds[rest.kind as usize]);
-            (excess > 0).then_some((position, excess))
+            (excess > 0).then_some((rest.leave, excess))
         };
         all.extend(of_locations.into_iter().map(|calls| calls.into_iter().filter_map(excess).collect()));
     }
@@ -400,6 +427,7 @@ type OfKinds = Vec<(usize, i64, i64)>;
 
 /// Divides the rest of each call into what it needs and the excess.
 struct SecondPass<'a> {
+    shard: &'a Shard,
     callpaths: &'a CallPaths,
     pass: &'a FirstPass,
     /// Of each kind of the shard: its floor, and whether its calls wait.
@@ -416,10 +444,16 @@ struct SecondPass<'a> {
 }
 
 impl<'a> SecondPass<'a> {
-    fn new(trace: &Trace, callpaths: &'a CallPaths, floors: &Floors, pass: &'a FirstPass) -> Self {
+    fn new(
+        (trace, shard): (&Trace, &'a Shard),
+        callpaths: &'a CallPaths,
+        floors: &Floors,
+        pass: &'a FirstPass,
+    ) -> Self {
         let positions: Vec<usize> = pass.kinds.iter().map(|&kind| floors.position(kind)).collect();
         let of_kind = |(&position, kind): (&usize, &Kind)| (floors.all[position].floor, kind.exposed);
         Self {
+            shard,
             callpaths,
             pass,
             floors: positions.iter().zip(&pass.kinds).map(of_kind).collect(),
@@ -434,7 +468,6 @@ impl<'a> SecondPass<'a> {
 
     fn location(
         &mut self,
-        shard: &Shard,
         allocated: &Allocated,
         found: &Found,
         idle: Option<&idle::Reasons>,
@@ -472,7 +505,7 @@ impl<'a> SecondPass<'a> {
             cells.push(cell(row, callpath, ticks));
         }
         // A process that ended before the focus does; of a damaged file, the rest is unknown.
-        let span = &shard.spans[shard.local(location)];
+        let span = &self.shard.spans[self.shard.local(location)];
         if allocated.master.is_none() && !span.truncated {
             let ended = (allocated.span.end - span.last.max(focus.start)).clamp(0, rest.max(0));
             rest -= ended;
@@ -511,14 +544,15 @@ impl<'a> SecondPass<'a> {
         if excess >= self.pause {
             self.pauses = (self.pauses.0 + 1, self.pauses.1 + excess);
         }
-        let is_library = self.callpaths.activities[rest.callpath] == Activity::Probe && !exposed;
+        let callpath = self.shard.events.callpath(rest.leave);
+        let is_library = self.callpaths.activities[callpath] == Activity::Probe && !exposed;
         if is_library {
-            self.probes.entry(rest.callpath).or_default().add(needed, excess);
+            self.probes.entry(callpath).or_default().add(needed, excess);
             return;
         }
-        let taken = &mut self.taken[rest.callpath];
+        let taken = &mut self.taken[callpath];
         if taken.calls == 0 {
-            self.touched.push(rest.callpath);
+            self.touched.push(callpath);
         }
         taken.add(needed, excess);
     }

@@ -63,7 +63,8 @@ pub(super) struct Part {
 pub(super) struct Rest {
     /// Number of its kind in the shard.
     pub kind: u32,
-    pub callpath: CallPathId,
+    /// The position of its Leave.
+    pub leave: u32,
     pub ticks: i64,
 }
 
@@ -170,8 +171,6 @@ pub(super) struct Sweep<'a> {
     pub histograms: Vec<Histogram>,
     pub rests: Vec<Rest>,
     pub cuts: Vec<CutRest>,
-    /// Where each call ends, and the rest of it; only if asked for.
-    pub calls: Option<Vec<(u32, Rest)>>,
     /// Ticks of own code by call path, and the call paths that have any.
     own: Vec<i64>,
     touched: Vec<CallPathId>,
@@ -201,7 +200,6 @@ impl<'a> Sweep<'a> {
             histograms: Vec::new(),
             rests: Vec::new(),
             cuts: Vec::new(),
-            calls: None,
             own: vec![0; trace.tree.len()],
             touched: Vec::new(),
             of_rows: FxHashMap::default(),
@@ -388,10 +386,7 @@ impl<'a> Sweep<'a> {
         }
         let kind = self.kind(frame, exposed);
         self.histograms[kind as usize].add(rest);
-        let rest = Rest { kind, callpath: frame.callpath, ticks: rest };
-        if let Some(calls) = &mut self.calls {
-            calls.push((position, rest));
-        }
+        let rest = Rest { kind, leave: position, ticks: rest };
         if is_inside {
             self.rests.push(rest);
             self.booked += rest.ticks;

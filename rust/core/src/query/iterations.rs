@@ -13,14 +13,19 @@
 //!
 //! *Computation* is time in the given call paths, without the time from a fork to the parallel region and from there to
 //! the join. *Waits* are placed in their calls by [`interval`]; a wait that spans several iterations counts in each for
-//! its part. The *critical path* is divided by the boundaries of the location that it is on.
+//! its part. The *critical path* is divided by the boundaries of the location that it is on. The groups of the
+//! [account](crate::account) divide all time of all threads of a process in each of its iterations.
+//!
+//! A collective operation that belongs to every k-th iteration, the same ones on all processes, is *periodic*.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
 use super::parameters;
 use crate::Result;
+use crate::account::{Group, Row, groups_of_callpaths};
 use crate::analysis::Analysis;
 use crate::galloping_search::partition_point_near;
 use crate::ids::{CallPathId, LocationId};
@@ -110,6 +115,8 @@ pub struct Iteration {
     critical_most: i64,
     /// The value of the parameter that marks it.
     pub value: Value,
+    /// All time of all threads by group of the account, in the order of [`Group::ALL`].
+    pub groups: [i64; Group::ALL.len()],
 }
 
 const NO_ITERATION: Iteration = Iteration {
@@ -129,7 +136,19 @@ const NO_ITERATION: Iteration = Iteration {
     critical_location: LocationId::NONE,
     critical_most: 0,
     value: Value::None,
+    groups: [0; Group::ALL.len()],
 };
+
+/// A collective operation of every k-th iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Periodic {
+    /// The call path of the operation.
+    pub callpath: CallPathId,
+    /// Number of iterations from one to the next.
+    pub every: usize,
+    /// The first iteration with it.
+    pub first: usize,
+}
 
 /// All iterations of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,6 +161,8 @@ pub struct Iterations {
     pub kinds: Vec<Metric>,
     /// Waiting of all locations, ticks: one value per iteration and kind.
     pub waiting: Vec<i128>,
+    /// The collective operations of every k-th iteration, by call path.
+    pub periodic: Vec<Periodic>,
 }
 
 /// Finds the iterations of a loop; needs the events.
@@ -156,13 +177,16 @@ pub fn find(analysis: &Analysis, request: &Request) -> Result<Iterations> {
     let path = analysis.causes.as_ref().map_or(&[][..], |causes| &causes.path);
     let mut segments: Vec<u32> = (0..path.len() as u32).collect();
     segments.sort_by_key(|&number| path[number as usize].location);
-    let finder = Finder { analysis, request, kinds: kinds.len(), column, segments };
-    let (rows, waiting) = (0..analysis.trace.shards.len())
+    let groups = groups_of_callpaths(&analysis.trace);
+    let finder = Finder { analysis, request, kinds: kinds.len(), column, segments, groups };
+    let Sums { rows, waiting, periodic } = (0..analysis.trace.shards.len())
         .into_par_iter()
         .fold(Sums::default, |sums, shard| finder.add(sums, shard))
-        .reduce(Sums::default, Sums::merged)
-        .finish();
-    Ok(Iterations { rows, callpath: marker_callpath(&analysis.trace, &request.marker), kinds, waiting })
+        .reduce(Sums::default, Sums::merged);
+    let mut periodic: Vec<Periodic> = periodic.into_values().flatten().collect();
+    periodic.sort_unstable_by_key(|one| one.callpath);
+    let callpath = marker_callpath(&analysis.trace, &request.marker);
+    Ok(Iterations { rows, callpath, kinds, waiting, periodic })
 }
 
 #[derive(Default)]
@@ -170,6 +194,8 @@ struct Sums {
     rows: Vec<Iteration>,
     /// One value per iteration and kind.
     waiting: Vec<i128>,
+    /// By call path of a collective operation, whether it is periodic, and the same on all processes.
+    periodic: FxHashMap<CallPathId, Option<Periodic>>,
 }
 
 impl Sums {
@@ -190,11 +216,15 @@ impl Sums {
         for (waiting, other) in self.waiting.iter_mut().zip(&other.waiting) {
             *waiting += other;
         }
+        other.periodic.into_iter().for_each(|(callpath, periodic)| self.add_periodic(callpath, periodic));
         self
     }
 
-    fn finish(self) -> (Vec<Iteration>, Vec<i128>) {
-        (self.rows, self.waiting)
+    fn add_periodic(&mut self, callpath: CallPathId, periodic: Option<Periodic>) {
+        let known = self.periodic.entry(callpath).or_insert(periodic);
+        if *known != periodic {
+            *known = None;
+        }
     }
 }
 
@@ -215,6 +245,7 @@ impl Iteration {
             (self.most, self.slowest) = (other.most, other.slowest);
         }
         self.value = self.value.merged(other.value);
+        self.groups.iter_mut().zip(other.groups).for_each(|(group, other)| *group += other);
         self.critical += other.critical;
         if (other.critical_most, self.critical_location) > (self.critical_most, other.critical_location) {
             (self.critical_most, self.critical_location) = (other.critical_most, other.critical_location);
@@ -230,6 +261,8 @@ struct Finder<'a> {
     column: Vec<usize>,
     /// Segments of the critical path by location.
     segments: Vec<u32>,
+    /// The group of the account that own time in each call path belongs to.
+    groups: Vec<Group>,
 }
 
 impl Finder<'_> {
@@ -252,13 +285,19 @@ impl Finder<'_> {
             let Some(count) = bounds.len().checked_sub(1) else { continue };
             sums.grow(count, self.kinds);
             let mut computation = vec![0; count];
+            let mut groups = vec![[0; Group::ALL.len()]; count];
             let mut threads = 0;
             for location in process.locations.filter(|&location| is_thread(trace, location)) {
                 threads += 1;
-                self.book_computation(shard, location, &bounds, &mut computation);
+                self.book_computation(shard, location, &bounds, (&mut computation, &mut groups));
+            }
+            for (callpath, periodic) in self.periodic(shard, master, &bounds) {
+                sums.add_periodic(callpath, periodic);
             }
             for (i, row) in sums.rows[..count].iter_mut().enumerate() {
                 let length = bounds[i + 1] - bounds[i];
+                let known: i64 = groups[i].iter().sum();
+                groups[i][Group::Idle as usize] += (length * threads - known).max(0);
                 row.merge(&Iteration {
                     begin: bounds[i],
                     latest: bounds[i],
@@ -272,6 +311,7 @@ impl Finder<'_> {
                     computation: i128::from(computation[i]),
                     most: computation[i],
                     slowest: process.rank,
+                    groups: groups[i],
                     value: values.get(i).map_or(Value::None, |change| Value::Same(change.value)),
                     ..NO_ITERATION
                 });
@@ -282,6 +322,16 @@ impl Finder<'_> {
                 let mut at = 0;
                 interval::each_near(trace, &waits[first..end], &[interval::ANY_TIME], |wait, begin| {
                     at = self.book_wait(wait, begin, &bounds, at, &mut sums.waiting);
+                    if is_thread(trace, location) && matches!(Row::of_wait(wait.kind), Some(Row::Wait(_))) {
+                        let group = self.groups[shard.callpath(wait.instance)] as usize;
+                        spread(&bounds, at, begin..begin + wait.waiting, |iteration, ticks| {
+                            // What runs inside the call takes its time from the wait.
+                            let groups = &mut sums.rows[iteration].groups;
+                            let ticks = ticks.min(groups[group]);
+                            groups[group] -= ticks;
+                            groups[Group::Waiting as usize] += ticks;
+                        });
+                    }
                 });
                 self.book_path(location, &bounds, &mut sums.rows);
             }
@@ -289,27 +339,62 @@ impl Finder<'_> {
         sums
     }
 
-    fn book_computation(&self, shard: &Shard, location: LocationId, bounds: &[i64], computation: &mut [i64]) {
+    fn book_computation(
+        &self,
+        shard: &Shard,
+        location: LocationId,
+        bounds: &[i64],
+        (computation, groups): (&mut [i64], &mut [[i64; Group::ALL.len()]]),
+    ) {
         let computes = &self.request.computes;
         let i = shard.local(location);
         let mut at = 0;
         let window = bounds[0]..bounds[bounds.len() - 1];
         for (callpath, begin, end) in shard.stretches(&self.analysis.trace.tree, i, window) {
-            if callpath.is_some() && computes[callpath] {
-                at = spread(bounds, at, begin..end, |iteration, ticks| computation[iteration] += ticks);
+            if callpath.is_none() {
+                continue;
             }
+            let (is_computation, group) = (computes[callpath], self.groups[callpath] as usize);
+            at = spread(bounds, at, begin..end, |iteration, ticks| {
+                computation[iteration] += if is_computation { ticks } else { 0 };
+                groups[iteration][group] += ticks;
+            });
         }
         for team in shard.teams.of(i).iter().filter(|team| team.fork != NONE && team.instance.is_some()) {
             let fork = &shard.forks.rows[team.fork as usize];
             let is_forker = location == shard.location_of(&shard.forks, team.fork);
-            if !is_forker || fork.callpath.is_none() || !computes[fork.callpath] {
-                continue;
-            }
             let join = if fork.join == i64::MIN { None } else { Some(shard.leave(team.instance)..fork.join) };
             for span in [Some(fork.fork..shard.enter(team.instance)), join].into_iter().flatten() {
-                spread(bounds, first(bounds, span.start), span, |iteration, ticks| computation[iteration] -= ticks);
+                spread(bounds, first(bounds, span.start), span, |iteration, ticks| {
+                    // A worker is in no call path meanwhile.
+                    if is_forker && fork.callpath.is_some() {
+                        computation[iteration] -= if computes[fork.callpath] { ticks } else { 0 };
+                        groups[iteration][self.groups[fork.callpath] as usize] -= ticks;
+                    }
+                    groups[iteration][Group::Threads as usize] += ticks;
+                });
             }
         }
+    }
+
+    /// The collective operations of a process in the loop by call path: whether they belong to every k-th iteration.
+    fn periodic(&self, shard: &Shard, master: LocationId, bounds: &[i64]) -> Vec<(CallPathId, Option<Periodic>)> {
+        let mut of_callpaths: FxHashMap<CallPathId, Vec<usize>> = FxHashMap::default();
+        for operation in shard.collectives.of(shard.local(master)) {
+            let begin = shard.enter(operation.instance);
+            if begin < bounds[0] || begin >= bounds[bounds.len() - 1] {
+                continue;
+            }
+            let of_callpath = of_callpaths.entry(shard.callpath(operation.instance)).or_default();
+            let iteration = first(bounds, begin);
+            if of_callpath.last() != Some(&iteration) {
+                of_callpath.push(iteration);
+            }
+        }
+        let periodic = |(callpath, iterations): (CallPathId, Vec<usize>)| {
+            (callpath, every(&iterations, bounds.len() - 1).map(|(every, first)| Periodic { callpath, every, first }))
+        };
+        of_callpaths.into_iter().map(periodic).collect()
     }
 
     /// Adds a wait to its iterations; returns the one in which it begins. `near` is that of the previous wait.
@@ -349,6 +434,14 @@ impl Finder<'_> {
         }
         book(current);
     }
+}
+
+/// Every how many iterations these are, and the first of them; `None` if they are fewer than three, all, or irregular.
+fn every(iterations: &[usize], count: usize) -> Option<(usize, usize)> {
+    let [first, second, .., last] = *iterations else { return None };
+    let every = second - first;
+    let is_regular = iterations.windows(2).all(|pair| pair[1] - pair[0] == every);
+    (every > 1 && is_regular && first < every && last + every >= count).then_some((every, first))
 }
 
 /// Begins of the iterations on the location of a master thread, and the end of the last one.
@@ -425,6 +518,16 @@ mod tests {
         assert_eq!(parts(12..25), (vec![(0, 8), (2, 5)], 2));
         assert_eq!(parts(34..90), (vec![(2, 1)], 3));
         assert_eq!(parts(40..90), (vec![], 3));
+    }
+
+    #[test]
+    fn what_belongs_to_every_third_iteration_is_periodic() {
+        assert_eq!(every(&[2, 5, 8], 10), Some((3, 2)));
+        assert_eq!(every(&[2, 5, 8], 12), None);
+        assert_eq!(every(&[5, 8, 11], 12), None);
+        assert_eq!(every(&[0, 1, 2], 3), None);
+        assert_eq!(every(&[0, 2, 5], 6), None);
+        assert_eq!(every(&[0, 2], 4), None);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Balance: time moves between instances, and sums stay the same to the tick (whatif.md#what-can-be-changed).
+//! Balance: time moves between instances, and sums stay the same to the tick, except in mode `median`
+//! (whatif.md#what-can-be-changed).
 
 use crate::trace::{NONE, Trace};
 use crate::{Error, Result};
@@ -14,6 +15,8 @@ pub enum Balance {
     Global,
     /// All locations work equally long, with the proportions within each unchanged.
     Scaled,
+    /// All instances of all locations take as long as the median of them: without noise. Their sum changes.
+    Median,
 }
 
 /// Equal integer shares of a sum: the quotient, and one more for as many of the first as the remainder says.
@@ -47,7 +50,12 @@ impl Balancing {
         for locations in order.chunk_by(|&a, &b| group(a) == group(b)).filter(|of| group(of[0]) != NONE) {
             let times: Vec<Vec<i64>> = locations.iter().map(|&location| times[location].clone()).collect();
             let full = balance(trace, locations, &times, self, text)?;
-            for (&location, of) in locations.iter().zip(partly(&times, full, self.by)) {
+            let by = if self.mode == Balance::Median {
+                towards(&times, &full, self.by)
+            } else {
+                partly(&times, full, self.by)
+            };
+            for (&location, of) in locations.iter().zip(by) {
                 new[location] = of;
             }
         }
@@ -97,6 +105,14 @@ fn balance(
                 of.fill_with(|| all.next().unwrap_or(0));
             }
         }
+        Balance::Median => {
+            let mut all: Vec<i64> = times.iter().flatten().copied().collect();
+            all.sort_unstable();
+            if !all.is_empty() {
+                let median = all[(all.len() - 1) / 2].midpoint(all[all.len() / 2]);
+                new.iter_mut().for_each(|of| of.fill(median));
+            }
+        }
         Balance::Scaled => {
             let sums: Vec<(usize, i64)> = taking_part().map(|(p, of)| (p, of.iter().sum())).collect();
             let all = sums.iter().map(|(_, sum)| sum).sum();
@@ -120,6 +136,12 @@ fn apportion(values: &[i64], sum: i64) -> Vec<i64> {
         new[i] += 1;
     }
     new
+}
+
+/// Brings times nearer to new ones.
+fn towards(times: &[Vec<i64>], full: &[Vec<i64>], by: f64) -> Vec<Vec<i64>> {
+    let nearer = |(&old, &new): (&i64, &i64)| old + (by * (new - old) as f64).round() as i64;
+    times.iter().zip(full).map(|(old, new)| old.iter().zip(new).map(nearer).collect()).collect()
 }
 
 /// Applies a partial balance; sums stay the same to the tick.

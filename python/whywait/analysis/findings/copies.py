@@ -1,0 +1,67 @@
+"""Devices copy instead of computing."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings.finding import Price
+from whywait.analysis.findings.words import percent, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Run
+
+NAME = "copies"
+TITLE = "Copies of devices"
+DOCUMENT = """\
+Copies keep devices busy without a kernel, or hosts in blocking copies keep them idle, for at least a tenth of their
+time. Leave data on the device, copy less, or copy on a stream of its own while kernels run. The loss is time of
+devices.
+"""
+
+_LEAST = 0.1
+_COPY = re.compile(r"mem_?cpy|copy|enqueue(read|write)", re.IGNORECASE)
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield the time that copies take from kernels."""
+    lines = run.result.tables.device_account.to_pylist()
+    total = sum(line["time"] for line in lines)
+    found = [line for line in lines if is_copy(run, line)]
+    loss = sum(line["time"] for line in found)
+    if not total or loss < _LEAST * total:
+        return
+    blocking = sum(line["time"] for line in found if line["row"] != "busy.copy")
+    devices = len({line["device"] for line in lines})
+    what = "the device" if devices == 1 else f"{devices} devices"
+    also = f", {percent(blocking / loss)} of it in blocking calls" if blocking else ""
+    finding = run.finding(
+        NAME,
+        f"Copies take {seconds(loss)} in which no kernel runs on {what}{also}.",
+        "Leave data on the device, copy less, or copy on a stream of its own while kernels run.",
+        loss,
+        base="device",
+        evidence={"idle": {"copies": loss - blocking, "blocking copies": blocking}, "devices": devices},
+    )
+    finding.share = loss / total
+    yield finding
+
+
+def changes(_: Run, finding: Finding) -> Iterator[Change | Price]:
+    """Yield the bound: all copies overlap with kernels."""
+    saved = finding.loss / finding.evidence["devices"]
+    yield Price(
+        "all copies while kernels run", "overlapped", "With copies while kernels run", None, saved, is_bound=True
+    )
+
+
+def is_copy(run: Run, line: dict[str, Any]) -> bool:
+    """Return whether a row of the account of devices is a copy, or a host in a copy that blocks."""
+    if line["row"] == "busy.copy":
+        return True
+    callpath = line["callpath"]
+    return line["row"] == "idle.device_call" and callpath is not None and bool(_COPY.search(run.region(callpath).name))

@@ -1,0 +1,55 @@
+"""The kernel that most of the run goes to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings.words import percent, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Price, Run
+
+NAME = "kernel"
+TITLE = "The longest kernel"
+DOCUMENT = """\
+Devices run kernels for at least 70% of the time: little is lost, and the kernel that takes most of it is what remains
+to be made faster. It is no loss; it says where the time goes.
+"""
+
+_BUSY = 0.7
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield the kernel with most of the time, if devices are busy."""
+    lines = run.result.tables.device_account.to_pylist()
+    total = sum(line["time"] for line in lines)
+    if not total or sum(line["time"] for line in lines if line["row"] == "busy.kernel") < _BUSY * total:
+        return
+    times = {number: run.total("time", number) for number in run.kernels}
+    if not times or not run.length:
+        return
+    longest = max(times, key=lambda number: times[number])
+    devices = len({line["device"] for line in lines})
+    finding = run.finding(
+        NAME,
+        f"{run.region(longest).name} takes {seconds(times[longest])}, "
+        f"{percent(times[longest] / sum(times.values()))} of the time of all kernels.",
+        "Make this kernel faster: its memory accesses, its occupancy, its precision.",
+        0.0,
+        callpath=longest,
+        base="run",
+        instances=int(run.visits(longest).sum()),
+        evidence={"time": times[longest], "kernels": len(times)},
+    )
+    finding.share = times[longest] / (devices * run.length)
+    yield finding
+
+
+def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+    """Yield making the kernel faster."""
+    if finding.callpath is not None:
+        yield run.changes.faster(finding.callpath, 0.75)
+        yield run.changes.faster(finding.callpath, 0.5)

@@ -1,0 +1,56 @@
+"""Threads queue for a lock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings.words import percent, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Price, Run
+
+NAME = "lock_convoy"
+TITLE = "Queue for a lock"
+DOCUMENT = """\
+At least 20 times threads wait for a lock or a critical section, and in at least half of this time three or more wait
+for the same one. Make the section shorter, divide what it protects among several locks, or collect results in each
+thread and combine them once. An analysis by several processes does not look for it.
+"""
+
+_WAITS, _QUEUED = 20, 0.5
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield what owners of a lock do while others queue for it."""
+    found = [row for row in run.reasons("convoys") if row["waits"] >= _WAITS]
+    found = [row for row in found if row["queued"] >= _QUEUED * row["time"]]
+    if not found:
+        return
+    most = max(found, key=lambda row: row["time"])
+    for bearer in sorted(run.rest.values(), key=lambda bearer: (-bearer.loss, bearer.callpath)):
+        of_locks = sum(time for name, time in bearer.of_classes.items() if name.endswith("_lock"))
+        if bearer.waiting <= 0 or of_locks <= bearer.waiting / 2:
+            continue
+        place = run.place(bearer.callpath)
+        yield run.finding(
+            NAME,
+            f"Threads queue for a lock: they wait {seconds(of_locks)} while another one is in {place}. In "
+            f"{percent(most['queued'] / most['time'])} of the time that {run.place(most['callpath'])} waits, at least "
+            "three threads do.",
+            f"Shorten {place}, divide what the lock protects among several, or combine the results of threads once.",
+            bearer.loss,
+            callpath=bearer.callpath,
+            instances=sum(row["waits"] for row in found),
+            evidence={"locks": found, "of_classes": bearer.of_classes},
+        )
+        run.take(bearer)
+
+
+def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+    """Yield making the section that the lock protects twice as fast."""
+    if finding.callpath is not None and run.region(finding.callpath).paradigm in {"user", "compiler", "openmp"}:
+        yield run.changes.faster(finding.callpath, 0.5)
+        yield run.changes.faster(finding.callpath, 0.0)

@@ -1,0 +1,81 @@
+"""One rank serves all others, and they wait for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whywait.analysis.findings.words import percent, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Price, Run
+
+NAME = "master_worker"
+TITLE = "A master that cannot keep up"
+DOCUMENT = """\
+One rank exchanges messages with at least 80% of the others, they wait for it in at least 20% of their time, and what
+it computes between its messages is the reason. Give out larger pieces of work, let several ranks serve, or let workers
+ask for the next piece before they need it.
+"""
+
+_PARTNERS, _WAITING, _RANKS = 0.8, 0.2, 4
+# Pairs of more ranks come in blocks.
+_MOST = 4096
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield the own code of a rank that all others wait for in messages."""
+    if run.ranks < _RANKS or not run.result.has_causes:
+        return
+    pairs = run.result.tables.communication[0]
+    first, last, peer, last_peer = (pairs[name].to_numpy() for name in ("rank", "last_rank", "peer", "last_peer"))
+    if not pairs.num_rows or (first != last).any() or (peer != last_peer).any():
+        return
+    waiting, messages = pairs["waiting"].to_numpy(), pairs["messages"].to_numpy()
+    size = int(max(first.max(), peer.max())) + 1
+    if size > _MOST:
+        return
+    partners = np.zeros((size, size), bool)
+    partners[first[messages > 0], peer[messages > 0]] = True
+    for_rank = np.bincount(np.maximum(peer, 0), waiting, size)
+    master = int(for_rank.argmax())
+    of_master = np.logical_and(partners[master], partners[:, master])
+    of_master[master] = False
+    others = run.ranks - 1
+    if of_master.sum() < _PARTNERS * others or partners.sum() > 3 * of_master.sum():
+        return
+    if for_rank[master] < _WAITING * others * run.length:
+        return
+    bearers = [bearer for bearer in run.own() if bearer.waiting > 0 and run.culprits(bearer.costs) == [master]]
+    bearers = [bearer for bearer in bearers if bearer.of_messages >= bearer.waiting / 2]
+    loss = sum(bearer.loss for bearer in bearers)
+    if not bearers or sum(bearer.waiting for bearer in bearers) < for_rank[master] / 2:
+        return
+    served = float(messages[peer == master].sum())
+    place = run.place(bearers[0].callpath)
+    yield run.finding(
+        NAME,
+        f"Rank {master} cannot serve {int(of_master.sum())} ranks: it takes {served / run.length:,.3g} messages per "
+        f"second, works in {place} between them, and the others wait {seconds(float(for_rank[master]))} for it "
+        f"({percent(float(for_rank[master]) / (others * run.length))} of their time).",
+        "Give out larger pieces of work, let several ranks serve, or let workers ask before they need the next piece.",
+        loss,
+        callpath=bearers[0].callpath,
+        ranks=[master],
+        instances=int(served),
+        evidence={"waiting": float(for_rank[master]), "messages": served, "partners": int(of_master.sum())},
+        merged=sorted(bearer.callpath for bearer in bearers),
+    )
+    run.take(*bearers)
+
+
+def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+    """Yield making the master faster."""
+    if finding.callpath is not None:
+        yield run.changes.faster(finding.callpath, 0.75)
+        yield run.changes.faster(finding.callpath, 0.5)
+        yield run.changes.faster(finding.callpath, 0.0)

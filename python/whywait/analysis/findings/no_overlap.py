@@ -1,0 +1,66 @@
+"""Transfers of non-blocking requests do not progress while the program computes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings.words import seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Price, Run
+
+NAME = "no_overlap"
+TITLE = "Transfers that do not progress"
+DOCUMENT = """\
+Non-blocking messages of 8 KiB and more are posted long before they are completed, both sides are ready, and a function
+computes in between. Still, in at least 20 calls and half of them, completion takes at least 80% of what it takes where
+nothing could be hidden. Use a library or a setting with asynchronous progress, or call MPI_Test inside the function.
+Compared are calls without waiting with those that waited for their partner first. An analysis by several processes does
+not look for it.
+"""
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield the completion of requests that had enough time before."""
+    found = run.reasons("unprogressed")
+    bearers = {bearer.callpath: bearer for bearer in run.slow() if bearer.kind == "library"}
+    loss = 0.0
+    for row in found:
+        if (bearer := bearers.get(row["callpath"])) is None:
+            continue
+        needed = bearer.take("transfer.needed", row["needed"])
+        loss += needed + bearer.take("transfer.excess", row["excess"])
+        _reduce(run, run.region(row["callpath"]).name, needed)
+    if loss <= 0:
+        return
+    most = max(found, key=lambda row: row["needed"] + row["excess"])
+    calls = sum(row["calls"] for row in found)
+    during = run.place(most["during"])
+    yield run.finding(
+        NAME,
+        f"Transfers do not progress while {during} computes: {calls:,} calls that complete them, "
+        f"{run.place(most['callpath'])} most of all, take {seconds(loss)}, as long as if nothing had been sent before.",
+        f"Use a library or a setting with asynchronous progress, or call MPI_Test inside {during}.",
+        loss,
+        callpath=most["callpath"],
+        instances=calls,
+        evidence={"calls": found},
+    )
+
+
+def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+    """Yield trimming the calls that complete the transfers."""
+    if finding.callpath is not None:
+        yield run.changes.trim(finding.callpath)
+
+
+def _reduce(run: Run, region: str, time: float) -> None:
+    """Take what calls of a region need as explained, from the kinds with the most bytes on."""
+    for kind in sorted(run.kinds, key=lambda kind: -kind["bytes_from"]):
+        if kind["region"] == region and time > 0:
+            part = min(time, kind["needed"])
+            kind["needed"] -= part
+            time -= part

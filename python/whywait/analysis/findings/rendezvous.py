@@ -1,0 +1,60 @@
+"""Sends take until their receiver calls the library."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings.words import percent, seconds, volume
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Price, Run
+
+NAME = "rendezvous"
+TITLE = "Sends that wait until the receiver calls MPI"
+DOCUMENT = """\
+Calls that send take longer than they need until their receiver, which computes, calls MPI: at least 80% of the excess
+of the calls that send as much lies before that. Such messages go by rendezvous, and the library of the receiver does
+not answer while it computes. Raise the eager limit, post receives early and test them, or use asynchronous progress.
+Sends that wait for a receive that is not yet posted are another matter: Late Receiver. An analysis by several processes
+does not look for it.
+"""
+
+_SHARE = 0.8
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield the excess of calls that are held up by their receivers."""
+    found = run.reasons("held_up")
+    held, excess = (sum(row[name] for row in found) for name in ("time", "excess"))
+    if not found or held < _SHARE * excess:
+        return
+    loss = 0.0
+    bearers = {bearer.callpath: bearer for bearer in run.slow() if bearer.kind == "library"}
+    for row in found:
+        if (bearer := bearers.get(row["callpath"])) is not None:
+            loss += bearer.take("transfer.excess", row["time"])
+    if loss <= 0:
+        return
+    calls = sum(row["calls"] for row in found)
+    smallest, largest = min(row["smallest"] for row in found), max(row["largest"] for row in found)
+    most = max(found, key=lambda row: row["time"])
+    size = volume(smallest) if smallest == largest else f"{volume(smallest)} to {volume(largest)}"
+    yield run.finding(
+        NAME,
+        f"{calls:,} calls that send {size} take {seconds(loss)} longer than they need, until the receiver calls MPI "
+        f"({percent(most['time'] / held)} of it in {run.place(most['callpath'])}).",
+        "Raise the eager limit, let receivers test their requests while they compute, or use asynchronous progress.",
+        loss,
+        callpath=most["callpath"],
+        instances=calls,
+        evidence={"calls": found, "largest": largest},
+    )
+
+
+def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+    """Yield sending these messages eagerly, and trimming the calls."""
+    yield run.changes.eager(finding.evidence["largest"])
+    yield run.changes.trim()

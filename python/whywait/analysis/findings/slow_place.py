@@ -1,0 +1,109 @@
+"""One rank or node is slower than all others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whywait.analysis.findings.words import percent, seconds
+from whywait.model.profile import sum_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Price, Run
+
+NAME = "slow_place"
+TITLE = "A slow rank or node"
+DOCUMENT = """\
+One rank, or the ranks of one node, have at least half of the excess of library calls with at most a quarter of the
+calls; or the fastest 5% of several of its calls and functions take at least 1.2 times as long as those of any other
+rank. Look at this node: its clock rate, other processes, cooling, its link. The loss is the excess of the calls at this
+place, the runtime of its threads, and the waiting that its calls pass on. An analysis by several processes compares
+only the excess.
+"""
+
+_SHARE, _CALLS, _RANKS = 0.5, 0.25, 4
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield the excess of the calls at a slow place."""
+    if run.ranks < _RANKS:
+        return
+    where, sentence, evidence = _slower(run) or _most_excess(run) or (None, "", {})
+    if where is None:
+        return
+    loss = _take(run, where)
+    if loss <= 0:
+        return
+    ranks = np.unique(run.result.places.rank[where]).tolist()
+    yield run.finding(
+        NAME,
+        f"{sentence} Its calls lose {seconds(loss)}.",
+        f"Look at the node of {run.who(ranks).lower()}: its clock rate, its link, and other processes on it.",
+        loss,
+        ranks=ranks,
+        evidence=evidence,
+    )
+
+
+def changes(run: Run, _: Finding) -> Iterator[Change | Price]:
+    """Yield trimming all calls to the fastest of their kind."""
+    yield run.changes.trim()
+
+
+_Place = tuple["npt.NDArray[np.int64]", str, "dict[str, object]"]
+
+
+def _slower(run: Run) -> _Place | None:
+    """Return the place at which several calls and functions are slower."""
+    for place in run.reasons("slow_places"):
+        where = np.array(place["locations"])
+        ranks = np.unique(run.result.places.rank[where]).tolist()
+        who = f"The node of {run.who(ranks).lower()}" if place["is_node"] else run.who(ranks)
+        sentence = f"{who} needs {place['factor']:.2g} times as long as all others for the same {place['region']}."
+        return where, sentence, place
+    return None
+
+
+def _most_excess(run: Run) -> _Place | None:
+    """Return the rank that has most of the excess with few of the calls."""
+    cells = run.losses.account.cells
+    rows = pc.starts_with(cells["row"].cast("string"), "transfer.")
+    cells = cells.filter(pc.or_(rows, pc.starts_with(cells["row"].cast("string"), "library.")))
+    location = cells["location"].to_numpy()
+    size = run.result.profile.locations
+    excess, calls = (sum_at(location, cells[name].to_numpy(), size) for name in ("excess", "calls"))
+    rank = np.maximum(run.result.places.rank, 0)
+    by_rank, of_ranks = (np.bincount(rank, values) for values in (excess, calls))
+    most = int(by_rank.argmax())
+    share, of_calls = (float(values[most] / max(values.sum(), 1e-300)) for values in (by_rank, of_ranks))
+    if share < _SHARE or of_calls > _CALLS:
+        return None
+    sentence = (
+        f"Rank {most} has {percent(share)} of all time that library calls take beyond the fastest 5% of their kind, "
+        f"with {percent(of_calls)} of the calls."
+    )
+    return np.flatnonzero(rank == most), sentence, {"share": share, "calls": of_calls}
+
+
+def _take(run: Run, where: npt.NDArray[np.int64]) -> float:
+    """Take what slow calls lose at some locations as explained, and return it."""
+    cells = run.losses.account.cells
+    row = cells["row"].cast("string")
+    slow = pc.or_(pc.ends_with(row, ".excess"), pc.starts_with(row, "threads."))
+    here = cells.filter(pc.and_(slow, pc.is_in(cells["location"].cast("int64"), pa.array(where, pa.int64()))))
+    loss = 0.0
+    bearers = {(bearer.callpath, bearer.kind == "threads"): bearer for bearer in run.slow()}
+    for name, callpath, time in zip(
+        here["row"].cast("string").to_pylist(), here["callpath"].to_pylist(), here["time"].to_pylist(), strict=True
+    ):
+        if (bearer := bearers.get((callpath, name.startswith("threads.")))) is not None:
+            loss += bearer.take(name, time)
+    return loss + sum(bearer.take_waiting(where) for bearer in bearers.values())

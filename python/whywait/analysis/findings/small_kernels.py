@@ -1,0 +1,53 @@
+"""Kernels are short, compared with the time that it takes to launch one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings.words import seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.findings.finding import Finding, Run
+
+NAME = "small_kernels"
+TITLE = "Small kernels"
+DOCUMENT = """\
+Kernels take less than five times as long on average as launching one: devices wait for launches. Give each kernel more
+work, merge kernels, or launch them as a graph. The loss is the launch latency, in time of devices.
+"""
+
+_TIMES = 5
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield the latency of launches."""
+    if (found := small(run)) is None:
+        return
+    number, length, latency, loss, total = found
+    finding = run.finding(
+        NAME,
+        f"{number:,} kernels take {seconds(length)} on average, and launching one takes {seconds(latency)}: devices "
+        f"are idle for {seconds(loss)} between a launch and its begin.",
+        "Give each kernel more work, merge kernels, or launch them as a graph.",
+        loss,
+        base="device",
+        instances=number,
+        evidence={"idle": {"latency": loss}, "kernels": number, "mean": length, "launch": latency},
+    )
+    finding.share = loss / total
+    yield finding
+
+
+def small(run: Run) -> tuple[int, float, float, float, float] | None:
+    """Return number, mean length and latency of kernels, the time lost and that of all devices, if they are small."""
+    lines = run.result.tables.device_account.to_pylist()
+    total = sum(line["time"] for line in lines)
+    loss = sum(line["time"] for line in lines if line["row"] == "latency")
+    number = sum(int(run.visits(callpath).sum()) for callpath in run.kernels)
+    if not total or not number or loss <= 0:
+        return None
+    length = sum(run.total("time", callpath) for callpath in run.kernels) / number
+    latency = run.result.profile.total("gpu_launch_latency") / number
+    return (number, length, latency, loss, total) if length < _TIMES * latency else None

@@ -1,0 +1,95 @@
+//! Locks for which several threads queue at the same time.
+
+use super::{Calls, sum_by_callpath};
+use crate::diagnostics::Diagnostics;
+use crate::ids::CallPathId;
+use crate::trace::RegionClass;
+use crate::waits::locks;
+
+/// The waits for the locks of a call path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Convoy {
+    /// The call path that waits.
+    pub callpath: CallPathId,
+    /// Number of waits in the focus.
+    pub waits: u64,
+    /// All waiting, ticks.
+    pub ticks: i64,
+    /// The part of it in which at least three threads wait for the same lock, ticks.
+    pub queued: i64,
+}
+
+/// So many threads that wait at the same time are a queue.
+const QUEUE: usize = 3;
+
+pub(super) fn find(calls: &Calls<'_>) -> Vec<Convoy> {
+    let trace = calls.trace;
+    let mut rows = Vec::new();
+    for shard in &trace.shards {
+        if shard.locks.rows.is_empty() && !trace.regions.has(RegionClass::OrderedBlock) {
+            continue;
+        }
+        for process in shard.processes {
+            let process = &trace.definitions.processes[process];
+            // What is odd was reported when the waits were found.
+            for lock in locks::of_process(trace, shard, process, &mut Diagnostics::default()) {
+                let mut waits = Vec::new();
+                lock.each_wait(trace, shard, |_, wait| {
+                    let begin = shard.enter(wait.instance);
+                    let span = begin.max(calls.focus.start)..(begin + wait.waiting).min(calls.focus.end);
+                    if span.start < span.end {
+                        waits.push((shard.callpath(wait.instance), span));
+                    }
+                });
+                rows.append(&mut of_lock(&waits));
+            }
+        }
+    }
+    let add = |sum: &mut Convoy, row: &Convoy| {
+        sum.waits += row.waits;
+        sum.ticks += row.ticks;
+        sum.queued += row.queued;
+    };
+    sum_by_callpath(rows, |row| row.callpath, add)
+}
+
+fn of_lock(waits: &[(CallPathId, std::ops::Range<i64>)]) -> Vec<Convoy> {
+    let mut changes: Vec<(i64, bool, usize)> = Vec::with_capacity(2 * waits.len());
+    for (i, (_, span)) in waits.iter().enumerate() {
+        changes.push((span.end, false, i));
+        changes.push((span.start, true, i));
+    }
+    changes.sort_unstable();
+    let mut rows: Vec<Convoy> = waits
+        .iter()
+        .map(|(callpath, span)| Convoy { callpath: *callpath, waits: 1, ticks: span.end - span.start, queued: 0 })
+        .collect();
+    let mut queue: Vec<usize> = Vec::new();
+    let mut since = 0;
+    for (time, begins, i) in changes {
+        if queue.len() >= QUEUE {
+            queue.iter().for_each(|&waiting| rows[waiting].queued += time - since);
+        }
+        since = time;
+        if begins {
+            queue.push(i);
+        } else {
+            queue.retain(|&waiting| waiting != i);
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_threads_are_a_queue() {
+        let callpath = CallPathId::at(1);
+        let waits = [(callpath, 0..10), (callpath, 2..8), (callpath, 4..6), (callpath, 20..30)];
+        let rows = of_lock(&waits);
+        assert_eq!(rows.iter().map(|row| row.queued).collect::<Vec<_>>(), [2, 2, 2, 0]);
+        assert_eq!(rows.iter().map(|row| row.ticks).collect::<Vec<_>>(), [10, 6, 2, 10]);
+    }
+}
