@@ -36,10 +36,10 @@ def detect(run: Run) -> Iterator[Finding]:
     if not total or loss < _LEAST * total:
         return
     most = max(idle, key=lambda line: line["time"])
-    place = "the launch" if most["callpath"] is None else f"{run.place(most['callpath'])} on the host"
+    place = "Each launch" if most["callpath"] is None else f"On the host, {run.place(most['callpath'])}"
     finding = run.finding(
         NAME,
-        f"{place[0].upper()}{place[1:]} keeps the device waiting: it is idle for {seconds(loss)}.",
+        f"{place} keeps the device waiting: it is idle for {seconds(loss)}.",
         "Launch kernels earlier, or do this work while they run.",
         loss,
         callpath=most["callpath"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from whywait.analysis.counters import Counters
-from whywait.analysis.findings.slow_calls import slow_loss, slowest_kind, take_slow
+from whywait.analysis.findings.slow_calls import passed_on, slow_loss, slowest_kind, take_slow
 from whywait.analysis.findings.words import percent, seconds
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ def detect(run: Run) -> Iterator[Finding]:
             f" Library calls take {seconds(excess)} longer than the fastest 5% of their kind "
             f"({percent(float(str(kind['excess'])) / excess)} of it in {kind['region']})."
         )
+    if (waiting := passed_on(bearers)) > excess:
+        sentence += f" Others wait {seconds(waiting)} for such calls."
     yield run.finding(
         NAME,
         sentence,

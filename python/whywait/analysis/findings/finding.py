@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from whywait.model.regions import Region
     from whywait.model.result import ResultData
 
+_COPY = re.compile("copy|memset|transfer", re.IGNORECASE)
 #: A call path is evenly loaded if the mean of its times is at least this share of the longest.
 BALANCED = 0.9
 #: Ranks are the culprits if they have this share of the costs.
@@ -224,8 +226,13 @@ class Run:
 
     @cached_property
     def kernels(self) -> list[int]:
-        """The call paths of kernels."""
-        return [number for number in range(len(self.result.tree)) if self.region(number).role == "kernel"]
+        """The call paths of kernels: what streams of devices run, but for copies."""
+        kinds = self.result.locations["type"].to_numpy(zero_copy_only=False)
+        key, value = self.result.profile.cells("time")
+        position, location = np.divmod(key, max(self.result.profile.locations, 1))
+        on_streams = (kinds[location] == "ACCELERATOR_STREAM") & (value > 0)
+        found = np.unique(self.result.profile.tree.preorder[position[on_streams]]).tolist()
+        return [number for number in found if not _COPY.search(self.region(number).name)]
 
     def computation(self, inside: npt.NDArray[np.bool_]) -> float:
         """Return the computation in some call paths, in the focus."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from whywait.analysis.findings.finding import BALANCED
 from whywait.analysis.findings.words import seconds
+from whywait.analysis.findings.words import times as times_as
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,11 +45,11 @@ def detect(run: Run) -> Iterator[Finding]:
         if others.size and others.mean() > 0 and len(ranks) <= run.few():
             factor = times[slow].max() / others.mean()
             verb = "works" if len(ranks) == 1 else "work"
-            sentence = f"{run.who(ranks)} {verb} {factor:.2g} times as long as the others in {place}; "
+            sentence = f"{run.who(ranks)} {verb} {times_as(factor)} the others in {place}; "
             advice = f"Give {run.who(ranks).lower()} less work, or find out why it is slower."
         else:
             longest = times[runs].max() / times[runs].mean()
-            sentence = f"{place} takes up to {longest:.2g} times as long as on average; "
+            sentence = f"{place} takes up to {times_as(longest)} on average; "
             advice = f"Distribute the work of {place} more evenly."
         yield run.finding(
             NAME,

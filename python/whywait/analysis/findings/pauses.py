@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.slow_calls import slow_loss, take_slow
-from whywait.analysis.findings.words import percent
+from whywait.analysis.findings.slow_calls import passed_on, slow_loss, take_slow
+from whywait.analysis.findings.words import percent, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +37,8 @@ def detect(run: Run) -> Iterator[Finding]:
         f"{calls:,} calls took more than 1 ms longer than others of their kind; they make up {percent(time / excess)} "
         "of the excess. Pauses of this length come from a lost core or the system, not from the network."
     )
+    if (waiting := passed_on(bearers)) > time:
+        sentence += f" Others wait {seconds(waiting)} for them."
     yield run.finding(
         NAME,
         sentence,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from whywait.analysis.findings.words import seconds
 
 if TYPE_CHECKING:
@@ -33,16 +35,19 @@ def detect(run: Run) -> Iterator[Finding]:
         if waiting <= bearer.waiting / 2 or waiting <= 0:
             continue
         place = run.place(bearer.callpath)
+        # What the runtime needs for it has other reasons.
+        loss = bearer.waiting + bearer.idle
         yield run.finding(
             NAME,
             f"One thread at a time executes {place}; the others wait {seconds(waiting)} for it.",
             "Shorten the block, or let the other threads go on meanwhile.",
-            bearer.loss,
+            loss,
             callpath=bearer.callpath,
             instances=int(run.visits(bearer.callpath).sum()),
             evidence={"of_classes": bearer.of_classes},
         )
-        run.take(bearer)
+        bearer.take_waiting(np.arange(bearer.costs.size))
+        bearer.idle = 0.0
 
 
 def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:

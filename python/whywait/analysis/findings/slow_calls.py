@@ -24,12 +24,20 @@ distribution of their times, repeat the run with one rank per core, and record c
 is this excess, and the waiting that library calls pass on.
 """
 
+# A smaller part of the loss than this is not named beside the largest.
+_SHARE = 0.1
+
 
 def slow_loss(bearers: list[Bearer]) -> float:
     """Return what slow calls cost: their excess, the runtime of threads, and the waits that they pass on."""
     needed = ("transfer.needed", "library.needed")
     spent = sum(time for bearer in bearers for row, time in bearer.spent.items() if row not in needed)
     return spent + sum(bearer.waiting + bearer.idle for bearer in bearers)
+
+
+def passed_on(bearers: list[Bearer]) -> float:
+    """Return the waiting that slow calls pass on, and the threads that are idle because of them."""
+    return sum(bearer.waiting + bearer.idle for bearer in bearers)
 
 
 def take_slow(bearers: list[Bearer]) -> None:
@@ -58,23 +66,28 @@ def detect(run: Run) -> Iterator[Finding]:
     calls = int(pc.sum(run.losses.account.cells["calls"]).as_py() or 0)
     kind = slowest_kind(run)
     excess = sum(time for row, time in run.losses.account.times.items() if row.endswith(".excess"))
-    if kind is None or not excess:
-        runtime = sum(time for bearer in bearers for row, time in bearer.spent.items() if row.startswith("threads"))
-        sentence = f"The runtime of threads takes {seconds(runtime)}; the trace does not show why."
-        evidence: dict[str, object] = {}
-    else:
-        sentence = (
-            f"Library calls take {seconds(excess)} longer than the fastest 5% of their kind "
-            f"({percent(float(str(kind['excess'])) / excess)} of it in {kind['region']}); the trace does not show why."
-        )
-        evidence = {"kind": kind}
+    waiting = passed_on(bearers)
+    runtime = sum(time for bearer in bearers for row, time in bearer.spent.items() if row.startswith("threads"))
+    evidence: dict[str, object] = {"excess": excess, "waiting": waiting, "runtime": runtime}
+    parts = []
+    if kind is not None and excess:
+        share = percent(float(str(kind["excess"])) / excess)
+        longer = f"take {seconds(excess)} longer than the fastest 5% of their kind ({share} of it in {kind['region']})"
+        parts.append((excess, f"library calls {longer}"))
+        evidence["kind"] = kind
+    parts.append((runtime, f"the runtime of threads takes {seconds(runtime)}"))
+    parts.append((waiting, f"others wait {seconds(waiting)} for library calls"))
+    # The largest comes first, and what is small beside it is not worth a word.
+    parts.sort(key=lambda part: -part[0])
+    text = " and ".join(words for time, words in parts if time >= _SHARE * parts[0][0])
+    sentence = f"{text[0].upper()}{text[1:]}; the trace does not show why."
     yield run.finding(
         NAME,
         sentence,
         "Look at the distribution of their times, and repeat the run with one rank or thread per core.",
         loss,
         instances=calls,
-        evidence={"excess": excess, **evidence},
+        evidence=evidence,
         merged=sorted(bearer.callpath for bearer in bearers),
     )
     take_slow(bearers)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whywait.analysis.findings.words import percent, seconds
+from whywait.analysis.findings.words import times as times_as
 from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _slower(run: Run) -> _Place | None:
         where = np.array(place["locations"])
         ranks = np.unique(run.result.places.rank[where]).tolist()
         who = f"The node of {run.who(ranks).lower()}" if place["is_node"] else run.who(ranks)
-        sentence = f"{who} needs {place['factor']:.2g} times as long as all others for the same {place['region']}."
+        sentence = f"{who} needs {times_as(place['factor'])} all others for the same {place['region']}."
         return where, sentence, place
     return None
 
@@ -79,7 +80,9 @@ def _most_excess(run: Run) -> _Place | None:
     cells = cells.filter(pc.or_(rows, pc.starts_with(cells["row"].cast("string"), "library.")))
     location = cells["location"].to_numpy()
     size = run.result.profile.locations
-    excess, calls = (sum_at(location, cells[name].to_numpy(), size) for name in ("excess", "calls"))
+    # Of a call with an excess, both parts count.
+    number = np.where(pc.ends_with(cells["row"].cast("string"), ".needed"), cells["calls"], 0)
+    excess, calls = (sum_at(location, values, size) for values in (cells["excess"].to_numpy(), number))
     rank = np.maximum(run.result.places.rank, 0)
     by_rank, of_ranks = (np.bincount(rank, values) for values in (excess, calls))
     most = int(by_rank.argmax())

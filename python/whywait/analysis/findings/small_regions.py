@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from whywait.analysis.findings.finding import INSTANCES
 from whywait.analysis.findings.words import seconds
 from whywait.model.selection import in_subtrees
 
@@ -42,7 +43,7 @@ def detect(run: Run) -> Iterator[Finding]:
         loss = sum(bearer.spent[row] for bearer, row in parts)
         computation = run.computation(inside)
         visits = int(run.visits(region).max())
-        if loss <= 0 or loss < _SHARE * computation or not visits:
+        if loss <= 0 or loss < _SHARE * computation or visits < INSTANCES:
             continue
         _take(parts)
         team = int((run.visits(region) > 0).sum() / max(run.ranks, 1))

@@ -8,6 +8,7 @@ import numpy as np
 
 from whywait.analysis.findings.finding import BALANCED
 from whywait.analysis.findings.words import seconds
+from whywait.analysis.findings.words import times as times_as
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +51,7 @@ def detect(run: Run) -> Iterator[Finding]:
         advice += ": try another schedule or chunk size." if is_loop else "."
         yield run.finding(
             NAME,
-            f"The slowest thread of a process takes {uneven:.2g} times as long as its threads on average in {place}; "
+            f"The slowest thread of a process takes {times_as(uneven)} its threads on average in {place}; "
             f"others wait {seconds(bearer.waiting)} for it.",
             advice,
             bearer.loss,

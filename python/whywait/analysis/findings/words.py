@@ -26,3 +26,10 @@ def volume(number: float) -> str:
         power += 1
     digits = max(0, 3 - len(str(int(number + 0.5)))) if power else 0
     return f"{number:.{digits}f} {units[power]}"
+
+
+def times(factor: float) -> str:
+    """Return how long something takes compared with something else, to be followed by that."""
+    if factor < 1.15:
+        return f"{factor - 1:.0%} longer than" if factor >= 1.005 else "as long as"
+    return f"{factor:,.0f} times as long as" if factor >= 10 else f"{factor:.2g} times as long as"

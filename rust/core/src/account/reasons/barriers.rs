@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::CollectiveOp;
 
-use super::{Calls, sum_by_callpath};
+use super::calls::{Calls, sum_by_callpath};
 use crate::ids::{CallPathId, CommId, InstanceId, ProcessId};
 use crate::trace::definition_index::Comm;
 use crate::trace::{NONE, Shard};

@@ -6,7 +6,7 @@
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
-use super::{Calls, sum_by_callpath};
+use super::calls::{Calls, sum_by_callpath};
 use crate::ids::{CallPathId, InstanceId, LocationId, ProcessId};
 use crate::trace::{NONE, Shard};
 

@@ -1,6 +1,6 @@
 //! Locks for which several threads queue at the same time.
 
-use super::{Calls, sum_by_callpath};
+use super::calls::{Calls, sum_by_callpath};
 use crate::diagnostics::Diagnostics;
 use crate::ids::CallPathId;
 use crate::trace::RegionClass;

@@ -12,7 +12,7 @@
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::Calls;
+use super::calls::Calls;
 use crate::ids::LocationId;
 use crate::matching::protocol::nodes;
 

@@ -11,7 +11,7 @@
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::{Calls, innermost, sum_by_callpath};
+use super::calls::{Calls, innermost, sum_by_callpath};
 use crate::Result;
 use crate::account::activities::Activity;
 use crate::account::floors::Kind;
@@ -42,6 +42,8 @@ const AHEAD: i64 = 5;
 const SHARE: f64 = 0.8;
 /// Smaller ones need their latency in any case, bytes.
 const BYTES: u64 = 8192;
+/// Events before a call in which computation is looked for.
+const LOOK_BACK: u32 = 32;
 /// Fewest calls.
 const CALLS: u64 = 20;
 
@@ -114,6 +116,18 @@ pub(super) fn find(calls: &Calls<'_>) -> Result<Vec<Unprogressed>> {
     Ok(sums)
 }
 
+/// Where a location computes longest just before an event, but not before a time.
+fn computed(calls: &Calls<'_>, shard: &Shard, position: u32, since: i64) -> Option<CallPathId> {
+    let time = |position: u32| shard.events.time[position as usize];
+    let before = (position.saturating_sub(LOOK_BACK)..position).rev().map(|before| before + 1);
+    let pieces = before.take_while(|&end| time(end - 1) >= since).filter_map(|end| {
+        let callpath = innermost(calls.trace, shard, end);
+        let is_own = callpath.is_some() && calls.callpaths.activities[callpath] == Activity::Own;
+        is_own.then(|| (time(end) - time(end - 1), callpath))
+    });
+    pieces.max_by_key(|&(ticks, _)| ticks).map(|(_, callpath)| callpath)
+}
+
 /// The calls of a location that complete requests which were posted early enough.
 fn candidates(calls: &Calls<'_>, shard: &Shard, location: LocationId) -> Vec<(Key, Candidate)> {
     let i = shard.local(location);
@@ -143,10 +157,7 @@ fn candidates(calls: &Calls<'_>, shard: &Shard, location: LocationId) -> Vec<(Ke
         if bytes < BYTES || kind.exposed || begin - posted < enough {
             return None;
         }
-        let during = innermost(calls.trace, shard, shard.instances.enter[complete]);
-        if during.is_none() || calls.callpaths.activities[during] != Activity::Own {
-            return None;
-        }
+        let during = computed(calls, shard, shard.instances.enter[complete], posted)?;
         let candidate = Candidate {
             callpath: shard.callpath(complete),
             during,

@@ -7,7 +7,7 @@
 
 use rayon::prelude::*;
 
-use super::{Calls, sum_by_callpath};
+use super::calls::{Calls, sum_by_callpath};
 use crate::account::activities::Activity;
 use crate::ids::{CallPathId, LocationId};
 use crate::trace::columns::Sent;

@@ -6,7 +6,7 @@
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Calls, innermost};
+use super::calls::{Calls, innermost};
 use crate::account::activities::Activity;
 use crate::ids::{LocationId, ProcessId, RegionKey};
 use crate::matching::protocol::nodes;
