@@ -291,7 +291,7 @@ impl Finder<'_> {
                 threads += 1;
                 self.book_computation(shard, location, &bounds, (&mut computation, &mut groups));
             }
-            for (callpath, periodic) in self.periodic(shard, master, &bounds) {
+            for (callpath, periodic) in Self::periodic(shard, master, &bounds) {
                 sums.add_periodic(callpath, periodic);
             }
             for (i, row) in sums.rows[..count].iter_mut().enumerate() {
@@ -378,7 +378,7 @@ impl Finder<'_> {
     }
 
     /// The collective operations of a process in the loop by call path: whether they belong to every k-th iteration.
-    fn periodic(&self, shard: &Shard, master: LocationId, bounds: &[i64]) -> Vec<(CallPathId, Option<Periodic>)> {
+    fn periodic(shard: &Shard, master: LocationId, bounds: &[i64]) -> Vec<(CallPathId, Option<Periodic>)> {
         let mut of_callpaths: FxHashMap<CallPathId, Vec<usize>> = FxHashMap::default();
         for operation in shard.collectives.of(shard.local(master)) {
             let begin = shard.enter(operation.instance);

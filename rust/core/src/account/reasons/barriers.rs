@@ -131,9 +131,7 @@ fn is_barrier(operation: u8) -> bool {
 /// What a location does up to each barrier of a communicator; `None` if it is no member.
 fn of_member(calls: &Calls<'_>, shard: &Shard, i: usize, comm: CommId, definition: &Comm) -> Option<Vec<Before>> {
     let operations = shard.collectives.of(i).iter().filter(|operation| operation.comm == comm);
-    if operations.clone().next().is_none() {
-        return None;
-    }
+    operations.clone().next()?;
     let is_member = |process: ProcessId| definition.rank(process).is_some();
     let enter = |instance: InstanceId| shard.instances.enter.get(instance.index()).copied();
     let mut sent: Vec<u32> =

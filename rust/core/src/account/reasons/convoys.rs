@@ -68,7 +68,9 @@ fn of_lock(waits: &[(CallPathId, std::ops::Range<i64>)]) -> Vec<Convoy> {
     let mut since = 0;
     for (time, begins, i) in changes {
         if queue.len() >= QUEUE {
-            queue.iter().for_each(|&waiting| rows[waiting].queued += time - since);
+            for &waiting in &queue {
+                rows[waiting].queued += time - since;
+            }
         }
         since = time;
         if begins {

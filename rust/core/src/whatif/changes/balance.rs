@@ -110,7 +110,9 @@ fn balance(
             all.sort_unstable();
             if !all.is_empty() {
                 let median = all[(all.len() - 1) / 2].midpoint(all[all.len() / 2]);
-                new.iter_mut().for_each(|of| of.fill(median));
+                for of in &mut new {
+                    of.fill(median);
+                }
             }
         }
         Balance::Scaled => {
