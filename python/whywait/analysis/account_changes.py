@@ -95,7 +95,7 @@ def _change(before: Finding | None, after: Finding | None, least: float) -> dict
     return {
         "change": change,
         "rule": one.rule,
-        "title": rules()[one.rule].TITLE,
+        "title": rules()[one.rule].title,
         "sentence": one.sentence,
         "first": losses[0],
         "second": losses[1],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from whywait.model.clocks import CLOCK_OPTIONS
 
 if TYPE_CHECKING:
@@ -56,7 +58,9 @@ def is_recommended(result: ResultData) -> bool:
     waiting = [metric.name for metric in result.profile.metrics.waiting]
     if clocks["sum"] > _OF_ALL * sum(result.profile.total(name) for name in waiting):
         return True
-    of_location = sum(result.profile.by_location(name) for name in waiting)
+    of_location = np.zeros(result.profile.locations)
+    for name in waiting:
+        of_location += result.profile.by_location(name)
     return any(
         row["worst"] > _OF_LOCATION * of_location[row["worst_location"]]
         for row in result.tables.clock_table("clock_violations").to_pylist()
@@ -66,7 +70,7 @@ def is_recommended(result: ResultData) -> bool:
 def clocks_differ(results: Iterable[ResultData]) -> str | None:
     """Return a warning if the clocks of results were corrected differently, which makes times differ."""
     results = list(results)
-    asked = {tuple(result.options.get(name) for name in CLOCK_OPTIONS) for result in results}
+    asked = {tuple(result.tables.options.get(name) for name in CLOCK_OPTIONS) for result in results}
     if len(asked) < 2 or not any("clocks" in result.facts for result in results):
         return None
     done = {", ".join((result.facts.get("clocks") or {}).get("done", ())) or "not corrected" for result in results}

@@ -108,7 +108,7 @@ class Queues:
     def _replay(self, *, moments: bool = False) -> _native.Analysis:
         run = self._result.run.reopen()
         chosen = (self._arrival, self._match, self._bins, moments)
-        clocks = {name: self._result.options[name] for name in CLOCK_OPTIONS if name in self._result.options}
+        clocks = {name: options[name] for name in CLOCK_OPTIONS if name in (options := self._result.tables.options)}
         found = _native.analyze(run, causes=False, queues=chosen, **clocks)
         if found is None:
             raise _native.UsageError("several processes cannot replay queues after the analysis: analyze with queues=")

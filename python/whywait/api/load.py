@@ -79,9 +79,9 @@ def as_result(
     whywait.UsageError
         If ``clocks`` says how to correct clocks, as arguments of `whywait.analyze`, and the run is no trace.
     """
-    known = run if isinstance(run, Result) else load(run) if can_load(run) else None
-    if known is None:
+    if not isinstance(run, Result) and not can_load(run):
         return analyze(run, progress=progress, **(clocks or {}))
+    known = run if isinstance(run, Result) else load(run)
     if clocks:
         raise _native.UsageError(
             f"{known.run.path if isinstance(run, Result) else run} is a result: its clocks were corrected, or not, "

@@ -31,7 +31,7 @@ def detect(run: Run) -> Iterator[Finding]:
     """Yield the own code of a rank that all others wait for in messages."""
     if run.ranks < _RANKS or not run.result.has_causes:
         return
-    pairs = run.result.tables.communication[0]
+    pairs = run.result.tables.communication()[0]
     first, last, peer, last_peer = (pairs[name].to_numpy() for name in ("rank", "last_rank", "peer", "last_peer"))
     if not pairs.num_rows or (first != last).any() or (peer != last_peer).any():
         return
