@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from whywait.analysis.findings.words import seconds
 from whywait.analysis.focus import focused
+from whywait.analysis.ranking import Choice, choose
 
 if TYPE_CHECKING:
     from whywait.analysis.findings.finding import Finding, Run
@@ -13,22 +16,26 @@ if TYPE_CHECKING:
 NAME = "wrong_order"
 TITLE = "Messages in the wrong order"
 DOCUMENT = """\
-A remark on the finding that bears most of the waiting for late senders. In at least 1% of the CPU time, a rank waits
-for a message while another one, which it receives later, has already arrived. Receive messages in the order in which
-they arrive (MPI_ANY_SOURCE, MPI_Waitany), if there is work to do with each. What that saves is not simulated: the order
-of messages is part of the program.
+A remark on the finding that bears most of the waiting for late senders by the rank that causes most of these waits. In
+at least 1% of the CPU time, a rank waits for a message while another one, which it receives later, has already
+arrived. Receive messages in the order in which they arrive (MPI_ANY_SOURCE, MPI_Waitany), if there is work to do with
+each. What that saves is not simulated: the order of messages is part of the program.
 """
 
-_SHARE = 0.01
+_METRIC, _SHARE = "mpi_latesender_wo", 0.01
 
 
 def remark(run: Run, found: list[Finding]) -> None:
     """Add to the finding that bears most of the Late Senders that their order is wrong."""
-    profile = focused(run.result).profile
-    names = [name for name in ("mpi_latesender_wo",) if name in profile.metrics]
-    time = sum(profile.total(name) for name in names)
-    host = run.bears_most(found, "latesender")
-    if host is not None and run.time and time >= _SHARE * run.time:
+    part = focused(run.result)
+    time = part.profile.total(_METRIC) if _METRIC in part.profile.metrics else 0.0
+    if not run.time or time < _SHARE * run.time:
+        return
+    waits = choose(part, Choice(_METRIC)).select(["cause_location", "waiting"]).drop_null()
+    cause = run.result.places.rank[waits["cause_location"].to_numpy()]
+    worst = int(np.bincount(cause, waits["waiting"].to_numpy()).argmax()) if cause.size else None
+    host = run.bears_most([one for one in found if worst in one.ranks] or found, "latesender")
+    if host is not None:
         host.remarks[NAME] = (
             f"In {seconds(time)} of the waiting for late senders, another message that is received later had arrived."
         )
