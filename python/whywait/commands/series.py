@@ -61,7 +61,6 @@ def add(verbs: Any) -> None:
         "processes if it differs, otherwise as given)",
     )
     add_focus(parser)
-    add_clocks(parser)
     add_scaling(parser)
     parser.add_argument(
         "--metric", default="time", metavar="NAME", help="the metric to fit scaling models to (default: %(default)s)"
