@@ -99,8 +99,8 @@ pub(crate) fn find_iterations(
         ("critical_location", critical.finish()),
         ("value", Arc::new(rows.iter().map(value).collect::<StringArray>())),
     ];
-    for number in 0..Group::ALL.len() {
-        columns.push((GROUPS[number], seconds_of(&|row| row.groups[number])));
+    for (number, group) in GROUPS.into_iter().enumerate() {
+        columns.push((group, seconds_of(&|row| row.groups[number])));
     }
     // Of each iteration, the names of the periodic operations that it has.
     let names = |iteration: usize| {

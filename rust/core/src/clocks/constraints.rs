@@ -29,6 +29,7 @@ pub struct Link {
 
 /// One member's part in an operation of many.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent")]
 pub struct Part {
     /// Begin of the operation, ticks.
     pub begin: i64,

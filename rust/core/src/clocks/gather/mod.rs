@@ -29,7 +29,9 @@ pub(super) fn gather(trace: &Trace) -> Result<Constraints> {
         devices = trace.exchange.gatherv(streams)?;
     }
     let mut all = Found::default();
-    found.into_iter().for_each(|of_shard| all.extend(of_shard));
+    for of_shard in found {
+        all.extend(of_shard);
+    }
     let all = Found { links: trace.exchange.gatherv(all.links)?, parts: trace.exchange.gatherv(all.parts)? };
     let processes = trace.definitions.locations.iter().map(|location| location.process).collect();
     Ok(Constraints::new(all, processes, devices))

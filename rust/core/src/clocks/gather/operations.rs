@@ -20,7 +20,7 @@ pub(super) fn blocking(trace: &Trace) -> Result<Vec<Found>> {
             sends: member.sent > 0,
             receives: member.received > 0,
         });
-        add(found, name, kind, parts, |number| {
+        add(found, name, kind, &parts, |number| {
             (members[number].location, (members[number].begin, members[number].end))
         });
     })?;
@@ -42,7 +42,7 @@ pub(super) fn nonblocking(trace: &Trace) -> Result<Vec<Found>> {
                 receives: part.receives,
             });
             let kind = collectives::Kind::of(members[0].operation);
-            add(&mut found, Kind::Nonblocking, kind, parts, |number| {
+            add(&mut found, Kind::Nonblocking, kind, &parts, |number| {
                 (members[number].location, (members[number].begin, members[number].end))
             });
         }
@@ -64,7 +64,7 @@ fn add(
     found: &mut Found,
     name: Kind,
     kind: collectives::Kind,
-    members: impl Iterator<Item = Data> + Clone,
+    members: &(impl Iterator<Item = Data> + Clone),
     at: impl Fn(usize) -> (LocationId, (i64, i64)),
 ) {
     use collectives::Kind as Flow;
