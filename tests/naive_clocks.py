@@ -222,6 +222,8 @@ def devices(trace: naive.Trace) -> Iterator[Constraint]:
         for kernel in process.kernels:
             if kernel.launch is not None:
                 yield Constraint("device", enter(kernel.launch.call), enter(kernel.run), (kernel, "begin"))
+        for kernel, launch in process.early.values():
+            yield Constraint("device", enter(launch.call), enter(kernel.run), (kernel, "begin"))
         for synchronization in process.synchronizations if process.streams else ():
             awaited = naive_devices.await_kernels(process, synchronization)
             if last := max(awaited, key=lambda kernel: kernel.run.leave, default=None):

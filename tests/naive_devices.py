@@ -79,6 +79,8 @@ class Process:
     launches: list[Launch] = field(default_factory=list)
     kernels: list[Kernel] = field(default_factory=list)
     synchronizations: list[Synchronization] = field(default_factory=list)
+    # Kernels that begin before the launch that would be theirs, and that launch.
+    early: dict[int, tuple[Kernel, Launch]] = field(default_factory=dict)
     # Records of events: the call, the event, and its stream.
     recorded: list[tuple[naive.Instance, int, int]] = field(default_factory=list)
 
@@ -265,7 +267,10 @@ def match(process: Process) -> int:
                 early += pair(process, known, [kernel for kernel in kernels if kernel.site is None])
                 unknown = [launch for launch in launches if launch.site is None]
                 early += pair(process, unknown, [kernel for kernel in kernels if kernel.launch is None])
-    return len({id(kernel) for kernel, launch in early if kernel.launch is None and launch.kernel is None})
+    for kernel, launch in early:
+        if kernel.launch is None and launch.kernel is None:
+            process.early.setdefault(id(kernel), (kernel, launch))
+    return len(process.early)
 
 
 def floor(process: Process, stream: int, time: int) -> int:
