@@ -57,6 +57,7 @@ partner](../tests/patterns/unmatched.md).
 | explanations | [explanations of waits](../tests/patterns/explain.md) |
 | where all time went | [the account](../tests/patterns/account.md) |
 | why it is lost | [findings](../tests/patterns/findings.md) |
+| clocks | [census and correction](../tests/patterns/clocks.md) |
 | iterations | [marks of iterations](../tests/patterns/iterations.md) |
 | what-if simulation | [worked examples](../tests/patterns/whatif.md) |
 

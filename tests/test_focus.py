@@ -110,7 +110,9 @@ def test_costs_are_those_of_the_waits_in_the_focus(tmp_path):
 
 def test_a_call_path_is_a_focus(stencil):
     focus = stencil.summary(focus="solve")["focus"]
-    assert (focus["name"], focus["callpath"], focus["window"]) == ("solve", "solve", None)
+    assert (focus["name"], focus["callpath"], focus["window"]) == (
+        "solve", "solve", (stencil.facts["focus_begin"], stencil.facts["focus_end"]),
+    )  # fmt: skip
     assert all("solve" in place["callpath"] for place in focus["worst"] + focus["causes"])
     assert all("solve" in place["callpath"] for place in focus["critical_path"]["callpaths"])
     profile = focused(stencil, "solve").profile

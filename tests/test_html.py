@@ -285,7 +285,7 @@ def test_front_page(browser, stencil):
     told = found.findings(prices=True)
     assert viewer.text(".headline .verdict") == told.verdict()
     sentences = viewer.js("return [...document.querySelectorAll('.findings .sentence')].map((one) => one.textContent)")
-    assert sentences == [one.sentence for one in told.shown]
+    assert sentences == [" ".join([one.sentence, *one.remarks.values()]) for one in told.shown]
     amounts = viewer.js("return [...document.querySelectorAll('.findings .amount b')].map((one) => one.textContent)")
     assert amounts[:4] == ["676 ms", "85.0 ms", "112 ms", "12.0 ms"]
     # The evidence is behind a click.

@@ -9,6 +9,8 @@ import pycubexr
 import pytest
 import whywait
 from whywait import cli
+from whywait.analysis.focus import focused
+from whywait.analysis.statistics import statistics
 
 from tests.results import UNRECORDED, cases
 
@@ -140,12 +142,14 @@ def written(tmp_path_factory, result):
 
 def test_waits_statistics_draws_a_box_per_wait_state(written, result, capsys):
     assert cli.main(["waits", written, "--statistics"]) == 0
-    head, *lines, scale = capsys.readouterr().out.splitlines()
+    focus, _, head, *lines, scale = capsys.readouterr().out.replace("CPU\ntime", "CPU time").splitlines()
+    assert focus.startswith("Focus: ")
     assert head.split() == ["wait", "state", "waits", "waiting"]
     assert scale.endswith("logarithmic scale")
     assert all(len(line) <= 80 for line in (head, *lines, scale))
     whole = [m.name for m in result.profile.metrics if result.profile.metrics.wait_state(m.name) is m]
-    rows = [row for row in result.statistics().to_pylist() if row["metric"] in whole]
+    inside = statistics(result.profile.metrics, focused(result).tables.wait_states)
+    rows = [row for row in inside.to_pylist() if row["metric"] in whole]
     assert len(lines) == 3 * len(rows)
     for row, name, box, text in zip(rows, lines[::3], lines[1::3], lines[2::3], strict=True):
         assert name.startswith(result.profile.metrics[row["metric"]].display_name)
@@ -171,4 +175,4 @@ def test_waits_statistics_as_json(written, result, capsys):
 
 def test_statistics_without_waits_say_so(written, capsys):
     assert cli.main(["waits", written, "--statistics", "--metric", "mpi_earlyscan"]) == 0
-    assert capsys.readouterr().out == "No wait states.\n"
+    assert capsys.readouterr().out.endswith("\n\nNo wait states.\n")

@@ -42,7 +42,8 @@ def is_narrow(text):
 def test_report_shows_three_trees(capsys):
     text = out(capsys, "report", "before", "--metric", "mpi_latesender")
     assert is_narrow(text)
-    metrics, calls, ranks = text.split("\n\n")
+    focus, metrics, calls, ranks = text.split("\n\n")
+    assert focus == "Focus: 0 s to 1.50 s (the whole run), 1.50 s."
     assert re.search(r"^Time +\S+ m?s +100\.0%  █{16}$", metrics, re.MULTILINE)
     assert re.search(r"^          Late Sender +8\.00 ms +1\.\d%$", metrics, re.MULTILINE)
     assert [line.split()[0] for line in calls.splitlines()[1:]] == ["main", "solver::solve", "MPI_Recv"]
@@ -54,7 +55,7 @@ def test_report_shows_three_trees(capsys):
 
 def test_report_of_a_part(capsys):
     text = out(capsys, "report", "before", "--callpath", "MPI_Barrier")
-    metrics, calls, _ = text.split("\n\n")
+    _, metrics, calls, _ = text.split("\n\n")
     assert "Late Sender" not in metrics
     assert "Wait at Barrier" in metrics
     assert len(calls.splitlines()) == 2
@@ -64,7 +65,7 @@ def test_report_of_a_part(capsys):
 
 
 def test_report_names_its_part(capsys):
-    assert out(capsys, "report", "before").startswith("Metrics of the whole run  ")
+    assert out(capsys, "report", "before").startswith("Focus: 0 s to 1.50 s (the whole run), 1.50 s.\n\nMetrics  ")
 
 
 def test_report_does_not_cut_names_of_metrics(result):
@@ -173,14 +174,15 @@ def test_waits_in_groups(result):
 def test_waits_are_readable(capsys):
     text = out(capsys, "waits", "before", "--top", "1")
     assert is_narrow(text)
-    assert re.split(r" {2,}", text.splitlines()[0]) == ["5 wait states in the whole run, 11.0 ms", "waiting", "share"]
+    assert re.split(r" {2,}", text.splitlines()[2]) == ["5 wait states, 11.0 ms", "waiting", "share"]
     assert "1. Late Sender, rank 0 at 0.100000 s" in text
     assert "   for rank 1, which arrived at 0.150000 s" in text
     assert "2. " not in text
     text = out(capsys, "waits", "before", "--groups")
     assert is_narrow(text)
     assert "2 waits on 1 rank, up to 4.00 ms; for 2 ranks" in text
-    assert out(capsys, "waits", "before", "--rank", "1", "--metric", "mpi_barrier_wait") == "No wait states.\n"
+    text = out(capsys, "waits", "before", "--rank", "1", "--metric", "mpi_barrier_wait")
+    assert text.endswith("\n\nNo wait states.\n")
 
 
 def test_waits_as_json(capsys):
@@ -226,7 +228,10 @@ def test_diff_is_readable(capsys):
 
 def test_a_run_does_not_differ_from_itself(capsys):
     text = out(capsys, "diff", "before", "before", "--fail-on", "time>0%")
-    assert text == "No metric differs by as much as 0.1% of the time.\nNo call path differs noticeably.\n"
+    assert text == (
+        "Focus: 1.50 s -> 1.50 s, the same.\n\n"
+        "No metric differs by as much as 0.1% of the time.\nNo call path differs noticeably.\n"
+    )
     data = json.loads(out(capsys, "diff", "before", "before", "--json"))
     assert data["places"] == data["failed"] == []
 
@@ -240,7 +245,7 @@ def test_small_differences_are_left_out(capsys):
     assert shown["metrics"] == everything["metrics"]
     assert [row for row in places if abs(row["difference"]) >= middle] == shown["places"]
     text = out(capsys, "diff", "before", "after", "--least", "100%")
-    assert text.startswith("No metric differs by as much as 100% of the time.\nNo call path differs noticeably.\n")
+    assert "\n\nNo metric differs by as much as 100% of the time.\nNo call path differs noticeably.\n" in text
     assert f"left out: {len(places)} that differ by less than 100% (--least 0)" in text
 
 

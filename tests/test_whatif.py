@@ -51,6 +51,7 @@ from tests import naive_whatif
 from tests.programs import messages_of_two_sizes, programs
 from tests.results import SHARED, UNRECORDED
 from tests.rma_programs import one_sided_programs
+from tests.test_finding_rules import repeated
 from tests.test_mpi import mpiexec
 from tests.tracedsl import trace_from_text
 
@@ -160,7 +161,7 @@ def test_without_hypotheses_every_time_is_the_measured_one(archive, hidden):
 def pattern_traces() -> Iterator:
     for document in sorted((ROOT / "tests/patterns").glob("*.md")):
         blocks = re.findall(r"^```(?:trace|run)\n(.*?)^```$", document.read_text(), re.MULTILINE | re.DOTALL)
-        for number, block in enumerate(blocks):
+        for number, block in enumerate(map(repeated, blocks)):
             yield pytest.param(block, id=f"{document.stem} {number}")
 
 

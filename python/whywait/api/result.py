@@ -338,8 +338,6 @@ class Result(ClockedResult):
         pieces = tables.lock_pieces(self.tree, self.places, analysis.locks())
         return tables.table(tables.LOCKS, pieces)
 
-    # The run as a whole -----------------------------------------------------------------------------------------------
-
     def efficiencies(
         self,
         callpath: str | int | None = None,
@@ -398,8 +396,6 @@ class Result(ClockedResult):
     @cached_property
     def _summaries(self) -> dict[str | None, dict[str, Any]]:
         return {}
-
-    # Iterations and communication -------------------------------------------------------------------------------------
 
     def iterations(self, loop: str | int | None = None) -> pa.Table | None:
         """Return the iterations of the main loop: when each took place, how long it took, and how much it waited.
@@ -515,8 +511,6 @@ class Result(ClockedResult):
             As for `communication`.
         """
         return self.tables.communication(whole=focus is not None)[1]
-
-    # Counters, queues, and accelerators -------------------------------------------------------------------------------
 
     @cached_property
     def counters(self) -> Counters:

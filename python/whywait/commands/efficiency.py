@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> Answer:
         focuses = [focused(result, name).focus for result in results]
         callpath, windows = callpath or focuses[0].callpath, [focus.window for focus in focuses]
     if not needs_events:
-        _simulate_ideal(results)
+        simulate_ideal(results)
     detected = detect_scaling([focused(result) for result in results])
     mode = options.scaling or detected.mode
     methods = {method: scaling(results, callpath, method=method, mode=mode, windows=windows) for method in METHODS}
@@ -114,7 +114,7 @@ def run(options: argparse.Namespace) -> Answer:
     return Answer(data, text, results=results)
 
 
-def _simulate_ideal(results: list[Result]) -> None:
+def simulate_ideal(results: list[Result]) -> None:
     """Simulate the ideal network for results that have their events, where that takes little: they keep it."""
     from whywait.analysis.native import NativeDataset
     from whywait.analysis.prices import SMALL, priced_findings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_top, add_verb, positive
 from whywait.commands.diff import add_limits
-from whywait.commands.efficiency import DEPTH, add_scaling, cell, judged
+from whywait.commands.efficiency import DEPTH, add_scaling, cell, judged, simulate_ideal
 from whywait.commands.results import RESULT_OR_PROFILE, add_clocks, add_focus, load_focus
 from whywait.report.terminal import paragraph, percent, seconds
 from whywait.report.values import quantity
@@ -16,8 +16,9 @@ from whywait.report.values import quantity
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
+    from pathlib import Path
 
-    from whywait import Series
+    from whywait import Result, Series
     from whywait.commands.answers import Screen
     from whywait.report.terminal import Line
 
@@ -85,12 +86,17 @@ def run(options: argparse.Namespace) -> Answer:
     import whywait
     from whywait.analysis.clocks import clocks_differ
 
+    def load(path: Path) -> Result:
+        result = load_focus(options, str(path))
+        simulate_ideal([result])
+        return result
+
     study = whywait.series(
         options.runs,
         over=options.over,
         focus=options.focus.name,
         scaling=options.scaling,
-        load=lambda path: load_focus(options, str(path)),
+        load=load,
     )
     failed = study.exceeded(options.fail_on) if options.fail_on else []
     models = study.models(options.metric, at=options.predict).to_pylist()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+import whywait._native as _native
 from whywait.analysis.findings.words import percent, seconds
 
 if TYPE_CHECKING:
@@ -31,7 +32,11 @@ def detect(run: Run) -> Iterator[Finding]:
     """Yield the own code of a rank that all others wait for in messages."""
     if run.ranks < _RANKS or not run.result.has_causes:
         return
-    pairs = run.result.tables.communication()[0]
+    try:
+        pairs = run.result.tables.communication()[0]
+    except _native.UsageError:
+        # Several processes share the events.
+        return
     first, last, peer, last_peer = (pairs[name].to_numpy() for name in ("rank", "last_rank", "peer", "last_peer"))
     if not pairs.num_rows or (first != last).any() or (peer != last_peer).any():
         return

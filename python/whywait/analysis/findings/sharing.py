@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+import whywait._native as _native
 from whywait.analysis.findings.words import percent
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def shared(run: Run, resource: str) -> list[dict[str, Any]]:
     Parameters
     ----------
     run
-        The run. Without events there are none.
+        The run. There are none without events, or if several processes share these.
     resource
         ``network``, ``files`` or ``memory``.
 
@@ -34,7 +35,11 @@ def shared(run: Run, resource: str) -> list[dict[str, Any]]:
     if analysis is None or not run.time:
         return []
     if run.shared is None:
-        run.shared = pa.table(analysis.sharing(*run.losses.account.window)).to_pylist()
+        try:
+            run.shared = pa.table(analysis.sharing(*run.losses.account.window)).to_pylist()
+        except _native.UsageError:
+            # Several processes share the events.
+            run.shared = []
     sums: dict[int | None, dict[str, Any]] = {}
     for row in run.shared:
         if row["resource"] != resource:
