@@ -6,7 +6,7 @@ import shutil
 import pytest
 import whywait
 
-from .mpis import PROGRAMS, compiled, record, run
+from .mpis import PROGRAMS, compiled, record
 
 # Counters that the kernel counts everywhere; events of perf may be forbidden.
 RUSAGE = ["ru_utime", "ru_stime", "ru_maxrss", "ru_minflt", "ru_majflt", "ru_nvcsw", "ru_nivcsw"]
@@ -66,22 +66,6 @@ def test_what_cannot_be_counted_is_said(mpi, tmp_path):
 def test_unknown_counters_are_refused(tmp_path):
     done = record(["true"], tmp_path, "--counters", "rusage,nonsense")
     assert (done.returncode, "there is no counter 'nonsense'" in done.stderr) == (2, True)
-
-
-def test_queues_of_open_mpi(mpi, tmp_path):
-    """Messages that arrive before their receives are in the queue that Open MPI itself counts."""
-    if mpi.name != "openmpi":
-        pytest.skip(f"{mpi.name} counts no queues")
-    program = compiled(mpi, PROGRAMS / "flood.c", tmp_path)
-    start = [*mpi.start(2), "--mca", "pml", "ob1", program]
-    assert run(start, tmp_path).returncode == 0
-    done = record(start, tmp_path, "--counters", "mpi:*unexpected_msgq_length")
-    assert done.returncode == 0, done.stderr
-    counter = whywait.analyze(tmp_path / "out").counters["pml_ob1_unexpected_msgq_length"]
-    ranks = {row["rank"]: row["maximum"] for row in counter.by_rank().to_pylist()}
-    # Rank 1 receives the last of 100 messages first.
-    assert (counter.mode, counter.kind, counter.scopes) == ("ABSOLUTE_NEXT", "level", ["process"])
-    assert (ranks[0], ranks[1]) == (0, 99)
 
 
 def test_shared_cores_are_certain(mpi, tmp_path):

@@ -49,6 +49,7 @@ ANYHOW = r"rank {} ended (early|without MPI_Finalize|inside MPI_\w+.*, entered a
         (
             "stuck",
             [
+                "ranks 0 and 1 waited for each other when they ended: a deadlock",
                 r"rank 0 ended inside MPI_Recv from rank 1, tag 7, entered at \S+ s",
                 r"rank 1 ended inside MPI_Recv from rank 0, tag 7, entered at \S+ s",
             ],

@@ -16,13 +16,18 @@ if TYPE_CHECKING:
 _LEAST = 0.01
 
 
+# The most events for which contention is looked for.
+_MOST = 1_000_000
+
+
 def shared(run: Run, resource: str) -> list[dict[str, Any]]:
     """Return the call paths that take longer while others use a resource in the focus, largest excess first.
 
     Parameters
     ----------
     run
-        The run. There are none without events, or if several processes share these.
+        The run. There are none without events, if several processes share these, or if they are more than a million:
+        all messages are matched once more for this.
     resource
         ``network``, ``files`` or ``memory``.
 
@@ -32,7 +37,7 @@ def shared(run: Run, resource: str) -> list[dict[str, Any]]:
         The rows of the native table ``sharing`` with at least 1% of the CPU time, those of all nodes together.
     """
     analysis = run.result.tables.analysis
-    if analysis is None or not run.time:
+    if analysis is None or not run.time or run.result.facts["events"] > _MOST:
         return []
     if run.shared is None:
         try:
