@@ -9,8 +9,7 @@ from whywait.analysis.findings.sharing import evidence, shared, slower
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Run
 
 NAME = "file_contention"
 TITLE = "Contention of the file system"
@@ -24,8 +23,8 @@ collective operations (MPI-IO), or larger and fewer ones. The loss is the excess
 def detect(run: Run) -> Iterator[Finding]:
     """Yield the call paths whose operations take longer beside others."""
     for row in shared(run, "files"):
-        bearer = run.rest.get(row["callpath"])
-        if bearer is None or bearer.kind != "io" or bearer.loss <= 0:
+        bearer = run.rest.get((row["callpath"], "io"))
+        if bearer is None or bearer.loss <= 0:
             continue
         yield run.finding(
             NAME,
@@ -38,8 +37,3 @@ def detect(run: Run) -> Iterator[Finding]:
         )
         if row["excess"] >= bearer.loss / 2:
             run.take(bearer)
-
-
-def changes(_: Run, __: Finding) -> Iterator[Change | Price]:
-    """Yield nothing: how long files take is no matter of the simulated program."""
-    yield from ()
