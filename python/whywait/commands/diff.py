@@ -92,11 +92,12 @@ def length_lines(both: Comparison) -> Iterator[Line]:
     yield []
 
 
-def account_lines(both: Comparison, width: int, least: float) -> Iterator[Line]:
+def account_lines(
+    accounts: list[dict[str, Any]], findings: list[dict[str, Any]], width: int, least: float
+) -> Iterator[Line]:
     """Yield the accounts of both runs side by side, and what came, went or grew."""
-    found = both.accounts() or []
-    whole = max((sum(line[side] for line in found) for side in ("first", "second")), default=0.0)
-    if shown := [line for line in found if abs(line["difference"]) > least * whole]:
+    whole = max((sum(line[side] for line in accounts) for side in ("first", "second")), default=0.0)
+    if shown := [line for line in accounts if abs(line["difference"]) > least * whole]:
         label = width - 3 * _COLUMN
         names = "".join(name.rjust(_COLUMN) for name in ("A", "B", "B - A"))
         yield [("Where the CPU time went".ljust(label) + names, "bold")]
@@ -105,7 +106,7 @@ def account_lines(both: Comparison, width: int, least: float) -> Iterator[Line]:
             cells = "".join(text.rjust(_COLUMN) for text in values)
             yield [(line["label"][: label - 1].ljust(label), ""), (cells, _color(line["difference"]))]
         yield []
-    if changed := [line for line in both.findings() or [] if line["change"] != "stayed"][:_FINDINGS]:
+    if changed := [line for line in findings if line["change"] != "stayed"][:_FINDINGS]:
         yield [("Findings".ljust(width - _COLUMN) + "B - A".rjust(_COLUMN), "bold")]
         for line in changed:
             change = _signed_time(line["difference"]).rjust(_COLUMN)
@@ -159,13 +160,14 @@ def run(options: argparse.Namespace) -> Answer:
         both.write_html(options.html)
 
     warning = clocks_differ((first, second))
+    accounts, findings = both.accounts(), both.findings()
 
     def lines(screen: Screen) -> Iterator[Line]:
         if warning:
             yield [(warning, "yellow")]
         if options.callpath is None:
             yield from length_lines(both)
-            yield from account_lines(both, screen.width, options.least)
+            yield from account_lines(accounts or [], findings or [], screen.width, options.least)
         yield from metric_lines(metrics, screen.width, least=options.least, verbose=options.verbose)
         yield from place_lines(places, both.parts, screen, options.top, groups=options.rank_groups)
         if smaller := all_places - places.num_rows:
@@ -183,8 +185,8 @@ def run(options: argparse.Namespace) -> Answer:
         "warnings": [warning] if warning else [],
         "focus": [focus_data(part) for part in both.parts],
         "lengths": lengths,
-        "account": both.accounts(),
-        "findings": both.findings(),
+        "account": accounts,
+        "findings": findings,
         "metrics": metrics,
         "places": shown,
         "failed": failed,
