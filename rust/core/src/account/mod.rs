@@ -15,7 +15,7 @@
 //! | own code on the critical path | [`Account::divide`] |
 //! | what each device does, and why it is idle | [`devices`] |
 //! | whether locations share cores | [`cores`] |
-//! | whether the same takes longer beside others | [`sharing`] |
+//! | whether the same takes longer beside others | [`mod@sharing`] |
 //! | what else speaks for a reason of lost time | [`reasons`] |
 //!
 //! Of a call that reaches out of the focus, the wait comes first, then what is needed, then the excess. Rows are integers
