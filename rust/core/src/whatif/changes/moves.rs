@@ -7,7 +7,7 @@
 //! as no message that may have been received is sent.
 //!
 //! The graph needs no new events for this: what a call waits for moves to a [stop](Kind::Gate) between two events.
-//! Only the [run that is written](crate::whatif::run::inserted) has them.
+//! Only the [run that is written](crate::whatif::run) has them.
 
 use std::ops::{Range, RangeInclusive};
 
