@@ -76,22 +76,41 @@ def priced_findings(
     if result.tables.prices.num_rows:
         _attach(found, result.tables.prices)
     elif simulate:
-        _simulate(result, found, threads, seconds, progress)
-        if isinstance(dataset := result.tables, NativeDataset):
-            dataset.prices = table(found)
+        # Prices can change the order: a few more are simulated than are shown.
+        _simulate(result, found, found.notable[:_PRICED], threads, seconds, progress)
+        _keep(result, found)
     return found
+
+
+def simulate_ideal(result: ResultData, *, threads: int | None = None) -> None:
+    """Simulate the ideal network alone, which is all that efficiencies need: the result keeps it.
+
+    Parameters
+    ----------
+    result
+        The result, of a run without prices.
+    threads
+        The number of threads to use; None for one per core.
+    """
+    found = findings(result)
+    _simulate(result, found, (), threads)
+    _keep(result, found)
+
+
+def _keep(result: ResultData, found: Findings) -> None:
+    if isinstance(dataset := result.tables, NativeDataset):
+        dataset.prices = table(found)
 
 
 def _simulate(
     result: ResultData,
     found: Findings,
+    shown: Sequence[Finding],
     threads: int | None,
-    seconds: float | None,
-    progress: Callable[[str, float], object] | None,
+    seconds: float | None = None,
+    progress: Callable[[str, float], object] | None = None,
 ) -> None:
-    """Simulate the changes that the first findings propose, and add their prices."""
-    # Prices can change the order: a few more are simulated than are shown.
-    shown = found.notable[:_PRICED]
+    """Simulate the changes that findings propose, and an ideal network; add the prices."""
     run = Run(result)
     ideal = run.changes.ideal_network() if result.tree.paradigms & {"mpi", "shmem", "armci"} else None
     if not shown and ideal is None:
@@ -274,8 +293,10 @@ def _attach(found: Findings, prices: pa.Table) -> None:
 
 
 def _why_not(one: Finding) -> str | None:
-    """Return why a finding has no price; None if it has one."""
+    """Return why a finding has no price; None if it has one, or at least a bound."""
     if one.price is not None:
         return None
     reasons = [price.reason for price in one.prices if not price.is_bound and price.reason is not None]
-    return reasons[0] if reasons else UNKNOWN
+    if reasons:
+        return reasons[0]
+    return None if any(price.saved is not None for price in one.prices) else UNKNOWN

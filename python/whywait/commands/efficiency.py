@@ -116,12 +116,12 @@ def run(options: argparse.Namespace) -> Answer:
 
 def simulate_ideal(results: list[Result]) -> None:
     """Simulate the ideal network for results that have their events, where that takes little: they keep it."""
+    from whywait.analysis import prices
     from whywait.analysis.native import NativeDataset
-    from whywait.analysis.prices import SMALL, priced_findings
 
     for result in results:
-        if isinstance(result.tables, NativeDataset) and result.facts.get("events", 0) <= SMALL:
-            priced_findings(result, simulate=True)
+        if isinstance(result.tables, NativeDataset) and result.facts.get("events", 0) <= prices.SMALL:
+            prices.simulate_ideal(result)
 
 
 def _simulated(rows: list[Efficiencies], results: list[Result], callpath: str | int | None) -> list[Efficiencies]:

@@ -16,7 +16,8 @@ TITLE = "Contention of the file system"
 DOCUMENT = """\
 Operations on files of one kind and size take longer while others are under way: by at least 20%, and the more others,
 the longer (Pearson's r of at least 0.4). They share the file system. Let fewer ranks read and write at a time, use
-collective operations (MPI-IO), or larger and fewer ones. The loss is the excess over those with the fewest others.
+collective operations (MPI-IO), or larger and fewer ones. The loss is the excess over those with the fewest others. Only
+runs of up to a million events are searched.
 """
 
 

@@ -243,6 +243,12 @@ class Run:
         """The kinds of calls that are compared, from the table `network`; a rule that names their time reduces it."""
         return list(self.result.tables.network.to_pylist())
 
+    def regions_with(self, row: str) -> set[str]:
+        """Return the names of the regions with time in a row of the account."""
+        cells = self.losses.account.cells
+        paths = pc.unique(cells.filter(pc.equal(cells["row"].cast("string"), row))["callpath"])
+        return {self.region(callpath).name for callpath in paths.to_pylist()}
+
     @cached_property
     def threads(self) -> int:
         """The largest number of threads of a process."""
@@ -324,4 +330,4 @@ class Run:
             return f"Rank {ranks[0]}"
         if len(ranks) == 2:
             return f"Ranks {ranks[0]} and {ranks[1]}"
-        return f"{len(ranks)} ranks"
+        return f"{len(ranks):,} ranks"

@@ -17,7 +17,8 @@ TITLE = "Many small messages"
 DOCUMENT = """\
 Calls that transfer less than 8 KiB between two ranks need at least 5% of the CPU time, although nobody is late and
 they are not slow: the latency of each is what they need, since those of the smallest messages need at least half as
-long. Overlap them with work; where several go to the same rank before anything is received or completed, combine them.
+long. Calls that synchronize two ranks (post, start, complete, wait, lock, flush) belong to them where no call transfers
+more. Overlap them with work; where several go to the same rank before anything is received or completed, combine them.
 """
 
 _SMALL, _LEAST, _FACTOR = 8192, 0.05, 2.0
@@ -27,14 +28,11 @@ _COMBINABLE = 0.1
 
 def detect(run: Run) -> Iterator[Finding]:
     """Yield what calls with small messages need."""
-    small = [
-        kind
-        for kind in run.kinds
-        if kind["bytes_from"] > 0
-        and kind["bytes_below"] <= _SMALL
-        and not kind["members"]
-        and kind["floor"] is not None
-    ]
+    transferring = run.regions_with("transfer.needed")
+    pairs = [kind for kind in run.kinds if not kind["members"] and kind["region"] in transferring]
+    # A call that synchronizes may complete transfers of any size, but has no size of its own.
+    least = 1 if any(kind["bytes_below"] > _SMALL for kind in pairs) else 0
+    small = [kind for kind in pairs if least <= kind["bytes_from"] < _SMALL and kind["floor"] is not None]
     shortest: dict[tuple[str, bool, bool], float] = {}
     for kind in sorted(small, key=lambda kind: kind["bytes_from"]):
         shortest.setdefault((kind["region"], kind["local"], kind["exposed"]), kind["floor"])
@@ -48,9 +46,10 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     calls = sum(kind["calls"] for kind in bound)
     most = max(bound, key=lambda kind: kind["needed"])
+    synchronize = "" if all(kind["bytes_from"] for kind in bound) else " or only synchronize"
     yield run.finding(
         NAME,
-        f"{calls:,} calls transfer less than {_SMALL // 1024} KiB each and need {seconds(loss)}, "
+        f"{calls:,} calls transfer less than {_SMALL // 1024} KiB each{synchronize} and need {seconds(loss)}, "
         f"{percent(most['needed'] / loss)} of it in {most['region']}: most of this is latency.",
         _advice(run),
         loss,

@@ -17,10 +17,11 @@ NAME = "network_contention"
 TITLE = "Contention of the network"
 DOCUMENT = """\
 Messages of one size take longer while others are on their way to or from the same node: by at least 20%, and the more
-others, the longer (Pearson's r of at least 0.4). They share its link, or the memory that they are copied through.
-Send them at other times, through fewer ranks of a node, or place ranks that talk to each other on one node. Only
-messages that somebody waited for show their time. The loss is the excess over those with the fewest others, which is
-part of the slow calls. Where all are always on their way together, a trace cannot tell.
+others, the longer (Pearson's r of at least 0.4). They share its link, or the memory that they are copied through. Send
+them at other times, through fewer ranks of a node, or place ranks that talk to each other on one node. Only messages
+that somebody waited for show their time. The loss is the excess over those with the fewest others, which is part of the
+slow calls. Where all are always on their way together, a trace cannot tell. Only runs of up to a million events are
+searched.
 """
 
 
