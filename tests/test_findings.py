@@ -460,6 +460,22 @@ def test_one_rank_does_all(tmp_path):
     assert "one_does_all" not in by_rule(analyzed(STEPS, tmp_path / "other"))
 
 
+def test_what_happens_once_is_shown_where_the_rest_names_too_little(tmp_path):
+    """One rank is late once, and noise makes others wait in many iterations."""
+    once = "*: work [10, 11]\n0: read [11, 14]\n0: MPI_Barrier [14, 14.1]\n1-2: MPI_Barrier [11, 14.1]\n"
+    noise = "".join(
+        f"0: work [{t}, {t + 0.06}]\n1-2: work [{t}, {t + 0.05}]\n"
+        f"0: MPI_Barrier [{t + 0.06}, {t + 0.061}]\n1-2: MPI_Barrier [{t + 0.05}, {t + 0.061}]\n"
+        f"*: work [{t + 0.061}, {t + 0.1}]\n"
+        for t in (0.1 * step for step in range(100))
+    )
+    found = analyzed(noise + once, tmp_path).findings()
+    assert [one.callpath for one in found.shown[:1]] == [one.callpath for one in found if "read" in one.sentence]
+    assert found.shown[0].instances == 1
+    repeated = analyzed(noise, tmp_path / "noise").findings()
+    assert all(one.instances >= 3 for one in repeated.shown)
+
+
 def messages(count: int, size: int, work: float) -> str:
     """Rank 0 sends messages that rank 1 receives when they are there; sends and receives take 0.1 s."""
     step = 0.1 + work

@@ -172,8 +172,11 @@ class Findings(list[Finding]):
 
     @property
     def notable(self) -> list[Finding]:
-        """The findings of a percent and more whose call path runs often enough."""
-        return [one for one in self if one.base != "run" and one.share >= _LEAST and one.instances >= INSTANCES]
+        """The findings of a percent and more: those whose call path runs often, if they name enough; otherwise all."""
+        large = [one for one in self if one.base != "run" and one.share >= _LEAST]
+        often = [one for one in large if one.instances >= INSTANCES]
+        named = sum(one.loss for one in often if one.base == "cpu")
+        return often if named >= _NAMED * self.lost else large
 
     @property
     def where(self) -> list[Finding]:

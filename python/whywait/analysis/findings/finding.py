@@ -243,11 +243,12 @@ class Run:
         """The kinds of calls that are compared, from the table `network`; a rule that names their time reduces it."""
         return list(self.result.tables.network.to_pylist())
 
-    def regions_with(self, row: str) -> set[str]:
-        """Return the names of the regions with time in a row of the account."""
+    def times_in(self, row: str) -> dict[int, float]:
+        """Return the time in a row of the account by call path."""
         cells = self.losses.account.cells
-        paths = pc.unique(cells.filter(pc.equal(cells["row"].cast("string"), row))["callpath"])
-        return {self.region(callpath).name for callpath in paths.to_pylist()}
+        cells = cells.filter(pc.equal(cells["row"].cast("string"), row))
+        sums = cells.group_by("callpath").aggregate([("time", "sum")])
+        return dict(zip(sums["callpath"].to_pylist(), sums["time_sum"].to_pylist(), strict=True))
 
     @cached_property
     def threads(self) -> int:
@@ -320,6 +321,14 @@ class Run:
         """Return a short name of a call path: its function, and the one that calls it."""
         names = self.result.tree.path(callpath)
         return "/".join(names[-2:] if len(names) > 2 else names[-1:])
+
+    def location(self, location: int) -> str:
+        """Return the words for a location: its rank, and its thread where others of the rank have time."""
+        places = self.result.places
+        rank, thread = int(places.rank[location]), int(places.thread[location])
+        if self.threads == 1:
+            return f"rank {rank}"
+        return f"thread {thread}" if self.ranks == 1 else f"thread {thread} of rank {rank}"
 
     def who(self, ranks: Iterable[int]) -> str:
         """Return the words for some ranks, to begin a sentence."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from whywait.analysis.findings.words import seconds
 
 if TYPE_CHECKING:
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
 
     from whywait.analysis.changes import Change
     from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.losses import Bearer
 
 NAME = "late_partner"
 TITLE = "Late partner"
@@ -27,10 +30,9 @@ def detect(run: Run) -> Iterator[Finding]:
             continue
         ranks = run.culprits(bearer.costs)
         place = run.place(bearer.callpath)
-        who = "" if len(ranks) == run.ranks else f", most of it for {run.who(ranks).lower()}"
         yield run.finding(
             NAME,
-            f"Others wait {seconds(bearer.waiting)} for {place}{who}.",
+            _sentence(run, bearer, place, ranks),
             None,
             bearer.loss,
             callpath=bearer.callpath,
@@ -39,6 +41,16 @@ def detect(run: Run) -> Iterator[Finding]:
             evidence={"of_classes": bearer.of_classes},
         )
         run.take(bearer)
+
+
+def _sentence(run: Run, bearer: Bearer, place: str, ranks: list[int]) -> str:
+    """Say that only one rank or thread runs the call path, or else for which ranks most of the waiting is."""
+    waiting = seconds(bearer.waiting)
+    here = np.flatnonzero(run.times(bearer.callpath))
+    if here.size == 1 and run.locations > 1:
+        return f"Only {run.location(int(here[0]))} runs {place}; others wait {waiting} for it."
+    who = "" if len(ranks) == run.ranks else f", most of it for {run.who(ranks).lower()}"
+    return f"Others wait {waiting} for {place}{who}."
 
 
 def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:

@@ -28,7 +28,7 @@ _COMBINABLE = 0.1
 
 def detect(run: Run) -> Iterator[Finding]:
     """Yield what calls with small messages need."""
-    transferring = run.regions_with("transfer.needed")
+    transferring = {run.region(callpath).name for callpath in run.times_in("transfer.needed")}
     pairs = [kind for kind in run.kinds if not kind["members"] and kind["region"] in transferring]
     # A call that synchronizes may complete transfers of any size, but has no size of its own.
     least = 1 if any(kind["bytes_below"] > _SMALL for kind in pairs) else 0
