@@ -6,12 +6,13 @@ Accelerated Systems*, arXiv:2603.26576 (2026). docs/accelerators.md has the form
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import whywait._native as _native
 from whywait.analysis import account
 
 if TYPE_CHECKING:
@@ -31,6 +32,39 @@ def idle_times(result: ResultData) -> dict[str, dict[str, float]]:
         rows = found.setdefault(line["device"], {})
         rows[line["row"]] = rows.get(line["row"], 0.0) + line["time"]
     return found
+
+
+class DeviceAccount(NamedTuple):
+    """What all devices did in the focus.
+
+    Attributes
+    ----------
+    devices
+        Their number.
+    time
+        Their time: its length times their number, in seconds.
+    rows
+        Name, name on screen, and time (s) of each row that has any, the longest first.
+    """
+
+    devices: int
+    time: float
+    rows: list[tuple[str, str, float]]
+
+    @property
+    def computes(self) -> float:
+        """The time in kernels, in seconds."""
+        return sum(time for name, _, time in self.rows if name == "busy.kernel")
+
+
+def device_account(result: ResultData) -> DeviceAccount | None:
+    """Return what all devices did in the focus; None without devices."""
+    devices = list(idle_times(result).values())
+    if not devices:
+        return None
+    sums = [(name, label, sum(rows.get(name, 0.0) for rows in devices)) for name, label, _ in _native.device_rows()]
+    found = sorted((row for row in sums if row[2] > 0), key=lambda row: -row[2])
+    return DeviceAccount(len(devices), sum(time for _, _, time in found), found)
 
 
 def device_efficiencies(result: ResultData) -> dict[str, float] | None:

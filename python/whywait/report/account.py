@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from whywait.analysis.account import groups, rows
+from whywait.analysis.device_use import device_account
 from whywait.analysis.focus import focused
 from whywait.report.focus import focus_line
 from whywait.report.terminal import paragraph, path, percent, seconds
@@ -42,6 +43,9 @@ def account_lines(found: Account, result: ResultData, width: int, *, unicode: bo
     yield from paragraph(focus_line(focused(result, found.name or ("all" if found.rule == "whole" else None))), width)
     yield []
     yield from group_lines(found, width, unicode=unicode)
+    # The table of devices is that of the focus of the result.
+    if found.name is None:
+        yield from device_lines(result, width, unicode=unicode)
     base = found.time or 1.0
     excess = found.times.get("transfer.excess", 0.0) + found.times.get("library.excess", 0.0)
     if excess / base >= _LEAST:
@@ -83,6 +87,31 @@ def group_lines(found: Account, width: int, *, least: float = _LEAST, unicode: b
                 yield [(_columns(f"    {label}", of_label, base, name), "dim")]
     if not found.time:
         yield [("  No time was spent in the focus.", "")]
+
+
+def device_lines(result: ResultData, width: int, *, unicode: bool = True) -> Iterator[Line]:
+    """Yield what all devices did in the focus, below an empty line; nothing without devices.
+
+    Parameters
+    ----------
+    result
+        The result.
+    width
+        The number of columns.
+    unicode
+        Whether to draw with more than ASCII.
+    """
+    found = device_account(result)
+    if found is None:
+        return
+    name = min(_NAME, width - _TIME - _SHARE - _BAR - 2)
+    many = f"{found.devices} devices" if found.devices > 1 else "1 device"
+    yield []
+    yield [(f"Where the device time went ({seconds(found.time)} of {many} in the focus)", "bold")]
+    for _, label, time in found.rows:
+        if time / found.time >= _LEAST:
+            bar = "  " + ("█" if unicode else "#") * round(time / found.time * _BAR)
+            yield [(_columns(f"  {label}", time, found.time, name), ""), (bar.rstrip(), "cyan")]
 
 
 def _columns(label: str, time: float, base: float, name: int) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from whywait.analysis.account import account
 from whywait.analysis.prices import NOTHING
 from whywait.model.names import short_name
-from whywait.report.account import group_lines
+from whywait.report.account import device_lines, group_lines
 from whywait.report.terminal import count, finding, paragraph, percent, seconds
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def first_screen(
         yield [(line[0][0], "bold")]
     yield []
     yield from group_lines(where, width, least=_LEAST, unicode=unicode)
+    yield from device_lines(result, width, unicode=unicode)
     if found.shown:
         yield []
         yield from finding_lines(found, width, details=False)
@@ -117,7 +118,7 @@ def finding_lines(found: Findings, width: int, *, details: bool = True) -> Itera
     if found.together is not None and found.together.saved is not None:
         ends.append(f"{found.together.what}: {_about(found.together.is_rough)}{seconds(found.together.saved)}.")
     rest = found.lost - sum(one.loss for one in found.shown if one.base == "cpu")
-    if found.time and rest > 0:
+    if found.time and rest > 0 and found.computing is None:
         ends.append(f"The rest: {percent(rest / found.time)} of the CPU time.")
     if ends:
         yield [(" ".join(ends), "dim")]

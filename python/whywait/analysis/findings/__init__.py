@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from whywait.analysis.device_use import device_account
 from whywait.analysis.findings import (
     bandwidth_bound,
     collectives,
@@ -129,6 +130,9 @@ class Findings(list[Finding]):
         All CPU time of the focus.
     locations, length
         Number of CPU locations with time in the focus, and its length in seconds.
+    computing
+        The share of their time in which devices run kernels, if they are busy longer than the program computes; None
+        otherwise.
     silent
         Why no findings are shown, as a sentence; None if there are some.
     together
@@ -146,12 +150,13 @@ class Findings(list[Finding]):
         limit: int,
         locations: int = 1,
         length: float = 0.0,
+        computing: float | None = None,
     ) -> None:
         super().__init__(found)
         self.lost, self.time, self.silent = lost, time, silent
         self.together: Price | None = None
         self.ideal: Price | None = None
-        self._limit, self.locations, self.length = limit, locations, length
+        self._limit, self.locations, self.length, self.computing = limit, locations, length, computing
         self.rank()
 
     def rank(self) -> None:
@@ -199,18 +204,20 @@ class Findings(list[Finding]):
 
     def verdict(self) -> str:
         """Return what to say first: how much is lost, and the reason of most of it."""
-        share = self.lost / self.time if self.time else 0.0
+        lost = f"{percent(self.lost / self.time if self.time else 0.0)} of the CPU time is lost"
         if self.silent is not None:
             return self.silent
+        if self.computing is not None:
+            lost = f"The devices compute {percent(self.computing)} of their time"
         if not self.shown:
-            return f"{percent(share)} of the CPU time is lost; no single reason has a percent of it."
+            return f"{lost}; no single reason has a percent of {'the rest' if self.computing is not None else 'it'}."
         first = self.shown[0]
         saves = ""
         if (price := first.price) is not None and self.length and (price.saved or 0.0) >= _NOTHING * self.length:
             about = "about " if price.is_rough else ""
             saved = price.saved or 0.0
             saves = f" {price.then}, the run would be {about}{seconds(saved)} ({percent(saved / self.length)}) shorter."
-        return f"{percent(share)} of the CPU time is lost. {first.sentence}{saves}"
+        return f"{lost}. {first.sentence}{saves}"
 
     def table(self, tree: CallTree) -> pa.Table:
         """Return the findings as rows of the table `findings`."""
@@ -256,12 +263,22 @@ def findings(result: ResultData, limit: int = 5) -> Findings:
     for rule in rules().values():
         rule.remark(run, found)
     begin, end = run.losses.account.window
-    return Findings(found, lost, run.time, _silence(run, lost), limit, run.locations, end - begin)
+    silent = _silence(run, lost)
+    return Findings(found, lost, run.time, silent, limit, run.locations, end - begin, _computing(run))
 
 
 def _detect(run: Run) -> Iterator[Finding]:
     for rule in rules().values():
         yield from rule.detect(run)
+
+
+def _computing(run: Run) -> float | None:
+    """Return the share of kernels in the time of devices, if these are busy longer than the program computes."""
+    devices = device_account(run.result)
+    if devices is None:
+        return None
+    busy = sum(time for name, _, time in devices.rows if name.startswith("busy."))
+    return devices.computes / devices.time if busy > run.losses.account.of_groups["computation"] else None
 
 
 def _silence(run: Run, lost: float) -> str | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from whywait.analysis.findings.copies import is_copy
 from whywait.analysis.findings.small_kernels import small
 from whywait.analysis.findings.words import seconds
 
@@ -17,11 +18,12 @@ NAME = "device_starved"
 TITLE = "Starved device"
 DOCUMENT = """\
 A device is idle for at least a tenth of the time, because a host that launches its kernels computes, waits, or
-is about to launch. Launch earlier, or do the work of the host meanwhile. The loss is time of devices, not of
-CPUs.
+is about to launch. Launch earlier, or do the work of the host meanwhile. Or the calls of one call path (an allocation
+or a memset) keep it idle for a twentieth of the time: do them once, before the kernels, or let kernels
+run meanwhile. The loss is time of devices, not of CPUs.
 """
 
-_LEAST = 0.1
+_LEAST, _LEAST_CALLS = 0.1, 0.05
 _ROWS = frozenset({"idle.computes", "idle.waits", "latency"})
 
 
@@ -29,6 +31,7 @@ def detect(run: Run) -> Iterator[Finding]:
     """Yield what the hosts do most while their devices are idle."""
     lines = run.result.tables.device_account.to_pylist()
     total = sum(line["time"] for line in lines)
+    yield from _calls(run, lines, total)
     # Of small kernels, the latency has another reason.
     rows = _ROWS if small(run) is None else _ROWS - {"latency"}
     idle = [line for line in lines if line["row"] in rows]
@@ -48,6 +51,31 @@ def detect(run: Run) -> Iterator[Finding]:
     )
     finding.share = loss / total
     yield finding
+
+
+def _calls(run: Run, lines: list[dict[str, Any]], total: float) -> Iterator[Finding]:
+    """Yield device calls that keep devices waiting."""
+    times: dict[int, float] = {}
+    for line in lines:
+        if line["row"] == "idle.device_call" and line["callpath"] is not None and not is_copy(run, line):
+            times[line["callpath"]] = times.get(line["callpath"], 0.0) + line["time"]
+    devices = len({line["device"] for line in lines})
+    which = {1: "the device", 2: "both devices"}.get(devices, f"{devices} devices")
+    for callpath, loss in sorted(times.items(), key=lambda one: (-one[1], one[0])):
+        if loss < _LEAST_CALLS * total:
+            continue
+        finding = run.finding(
+            NAME,
+            f"{run.place(callpath)} keeps {which} waiting: {'it is' if devices == 1 else 'they are'} idle for "
+            f"{seconds(loss)}.",
+            "Call it once, before the kernels, or let kernels run meanwhile.",
+            loss,
+            callpath=callpath,
+            base="device",
+            evidence={"idle.device_call": loss},
+        )
+        finding.share = loss / total
+        yield finding
 
 
 def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:

@@ -15,7 +15,7 @@ from whywait.model.names import short_name
 from whywait.model.profile import sum_at
 from whywait.report.findings import next_command
 from whywait.report.html.parts import coarse
-from whywait.report.html.places import running
+from whywait.report.html.places import computing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,12 +62,12 @@ def account_parts(result: ResultData, found: Account) -> list[dict[str, Any]]:
     -------
     list of dict
         ``metric`` (that shows about the same in the explorer), ``label``, ``family`` (the color), ``group``, ``value``
-        and ``ranks``: the means of at most 512 groups of neighboring locations that run something.
+        and ``ranks``: the means of at most 512 groups of neighboring CPU locations.
     """
     cells = found.cells
     names = cells["row"].cast("string").to_numpy(zero_copy_only=False)
     location, time = cells["location"].to_numpy(), cells["time"].to_numpy()
-    ran = running(result.places)
+    ran = computing(result.places)
     least = _SMALL * found.time
 
     def values(chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
@@ -85,13 +85,13 @@ def account_parts(result: ResultData, found: Account) -> list[dict[str, Any]]:
         rest = [name for name, _ in inside if name not in shown]
         if len(rest) == 1:
             shown, rest = [*shown, *rest], []
-        kinds = [([name], distinct.get(waits.get(name, ""), rows()[name].label), name) for name in shown]
+        kinds = [([name], distinct.get(waits.get(name, ""), _label(group, rows()[name].label)), name) for name in shown]
         if rest:
             kinds.append((rest, f"Other {groups()[group].label.lower()}" if shown else groups()[group].label, ""))
         for of_names, label, name in kinds:
             by_place = values(np.isin(names, of_names))
             parts.append({
-                "metric": _metric(result, name, metric), "label": _label(group, label), "family": family,
+                "metric": _metric(result, name, metric), "label": label, "family": family,
                 "group": groups()[group].label, "value": float(by_place.sum()), "ranks": coarse(by_place),
             })  # fmt: skip
     return parts
@@ -122,7 +122,7 @@ def findings_story(result: ResultData) -> dict[str, Any]:
         "time": found.time,
         "length": found.length,
         "together": found.together and {"what": found.together.what, "saved": found.together.saved},
-        "rest": max(0.0, found.lost - named),
+        "rest": max(0.0, found.lost - named) if found.computing is None else 0.0,
         "next": next_command(found, "TRACE"),
         "findings": [] if run is None else [_finding(result, run, found, one) for one in found.shown],
     }
@@ -158,4 +158,4 @@ def _by_place(result: ResultData, run: Run, one: Finding) -> list[float]:
     """Return the time in the call path of a finding by place; empty if it has none."""
     if one.callpath is None or one.base != "cpu":
         return []
-    return coarse(run.times(one.callpath)[running(result.places)])
+    return coarse(run.times(one.callpath)[computing(result.places)])

@@ -123,6 +123,13 @@ def running(locations: Locations) -> npt.NDArray[np.int64]:
     return np.flatnonzero(runs) if runs.any() else np.arange(len(locations))
 
 
+def computing(locations: Locations) -> npt.NDArray[np.int64]:
+    """Return those of them that compute on a CPU, which have an account, or all if there are none."""
+    runs = running(locations)
+    threads = runs[locations.works[runs]]
+    return threads if threads.size else runs
+
+
 def system_rows(system: pa.Table, locations: Locations, resolution: Resolution) -> dict[str, list[Any]]:
     """Return the system tree in pre-order.
 

@@ -3,13 +3,9 @@
 import { documentBlock, hasBlock } from "../data.js";
 import { card, fill, hiddenHeading, make, tip } from "../dom.js";
 import { percent, plural, quantity, seconds } from "../format.js";
+import { color } from "./device_colors.js";
 import { addView } from "../sections.js";
 
-// The colors of what a device is; what is not listed is idle without a reason.
-const COLORS = {
-  "busy.kernel": "--time-work", "busy.copy": "--time-p2p", latency: "--time-overhead", "idle.computes": "--time-threads",
-  "idle.waits": "--time-waiting", "idle.library": "--time-collective", "idle.device_call": "--time-devices", "idle.other_device": "--time-onesided",
-};
 /** @type {[string, string, number][]} */
 const EFFICIENCIES = [
   ["device_parallel_efficiency", "Device parallel efficiency", 0], ["device_load_balance", "Load balance", 1],
@@ -17,7 +13,6 @@ const EFFICIENCIES = [
   ["device_offload_efficiency", "Offload efficiency of the host", 0],
 ];
 
-const color = (row) => `var(${COLORS[row] ?? "--time-library"})`;
 const place = (path) => (path?.length ? path.slice(-2).join(" → ") : "outside of all regions");
 
 export class Devices {

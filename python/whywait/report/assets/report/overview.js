@@ -35,8 +35,9 @@ function headline(model) {
 
 // How much is lost, why, and what a change saves; the number stands out.
 function verdict({ verdict: text, lost, time }) {
-  const [, number, rest] = /^([\d.]+%)?(.*)$/s.exec(text);
-  return make("p", { class: "verdict whole" }, number && make("b", { class: lost >= 0.05 * time ? "bad" : "" }, number), make("span", {}, rest));
+  const [, before, number, rest] = /^(.*?)([\d.]+%)(.*)$/s.exec(text) ?? [text, text, "", ""];
+  return make("p", { class: "verdict whole" }, before && make("span", {}, before),
+    number && make("b", { class: lost >= 0.05 * time ? "bad" : "" }, number), make("span", {}, rest));
 }
 
 function efficiencyCard(model) {

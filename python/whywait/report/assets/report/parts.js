@@ -3,9 +3,10 @@
 import { fitCanvas } from "../charts.js";
 import { css } from "../color.js";
 import { card, make, tip } from "../dom.js";
-import { percent, seconds } from "../format.js";
+import { percent, plural, seconds } from "../format.js";
 import { exploreLink } from "../link.js";
 import { addCard } from "./cards.js";
+import { color } from "./device_colors.js";
 
 // Of parts that name no group.
 const FAMILIES = {
@@ -49,7 +50,25 @@ function time(model) {
       inside.length === 1 && inside[0].label === name &&
         make("a", { class: "legend-row", href: exploreLink(inside[0].metric) }, swatch(inside[0]),
           make("span", {}, inside[0].family === "work" ? "the program itself" : name), make("b", {}, seconds(value)), make("span", {}, percent(value / whole)))))),
-    ranks?.node) };
+    ranks?.node, devices(model)) };
+}
+
+// What all devices did, as a bar of its own.
+function devices(model) {
+  const found = model.story.devices;
+  if (!found) return null;
+  const share = (row) => percent(row.time / found.time);
+  const waits = (row) => (row.name === "idle.waits" ? " waiting" : "");
+  return make("section", { class: "of-devices" },
+    make("h3", {}, "The devices", make("span", {}, `${seconds(found.time)} of ${plural(found.count, "device")}`)),
+    make("div", { class: "stack", role: "img", "aria-label": found.rows.map((row) => `${row.label} ${share(row)}`).join(", ") },
+      found.rows.map((row) => make("a", {
+        class: `part${waits(row)}`, href: "#devices", style: { "flex-grow": row.time / found.time, "--color": color(row.name) }, "aria-label": `${row.label} ${share(row)}`,
+        onmousemove: (event) => tip.show(event, make("b", {}, row.label), make("br"), `${seconds(row.time)}, ${share(row)} of the devices in ${model.story.focus.phrase}`),
+        onmouseleave: () => tip.hide(),
+      }))),
+    make("div", { class: "swatches" }, found.rows.map((row) => make("span", {},
+      make("i", { class: `swatch${waits(row)}`, style: { "--color": color(row.name) } }), `${row.label}: ${seconds(row.time)}, ${share(row)}`))));
 }
 
 // The parts of time over ranks; each column is a place or the mean of neighboring ones.
@@ -60,7 +79,7 @@ function byRank(model, parts) {
   const most = Math.max(...sums);
   const canvas = make("canvas", { role: "img", "aria-label": "Where the time went, by rank" });
   const frame = make("div", { class: "by-rank" }, canvas);
-  const locations = model.story.running;
+  const { count: locations, places } = model.story.columns;
   const each = Math.ceil(locations / count);
   const numbered = locations === model.facts.processes ? "rank" : "location";
   const draw = () => {
@@ -84,16 +103,16 @@ function byRank(model, parts) {
   };
   canvas.addEventListener("mousemove", (event) => {
     const i = Math.min(count - 1, Math.floor(((event.clientX - canvas.getBoundingClientRect().left) * count) / frame.clientWidth));
-    const name = each > 1 ? `mean of ${numbered}s ${i * each}–${Math.min(locations, (i + 1) * each) - 1}` : model.placeName(model.shown[i]);
+    const name = each > 1 ? `mean of ${numbered}s ${i * each}–${Math.min(locations, (i + 1) * each) - 1}` : model.placeName(places[i]);
     tip.show(event, make("b", {}, name), make("table", {}, parts.filter((part) => part.ranks[i] > 0).reverse().map((part) =>
       make("tr", {}, make("th", {}, make("i", { class: `swatch ${part.family}`, style: { "--color": part.color } }), part.label),
         make("td", {}, seconds(part.ranks[i]))))));
   });
   canvas.addEventListener("mouseleave", () => tip.hide());
   new ResizeObserver(draw).observe(frame);
-  return { repaint: draw, node: make("figure", {}, frame, make("figcaption", {}, make("span", {}, each > 1 ? `${numbered} 0` : model.placeName(model.shown[0])),
+  return { repaint: draw, node: make("figure", {}, frame, make("figcaption", {}, make("span", {}, each > 1 ? `${numbered} 0` : model.placeName(places[0])),
     make("span", {}, each > 1 ? `${each} ${numbered}s in a column` : `by ${model.placeWord}`, `; highest: ${seconds(most)}`),
-    make("span", {}, each > 1 ? `${numbered} ${locations - 1}` : model.placeName(model.shown[count - 1])))) };
+    make("span", {}, each > 1 ? `${numbered} ${locations - 1}` : model.placeName(places[count - 1])))) };
 }
 
 addCard(20, time);

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from whywait.analysis.device_use import device_account
 from whywait.analysis.focus import ALL, focused
 from whywait.report.html import blocks
 from whywait.report.html.account import account_parts, findings_story, focused_account
 from whywait.report.html.formulas import Formulas
 from whywait.report.html.parts import POINTS, efficiency_rows, parts
-from whywait.report.html.places import running
+from whywait.report.html.places import computing, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,12 +41,15 @@ def _story(result: ResultData, summary: dict[str, Any]) -> dict[str, Any]:
     focus = summary["focus"]
     part = focused(result, focus["callpath"] or (ALL if focus["name"] == ALL else None))
     where = focused_account(result, focus)
+    columns = (running if where is None else computing)(result.places)
     return {
         "waiting": _waiting(focus["account"]),
         "account": focus["account"],
         "focus": {name: focus[name] for name in ("name", "phrase", "window", "outside")},
         "running": running(result.places).size,
         "parts": parts(part, Formulas(part.profile)) if where is None else account_parts(result, where),
+        "columns": {"count": columns.size, "places": columns.tolist() if columns.size <= POINTS else []},
+        "devices": None if where is None else _devices(result),
         "found": None if where is None else findings_story(result),
         "worst": next((_place(place) for place in focus["worst"] if place["waiting"] > 0), None),
         "delay": (focus["causes"] or [])[:_TOP],
@@ -57,6 +61,15 @@ def _story(result: ResultData, summary: dict[str, Any]) -> dict[str, Any]:
             for finding in (*summary["warnings"], *summary["oddities"])
         ],
     }
+
+
+def _devices(result: ResultData) -> dict[str, Any] | None:
+    """Return the account of all devices in the focus; None without devices."""
+    found = device_account(result)
+    if found is None:
+        return None
+    rows = [{"name": name, "label": label, "time": time} for name, label, time in found.rows]
+    return {"count": found.devices, "time": found.time, "rows": rows}
 
 
 def _place(place: dict[str, Any]) -> dict[str, Any]:
