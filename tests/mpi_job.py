@@ -6,6 +6,7 @@ mpiexec -n K python tests/mpi_job.py raise TRACE
 mpiexec -n K python tests/mpi_job.py result TRACE
 mpiexec -n K python tests/mpi_job.py exchanges TRACE...
 mpiexec -n K python tests/mpi_job.py remove TRACE
+mpiexec -n K python tests/mpi_job.py everywhere DIRECTORY TRACE...
 mpiexec -n K python tests/mpi_job.py command kill|fill|wait ARGUMENT...
 """
 
@@ -16,6 +17,8 @@ import resource
 import signal
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,13 +26,60 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import whywait
 from whywait import _native, cli, mpi
+from whywait.analysis import findings
+from whywait.analysis.native import NativeDataset
 from whywait.model.clocks import CLOCK_TABLES
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-TABLES = ("regions", "callpaths", "locations", "severities", "delay_costs", "critical_path", "wait_states", "transfers",
+TABLES = ("regions", "callpaths", "locations", "severities", "delay_costs", "critical_path", "wait_states",
           "inconsistencies", "counters", "counter_cells", "account", "device_account", "network", "io")  # fmt: skip
+# Commands by name: every one that takes a trace, and all that an analysis can write.
+COMMANDS = [
+    line.split()
+    for line in """
+    analyze analyze {trace} -o {to}/result --json --html --prices --advise --queues --transfers --factors=all
+        --counters=all --idle-threads
+    small analyze {trace} -o {to}/result --iterations=main --focus=all --cost-model=scalasca --clocks=auto
+    recursion analyze {trace} -o {to}/result --fold-recursion --no-causes --wrong-order-window=3
+    summary summary {trace}
+    findings findings {trace} --json
+    account account {trace} --json
+    account-by account {trace} --by location
+    waits waits {trace} --json
+    explain explain {trace} --json
+    delay delay {trace} --json
+    window delay {trace} --window=0:1 --json
+    critical critical {trace} --json
+    efficiency efficiency {trace} --window=0:1 --json
+    iterations iterations {trace} --json
+    messages messages {trace} --json
+    gpu gpu {trace} --json
+    io io {trace} --json
+    threads threads {trace} --json
+    counters counters {trace} --json --arrival=send
+    counters-time counters {trace} --metric=mpi_unexpected --by=time=7 --json
+    clocks clocks {trace} --json
+    correct correct {trace} -o {to}/archive
+    whatif whatif {trace} --scale main=0.5 -o {to}/archive --json
+    html whatif {trace} --cpu 2 --html {file}.html
+    advise advise {trace} --json
+    validate validate {trace} --json
+    info info {trace} --events --json
+    report report {trace}
+    export export html {trace} -o {file}.html
+    tables export tables {trace} -o {to}/tables
+    perfetto export perfetto {trace} -o {file} --queues
+    diff diff {trace} {trace} --json
+    series series {trace} {trace} --json
+    """.replace("\n        ", " ")
+    .strip()
+    .splitlines()
+]
+# What several processes do not have (docs/mpi.md): these findings, and the facts of this name.
+CONTENTION = {"file_contention", "memory_contention", "network_contention"}
+REASONS = "reasons"
 # Sums of shares of waiting, which depend on the order of their terms by rounding.
 SHARES = {"direct", "indirect", "propagating", "caused"}
 
@@ -60,11 +110,12 @@ def compare(
         run = _native.Run(trace)
         for choices in all_choices:
             threads = 1 + number % 2
-            together = _native.analyze(run, **choices, threads=threads, shard_events=1, transfers=True, ranks=ranks)
-            assert (together is None) == (ranks is not None and ranks.rank > 0)
-            if together is None:
+            together = _native.analyze(run, **choices, threads=threads, shard_events=1, ranks=ranks)
+            transfers = together.transfers()
+            if not mpi.first():
                 continue
             alone = _native.analyze(run, **choices, threads=threads)
+            rows += same(pa.table(transfers), pa.table(alone.transfers()), f"{trace}: transfers")
             for table in TABLES:
                 left, right = (pa.table(getattr(analysis, table)()) for analysis in (together, alone))
                 rows += same(left, right, f"{trace}: {table}")
@@ -72,46 +123,43 @@ def compare(
                 left, right = (pa.table(analysis.clock_table(table)) for analysis in (together, alone))
                 rows += same(left, right, f"{trace}: {table}")
             assert together.warnings() == alone.warnings(), trace
-            facts, expected = together.facts(), alone.facts()
-            if ranks is not None:
-                # Several processes do not look for what the findings need to know about calls.
-                del facts["reasons"], expected["reasons"]
-            assert facts == expected, trace
+            left, right = ({**analysis.facts(), REASONS: {}} for analysis in (together, alone))
+            assert left == right, trace
     if mpi.first():
         print(f"compared {rows} rows")
 
 
 def fail(trace: str) -> None:
-    """Let rank 1 fail in the middle, while the others do their work; then begin anew."""
+    """Let rank 1 fail in the middle, while the others do their work; then rank 2 at the begin; then nobody."""
     ranks = mpi.ranks()
     deliver, exchanges = ranks.deliver, iter(range(10))
 
     def deliver_some(parcels: list[Buffer]) -> list[Buffer]:
         if ranks.rank == 1 and next(exchanges, None) is None:
+            ranks.deliver = deliver
             raise ZeroDivisionError("rank 1 had enough")
         return deliver(parcels)
 
     ranks.deliver = deliver_some
-    lines = []
-    try:
-        whywait.analyze(trace)
-    except ZeroDivisionError as error:
-        lines.append(f"rank {ranks.rank}: {error} {' '.join(error.__notes__)}")
-    ranks.deliver = deliver
-    try:
-        whywait.analyze(trace, cost_model="none" if ranks.rank == 2 else "thesis")
-    except whywait.UsageError as error:
-        lines.append(f"rank {ranks.rank}: {error} {' '.join(error.__notes__)}")
-    if whywait.analyze(trace).is_root:
-        lines.append("done")
-    say(lines)
+    analyze, calls = mpi._analyze, iter(range(1))
 
+    def analyze_some(*arguments: object) -> object:
+        if ranks.rank == 2 and next(calls, None) is None:
+            mpi._analyze = analyze
+            raise whywait.UsageError("rank 2 refused")
+        return analyze(*arguments)
 
-def say(lines: list[str]) -> None:
-    """Print what all ranks have to say: what each prints itself may mix."""
-    ranks = mpi.ranks()
-    for line in ranks._comm.gather("\n".join(lines)) or ():
-        print(line)
+    if ranks.rank == 2:
+        analyze_some.__module__, analyze_some.__qualname__ = analyze.__module__, analyze.__qualname__
+        mpi._analyze = analyze_some
+    for _ in range(2):
+        try:
+            whywait.analyze(trace)
+        except (ZeroDivisionError, whywait.UsageError) as error:
+            print(error, *error.__notes__)
+    result = whywait.analyze(trace)
+    # Also later functions need all processes.
+    print(len(result.window(0.1, 0.2).cells("time").key) > 0, result.explain()["rank"])
 
 
 def command(what: str, *arguments: str) -> int:
@@ -125,6 +173,7 @@ def command(what: str, *arguments: str) -> int:
             elif what == "fill":
                 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
             else:
+                mpi.Ranks.deliver = deliver
                 Path(os.environ["READY"]).touch()
                 # Ctrl-C ends it.
                 time.sleep(200)
@@ -136,17 +185,13 @@ def command(what: str, *arguments: str) -> int:
 
 def remove(trace: str) -> None:
     """Let an event file go away when all have opened the run."""
-    comm = mpi.ranks()._comm
     run = whywait.open(trace)
-    comm.Barrier()
     if mpi.first():
         last = max((run.path.parent / "traces").glob("*.evt"), key=lambda file: int(file.stem))
         last.unlink()
-    comm.Barrier()
     found = whywait.analyze(run)
-    if found.is_root:
-        print(*(warning["kind"] for warning in found.warnings if warning["kind"] == "unreadable"))
-        print(found.facts["locations"])
+    print(*(warning["kind"] for warning in found.warnings if warning["kind"] == "unreadable"))
+    print(found.facts["locations"])
 
 
 def exchanges(traces: list[str]) -> None:
@@ -170,20 +215,29 @@ def exchanges(traces: list[str]) -> None:
 
 
 def result(trace: str) -> None:
-    """Say what each rank gets."""
-    found = whywait.analyze(trace, transfers=True)
-    lines = [f"{found!r} {found.is_root}"]
-    for look in (
-        lambda: found.metrics["time"].total,
-        lambda: found.transfers().num_rows,
-        lambda: found.window(0, 1),
-        lambda: found.write_timeline(os.devnull),
-    ):
-        try:
-            lines.append(str(look()))
-        except whywait.UsageError as error:
-            lines.append(str(error))
-    say([f"{mpi.ranks().rank}: {line}" for line in lines])
+    """Say what the first rank gets, which alone goes on after an analysis."""
+    found = whywait.analyze(trace)
+    print(mpi.ranks().rank, found, found.metrics["time"].total, found.transfers().num_rows)
+
+
+def everywhere(directory: str, traces: list[str]) -> None:
+    """Run every command that takes a trace, in small shards, and keep what it prints and writes."""
+    mpi.serve()
+    findings._RULES = tuple(rule for rule in findings._RULES if rule.NAME not in CONTENTION)
+    facts = NativeDataset.facts.fget
+    NativeDataset.facts = property(lambda data: {**facts(data), REASONS: {}})
+    mpi.analyze = partial(mpi.analyze, shard_events=1)
+    for trace in traces:
+        place = Path(directory, Path(trace).name)
+        for name, *arguments in COMMANDS:
+            place.joinpath(name).mkdir(parents=True)
+            words = [word.format(trace=trace, to=place / name, file=place / name / "file") for word in arguments]
+            with (place / name / "out").open("w") as out, redirect_stdout(out), redirect_stderr(out):
+                try:
+                    code = cli.main(words)
+                except SystemExit as end:
+                    code = end.code
+                print("exit code", code)
 
 
 if __name__ == "__main__":
@@ -194,6 +248,8 @@ if __name__ == "__main__":
         sys.exit(command(*arguments))
     elif what == "clocks":
         compare(arguments, tuple({"clocks": how} for how in ("nodes", "lines", "clc", "auto")))
+    elif what == "everywhere":
+        everywhere(arguments[0], arguments[1:])
     elif what in ("compare", "exchanges"):
         {"compare": compare, "exchanges": exchanges}[what](arguments)
     else:

@@ -245,7 +245,7 @@ def copies(place):
 
 def test_copies_are_no_one_sided_communication(tmp_path):
     """Their windows have threads and streams as members: no process is a target, and nothing is odd about that."""
-    result = whywait.analyze(copies(tmp_path / "copies"), transfers=True)
+    result = whywait.analyze(copies(tmp_path / "copies"))
     assert not result.warnings
     assert result.transfers().num_rows == 0
     (call,) = result.gpu().synchronizations.to_pylist()

@@ -292,7 +292,7 @@ group o = 0
 def ends(text, tmp_path):
     import whywait
 
-    rows = whywait.analyze(trace_from_text(text, tmp_path), transfers=True).transfers().to_pylist()
+    rows = whywait.analyze(trace_from_text(text, tmp_path)).transfers().to_pylist()
     return [(row["kind"], row["source_rank"], row["destination_rank"], row["start"], row["end"]) for row in rows]
 
 

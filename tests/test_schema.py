@@ -64,7 +64,7 @@ def test_costs_are_booked_on_metrics_of_the_tree():
 
 @pytest.fixture(scope="module")
 def result():
-    return whywait.analyze(whywait.open(ROOT / "tests/data/stencil"), transfers=True, queues="estimate", queue_bins=4)
+    return whywait.analyze(whywait.open(ROOT / "tests/data/stencil"), queues="estimate", queue_bins=4)
 
 
 @pytest.fixture(scope="module")

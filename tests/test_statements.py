@@ -5,7 +5,6 @@ If what is stated changes, the test fails, and both have to be changed.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -32,24 +31,27 @@ def section(page: str, title: str) -> str:
     return (DOCS / page).read_text(encoding="utf-8").split(f"## {title}\n")[1].split("\n## ")[0]
 
 
-def test_what_depends_on_the_number_of_processes(tmp_path):
-    states("mpi.md", "cover the whole run instead of the [focus](glossary.md#focus)")
-    table = section("mpi.md", "What depends on the number of processes")
-    missing = {
-        name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
-    }
-    assert missing
-    alone, together = whywait.analyze(DATA / "stencil"), tmp_path / "together"
-    alone.write(tmp_path / "alone")
-    done = mpiexec(2, "-m", "whywait", "analyze", DATA / "stencil", "-o", together)
+def test_all_processes_run_a_program_until_its_first_analysis(tmp_path):
+    states("mpi.md", "What it does before its first analysis is done by all ranks.")
+    program = section("mpi.md", "Who prints and writes").split("```python\n")[1].split("```")[0]
+    program = program.replace("scorep_run/", str(DATA / "sor_gats")).replace('"results"', repr(str(tmp_path)))
+    file = tmp_path / "program.py"
+    file.write_text(f"open('before', 'a').write('x')\n{program.replace('1.0, 2.0', '0, 1')}")
+    done = mpiexec(3, file, directory=tmp_path)
     assert done.returncode == 0, done.stderr
-    of_one, of_two = ({file.stem for file in (tmp_path / name).glob("*.parquet")} for name in ("alone", "together"))
-    assert of_one - of_two == missing
-    assert of_two <= of_one
-    gathered = whywait.load(together)
-    assert alone.summary()["focus"]["name"] == "run"
-    assert gathered.summary()["focus"]["name"] == "all"
-    assert gathered.summary(focus="all")["focus"]["account"] == alone.summary(focus="all")["focus"]["account"]
+    assert (tmp_path / "before").read_text() == "xxx"
+    assert done.stdout == f"{whywait.analyze(DATA / 'sor_gats').metrics['mpi_latesender'].total}\n"
+    assert (tmp_path / "transfers.parquet").is_file()
+
+
+def test_what_gathers_all_events():
+    states(
+        "mpi.md",
+        "simulations (`whatif`, `advise`, `analyze --prices`), Perfetto, `correct`",
+    )
+    python = Path(whywait.__file__).parent
+    users = {str(file.relative_to(python)) for file in python.rglob("*.py") if ".tables.whole" in file.read_text()}
+    assert users == {"hypotheses/lengths.py", "api/result.py", "api/correct.py"}
 
 
 def test_advice_proposes_kernels(tmp_path):

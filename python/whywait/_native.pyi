@@ -48,6 +48,9 @@ class Run:
     def anchor_path(self) -> PathLike[str]:
         """The anchor file."""
     @property
+    def is_in_files(self) -> bool:
+        """Whether it is in files, rather than in the memory of this process."""
+    @property
     def archive_name(self) -> str:
         """The name of the archive."""
     def definitions(self, kind: str) -> Table:
@@ -245,6 +248,11 @@ class Analysis:
 
         Needs the events, so it is not available when several processes share the analysis.
         """
+    def gather(self) -> Analysis | None:
+        """Return the analysis with the events of all processes at the first; itself if nobody shares it.
+
+        Called on all processes, as all functions marked *collective*.
+        """
     def locks(self) -> Table:
         """Return the locks of threads, those that threads wait for longest first.
 
@@ -370,7 +378,6 @@ def analyze(
     wrong_order_window: int = 100,
     causes: bool = True,
     cost_model: str = "thesis",
-    transfers: bool = False,
     queues: tuple[str, str, int | Sequence[float], bool] | None = None,
     window: tuple[float, float] | None = None,
     counter_modes: Sequence[tuple[str, str]] = ...,
@@ -382,11 +389,11 @@ def analyze(
     shard_events: int = ...,
     ranks: Ranks | None = None,
     progress: Callable[[str, float], object] | None = None,
-) -> Analysis | None:
+) -> Analysis:
     """Analyze a run.
 
     Calls `progress` with the stage and its completed share regularly, and stops if it raises an exception. With
-    `ranks`, several processes share the analysis, and all but the first get None.
+    `ranks`, several processes share the analysis, each with its events; that of the first has the results of all.
     """
 
 def copy_archive(source: str | PathLike[str], destination: str | PathLike[str]) -> None:
@@ -484,8 +491,8 @@ def timeline(
     cells: int,
     calls: int,
     most: int,
-) -> dict[str, Any] | None:
-    """Return the run over time, or None when several processes share the analysis.
+) -> dict[str, Any]:
+    """Return the run over time, of an analysis with all events.
 
     ``levels``, each with ``merged`` (locations per row), ``rows``, ``bins``, ``width`` (s) and ``shares`` (bytes by
     class, row and bin; 255 stands for the whole bin); ``calls``, ``waits``, ``messages``, ``transfers``, each a

@@ -115,13 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         top.print_help(sys.stderr)
         top.exit(USAGE)
     options = top.parse_args([*given[1:], "--help"] if given[0] == "help" else given)
-    if not getattr(options, "together", False):
-        if not mpi.first():
-            return OK
-        mpi.leave()
     try:
-        if getattr(options, "analyzes", True):
-            _load(getattr(options, "modules", ()))
         return _run(options)
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -205,6 +199,10 @@ def _run(options: argparse.Namespace) -> int:
     from whywait import Error, UsageError
 
     try:
+        if not getattr(options, "together", False):
+            mpi.serve()
+        if getattr(options, "analyzes", True):
+            _load(getattr(options, "modules", ()))
         code: int = options.run(options)
         sys.stdout.flush()
     except UsageError as error:

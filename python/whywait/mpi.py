@@ -1,24 +1,38 @@
-"""Distribute an analysis over several processes: ``mpiexec -n K whywait analyze TRACE``.
+"""Several processes share the work: ``mpiexec -n K whywait ...``.
 
-MPI is used only if ``mpiexec`` started several processes, according to the environment. Each process reads and analyzes
-its part of the run; data for other processes is exchanged here, as bytes. All processes take part in the same exchanges
-in the same order, so an error on one of them is reported in the next exchange and raised on all.
+MPI is used only if ``mpiexec`` started several processes, according to the environment. The first process leads: it
+runs the command, or the program of the user. The others serve: they wait until it calls a native function that needs
+all of them (`analyze`, `together`), and call the same one with the same arguments. Each process reads and keeps its
+part of the run; inside such a call, data for other processes is exchanged here, as bytes. All processes take part in
+the same exchanges in the same order, so an error on one of them is reported in the next exchange and raised on all.
 """
 
 from __future__ import annotations
 
+import atexit
+import io
 import os
 import pickle
+import signal
 import struct
+import threading
 import time
+import weakref
+from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self, TypeVar
+
+import whywait._native as _native
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from os import PathLike
     from types import TracebackType
 
     from typing_extensions import Buffer
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # How launchers pass the number of processes and the rank: Open MPI, PMI (MPICH, Intel MPI, ...), Slurm's srun.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
@@ -46,12 +60,6 @@ def first() -> bool:
     return started() == 1 or next((int(rank) for rank in ranks if rank.isdecimal()), 0) == 0
 
 
-def leave() -> None:
-    """Make this process analyze runs on its own from now on."""
-    for name in _SIZES:
-        os.environ.pop(name, None)
-
-
 def ranks() -> Ranks | None:
     """Return the processes that were started together; None if there is only this one.
 
@@ -65,21 +73,122 @@ def ranks() -> Ranks | None:
 
 @cache
 def _connect() -> Ranks:
-    from whywait._native import UsageError
-
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         text = f"{started()} processes were started, but MPI is missing ({error}): pip install 'whywait[mpi]'"
-        raise UsageError(text) from error
+        raise _native.UsageError(text) from error
     if started() != MPI.COMM_WORLD.size:
         library = MPI.Get_library_version().split("\n", 1)[0].rstrip("\0 :")
         text = (
             f"{started()} processes were started, but mpi4py uses a different MPI and sees {MPI.COMM_WORLD.size}: "
             f"start them with the mpiexec of {library}"
         )
-        raise UsageError(text)
+        raise _native.UsageError(text)
     return Ranks(MPI.COMM_WORLD.Dup())
+
+
+def analyze(
+    run: _native.Run,
+    *,
+    memory: tuple[int | None, str | PathLike[str] | None] = (None, None),
+    progress: Callable[[str, float], object] | None = None,
+    **options: Any,
+) -> _native.Analysis:
+    """Analyze a run with all processes that were started together.
+
+    Parameters
+    ----------
+    run
+        The run. One that is not in files is analyzed by this process alone.
+    memory
+        The limit of the memory of each process in bytes, and the directory for what exceeds it.
+    progress, options
+        Those of ``whywait._native.analyze``.
+
+    Returns
+    -------
+    whywait._native.Analysis
+        The analysis at the first process; the others serve it and do not return.
+    """
+    team = ranks()
+    if team is None or not run.is_in_files:
+        return _analyze(None, run, memory, options, progress)
+    found: _native.Analysis = team.lead(_analyze, (run, memory, options), progress)
+    return found
+
+
+def serve() -> None:
+    """Serve the first of the processes that were started together until it ends; the first goes on."""
+    team = ranks()
+    if team is None:
+        return
+    if team.rank > 0:
+        team.serve()
+    team.dismiss_at_exit()
+
+
+def together(function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+    """Call a native function that needs the events of an analysis, on all processes that share them.
+
+    Parameters
+    ----------
+    function
+        A method of an analysis, or a function with the analysis as its first argument.
+    *arguments, **options
+        Its arguments.
+
+    Returns
+    -------
+    object
+        What it returns at this process.
+    """
+    team = ranks()
+    if team is None or not any(map(is_shared, (getattr(function, "__self__", None), *arguments[:1]))):
+        return function(*arguments, **options)
+    found: T = team.lead(_call, (function, arguments, options))
+    return found
+
+
+def is_shared(thing: object) -> bool:
+    """Whether something is an analysis whose events are in several processes."""
+    team = ranks()
+    return team is not None and team.shares(thing)
+
+
+def _analyze(
+    team: Ranks | None, run: _native.Run, memory: tuple[Any, Any], options: dict[str, Any], progress: Any = None
+) -> _native.Analysis:
+    _native.limit_memory(run, *memory, threads=options.get("threads"))
+    return _native.analyze(run, ranks=team, progress=progress, **options)
+
+
+def _call(_: Ranks, function: Callable[..., Any], arguments: Sequence[Any], options: dict[str, Any]) -> Any:
+    return function(*arguments, **options)
+
+
+class _Pickler(pickle.Pickler):
+    """Writes analyses as their numbers, and runs as their files."""
+
+    def __init__(self, file: io.BytesIO, numbers: Mapping[_native.Analysis, int]) -> None:
+        super().__init__(file)
+        self._numbers = numbers
+
+    def persistent_id(self, thing: object) -> Any:
+        if isinstance(thing, _native.Analysis):
+            return self._numbers[thing]
+        return thing.anchor_path if isinstance(thing, _native.Run) else None
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads what `_Pickler` wrote."""
+
+    def __init__(self, parcel: Buffer, analyses: Mapping[int, _native.Analysis]) -> None:
+        super().__init__(io.BytesIO(parcel))
+        self._analyses = analyses
+
+    def persistent_load(self, name: Any) -> object:
+        return self._analyses[name] if isinstance(name, int) else _native.Run(name)
 
 
 class Ranks:
@@ -100,6 +209,94 @@ class Ranks:
         self.rank: int = comm.rank
         self._raised: BaseException | None = None
         self._interrupted = False
+        # The analyses that are shared have numbers. The first process tells which of them it no longer has.
+        self._numbers: weakref.WeakKeyDictionary[_native.Analysis, int] = weakref.WeakKeyDictionary()
+        self._forgotten: list[int] = []
+        self._next = 0
+        # Threads lead in turn.
+        self._lock = threading.Lock()
+        self._is_served = False
+
+    def shares(self, thing: object) -> bool:
+        """Whether something is an analysis that all processes share."""
+        return isinstance(thing, _native.Analysis) and thing in self._numbers
+
+    def lead(self, work: Callable[..., Any], arguments: Sequence[Any], *own: Any) -> Any:
+        """Call a function of this module on all processes, at the first; an analysis that it makes is shared.
+
+        Parameters
+        ----------
+        work
+            The function, whose first argument is these processes.
+        arguments
+            Its other arguments.
+        *own
+            More of them for this process only.
+
+        Returns
+        -------
+        object
+            What it returns at the first process.
+        """
+        with self._lock:
+            number, self._next = self._next, self._next + 1
+            with self:
+                forgotten = list(self._forgotten)
+                self._send((number, forgotten, work, arguments))
+                del self._forgotten[: len(forgotten)]
+                found = work(self, *arguments, *own)
+            if work is _analyze:
+                self._numbers[found] = number
+                weakref.finalize(found, self._forgotten.append, number).atexit = False
+        return found
+
+    def serve(self) -> NoReturn:
+        """Do what the first process leads in; end when it does."""
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            # Ctrl-C is an error like others: the first process ends all.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        analyses: dict[int, _native.Analysis] = {}
+        is_dismissed = False
+        while not is_dismissed:
+            # The first process gets the error of any, and knows what to do.
+            with suppress(BaseException):
+                with self:
+                    is_last = self._obey(_Unpickler(self.deliver([b""] * self.size)[0], analyses).load(), analyses)
+                is_dismissed = is_last
+        raise SystemExit(0)
+
+    def _obey(self, request: Any, analyses: dict[int, _native.Analysis]) -> bool:
+        """Do what the first process leads in; return whether that was the last request."""
+        if request is None:
+            return True
+        number, forgotten, work, arguments = request
+        for old in forgotten:
+            analyses.pop(old, None)
+        found = work(self, *arguments)
+        if work is _analyze:
+            analyses[number] = found
+        return False
+
+    def _send(self, request: Any) -> None:
+        """Send a request to all that serve."""
+        parcel = io.BytesIO()
+        _Pickler(parcel, self._numbers).dump(request)
+        self.deliver([b""] + [parcel.getvalue()] * (self.size - 1))
+
+    def dismiss_at_exit(self) -> None:
+        """Let those that serve end when this process does."""
+        if not self._is_served:
+            self._is_served = True
+            atexit.register(self._dismiss)
+
+    def _dismiss(self) -> None:
+        is_dismissed = False
+        while not is_dismissed:
+            # Those that were interrupted meanwhile tell so first.
+            with suppress(BaseException):
+                with self:
+                    self._send(None)
+                is_dismissed = True
 
     def deliver(self, parcels: Sequence[Buffer]) -> list[Buffer]:
         """Send the i-th parcel to process i.

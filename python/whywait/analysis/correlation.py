@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 import whywait._native as _native
+import whywait.mpi as mpi
 from whywait.analysis.counters import Counters
 from whywait.analysis.devices import Devices
 from whywait.analysis.iterations import iterations
@@ -196,7 +197,7 @@ class Values:
         analysis = self._result.tables.analysis
         if analysis is None:
             raise _native.UsageError("a result on disk has no events: analyze the trace again")
-        instances = pa.table(analysis.instances(_marker(self._loop)))
+        instances = pa.table(mpi.together(analysis.instances, _marker(self._loop)))
         value = self._queues.over_instances(name, instances)
         number = position_in_run(instances["location"].to_numpy().astype(np.int64))
         known = number < self._loop.num_rows

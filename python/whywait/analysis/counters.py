@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 import whywait._native as _native
+import whywait.mpi as mpi
 from whywait.model.counters import named
 from whywait.model.profile import max_at, sum_at
 from whywait.model.selection import edges_of_bins, in_subtrees, one_callpath, position_in_run
@@ -359,7 +360,7 @@ class Counter:
         number = int(tree.preorder[one_callpath(tree, callpath)])
         if (analysis := self._result.tables.analysis) is None:
             raise _native.UsageError("a result on disk has no events: analyze the trace again")
-        instances = pa.table(analysis.instances(number))
+        instances = pa.table(mpi.together(analysis.instances, number))
         location = instances["location"].to_numpy().astype(np.int64)
         enter, leave = (instances[name].to_numpy() for name in ("enter", "leave"))
         if to_next:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 import whywait._native as _native
+import whywait.mpi as mpi
 from whywait.analysis.computation import computes
 from whywait.analysis.counters import Counter, Counters
 from whywait.analysis.load_balance import Kernel, counted, geometry_efficiency, imbalance, share
@@ -273,7 +274,7 @@ def loads(
         kernels = kernels.set_column(kernels.column_names.index("begin"), "begin", pa.array(first))
         kernels = kernels.set_column(kernels.column_names.index("end"), "end", pa.array(last))
         kernels, values = kernels.filter(pa.array(first < last)), values[first < last]
-    hosts = pa.table(analysis.host_computation(works.tolist(), begin, end))
+    hosts = pa.table(mpi.together(analysis.host_computation, works.tolist(), begin, end))
     of_host = rank[hosts["location"].to_numpy().astype(np.int64)]
     host = sum_at(np.searchsorted(ranks, of_host), hosts["computation"].to_numpy(), ranks.size)
     process = np.searchsorted(ranks, kernels["rank"].to_numpy())

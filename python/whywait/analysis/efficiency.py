@@ -285,7 +285,7 @@ def _with_devices(result: ResultData, callpath: str | int | None, window: Window
         devices = Devices(result)
         found = devices.loads(callpath=callpath, window=window)
     except _native.UsageError:
-        # The events are in several processes, or counters are not shares: `whywait gpu` reports that.
+        # Counters are not shares: `whywait gpu` reports that.
         return
     asked = [("load", "gpu", "")]
     if found["efficiency_source"] != "none":

@@ -199,7 +199,7 @@ def _restrict(result: ResultData, focus: Focus) -> FocusedData:
         try:
             window = result.window(*focus.window)
         except _native.UsageError:
-            # There are no events: several processes shared them.
+            # There are no events.
             return FocusedData(result, Focus(ALL), profile)
         running = window.cells("time").key
         costs = {name: profile.cells(name) for name in cost_names(profile)}

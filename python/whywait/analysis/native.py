@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import whywait._native as _native
+import whywait.mpi as mpi
 from whywait.model import tables
 from whywait.model.metrics import metric_tree
 from whywait.model.schema import patterns, schema_of
@@ -56,6 +57,10 @@ class NativeDataset:
         self.prices = tables.PRICES.empty_table()
 
     @cached_property
+    def whole(self) -> _native.Analysis | None:
+        return mpi.together(self.analysis.gather) if isinstance(self.analysis, _native.Analysis) else None
+
+    @cached_property
     def regions(self) -> pa.Table:
         return pa.table(self.analysis.regions())
 
@@ -95,7 +100,7 @@ class NativeDataset:
         if "window" in self.options:
             raise _native.UsageError("a window does not contain the causes of its waits: analyze the whole run")
         chosen = range(self.wait_states.num_rows) if rows is None else rows
-        intervals, factors = self.analysis.factors(list(chosen))
+        intervals, factors = mpi.together(self.analysis.factors, list(chosen))
         return _nullable(intervals), _nullable(factors)
 
     @cached_property
@@ -104,7 +109,7 @@ class NativeDataset:
 
     @property
     def transfers(self) -> pa.Table:
-        return pa.table(self.analysis.transfers())
+        return pa.table(mpi.together(self.analysis.transfers))
 
     @cached_property
     def counters(self) -> pa.Table:
@@ -165,13 +170,13 @@ class NativeDataset:
         return pa.table(self.analysis.clock_table(name)).cast(schema_of(name))
 
     def account_window(self, begin: float, end: float) -> pa.Table:
-        return pa.table(self.analysis.account_window(begin, end))
+        return pa.table(mpi.together(self.analysis.account_window, begin, end))
 
     def counter_window(self, begin: float, end: float) -> pa.Table:
-        return pa.table(self.analysis.counter_window(begin, end))
+        return pa.table(mpi.together(self.analysis.counter_window, begin, end))
 
     def counter_changes(self, stretches: Mapping[str, Sequence[Any]], *, shared: bool = False) -> pa.Table:
-        return pa.table(self.analysis.counter_changes(dict(stretches), shared))
+        return pa.table(mpi.together(self.analysis.counter_changes, dict(stretches), shared))
 
     @property
     def stored_iterations(self) -> None:
@@ -181,15 +186,15 @@ class NativeDataset:
     def declared_loops(self) -> tuple[list[int], pa.Table]:
         if not isinstance(self.analysis, _native.Analysis):
             return [], pa.table({"parameter": pa.array([], pa.string())})
-        dynamic, parameters = _native.declared_loops(self.analysis)
+        dynamic, parameters = mpi.together(_native.declared_loops, self.analysis)
         return dynamic, pa.table(parameters)
 
     def iterations(
         self, marker: int | str, every: int, body: Sequence[int], computes: npt.NDArray[np.bool_]
     ) -> tuple[pa.Table, int]:
         if (marker, every) not in self._iterations:
-            found, callpath = _native.iterations(
-                self._events, marker, every=every, body=list(body), computes=computes.tolist()
+            found, callpath = mpi.together(
+                _native.iterations, self._events, marker, every=every, body=list(body), computes=computes.tolist()
             )
             self._iterations[marker, every] = pa.table(found), callpath
         return self._iterations[marker, every]
@@ -201,7 +206,9 @@ class NativeDataset:
             if not whole and self.facts.get("focus_rule", "whole") != "whole":
                 window = self.facts["focus_begin"], self.facts["focus_end"]
             events = self._any_events
-            pairs, block, sizes = _native.communication(events, waiting=waiting, most=_PAIRS, window=window)
+            pairs, block, sizes = mpi.together(
+                _native.communication, events, waiting=waiting, most=_PAIRS, window=window
+            )
             last = int(self.locations["rank"].to_numpy().max(initial=0))
             self._communication[whole] = _with_ends(pa.table(pairs), block, last), pa.table(sizes)
         return self._communication[whole]
@@ -227,7 +234,7 @@ class NativeDataset:
     def window(self, begin: float, end: float) -> pa.Table:
         # Cache one window: headlines and efficiencies request the same one in turn.
         if self._window is None or self._window[0] != (begin, end):
-            self._window = (begin, end), pa.table(self.analysis.window(begin, end))
+            self._window = (begin, end), pa.table(mpi.together(self.analysis.window, begin, end))
         return self._window[1]
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import whywait._native as _native
+import whywait.mpi as mpi
 from whywait.model.clocks import CLOCK_OPTIONS
 from whywait.model.counters import name_of_maximum
 from whywait.model.profile import sum_at
@@ -98,10 +99,6 @@ class Queues:
         whywait._native.Analysis
             An analysis without causes. It takes a few hundred bytes per message.
 
-        Raises
-        ------
-        whywait.UsageError
-            If several processes share the analysis.
         """
         return self._replay(moments=True)
 
@@ -109,10 +106,7 @@ class Queues:
         run = self._result.run.reopen()
         chosen = (self._arrival, self._match, self._bins, moments)
         clocks = {name: options[name] for name in CLOCK_OPTIONS if name in (options := self._result.tables.options)}
-        found = _native.analyze(run, causes=False, queues=chosen, **clocks)
-        if found is None:
-            raise _native.UsageError("several processes cannot replay queues after the analysis: analyze with queues=")
-        return found
+        return mpi.analyze(run, causes=False, queues=chosen, **clocks)
 
     @cached_property
     def _analysis(self) -> _native.Analysis:
@@ -197,7 +191,7 @@ class Queues:
         """
         tree, places = self._result.tree, self._result.places
         number = int(tree.preorder[one_callpath(tree, callpath)])
-        instances = pa.table(self._analysis.instances(number))
+        instances = pa.table(mpi.together(self._analysis.instances, number))
         location = instances["location"].to_numpy().astype(np.int64)
         return pa.table(
             {

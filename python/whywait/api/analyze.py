@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
 import whywait._native as _native
@@ -28,7 +27,6 @@ def analyze(
     idle_threads: bool = False,
     memory_limit: int | None = None,
     spill_directory: str | PathLike[str] | None = None,
-    transfers: bool = False,
     queues: Literal["estimate", "send"] | None = None,
     queue_match: Literal["pair", "list"] = "pair",
     queue_bins: int = 0,
@@ -43,8 +41,8 @@ def analyze(
 ) -> Result:
     """Find every wait state of a run, and where its time goes.
 
-    Under ``mpiexec``, all ranks must call this function; they share the work, and rank 0 gets the result. See
-    docs/mpi.md.
+    Under ``mpiexec``, the ranks share the work. Rank 0 gets the result and goes on; for the others, this function does
+    not return: they serve rank 0 until it ends. See docs/mpi.md.
 
     Parameters
     ----------
@@ -70,9 +68,6 @@ def analyze(
         only.
     spill_directory
         The directory of this file, on a disk with enough space; None for the system's temporary directory.
-    transfers
-        Whether to keep the data for `Result.transfers`. Otherwise, they are computed on demand, which is not possible
-        under ``mpiexec``.
     queues
         Whether to replay message queues: with ``"estimate"``, the transfer of a message takes as long as others of its
         class; with ``"send"``, a message arrives as soon as its send begins. See docs/counters.md.
@@ -84,7 +79,7 @@ def analyze(
     window
         Analyze only the time between two points, in seconds since the start of the run: times, wait states that overlap
         the window, their costs (wherever and whenever the causes are), and the critical path. Counts, bytes, and costs
-        of idle threads are omitted. Such a result cannot be written, and needs a single process.
+        of idle threads are omitted. Such a result cannot be written.
     counter_modes
         What the values of counters are, by name, if the trace declares it wrongly: ``"absolute"`` (levels at their
         samples), ``"accumulated"``, ``"relative"``, or a metric mode of OTF2, such as ``"ABSOLUTE_NEXT"``.
@@ -132,28 +127,25 @@ def analyze(
     if window is not None and not window[0] < window[1]:
         raise _native.UsageError(f"the window from {window[0]:g} to {window[1]:g} s is empty")
     modes = _modes(counter_modes or {})
-    ranks = mpi.ranks()
-    with ranks or nullcontext():
-        opened = run if isinstance(run, Run) else Run(run)
-        _native.limit_memory(opened._native, memory_limit, spill_directory, threads=threads)  # noqa: SLF001
-        native = _native.analyze(
-            opened._native,  # noqa: SLF001
-            threads=threads,
-            wrong_order_window=wrong_order_window,
-            causes=causes,
-            cost_model=cost_model,
-            transfers=transfers,
-            queues=None if queues is None else (queues, queue_match, queue_bins, False),
-            window=window,
-            counter_modes=list(modes.items()),
-            fold_recursion=fold_recursion,
-            clocks=clocks,
-            clock_domain=clock_domain,
-            min_latency=min_latency,
-            census=census,
-            ranks=ranks,
-            progress=progress,
-        )
+    mpi.serve()
+    opened = run if isinstance(run, Run) else Run(run)
+    native = mpi.analyze(
+        opened._native,  # noqa: SLF001
+        memory=(memory_limit, spill_directory),
+        threads=threads,
+        wrong_order_window=wrong_order_window,
+        causes=causes,
+        cost_model=cost_model,
+        queues=None if queues is None else (queues, queue_match, queue_bins, False),
+        window=window,
+        counter_modes=list(modes.items()),
+        fold_recursion=fold_recursion,
+        clocks=clocks,
+        clock_domain=clock_domain,
+        min_latency=min_latency,
+        census=census,
+        progress=progress,
+    )
     options: dict[str, Any] = {
         "wrong_order_window": wrong_order_window,
         "causes": causes,
@@ -177,13 +169,13 @@ def analyze(
     return _to_result(native, opened, options)
 
 
-def _to_result(native: _native.Analysis | None, run: Run, options: Mapping[str, Any]) -> Result:
+def _to_result(native: _native.Analysis, run: Run, options: Mapping[str, Any]) -> Result:
     """Return the result of a native analysis.
 
     Parameters
     ----------
     native
-        The analysis; None on all ranks of ``mpiexec`` except the first.
+        The analysis.
     run
         The trace that was analyzed.
     options
@@ -201,8 +193,7 @@ def _to_result(native: _native.Analysis | None, run: Run, options: Mapping[str, 
         stored |= set(_native.queue_metrics())
     if "window" in options:
         stored = in_window(stored)
-    dataset = None if native is None else NativeDataset(native, run, stored, options)
-    return Result(dataset, run, idle_threads=options["idle_threads"])
+    return Result(NativeDataset(native, run, stored, options), run, idle_threads=options["idle_threads"])
 
 
 def _modes(modes: Mapping[str, str]) -> dict[str, str]:

@@ -64,7 +64,7 @@ def correct(
         threads=threads,
         progress=progress,
     )
-    analysis = cast("_native.Analysis", result.tables.analysis)
+    analysis = cast("_native.Analysis", result.tables.whole)
     target.mkdir(parents=True, exist_ok=True)
     name = result.run.path.stem
     with tempfile.TemporaryDirectory(prefix=".correct-", dir=target) as staging:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import whywait._native as _native
+import whywait.mpi as mpi
 from whywait.analysis.counters import with_counters
 from whywait.api.clocked import ClockedResult
 from whywait.model import tables
@@ -37,14 +38,14 @@ class Result(ClockedResult):
     Parameters
     ----------
     tables
-        The dataset; None on all ranks of ``mpiexec`` except the first.
+        The dataset.
     run
         The trace that was analyzed.
     idle_threads
         Whether to add the time of idle threads to the times of the dataset.
     """
 
-    def __init__(self, tables: Dataset | None, run: Run, *, idle_threads: bool = False) -> None:
+    def __init__(self, tables: Dataset, run: Run, *, idle_threads: bool = False) -> None:
         super().__init__(tables, run, idle_threads=idle_threads)
         self._opened = run
 
@@ -225,7 +226,7 @@ class Result(ClockedResult):
         Raises
         ------
         whywait.UsageError
-            If no such wait state exists, the analysis did not look for causes, or several processes shared it.
+            If no such wait state exists, or the analysis did not look for causes.
         """
         from whywait.analysis.explain import explain_longest
 
@@ -331,11 +332,11 @@ class Result(ClockedResult):
         Raises
         ------
         whywait.UsageError
-            If the result was read from a directory, or several processes shared the analysis.
+            If the result was read from a directory.
         """
         if (analysis := self.tables.analysis) is None:
             raise _native.UsageError("a result on disk has no locks: analyze the trace again")
-        pieces = tables.lock_pieces(self.tree, self.places, analysis.locks())
+        pieces = tables.lock_pieces(self.tree, self.places, mpi.together(analysis.locks))
         return tables.table(tables.LOCKS, pieces)
 
     def efficiencies(
@@ -474,8 +475,8 @@ class Result(ClockedResult):
         Raises
         ------
         whywait.UsageError
-            If the result has no events (several processes shared the analysis, or an older version wrote it), or if
-            its pairs are already merged too far to separate nodes or blocks of this size.
+            If the result has no events (an older version wrote it), or if its pairs are already merged too far to
+            separate nodes or blocks of this size.
 
         Examples
         --------
@@ -681,7 +682,7 @@ class Result(ClockedResult):
             also stored in tables, so that the report can be written again later.
         factors
             The waits whose factors to write (factors.parquet): ``"all"``, or ``"longest"`` for the longest of each kind
-            and the waits that caused these. A result of several processes has no factors.
+            and the waits that caused these.
         focus
             The part of the run that the headlines of summary.json and report.html refer to, as for `summary`.
         counters
@@ -871,7 +872,7 @@ class Result(ClockedResult):
         from whywait.analysis.queues import LEVELS, Queues
         from whywait.store.staging import Staging
 
-        if (analysis := self.tables.analysis) is None:
+        if (analysis := self.tables.whole) is None:
             raise _native.UsageError("a result on disk has no events, so it has no timeline: analyze the trace again")
         target = Path(path)
         if target.is_dir():
@@ -889,8 +890,6 @@ class Result(ClockedResult):
             )
 
     def __repr__(self) -> str:
-        if not self.is_root:
-            return f"<whywait.Result of {self.run.name!r}, which rank 0 has>"
         return f"<whywait.Result of {self.run.name!r}: {len(self.metrics)} metrics, {len(self.tree)} call paths>"
 
     def _repr_html_(self) -> str:

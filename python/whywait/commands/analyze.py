@@ -35,7 +35,6 @@ def add(verbs: Any) -> None:
         "derived.parquet, wait_states.parquet, critical_path.parquet, and other tables listed in manifest.json.",
         "whywait analyze scorep_run/traces.otf2 -o results",
         run,
-        together=True,
         modules=(
             "whywait.api.result",
             "whywait.analysis.native",
@@ -151,13 +150,10 @@ def _counters(text: str | None) -> bool | list[str]:
 
 def run(options: argparse.Namespace) -> Answer | int:
     """Analyze the trace, write the result, and return its summary."""
-    from contextlib import nullcontext
-
     import whywait
-    from whywait import mpi
     from whywait.report.findings import first_screen
 
-    with mpi.ranks() or nullcontext(), Progress(quiet=options.quiet or not mpi.first()) as progress:
+    with Progress(quiet=options.quiet) as progress:
         if options.spill_dir and options.memory_limit is None:
             raise whywait.UsageError("--spill-dir needs --memory-limit")
         if options.source and not options.html:
@@ -179,13 +175,10 @@ def run(options: argparse.Namespace) -> Answer | int:
             fold_recursion=options.fold_recursion,
             memory_limit=options.memory_limit,
             spill_directory=options.spill_dir or _existing(directory),
-            transfers=options.transfers,
             queues="estimate" if options.queues else None,
             progress=progress,
             **clock_choices(options),
         )
-        if not result.is_root:
-            return 0
         found = _findings(result, options, monotonic() - begin, progress)
         advice = None
         if options.advise:

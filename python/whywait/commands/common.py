@@ -52,7 +52,7 @@ def add_verb(
     operands
         The help of each operand by name.
     together
-        Whether all processes under ``mpiexec`` execute the verb together; otherwise only the first one does.
+        Whether all processes under ``mpiexec`` execute the verb; otherwise the first does, and the others serve it.
     analyzes
         Whether the verb needs more than definitions; if so, the libraries for tables are loaded while it starts.
     modules

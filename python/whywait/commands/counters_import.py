@@ -58,8 +58,7 @@ def _import(options: argparse.Namespace) -> Answer | int:
     if not directory.is_dir():
         raise whywait.UsageError(f"{directory}: no such directory")
     run = _native.Run(trace)
-    if (analysis := _native.analyze(run, causes=False)) is None:
-        return 0
+    analysis = _native.analyze(run, causes=False)
     target = Path(options.output)
     done = spc_files.put_into(directory, run, analysis, target, offset=options.offset)
     file = target / f"{run.archive_name}.otf2"

@@ -105,10 +105,9 @@ def native_analysis(result: ResultData) -> _native.Analysis:
     whywait.UsageError
         If it has none.
     """
-    native = result.tables.analysis
-    if not isinstance(native, _native.Analysis):
+    if (whole := result.tables.whole) is None:
         raise _native.UsageError("a result on disk has no events to simulate: analyze the trace again")
-    return native
+    return whole
 
 
 def fitted_networks(simulator: _native.Simulator) -> dict[str, Network]:

@@ -125,6 +125,11 @@ class Dataset(Protocol):
         """The native analysis, which has the events; None if the dataset was read from a directory."""
         ...
 
+    @property
+    def whole(self) -> _native.Analysis | None:
+        """The native analysis with the events of all processes that share it, as a simulation needs it."""
+        ...
+
     def factors(self, rows: Iterable[int] | None) -> tuple[pa.Table, pa.Table]:
         """Return the factors to which the cost model attributes wait states, with numbers instead of names.
 
@@ -149,8 +154,8 @@ class Dataset(Protocol):
         Raises
         ------
         whywait.UsageError
-            If there is no such row, causes were not computed, several processes shared the analysis, or the result was
-            stored without the factors of these waits.
+            If there is no such row, causes were not computed, or the result was stored without the factors of these
+            waits.
         """
         ...
 

@@ -51,28 +51,21 @@ class ResultData:
     Parameters
     ----------
     tables
-        The dataset; None on all ranks of ``mpiexec`` except the first.
+        The dataset.
     run
         The trace that was analyzed.
     idle_threads
         Whether to add the time of idle threads to the times of the dataset.
     """
 
-    def __init__(self, tables: Dataset | None, run: Trace, *, idle_threads: bool = False) -> None:
+    def __init__(self, tables: Dataset, run: Trace, *, idle_threads: bool = False) -> None:
         self._tables = tables
         self._run = run
         self._idle_threads = idle_threads
 
     @property
-    def is_root(self) -> bool:
-        """Whether this process has the result: under ``mpiexec`` only rank 0; on others, all other members raise."""
-        return self._tables is not None
-
-    @property
     def tables(self) -> Dataset:
         """The dataset, whose tables have numbers where those of other methods have names."""
-        if self._tables is None:
-            raise _native.UsageError("only rank 0 of mpiexec has the result: check `result.is_root` first")
         return self._tables
 
     @property

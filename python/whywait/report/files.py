@@ -174,7 +174,7 @@ def _write_tables(writer: Writer, result: ResultData) -> None:
 
 
 def _write_factors(writer: Writer, dataset: Dataset, which: Factors) -> None:
-    """Write the causes of each wait, unless they are unknown, as after an analysis by several processes."""
+    """Write the causes of each wait, unless they are unknown."""
     try:
         intervals, factors = stored_factors(dataset, which)
     except _native.UsageError:

@@ -1,6 +1,5 @@
 //! Drives the analysis: reads the archive, runs the stages, and collects their results.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -48,13 +47,9 @@ pub struct Options {
     pub causes: bool,
     /// The definitions that costs follow.
     pub cost_model: CostModel,
-    /// Whether to find the transfers of one-sided communication now. Several processes cannot do that later, when the
-    /// events are gone.
-    pub transfers: bool,
     /// How to replay the queues of messages, if at all.
     pub queues: Option<queues::Options>,
     /// Restricts times, waits, their costs, and the critical path to a window, seconds since the begin of the trace.
-    /// Only for a single process.
     pub window: Option<(f64, f64)>,
     /// Modes of counters by name, where the trace's definitions are wrong.
     pub counter_modes: Vec<(String, MetricMode)>,
@@ -72,7 +67,6 @@ impl Default for Options {
             wrong_order_window: 100,
             causes: true,
             cost_model: CostModel::default(),
-            transfers: false,
             queues: None,
             window: None,
             counter_modes: Vec::new(),
@@ -163,22 +157,25 @@ pub struct Causes {
     /// Costs, classes of waits, impacts, sorted by metric, call path and location.
     pub costs: Vec<Cost>,
     /// Delay costs of the parts of waits inside the focus, and their unexplained rest; `None` if all waits lie inside
-    /// it, or there is no focus. Only those of this process.
+    /// it, or there is no focus.
     pub focus_costs: Option<Vec<Cost>>,
     /// One entry per wait state; `None` for those without costs.
     pub explanations: PerShard<Option<Explanation>>,
-    /// The critical path, in the order of time.
+    /// The critical path, in the order of time; of several processes, the first has it.
     pub path: Vec<Segment>,
     /// Its stretches, by location; only those of this process.
     pub(crate) stretches: Vec<Stretch>,
-    /// The intervals of each shard; `None` if several processes had them.
-    intervals: Option<Vec<IntervalIndex>>,
-    /// The locks of threads of each shard that others waited for.
+    /// The intervals of each shard of this process.
+    intervals: Vec<IntervalIndex>,
+    /// The locks of threads that others waited for, of each shard of this process.
     locks: Vec<Vec<ContendedLock>>,
     model: CostModel,
 }
 
 /// The result: the trace, and all findings.
+///
+/// Of several processes, each keeps the events of its shards and what it found there. The first has the findings of all,
+/// its own before those of others. A *collective* function is called by all processes, and the first gets its result.
 #[derive(Debug)]
 pub struct Analysis {
     /// The trace.
@@ -209,8 +206,8 @@ pub struct Analysis {
     pub clocks: Option<clocks::Report>,
     /// Calls of other processes that wait states name.
     calls: RemoteCalls,
-    /// Transfers, if several processes were told to find them.
-    transfers: Option<Vec<Transfer>>,
+    /// Whether more than 1% of the messages arrive before they are sent.
+    has_bad_clocks: bool,
     /// Whether the severities are those of a window.
     is_restricted: bool,
 }
@@ -228,151 +225,172 @@ impl Analysis {
         self.calls.enters(&self.trace, names, enters);
     }
 
-    /// Begin of each wait state (ticks), which lasts its waiting time. Needs the events.
+    /// Begin of each wait state (ticks), which lasts its waiting time. Needs the events of all processes.
     pub(crate) fn begins(&self) -> Vec<i64> {
         self.waits.of_shards().flat_map(|waits| interval::begins(&self.trace, waits)).collect()
     }
 
-    /// All transfers of one-sided communication, by location of the origin and time.
-    pub fn transfers(&self) -> Result<Cow<'_, [Transfer]>> {
-        match &self.transfers {
-            Some(transfers) => Ok(Cow::Borrowed(transfers)),
-            None if self.has_events() => transfers::find(&self.trace, &self.epochs).map(Cow::Owned),
-            None => {
-                let text = "under mpiexec, transfers are only available if the analysis keeps them: analyze(..., transfers=True)";
-                Err(Error::Usage(text.to_owned()))
-            }
-        }
+    /// All transfers of one-sided communication, by location of the origin and time. Collective.
+    pub fn transfers(&self) -> Result<Vec<Transfer>> {
+        self.trace.exchange.gatherv(transfers::find(&self.trace, &self.epochs)?)
     }
 
     /// The factors of the wait states with these indexes: the activities to which the cost model attributes them.
+    /// Collective.
     pub fn factors(&self, rows: &[u32]) -> Result<Factors> {
         let causes = self.causes.as_ref();
         let causes = causes.ok_or_else(|| Error::Usage("this analysis did not look for causes".to_owned()))?;
-        self.need_events()?;
-        if let Some(row) = rows.iter().find(|&&row| row as usize >= self.waits.len()) {
-            return Err(Error::Usage(format!("there is no wait state {row}: there are {}", self.waits.len())));
+        let base = self.rows_before()?;
+        let all = self.trace.exchange.allgather(self.waits.len())?[0];
+        if let Some(row) = rows.iter().find(|&&row| row as usize >= all) {
+            return Err(Error::Usage(format!("there is no wait state {row}: there are {all}")));
         }
-        let intervals = causes.intervals.as_deref().unwrap_or_default();
-        Ok(factors::find(&self.trace, &self.waits, (intervals, &causes.locks), rows, causes.model))
+        factors::find(&self.trace, (&self.waits, base), (&causes.intervals, &causes.locks), rows, causes.model)
     }
 
-    /// Fails if the events are not available, because several processes shared the analysis.
-    pub fn need_events(&self) -> Result<()> {
-        if self.has_events() {
-            return Ok(());
-        }
-        let text = "the events of the run were spread over several processes and are gone: analyze it with one";
-        Err(Error::Usage(text.to_owned()))
+    /// The number of wait states of earlier processes. Collective.
+    pub(crate) fn rows_before(&self) -> Result<u32> {
+        let own = self.waits.before(self.trace.shards.len()) as u32;
+        let of_processes = self.trace.exchange.allgather(own)?;
+        Ok(of_processes[..self.trace.exchange.rank()].iter().sum())
     }
 
-    pub(crate) fn has_events(&self) -> bool {
-        self.trace.exchange.processes() == 1
+    /// The segments of the critical path on the locations of this process, by location and in the order of time.
+    /// Collective.
+    pub(crate) fn own_path(&self) -> Result<Vec<Segment>> {
+        let exchange = &self.trace.exchange;
+        let mut of_processes = vec![Vec::new(); exchange.processes()];
+        for segment in self.causes.iter().flat_map(|causes| &causes.path) {
+            of_processes[exchange.process_of(self.trace.shard_of[segment.location])].push(*segment);
+        }
+        let mut own = exchange.alltoall(of_processes)?.concat();
+        own.sort_by_key(|segment| segment.location);
+        Ok(own)
     }
 
     /// Times, waits, the critical path and thread management within a window (in ticks): non-zero cells, sorted by
-    /// metric, call path, location.
-    #[must_use]
-    pub fn severities_within(&self, window: &Range<i64>) -> Vec<Severity> {
+    /// metric, call path, location. Collective.
+    pub fn severities_within(&self, window: &Range<i64>) -> Result<Vec<Severity>> {
         let path = self.causes.as_ref().map_or(&[][..], |causes| &causes.stretches);
         let whole = (!self.is_restricted).then_some(&*self.severities);
         window::severities(&self.trace, &self.waits, path, whole, window)
     }
 
-    /// The account of all time in a window. Needs the events.
+    /// The account of all time in a window, without devices. Collective.
     pub fn account_within(&self, window: &Range<i64>) -> Result<Account> {
-        self.need_events()?;
-        let has_bad_clocks = has_bad_clocks(&self.trace, std::slice::from_ref(&self.diagnostics))?;
         let devices = std::slice::from_ref(&self.devices);
-        let mut account = account::find(&self.trace, &self.waits, devices, window, has_bad_clocks, false)?;
+        let mut account = account::find(&self.trace, &self.waits, devices, window, self.has_bad_clocks, false)?;
         if let Some(causes) = &self.causes {
             account.divide(&window::path_within(&self.trace, (&self.severities, &causes.stretches), window));
         }
-        Ok(account)
+        account.gather(&self.trace.exchange)
     }
 
-    /// What calls take beyond the fastest 5% of their kind. Needs the events.
+    /// What calls take beyond the fastest 5% of their kind. Needs the events of all processes.
     pub fn excesses(&self) -> Result<account::Excess> {
-        self.need_events()?;
-        let has_bad_clocks = has_bad_clocks(&self.trace, std::slice::from_ref(&self.diagnostics))?;
-        account::excesses(&self.trace, &self.waits, std::slice::from_ref(&self.devices), has_bad_clocks)
+        account::excesses(&self.trace, &self.waits, std::slice::from_ref(&self.devices), self.has_bad_clocks)
     }
 
-    /// What takes longer in a window (ticks) while others use the same resource. Needs the events.
+    /// The analysis as a single process has it, at the first process: what only that can do takes all events. Collective.
+    ///
+    /// The intervals of waits stay where they are, so that [`Self::factors`] is not for the copy.
+    pub fn gathered(&self) -> Result<Option<Self>> {
+        let exchange = &self.trace.exchange;
+        let epochs = exchange.gather_copies(&self.epochs)?;
+        let stretches = self.causes.iter().flat_map(|causes| &causes.stretches).copied();
+        let stretches = exchange.gatherv(stretches)?;
+        let Some(trace) = self.trace.gathered()? else { return Ok(None) };
+        let causes = self.causes.as_ref().map(|causes| Causes {
+            costs: causes.costs.clone(),
+            focus_costs: causes.focus_costs.clone(),
+            explanations: causes.explanations.clone(),
+            path: causes.path.clone(),
+            stretches,
+            intervals: Vec::new(),
+            locks: Vec::new(),
+            model: causes.model,
+        });
+        Ok(Some(Self {
+            trace,
+            severities: self.severities.clone(),
+            waits: self.waits.clone(),
+            causes,
+            epochs,
+            queues: None,
+            counters: self.counters.clone(),
+            devices: self.devices.clone(),
+            focus: self.focus,
+            account: self.account.clone(),
+            io: self.io.clone(),
+            diagnostics: self.diagnostics.clone(),
+            clocks: self.clocks.clone(),
+            calls: RemoteCalls::default(),
+            has_bad_clocks: self.has_bad_clocks,
+            is_restricted: self.is_restricted,
+        }))
+    }
+
+    /// What takes longer in a window (ticks) while others use the same resource. Needs the events of all processes.
     pub fn sharing(&self, window: &Range<i64>) -> Result<Vec<account::Sharing>> {
-        self.need_events()?;
         account::sharing(&self.trace, window)
     }
 
     /// Restricts severities and the critical path to a window; the wait states stay.
-    fn restrict(&mut self, window: &Range<i64>) {
-        self.severities = self.severities_within(window);
+    fn restrict(&mut self, window: &Range<i64>) -> Result<()> {
+        self.severities = self.severities_within(window)?;
         self.is_restricted = true;
         if let Some(causes) = &mut self.causes {
             causes.path = window::clipped(&causes.path, window).collect();
             causes.costs.retain(|cost| cost.metric.is_delay_cost());
         }
+        Ok(())
     }
 
     /// Gathers the findings of all processes at the first.
-    fn gather(self, diagnostics: Vec<Diagnostics>, with_transfers: bool) -> Result<Option<Self>> {
-        let Self {
-            trace,
-            severities,
-            waits,
-            causes,
-            epochs,
-            calls,
-            queues,
-            counters,
-            devices,
-            focus,
-            account,
-            io,
-            clocks,
-            ..
-        } = self;
-        let exchange = trace.exchange.clone();
+    fn gather(self, diagnostics: Vec<Diagnostics>) -> Result<Self> {
+        let Self { trace, severities, waits, causes, calls, devices, account, io, .. } = self;
+        let exchange = &trace.exchange;
+        let diagnostics = exchange.gather_or_keep(diagnostics)?;
+        if exchange.processes() == 1 {
+            return Ok(Self {
+                diagnostics: merge(diagnostics),
+                trace,
+                severities,
+                waits,
+                causes,
+                calls,
+                devices,
+                account,
+                io,
+                ..self
+            });
+        }
         let calls = calls.gather(&trace, &waits)?;
-        let of_origins = if with_transfers { transfers::find(&trace, &epochs)? } else { Vec::new() };
-        let transfers = exchange.gatherv(of_origins)?;
-        drop(epochs);
-        let waits = waits.gather(&exchange)?;
-        let severities = exchange.gatherv(severities)?;
         let causes = match causes {
             None => None,
             Some(causes) => Some(Causes {
                 costs: severity::combine(exchange.gatherv(causes.costs)?),
-                explanations: causes.explanations.gather(&exchange)?,
+                focus_costs: if exchange.any(causes.focus_costs.is_some())? {
+                    Some(severity::combine(exchange.gatherv(causes.focus_costs.unwrap_or_default())?))
+                } else {
+                    None
+                },
+                explanations: causes.explanations.gather(exchange)?,
                 ..causes
             }),
         };
-        let account = account.gather(&exchange)?;
-        let io = exchange.gatherv(io)?;
-        let diagnostics = merge(exchange.gather(diagnostics)?);
-        let devices = Devices::all(exchange.gather(devices)?);
-        let transfers = with_transfers.then_some(transfers);
-        let severities = severity::combine(severities);
-        let epochs = Vec::new();
-        let all = Self {
-            trace,
-            severities,
-            waits,
+        Ok(Self {
+            severities: severity::combine(exchange.gatherv(severities)?),
+            waits: waits.gather(exchange)?,
             causes,
-            epochs,
-            queues,
-            counters,
-            devices,
-            focus,
-            account,
-            io,
-            diagnostics,
-            clocks,
             calls,
-            transfers,
-            is_restricted: false,
-        };
-        Ok(exchange.is_root().then_some(all))
+            devices: Devices::all(exchange.gather_or_keep(devices)?),
+            account: account.gather(exchange)?,
+            io: exchange.gatherv(io)?,
+            diagnostics: merge(diagnostics),
+            trace,
+            ..self
+        })
     }
 }
 
@@ -393,13 +411,12 @@ fn merge(of_processes: Vec<Vec<Diagnostics>>) -> Diagnostics {
 }
 
 /// Reads and analyzes a run with the threads of the current pool, and with several processes if there is a transport.
-/// Then only the first process has a result.
 pub fn analyze(
     recording: Arc<dyn Recording>,
     options: &Options,
     transport: Option<Arc<dyn Transport>>,
     monitor: &Monitor,
-) -> Result<Option<Analysis>> {
+) -> Result<Analysis> {
     monitor.enter(Stage::Decode)?;
     let shard_events = options.shard_events.max(1);
     let load = move |recording| {
@@ -475,11 +492,11 @@ pub fn analyze(
     let waits = PerShard::new(waits);
     let calls = RemoteCalls::fetch(&trace, &waits)?;
     let focus = Focus::find(&trace, window.as_ref())?;
+    let has_bad_clocks = has_bad_clocks(&trace, &diagnostics)?;
     let mut account = match focus {
         Some(focus) => {
-            let has_bad_clocks = has_bad_clocks(&trace, &diagnostics)?;
             let mut account = account::find(&trace, &waits, &devices, &focus.window(), has_bad_clocks, true)?;
-            account.cores = account::few_cores(&trace, &waits, &focus.window());
+            account.cores = account::few_cores(&trace, &waits, &focus.window())?;
             account
         }
         None => Account::default(),
@@ -506,14 +523,13 @@ pub fn analyze(
         costs.all.extend(path.costs);
         let explanations = found.explain(&waits);
         diagnostics.extend([found.diagnostics, path.diagnostics]);
-        let intervals = (trace.exchange.processes() == 1).then(|| IntervalIndex::of_tables(found.tables));
         Some(Causes {
             costs: severity::combine(costs.all),
             focus_costs: costs.in_focus.map(severity::combine),
             explanations,
             path: path.segments,
             stretches: path.stretches,
-            intervals,
+            intervals: IntervalIndex::of_tables(found.tables),
             locks: found.locks,
             model: options.cost_model,
         })
@@ -521,8 +537,7 @@ pub fn analyze(
         None
     };
     let severities = severity::combine(severities);
-    let is_alone = trace.exchange.processes() == 1;
-    let mut found = Analysis {
+    let found = Analysis {
         io: io::find(&trace),
         trace,
         severities,
@@ -537,16 +552,14 @@ pub fn analyze(
         diagnostics: Diagnostics::default(),
         clocks,
         calls,
-        transfers: None,
+        has_bad_clocks,
         is_restricted: false,
     };
+    let mut found = found.gather(diagnostics)?;
     if let Some(window) = window {
-        found.restrict(&window);
+        found.restrict(&window)?;
     }
-    if is_alone {
-        return Ok(Some(Analysis { diagnostics: merge(vec![diagnostics]), ..found }));
-    }
-    found.gather(diagnostics, options.transfers)
+    Ok(found)
 }
 
 /// The first stages: who met whom.
@@ -567,9 +580,6 @@ impl Met {
         let (counters, of_counters) = counters::collect(&mut trace)?;
         let mut diagnostics = vec![std::mem::take(&mut trace.diagnostics), trace.other_locations(), of_counters];
         let window = options.window.map(|bounds| window::ticks(&trace, bounds));
-        if window.is_some() && trace.exchange.processes() > 1 {
-            return Err(Error::Usage("one process analyzes a part of a run: start it without mpiexec".to_owned()));
-        }
 
         monitor.enter(Stage::Messages)?;
         let mut found: Vec<Findings> = trace.shards.iter().map(|_| Findings::default()).collect();
@@ -676,7 +686,7 @@ pub(crate) mod tests {
     }
 
     /// An analysis as comparable lines, costs to 12 digits.
-    fn lines(analysis: &Analysis) -> Vec<String> {
+    fn lines(analysis: &Analysis, transfers: &[Transfer]) -> Vec<String> {
         let mut lines = vec![format!("{:?} {:?}", analysis.trace.span(), analysis.trace.events)];
         lines.extend(analysis.trace.tree.nodes().iter().map(|node| format!("{node:?}")));
         lines.extend(analysis.severities.iter().map(|cell| format!("{cell:?}")));
@@ -687,7 +697,7 @@ pub(crate) mod tests {
             let calls = (analysis.call(state), &causes);
             lines.push(format!("{kind:?} {location} {waiting} {cause_location} {last:?} {calls:?}"));
         }
-        lines.extend(analysis.transfers().unwrap().iter().map(|transfer| {
+        lines.extend(transfers.iter().map(|transfer| {
             let Transfer { kind, epoch, window, bytes, callpath, time, source, destination, end, .. } = transfer;
             format!("{kind:?} {epoch:?} {window:?} {bytes} {callpath} {time} {source} {destination} {end:?}")
         }));
@@ -705,29 +715,33 @@ pub(crate) mod tests {
         lines
     }
 
-    /// Shipped traces: whatever the number of shards and processes, the result is the same.
+    /// Shipped traces: whatever the number of shards and processes, the result is the same, also after the events came
+    /// together again.
     #[test]
     fn the_result_does_not_depend_on_shards_and_processes() {
         let mut compared = 0;
         for case in ["p2p", "collectives", "sor_fence", "sor_gats", "sor_locks", "rma_progress", "intercomm"] {
             let recording = shipped(case);
             for cost_model in [CostModel::Unified, CostModel::Scalasca] {
-                let options = Options { cost_model, transfers: true, ..Options::default() };
-                let whole = analyze(recording.clone(), &options, None, &Monitor::default()).unwrap().unwrap();
-                let expected = lines(&whole);
+                let options = Options { cost_model, ..Options::default() };
+                let whole = analyze(recording.clone(), &options, None, &Monitor::default()).unwrap();
+                let expected = lines(&whole, &whole.transfers().unwrap());
                 let options = Options { shard_events: 1, ..options };
                 for processes in 1..5 {
                     let found = threads::run(processes, |transport| {
-                        analyze(recording.clone(), &options, Some(transport), &Monitor::default()).unwrap()
+                        let own = analyze(recording.clone(), &options, Some(transport), &Monitor::default()).unwrap();
+                        let gathered = own.gathered().unwrap();
+                        let transfers = own.transfers().unwrap();
+                        own.trace.exchange.is_root().then_some((own, transfers, gathered))
                     });
-                    for (rank, found) in found.iter().enumerate() {
-                        assert_eq!(found.is_some(), rank == 0, "{case}: rank {rank} of {processes}");
-                    }
-                    assert!(whole.trace.exchange.shards() < found[0].as_ref().unwrap().trace.exchange.shards());
-                    for (line, expected) in lines(found[0].as_ref().unwrap()).iter().zip(&expected) {
+                    let (root, transfers, gathered) = found[0].as_ref().unwrap();
+                    assert!(whole.trace.exchange.shards() < root.trace.exchange.shards());
+                    for (line, expected) in lines(root, transfers).iter().zip(&expected) {
                         assert_eq!(line, expected, "{case}: {processes} processes");
                     }
-                    assert_eq!(lines(found[0].as_ref().unwrap()).len(), expected.len(), "{case}");
+                    assert_eq!(lines(root, transfers).len(), expected.len(), "{case}");
+                    let gathered = gathered.as_ref().unwrap();
+                    assert_eq!(lines(gathered, &gathered.transfers().unwrap()), expected, "{case}");
                     compared += expected.len();
                 }
             }

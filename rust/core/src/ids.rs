@@ -11,7 +11,7 @@ use std::ops::{Index, IndexMut, Range};
 use bitcode::{Decode, Encode};
 
 /// A range of consecutive ids.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Ids<I> {
     /// The first id.
     pub start: I,

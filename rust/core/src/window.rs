@@ -13,6 +13,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use crate::Result;
 use crate::critical_path::{Segment, Stretch};
 use crate::ids::{CallPathId, LocationId};
 use crate::parallel::per_shard::PerShard;
@@ -28,37 +29,37 @@ use crate::waits::{self, WaitState};
 ///
 /// Most of a run is quicker found as what its small rest leaves of the whole.
 ///
-/// Returns non-zero cells, sorted by metric, call path, location.
-#[must_use]
+/// Returns non-zero cells, sorted by metric, call path, location; of several processes, the first gets them, which alone
+/// needs all waits and the severities of the whole run.
 pub(crate) fn severities(
     trace: &Trace,
     waits: &PerShard<WaitState>,
     path: &[Stretch],
     whole: Option<&[Severity]>,
     window: &Range<i64>,
-) -> Vec<Severity> {
-    let within = |windows: &[Range<i64>]| -> Vec<Severity> {
+) -> Result<Vec<Severity>> {
+    let within = |windows: &[Range<i64>]| -> Result<Vec<Severity>> {
         let shards = trace.par_shards().enumerate();
         let cells = shards.map(|(i, shard)| {
             let mut cells = of_shard(trace, shard, waits.of(i).1, windows);
             cells.extend(critical_path(trace, shard, path, windows));
             cells
         });
-        cells.flatten_iter().collect()
+        trace.exchange.gatherv(cells.flatten_iter().collect::<Vec<_>>())
     };
     let (first, last) = trace.span().unwrap_or_default();
     let length = window.end.min(last).saturating_sub(window.start.max(first));
     let Some(whole) = whole.filter(|_| length > last.saturating_sub(first) / 2) else {
-        return combine(within(std::slice::from_ref(window)));
+        return Ok(combine(within(std::slice::from_ref(window))?));
     };
     let mut is_divided = waits::kinds(waits);
     for metric in [Metric::Time, Metric::CriticalPath, Metric::OmpFork, Metric::OmpManagement, Metric::WrongOrder] {
         is_divided[metric.number()] = true;
     }
     let mut cells: Vec<Severity> = whole.iter().filter(|cell| is_divided[cell.metric.number()]).copied().collect();
-    let rest = within(&[i64::MIN..window.start, window.end..i64::MAX]);
+    let rest = within(&[i64::MIN..window.start, window.end..i64::MAX])?;
     cells.extend(rest.into_iter().map(|cell| Severity { value: -cell.value, ..cell }));
-    combine(cells)
+    Ok(combine(cells))
 }
 
 /// Times on the critical path within a window, from those of all of it. The cells of a process of the analysis are its own.
@@ -181,13 +182,13 @@ mod tests {
     fn what_the_rest_leaves_is_what_is_there() {
         let mut compared = 0;
         for case in ["p2p", "collectives", "sor_fence", "sor_gats", "sor_locks", "omp_nested", "rma_progress"] {
-            let found = analyze(shipped(case), &Options::default(), None, &Monitor::default()).unwrap().unwrap();
+            let found = analyze(shipped(case), &Options::default(), None, &Monitor::default()).unwrap();
             let (first, last) = found.trace.span().unwrap();
             let path = &found.causes.as_ref().unwrap().stretches;
             let part = |share: f64| first + ((last - first) as f64 * share) as i64;
             for (begin, end) in [(0.0, 1.0), (0.01, 0.99), (0.2, 0.8), (0.4, 1.0), (-1.0, 0.6), (0.1, 2.0)] {
                 let window = part(begin)..part(end);
-                let of = |whole| severities(&found.trace, &found.waits, path, whole, &window);
+                let of = |whole| severities(&found.trace, &found.waits, path, whole, &window).unwrap();
                 let expected = of(None);
                 assert_eq!(of(Some(&found.severities)), expected, "{case}: {begin} to {end}");
                 compared += expected.len();

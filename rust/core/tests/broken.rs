@@ -22,7 +22,7 @@ fn data() -> PathBuf {
 fn draw(result: &Analysis) {
     let class_of = vec![0; result.trace.tree.len()];
     let request = Request { class_of, classes: 1, waiting: Vec::new(), cells: 64, calls: 1000, most: 10 };
-    let drawn = timeline::build(result, &request, &Progress::default()).unwrap().unwrap();
+    let drawn = timeline::build(result, &request, &Progress::default()).unwrap();
     assert!(drawn.calls.rows.iter().all(|call| call.enter <= call.leave));
     let selection = Selection { processes: None, window: (i64::MIN, i64::MAX), shortest: 0 };
     let label = |metric: whywait_core::severity::Metric| metric.name().to_owned();
@@ -61,7 +61,6 @@ impl Copy {
         let archive = Archive::open(&self.directory).map_err(|error| error.to_string())?;
         let result = analyze(Arc::new(archive), &Options::default(), None, &Monitor::default())
             .map_err(|error| error.to_string())?;
-        let result = result.expect("a single process has a result");
         for wait in &result.waits {
             let shard = result.trace.shard(wait.location);
             let duration = shard.leave(wait.instance) - shard.enter(wait.instance);

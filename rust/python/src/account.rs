@@ -11,8 +11,6 @@ use whywait_core::ids::LocationId;
 
 use crate::analysis::Analysis;
 use crate::arrow::{Names, Table};
-use crate::errors::core_error;
-use crate::job::detached;
 
 /// The cells of an account: row, call path (null outside of all), location, time, excess (s), calls.
 pub(crate) fn cells(analysis: &Analysis, account: &Account) -> PyResult<Table> {
@@ -35,16 +33,15 @@ pub(crate) fn cells(analysis: &Analysis, account: &Account) -> PyResult<Table> {
 /// The cells of the account of a window; bounds in seconds since the begin of the trace.
 pub(crate) fn window(analysis: &Analysis, py: Python<'_>, (begin, end): (f64, f64)) -> PyResult<Table> {
     let window = analysis.tick(begin)..analysis.tick(end);
-    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
-    let find = || pool.install(|| analysis.result.account_within(&window));
-    cells(analysis, &detached(py, find)?.map_err(core_error)?)
+    let found = analysis.collective(py, move |result| result.account_within(&window))?;
+    cells(analysis, &found)
 }
 
 /// What takes longer in a window while others use the same resource; bounds in seconds since the begin of the trace.
 pub(crate) fn sharing(analysis: &Analysis, py: Python<'_>, (begin, end): (f64, f64)) -> PyResult<Table> {
+    analysis.need_all_events()?;
     let window = analysis.tick(begin)..analysis.tick(end);
-    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
-    let found = detached(py, || pool.install(|| analysis.result.sharing(&window)))?.map_err(core_error)?;
+    let found = analysis.collective(py, move |result| result.sharing(&window))?;
     let floats = |value: fn(&Sharing) -> f64| Arc::new(Float64Array::from_iter_values(found.iter().map(value)));
     let mut resources = Names::with_capacity(found.len());
     for one in &found {

@@ -2,22 +2,30 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pyo3::prelude::*;
 use whywait_core::analysis::Analysis as CoreAnalysis;
 use whywait_core::ids::RegionKey;
+use whywait_core::trace::decode::Progress;
 
-/// The result of an analysis.
-#[pyclass(frozen, module = "whywait._native")]
+use crate::errors::{UsageError, core_error};
+use crate::job::serve;
+use crate::ranks::PythonTransport;
+
+/// The result of an analysis. Several processes that share it have one each.
+#[pyclass(frozen, weakref, module = "whywait._native")]
 pub(crate) struct Analysis {
     pub(crate) result: Arc<CoreAnalysis>,
     /// Distinct regions of the call tree, and for each call path its region among them.
     pub(crate) regions: Vec<RegionKey>,
     pub(crate) region_of: Vec<u32>,
+    /// Connects the processes that share it; `None` if this one has all events.
+    transport: Option<Arc<PythonTransport>>,
 }
 
 impl Analysis {
-    pub(crate) fn new(result: CoreAnalysis) -> Self {
+    pub(crate) fn new(result: CoreAnalysis, transport: Option<Arc<PythonTransport>>) -> Self {
         let mut regions = Vec::new();
         let mut index: BTreeMap<RegionKey, u32> = BTreeMap::new();
         let region_of = result.trace.tree.nodes().iter().map(|node| {
@@ -27,7 +35,44 @@ impl Analysis {
             })
         });
         let region_of = region_of.collect();
-        Self { result: Arc::new(result), regions, region_of }
+        Self { result: Arc::new(result), regions, region_of, transport }
+    }
+
+    /// Calls a collective function of the analysis, which all processes do.
+    pub(crate) fn collective<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&CoreAnalysis) -> whywait_core::Result<T> + Send + 'static,
+    ) -> PyResult<T> {
+        self.collective_until(py, |result, _| call(result))
+    }
+
+    /// The same for a function that can be cancelled.
+    pub(crate) fn collective_until<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&CoreAnalysis, &Progress) -> whywait_core::Result<T> + Send + 'static,
+    ) -> PyResult<T> {
+        let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
+        let state = Arc::new(Progress::default());
+        let (result, transport, shared) = (self.result.clone(), self.transport.clone(), state.clone());
+        let job = move |tasks| {
+            let call = || pool.install(|| call(&result, &shared));
+            match transport {
+                None => call(),
+                Some(transport) => transport.during(tasks, call),
+            }
+        };
+        let found = serve(py, job, Duration::from_millis(50), || py.check_signals(), || state.cancel())?;
+        found.map_err(core_error)
+    }
+
+    /// Fails unless this process has all events.
+    pub(crate) fn need_all_events(&self) -> PyResult<()> {
+        match &self.transport {
+            None => Ok(()),
+            Some(_) => Err(UsageError::new_err("the events are in several processes: gather them first")),
+        }
     }
 
     pub(crate) fn seconds(&self, ticks: i64) -> f64 {

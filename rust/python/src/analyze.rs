@@ -15,11 +15,11 @@ use crate::job::serve;
 use crate::memory;
 use crate::options::{self, Cut};
 use crate::progress::tick;
-use crate::ranks::Ranks;
+use crate::ranks::{PythonTransport, Ranks};
 use crate::run::Run;
 
-/// Analyzes a run on `threads` threads (all cores by default). With `ranks`, several processes share the work, and only
-/// the first gets a result.
+/// Analyzes a run on `threads` threads (all cores by default). With `ranks`, several processes share the work: each
+/// gets an analysis that keeps its events, and that of the first has the results of all.
 ///
 /// `queues` configures the replay of message queues: when messages arrive (`estimate`, `send`), which share a queue
 /// (`pair`, `list`), the number of bins, and whether to return every increment. A `window` (seconds since the begin of
@@ -28,7 +28,7 @@ use crate::run::Run;
 /// has a clock of its own and a least latency in seconds; with `census`, constraints are counted even if none is
 /// violated. `progress(stage, fraction)` is called about ten times per second.
 #[pyfunction]
-#[pyo3(signature = (run, *, threads=None, wrong_order_window=100, causes=true, cost_model="thesis", transfers=false, queues=None,
+#[pyo3(signature = (run, *, threads=None, wrong_order_window=100, causes=true, cost_model="thesis", queues=None,
     window=None, counter_modes=Vec::new(), fold_recursion=false, clocks="nodes", clock_domain="auto", min_latency=0.0, census=false, shard_events=SHARD_EVENTS, ranks=None, progress=None))]
 #[expect(clippy::too_many_arguments, clippy::fn_params_excessive_bools, reason = "they are named where it is called")]
 pub(crate) fn analyze(
@@ -38,7 +38,6 @@ pub(crate) fn analyze(
     wrong_order_window: usize,
     causes: bool,
     cost_model: &str,
-    transfers: bool,
     queues: Option<(String, String, Cut, bool)>,
     window: Option<(f64, f64)>,
     counter_modes: Vec<(String, String)>,
@@ -50,7 +49,7 @@ pub(crate) fn analyze(
     shard_events: u64,
     ranks: Option<&Bound<'_, PyAny>>,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Option<Analysis>> {
+) -> PyResult<Analysis> {
     if threads == Some(0) {
         return Err(UsageError::new_err("threads must be at least 1"));
     }
@@ -64,7 +63,6 @@ pub(crate) fn analyze(
         wrong_order_window,
         causes,
         cost_model,
-        transfers,
         queues,
         window,
         counter_modes,
@@ -75,16 +73,20 @@ pub(crate) fn analyze(
     let monitor = Arc::new(Monitor::default());
     let expected = recording.definitions().locations.iter().fold(0u64, |sum, l| sum.saturating_add(l.number_of_events));
 
-    let ranks = ranks.map(Ranks::new).transpose()?;
+    let transport = ranks.map(Ranks::new).transpose()?.map(|ranks| Arc::new(PythonTransport::new(ranks)));
     let job = {
-        let monitor = monitor.clone();
+        let (monitor, transport) = (monitor.clone(), transport.clone());
         move |tasks| {
-            let transport = ranks.map(|ranks| Arc::new(ranks.with_tasks(tasks)) as Arc<dyn Transport>);
-            memory::keeping(|| pool.install(|| core_analyze(recording, &options, transport, &monitor)))
+            let shared = transport.clone().map(|transport| transport as Arc<dyn Transport>);
+            let analyze = || memory::keeping(|| pool.install(|| core_analyze(recording, &options, shared, &monitor)));
+            match &transport {
+                Some(transport) => transport.during(tasks, analyze),
+                None => analyze(),
+            }
         }
     };
     let tick = tick(py, &monitor, expected, progress);
     let result = serve(py, job, Duration::from_millis(100), tick, || monitor.progress.cancel())?;
     memory::check()?;
-    Ok(result.map_err(core_error)?.map(Analysis::new))
+    Ok(Analysis::new(result.map_err(core_error)?, transport))
 }

@@ -47,6 +47,7 @@ pub(crate) fn write(
     source: String,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
+    analysis.get().need_all_events()?;
     let owned = analysis.clone().unbind();
     let write = move |state: &Progress| {
         let analysis = &owned.get().result;

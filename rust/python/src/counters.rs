@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, StringArray, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
+use whywait_core::analysis::Analysis as CoreAnalysis;
 use whywait_core::counters::{Change, Stretch};
 use whywait_core::ids::{CallPathId, LocationId};
 use whywait_core::trace::counters::{Counter, CounterCell, Kind};
@@ -112,13 +113,11 @@ pub(crate) fn changes(analysis: &Analysis, py: Python<'_>, intervals: &Intervals
             Stretch { location: LocationId::new(intervals.location[i]), begin, end: end.max(begin), callpath }
         })
         .collect();
-    if shared || stretches.iter().any(|stretch| stretch.callpath.is_some()) {
-        analysis.result.need_events().map_err(core_error)?;
-    }
+    let find = move |result: &CoreAnalysis| {
+        whywait_core::counters::changes(result.trace.reread(), &result.counters.kinds, &stretches, shared)
+    };
+    let found = analysis.collective(py, find)?;
     let kinds = &analysis.result.counters.kinds;
-    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
-    let work = || pool.install(|| whywait_core::counters::changes(trace.reread(), kinds, &stretches, shared));
-    let found = py.detach(work);
     let counters = all(analysis);
     let resolution = trace.resolution as f64;
     let amount = found.iter().map(|change| {
@@ -145,11 +144,11 @@ pub(crate) fn changes(analysis: &Analysis, py: Python<'_>, intervals: &Intervals
 
 /// All counters over time, in bins of equal width, on groups of `merged` locations.
 pub(crate) fn courses(analysis: &Analysis, py: Python<'_>, merged: usize, bins: usize) -> PyResult<Table> {
-    analysis.result.need_events().map_err(core_error)?;
+    let find = move |result: &CoreAnalysis| {
+        whywait_core::counters::courses(result.trace.reread(), &result.counters.kinds, merged, bins)
+    };
+    let found = analysis.collective(py, find)?;
     let (trace, kinds) = (&analysis.result.trace, &analysis.result.counters.kinds);
-    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
-    let work = || pool.install(|| whywait_core::counters::courses(trace.reread(), kinds, merged, bins));
-    let found = py.detach(work);
     let counters = all(analysis);
     let value = found.iter().map(|bin| {
         let is_level = matches!(kinds[bin.counter as usize], Kind::Level { .. } | Kind::Samples);
@@ -165,11 +164,8 @@ pub(crate) fn courses(analysis: &Analysis, py: Python<'_>, merged: usize, bins: 
 
 /// The instances of a call path.
 pub(crate) fn instances(analysis: &Analysis, py: Python<'_>, callpath: u32) -> PyResult<Table> {
-    analysis.result.need_events().map_err(core_error)?;
-    let trace = &analysis.result.trace;
-    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
-    let work = || pool.install(|| whywait_core::counters::instances(trace, CallPathId::new(callpath)));
-    let found = py.detach(work);
+    let find = move |result: &CoreAnalysis| whywait_core::counters::instances(&result.trace, CallPathId::new(callpath));
+    let found = analysis.collective(py, find)?;
     let begin = analysis.begin();
     let seconds = |time: fn(&Stretch) -> i64| {
         Arc::new(Float64Array::from_iter_values(found.iter().map(|one| analysis.seconds(time(one) - begin))))
@@ -183,11 +179,9 @@ pub(crate) fn instances(analysis: &Analysis, py: Python<'_>, callpath: u32) -> P
 
 /// Totals of all counters in a window.
 pub(crate) fn window(analysis: &Analysis, py: Python<'_>, begin: f64, end: f64) -> PyResult<Table> {
-    analysis.result.need_events().map_err(core_error)?;
     let window = analysis.tick(begin)..analysis.tick(end);
-    let (trace, kinds) = (&analysis.result.trace, &analysis.result.counters.kinds);
-    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
-    let work = || pool.install(|| whywait_core::counters::window(trace.reread(), kinds, &window));
-    let found = py.detach(work).map_err(core_error)?;
-    cells(analysis, &found)
+    let find = move |result: &CoreAnalysis| {
+        whywait_core::counters::window(result.trace.reread(), &result.counters.kinds, &window)
+    };
+    cells(analysis, &analysis.collective(py, find)?)
 }

@@ -5,24 +5,23 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Float64Array, StringArray, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use whywait_core::analysis::Analysis as CoreAnalysis;
 use whywait_core::waits::device::{Kernel, Span, Synchronization};
 
 use crate::analysis::Analysis;
 use crate::arrow::{Optional, Table};
-use crate::errors::core_error;
 
 /// Computation of threads while the devices of their process run no kernel, between two times (seconds since the begin
 /// of the trace). `computes` tells for each call path whether it is computation.
 pub(crate) fn host_computation(
     analysis: &Analysis,
     py: Python<'_>,
-    computes: &[bool],
+    computes: Vec<bool>,
     (begin, end): (f64, f64),
 ) -> PyResult<Table> {
-    let trace = &analysis.result.trace;
-    analysis.result.need_events().map_err(core_error)?;
     let window = analysis.tick(begin)..analysis.tick(end);
-    let found = py.detach(|| analysis.result.devices.host_computation(trace, computes, &window));
+    let find = move |result: &CoreAnalysis| result.devices.host_computation(&result.trace, &computes, &window);
+    let found = analysis.collective(py, find)?;
     let seconds = found.iter().map(|(_, ticks)| analysis.seconds(*ticks));
     Table::new(vec![
         ("location", Arc::new(UInt32Array::from_iter_values(found.iter().map(|(location, _)| location.number())))),

@@ -10,13 +10,10 @@ use whywait_core::trace::NONE;
 
 use crate::analysis::Analysis;
 use crate::arrow::{Names, Optional, Table};
-use crate::errors::core_error;
-use crate::job::detached;
 
 /// The compared intervals of waits, and the factors in them.
-pub(crate) fn tables(analysis: &Analysis, py: Python<'_>, rows: &[u32]) -> PyResult<(Table, Table)> {
-    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
-    let found = detached(py, || pool.install(|| analysis.result.factors(rows)))?.map_err(core_error)?;
+pub(crate) fn tables(analysis: &Analysis, py: Python<'_>, rows: Vec<u32>) -> PyResult<(Table, Table)> {
+    let found = analysis.collective(py, move |result| result.factors(&rows))?;
     Ok((intervals(analysis, &found.intervals)?, factors(analysis, &found.factors)?))
 }
 

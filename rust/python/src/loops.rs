@@ -15,7 +15,7 @@ use whywait_otf2::enums::ParameterType;
 
 use crate::analysis::Analysis;
 use crate::arrow::{Names, Optional, Table};
-use crate::errors::{UsageError, core_error};
+use crate::errors::UsageError;
 
 /// The iterations of the loop whose marker is a call path or, by its name, a parameter: one row each, with a column for
 /// each kind of wait state that occurs in the run; and the call path of the marker.
@@ -57,8 +57,7 @@ pub(crate) fn find_iterations(
         }
     };
     let request = Request { marker, computes };
-    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
-    let found = py.detach(|| pool.install(|| iterations::find(&analysis.result, &request))).map_err(core_error)?;
+    let found = analysis.collective(py, move |result| iterations::find(result, &request))?;
     let rows = &found.rows;
     let resolution = analysis.result.trace.resolution as f64;
     let begin = analysis.begin();
@@ -162,8 +161,7 @@ pub(crate) fn declared_loops(py: Python<'_>, analysis: &Bound<'_, Analysis>) -> 
         region.is_some_and(|region| region.is_dynamic)
     };
     let dynamic = (0..trace.tree.len()).filter(is_dynamic).map(|callpath| callpath as u32).collect();
-    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
-    let found = py.detach(|| pool.install(|| parameters::recorded(&analysis.result)));
+    let found = analysis.collective(py, parameters::recorded)?;
     let table = Table::new(vec![
         ("parameter", Arc::new(found.iter().map(|each| Some(each.name.as_str())).collect::<StringArray>())),
         ("least", Arc::new(found.iter().map(|each| each.least).collect::<UInt32Array>())),
@@ -189,10 +187,8 @@ pub(crate) fn find_communication(
     let window = window.map(|(begin, end)| analysis.tick(begin)..analysis.tick(end));
     let is_waiting = |metric: &&Metric| waiting.iter().any(|name| name == metric.name());
     let kinds: Vec<Metric> = Metric::ALL.iter().filter(is_waiting).copied().collect();
-    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
-    let found = py
-        .detach(|| pool.install(|| communication::find(&analysis.result, &kinds, most, window.as_ref())))
-        .map_err(core_error)?;
+    let find = move |result: &_| communication::find(result, &kinds, most, window.as_ref());
+    let found = analysis.collective(py, find)?;
     let resolution = analysis.result.trace.resolution as f64;
     let seconds = |ticks: i128| ticks as f64 / resolution;
 

@@ -39,7 +39,7 @@ pub(crate) fn write_perfetto<'py>(
     min_duration: f64,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    analysis.get().result.need_events().map_err(core_error)?;
+    analysis.get().need_all_events()?;
     let selection = select(&analysis.get().result.trace, ranks, window, min_duration)?;
     let file = File::create(&path).map_err(|error| match error.raw_os_error() {
         Some(number) => PyOSError::new_err((number, error.to_string(), path.display().to_string())),

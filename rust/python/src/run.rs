@@ -90,6 +90,12 @@ impl Run {
         self.recording.path().to_owned()
     }
 
+    /// Whether it is in files, rather than in the memory of this process.
+    #[getter]
+    fn is_in_files(&self) -> bool {
+        self.archive.is_some()
+    }
+
     /// Name of the archive.
     #[getter]
     fn archive_name(&self) -> &str {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Float64Array, Int32Array, Int64Array, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use whywait_core::analysis::Analysis as CoreAnalysis;
 use whywait_core::causes::Class;
 use whywait_core::critical_path::Segment;
 use whywait_core::diagnostics::DiagnosticKind;
@@ -18,6 +19,7 @@ use whywait_core::schema::Unit;
 use whywait_core::severity::{Cost, Severity};
 use whywait_core::trace::columns::OperationKind;
 use whywait_core::waits::longest;
+use whywait_otf2::enums::Paradigm;
 
 use crate::account;
 use crate::analysis::Analysis;
@@ -94,6 +96,16 @@ impl Cells {
 
 #[pymethods]
 impl Analysis {
+    /// The analysis with the events of all processes at the first; `None` at the others. Alone, the same analysis.
+    fn gather(slf: Bound<'_, Self>) -> PyResult<Option<Bound<'_, Self>>> {
+        let py = slf.py();
+        if slf.get().need_all_events().is_ok() {
+            return Ok(Some(slf));
+        }
+        let gathered = slf.get().collective(py, CoreAnalysis::gathered)?;
+        gathered.map(|all| Bound::new(py, Self::new(all, None))).transpose()
+    }
+
     /// Distinct regions of the call tree.
     fn regions(&self) -> PyResult<Table> {
         let definitions = self.result.trace.records();
@@ -145,10 +157,8 @@ impl Analysis {
 
     /// Times and waits of a window, in the shape of `severities`; bounds in seconds since the begin of the trace.
     fn window(&self, py: Python<'_>, begin: f64, end: f64) -> PyResult<Table> {
-        self.result.need_events().map_err(core_error)?;
         let window = self.tick(begin)..self.tick(end);
-        let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
-        let cells = detached(py, || pool.install(|| self.result.severities_within(&window)))?;
+        let cells = self.collective(py, move |result| result.severities_within(&window))?;
         self.cells(&cells, &[], &[])
     }
 
@@ -216,7 +226,7 @@ impl Analysis {
 
     /// Computation of threads while the devices of their process run no kernel, between two times.
     fn host_computation(&self, py: Python<'_>, computes: Vec<bool>, begin: f64, end: f64) -> PyResult<Table> {
-        devices::host_computation(self, py, &computes, (begin, end))
+        devices::host_computation(self, py, computes, (begin, end))
     }
 
     /// Totals of the trace's counters in a window of time, in the shape of `counter_cells`.
@@ -260,7 +270,6 @@ impl Analysis {
     /// Delay costs of the waits in the focus, and their unexplained rest, in the shape of `severities`; `None` if they
     /// equal those of the whole run.
     fn focus_costs(&self) -> PyResult<Option<Table>> {
-        self.result.need_events().map_err(core_error)?;
         let costs = self.result.causes.as_ref().and_then(|causes| causes.focus_costs.as_ref());
         costs.map(|costs| self.cells(&[], costs, &[])).transpose()
     }
@@ -302,16 +311,16 @@ impl Analysis {
     /// The activities to which the cost model attributes wait states, given by their rows in `wait_states`: the
     /// compared intervals, one row per wait with a known cause, and the factors, one row each.
     fn factors(&self, py: Python<'_>, rows: Vec<u32>) -> PyResult<(Table, Table)> {
-        factors::tables(self, py, &rows)
+        factors::tables(self, py, rows)
     }
 
     /// The locks of threads, those that threads wait for longest first.
-    fn locks(&self) -> PyResult<Table> {
-        let locks = self.result.locks().map_err(core_error)?;
+    fn locks(&self, py: Python<'_>) -> PyResult<Table> {
+        let locks = self.collective(py, CoreAnalysis::locks)?;
         let mut paradigms = Names::default();
         let (mut numbers, mut callpaths) = (Optional::default(), Optional::default());
         for lock in &locks {
-            paradigms.push(lock.paradigm.name().unwrap_or("UNKNOWN"));
+            paradigms.push(Paradigm(lock.paradigm).name().unwrap_or("UNKNOWN"));
             numbers.push(lock.number);
             callpaths.push(lock.callpath.known());
         }
@@ -342,8 +351,7 @@ impl Analysis {
     fn transfers(&self, py: Python<'_>) -> PyResult<Table> {
         let trace = &self.result.trace;
         let begin = self.begin();
-        let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
-        let transfers = detached(py, || pool.install(|| self.result.transfers()))?.map_err(core_error)?;
+        let transfers = self.collective(py, CoreAnalysis::transfers)?;
         let mut kinds = Names::default();
         let mut epochs = Names::default();
         for transfer in transfers.iter() {
@@ -446,14 +454,12 @@ impl Analysis {
     /// Enter and Leave of the first `MPI_Init` and `MPI_Finalize` of each process, ticks; without such a call, its
     /// first or last event. Processes without events have no row.
     fn library_calls(&self) -> PyResult<Table> {
+        self.need_all_events()?;
         let trace = &self.result.trace;
         let mut times: [Vec<i64>; 4] = Default::default();
         let mut groups = Vec::new();
         for process in &trace.definitions.processes {
             let location = process.locations.start;
-            if !trace.owns(location) {
-                continue;
-            }
             let shard = trace.shard(location);
             let span = &shard.spans[shard.local(location)];
             if span.first > span.last {

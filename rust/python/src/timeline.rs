@@ -1,7 +1,6 @@
 //! The timeline of a report.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use arrow_array::{ArrayRef, Float64Array, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
@@ -11,12 +10,10 @@ use whywait_core::export::timeline::{Arrow, Request, build};
 use whywait_core::ids::LocationId;
 use whywait_core::schema::Metric;
 use whywait_core::trace::Trace;
-use whywait_core::trace::decode::Progress;
 
 use crate::analysis::Analysis;
 use crate::arrow::Table;
-use crate::errors::{UsageError, core_error};
-use crate::job::wait;
+use crate::errors::UsageError;
 
 /// The calls of some locations that overlap a window, in seconds since the begin of the trace, and about how many there
 /// are; none if there are more than `most`.
@@ -31,15 +28,13 @@ pub(crate) fn timeline_calls(
     most: usize,
 ) -> PyResult<(Table, u64)> {
     let analysis = analysis.get();
-    let trace = &analysis.result.trace;
-    if locations.iter().any(|&location| location as usize >= trace.definitions.locations.len()) {
+    if locations.iter().any(|&location| location as usize >= analysis.result.trace.definitions.locations.len()) {
         return Err(UsageError::new_err("there is no such location"));
     }
     let locations: Vec<LocationId> = locations.into_iter().map(|location| LocationId::at(location as usize)).collect();
     let window = analysis.tick(begin)..analysis.tick(end);
-    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
-    let found = py.detach(|| pool.install(|| calls::within(trace, &locations, &window, most)));
-    Ok((calls_table(trace, &found.rows)?, found.total))
+    let found = analysis.collective(py, move |result| calls::within(&result.trace, &locations, &window, most))?;
+    Ok((calls_table(&analysis.result.trace, &found.rows)?, found.total))
 }
 
 fn calls_table(trace: &Trace, calls: &[Call]) -> PyResult<Table> {
@@ -58,7 +53,7 @@ fn calls_table(trace: &Trace, calls: &[Call]) -> PyResult<Table> {
     ])
 }
 
-/// Builds a timeline if this process has all events: shares of classes by time and location, and individual calls,
+/// Builds a timeline: shares of classes by time and location, and individual calls,
 /// waits, messages and transfers.
 ///
 /// `class_of` holds the class of each call path, less than `classes`. The next class is waiting, given by the metrics
@@ -75,7 +70,7 @@ pub(crate) fn timeline<'py>(
     cells: usize,
     calls: usize,
     most: usize,
-) -> PyResult<Option<Bound<'py, PyDict>>> {
+) -> PyResult<Bound<'py, PyDict>> {
     let trace = &analysis.get().result.trace;
     if class_of.len() != trace.tree.len() || class_of.iter().any(|&class| class >= classes) {
         return Err(UsageError::new_err("each call path needs one of the classes"));
@@ -83,12 +78,7 @@ pub(crate) fn timeline<'py>(
     let is_waiting = |metric: &&Metric| waiting.iter().any(|name| name == metric.name());
     let waiting = Metric::ALL.iter().filter(is_waiting).copied().collect();
     let request = Request { class_of, classes, waiting, cells, calls, most };
-    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
-    let state = Arc::new(Progress::default());
-    let (shared, owned) = (state.clone(), analysis.clone().unbind());
-    let job = move || pool.install(|| build(&owned.get().result, &request, &shared));
-    let found = wait(py, job, Duration::from_millis(50), || py.check_signals(), || state.cancel())?;
-    let Some(found) = found.map_err(core_error)? else { return Ok(None) };
+    let found = analysis.get().collective_until(py, move |result, progress| build(result, &request, progress))?;
 
     let begin = trace.span().map_or(0, |(first, _)| first);
     let seconds = |ticks: i64| ticks as f64 / trace.resolution as f64;
@@ -131,5 +121,5 @@ pub(crate) fn timeline<'py>(
     ] {
         made.set_item(name, (table, total))?;
     }
-    Ok(Some(made))
+    Ok(made)
 }

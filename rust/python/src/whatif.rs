@@ -101,6 +101,7 @@ impl Simulator {
         threads: Option<usize>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        analysis.get().need_all_events()?;
         let pool = whywait_core::parallel::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
         let select = |selected| selection(analysis.get(), selected);
         let cut_regions = cut_regions.into_iter().map(select).collect();

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-import whywait._native as _native
+import whywait.mpi as mpi
 from whywait.analysis.findings.words import percent
 
 if TYPE_CHECKING:
@@ -37,14 +37,11 @@ def shared(run: Run, resource: str) -> list[dict[str, Any]]:
         The rows of the native table ``sharing`` with at least 1% of the CPU time, those of all nodes together.
     """
     analysis = run.result.tables.analysis
-    if analysis is None or not run.time or run.result.facts["events"] > _MOST:
+    is_large = run.result.facts["events"] > _MOST
+    if analysis is None or mpi.is_shared(analysis) or not run.time or is_large:
         return []
     if run.shared is None:
-        try:
-            run.shared = pa.table(analysis.sharing(*run.losses.account.window)).to_pylist()
-        except _native.UsageError:
-            # Several processes share the events.
-            run.shared = []
+        run.shared = pa.table(analysis.sharing(*run.losses.account.window)).to_pylist()
     sums: dict[int | None, dict[str, Any]] = {}
     for row in run.shared:
         if row["resource"] != resource:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 import whywait._native as _native
+import whywait.mpi as mpi
 from whywait.model.schema import patterns
 from whywait.model.timeline import CLASSES, WAITING, Courses, Timeline, classes, from_native
 from whywait.report.html import blocks
@@ -38,19 +39,17 @@ _COUNTER_CELLS, _COUNTER_BINS = 1 << 18, 1024
 _ROOM = 8_000_000
 
 
-def fit(result: ResultData, analysis: _native.Analysis, room: int = _ROOM) -> tuple[Timeline | None, dict[str, str]]:
+def fit(result: ResultData, analysis: _native.Analysis, room: int = _ROOM) -> tuple[Timeline, dict[str, str]]:
     """Make the timeline of a run at the finest resolution that fits.
 
     Returns
     -------
     tuple
-        The timeline, and the blocks of a page by name; None and no blocks if several processes share the analysis, each
-        with a part of the events.
+        The timeline, and the blocks of a page by name.
     """
     cells, calls, most = _CELLS, _CALLS, _MOST
     while True:
-        if (built := _draw(result, analysis, cells, calls, most)) is None:
-            return None, {}
+        built = _draw(result, analysis, cells, calls, most)
         timeline = from_native(built)._replace(counters=_courses(result, analysis, _COUNTER_CELLS * cells // _CELLS))
         packed = pack(result, timeline)
         if sum(len(block) for block in packed.values()) <= room or cells <= 1 << 12:
@@ -79,8 +78,6 @@ def pair(runs: Sequence[ResultData], times: pa.Table) -> dict[str, str]:
         if not isinstance(analysis, _native.Analysis):
             return {}
         timeline, blocks_of_run = fit(result, analysis, _ROOM // 2)
-        if timeline is None:
-            return {}
         found |= {f"{side}-{name}": block for name, block in blocks_of_run.items()}
         row = _Rows(result.places, timeline).of(times["location"])
     by_row = np.argsort(row, kind="stable")
@@ -93,9 +90,10 @@ def pack(result: ResultData, timeline: Timeline) -> dict[str, str]:
     return dict(_blocks(result, timeline))
 
 
-def _draw(result: ResultData, analysis: _native.Analysis, cells: int, calls: int, most: int) -> dict[str, Any] | None:
+def _draw(result: ResultData, analysis: _native.Analysis, cells: int, calls: int, most: int) -> dict[str, Any]:
     metrics = result.profile.metrics
-    return _native.timeline(
+    return mpi.together(
+        _native.timeline,
         analysis,
         class_of=classes(result.tree).tobytes(),
         classes=len(CLASSES),
@@ -117,7 +115,7 @@ def _courses(result: ResultData, analysis: _native.Analysis, cells: int) -> Cour
     bins = min(_COUNTER_BINS, ticks, max(1, of_counter // min(locations, 64)))
     merged = -(-locations // max(1, of_counter // bins))
     rows = -(-locations // merged)
-    found = pa.table(analysis.counter_courses(merged, bins))
+    found = pa.table(mpi.together(analysis.counter_courses, merged, bins))
     values = np.full((counters, rows, bins), np.nan, np.float32)
     values[found["counter"], found["location"].to_numpy() // merged, found["bin"]] = found["value"]
     return Courses(merged, rows, bins, length / bins, values)
@@ -258,7 +256,9 @@ def calls_block(
     everywhere = np.arange(len(result.places))
     kept = everywhere if rows == len(everywhere) else running(result.places)
     wanted = kept[shown.start : shown.stop].tolist()
-    found, _ = _native.timeline_calls(analysis, locations=wanted, begin=window[0], end=window[1], most=most)
+    found, _ = mpi.together(
+        _native.timeline_calls, analysis, locations=wanted, begin=window[0], end=window[1], most=most
+    )
     calls = pa.table(found)
     row_of = np.zeros(len(result.places), np.int32)
     row_of[kept] = np.arange(kept.size, dtype=np.int32)

@@ -7,10 +7,12 @@
 //! so programs whose ranks take turns are not suspected.
 //!
 //! All of it comes from samples: equidistant moments of the focus, and equidistant segments of each location. A segment
-//! is the time from one event to the next.
+//! is the time from one event to the next. Of a node whose locations are in several processes of the analysis, these share
+//! the lengths of segments, and the process of its first location gets the states of the others.
 
 use std::ops::Range;
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -18,6 +20,7 @@ use super::activities::Activity;
 use super::reasons::innermost;
 use super::rows::Row;
 use super::sweep::CallPaths;
+use crate::Result;
 use crate::galloping_search::partition_point_near;
 use crate::ids::{LocationId, RegionKey};
 use crate::matching::protocol::nodes;
@@ -26,7 +29,7 @@ use crate::trace::Trace;
 use crate::waits::{WaitState, interval};
 
 /// A node whose locations share cores.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
 pub struct FewCores {
     /// The first location of the node.
     pub location: LocationId,
@@ -66,7 +69,7 @@ const SEEN: f64 = 10.0;
 const RARE: f64 = 0.1;
 
 /// What a location does at a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 enum State {
     /// It has nothing to do.
     Away,
@@ -76,28 +79,70 @@ enum State {
     Runs,
 }
 
-/// The nodes whose locations share cores, in the order of their first location. Of an analysis by several processes,
-/// nothing: the moments of a node would be in several of them.
-pub(crate) fn find(trace: &Trace, waits: &PerShard<WaitState>, focus: &Range<i64>) -> Vec<FewCores> {
-    if trace.exchange.processes() > 1 || focus.is_empty() {
-        return Vec::new();
+/// The nodes whose locations share cores, in the order of their first location. Collective.
+pub(crate) fn find(trace: &Trace, waits: &PerShard<WaitState>, focus: &Range<i64>) -> Result<Vec<FewCores>> {
+    if focus.is_empty() {
+        return Ok(Vec::new());
     }
-    let callpaths = CallPaths::of(trace);
-    let keys = nodes(trace);
-    let mut of_nodes: FxHashMap<u32, Vec<LocationId>> = FxHashMap::default();
-    for (i, definition) in trace.definitions.locations.iter().enumerate() {
-        let location = LocationId::at(i);
-        let shard = trace.shard(location);
-        let local = shard.local(location);
-        let has_events = shard.event_offsets[local] < shard.event_offsets[local + 1];
-        if definition.is_thread() && definition.process.is_some() && has_events {
-            of_nodes.entry(keys[definition.process]).or_default().push(location);
+    let (exchange, callpaths) = (&trace.exchange, CallPaths::of(trace));
+    let finder = Finder { trace, waits, callpaths: &callpaths, focus };
+    let nodes = finder.nodes()?;
+    let process = |location: LocationId| exchange.process_of(trace.shard_of[location]);
+    let is_split = |node: &Node| process(node.locations[0]) != process(node.locations[node.locations.len() - 1]);
+    let mut lengths: Vec<Lengths> = nodes.par_iter().map(|node| finder.lengths(node)).collect();
+    let split = nodes.iter().zip(&mut lengths).filter(|(node, _)| is_split(node));
+    let split: Vec<Lengths> = split.map(|(_, lengths)| std::mem::take(lengths)).collect();
+    let mut split: Vec<_> = exchange.allgather(split)?.into_iter().map(Vec::into_iter).collect();
+    for (_, lengths) in nodes.iter().zip(&mut lengths).filter(|(node, _)| is_split(node)) {
+        for (region, more) in split.iter_mut().filter_map(Iterator::next).flatten() {
+            lengths.entry(region).or_default().extend(more);
         }
     }
-    let mut of_nodes: Vec<Vec<LocationId>> = of_nodes.into_values().filter(|of_node| of_node.len() > 1).collect();
-    of_nodes.sort_unstable();
-    let finder = Finder { trace, waits, callpaths: &callpaths, focus };
-    of_nodes.par_iter().filter_map(|of_node| finder.node(of_node)).collect()
+    let quick: Vec<_> = lengths.into_par_iter().map(|lengths| finder.quick(lengths)).collect();
+    let own = nodes.iter().zip(&quick).enumerate().flat_map(|(number, (node, quick))| {
+        let own = node.locations.iter().enumerate().filter(|(_, location)| trace.owns(**location));
+        own.map(move |(place, &location)| (number, place, location, node.moments, quick))
+    });
+    let own: Vec<_> = own.collect();
+    let states = own.into_par_iter().map(|(number, place, location, moments, quick)| {
+        let (mut segments, mut length) = (0i64, 0i64);
+        let states = finder.states(location, moments, quick, |ticks| {
+            segments += 1;
+            length += ticks;
+        });
+        (number, place, Looked { states, segments, length })
+    });
+    let mut outgoing: Vec<Vec<(usize, usize, Looked)>> = (0..exchange.processes()).map(|_| Vec::new()).collect();
+    for of_location in states.collect::<Vec<_>>() {
+        outgoing[process(nodes[of_location.0].locations[0])].push(of_location);
+    }
+    let mut arrived: Vec<_> = exchange.alltoall(outgoing)?.into_iter().flatten().collect();
+    arrived.sort_unstable_by_key(|&(number, place, _)| (number, place));
+    let of_nodes: Vec<_> = arrived.chunk_by(|a, b| a.0 == b.0).collect();
+    let found = of_nodes.into_par_iter().filter_map(|looked| finder.node(&nodes[looked[0].0], looked));
+    exchange.gatherv(found.collect::<Vec<_>>())
+}
+
+/// A node, and how it is looked at.
+struct Node {
+    /// All of its locations.
+    all: u32,
+    /// Those that are looked at: one of so many.
+    locations: Vec<LocationId>,
+    step: usize,
+    moments: usize,
+}
+
+/// Lengths of segments of own code by region, ticks.
+type Lengths = FxHashMap<RegionKey, Vec<i64>>;
+
+/// What was seen of a location.
+#[derive(Encode, Decode)]
+struct Looked {
+    states: Vec<State>,
+    /// The segments that run, and their total length, ticks.
+    segments: i64,
+    length: i64,
 }
 
 struct Finder<'a> {
@@ -108,23 +153,42 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn node(&self, all: &[LocationId]) -> Option<FewCores> {
-        let step = all.len().div_ceil(LOCATIONS);
-        let locations: Vec<LocationId> = all.iter().step_by(step).copied().collect();
-        let together = locations.len().min(TOGETHER);
-        let events: usize = locations.iter().map(|&location| self.events(location).len()).sum();
-        let few = OF_FEW.min(LOOKS / locations.len());
-        let moments = (events / EVENTS / locations.len()).clamp(few, MOMENTS);
-        let stride = moments.div_ceil((STEPS / (locations.len() * together)).max(1));
-        let quick = self.quick(&locations);
-        let mut states = Vec::with_capacity(locations.len());
-        let (mut segments, mut length) = (0i64, 0i64);
-        for &location in &locations {
-            states.push(self.states(location, moments, &quick, |ticks| {
-                segments += 1;
-                length += ticks;
-            }));
+    /// The nodes with more than one location, in the order of their first.
+    fn nodes(&self) -> Result<Vec<Node>> {
+        let trace = self.trace;
+        let own = trace.shards.iter().flat_map(|shard| shard.locations);
+        let own = own.filter(|&location| {
+            let definition = &trace.definitions.locations[location];
+            definition.is_thread() && definition.process.is_some() && !self.events(location).is_empty()
+        });
+        let own: Vec<(LocationId, u64)> = own.map(|location| (location, self.events(location).len() as u64)).collect();
+        let keys = nodes(trace);
+        let mut of_nodes: FxHashMap<u32, Vec<(LocationId, u64)>> = FxHashMap::default();
+        for (location, events) in trace.exchange.allgather(own)?.into_iter().flatten() {
+            of_nodes.entry(keys[trace.definitions.locations[location].process]).or_default().push((location, events));
         }
+        let mut of_nodes: Vec<Vec<(LocationId, u64)>> = of_nodes.into_values().filter(|all| all.len() > 1).collect();
+        of_nodes.sort_unstable();
+        let node = |all: Vec<(LocationId, u64)>| {
+            let step = all.len().div_ceil(LOCATIONS);
+            let chosen = || all.iter().step_by(step);
+            let locations: Vec<LocationId> = chosen().map(|&(location, _)| location).collect();
+            let events = chosen().map(|&(_, events)| events).sum::<u64>() as usize;
+            let few = OF_FEW.min(LOOKS / locations.len());
+            let moments = (events / EVENTS / locations.len()).clamp(few, MOMENTS);
+            Node { all: all.len() as u32, locations, step, moments }
+        };
+        Ok(of_nodes.into_iter().map(node).collect())
+    }
+
+    /// Whether the locations of a node share cores, by what was seen of all of them.
+    fn node(&self, node: &Node, looked: &[(usize, usize, Looked)]) -> Option<FewCores> {
+        let &Node { all, ref locations, step, moments } = node;
+        let together = locations.len().min(TOGETHER);
+        let stride = moments.div_ceil((STEPS / (locations.len() * together)).max(1));
+        let states: Vec<&[State]> = looked.iter().map(|(.., looked)| &*looked.states).collect();
+        let segments: i64 = looked.iter().map(|(.., looked)| looked.segments).sum();
+        let length: i64 = looked.iter().map(|(.., looked)| looked.length).sum();
         if segments == 0 {
             return None;
         }
@@ -176,8 +240,8 @@ impl Finder<'_> {
         };
         let most = (1..together).find(is_limit)?;
         Some(FewCores {
-            location: all[0],
-            locations: all.len() as u32,
+            location: locations[0],
+            locations: all,
             most: (most * step) as u32,
             expected: expected[most] / moments as f64,
             observed: observed[most] as f64 / moments as f64,
@@ -191,10 +255,11 @@ impl Finder<'_> {
         shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize
     }
 
-    /// The longest segments of own code that certainly run, by region, ticks.
-    fn quick(&self, locations: &[LocationId]) -> FxHashMap<RegionKey, i64> {
-        let mut of_regions: FxHashMap<RegionKey, Vec<i64>> = FxHashMap::default();
-        for &location in locations {
+    /// Lengths of some segments of own code, on the locations of a node in this process.
+    fn lengths(&self, node: &Node) -> Lengths {
+        let locations = &node.locations;
+        let mut of_regions = Lengths::default();
+        for &location in locations.iter().filter(|&&location| self.trace.owns(location)) {
             let shard = self.trace.shard(location);
             let events = self.events(location);
             let step = (events.len() / (SEGMENTS.0 / locations.len()).max(SEGMENTS.1)).max(1);
@@ -206,6 +271,11 @@ impl Finder<'_> {
                 }
             }
         }
+        of_regions
+    }
+
+    /// The longest segments of own code that certainly run, by region, ticks.
+    fn quick(&self, of_regions: Lengths) -> FxHashMap<RegionKey, i64> {
         let resolution = self.trace.resolution as f64;
         let limit = |mut lengths: Vec<i64>| {
             if lengths.len() < FEW {

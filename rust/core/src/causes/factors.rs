@@ -7,12 +7,15 @@
 //! add up to the long-term costs.
 //!
 //! Intervals are measured again by the code of [`super::intervals`], with the shares of [`super::delay`]: this is the
-//! same cost model, seen from the wait.
+//! same cost model, seen from the wait. The shard of the waiter measures its interval, and sends it to that of the cause,
+//! which measures the other one and divides the wait.
 //!
 //! *Source*: thesis equations 4.1, 4.2, 4.9 to 4.17.
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
 use super::cost_model::CostModel;
@@ -25,14 +28,16 @@ use super::points::{Place, Position, Relation};
 use super::rolling_profile::RollingProfile;
 use super::scaling_factors::Rates;
 use super::steps::Steps;
+use crate::Result;
 use crate::ids::{CallPathId, InstanceId, LocationId};
+use crate::parallel::exchange::Inbox;
 use crate::parallel::per_shard::PerShard;
 use crate::schema::{Class, Pattern};
 use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
 
 /// Kinds of factors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub enum FactorKind {
     /// Excess work of the causing process.
     Delay,
@@ -58,7 +63,7 @@ impl FactorKind {
 }
 
 /// A factor of a wait.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
 pub struct Factor {
     /// Position of the wait among the wait states.
     pub wait: u32,
@@ -79,7 +84,7 @@ pub struct Factor {
 }
 
 /// One side of a wait: its interval since the last synchronization.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Side {
     /// The location.
     pub location: LocationId,
@@ -94,7 +99,7 @@ pub struct Side {
 }
 
 /// The intervals that explain a wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct WaitIntervals {
     /// Position of the wait among the wait states.
     pub wait: u32,
@@ -129,81 +134,126 @@ struct IntervalRequest {
     begin: IntervalBegin,
 }
 
-/// A wait that has a cause: the intervals of the waiter and of the cause.
-#[derive(Clone, Copy)]
-struct WaitSides {
-    is_contention: bool,
-    sides: [IntervalRequest; 2],
-}
-
 /// Work of an interval by call path, without waits; ticks.
 type Work = Vec<(CallPathId, i64)>;
 
-/// Finds the factors of the wait states with these positions.
+/// A wait with a cause, as the shard of the waiter sends it to that of the cause.
+#[derive(Clone, Debug, Encode, Decode)]
+struct Question {
+    /// Its place among the waits that were asked for.
+    place: u32,
+    /// Its number among the wait states of all processes.
+    row: u32,
+    wait: WaitState,
+    /// Where it waits.
+    callpath: CallPathId,
+    is_contention: bool,
+    waiter: Measured,
+    /// The point of the cause, and the row there.
+    cause: (LocationId, u32, u32),
+}
+
+/// What one wait is divided into.
+type Answer = (u32, Vec<Factor>, Option<WaitIntervals>);
+
+/// Finds the factors of the wait states with these numbers; of several processes, the first gets them.
+///
+/// `waits` begin with those of this process, of which the first has the number `base` among those of all.
 pub(crate) fn find(
     trace: &Trace,
-    waits: &PerShard<WaitState>,
+    (waits, base): (&PerShard<WaitState>, u32),
     (indexes, locks): (&[IntervalIndex], &[Vec<ContendedLock>]),
     rows: &[u32],
     model: CostModel,
-) -> Factors {
-    let of_row = |&row: &u32| {
+) -> Result<Factors> {
+    let own = base..base + waits.before(trace.shards.len()) as u32;
+    let asked: Vec<(u32, u32)> =
+        (0..).zip(rows.iter().copied()).filter(|(_, row)| own.contains(row)).map(|(i, row)| (i, row - base)).collect();
+    // The interval of each waiter, and what is known of its cause.
+    let of_row = |&(_, row): &(u32, u32)| {
         let wait = &waits[row as usize];
         let index = &indexes[trace.position(wait.location)];
         let (point, i) = index.find(trace, wait, row)?;
-        let indexed = &index.waits.rows[i];
-        if indexed.relation == Relation::Ownership {
-            return None;
-        }
-        let (location, point_there) = (indexed.cause_location, indexed.cause_point);
-        let begin = indexes[trace.position(location)].begin_of_cause(indexed);
-        Some(WaitSides {
-            is_contention: indexed.relation == Relation::Contention,
-            sides: [
-                IntervalRequest { location: wait.location, point, begin: index.intervals[i] },
-                IntervalRequest { location, point: point_there, begin },
-            ],
-        })
+        let indexed = index.waits.rows[i];
+        let request = IntervalRequest { location: wait.location, point, begin: index.intervals[i] };
+        (indexed.relation != Relation::Ownership).then_some((indexed, request))
     };
-    let found: Vec<Option<WaitSides>> = rows.par_iter().map(of_row).collect();
-    let mut requests: Vec<IntervalRequest> = found.iter().flatten().flat_map(|found| found.sides).collect();
-    requests.par_sort_unstable();
-    requests.dedup();
-    let of_location: Vec<&[IntervalRequest]> = requests.chunk_by(|a, b| a.location == b.location).collect();
-    let works: Vec<Vec<Work>> = of_location
-        .into_par_iter()
-        .map_init(
-            || RollingProfile::new(trace.tree.len()),
-            |profile, requests| {
-                measure(trace, &indexes[trace.position(requests[0].location)], requests, profile, model)
-            },
-        )
-        .collect();
-    let works = works.concat();
-    let explained: Vec<(Vec<Factor>, Option<WaitIntervals>)> = rows
-        .par_iter()
-        .zip(&found)
-        .map(|(&row, found)| {
-            let wait = &waits[row as usize];
-            let Some(WaitSides { is_contention, sides }) = *found else {
-                let shard = trace.position(wait.location);
-                let locks = locks.get(shard).map_or(&[][..], Vec::as_slice);
-                return (of_lock(trace, waits, (&indexes[shard], locks), (wait, row)), None);
-            };
-            let sides = sides.map(|request| {
-                let index = &indexes[trace.position(request.location)];
-                let work = requests.binary_search(&request).map_or(&[][..], |i| works[i].as_slice());
-                Measured::new(trace, index, request, work)
-            });
-            share(trace, waits, (wait, row), is_contention, sides, model)
-        })
-        .collect();
+    let found: Vec<Option<(IndexedWait, IntervalRequest)>> = asked.par_iter().map(of_row).collect();
+    let measured = Intervals::measure(trace, indexes, found.iter().flatten().map(|found| found.1).collect(), model);
+    let mut answers: Vec<Answer> = Vec::new();
+    let mut outgoing: Vec<_> = trace.shards.iter().map(|_| trace.exchange.outbox()).collect();
+    for (&(place, row), found) in asked.iter().zip(&found) {
+        let wait = &waits[row as usize];
+        let shard = trace.position(wait.location);
+        let Some((indexed, request)) = found else {
+            let locks = locks.get(shard).map_or(&[][..], Vec::as_slice);
+            answers.push((place, of_lock(trace, (waits, base), (&indexes[shard], locks), (wait, row)), None));
+            continue;
+        };
+        let question = Question {
+            place,
+            row: base + row,
+            wait: *wait,
+            callpath: trace.shards[shard].callpath(wait.instance),
+            is_contention: indexed.relation == Relation::Contention,
+            waiter: measured.of(trace, indexes, *request),
+            cause: (indexed.cause_location, indexed.cause_point, indexed.cost_share),
+        };
+        outgoing[shard].push(trace.shard_of[indexed.cause_location], question);
+    }
+    let questions: Vec<Question> = trace.exchange.alltoallv(outgoing)?.into_iter().flat_map(Inbox::into_vec).collect();
+    let of_cause = |question: &Question| {
+        let (location, point, cost_share) = question.cause;
+        let begin = indexes[trace.position(location)].begin_of_cause(point, cost_share);
+        IntervalRequest { location, point, begin }
+    };
+    let measured = Intervals::measure(trace, indexes, questions.iter().map(of_cause).collect(), model);
+    let divide = |question: &Question| {
+        let request = of_cause(question);
+        let cause = measured.of(trace, indexes, request);
+        let (factors, intervals) = share(trace, (waits, base), question, (&cause, request), indexes, model);
+        (question.place, factors, Some(intervals))
+    };
+    answers.par_extend(questions.par_iter().map(divide));
+    let mut answers = trace.exchange.gatherv(answers)?;
+    answers.sort_unstable_by_key(|&(place, ..)| place);
     let mut factors = Factors::default();
-    for (of_wait, intervals) in explained {
+    for (_, of_wait, intervals) in answers {
         factors.factors.extend(of_wait);
         factors.intervals.extend(intervals);
     }
-    factors
+    Ok(factors)
+}
+
+/// The work in intervals of this process.
+struct Intervals {
+    /// Sorted, without repetition.
+    requests: Vec<IntervalRequest>,
+    works: Vec<Arc<Work>>,
+}
+
+impl Intervals {
+    fn measure(trace: &Trace, indexes: &[IntervalIndex], mut requests: Vec<IntervalRequest>, model: CostModel) -> Self {
+        requests.par_sort_unstable();
+        requests.dedup();
+        let of_location: Vec<&[IntervalRequest]> = requests.chunk_by(|a, b| a.location == b.location).collect();
+        let works: Vec<Vec<Arc<Work>>> = of_location
+            .into_par_iter()
+            .map_init(
+                || RollingProfile::new(trace.tree.len()),
+                |profile, requests| {
+                    measure(trace, &indexes[trace.position(requests[0].location)], requests, profile, model)
+                },
+            )
+            .collect();
+        Self { works: works.concat(), requests }
+    }
+
+    /// One of them.
+    fn of(&self, trace: &Trace, indexes: &[IntervalIndex], request: IntervalRequest) -> Measured {
+        let work = self.requests.binary_search(&request).map_or_else(|_| Arc::default(), |i| self.works[i].clone());
+        Measured::new(trace, &indexes[trace.position(request.location)], request, work)
+    }
 }
 
 impl IntervalIndex {
@@ -229,7 +279,7 @@ fn measure(
     requests: &[IntervalRequest],
     profile: &mut RollingProfile,
     model: CostModel,
-) -> Vec<Work> {
+) -> Vec<Arc<Work>> {
     let location = requests[0].location;
     let shard = trace.shard(location);
     let i = shard.local(location);
@@ -275,7 +325,7 @@ fn measure(
                 });
                 work_since(profile, from - first, left, |callpath, ticks| work.push((callpath, ticks)));
                 work.sort_unstable();
-                works.push(work);
+                works.push(Arc::new(work));
                 rest = others;
             }
             profile.cut();
@@ -330,17 +380,16 @@ fn subtract_wait(shard: &Shard, point: &IndexedPoint, profile: &mut RollingProfi
 }
 
 /// An interval that has been measured.
-struct Measured<'a> {
-    index: &'a IntervalIndex,
-    request: IntervalRequest,
-    work: &'a [(CallPathId, i64)],
+#[derive(Clone, Debug, Encode, Decode)]
+struct Measured {
+    work: Arc<Work>,
     side: Side,
     /// Call path of the call at its left end, and that part of the work in it which completes the call.
     completion: Option<(CallPathId, i64)>,
 }
 
-impl<'a> Measured<'a> {
-    fn new(trace: &Trace, index: &'a IntervalIndex, request: IntervalRequest, work: &'a [(CallPathId, i64)]) -> Self {
+impl Measured {
+    fn new(trace: &Trace, index: &IntervalIndex, request: IntervalRequest, work: Arc<Work>) -> Self {
         let shard = trace.shard(request.location);
         let i = shard.local(request.location);
         let point = &index.points[request.point as usize];
@@ -362,10 +411,10 @@ impl<'a> Measured<'a> {
             };
             side.begin = until - side.completion;
             side.last_sync = Some((callpath, shard.enter(left.instance)));
-            completion = Some((callpath, side.completion.min(ticks_in(work, callpath))));
+            completion = Some((callpath, side.completion.min(ticks_in(&work, callpath))));
         }
         side.end = side.end.max(side.begin);
-        Self { index, request, work, side, completion }
+        Self { work, side, completion }
     }
 
     /// The part of the work in a call path that completes the call at the left end.
@@ -376,12 +425,12 @@ impl<'a> Measured<'a> {
     fn total(&self) -> i64 {
         self.work.iter().map(|&(_, ticks)| ticks).sum()
     }
+}
 
-    /// The points in the interval at which it waited.
-    fn waits(&self) -> impl Iterator<Item = (usize, &IndexedPoint)> {
-        let points = self.request.begin.from as usize..self.request.point as usize;
-        points.map(|number| (number, &self.index.points[number])).filter(|(_, point)| point.waiting > 0)
-    }
+/// The points of an interval at which its location waited.
+fn waits_in(index: &IntervalIndex, request: IntervalRequest) -> impl Iterator<Item = (usize, &IndexedPoint)> {
+    let points = request.begin.from as usize..request.point as usize;
+    points.map(|number| (number, &index.points[number])).filter(|(_, point)| point.waiting > 0)
 }
 
 /// Ticks of a call path in some work.
@@ -392,7 +441,7 @@ fn ticks_in(work: &[(CallPathId, i64)], callpath: CallPathId) -> i64 {
 /// The factors of a wait without intervals: what the owners of the lock did if it is for a lock of threads.
 fn of_lock(
     trace: &Trace,
-    waits: &PerShard<WaitState>,
+    (waits, base): (&PerShard<WaitState>, u32),
     (index, locks): (&IntervalIndex, &[ContendedLock]),
     (wait, row): (&WaitState, u32),
 ) -> Vec<Factor> {
@@ -402,7 +451,7 @@ fn of_lock(
     let mut factors: Vec<Factor> = Vec::with_capacity(activities.len());
     for Activity { owner, callpath, ticks, wait: of_owner } in activities {
         let factor = Factor {
-            wait: row,
+            wait: base + row,
             kind: FactorKind::Delay,
             location: owner,
             callpath,
@@ -424,25 +473,24 @@ fn of_lock(
         for earlier in index.waits.of(number as usize).iter().filter(|earlier| earlier.state != NONE) {
             let ticks = waits[earlier.state as usize].waiting.min(rest);
             rest -= ticks;
-            add(earlier.state, ticks);
+            add(base + earlier.state, ticks);
         }
         if rest > 0 {
-            add(uncharged(trace, waits, owner, point), rest);
+            add(uncharged(trace, (waits, base), owner, point), rest);
         }
     }
     factors.retain(|factor| factor.share > 0.0);
     if unowned > 0 {
-        factors.push(unattributed(trace, wait, row, unowned as f64));
+        factors.push(unattributed(wait.location, shard.callpath(wait.instance), base + row, unowned as f64));
     }
     factors
 }
 
-fn unattributed(trace: &Trace, wait: &WaitState, row: u32, share: f64) -> Factor {
-    let callpath = trace.shard(wait.location).callpath(wait.instance);
+fn unattributed(location: LocationId, callpath: CallPathId, row: u32, share: f64) -> Factor {
     Factor {
         wait: row,
         kind: FactorKind::Unattributed,
-        location: wait.location,
+        location,
         callpath,
         ticks: 0,
         waiter_ticks: 0,
@@ -451,19 +499,20 @@ fn unattributed(trace: &Trace, wait: &WaitState, row: u32, share: f64) -> Factor
     }
 }
 
-/// Distributes a wait over its factors.
+/// Distributes a wait over its factors, given the interval of its cause.
 fn share(
     trace: &Trace,
-    waits: &PerShard<WaitState>,
-    (wait, row): (&WaitState, u32),
-    is_contention: bool,
-    [waiter, cause]: [Measured; 2],
+    (waits, base): (&PerShard<WaitState>, u32),
+    &Question { row, ref wait, callpath: of_wait_call, is_contention, ref waiter, .. }: &Question,
+    (cause, request): (&Measured, IntervalRequest),
+    indexes: &[IntervalIndex],
     model: CostModel,
-) -> (Vec<Factor>, Option<WaitIntervals>) {
+) -> (Vec<Factor>, WaitIntervals) {
+    let index = &indexes[trace.position(request.location)];
     // A wait for the end of the cause is due to all of its work, other waits only to its excess over the waiter's work.
-    let counted = |callpath: CallPathId| if is_contention { 0 } else { ticks_in(waiter.work, callpath) };
+    let counted = |callpath: CallPathId| if is_contention { 0 } else { ticks_in(&waiter.work, callpath) };
     let delay = cause.work.iter().map(|&(callpath, ticks)| (ticks - counted(callpath)).max(0)).sum();
-    let waited = cause.waits().map(|(_, point)| point.waiting).sum();
+    let waited = waits_in(index, request).map(|(_, point)| point.waiting).sum();
     let rates = if is_contention {
         Rates::of_contention(wait.waiting, delay, waited, waiter.total(), model)
     } else {
@@ -471,12 +520,12 @@ fn share(
         Rates::of_synchronization(wait.waiting, delay, waited, class, model)
     };
     let (of_work, of_wait) = (rates.direct as f64 * rates.work, rates.direct as f64 * rates.wait);
-    let shard = trace.shard(cause.request.location);
-    let past = cause.index.pasts[shard.local(cause.request.location)].as_ref();
+    let shard = trace.shard(request.location);
+    let past = index.pasts[shard.local(request.location)].as_ref();
     let factor = |kind, callpath, ticks, waiter_ticks, earlier, share| Factor {
         wait: row,
         kind,
-        location: Past::owner(past, cause.request.location, callpath),
+        location: Past::owner(past, request.location, callpath),
         callpath,
         ticks,
         waiter_ticks,
@@ -506,20 +555,20 @@ fn share(
         part(FactorKind::Delay, ticks - of_cause, own - of_waiter, delay - completion);
     }
     if of_wait > 0.0 {
-        for (number, point) in cause.waits() {
+        for (number, point) in waits_in(index, request) {
             let callpath = shard.callpath(point.instance);
-            let original = cause.index.waits.of(number).first().and_then(IndexedWait::original);
-            let (location, number) = original.unwrap_or((cause.request.location, number));
+            let original = index.waits.of(number).first().and_then(IndexedWait::original);
+            let (location, number) = original.unwrap_or((request.location, number));
             let mut rest = point.waiting;
-            for earlier in cause.index.waits.of(number).iter().filter(|earlier| earlier.state != NONE) {
+            for earlier in index.waits.of(number).iter().filter(|earlier| earlier.state != NONE) {
                 let ticks = waits[earlier.state as usize].waiting.min(rest);
                 rest -= ticks;
                 let share = of_wait * ticks as f64;
-                let factor = factor(FactorKind::Wait, callpath, ticks, 0, earlier.state, share);
+                let factor = factor(FactorKind::Wait, callpath, ticks, 0, base + earlier.state, share);
                 factors.push(Factor { location, ..factor });
             }
             if rest > 0 {
-                let earlier = uncharged(trace, waits, location, point);
+                let earlier = uncharged(trace, (waits, base), location, point);
                 let factor = factor(FactorKind::Wait, callpath, rest, 0, earlier, of_wait * rest as f64);
                 factors.push(Factor { location, ..factor });
             }
@@ -534,7 +583,7 @@ fn share(
         _ => wait.waiting - rates.direct,
     };
     if lost > 0 {
-        factors.push(unattributed(trace, wait, row, lost as f64));
+        factors.push(unattributed(wait.location, of_wait_call, row, lost as f64));
     }
     let intervals = WaitIntervals {
         wait: row,
@@ -545,16 +594,21 @@ fn share(
         waiting: waited,
         unexplained,
     };
-    (factors, Some(intervals))
+    (factors, intervals)
 }
 
 /// The wait state without costs at a point; [`NONE`] if there is none.
-fn uncharged(trace: &Trace, waits: &PerShard<WaitState>, location: LocationId, point: &IndexedPoint) -> u32 {
+fn uncharged(
+    trace: &Trace,
+    (waits, base): (&PerShard<WaitState>, u32),
+    location: LocationId,
+    point: &IndexedPoint,
+) -> u32 {
     let shard = trace.shard(location);
     let (first, own) = waits.of(trace.position(location));
     let key = |instance: InstanceId| shard.instances.enter[instance];
     let begin = own.partition_point(|wait| (wait.location, key(wait.instance)) < (location, key(point.instance)));
     let of_call = own[begin..].iter().take_while(|wait| wait.instance == point.instance);
     let mut found = of_call.zip(first + begin..).filter(|(wait, _)| Pattern::class_of(wait.kind) == Some(point.class));
-    found.next().map_or(NONE, |(_, row)| row as u32)
+    found.next().map_or(NONE, |(_, row)| base + row as u32)
 }

@@ -109,10 +109,10 @@ impl IntervalIndex {
         tables.into_par_iter().map(of_table).collect()
     }
 
-    /// Where the interval of a wait begins that a location of this shard caused at a point.
-    pub(crate) fn begin_of_cause(&self, wait: &IndexedWait) -> IntervalBegin {
-        let groups = self.groups.of(wait.cause_point as usize);
-        let group = groups.get(groups.partition_point(|group| group.end <= wait.cost_share));
-        group.map_or(IntervalBegin { from: wait.cause_point, before: 0 }, |group| group.begin)
+    /// Where the interval of a wait begins that a location of this shard caused at a point, in a row there.
+    pub(crate) fn begin_of_cause(&self, point: u32, row: u32) -> IntervalBegin {
+        let groups = self.groups.of(point as usize);
+        let group = groups.get(groups.partition_point(|group| group.end <= row));
+        group.map_or(IntervalBegin { from: point, before: 0 }, |group| group.begin)
     }
 }

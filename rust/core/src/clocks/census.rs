@@ -77,7 +77,7 @@ pub struct Course {
 }
 
 /// What is violated.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Census {
     /// By kind, process of the source and of the target.
     pub cells: FxHashMap<(Kind, ProcessId, ProcessId), Cell>,

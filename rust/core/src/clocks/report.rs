@@ -94,7 +94,7 @@ pub struct OfPair {
 }
 
 /// The clocks of a run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Report {
     /// What the violations say.
     pub verdict: Verdict,

@@ -22,7 +22,7 @@ use crate::trace::Trace;
 use crate::trace::counters::{CounterCell, Kind};
 
 /// Totals of counters by call path and location.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Recorded {
     /// The cells, by location, call path and counter; all of them at the first process.
     pub cells: Vec<CounterCell>,

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::ops::Range;
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::LocationType;
@@ -19,7 +20,7 @@ use crate::trace::counters::{CounterCell, Kind, Reading, Sums};
 use crate::trace::{Reread, Shard, Trace};
 
 /// An interval of time at a location, to sum counters over.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Stretch {
     /// Index of the location.
     pub location: LocationId,
@@ -32,7 +33,7 @@ pub struct Stretch {
 }
 
 /// The total of a counter in an interval.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Change {
     /// Number of the stretch.
     pub stretch: u32,
@@ -114,13 +115,8 @@ fn read(again: Reread<'_>, kinds: &[Kind], location: LocationId) -> Vec<(u32, Se
     let trace = again.trace;
     let mut reader = Reader { trace, location, kinds, now: i64::MIN, series: FxHashMap::default() };
     let _ = again.location(location, &mut reader);
-    // Each process knows only the ends of its own locations.
-    let last = if trace.owns(location) {
-        let shard = trace.shard(location);
-        shard.spans[shard.local(location)].last
-    } else {
-        trace.span().map_or(i64::MIN, |(_, last)| last)
-    };
+    let shard = trace.shard(location);
+    let last = shard.spans[shard.local(location)].last;
     let mut series: Vec<(u32, Series)> = reader.series.into_iter().collect();
     series.sort_unstable_by_key(|(counter, _)| *counter);
     for (_, series) in &mut series {
@@ -155,13 +151,12 @@ pub(crate) struct RecordedCounter {
 /// Totals of counters in intervals of time. With `shared`, also those of wider scope: each thread gets its part of a
 /// shared counter, and each stream all of a counter of its device.
 ///
-/// By interval and counter; a counter without samples around an interval has no row.
-#[must_use]
-pub fn changes(again: Reread<'_>, kinds: &[Kind], asked: &[Stretch], shared: bool) -> Vec<Change> {
+/// By interval and counter; a counter without samples around an interval has no row. Collective.
+pub fn changes(again: Reread<'_>, kinds: &[Kind], asked: &[Stretch], shared: bool) -> crate::Result<Vec<Change>> {
     let trace = again.trace;
-    let shared = if shared { scoped::all(trace, kinds) } else { Vec::new() };
+    let shared = if shared { scoped::all(trace, kinds)? } else { Vec::new() };
     let mut by_location: FxHashMap<LocationId, Vec<u32>> = FxHashMap::default();
-    for (number, stretch) in (0..).zip(asked) {
+    for (number, stretch) in (0..).zip(asked).filter(|(_, stretch)| trace.owns(stretch.location)) {
         by_location.entry(stretch.location).or_default().push(number);
     }
     let changes = by_location.into_par_iter().flat_map_iter(|(location, numbers)| {
@@ -185,7 +180,7 @@ pub fn changes(again: Reread<'_>, kinds: &[Kind], asked: &[Stretch], shared: boo
         }
         changes
     });
-    let mut changes: Vec<Change> = changes.collect();
+    let mut changes = trace.exchange.gatherv(changes.collect::<Vec<Change>>())?;
     changes.sort_by_key(|change| (change.stretch, change.counter));
     changes.dedup_by(|next, change| {
         let same = (change.stretch, change.counter) == (next.stretch, next.counter);
@@ -194,12 +189,11 @@ pub fn changes(again: Reread<'_>, kinds: &[Kind], asked: &[Stretch], shared: boo
         }
         same
     });
-    changes
+    Ok(changes)
 }
 
-/// The instances of a call path, by location and Enter; needs the events.
-#[must_use]
-pub fn instances(trace: &Trace, callpath: CallPathId) -> Vec<Stretch> {
+/// The instances of a call path, by location and Enter. Collective.
+pub fn instances(trace: &Trace, callpath: CallPathId) -> crate::Result<Vec<Stretch>> {
     let of_shard = |shard: &Shard| {
         let events = &shard.events;
         let mut found = Vec::new();
@@ -218,7 +212,7 @@ pub fn instances(trace: &Trace, callpath: CallPathId) -> Vec<Stretch> {
         }
         found
     };
-    trace.par_shards().map(of_shard).collect::<Vec<_>>().concat()
+    trace.exchange.gatherv(trace.par_shards().map(of_shard).collect::<Vec<_>>().concat())
 }
 
 /// When the call path of a stretch runs in it.
@@ -234,6 +228,7 @@ fn spans(trace: &Trace, stretch: &Stretch) -> Vec<(i64, i64)> {
 }
 
 /// Totals of all counters in a window by call path and location. Adjacent windows that cover a run add up exactly.
+/// Collective.
 pub fn window(again: Reread<'_>, kinds: &[Kind], window: &Range<i64>) -> crate::Result<Vec<CounterCell>> {
     let trace = again.trace;
     if trace.definitions.counters.all.is_empty() {
@@ -259,6 +254,7 @@ pub fn window(again: Reread<'_>, kinds: &[Kind], window: &Range<i64>) -> crate::
         .collect();
     let mut cells = own.concat();
     cells.extend(scoped::divide(trace, kinds, Some(window))?);
+    let mut cells = trace.exchange.gatherv(cells)?;
     cells.sort_by_key(|cell| (cell.location, cell.callpath, cell.counter));
     Ok(cells)
 }

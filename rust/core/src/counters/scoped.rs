@@ -18,15 +18,22 @@ use crate::trace::counters::{CounterCell, Kind, Sample, Sums};
 
 /// Divides the kept samples, all or those in a window.
 ///
-/// If several processes share the analysis, all must call it, without a window.
+/// Collective; each process gets the cells of its threads.
 pub(super) fn divide(trace: &Trace, kinds: &[Kind], window: Option<&Range<i64>>) -> Result<Vec<CounterCell>> {
+    let mut samples = samples(trace)?;
+    let cells = by_series(&mut samples).into_par_iter().map(|samples| of_one(trace, kinds, samples, window));
+    Ok(cells.collect::<Vec<_>>().concat())
+}
+
+/// The kept samples of this process, and those of others whose scope has locations in several processes. Collective.
+fn samples(trace: &Trace) -> Result<Vec<Sample>> {
     let counters = &trace.definitions.counters;
     let mut is_own: FxHashMap<(u32, LocationId), bool> = FxHashMap::default();
     let (mut samples, mut shared) = (Vec::new(), Vec::new());
     for sample in trace.shards.iter().flat_map(|shard| &shard.samples) {
         let is_own = is_own.entry((sample.metric, sample.location)).or_insert_with(|| {
             let threads = counters.covered_threads(&trace.definitions.locations, sample.metric, sample.location);
-            threads.iter().all(|&thread| trace.owns(thread))
+            threads.iter().chain(counters.covered_streams(sample.metric)).all(|&location| trace.owns(location))
         });
         if *is_own { &mut samples } else { &mut shared }.push(*sample);
     }
@@ -34,8 +41,7 @@ pub(super) fn divide(trace: &Trace, kinds: &[Kind], window: Option<&Range<i64>>)
     if trace.exchange.processes() > 1 {
         samples.extend(trace.exchange.allgather(shared)?.into_iter().flatten());
     }
-    let cells = by_series(&mut samples).into_par_iter().map(|samples| of_one(trace, kinds, samples, window));
-    Ok(cells.collect::<Vec<_>>().concat())
+    Ok(samples)
 }
 
 /// Samples by metric, counter and recorder; those of a location stay in their order.
@@ -115,9 +121,9 @@ impl Share<'_> {
     }
 }
 
-/// All kept samples, by metric, counter and recorder.
-pub(super) fn all(trace: &Trace, kinds: &[Kind]) -> Vec<Shared> {
-    let mut samples: Vec<Sample> = trace.shards.iter().flat_map(|shard| &shard.samples).copied().collect();
+/// The kept samples that locations of this process may have a part in, by metric, counter and recorder. Collective.
+pub(super) fn all(trace: &Trace, kinds: &[Kind]) -> Result<Vec<Shared>> {
+    let mut samples = samples(trace)?;
     let counters = &trace.definitions.counters;
     let shared = |samples: &[Sample]| {
         let Sample { metric, counter, location, .. } = samples[0];
@@ -125,7 +131,7 @@ pub(super) fn all(trace: &Trace, kinds: &[Kind]) -> Vec<Shared> {
         let streams = counters.covered_streams(metric).to_vec();
         Shared { counter, recorder: location, series: series(trace, kinds, samples), threads, streams }
     };
-    by_series(&mut samples).into_iter().map(shared).collect()
+    Ok(by_series(&mut samples).into_iter().map(shared).collect())
 }
 
 fn key(sample: &Sample) -> (u32, u32, LocationId) {

@@ -27,7 +27,7 @@ pub struct Segment {
 }
 
 /// A part of the path on one location.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub(crate) struct Stretch {
     /// Index of the location.
     pub location: LocationId,

@@ -2,13 +2,15 @@
 
 use std::ops::Range;
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
+use crate::Result;
 use crate::ids::{CallPathId, LocationId};
 use crate::trace::{Shard, Trace};
 
 /// A region instance; times in ticks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Call {
     /// The location.
     pub location: LocationId,
@@ -29,23 +31,27 @@ pub struct Calls {
     pub total: u64,
 }
 
-/// All calls of a run.
-#[must_use]
-pub fn all(trace: &Trace, most: usize) -> Calls {
-    let locations: Vec<LocationId> = trace.shards.iter().flat_map(|shard| shard.locations).collect();
+/// All calls of a run. Collective.
+pub fn all(trace: &Trace, most: usize) -> Result<Calls> {
+    let locations: Vec<LocationId> = (0..trace.definitions.locations.len()).map(LocationId::at).collect();
     within(trace, &locations, &(i64::MIN..i64::MAX), most)
 }
 
-/// The calls of some locations that overlap a window of time, at most this many.
-#[must_use]
-pub fn within(trace: &Trace, locations: &[LocationId], window: &Range<i64>, most: usize) -> Calls {
-    let places: Vec<Place<'_>> = locations.iter().map(|&location| Place::of(trace, location, window)).collect();
-    let total = places.iter().map(|place| place.events.len()).sum::<usize>() / 2;
-    if total > most {
-        return Calls { rows: Vec::new(), total: total as u64 };
+/// The calls of some locations that overlap a window of time, at most this many; at the first process. Collective.
+pub fn within(trace: &Trace, locations: &[LocationId], window: &Range<i64>, most: usize) -> Result<Calls> {
+    let own = locations.iter().enumerate().filter(|(_, location)| trace.owns(**location));
+    let places: Vec<(usize, Place<'_>)> =
+        own.map(|(number, &location)| (number, Place::of(trace, location, window))).collect();
+    let total = trace.exchange.sum(places.iter().map(|(_, place)| place.events.len()).sum())? / 2;
+    if total as usize > most {
+        return Ok(Calls { rows: Vec::new(), total: total as u64 });
     }
-    let rows: Vec<Vec<Call>> = places.par_iter().map(|place| place.calls(trace)).collect();
-    Calls { rows: rows.concat(), total: total as u64 }
+    let rows: Vec<(usize, Vec<Call>)> =
+        places.par_iter().map(|(number, place)| (*number, place.calls(trace))).collect();
+    let mut rows: Vec<(usize, Vec<Call>)> = trace.exchange.gather(rows)?.into_iter().flatten().collect();
+    rows.sort_unstable_by_key(|&(number, _)| number);
+    let rows = rows.into_iter().flat_map(|(_, rows)| rows).collect();
+    Ok(Calls { rows, total: total as u64 })
 }
 
 /// The events of a location in a window.

@@ -15,11 +15,15 @@
 //!
 //! *Individual items* (waits, messages, transfers) are limited to those that take or cost most. Calls are included all
 //! or not at all.
+//!
+//! Each process of the analysis makes the rows of its locations, and selects its items. Of a row that several share, the
+//! first process adds up the times.
 
 use std::cmp::Reverse;
 use std::iter;
 use std::ops::Range;
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
 use crate::analysis::Analysis;
@@ -27,6 +31,7 @@ use crate::export::calls::{self, Calls};
 use crate::ids::{CallPathId, LocationId};
 use crate::matching::messages;
 use crate::matching::transfers;
+use crate::parallel::exchange::{Exchange, Row};
 use crate::schema::MetricSet;
 use crate::severity::Metric;
 use crate::trace::decode::Progress;
@@ -67,7 +72,7 @@ pub struct Level {
 }
 
 /// A message or a transfer; times in ticks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Arrow {
     /// Location of the source.
     pub from: LocationId,
@@ -84,7 +89,7 @@ pub struct Arrow {
 }
 
 /// A selected wait state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Wait {
     /// Index of the wait state in the analysis.
     pub number: u32,
@@ -126,24 +131,21 @@ const BINS: usize = 32768;
 /// Bins that suffice if all calls are included.
 const BINS_BESIDE_CALLS: usize = 4096;
 
-/// Builds a timeline; `None` if several processes share the analysis, since each has only part of the events.
-pub fn build(analysis: &Analysis, request: &Request, progress: &Progress) -> Result<Option<Timeline>> {
+/// Builds a timeline. Collective.
+pub fn build(analysis: &Analysis, request: &Request, progress: &Progress) -> Result<Timeline> {
     let trace = &analysis.trace;
-    if trace.exchange.processes() > 1 {
-        return Ok(None);
-    }
-    let calls = calls::all(trace, request.calls);
-    let mut levels = levels(trace, request, !calls.rows.is_empty());
+    let calls = calls::all(trace, request.calls)?;
+    let mut levels = levels(trace, request, trace.exchange.any(!calls.rows.is_empty())?);
+    let base = analysis.rows_before()?;
     let counts = Metric::marked(request.waiting.iter().copied());
     let of_shard = |(i, shard): (usize, &Shard)| {
         let (first, waits) = analysis.waits.of(i);
         let begins = interval::begins(trace, waits);
         let counted = || {
-            let waits = waits.iter().zip(&begins).zip(first as u32..);
+            let waits = waits.iter().zip(&begins).zip(base + first as u32..);
             waits.filter(|((wait, _), _)| counts[wait.kind as usize])
         };
-        let mut longest =
-            Largest::new(request.most, |&(waiting, Wait { number, begin }): &_| (waiting, -begin, number));
+        let mut longest = longest(request.most);
         for ((wait, &begin), number) in counted() {
             longest.push((wait.waiting, Wait { number, begin }));
         }
@@ -152,15 +154,15 @@ pub fn build(analysis: &Analysis, request: &Request, progress: &Progress) -> Res
         let times = lost.map(|((wait, &begin), _)| (wait.location, begin..begin + wait.waiting));
         (Waiting::new(shard, times), longest.cut())
     };
-    let (waiting, longest): (Vec<_>, Vec<_>) = trace.par_shards().enumerate().map(of_shard).unzip();
+    let (waiting, of_shards): (Vec<_>, Vec<_>) = trace.par_shards().enumerate().map(of_shard).unzip();
     for level in &mut levels {
         fill(trace, request, &waiting, level, progress)?;
     }
-    let longest = Largest::all(longest);
+    let longest = longest(request.most).all(&trace.exchange, of_shards)?;
     let waits = Chosen { rows: longest.rows.into_iter().map(|(_, wait)| wait).collect(), total: longest.total };
     let messages = messages(trace, request.most)?;
     let transfers = transfers(analysis, request.most)?;
-    Ok(Some(Timeline { levels, calls, waits, messages, transfers }))
+    Ok(Timeline { levels, calls, waits, messages, transfers })
 }
 
 /// The largest rows by a unique key, in bounded memory.
@@ -206,18 +208,23 @@ impl<T, K: Ord + Copy> Largest<T, K> {
         self
     }
 
-    /// The largest of several parts, in the order of the key.
-    fn all(parts: Vec<Self>) -> Chosen<T> {
-        let total = parts.iter().map(|part| part.total).sum();
+    /// The largest of these rows and of several parts, of all processes, in the order of the key. Collective.
+    fn all(self, exchange: &Exchange, parts: Vec<Self>) -> Result<Chosen<T>>
+    where
+        T: Row,
+    {
+        let own = self.total + parts.iter().map(|part| part.total).sum::<u64>();
+        let total = exchange.gather(own)?.into_iter().sum();
         let put_together = |mut all: Self, part: Self| {
             all.rows.extend(part.rows);
             all
         };
-        let Some(mut all) = parts.into_iter().reduce(put_together) else { return Chosen { rows: Vec::new(), total } };
+        let mut all = parts.into_iter().fold(self, put_together).cut();
+        all.rows = exchange.gatherv(all.rows)?;
         all.drop_small();
         let key = all.key;
         all.rows.sort_unstable_by_key(|row| Reverse(key(row)));
-        Chosen { rows: all.rows, total }
+        Ok(Chosen { rows: all.rows, total })
     }
 }
 
@@ -281,26 +288,45 @@ fn fill(trace: &Trace, request: &Request, waiting: &[Waiting], level: &mut Level
     let planes = usize::from(request.classes) + 1;
     let begin = trace.span().map_or(0, |(first, _)| first);
     let locations = trace.definitions.locations.len();
+    let members = |row: usize| row * level.merged..((row + 1) * level.merged).min(locations);
+    let shares = |row: usize, cells: &[i64]| -> Vec<u8> {
+        let whole = i128::from(level.width) * members(row).len().max(1) as i128;
+        let share = |ticks: i64| ((i128::from(ticks) * 255 + whole / 2) / whole).min(255) as u8;
+        // Most cells are empty, and the division takes longer than all else here.
+        cells.iter().map(|&ticks| if ticks == 0 { 0 } else { share(ticks) }).collect()
+    };
+    let first = trace.shards.first().map_or(0, |shard| shard.locations.start.index());
+    let end = trace.shards.last().map_or(0, |shard| shard.locations.end.index());
+    // The ticks of a row that other processes share, or its finished shares.
     let row = |row: usize| {
         if progress.is_cancelled() {
             return Err(Error::Interrupted);
         }
-        let members = row * level.merged..((row + 1) * level.merged).min(locations);
         let mut bins = Bins::new(planes, level.bins, begin, level.width);
-        for location in members.clone() {
+        for location in members(row).filter(|location| (first..end).contains(location)) {
             bins.rewind();
             let location = LocationId::at(location);
             add(trace, request, &waiting[trace.position(location)], location, &mut bins);
         }
         let cells = bins.finish();
-        let whole = i128::from(level.width) * members.len().max(1) as i128;
-        let share = |ticks: i64| ((i128::from(ticks) * 255 + whole / 2) / whole).min(255) as u8;
-        // Most cells are empty, and the division takes longer than all else here.
-        Ok(cells.into_iter().map(|ticks| if ticks == 0 { 0 } else { share(ticks) }).collect::<Vec<u8>>())
+        let is_own = first <= members(row).start && members(row).end <= end;
+        Ok(if is_own { (row, Vec::new(), shares(row, &cells)) } else { (row, cells, Vec::new()) })
     };
-    let rows: Vec<Vec<u8>> = (0..level.rows).into_par_iter().map(row).collect::<Result<_>>()?;
+    let own = if first < end { first / level.merged..end.div_ceil(level.merged) } else { 0..0 };
+    let rows: Vec<(usize, Vec<i64>, Vec<u8>)> = own.into_par_iter().map(row).collect::<Result<_>>()?;
+    let mut rows = trace.exchange.gatherv(rows)?;
+    rows.dedup_by(|(next, more, _), (row, ticks, _)| {
+        let same = next == row;
+        if same {
+            ticks.iter_mut().zip(more).for_each(|(ticks, more)| *ticks += *more);
+        }
+        same
+    });
+    let finish =
+        |(row, cells, own): (usize, Vec<i64>, Vec<u8>)| (row, if cells.is_empty() { own } else { shares(row, &cells) });
+    let rows: Vec<(usize, Vec<u8>)> = rows.into_par_iter().map(finish).collect();
     level.shares = vec![0; planes * level.rows * level.bins];
-    for (number, cells) in rows.into_iter().enumerate() {
+    for (number, cells) in rows {
         for (bin, shares) in cells.chunks_exact(planes).enumerate() {
             for (plane, &share) in shares.iter().enumerate() {
                 level.shares[(plane * level.rows + number) * level.bins + bin] = share;
@@ -446,7 +472,7 @@ fn messages(trace: &Trace, most: usize) -> Result<Chosen<Arrow>> {
         }
         chosen.cut()
     })?;
-    Ok(Largest::all(found))
+    costliest(most).all(&trace.exchange, found)
 }
 
 fn transfers(analysis: &Analysis, most: usize) -> Result<Chosen<Arrow>> {
@@ -467,7 +493,12 @@ fn transfers(analysis: &Analysis, most: usize) -> Result<Chosen<Arrow>> {
         }
         chosen.cut()
     })?;
-    Ok(Largest::all(found))
+    costliest(most).all(&analysis.trace.exchange, found)
+}
+
+/// The longest waits, with their waiting time; the rest of the key only makes the order unique.
+fn longest(most: usize) -> Largest<(i64, Wait), (i64, i64, u32)> {
+    Largest::new(most, |&(waiting, Wait { number, begin })| (waiting, -begin, number))
 }
 
 /// Costly first; the rest of the key only makes the order unique.
@@ -483,6 +514,10 @@ fn costliest(most: usize) -> Largest<Arrow, ArrowKey> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn all(parts: Vec<Largest<u32, u32>>) -> Chosen<u32> {
+        Largest::new(3, |&n: &u32| n).all(&Exchange::new(None, &[1]), parts).unwrap()
+    }
 
     #[test]
     fn time_is_spread_over_bins() {
@@ -504,12 +539,12 @@ mod tests {
             }
             largest.cut()
         };
-        let found = Largest::all(vec![of(&[3, 9, 1]), of(&[7, 5])]);
+        let found = all(vec![of(&[3, 9, 1]), of(&[7, 5])]);
         assert_eq!((found.rows, found.total), (vec![9, 7, 5], 5));
-        assert_eq!(Largest::all(vec![of(&[3, 9])]).rows, [9, 3]);
-        assert_eq!(Largest::all(vec![of(&[])]).rows, []);
+        assert_eq!(all(vec![of(&[3, 9])]).rows, [9, 3]);
+        assert_eq!(all(vec![of(&[])]).rows, []);
         let many: Vec<u32> = (0..20_000).map(|n| n * 7_919 % 20_000).collect();
-        let found = Largest::all(vec![of(&many[..9_000]), of(&many[9_000..])]);
+        let found = all(vec![of(&many[..9_000]), of(&many[9_000..])]);
         assert_eq!((found.rows, found.total), (vec![19_999, 19_998, 19_997], 20_000));
     }
 }

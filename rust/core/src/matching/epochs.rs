@@ -2,6 +2,7 @@
 //!
 //! *Source*: specification.md#epochs; thesis, section 3.1; docs/one-sided.md lists the decisions.
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::CollectiveOp;
@@ -12,7 +13,7 @@ use crate::trace::Trace;
 use crate::trace::regions::Library;
 
 /// The epoch that an operation belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Epoch {
     /// An epoch that was never closed.
     Open,
@@ -25,7 +26,7 @@ pub enum Epoch {
 }
 
 /// The part of one process in a collective operation on a window.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct CollectivePart {
     /// The process.
     pub process: ProcessId,
@@ -58,7 +59,7 @@ impl CollectivePart {
 }
 
 /// An access epoch: start to complete.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Access {
     /// The process.
     pub process: ProcessId,
@@ -75,7 +76,7 @@ pub struct Access {
 }
 
 /// An exposure epoch: post to wait or to the test that succeeds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Exposure {
     /// The process.
     pub process: ProcessId,
@@ -94,7 +95,7 @@ pub struct Exposure {
 }
 
 /// A lock epoch: lock to unlock.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct LockEpoch {
     /// Lock id.
     pub lock: u64,
@@ -124,7 +125,7 @@ pub struct LockEpoch {
 }
 
 /// A call that waits until another process changes local memory.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Change {
     /// The process.
     pub process: ProcessId,
@@ -135,7 +136,7 @@ pub struct Change {
 }
 
 /// A call that synchronizes with many targets on its own.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct PassiveSync {
     /// Index of the location.
     pub location: LocationId,
@@ -148,7 +149,7 @@ pub struct PassiveSync {
 }
 
 /// One process notifies another one, or waits for its notification.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Notification {
     /// Index of the window.
     pub window: WindowId,
@@ -167,7 +168,7 @@ pub struct Notification {
 }
 
 /// A call that completes something at a target: it may wait for progress there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub struct Completion {
     /// Region instance of the call.
     pub instance: InstanceId,
@@ -176,7 +177,7 @@ pub struct Completion {
 }
 
 /// Numbers the epochs of each pair of processes: equal numbers belong together.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Encode, Decode)]
 pub struct PairNumbers(FxHashMap<(WindowId, ProcessId, ProcessId), u32>);
 
 impl PairNumbers {
@@ -189,7 +190,7 @@ impl PairNumbers {
 }
 
 /// All epochs of a shard.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Encode, Decode)]
 pub struct Epochs {
     /// Calls of collective operations.
     pub collectives: Vec<CollectivePart>,
@@ -220,7 +221,7 @@ pub struct Epochs {
 }
 
 /// Positions of rows by group, each group in the order of the rows.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Encode, Decode)]
 pub struct Groups {
     offsets: Vec<u32>,
     rows: Vec<u32>,

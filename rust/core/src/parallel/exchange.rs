@@ -379,6 +379,42 @@ impl Exchange {
         Ok(Vec::new())
     }
 
+    /// The value of each process at the first process; its own at the others.
+    pub fn gather_or_keep<T: Row>(&self, value: T) -> Result<Vec<T>> {
+        if self.is_root() {
+            return self.gather(value);
+        }
+        let mut outgoing = vec![Bytes::new(); self.processes()];
+        outgoing[0] = encode(&value);
+        self.deliver(outgoing)?;
+        Ok(vec![value])
+    }
+
+    /// Copies of the items of all processes at the first, one at a time; nothing at the others.
+    pub(crate) fn gather_copies<T: Row>(&self, items: &[T]) -> Result<Vec<T>> {
+        let counts = self.allgather(items.len())?;
+        let mut all = Vec::with_capacity(counts.iter().sum());
+        for (process, count) in counts.into_iter().enumerate() {
+            let mut own = items.iter().filter(|_| process == self.rank());
+            for _ in 0..count {
+                let mut outgoing = vec![Bytes::new(); self.processes()];
+                if let Some(item) = own.next() {
+                    outgoing[0] = encode(item);
+                }
+                let arrived = self.deliver(outgoing)?;
+                if self.is_root() {
+                    all.push(decode(&arrived[process])?);
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// The same shards, all of them in this process.
+    pub(crate) fn alone(&self) -> Self {
+        Self { transport: None, rank: 0, first: vec![0, self.shards() as u32] }
+    }
+
     /// All rows at the first process, in the order of the processes; nothing at the others.
     pub fn gatherv<T: Row>(&self, rows: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
         let rows: Vec<T> = rows.into_iter().collect();

@@ -54,6 +54,12 @@ impl<T> PerShard<T> {
         (self.first[i], &self.parts[i])
     }
 
+    /// Number of the first row of the i-th shard; after the last shard, that of all rows.
+    #[must_use]
+    pub fn before(&self, i: usize) -> usize {
+        self.first[i]
+    }
+
     /// The row with a number.
     #[must_use]
     pub fn get(&self, number: usize) -> Option<&T> {
@@ -63,11 +69,36 @@ impl<T> PerShard<T> {
 }
 
 impl<T: Row> PerShard<T> {
-    /// The rows of all processes at the first; nothing at the others. Those of the first process stay where they are.
-    pub fn gather(self, exchange: &Exchange) -> Result<Self> {
-        let (mut all, parts) = if exchange.is_root() { (self.parts, Vec::new()) } else { (Vec::new(), self.parts) };
-        exchange.gather_slices(&parts, |slice| all.push(slice))?;
-        Ok(Self::new(all))
+    /// Adds the rows of all other shards at the first process; the other processes keep their own.
+    pub fn gather(mut self, exchange: &Exchange) -> Result<Self> {
+        let lengths = exchange.gather(self.parts.iter().map(Vec::len).collect::<Vec<_>>())?;
+        if !exchange.is_root() {
+            exchange.gather_slices(&self.parts, drop)?;
+            return Ok(self);
+        }
+        let mut expected = lengths.into_iter().skip(1).flatten();
+        let mut missing = 0;
+        let parts = &mut self.parts;
+        let mut next_part = |parts: &mut Vec<Vec<T>>| {
+            for length in expected.by_ref() {
+                parts.push(Vec::with_capacity(length));
+                if length > 0 {
+                    return length;
+                }
+            }
+            0
+        };
+        exchange.gather_slices(&[], |mut slice: Vec<T>| {
+            if missing == 0 {
+                missing = next_part(parts);
+            }
+            missing = missing.saturating_sub(slice.len());
+            if let Some(part) = parts.last_mut() {
+                part.append(&mut slice);
+            }
+        })?;
+        next_part(parts);
+        Ok(Self::new(self.parts))
     }
 }
 

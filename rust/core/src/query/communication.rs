@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -24,7 +25,7 @@ use crate::trace::Trace;
 use crate::trace::columns::OperationKind;
 
 /// Totals of some communication.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Traffic {
     /// Messages or transfers.
     pub count: u64,
@@ -48,7 +49,7 @@ impl Traffic {
 }
 
 /// Communication between two blocks of ranks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Pair {
     /// Messages from the first to the second.
     pub messages: Traffic,
@@ -59,7 +60,7 @@ pub struct Pair {
 }
 
 /// Kinds of communication.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 pub enum Kind {
     /// A message between two processes.
     Message,
@@ -98,7 +99,7 @@ pub struct Communication {
 /// Sums communication in about `most` pairs; `waiting` are the metrics whose wait states count.
 ///
 /// Of a `window` in ticks, what overlaps it counts, and counts whole: messages and transfers in flight, and calls that
-/// wait. Needs the events.
+/// wait. Collective.
 pub fn find(
     analysis: &Analysis,
     waiting: &[Metric],
@@ -106,7 +107,6 @@ pub fn find(
     window: Option<&Range<i64>>,
 ) -> Result<Communication> {
     let overlaps = |begin: i64, end: i64| window.is_none_or(|window| begin < window.end && end > window.start);
-    analysis.need_events()?;
     let trace = &analysis.trace;
     let (found, _) = messages::match_all(trace, |_, shard, matches| {
         let mut sums = Sums::new(most);
@@ -160,6 +160,9 @@ pub fn find(
     let mut parts: Vec<Sums> = (0..trace.shards.len()).into_par_iter().map(of_waits).collect();
     parts.extend(found);
     parts.extend(transfers);
+    if trace.exchange.processes() > 1 {
+        parts = trace.exchange.gather(Sums::merged(parts, most))?;
+    }
     Ok(total(parts, most))
 }
 
@@ -173,6 +176,7 @@ fn class(bytes: u64) -> u32 {
     u64::BITS - bytes.leading_zeros()
 }
 
+#[derive(Encode, Decode)]
 struct Sums {
     most: usize,
     /// A block has two to the power of this many ranks.
@@ -191,6 +195,24 @@ impl Sums {
         while self.pairs.len() > self.most && self.shift < u32::BITS - 1 {
             self.coarsen();
         }
+    }
+
+    /// The sums of several shards.
+    #[expect(clippy::iter_over_hash_type, reason = "sums do not depend on the order")]
+    fn merged(parts: Vec<Self>, most: usize) -> Self {
+        let mut all = Self::new(most);
+        for part in parts {
+            while all.shift < part.shift {
+                all.coarsen();
+            }
+            for ((from, to), pair) in part.pairs {
+                all.pair((from << part.shift, to << part.shift), |sum| sum.merge(&pair));
+            }
+            for (key, traffic) in part.sizes {
+                all.sizes.entry(key).or_default().add(&traffic);
+            }
+        }
+        all
     }
 
     fn size(&mut self, kind: Kind, traffic: &Traffic) {

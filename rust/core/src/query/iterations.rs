@@ -20,6 +20,7 @@
 
 use std::ops::Range;
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -27,6 +28,7 @@ use super::parameters;
 use crate::Result;
 use crate::account::{Group, Row, groups_of_callpaths};
 use crate::analysis::Analysis;
+use crate::critical_path::Segment;
 use crate::galloping_search::partition_point_near;
 use crate::ids::{CallPathId, LocationId};
 use crate::schema::MetricSet;
@@ -61,7 +63,7 @@ pub enum Marker {
 }
 
 /// The value of a parameter in an iteration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Value {
     /// No parameter marks the iterations.
     None,
@@ -82,7 +84,7 @@ impl Value {
 }
 
 /// One iteration over all processes that execute it; times in ticks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Iteration {
     /// When the first process begins it.
     pub begin: i64,
@@ -140,7 +142,7 @@ const NO_ITERATION: Iteration = Iteration {
 };
 
 /// A collective operation of every k-th iteration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Periodic {
     /// The call path of the operation.
     pub callpath: CallPathId,
@@ -165,31 +167,30 @@ pub struct Iterations {
     pub periodic: Vec<Periodic>,
 }
 
-/// Finds the iterations of a loop; needs the events.
+/// Finds the iterations of a loop. Collective.
 pub fn find(analysis: &Analysis, request: &Request) -> Result<Iterations> {
-    analysis.need_events()?;
-    let occurs = waits::kinds(&analysis.waits);
-    let kinds: Vec<Metric> = Metric::ALL.iter().copied().filter(|kind| occurs[kind.number()]).collect();
+    let exchange = &analysis.trace.exchange;
+    let occurs = exchange.allgather(waits::kinds(&analysis.waits))?;
+    let occurs = |kind: &Metric| occurs.iter().any(|of_process| of_process[kind.number()]);
+    let kinds: Vec<Metric> = Metric::ALL.iter().copied().filter(occurs).collect();
     let mut column = vec![0; Metric::ALL.len()];
     for (number, kind) in kinds.iter().enumerate() {
         column[kind.number()] = number;
     }
-    let path = analysis.causes.as_ref().map_or(&[][..], |causes| &causes.path);
-    let mut segments: Vec<u32> = (0..path.len() as u32).collect();
-    segments.sort_by_key(|&number| path[number as usize].location);
     let groups = groups_of_callpaths(&analysis.trace);
-    let finder = Finder { analysis, request, kinds: kinds.len(), column, segments, groups };
-    let Sums { rows, waiting, periodic } = (0..analysis.trace.shards.len())
+    let finder = Finder { analysis, request, kinds: kinds.len(), column, segments: analysis.own_path()?, groups };
+    let own = (0..analysis.trace.shards.len())
         .into_par_iter()
         .fold(Sums::default, |sums, shard| finder.add(sums, shard))
         .reduce(Sums::default, Sums::merged);
+    let Sums { rows, waiting, periodic } = exchange.gather(own)?.into_iter().fold(Sums::default(), Sums::merged);
     let mut periodic: Vec<Periodic> = periodic.into_values().flatten().collect();
     periodic.sort_unstable_by_key(|one| one.callpath);
-    let callpath = marker_callpath(&analysis.trace, &request.marker);
+    let callpath = marker_callpath(&analysis.trace, &request.marker)?;
     Ok(Iterations { rows, callpath, kinds, waiting, periodic })
 }
 
-#[derive(Default)]
+#[derive(Default, Encode, Decode)]
 struct Sums {
     rows: Vec<Iteration>,
     /// One value per iteration and kind.
@@ -260,7 +261,7 @@ struct Finder<'a> {
     /// The column of each metric that is the kind of a wait state.
     column: Vec<usize>,
     /// Segments of the critical path by location.
-    segments: Vec<u32>,
+    segments: Vec<Segment>,
     /// The group of the account that own time in each call path belongs to.
     groups: Vec<Group>,
 }
@@ -408,8 +409,7 @@ impl Finder<'_> {
     }
 
     fn book_path(&self, location: LocationId, bounds: &[i64], rows: &mut [Iteration]) {
-        let path = self.analysis.causes.as_ref().map_or(&[][..], |causes| &causes.path);
-        let begin = self.segments.partition_point(|&number| path[number as usize].location < location);
+        let begin = self.segments.partition_point(|segment| segment.location < location);
         // Segments are ordered by time, so those of an iteration are consecutive.
         let mut current = (0, 0);
         let mut book = |(iteration, ticks): (usize, i64)| {
@@ -419,8 +419,7 @@ impl Finder<'_> {
                 rows[iteration].merge(&row);
             }
         };
-        for &number in &self.segments[begin..] {
-            let segment = &path[number as usize];
+        for segment in &self.segments[begin..] {
             if segment.location != location {
                 break;
             }
@@ -461,19 +460,19 @@ fn boundaries(shard: &Shard, location: LocationId, marker: CallPathId, every: us
 }
 
 /// The call path that a marker is, or is recorded in.
-fn marker_callpath(trace: &Trace, marker: &Marker) -> CallPathId {
+fn marker_callpath(trace: &Trace, marker: &Marker) -> Result<CallPathId> {
     let ids = match marker {
-        Marker::CallPath { callpath, .. } => return *callpath,
+        Marker::CallPath { callpath, .. } => return Ok(*callpath),
         Marker::Parameter(ids) => ids,
     };
     let places = trace.shards.iter().flat_map(|shard| {
         shard.processes.map(move |process| (shard, trace.definitions.processes[process].locations.start))
     });
     let first = places.map(|(shard, master)| (shard, master, parameters::changes(shard, master, ids)));
-    first
+    let own = first
         .filter_map(|(shard, master, changes)| Some(parameters::callpath(&trace.tree, shard, master, changes.first()?)))
-        .find(|callpath| callpath.is_some())
-        .unwrap_or(CallPathId::NONE)
+        .find(|callpath| callpath.is_some());
+    Ok(trace.exchange.gather(own)?.into_iter().flatten().next().unwrap_or(CallPathId::NONE))
 }
 
 fn is_thread(trace: &Trace, location: LocationId) -> bool {

@@ -4,6 +4,7 @@
 
 use std::cmp::Reverse;
 
+use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::Paradigm;
 
@@ -15,12 +16,12 @@ use crate::trace::{Shard, Trace};
 use crate::waits::locks::{self, LockKey, ThreadLock};
 
 /// A lock of a process, or an ordered construct of a team.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct LockUse {
     /// The process.
     pub process: ProcessId,
-    /// The programming model that the lock belongs to.
-    pub paradigm: Paradigm,
+    /// The programming model that the lock belongs to, a value of `Paradigm`.
+    pub paradigm: u8,
     /// Its number there; `None` for an ordered construct.
     pub number: Option<u32>,
     /// Where threads wait for it longest, or acquire it most often.
@@ -49,16 +50,11 @@ pub struct LockUse {
 type Path = FxHashMap<LocationId, Vec<(i64, i64)>>;
 
 impl Analysis {
-    /// The locks of threads, those that threads wait for longest first. Needs the events.
+    /// The locks of threads, those that threads wait for longest first. Collective.
     pub fn locks(&self) -> Result<Vec<LockUse>> {
-        self.need_events()?;
-        let segments = self.causes.iter().flat_map(|causes| &causes.path);
-        let mut segments: Vec<(i64, i64, LocationId)> =
-            segments.map(|segment| (segment.from, segment.to, segment.location)).collect();
-        segments.sort_unstable();
         let mut path = Path::default();
-        for (from, to, location) in segments {
-            path.entry(location).or_default().push((from, to));
+        for segment in self.own_path()? {
+            path.entry(segment.location).or_default().push((segment.from, segment.to));
         }
         let mut found = Vec::new();
         for shard in &self.trace.shards {
@@ -69,6 +65,7 @@ impl Analysis {
                 }
             }
         }
+        let mut found = self.trace.exchange.gatherv(found)?;
         found.sort_by_key(|lock| Reverse((lock.waiting, lock.holding)));
         Ok(found)
     }
@@ -76,8 +73,8 @@ impl Analysis {
 
 fn of_lock(trace: &Trace, shard: &Shard, process: ProcessId, lock: &ThreadLock, path: &Path) -> LockUse {
     let (paradigm, number) = match lock.key {
-        LockKey::Lock { paradigm, number } => (Paradigm(paradigm), Some(number)),
-        LockKey::Ordered { .. } => (Paradigm::OPENMP, None),
+        LockKey::Lock { paradigm, number } => (paradigm, Some(number)),
+        LockKey::Ordered { .. } => (Paradigm::OPENMP.0, None),
     };
     let mut found = LockUse {
         process,

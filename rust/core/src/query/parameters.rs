@@ -10,11 +10,13 @@
 //! path, the iteration begins with the Enter. The last iteration ends with the last Leave of a call path that earlier
 //! ones entered, within the region that encloses the iterations; without such a Leave, it ends with that region.
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::ParameterType;
 
+use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{CallPathId, LocationId};
 use crate::trace::columns::ParameterChange;
@@ -56,15 +58,12 @@ pub fn named(definitions: &Definitions, name: &str) -> (Vec<u32>, ParameterType)
     (ids, named.first().map_or(ParameterType::INT64, |each| each.parameter_type))
 }
 
-/// The parameters that master threads record; none if the events are not available.
-#[must_use]
-pub fn recorded(analysis: &Analysis) -> Vec<Parameter> {
-    if !analysis.has_events() {
-        return Vec::new();
-    }
+/// The parameters that master threads record. Collective.
+pub fn recorded(analysis: &Analysis) -> Result<Vec<Parameter>> {
     let (trace, definitions) = (&analysis.trace, analysis.trace.records());
     let rows = trace.shards.iter().flat_map(|shard| &shard.parameters.rows);
-    let ids: FxHashSet<u32> = rows.map(|row| row.parameter).collect();
+    let own: FxHashSet<u32> = rows.map(|row| row.parameter).collect();
+    let ids: FxHashSet<u32> = trace.exchange.allgather(own)?.into_iter().flatten().collect();
     let mut names: Vec<&str> = Vec::new();
     for parameter in &definitions.parameters {
         let name = definitions.string(parameter.name);
@@ -72,10 +71,12 @@ pub fn recorded(analysis: &Analysis) -> Vec<Parameter> {
             names.push(name);
         }
     }
-    names.iter().map(|name| describe(trace, name)).filter(|parameter| parameter.most > 0).collect()
+    let mut found = names.iter().map(|name| describe(trace, name)).collect::<Result<Vec<_>>>()?;
+    found.retain(|parameter| parameter.most > 0);
+    Ok(found)
 }
 
-fn describe(trace: &Trace, name: &str) -> Parameter {
+fn describe(trace: &Trace, name: &str) -> Result<Parameter> {
     let (ids, kind) = named(trace.records(), name);
     let of_shard = |shard: &Shard| {
         let mut own = Own { least: u32::MAX, most: 0, rises: kind != ParameterType::STRING, inside: 0, outside: 0 };
@@ -99,17 +100,18 @@ fn describe(trace: &Trace, name: &str) -> Parameter {
         own
     };
     let none = || Own { least: u32::MAX, most: 0, rises: true, inside: 0, outside: 0 };
-    let all = trace.par_shards().map(of_shard).reduce(none, Own::merged);
-    Parameter {
+    let own = trace.par_shards().map(of_shard).reduce(none, Own::merged);
+    let all = trace.exchange.gather(own)?.into_iter().fold(none(), Own::merged);
+    Ok(Parameter {
         name: name.to_owned(),
         least: if all.least == u32::MAX { 0 } else { all.least },
         most: all.most,
         rises: all.rises,
         share: if all.outside > 0 { all.inside as f64 / all.outside as f64 } else { 0.0 },
-    }
+    })
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Encode, Decode)]
 struct Own {
     least: u32,
     most: u32,

@@ -1,5 +1,6 @@
 //! Details of calls and kernels that only attributes and parameters tell: what a launch launches, and where.
 
+use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::Type;
@@ -10,11 +11,11 @@ use crate::ids::LocationId;
 pub(super) type Call = (i64, i64);
 
 /// Attributes and parameters of calls and kernels, by location and in order of their Leaves.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Encode, Decode)]
 pub(crate) struct CallDetails(FxHashMap<LocationId, Vec<(Call, CallDetail)>>);
 
 /// Attributes and parameters of one call or kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Encode, Decode)]
 pub(crate) struct CallDetail {
     /// Call-site id, a parameter of both launch and kernel.
     pub site: Option<u64>,

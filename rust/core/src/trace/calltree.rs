@@ -16,7 +16,7 @@ pub struct CallPath {
 }
 
 /// Call paths in the order of their first occurrence; a parent always stands before its children.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Encode, Decode)]
 pub struct CallTree {
     nodes: Vec<CallPath>,
     /// The prediction of each node.
@@ -25,7 +25,7 @@ pub struct CallTree {
 }
 
 /// A prediction of the next child: programs call the same function again and again, or the same sequence of functions.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 struct Expected {
     /// The child that was called last.
     child: CallPathId,

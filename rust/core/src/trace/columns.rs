@@ -14,7 +14,7 @@ use crate::ids::{CallPathId, CommId, GroupId, InstanceId, LocationId, ProcessId,
 const LEAVE: u32 = 1 << 31;
 
 /// Enter and Leave events: 12 bytes each.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Encode, Decode)]
 pub struct Events {
     /// Corrected time in ticks.
     pub time: Vec<i64>,
@@ -103,7 +103,7 @@ impl Events {
 }
 
 /// Region instances that communicate: positions of their Enter and Leave in [`Events`].
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Encode, Decode)]
 pub struct Instances {
     /// Position of the Enter.
     pub enter: Vec<u32>,
@@ -122,7 +122,7 @@ impl Instances {
 }
 
 /// One message at its sender.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Sent {
     /// Time of the send record, ticks.
     pub time: i64,
@@ -143,7 +143,7 @@ pub struct Sent {
 }
 
 /// One message at its receiver.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Received {
     /// Time of the receive (completion) record, ticks.
     pub time: i64,
@@ -162,7 +162,7 @@ pub struct Received {
 }
 
 /// A request without completion in any row of a message: it was cancelled or never completed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct OpenRequest {
     /// Region instance that begins it; none if another thread completed it, whose row has it.
     pub begin: InstanceId,
@@ -173,7 +173,7 @@ pub struct OpenRequest {
 }
 
 /// The operation of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum RequestOf {
     /// A send.
     Send,
@@ -184,7 +184,7 @@ pub enum RequestOf {
 }
 
 /// One rank's part in a collective operation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Collective {
     /// Time of the begin record, ticks.
     pub begin: i64,
@@ -205,7 +205,7 @@ pub struct Collective {
 }
 
 /// One rank's part in a non-blocking collective operation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Nonblocking {
     /// Region instance of the call that starts it.
     pub post: InstanceId,
@@ -245,7 +245,7 @@ impl OperationKind {
 }
 
 /// One one-sided operation, at its origin.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Operation {
     /// Time of the record, ticks.
     pub time: i64,
@@ -268,7 +268,7 @@ pub struct Operation {
 }
 
 /// A copy that a stream of a device made.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Copied {
     /// Region instance of the copy.
     pub instance: InstanceId,
@@ -282,7 +282,7 @@ pub struct Copied {
 pub const ALL: ProcessId = ProcessId::new(u32::MAX - 1);
 
 /// A synchronization of one-sided communication.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum SyncKind {
     /// A collective operation on a window, a value of `CollectiveOp`.
     Collective(u8),
@@ -316,7 +316,7 @@ pub enum SyncKind {
 }
 
 /// One synchronization of one-sided communication.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Synchronization {
     /// Time of the record, ticks.
     pub time: i64,
@@ -388,7 +388,7 @@ impl IoKind {
 }
 
 /// One use of a file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct IoOperation {
     /// Time of its (begin) record, ticks.
     pub begin: i64,
@@ -415,7 +415,7 @@ pub struct IoOperation {
 }
 
 /// A fork of a team of threads, at the forking thread.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Fork {
     /// Time of the fork, ticks.
     pub fork: i64,
@@ -426,7 +426,7 @@ pub struct Fork {
 }
 
 /// A thread's part in a team: from its begin to its end.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Team {
     /// The team's communicator.
     pub comm: CommId,
@@ -441,7 +441,7 @@ pub struct Team {
 }
 
 /// A change of a parameter's value at a location.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct ParameterChange {
     /// Time of the record, ticks.
     pub time: i64,
@@ -454,7 +454,7 @@ pub struct ParameterChange {
 }
 
 /// A period in which a thread executed an explicit task.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct TaskRun {
     /// Begin, ticks.
     pub begin: i64,
@@ -463,7 +463,7 @@ pub struct TaskRun {
 }
 
 /// An acquisition or release of a lock between threads.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Lock {
     /// Time of the record, ticks.
     pub time: i64,
@@ -480,7 +480,7 @@ pub struct Lock {
 }
 
 /// Life-cycle events of threads that are created individually, without a team.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 pub enum ThreadStep {
     /// Another thread is created.
     Create,
@@ -493,7 +493,7 @@ pub enum ThreadStep {
 }
 
 /// A step in the life of a thread that another one created.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Thread {
     /// Time of the record, ticks.
     pub time: i64,

@@ -117,7 +117,7 @@ pub struct Window {
 }
 
 /// Locations, processes and communicators of a run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct DefinitionIndex {
     /// Locations by index: processes by rank, their master threads first; then what belongs to no process.
     pub locations: Vec<Location>,

@@ -27,7 +27,7 @@ impl IoHandle {
 }
 
 /// All handles of files by their ids.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct IoHandles {
     by_id: FxHashMap<u32, IoHandle>,
     /// String ids of the names of files by their ids.

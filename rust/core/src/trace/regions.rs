@@ -405,7 +405,7 @@ impl Region {
 }
 
 /// All regions of a run. A *key* identifies one: its number, or the marked string id of a program's name.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Regions {
     all: Vec<Region>,
     classes: Vec<RegionClass>,

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::call_details::CallDetails;
@@ -17,7 +18,7 @@ use super::task_stacks::TaskStacks;
 use crate::ids::{CallPathId, Ids, InstanceId, LocationId, ProcessId};
 
 /// Rows of one column set by location: `offsets[i]..offsets[i + 1]` belong to the i-th location of the shard.
-#[derive(Debug)]
+#[derive(Debug, Encode, Decode)]
 pub struct Rows<T> {
     /// All rows of the shard.
     pub rows: Vec<T>,
@@ -50,7 +51,7 @@ impl<T> Rows<T> {
 }
 
 /// Time and visits of one call path at one location.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct ProfileCell {
     /// Call path.
     pub callpath: CallPathId,
@@ -61,7 +62,7 @@ pub struct ProfileCell {
 }
 
 /// Properties of a location besides its rows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct LocationSpan {
     /// Time of the first event, ticks; `i64::MAX` without events.
     pub first: i64,
@@ -94,7 +95,7 @@ impl Default for LocationSpan {
 }
 
 /// A contiguous block of processes with all their locations: one set of columns.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Encode, Decode)]
 pub struct Shard {
     /// Its locations.
     pub locations: Ids<LocationId>,

@@ -8,6 +8,7 @@
 //! A thread's records only tell which calls are left. To know which calls a task continues with, its parts on all
 //! threads of the process are put together in the order of time.
 
+use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::{Attributes, Event, EventSink};
 
@@ -34,7 +35,7 @@ pub fn switched_to(record: &Event<'_>) -> Option<TaskId> {
 }
 
 /// The calls that tasks continue with.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Encode, Decode)]
 pub struct TaskStacks {
     /// Tasks whose calls do not nest in those of the threads that run them.
     pub moved: FxHashSet<TaskId>,

@@ -70,7 +70,7 @@ impl RemoteCalls {
         Ok(Self { first, instances, times: answers.concat(), asked: asked.concat() })
     }
 
-    /// Gathers at the first process all calls of other processes that wait or cause a wait.
+    /// Gathers at the first process all calls of other processes that wait or cause a wait; the others keep theirs.
     pub fn gather(self, trace: &Trace, waits: &PerShard<WaitState>) -> Result<Self> {
         let exchange = &trace.exchange;
         let names = if exchange.is_root() { Vec::new() } else { self.named(trace, waits) };
@@ -84,6 +84,9 @@ impl RemoteCalls {
         }));
         let instances = exchange.gatherv(names.iter().map(|&(_, instance)| instance))?;
         let times = exchange.gatherv(names.iter().map(|&name| Call::of(trace, name)))?;
+        if !exchange.is_root() {
+            return Ok(self);
+        }
         Ok(Self { first, instances, times, asked: Vec::new() })
     }
 

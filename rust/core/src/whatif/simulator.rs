@@ -83,9 +83,8 @@ impl Simulator {
     /// How often each event counts towards the progress of building the graph.
     pub const PASSES: u64 = 4;
 
-    /// Builds the dependency graph of a run.
+    /// Builds the dependency graph of a run; needs the events of all processes.
     pub fn new(analysis: &Analysis, model: &Model, progress: &Progress) -> Result<Self> {
-        analysis.need_events()?;
         model.check()?;
         let trace = &analysis.trace;
         let pass = || {

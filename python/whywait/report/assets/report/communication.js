@@ -61,7 +61,7 @@ export class Communication {
   async follow() {
     if (!hasBlock("communication")) {
       fill(this.node, make("p", { class: "opening" }, "This report has no communication matrix: the run has no messages or one-sided transfers, "
-        + "or its result was written by an older version or by several processes under MPI."));
+        + "or its result was written by an older version."));
       return;
     }
     if (!this.facts) {

@@ -34,8 +34,7 @@ export class Timeline extends TimelinePane {
   async follow(query) {
     if (!hasBlock("timeline")) {
       fill(this.node, make("p", { class: "opening" },
-        "This report has no timeline: its result has no events (a profile), or several processes shared the analysis. "
-          + "To get one, analyze the trace in one process: ", make("code", {}, `whywait analyze ${this.model.run.path} --html`)));
+        "This report has no timeline: its result has no events. To get one, analyze the trace: ", make("code", {}, `whywait analyze ${this.model.run.path} --html`)));
       return;
     }
     if (!this.data) {

@@ -33,13 +33,13 @@ use std::io::Write;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::RegionKey;
 use crate::queues::{Quantity, Queues};
 use crate::severity::Metric;
 use crate::trace::Trace;
 use crate::trace::decode::Progress;
-use crate::{Error, Result};
 use flows::Flows;
 use packets::{Name, Packets, Track};
 pub use selection::Selection;
@@ -60,11 +60,6 @@ pub fn write(
     progress: &Progress,
 ) -> Result<Written> {
     let (trace, definitions) = (&analysis.trace, analysis.trace.records());
-    if trace.exchange.processes() > 1 {
-        let text =
-            "several processes share this analysis, each with only a part of the events: write timelines without MPI";
-        return Err(Error::Usage(text.to_owned()));
-    }
     let kept: Vec<WrittenEvents> = trace.par_shards().map(|shard| WrittenEvents::of(trace, shard, selection)).collect();
     let begins = analysis.begins();
     let transfers = analysis.transfers()?;

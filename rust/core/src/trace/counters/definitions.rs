@@ -104,7 +104,7 @@ impl Counter {
 const EXPONENT: i32 = 300;
 
 /// All counters of a run.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Counters {
     /// The counters.
     pub all: Vec<Counter>,

@@ -68,7 +68,7 @@ pub struct StarvingActivity {
 }
 
 /// The activity of devices, and of the hosts that use them.
-#[derive(Debug, Default, Encode, Decode)]
+#[derive(Clone, Debug, Default, Encode, Decode)]
 pub struct Devices {
     /// Kernels and copies, by process and start.
     pub kernels: Vec<Kernel>,

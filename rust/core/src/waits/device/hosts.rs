@@ -7,19 +7,25 @@ use std::ops::Range;
 use rayon::prelude::*;
 use whywait_otf2::enums::LocationType;
 
-use super::activity::Devices;
+use super::activity::{Devices, Kernel};
+use crate::Result;
 use crate::ids::{CallPathId, LocationId};
 use crate::trace::Trace;
 
 impl Devices {
     /// Ticks within a window that each thread of a process with devices computes while its process runs no kernel.
-    /// `computes` tells for each call path whether it is computation. Needs the events.
-    #[must_use]
-    pub fn host_computation(&self, trace: &Trace, computes: &[bool], window: &Range<i64>) -> Vec<(LocationId, i64)> {
+    /// `computes` tells for each call path whether it is computation. Collective.
+    pub fn host_computation(
+        &self,
+        trace: &Trace,
+        computes: &[bool],
+        window: &Range<i64>,
+    ) -> Result<Vec<(LocationId, i64)>> {
         let process = |location: LocationId| trace.definitions.locations[location].process;
         let of_processes = self.kernels.chunk_by(|a, b| process(a.run.location) == process(b.run.location));
         let of_processes: Vec<_> = of_processes.filter(|kernels| process(kernels[0].run.location).is_some()).collect();
-        let found = of_processes.into_par_iter().flat_map_iter(|kernels| {
+        let is_own = |kernels: &&[Kernel]| trace.owns(trace.definitions.master(process(kernels[0].run.location)));
+        let found = of_processes.into_par_iter().filter(is_own).flat_map_iter(|kernels| {
             let mut busy: Vec<(i64, i64)> = kernels.iter().map(|kernel| (kernel.run.enter, kernel.run.leave)).collect();
             busy.sort_unstable();
             busy.dedup_by(|next, last| {
@@ -34,7 +40,7 @@ impl Devices {
                 locations.filter(|&location| trace.definitions.locations[location].kind == LocationType::CPU_THREAD);
             threads.map(move |thread| (thread, computation(trace, thread, &busy, computes, window.clone())))
         });
-        found.collect()
+        trace.exchange.gatherv(found.collect::<Vec<_>>())
     }
 }
 
