@@ -11,7 +11,7 @@ use whywait_core::trace::counters::{Counter, CounterCell, Kind};
 
 use crate::analysis::Analysis;
 use crate::arrow::{Names, Optional, Table};
-use crate::errors::{UsageError, core_error};
+use crate::errors::UsageError;
 
 fn all(analysis: &Analysis) -> &[Counter] {
     &analysis.result.trace.definitions.counters.all
