@@ -14,6 +14,7 @@ import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import otf2
@@ -28,7 +29,7 @@ from otf2.enums import (
     RegionRole,
 )
 
-from tests import naive_threads
+from tests import naive_tasks, naive_threads
 from tests.results import is_time
 
 if TYPE_CHECKING:
@@ -66,10 +67,17 @@ class Instance:
     parent: Instance | None
     enter: int
     leave: int = -1
+    # Of a task's outermost region: the call that it is below, whoever runs it.
+    created_in: Instance | None = None
 
     @cached_property
     def callpath(self) -> tuple[str, ...]:
-        return (*(self.parent.callpath if self.parent else ()), self.name)
+        around = self.created_in or self.parent
+        path = around.callpath if around else ()
+        if self.created_in and self.name in path:
+            # Recursion folds.
+            return path[: path.index(self.name) + 1]
+        return (*path, self.name)
 
     @property
     def is_mpi(self) -> bool:
@@ -190,6 +198,7 @@ class Trace:
                 else:
                     self._place(thread, stack, event)
         self.teams = list(self._find_teams())
+        self._place_tasks()
 
     def _number(self, definitions: Any) -> None:
         """Number processes by their rank in MPI_COMM_WORLD; without MPI, in the order of their definitions."""
@@ -241,6 +250,23 @@ class Trace:
                         open_teams[-1].join = event.time
                         yield open_teams.pop()
 
+    def _place_tasks(self) -> None:
+        """Put the calls of tasks below the call path that created them (specification.md#tasks)."""
+        for threads in self.processes.values():
+            records = [(thread, event, around) for thread in threads for event, around in thread.records]
+            creations = {
+                (event.creating_thread, event.generation_number): around.parent
+                for _, event, around in records
+                if isinstance(event, ev.ThreadTaskCreate) and around is not None
+            }
+            placed = set()
+            for (thread, event, _), (other, after, entered) in pairwise(records):
+                if isinstance(event, ev.ThreadTaskSwitch) and isinstance(after, ev.Enter) and thread is other:
+                    key = event.creating_thread, event.generation_number
+                    if key in creations and key not in placed:
+                        placed.add(key)
+                        entered.created_in = creations[key]
+
     @staticmethod
     def _gather(team: Team, forker: Thread, threads: list[Thread], turns: dict, key: int) -> None:
         """Take the next turn that each thread has in a team, of the one that forks first."""
@@ -278,6 +304,7 @@ def analyze(trace: Trace, wrong_order_window: int = 100) -> Result:
     nonblocking(trace, result)
     init_and_finalize(trace, result)
     teams(trace, result)
+    naive_tasks.book(trace, result)
     locks(trace, result)
     return result
 

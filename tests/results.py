@@ -72,6 +72,14 @@ FAMILIES = (
     "omp_ibarrier_wait",
     "omp_lock_contention_critical",
     "omp_lock_contention_api",
+    "omp_ebarrier_task_wait",
+    "omp_ibarrier_task_wait",
+    "omp_taskwait_wait",
+    "omp_ebarrier_starvation",
+    "omp_ibarrier_starvation",
+    "omp_tasks",
+    "omp_tasks_elsewhere",
+    "omp_task_migrations",
 )
 
 
@@ -117,7 +125,7 @@ def judged(waits: Iterable[WaitState]) -> list[WaitState]:
 
 def is_time(metric: str) -> bool:
     """Whether a metric of the families counts seconds; the others count occurrences, bytes or elements."""
-    counted = ("visits", "syncs_", "comms_")
+    counted = ("visits", "syncs_", "comms_", "omp_tasks", "omp_task_migrations")
     return not (metric.startswith(counted) or metric.endswith("_count") or "bytes_" in metric or "_atomic_" in metric)
 
 

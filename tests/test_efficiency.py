@@ -226,6 +226,8 @@ def test_hybrid_efficiencies_multiply_and_add_up(case, focus):
         "thread_efficiency": ("serial_region_efficiency", "parallel_region_efficiency"),
     }.items():
         assert sum(lost[part] for part in parts) == pytest.approx(lost[name])
+    losses = [value for name, value in found.items() if name.startswith("parallel_region_loss")]
+    assert sum(losses) == pytest.approx(lost["parallel_region_efficiency"], abs=1e-9)
 
 
 def test_programs_without_teams_are_not_hybrid():
@@ -268,8 +270,38 @@ def test_work_of_threads_by_hand(tmp_path):
             "thread_efficiency": 1 - (32 - computation) / 40,
             "serial_region_efficiency": 1 - 4 / 40,
             "parallel_region_efficiency": 1 - (28 - computation) / 40,
+            # At the barrier of rank 1, a thread waits 1 s; the rest is completion: 2 s of each process's threads.
+            "parallel_region_loss_imbalance": 1 / 40,
+            "parallel_region_loss_contention": 0,
+            "parallel_region_loss_tasks": 0,
+            "parallel_region_loss_management": 0,
+            "parallel_region_loss_communication": 0,
+            "parallel_region_loss_rest": (28 - computation - 1) / 40,
         }
     )
+
+
+def test_a_run_of_threads_alone_has_their_efficiencies(tmp_path):
+    """Of 20 s, 2 are idle beside serial work; a thread waits 1 s for a lock and 3 s at the barrier."""
+    text = """
+    threads 2
+    0: main [0, 10]
+    0: fork [2, 10]
+    0: !$omp parallel @a.c:1 [2, 10]
+    0: !$omp critical @a.c:2(order=1) [2, 4] @2, 4
+    0: !$omp implicit barrier @a.c:3 [10, 10]
+    0.1: !$omp parallel @a.c:1 [2, 10]
+    0.1: !$omp critical @a.c:2(order=2) [3, 4] @4, 4
+    0.1: !$omp implicit barrier @a.c:3 [7, 10]
+    """
+    found = whywait.analyze(trace_from_text(text, tmp_path)).efficiencies()
+    hybrid = {one.name: one.value for one in found.hybrid}
+    assert hybrid["serial_region_efficiency"] == pytest.approx(0.9)
+    assert hybrid["parallel_region_loss_imbalance"] == pytest.approx(0.15)
+    assert hybrid["parallel_region_loss_contention"] == pytest.approx(0.05)
+    losses = [value for name, value in hybrid.items() if name.startswith("parallel_region_loss")]
+    assert sum(losses) == pytest.approx(1 - hybrid["parallel_region_efficiency"], abs=1e-9)
+    assert "process_efficiency" not in hybrid
 
 
 def test_threads_that_communicate_lose_the_time_themselves(tmp_path):

@@ -51,7 +51,9 @@ def test_tree_is_scalascas():
     added = {row[1] for row in ours} - names - patterns().keys()
     paradigms = "(shmem|armci|hip|gpu)(_|$)|rma_atomic|mpi_rma_wait_for_progress_last_call$"
     paradigms += "|delay_(rma|lock|thread(s|lock)|gpu|io|unattributed)|interval_delay|wait_unexplained$|io$|mpi_nbc_"
-    classes = "_(propagating|terminal|direct|indirect)_(coll|omp|rma|gpu|lock|thread(s|lock)|barrier|n21|12n|n2n|io)"
+    paradigms += "|delay_(task|join|signal|pthreadbarrier)|omp_task(s|_)|pthread_(barrier$|cond_timeout)"
+    classes = "_(propagating|terminal|direct|indirect)_(coll|omp|rma|gpu|lock|thread(s|lock)|barrier|n21|12n|n2n|io"
+    classes += "|task|join|signal|pthreadbarrier)"
     classifications = "waitstates_.*_(coll|omp|rma|threads|gpu)$"
     queues = (
         "mpi_(eager|rendezvous|protocol|messages?|bytes|unexpected|posted|match|overtaken|oos|requests|collective)_"

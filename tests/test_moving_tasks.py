@@ -52,7 +52,7 @@ def moved(first, second):
 def test_a_task_ends_on_the_thread_that_ends_it(tmp_path):
     for name, (first, second) in {"down": ("0", "0.1"), "up": ("0.1", "0")}.items():
         result = analyzed(moved(first, second), tmp_path / name)
-        assert {one["kind"] for one in result.warnings} == {"tasks"}
+        assert {one["kind"] for one in result.warnings} == {"unknown_task"}
         a, b = (int(place == "0.1") for place in (first, second))
         assert cells(result, "time") == {
             (a, "main"): 8.0, (a, "main/task"): 1.0, (a, "main/task/inner"): 1.0,
@@ -78,7 +78,7 @@ def test_tasks_that_take_turns_on_a_thread_keep_their_calls(tmp_path):
         complete(0, 2, 6),
     ]
     result = analyzed(lines, tmp_path)
-    assert {one["kind"] for one in result.warnings} == {"tasks"}
+    assert {one["kind"] for one in result.warnings} == {"unknown_task"}
     sums = Counter()
     for (_, path), value in cells(result, "time").items():
         sums[path.split("/")[-1]] += value
@@ -103,7 +103,7 @@ def test_a_task_within_another_one_stays_below_it(tmp_path):
 def test_a_task_that_never_ends_is_told(tmp_path):
     lines = [switch(0, 1, 2), "0: raw Enter(region=task) @ 2"]
     result = analyzed(lines, tmp_path)
-    assert {one["kind"]: one["count"] for one in result.warnings} == {"tasks": 1, "never_left": 1}
+    assert {one["kind"]: one["count"] for one in result.warnings} == {"unknown_task": 1, "never_left": 1}
 
 
 @st.composite
@@ -169,4 +169,4 @@ def test_each_function_has_its_time_on_each_thread(tmp_path_factory, drawn):
         found[thread, path.split("/")[-1]] += value
     functions = {key: float(value) for key, value in truth.items() if key[1] != "main"}
     assert {key: value for key, value in found.items() if key[1] != "main"} == functions
-    assert {one["kind"] for one in result.warnings} <= {"tasks"}
+    assert {one["kind"] for one in result.warnings} <= {"unknown_task"}

@@ -36,6 +36,9 @@ do not do: what is written before the time in MPI (sends, begins, requests) stan
 | ARMCI_Init, Finalize, Malloc, Free, Barrier | the window |
 | ARMCI_Lock, Unlock | target, `win=`, `lock=0` |
 | !$omp critical ..., omp_[un]set_[nest_]lock, pthread_*lock, pthread_*unlock | `order=` of acquisition, `lock=0` |
+| pthread_cond_wait, timedwait | `lock=0`, `released=`, `order=`: of the release at Enter, the acquisition at Leave |
+| pthread_create, pthread_join | the thread, which then has records of its begin and end |
+| !$omp create task ..., !$omp task ... | `task=` a number: creation at Enter; switch at Enter, completion at Leave |
 | launches, synchronizations, cudaEventRecord | `stream=`, `event=` that they name |
 | launches, kernels | `site=` the number of their call site |
 | open, read, pwrite, fsync, aio_read, MPI_File_write_all, ... | `file=`, `bytes=8` (aio_..., MPI_File_i...: `req=`) |
@@ -188,6 +191,10 @@ OPENMP_ROLES = {
     "!$omp ordered sblock": RegionRole.ORDERED_SBLOCK,
     "!$omp ordered": RegionRole.ORDERED,
     "!$omp for": RegionRole.LOOP,
+    "!$omp create task": RegionRole.TASK_CREATE,
+    "!$omp taskwait": RegionRole.TASK_WAIT,
+    "!$omp taskgroup": RegionRole.FUNCTION,
+    "!$omp task": RegionRole.TASK,
     "!$omp single": RegionRole.SINGLE,
 }
 POINT_TO_POINT = re.compile(r"MPI_(I?[bsr]?(send|recv)|Sendrecv|Send_init|Recv_init|Start|I?probe)", re.IGNORECASE)
@@ -273,6 +280,19 @@ class Script:
         for line in activities:
             self._act(line)
         calls = [call for stream in self.streams.values() for call in stream.calls]
+        # The thread that creates each task, by rank, and the threads that are created.
+        self.creators = {
+            (stream.rank, call.options["task"]): stream.thread
+            for stream in self.streams.values()
+            for call in stream.calls
+            if call.name.startswith("!$omp create task") and "task" in call.options
+        }
+        self.created = {
+            (stream.rank, call.arguments[0])
+            for stream in self.streams.values()
+            for call in stream.calls
+            if call.name == "pthread_create" and call.arguments
+        }
         self.of_files = {call.name for call in calls if "file" in call.options or call.name == "aio_suspend"}
         for rank, call in [(stream.rank, call) for stream in self.streams.values() for call in stream.calls]:
             if "stream" in call.options:
@@ -358,6 +378,11 @@ def parse_arguments(text: str) -> tuple[list[Any], dict[str, Any]]:
         return node.id if isinstance(node, ast.Name) else ast.literal_eval(node)
 
     return [value(a) for a in call.args], {k.arg: value(k.value) for k in call.keywords}
+
+
+def is_task(call: Call) -> bool:
+    """Whether a call is an explicit task."""
+    return "task" in call.options and not call.name.startswith("!$omp create")
 
 
 def nest(calls: list[Call]) -> list[Call]:
@@ -475,6 +500,12 @@ class Archive:
                 team = [self.locations[rank, t] for t in range(script.threads)]
                 self.comms[f"team {rank}"] = comm("", group(GroupType.COMM_GROUP, team, Paradigm.OPENMP), None)
 
+        if script.created:
+            group(GroupType.COMM_LOCATIONS, everyone, Paradigm.PTHREAD)
+        for rank in sorted({rank for rank, _ in script.created}):
+            members = [self.locations[rank, t] for t in range(script.threads)]
+            self.comms[f"threads {rank}"] = comm("", group(GroupType.COMM_GROUP, members, Paradigm.PTHREAD), None)
+
     def _define_counters(self) -> None:
         d, script = self.definitions, self.script
         if script.counters:
@@ -566,6 +597,10 @@ class Archive:
             program.records.append((leave, ev.ThreadJoin(leave, Paradigm.OPENMP)))
             self._into_caller(program)
         events = list(self._walk(program, stream, dict.fromkeys(self.script.counters, 0)))
+        if (stream.rank, stream.thread) in self.script.created and events:
+            life = self.comms[f"threads {stream.rank}"], stream.thread
+            events.insert(0, ev.ThreadBegin(events[0].time, *life))
+            events.append(ev.ThreadEnd(events[-1].time, *life))
         if stream.thread == 0 and events:
             events.insert(0, ev.ProgramBegin(ORIGIN, "./program", ()))
             events.append(ev.ProgramEnd(max(e.time for e in events), 0))
@@ -602,6 +637,9 @@ class Archive:
             if team is not None:
                 yield ev.ThreadTeamBegin(time, team)
             region = self.region(item.name)
+            task = is_task(item)
+            if task:
+                yield self._switch(time, stream.rank, item.options["task"])
             yield from sample(time)
             yield ev.Enter(time, region, self._attributes(stream.rank, item.options))
             if "site" in item.options:
@@ -613,10 +651,25 @@ class Archive:
             for name in totals:
                 totals[name] += item.options.get(name, 0)
             yield from self._walk(item, stream, totals)
+            if any(map(is_task, item.children)):
+                # What was suspended goes on when the region in which others ran ends.
+                yield self._switch(item.leave, stream.rank, self._around(item, stream))
             yield from sample(item.leave)
             yield ev.Leave(item.leave, region)
+            if task:
+                yield self._switch(item.leave, stream.rank, item.options["task"], ev.ThreadTaskComplete)
             if team is not None:
                 yield ev.ThreadTeamEnd(item.leave, team)
+
+    def _switch(self, time: int, rank: int, task: int, event: Any = ev.ThreadTaskSwitch) -> Any:
+        """Return the record of a task; number 0 is the implicit one."""
+        return event(time, self.comms[f"team {rank}"], self.script.creators.get((rank, task), 0), task)
+
+    def _around(self, call: Call, stream: Stream) -> int:
+        """Return the task that runs a call."""
+        around = [c for c in stream.calls if is_task(c) and c.enter <= call.enter and call.leave <= c.leave]
+        inner = [c for c in around if c is not call]
+        return max(inner, key=lambda c: c.enter).options["task"] if inner else 0
 
     def _attributes(self, rank: int, options: dict[str, Any]) -> dict[Any, Any] | None:
         values = {}
@@ -739,10 +792,32 @@ class Recorder:
         elif name.startswith("!$omp critical") and call.options:
             self._put(call, call.before, ev.ThreadAcquireLock, *self._lock(call))
             self._put(call, call.after, ev.ThreadReleaseLock, *self._lock(call))
+        elif name.startswith(("pthread_", "!$omp create task")) and self._thread_call(call):
+            pass
         elif re.fullmatch(r"omp_set_(nest_)?lock|pthread_\w+_\w*lock", name) and "unlock" not in name and call.options:
             self._put(call, call.after, ev.ThreadAcquireLock, *self._lock(call))
         elif re.fullmatch(r"omp_unset_(nest_)?lock|pthread_\w+_unlock", name) and call.options:
             self._put(call, call.before, ev.ThreadReleaseLock, *self._lock(call))
+
+    def _thread_call(self, call: Call) -> bool:
+        """Add the records of a call about threads or tasks, other than of locks; return whether it is one."""
+        name = call.name
+        if name.startswith("pthread_cond_") and "order" in call.options:
+            paradigm, lock, order = self._lock(call)
+            if "released" in call.options:
+                self._put(call, call.before, ev.ThreadReleaseLock, paradigm, lock, call.options["released"])
+            self._put(call, call.after, ev.ThreadAcquireLock, paradigm, lock, order)
+        elif name in {"pthread_create", "pthread_join"} and call.arguments:
+            event = ev.ThreadCreate if name == "pthread_create" else ev.ThreadWait
+            time = call.before if name == "pthread_create" else call.after
+            self._put(call, time, event, self.archive.comms[f"threads {self.rank}"], call.arguments[0])
+        elif name.startswith("!$omp create task") and "task" in call.options:
+            task = call.options["task"]
+            team = self.archive.comms[f"team {self.rank}"]
+            self._put(call, call.before, ev.ThreadTaskCreate, team, self.archive.script.creators[self.rank, task], task)
+        else:
+            return False
+        return True
 
     @staticmethod
     def _put(call: Call, time: int, event: Any, *fields: Any) -> None:

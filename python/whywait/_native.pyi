@@ -260,6 +260,16 @@ class Analysis:
         ``contended``, ``waiting``, ``longest_queue``, ``holding``, ``gap``, ``critical``,
         ``critical_acquisitions``, ``critical_contended``. Times in s. Needs the events.
         """
+    def tasks(self) -> tuple[Table, Table]:
+        """Return the tasks by construct, and the parallel regions that they run in.
+
+        Tasks: ``rank``, ``callpath`` (nullable), ``tasks``, ``elsewhere``, ``migrations``, ``execution``, ``median``,
+        ``shortest``, ``longest``, ``creation``, ``median_creation``, ``median_delay``.
+
+        Regions: ``rank``, ``callpath`` (nullable), ``instances``, ``threads``, ``elapsed``, ``work``, ``span``.
+
+        Times in s. Needs the events.
+        """
     def transfers(self) -> Table:
         """Return one-sided transfers, by location of the origin and time.
 

@@ -115,8 +115,9 @@ class Efficiencies:
     values
         The efficiencies in display order.
     hybrid
-        POP's hybrid efficiencies of programs with processes and teams of threads, first those of the multiplicative
-        model, then those of the additive one: see `whywait.analysis.hybrid`.
+        POP's hybrid efficiencies of programs with teams of threads, first those of the multiplicative model, then those
+        of the additive one, then the losses in parallel regions: see `whywait.analysis.hybrid`. Of a run without
+        communication only those of threads.
     """
 
     run: str
@@ -308,7 +309,9 @@ def _hybrid(found: hybrid.Shares | None) -> Iterator[Efficiency]:
     if found is None:
         return
     values = hybrid.values(found)
-    for name, display_name, formula in (*hybrid.MULTIPLICATIVE, *hybrid.ADDITIVE):
+    is_mixed = bool(found.libraries)
+    efficiencies = (*hybrid.MULTIPLICATIVE, *hybrid.ADDITIVE) if is_mixed else hybrid.THREADS
+    for name, display_name, formula in (*efficiencies, *hybrid.LOSSES):
         label = display_name.format(found.libraries)
         yield Efficiency(name, label, values[name], formula, hybrid.inputs(found, formula))
 

@@ -6,6 +6,8 @@ The hybrid metrics of the POP project, by both of its models: https://co-design.
 At the level of processes, time in a parallel region is useful, whatever its threads do: communication in it is a loss
 due to threads (POP, ``ha/process_efficiency``). So the time of a process is the time of its master thread without
 communication outside parallel regions, but at least the computation of any of its threads.
+
+The loss in parallel regions is split by what threads do there: six shares of the same whole, which add up to it.
 """
 
 from __future__ import annotations
@@ -25,6 +27,16 @@ if TYPE_CHECKING:
     from whywait.model.profile import Profile
     from whywait.model.tables import Locations
 
+_TASKS = ("omp_ebarrier_task_wait", "omp_ibarrier_task_wait", "omp_taskwait_wait", "omp_task_creation")
+_CONTENTION = (
+    "omp_lock_contention_critical",
+    "omp_lock_contention_api",
+    "omp_ordered_wait",
+    "pthread_lock_contention_mutex_lock",
+    "pthread_lock_contention_rwlock",
+    "pthread_lock_contention_spin",
+    "pthread_lock_contention_conditional",
+)
 _LIBRARIES = {"mpi": "MPI", "shmem": "OpenSHMEM", "armci": "ARMCI"}
 
 
@@ -46,6 +58,9 @@ class Shares(NamedTuple):
         The computation if all threads computed as long as the one that computes longest.
     computation
         The computation.
+    imbalance, contention, tasks, management, communication
+        The time of threads in parallel regions in waits at barriers (without starvation); in waits for locks; in waits
+        for tasks, starvation, and creation of tasks; in forks and joins; in communication.
     libraries
         The display names of the communication libraries that occur.
     """
@@ -56,7 +71,18 @@ class Shares(NamedTuple):
     parallel: float
     busiest: float
     computation: float
+    imbalance: float
+    contention: float
+    tasks: float
+    management: float
+    communication: float
     libraries: str
+
+    @property
+    def rest(self) -> float:
+        """The other losses in parallel regions: completion, scheduling, threads that are not in the team."""
+        known = self.imbalance + self.contention + self.tasks + self.management + self.communication
+        return self.parallel - self.computation - known
 
 
 def shares(profile: Profile, places: Locations, positions: Iterable[int] | None = None) -> Shares | None:
@@ -74,7 +100,7 @@ def shares(profile: Profile, places: Locations, positions: Iterable[int] | None 
     Returns
     -------
     Shares or None
-        None for a run without communication or without teams of threads.
+        None for a run without teams of threads.
     """
     tree = profile.tree
     # On an ideal network, communication may take no time.
@@ -82,7 +108,7 @@ def shares(profile: Profile, places: Locations, positions: Iterable[int] | None 
     libraries = [name for name in _LIBRARIES if name in called and name in profile.metrics]
     masters = np.flatnonzero(places.works & (places.thread == 0))
     has_teams = tree.parallel.any() and (places.works & (places.thread > 0)).any()
-    if not libraries or not has_teams or not masters.size:
+    if not has_teams or not masters.size:
         return None
     threads = np.array([np.count_nonzero(places.works & (places.rank == rank)) for rank in places.rank[masters]])
     kept = np.ones(len(tree), np.bool_)
@@ -93,14 +119,22 @@ def shares(profile: Profile, places: Locations, positions: Iterable[int] | None 
 
     def at(name: str, inside: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
         cells = profile.cells(name)
+        if name not in profile.metrics:
+            return np.zeros(profile.locations)
         here = inside[cells.key // profile.locations]
         return sum_at(cells.key[here] % profile.locations, cells.value[here], profile.locations)
 
     alone = kept & ~tree.parallel
     elapsed = at("execution", kept)[masters]
-    communication = np.sum([at(name, alone)[masters] for name in libraries], axis=0)
+    communication = np.sum([np.zeros(len(masters)), *(at(name, alone)[masters] for name in libraries)], axis=0)
     outside = elapsed - communication
     computation = at("comp", kept)[places.works]
+    together = kept & tree.parallel
+
+    def lost(*names: str) -> float:
+        return sum(float(at(name, together)[places.works].sum()) for name in names)
+
+    starved = lost("omp_ebarrier_starvation", "omp_ibarrier_starvation")
     missed = (threads - 1) * at("comp", alone)[masters]
     return Shares(
         whole=float(threads.sum() * elapsed.max()),
@@ -109,6 +143,11 @@ def shares(profile: Profile, places: Locations, positions: Iterable[int] | None 
         parallel=float((threads * outside - missed).sum()),
         busiest=float(threads.sum() * computation.max()),
         computation=float(computation.sum()),
+        imbalance=lost("omp_ebarrier_wait", "omp_ibarrier_wait", "pthread_barrier_wait") - starved,
+        contention=lost(*_CONTENTION),
+        tasks=lost(*_TASKS) + starved,
+        management=lost("omp_management"),
+        communication=lost(*libraries),
         libraries=" and ".join(_LIBRARIES[name] for name in libraries),
     )
 
@@ -138,6 +177,19 @@ ADDITIVE = (
 )
 
 
+#: The efficiencies of threads, which are those of a run without communication.
+THREADS = ADDITIVE[3:]
+#: The loss in parallel regions by its reason: shares of the whole.
+LOSSES = (
+    ("parallel_region_loss_imbalance", "Imbalance", "imbalance / whole"),
+    ("parallel_region_loss_contention", "Contention", "contention / whole"),
+    ("parallel_region_loss_tasks", "Tasks", "tasks / whole"),
+    ("parallel_region_loss_management", "Management of teams", "management / whole"),
+    ("parallel_region_loss_communication", "Communication", "communication / whole"),
+    ("parallel_region_loss_rest", "Rest", "rest / whole"),
+)
+
+
 #: What a simulation on an ideal network adds below an efficiency. Its time is that of the longest process there, on all
 #: threads, as `Shares.whole`. Products as above, or losses that add up.
 SIMULATED = {
@@ -164,7 +216,7 @@ def simulated(whole: float, longest: float, ideal: float) -> dict[str, float | N
 
 def values(found: Shares) -> dict[str, float | None]:
     """Return all efficiencies by name; None for a division by zero."""
-    whole, longest, outside, parallel, busiest, computation, _ = found
+    whole, longest, outside, parallel, busiest, computation = found[:6]
 
     def ratio(above: float, below: float) -> float | None:
         return above / below if below > 0 else None
@@ -188,6 +240,7 @@ def values(found: Shares) -> dict[str, float | None]:
         "thread_efficiency": without(outside - computation),
         "serial_region_efficiency": without(outside - parallel),
         "parallel_region_efficiency": without(parallel - computation),
+        **{name: ratio(getattr(found, formula.split()[0]), whole) for name, _, formula in LOSSES},
     }
 
 

@@ -69,8 +69,8 @@ def account(profile: Profile, charged: Profile | None = None) -> dict[str, Any]:
     -----
     A cause lies in a part of the time if its call path runs there on that location.
 
-    At barriers in which threads work on explicit tasks, delay costs pay for the whole time in them, as Scalasca's do,
-    while the wait states are without the tasks. Then all of the waiting is known, and no more.
+    With the cost model of Scalasca, delay costs at barriers in which threads run tasks pay for all time until the last
+    thread arrives, while the wait states are without the tasks. Then all of the waiting is known, and no more.
     """
     metrics = profile.metrics
     total = {metric.name: profile.total(metric.name) for metric in metrics}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import whywait._native as _native
 import whywait.mpi as mpi
 from whywait.analysis.counters import with_counters
-from whywait.api.clocked import ClockedResult
+from whywait.api.threaded import ThreadedResult
 from whywait.model import tables
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from whywait.model.timeline import Timeline
 
 
-class Result(ClockedResult):
+class Result(ThreadedResult):
     """The result of an analysis.
 
     All tables are Arrow tables; use ``to_pandas()`` or ``polars.from_arrow()`` to convert them.
@@ -310,34 +310,6 @@ class Result(ClockedResult):
         """
         pieces = tables.transfer_pieces(self.tree, self.places, self.tables.transfers)
         return tables.table(tables.TRANSFERS, pieces)
-
-    def locks(self) -> pa.Table:
-        """Return the locks of threads, and the ordered constructs, of each process.
-
-        Returns
-        -------
-        pyarrow.Table
-            One row for each, the one that threads wait for longest first.
-
-            * ``rank``, ``paradigm``, ``lock``: the process, the programming model, and the number of the lock; null for
-              an ordered construct.
-            * ``callpath``: where threads wait for it longest, or acquire it most often.
-            * ``acquisitions``, ``contended``, ``waiting``, ``longest_queue``: how often it is acquired, and how often
-              after a wait for another thread; the sum of these waits (s); the most threads that wait at the same time.
-            * ``holding``, ``gap``: the time in which threads own it, and that from a release to the acquisition by a
-              thread that waited (s).
-            * ``critical``, ``critical_acquisitions``, ``critical_contended``: the part of the critical path whose
-              thread owns it (s), and the number of such ownerships, and of those after a wait.
-
-        Raises
-        ------
-        whywait.UsageError
-            If the result was read from a directory.
-        """
-        if (analysis := self.tables.analysis) is None:
-            raise _native.UsageError("a result on disk has no locks: analyze the trace again")
-        pieces = tables.lock_pieces(self.tree, self.places, mpi.together(analysis.locks))
-        return tables.table(tables.LOCKS, pieces)
 
     def efficiencies(
         self,

@@ -202,7 +202,7 @@ def _waits(rows: list[Efficiencies]) -> str:
 
 def _hybrid(rows: list[Efficiencies], width: int) -> Iterator[Line]:
     """Yield the hybrid efficiencies of the runs that have them, by both models."""
-    from whywait.analysis.hybrid import ADDITIVE, MULTIPLICATIVE, SIMULATED
+    from whywait.analysis.hybrid import ADDITIVE, LOSSES, MULTIPLICATIVE, SIMULATED
 
     hybrid = [row for row in rows if row.hybrid]
     models = (
@@ -217,11 +217,17 @@ def _hybrid(rows: list[Efficiencies], width: int) -> Iterator[Line]:
             "Losses add up: what processes and threads lack of 100% is what the hybrid parallel efficiency lacks.",
         ),
     )
+    losses = "What threads do in parallel regions instead of computing, as shares of the whole."
+    models = (*models, ("Loss in parallel regions", LOSSES, losses))
     step = max(1, (width - _LABEL) // _COLUMN)
     for start in range(0, len(hybrid), step):
         shown = hybrid[start : start + step]
-        for title, model, text in models:
+        known = set.intersection(*map(_keys, shown))
+        for title, all_of_model, text in models:
             names = _names(shown) if len(rows) > 1 else []
+            model = [one for one in all_of_model if one[0] in known]
+            if not model:
+                continue
             yield [(title.ljust(_LABEL) + "".join(names), "bold")]
             for name, _, _ in model:
                 depth = _HYBRID_DEPTH.get(name, 1)
@@ -231,7 +237,8 @@ def _hybrid(rows: list[Efficiencies], width: int) -> Iterator[Line]:
                     yield [(label.ljust(_LABEL), ""), *(judged(row[one]) for row in shown)]
             yield from _wrapped(text, width)
             yield []
-        if any((row["openmp_load_balance"].value or 0.0) > 1 for row in shown):
+        balances = [row["openmp_load_balance"].value for row in shown] if "openmp_load_balance" in known else []
+        if any((value or 0.0) > 1 for value in balances):
             text = (
                 "The OpenMP load balance is that of threads divided by that of processes: more than 100% where threads "
                 "are better balanced than the processes to which they belong."

@@ -1,4 +1,4 @@
-"""Show why threads wait for each other: the locks."""
+"""Show why threads wait for each other: the locks, and the tasks."""
 
 from __future__ import annotations
 
@@ -22,29 +22,42 @@ def add(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "threads",
-        "show the locks that threads wait for",
+        "show the locks and tasks that threads wait for",
         "List the locks of threads (critical and ordered constructs, OpenMP locks, mutexes, read-write and spin locks) "
         "that threads wait for longest: how often they are acquired, after a wait or not, how many threads wait at the "
         "same time, how long threads own them, and how much of this is on the critical path. Only a lock on the path "
-        "determines the run time.",
+        "determines the run time. Then list the tasks by construct: how many there are, how long they run, "
+        "how long it takes to create and to start them, and how much parallelism their regions have.",
         "whywait threads scorep_run/traces.otf2 --top 3",
         run,
         operands={"result": RESULT},
     )
     add_clocks(parser)
-    add_top(parser, "how many locks to list")
+    add_top(parser, "how many locks, task constructs, and regions to list")
 
 
 def run(options: argparse.Namespace) -> Answer:
-    """Return the locks of the run."""
-    result, locks = ask(options, lambda result: result.locks())
-    rows = locks.to_pylist()
-    data = {"locks": rows[: options.top], "count": len(rows), "waiting": sum(row["waiting"] for row in rows)}
+    """Return the locks and the tasks of the run."""
+    result, found = ask(options, lambda result: (result.locks(), result.tasks(), result.work_span()))
+    rows, tasks, regions = (table.to_pylist() for table in found)
+    data = {
+        "locks": rows[: options.top],
+        "count": len(rows),
+        "waiting": sum(row["waiting"] for row in rows),
+        "tasks": tasks[: options.top],
+        "task_regions": regions[: options.top],
+    }
 
     def lines(screen: Screen) -> Iterator[Line]:
-        if not rows:
-            yield [("No locks of threads are recorded.", "")]
-            return
+        if not rows and not tasks:
+            yield [("No locks of threads and no tasks are recorded.", "")]
+        if rows:
+            yield from of_locks(screen)
+        if tasks:
+            yield from [[]] if rows else []
+            yield from _of_tasks(data["tasks"], data["task_regions"], " → " if screen.unicode else " > ")
+
+    def of_locks(screen: Screen) -> Iterator[Line]:
         contended = sum(row["contended"] > 0 for row in rows)
         of_all = f"{contended} of {len(rows)} lock{'' if len(rows) == 1 else 's'}"
         yield [(f"Threads wait {seconds(data['waiting'])} for {of_all}.", "")]
@@ -58,12 +71,41 @@ def run(options: argparse.Namespace) -> Answer:
     return Answer(data, lines, results=[result])
 
 
+def _of_tasks(tasks: list[Any], regions: list[Any], arrow: str) -> Iterator[Line]:
+    count = sum(row["tasks"] for row in tasks)
+    yield [(f"{count:,} tasks run for {seconds(sum(row['execution'] for row in tasks))}.", "")]
+    yield []
+    yield from table(tasks, _TASKS)
+    yield []
+    for number, row in enumerate(tasks, 1):
+        overhead = row["median_creation"] + row["median_delay"]
+        text = f"{number}. {arrow.join((row['callpath'] or ())[-2:])} of rank {row['rank']}"
+        if row["median"] < overhead:
+            text += f": too small, because it takes {seconds(overhead)} to create and start one"
+        yield [(text, "")]
+    yield []
+    for row in regions:
+        most = row["work"] / row["span"] if row["span"] else 1.0
+        place = arrow.join((row["callpath"] or ())[-1:])
+        yield [(f"{place} of rank {row['rank']}: {seconds(row['work'])} of work, the longest chain takes ", "")]
+        yield [(f"   {seconds(row['span'])}: more than {most:.1f} threads are of no use ({row['threads']} run).", "")]
+
+
 def _place(row: Mapping[str, Any], arrow: str) -> str:
     path = row["callpath"]
     lock = "ordered construct" if row["lock"] is None else f"{row['paradigm']} lock {row['lock']}"
     return f"{lock} of rank {row['rank']}" + (f", in {arrow.join(path[-2:])}" if path else "")
 
 
+_TASKS = (
+    Column("tasks", 10, "tasks", "count"),
+    Column("elsewhere", 11, "elsewhere", "count"),
+    Column("run", 10, "execution", "sec"),
+    Column("median", 10, "median", "sec"),
+    Column("longest", 10, "longest", "sec"),
+    Column("create", 10, "median_creation", "sec"),
+    Column("start", 10, "median_delay", "sec"),
+)
 _COLUMNS = (
     Column("waiting", 10, "waiting", "sec"),
     Column("contended", 11, "contended", "count"),

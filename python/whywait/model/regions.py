@@ -194,10 +194,12 @@ MASKS: dict[str, tuple[Class, ...]] = {
     ),
     "omp_sync_ordered": _openmp("ordered"),
     "omp_sync_taskwait": _openmp("taskwait"),
+    "omp_task_creation": _openmp("task create"),
     "omp_flush": _openmp("flush"),
     "pthread_mgmt": _calls("pthread", r"pthread_(cancel|create|detach|exit|join)"),
     "pthread_sync_mutex": _calls("pthread", r"pthread_(mutex|rwlock|spin)_\w*(destroy|init|lock)"),
     "pthread_sync_condition": _calls("pthread", r"pthread_cond_(broadcast|destroy|init|signal|(timed)?wait)"),
+    "pthread_sync_barrier": _calls("pthread", r"pthread_barrier_(destroy|init|wait)"),
     # Kernels on a device are computation, whoever launches them.
     "openacc": (Class("openacc", but_roles=_KERNEL),),
     "openacc_setup": _calls("openacc", r"acc_(init|shutdown)(@.*)?"),

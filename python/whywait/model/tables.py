@@ -40,6 +40,8 @@ DELAY_COSTS = schema_of("delay_costs")
 CRITICAL_PATH = schema_of("critical_path")
 TRANSFERS = schema_of("transfers")
 LOCKS = schema_of("locks")
+TASKS = schema_of("tasks")
+TASK_REGIONS = schema_of("task_regions")
 ACCOUNT = schema_of("account")
 DEVICE_ACCOUNT = schema_of("device_account")
 IO = schema_of("io")
@@ -190,6 +192,11 @@ def transfer_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> I
 def lock_pieces(tree: CallTree, locations: Locations, native: object) -> Iterator[pa.RecordBatch]:
     """Yield the locks of threads as rows of `LOCKS`, in the order of the native table."""
     return _named_pieces(tree, locations, pa.table(native), LOCKS)
+
+
+def task_pieces(tree: CallTree, locations: Locations, native: object, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield tasks or their regions as rows of `TASKS` or `TASK_REGIONS`, in the order of the native table."""
+    return _named_pieces(tree, locations, pa.table(native), schema)
 
 
 def counter_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:

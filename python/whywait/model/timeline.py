@@ -20,8 +20,8 @@ CLASSES = (
     ("devices", "Devices", ("openacc", "opencl", "cuda", "hip")),
     ("io", "I/O", ("io", "mpi_file_individual", "mpi_file_collective")),
     ("threads", "Threads", ("omp_sync_ebarrier", "omp_sync_ibarrier", "omp_sync_critical", "omp_sync_lock_api",
-                            "omp_sync_ordered", "omp_sync_taskwait", "omp_flush", "pthread_mgmt", "pthread_sync_mutex",
-                            "pthread_sync_condition")),
+                            "omp_sync_ordered", "omp_sync_taskwait", "omp_task_creation", "omp_flush", "pthread_mgmt",
+                            "pthread_sync_mutex", "pthread_sync_condition", "pthread_sync_barrier")),
     ("p2p", "Point to point", ("mpi_comm_p2p",)),
     ("collective", "Collective", tuple(f"{library}_{kind}_collective" for library in ("mpi", "shmem", "armci")
                                        for kind in ("sync", "comm"))),

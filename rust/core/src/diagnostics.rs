@@ -67,12 +67,18 @@ pub enum DiagnosticKind {
     UnknownTeam,
     /// Barriers between threads whose team is not recorded.
     BarrierWithoutTeam,
-    /// Tasks of a thread team.
-    Tasks,
+    /// Tasks whose creation is not recorded.
+    UnknownTask,
     /// Acquisitions of a lock by threads in an unknown order.
     LockOrder,
     /// A lock of threads is acquired and never released, or released and never acquired.
     OpenLock,
+    /// Threads whose creation, begin or end is not recorded.
+    ThreadLife,
+    /// Waits for a condition variable to which no signal fits.
+    NoSignal,
+    /// Barriers of threads that no other thread was in at the same time.
+    LoneBarrier,
     /// Lock epochs that were never closed.
     OpenEpoch,
     /// An `unlock_all` after no operation, on a window with exclusive locks: the trace does not record which locks it
@@ -134,9 +140,12 @@ impl DiagnosticKind {
             Self::NonBlockingCollective => "nonblocking_collective",
             Self::UnknownTeam => "unknown_team",
             Self::BarrierWithoutTeam => "barrier_without_team",
-            Self::Tasks => "tasks",
+            Self::UnknownTask => "unknown_task",
             Self::LockOrder => "lock_order",
             Self::OpenLock => "open_lock",
+            Self::ThreadLife => "thread_life",
+            Self::NoSignal => "no_signal",
+            Self::LoneBarrier => "lone_barrier",
             Self::OpenEpoch => "open_epoch",
             Self::UnknownTargets => "unknown_targets",
             Self::CircularWaits => "circular_waits",
@@ -227,7 +236,18 @@ impl DiagnosticKind {
                 "threads acquire locks in an order that is not recorded; it is inferred from the times of acquisition"
             }
             Self::OpenLock => "locks of threads are acquired and never released, or the other way round",
-            Self::Tasks => "explicit tasks are attributed to the call path of the thread that ran them",
+            Self::UnknownTask => {
+                "tasks run whose creation is not recorded; their calls are below those of the thread that runs them"
+            }
+            Self::ThreadLife => {
+                "threads lack the record of their creation, begin or end; they do not synchronize with the thread that \
+                 creates or joins them"
+            }
+            Self::NoSignal => {
+                "threads wait for condition variables, but no signal that is recorded can have woken them; \
+                 this waiting is unattributed"
+            }
+            Self::LoneBarrier => "threads pass barriers of POSIX threads alone; waiting in them is not computed",
             Self::OpenEpoch => "epochs of one-sided communication are never closed; no waiting is detected in them",
             Self::UnknownTargets => {
                 "calls unlock or complete one-sided communication with all processes of a window, but the trace does not \

@@ -11,9 +11,10 @@ use whywait_core::analysis::Analysis as CoreAnalysis;
 use whywait_core::causes::Class;
 use whywait_core::critical_path::Segment;
 use whywait_core::diagnostics::DiagnosticKind;
-use whywait_core::ids::InstanceId;
+use whywait_core::ids::{InstanceId, ProcessId};
 use whywait_core::matching::transfers::{EpochKind, Transfer};
 use whywait_core::query::locks::LockUse;
+use whywait_core::query::tasks::{TaskRegion, TaskUse};
 use whywait_core::queues::Cell as QueueCell;
 use whywait_core::schema::Unit;
 use whywait_core::severity::{Cost, Severity};
@@ -345,6 +346,48 @@ impl Analysis {
             ("critical_acquisitions", count(|lock| lock.critical_acquisitions)),
             ("critical_contended", count(|lock| lock.critical_contended)),
         ])
+    }
+
+    /// The tasks by construct, and the parallel regions that they run in.
+    fn tasks(&self) -> PyResult<(Table, Table)> {
+        let (tasks, regions) = self.result.tasks().map_err(core_error)?;
+        let mut callpaths = Optional::default();
+        tasks.iter().for_each(|one| callpaths.push(one.callpath.known()));
+        let rank = |process: ProcessId| self.result.trace.definitions.processes[process].rank as i32;
+        let count =
+            |count: fn(&TaskUse) -> u64| -> ArrayRef { Arc::new(tasks.iter().map(count).collect::<UInt64Array>()) };
+        let time = |ticks: fn(&TaskUse) -> i64| -> ArrayRef {
+            Arc::new(tasks.iter().map(|one| self.seconds(ticks(one))).collect::<Float64Array>())
+        };
+        let of_tasks = Table::new(vec![
+            ("rank", Arc::new(tasks.iter().map(|one| rank(one.process)).collect::<Int32Array>())),
+            ("callpath", callpaths.finish()),
+            ("tasks", count(|one| one.tasks)),
+            ("elsewhere", count(|one| one.elsewhere)),
+            ("migrations", count(|one| one.migrations)),
+            ("execution", time(|one| one.execution)),
+            ("median", time(|one| one.median_execution)),
+            ("shortest", time(|one| one.extremes.0)),
+            ("longest", time(|one| one.extremes.1)),
+            ("creation", time(|one| one.creation)),
+            ("median_creation", time(|one| one.median_creation)),
+            ("median_delay", time(|one| one.median_delay)),
+        ])?;
+        let mut callpaths = Optional::default();
+        regions.iter().for_each(|one| callpaths.push(one.callpath.known()));
+        let time = |ticks: fn(&TaskRegion) -> i64| -> ArrayRef {
+            Arc::new(regions.iter().map(|one| self.seconds(ticks(one))).collect::<Float64Array>())
+        };
+        let of_regions = Table::new(vec![
+            ("rank", Arc::new(regions.iter().map(|one| rank(one.process)).collect::<Int32Array>())),
+            ("callpath", callpaths.finish()),
+            ("instances", Arc::new(regions.iter().map(|one| one.instances).collect::<UInt64Array>())),
+            ("threads", Arc::new(regions.iter().map(|one| one.threads).collect::<UInt64Array>())),
+            ("elapsed", time(|one| one.elapsed)),
+            ("work", time(|one| one.work)),
+            ("span", time(|one| one.span)),
+        ])?;
+        Ok((of_tasks, of_regions))
     }
 
     /// All transfers of one-sided communication.

@@ -86,10 +86,7 @@ impl Master<'_> {
     /// What a thread without work is after an event of the master.
     fn after(&self, event: u32) -> (Row, CallPathId) {
         let events = &self.shard.events;
-        let mut callpath = events.callpath(event);
-        if events.is_leave(event) {
-            callpath = self.tree.parent(callpath);
-        }
+        let callpath = events.running_after(self.tree, event);
         if callpath.is_none() {
             return (Row::Unknown, callpath);
         }

@@ -35,7 +35,7 @@ pub(super) fn book(trace: &Trace, shard: &Shard, table: &Table, model: CostModel
                 kernel.charge(table, group, &mut parts);
             }
             // The copy of a wait is booked where that is.
-            if table.points[number].waiting <= 0 || table.points[number].position.original().is_some() {
+            if table.points[number].waiting <= 0 || table.points[number].position.copy().is_some() {
                 continue;
             }
             classify(table, number, &mut classes);

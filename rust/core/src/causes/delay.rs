@@ -113,7 +113,7 @@ fn rate_waits(trace: &Trace, table: &mut Table, inbox: &Inbox<ProfileEntry>, mod
                 let explained = match cost_share.relation {
                     Relation::Contention => contention(cost_share, group, total, other, model),
                     // What the owners of the lock do is charged moment by moment.
-                    Relation::Ownership => {
+                    Relation::Ownership | Relation::Creation | Relation::Start => {
                         cost_share.is_listed = true;
                         0
                     }

@@ -12,6 +12,7 @@
 //!
 //! *Source*: thesis equations 4.1, 4.2, 4.9 to 4.17.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -137,14 +138,16 @@ struct IntervalRequest {
 /// Work of an interval by call path, without waits; ticks.
 type Work = Vec<(CallPathId, i64)>;
 
-/// A wait with a cause, as the shard of the waiter sends it to that of the cause.
+/// A wait, or a part of it, with a cause, as the shard of the waiter sends it to that of the cause.
 #[derive(Clone, Debug, Encode, Decode)]
 struct Question {
-    /// Its place among the waits that were asked for.
-    place: u32,
+    place: Asked,
     /// Its number among the wait states of all processes.
     row: u32,
     wait: WaitState,
+    /// The length of the part, ticks.
+    waiting: i64,
+    class: Class,
     /// Where it waits.
     callpath: CallPathId,
     is_contention: bool,
@@ -153,8 +156,11 @@ struct Question {
     cause: (LocationId, u32, u32),
 }
 
-/// What one wait is divided into.
-type Answer = (u32, Vec<Factor>, Option<WaitIntervals>);
+/// The place of a wait among those that were asked for, and the number of its part.
+type Asked = (u32, u32);
+
+/// What a part of a wait is divided into.
+type Answer = (Asked, Vec<Factor>, Option<WaitIntervals>);
 
 /// Finds the factors of the wait states with these numbers; of several processes, the first gets them.
 ///
@@ -169,37 +175,43 @@ pub(crate) fn find(
     let own = base..base + waits.before(trace.shards.len()) as u32;
     let asked: Vec<(u32, u32)> =
         (0..).zip(rows.iter().copied()).filter(|(_, row)| own.contains(row)).map(|(i, row)| (i, row - base)).collect();
-    // The interval of each waiter, and what is known of its cause.
+    // The intervals of each waiter, and what is known of their causes.
     let of_row = |&(_, row): &(u32, u32)| {
         let wait = &waits[row as usize];
         let index = &indexes[trace.position(wait.location)];
-        let (point, i) = index.find(trace, wait, row)?;
-        let indexed = index.waits.rows[i];
-        let request = IntervalRequest { location: wait.location, point, begin: index.intervals[i] };
-        (indexed.relation != Relation::Ownership).then_some((indexed, request))
+        let parts = index.find(trace, wait, row).map(|(point, i)| {
+            let request = IntervalRequest { location: wait.location, point, begin: index.intervals[i] };
+            (index.waits.rows[i], request)
+        });
+        parts.filter(|(indexed, _)| indexed.relation.has_interval()).collect()
     };
-    let found: Vec<Option<(IndexedWait, IntervalRequest)>> = asked.par_iter().map(of_row).collect();
+    let found: Vec<Vec<(IndexedWait, IntervalRequest)>> = asked.par_iter().map(of_row).collect();
     let measured = Intervals::measure(trace, indexes, found.iter().flatten().map(|found| found.1).collect(), model);
     let mut answers: Vec<Answer> = Vec::new();
     let mut outgoing: Vec<_> = trace.shards.iter().map(|_| trace.exchange.outbox()).collect();
     for (&(place, row), found) in asked.iter().zip(&found) {
         let wait = &waits[row as usize];
         let shard = trace.position(wait.location);
-        let Some((indexed, request)) = found else {
+        let rest = wait.waiting - found.iter().map(|(indexed, _)| indexed.waiting).sum::<i64>();
+        if rest > 0 {
             let locks = locks.get(shard).map_or(&[][..], Vec::as_slice);
-            answers.push((place, of_lock(trace, (waits, base), (&indexes[shard], locks), (wait, row)), None));
-            continue;
-        };
-        let question = Question {
-            place,
-            row: base + row,
-            wait: *wait,
-            callpath: trace.shards[shard].callpath(wait.instance),
-            is_contention: indexed.relation == Relation::Contention,
-            waiter: measured.of(trace, indexes, *request),
-            cause: (indexed.cause_location, indexed.cause_point, indexed.cost_share),
-        };
-        outgoing[shard].push(trace.shard_of[indexed.cause_location], question);
+            let factors = of_lock(trace, (waits, base), (&indexes[shard], locks), (wait, row, rest));
+            answers.push(((place, u32::MAX), factors, None));
+        }
+        for (part, (indexed, request)) in (0..).zip(found) {
+            let question = Question {
+                place: (place, part),
+                row: base + row,
+                wait: *wait,
+                waiting: indexed.waiting,
+                class: indexed.class,
+                callpath: trace.shards[shard].callpath(wait.instance),
+                is_contention: indexed.relation == Relation::Contention,
+                waiter: measured.of(trace, indexes, *request),
+                cause: (indexed.cause_location, indexed.cause_point, indexed.cost_share),
+            };
+            outgoing[shard].push(trace.shard_of[indexed.cause_location], question);
+        }
     }
     let questions: Vec<Question> = trace.exchange.alltoallv(outgoing)?.into_iter().flat_map(Inbox::into_vec).collect();
     let of_cause = |question: &Question| {
@@ -218,11 +230,22 @@ pub(crate) fn find(
     let mut answers = trace.exchange.gatherv(answers)?;
     answers.sort_unstable_by_key(|&(place, ..)| place);
     let mut factors = Factors::default();
-    for (_, of_wait, intervals) in answers {
-        factors.factors.extend(of_wait);
-        factors.intervals.extend(intervals);
+    for of_wait in answers.chunk_by(|a, b| a.0.0 == b.0.0) {
+        let first = factors.factors.len();
+        for (_, of_part, intervals) in of_wait {
+            factors.factors.extend(of_part);
+            factors.intervals.extend(intervals);
+        }
+        if of_wait.len() > 1 {
+            factors.factors[first..].sort_by(in_order);
+        }
     }
     Ok(factors)
+}
+
+/// The factors of a wait: by kind, the largest first.
+fn in_order(a: &Factor, b: &Factor) -> Ordering {
+    a.kind.cmp(&b.kind).then(b.share.total_cmp(&a.share))
 }
 
 /// The work in intervals of this process.
@@ -257,8 +280,8 @@ impl Intervals {
 }
 
 impl IntervalIndex {
-    /// The point of a wait state, and the position of its wait.
-    fn find(&self, trace: &Trace, wait: &WaitState, row: u32) -> Option<(u32, usize)> {
+    /// The points of a wait state, and the positions of its waits there.
+    fn find(&self, trace: &Trace, wait: &WaitState, row: u32) -> impl Iterator<Item = (u32, usize)> {
         let shard = trace.shard(wait.location);
         let i = shard.local(wait.location);
         let (enter, leave) = (shard.instances.enter[wait.instance], shard.instances.leave[wait.instance]);
@@ -266,9 +289,9 @@ impl IntervalIndex {
         let points = &self.points[first..end];
         let first = first + points.partition_point(|point| point.position.event() < enter);
         (first..end)
-            .take_while(|&point| self.points[point].position.event() <= leave + 1)
+            .take_while(move |&point| self.points[point].position.event() <= leave + 1)
             .flat_map(|point| self.waits.range(point).map(move |i| (point as u32, i)))
-            .find(|&(_, i)| self.waits.rows[i].state == row)
+            .filter(move |&(_, i)| self.waits.rows[i].state == row)
     }
 }
 
@@ -285,11 +308,21 @@ fn measure(
     let i = shard.local(location);
     let is_master = trace.definitions.locations[location].thread == 0;
     let mut steps = Steps::of_location(trace, shard, i);
-    let mut first_of_master = 0;
-    if let Some(past) = &index.pasts[i] {
-        first_of_master = index.offsets[shard.local(past.master)];
+    if index.pasts[i].is_some() {
         steps = steps.with_past(trace, past::gaps(trace, shard, location));
     }
+    let advance = |steps: &mut Steps, to: Position, book: &mut dyn FnMut(CallPathId, i64)| {
+        let book = |callpath, span: Range<i64>| book(callpath, span.end - span.start);
+        let original = to.copy().and_then(|copy| index.pasts[i].as_ref()?.originals.get(copy as usize).copied());
+        match original {
+            Some(original) => {
+                let original = &index.points[original as usize];
+                let of = shard.location_of_instance(original.instance);
+                steps.advance_past(trace, to, (of, original.position), book);
+            }
+            None => steps.advance(trace, to, book),
+        }
+    };
     let mut works = Vec::with_capacity(requests.len());
     for (first, requests) in overlapping(requests) {
         profile.clear();
@@ -300,15 +333,15 @@ fn measure(
             if is_master && index.pasts[i].is_none() {
                 steps.skip(trace, left.position);
             }
-            advance(trace, &mut steps, index, first_of_master, left.position, |_, _| ());
+            advance(&mut steps, left.position, &mut |_, _| ());
+            split(shard, &mut steps, left, |_, _| ());
             subtract_wait(shard, left, profile);
         }
         let mut rest = requests;
         for number in first..=requests.last().map_or(0, |request| request.point) {
             let point = &index.points[number as usize];
-            advance(trace, &mut steps, index, first_of_master, point.position, |callpath, ticks| {
-                profile.add(callpath, ticks);
-            });
+            advance(&mut steps, point.position, &mut |callpath, ticks| profile.add(callpath, ticks));
+            split(shard, &mut steps, point, |callpath, ticks| profile.add(callpath, ticks));
             // Scalasca 2.6 loses what a worker does after the last barrier of its team.
             let lost = before.filter(|before| before.class == Class::OmpBarrier && point.place == Place::Fork);
             if let Some(barrier) = lost.filter(|_| model == CostModel::Scalasca && !is_master) {
@@ -353,22 +386,12 @@ fn overlapping(requests: &[IntervalRequest]) -> Vec<(u32, &[IntervalRequest])> {
     runs
 }
 
-/// Advances to the position of a point, and passes call paths and their ticks to `book`.
-fn advance(
-    trace: &Trace,
-    steps: &mut Steps,
-    index: &IntervalIndex,
-    first_of_master: u32,
-    to: Position,
-    mut book: impl FnMut(CallPathId, i64),
-) {
-    let book = |callpath, span: Range<i64>| book(callpath, span.end - span.start);
-    match to.original() {
-        Some(original) => {
-            let original = index.points[(first_of_master + original) as usize].position;
-            steps.advance_past(trace, (to, original), book);
-        }
-        None => steps.advance(trace, to, book),
+/// Ends a step at a point that lies in the middle of it.
+fn split(shard: &Shard, steps: &mut Steps, point: &IndexedPoint, mut book: impl FnMut(CallPathId, i64)) {
+    if let Some(cut) = point.place.cut(shard, point.instance) {
+        steps.split(cut, &mut |callpath, span: Range<i64>| {
+            book(callpath, span.end - span.start);
+        });
     }
 }
 
@@ -443,11 +466,12 @@ fn of_lock(
     trace: &Trace,
     (waits, base): (&PerShard<WaitState>, u32),
     (index, locks): (&IntervalIndex, &[ContendedLock]),
-    (wait, row): (&WaitState, u32),
+    (wait, row, rest): (&WaitState, u32, i64),
 ) -> Vec<Factor> {
     let shard = trace.shard(wait.location);
+    let class = Pattern::class_of(wait.kind).unwrap_or(Class::Mark);
     let (activities, unowned) =
-        ownership::causes(trace, shard, locks, wait.instance).unwrap_or((Vec::new(), wait.waiting));
+        ownership::causes(trace, shard, locks, (class, wait.instance)).unwrap_or((Vec::new(), rest));
     let mut factors: Vec<Factor> = Vec::with_capacity(activities.len());
     for Activity { owner, callpath, ticks, wait: of_owner } in activities {
         let factor = Factor {
@@ -503,7 +527,7 @@ fn unattributed(location: LocationId, callpath: CallPathId, row: u32, share: f64
 fn share(
     trace: &Trace,
     (waits, base): (&PerShard<WaitState>, u32),
-    &Question { row, ref wait, callpath: of_wait_call, is_contention, ref waiter, .. }: &Question,
+    &Question { row, ref wait, waiting, class, callpath: of_wait_call, is_contention, ref waiter, .. }: &Question,
     (cause, request): (&Measured, IntervalRequest),
     indexes: &[IntervalIndex],
     model: CostModel,
@@ -514,10 +538,9 @@ fn share(
     let delay = cause.work.iter().map(|&(callpath, ticks)| (ticks - counted(callpath)).max(0)).sum();
     let waited = waits_in(index, request).map(|(_, point)| point.waiting).sum();
     let rates = if is_contention {
-        Rates::of_contention(wait.waiting, delay, waited, waiter.total(), model)
+        Rates::of_contention(waiting, delay, waited, waiter.total(), model)
     } else {
-        let class = Pattern::class_of(wait.kind).unwrap_or(Class::Mark);
-        Rates::of_synchronization(wait.waiting, delay, waited, class, model)
+        Rates::of_synchronization(waiting, delay, waited, class, model)
     };
     let (of_work, of_wait) = (rates.direct as f64 * rates.work, rates.direct as f64 * rates.wait);
     let shard = trace.shard(request.location);
@@ -575,12 +598,12 @@ fn share(
         }
     }
     factors.retain(|factor| factor.share > 0.0);
-    factors.sort_by(|a, b| a.kind.cmp(&b.kind).then(b.share.total_cmp(&a.share)));
-    let unexplained = (wait.waiting - rates.explained).max(0);
+    factors.sort_by(in_order);
+    let unexplained = (waiting - rates.explained).max(0);
     let lost = match model {
         CostModel::Bounded => unexplained,
-        _ if factors.is_empty() => wait.waiting,
-        _ => wait.waiting - rates.direct,
+        _ if factors.is_empty() => waiting,
+        _ => waiting - rates.direct,
     };
     if lost > 0 {
         factors.push(unattributed(wait.location, of_wait_call, row, lost as f64));

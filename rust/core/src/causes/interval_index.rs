@@ -45,6 +45,9 @@ pub(crate) struct IndexedWait {
     pub cause_point: u32,
     pub cost_share: u32,
     pub relation: Relation,
+    pub class: Class,
+    /// Waiting time, ticks.
+    pub waiting: i64,
 }
 
 impl IndexedWait {
@@ -55,6 +58,8 @@ impl IndexedWait {
             cause_point: wait.cause_point,
             cost_share: wait.cost_share,
             relation: wait.relation,
+            class: wait.class,
+            waiting: wait.waiting,
         }
     }
 

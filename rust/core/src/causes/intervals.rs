@@ -35,6 +35,8 @@ pub(super) fn measure(
     sets: &[Vec<ProcessId>],
     model: CostModel,
 ) -> (Table, Outbox<ProfileEntry>) {
+    let mut sync_points = sync_points;
+    let thread_sets = std::mem::take(&mut sync_points.thread_sets);
     let roles = Roles::new(trace, sync_points, caused);
     let mut table = Table { offsets: vec![0], ..Table::default() };
     let points = roles.keys.chunk_by(|a, b| a.position() == b.position()).count();
@@ -48,6 +50,7 @@ pub(super) fn measure(
         trace,
         shard,
         sets,
+        thread_sets,
         model,
         roles: &roles,
         has_threads: roles.has_threads(shard),
@@ -59,6 +62,7 @@ pub(super) fn measure(
         work: Vec::new(),
         rows: Vec::new(),
         in_past: FxHashMap::default(),
+        originals: Vec::new(),
         copies: FxHashMap::default(),
         table,
         outbox: trace.exchange.outbox(),
@@ -71,7 +75,7 @@ pub(super) fn measure(
         let keys = rest.split_off(..own).unwrap_or_default();
         pass.location(i, keys);
         let in_past = &pass.in_past;
-        let own = |(callpath, ticks)| (callpath, ticks - in_past.get(&callpath).copied().unwrap_or(0));
+        let own = |(callpath, ticks)| (callpath, ticks - in_past.get(&callpath).map_or(0, |&(ticks, _)| ticks));
         work.extend(pass.profile.all().map(own).filter(|&(_, ticks)| ticks > 0));
         work.sort_unstable();
         let past = pass.past(i, &work);
@@ -115,7 +119,10 @@ impl Roles {
 
     /// Whether threads or streams of one process synchronize.
     fn has_threads(&self, shard: &Shard) -> bool {
-        !shard.teams.rows.is_empty() || self.pairs.iter().any(|pair| pair.relation == Relation::Device)
+        use Relation::{Creation, Device, ThreadGroup, ThreadPair};
+        !shard.teams.rows.is_empty()
+            || !shard.threads.rows.is_empty()
+            || self.pairs.iter().any(|pair| matches!(pair.relation, Device | ThreadPair | ThreadGroup | Creation))
     }
 
     fn anchor(&self, key: Key) -> Anchor {
@@ -133,7 +140,7 @@ impl Roles {
         &keys[..keys.partition_point(|key| key.position() == position)]
     }
 
-    /// Whether any of these is a wait for another process, or caused one.
+    /// Whether any of these is a wait with an interval that may reach back before its thread begins, or caused one.
     fn communicates(&self, keys: &[Key]) -> bool {
         let first = self.group_syncs.len();
         let relation = |number: usize| {
@@ -141,21 +148,26 @@ impl Roles {
             pair.unwrap_or_else(|| self.caused[number - self.pairs.len()].relation)
         };
         let mut relations = keys.iter().filter_map(|key| key.number().checked_sub(first)).map(relation);
-        relations.any(|relation| matches!(relation, Relation::Pair | Relation::Group | Relation::Contention))
+        use Relation::{Contention, Group, Pair, ThreadGroup, ThreadPair};
+        relations.any(|relation| matches!(relation, Pair | Group | Contention | ThreadPair | ThreadGroup))
     }
 
-    /// The master's events in the past of each location of the shard; empty if it has no past.
-    fn gaps(&self, trace: &Trace, shard: &Shard, model: CostModel) -> Vec<(LocationId, Vec<Gap>)> {
+    /// The events of other threads in the past of each location of the shard; empty if it has no past.
+    fn gaps(&self, trace: &Trace, shard: &Shard, model: CostModel) -> Vec<Vec<Gap>> {
         let mut rest = &self.keys[..];
         let of_location = |i: usize| {
             let location = shard.location(i);
             let own = rest.partition_point(|&key| self.anchor(key).location == location);
             let keys = rest.split_off(..own).unwrap_or_default();
-            let has_teams = model != CostModel::Scalasca && !shard.teams.of(i).is_empty();
-            if has_teams && trace.definitions.locations[location].thread != 0 && self.communicates(keys) {
+            let may_begin = !shard.teams.of(i).is_empty() || !shard.threads.of(i).is_empty();
+            if may_begin
+                && model != CostModel::Scalasca
+                && trace.definitions.locations[location].thread != 0
+                && self.communicates(keys)
+            {
                 past::gaps(trace, shard, location)
             } else {
-                (location, Vec::new())
+                Vec::new()
             }
         };
         (0..shard.locations.len()).map(of_location).collect()
@@ -210,6 +222,7 @@ struct LocationPass<'a> {
     trace: &'a Trace,
     shard: &'a Shard,
     sets: &'a [Vec<ProcessId>],
+    thread_sets: Vec<Vec<LocationId>>,
     model: CostModel,
     roles: &'a Roles,
     has_threads: bool,
@@ -224,10 +237,12 @@ struct LocationPass<'a> {
     work: Vec<ProfileEntry>,
     /// Room for the waits caused at a point.
     rows: Vec<Row>,
-    /// For each location its master, and the events of it in the location's past.
-    gaps: Vec<(LocationId, Vec<Gap>)>,
-    /// Ticks that the location has in its past.
-    in_past: FxHashMap<CallPathId, i64>,
+    /// For each location the events of others in its past.
+    gaps: Vec<Vec<Gap>>,
+    /// Ticks that the location has in its past, and who spent them.
+    in_past: FxHashMap<CallPathId, (i64, LocationId)>,
+    /// The points that its copies were made of.
+    originals: Vec<u32>,
     /// For each point that has copies, the rows of those yet to be made.
     copies: FxHashMap<u32, Range<u32>>,
     table: Table,
@@ -244,14 +259,15 @@ impl LocationPass<'_> {
         self.waited.clear();
         self.first = self.table.points.len() as u32;
         self.in_past.clear();
-        let (master, gaps) = self.gaps[i].clone();
+        self.originals.clear();
+        let gaps = self.gaps[i].clone();
         let mut past = gaps.iter().peekable();
-        let mut steps = Steps::of_location(self.trace, self.shard, i).with_past(self.trace, (master, gaps.clone()));
+        let mut steps = Steps::of_location(self.trace, self.shard, i).with_past(self.trace, gaps.clone());
         let is_master = self.trace.definitions.locations[self.shard.location(i)].thread == 0;
         let mut waited = 0;
         for keys in keys.chunk_by(|a, b| a.position() == b.position()) {
             while let Some(gap) = past.next_if(|gap| gap.at < keys[0].position()) {
-                self.copy_points(master, gap, &mut steps, &mut waited);
+                self.copy_points(gap, &mut steps, &mut waited);
             }
             let (group_syncs, pairs, caused) = self.roles.split(keys);
             let number = self.table.points.len() as u32;
@@ -261,6 +277,11 @@ impl LocationPass<'_> {
                 self.profile.add(callpath, span.end - span.start);
             });
 
+            if let Some(cut) = point.place.cut(self.shard, point.instance) {
+                steps.split(cut, &mut |callpath, span: Range<i64>| {
+                    self.profile.add(callpath, span.end - span.start);
+                });
+            }
             if point.place == Place::Fork {
                 self.drop_work_after_last_barrier(is_master);
             }
@@ -269,7 +290,7 @@ impl LocationPass<'_> {
             self.add_own_waits(number, pairs);
             self.add_cost_shares(number, caused);
             self.add_copies(i, number);
-            self.record_syncs(number, group_syncs, pairs, caused);
+            self.record_syncs(number, group_syncs, pairs, caused, false);
             let block = self.profile.cut();
             // No interval reaches back beyond a synchronization with all, except those of threads or devices.
             if !self.has_threads
@@ -287,25 +308,26 @@ impl LocationPass<'_> {
         self.drop_work_after_last_barrier(is_master);
     }
 
-    /// Makes copies of the points in a gap, and goes on to the fork at its end.
-    fn copy_points(&mut self, master: LocationId, gap: &Gap, steps: &mut Steps, waited: &mut i64) {
-        let (trace, first) = (self.trace, self.table.offsets[self.shard.local(master)]);
-        let of_master = self.shard.local(master);
+    /// Makes copies of the points in a gap, and goes on to its end.
+    fn copy_points(&mut self, gap: &Gap, steps: &mut Steps, waited: &mut i64) {
+        let trace = self.trace;
+        let of = self.shard.local(gap.of);
         steps.advance(trace, gap.at, |callpath, span| self.profile.add(callpath, span.end - span.start));
-        for original in self.table.find(of_master, gap.from)..self.table.find(of_master, gap.until) {
+        for original in self.table.find(of, gap.from)..self.table.find(of, gap.until) {
             let point = self.table.points[original as usize];
-            let Some(position) = gap.at.copy_of(original - first) else { break };
+            let Some(position) = gap.at.copy_of(self.originals.len() as u32) else { break };
+            self.originals.push(original);
             let (profile, in_past) = (&mut self.profile, &mut self.in_past);
-            steps.advance_past(trace, (position, point.position), |callpath, span| {
+            steps.advance_past(trace, position, (gap.of, point.position), |callpath, span| {
                 profile.add(callpath, span.end - span.start);
-                *in_past.entry(callpath).or_default() += span.end - span.start;
+                in_past.entry(callpath).or_insert((0, gap.of)).0 += span.end - span.start;
             });
             let number = self.table.points.len() as u32;
             self.table.points.push(Point { position, ..point });
             self.waited.push(*waited);
             let roles = self.roles;
             let (group_syncs, pairs, caused) = roles.split(roles.at(point.position));
-            self.record_syncs(number, group_syncs, pairs, caused);
+            self.record_syncs(number, group_syncs, pairs, caused, true);
             self.profile.cut();
             if point.waiting > 0 {
                 if let Some(row) = self.copies.get_mut(&original).and_then(Iterator::next) {
@@ -314,14 +336,14 @@ impl LocationPass<'_> {
                 }
                 let inside = point.place.inside(point.waiting);
                 self.profile.add(point.callpath, -inside);
-                *self.in_past.entry(point.callpath).or_default() -= inside;
+                self.in_past.entry(point.callpath).or_insert((0, gap.of)).0 -= inside;
                 *waited += point.waiting;
             }
         }
         let (profile, in_past) = (&mut self.profile, &mut self.in_past);
-        steps.advance(trace, Position::before_fork(gap.at.event()), |callpath, span| {
+        steps.finish_gap(trace, &mut |callpath, span: Range<i64>| {
             profile.add(callpath, span.end - span.start);
-            *in_past.entry(callpath).or_default() += span.end - span.start;
+            in_past.entry(callpath).or_insert((0, gap.of)).0 += span.end - span.start;
         });
     }
 
@@ -329,18 +351,13 @@ impl LocationPass<'_> {
     fn add_copies(&mut self, i: usize, number: u32) {
         let Some(original) = number.checked_sub(1).filter(|&before| before >= self.first) else { return };
         let point = &self.table.points[original as usize];
-        if point.waiting <= 0 || point.position.original().is_some() {
+        if point.waiting <= 0 || point.position.copy().is_some() {
             return;
         }
         let location = self.shard.location(i);
-        let is_copied = |gap: &Gap| gap.from <= point.position && point.position < gap.until;
-        let has_copy = |(master, gaps): &&(LocationId, Vec<Gap>)| {
-            *master == location
-                && gaps[..gaps.partition_point(|gap| gap.from <= point.position)].last().is_some_and(is_copied)
-        };
-        let copies = self.gaps[i..].iter().filter(has_copy).count() as u32;
-        let is_near = Position::past(0).copy_of(original - self.first).is_some();
-        if copies > 0 && is_near {
+        let is_copied = |gap: &Gap| gap.of == location && gap.from <= point.position && point.position < gap.until;
+        let copies = self.gaps[i..].iter().filter(|gaps| gaps.iter().any(is_copied)).count() as u32;
+        if copies > 0 {
             let begin = self.table.cost_shares.len() as u32;
             let end = begin + copies;
             let row = CostShare::of_copy(point, self.trace.shard_of[location]);
@@ -364,17 +381,16 @@ impl LocationPass<'_> {
         }
     }
 
-    /// Which call paths of a location's past are delays of its master, given what it does itself.
+    /// The past of a location: which call paths are delays of others there, given what it does itself.
     fn past(&self, i: usize, own: &[(CallPathId, i64)]) -> Option<Past> {
-        let (master, gaps) = &self.gaps[i];
-        if gaps.is_empty() {
+        if self.gaps[i].is_empty() {
             return None;
         }
         let is_own = |callpath: CallPathId| own.binary_search_by_key(&callpath, |&(own, _)| own).is_ok();
-        let in_past = self.in_past.iter().filter(|&(&callpath, &ticks)| ticks > 0 && !is_own(callpath));
-        let mut callpaths: Vec<CallPathId> = in_past.map(|(&callpath, _)| callpath).collect();
+        let in_past = self.in_past.iter().filter(|&(&callpath, &(ticks, _))| ticks > 0 && !is_own(callpath));
+        let mut callpaths: Vec<_> = in_past.map(|(&callpath, &(_, owner))| (callpath, owner)).collect();
         callpaths.sort_unstable();
-        Some(Past { master: *master, callpaths })
+        Some(Past { callpaths, originals: self.originals.clone() })
     }
 
     /// The point of group synchronizations and waits.
@@ -387,6 +403,9 @@ impl LocationPass<'_> {
             }
         }
         for pair in self.roles.pairs(pairs) {
+            if pair.relation == Relation::Start && point.place == Place::Ahead {
+                point.held = pair.held;
+            }
             // The wait of a group's member is part of its group synchronization.
             if pair.relation.is_of_two() {
                 if point.waiting == 0 {
@@ -412,8 +431,8 @@ impl LocationPass<'_> {
     /// Intervals of the waits at a point.
     fn add_own_waits(&mut self, number: u32, pairs: &[Key]) {
         for pair in self.roles.pairs(pairs) {
-            if pair.relation == Relation::Ownership {
-                self.add_ownership_wait(number, pair);
+            if !pair.relation.has_interval() {
+                self.add_without_interval(number, pair);
                 continue;
             }
             let process = self.trace.definitions.locations[pair.cause.location].process;
@@ -433,7 +452,7 @@ impl LocationPass<'_> {
     }
 
     /// A wait that has no interval: the causing thread is in the same process, and needs no work of the waiter.
-    fn add_ownership_wait(&mut self, number: u32, pair: &SyncPoint) {
+    fn add_without_interval(&mut self, number: u32, pair: &SyncPoint) {
         self.table.own_waits.push(number, OwnWait::new(pair, number));
         self.table.own_intervals.push(IntervalBegin { from: number, before: 0 });
         let owner = self.trace.shard_of[pair.cause.location];
@@ -449,11 +468,11 @@ impl LocationPass<'_> {
         let mut rows = std::mem::take(&mut self.rows);
         for (i, caused) in self.roles.caused(caused) {
             let CausedWait { class, relation, waiter, .. } = *caused;
-            let (from, before) = if relation == Relation::Ownership {
-                (number, 0)
-            } else {
+            let (from, before) = if relation.has_interval() {
                 let last_sync = self.last_sync(relation, (waiter, caused.process(self.trace)));
                 (self.from(last_sync), last_sync.map_or(0, |last_sync| last_sync.before))
+            } else {
+                (number, 0)
             };
             rows.push(Row { class, relation, from, before, shared_from: from, caused: i });
         }
@@ -463,11 +482,11 @@ impl LocationPass<'_> {
         rows.sort_unstable_by_key(|row| (row.key(), row.caused));
         for same in rows.chunk_by(|a, b| a.key() == b.key()) {
             let Row { class, relation, from, before, shared_from, .. } = same[0];
-            let work = if relation == Relation::Ownership {
-                EntryRange::default()
-            } else {
+            let work = if relation.has_interval() {
                 self.measure(number, (from > self.first).then(|| LastSync { point: from - 1, before }));
                 self.table.add(&self.work)
+            } else {
+                EntryRange::default()
             };
             let waited = |point: u32| self.waited[(point - self.first) as usize];
             let waiting = waited(number) - waited(from);
@@ -506,19 +525,23 @@ impl LocationPass<'_> {
         }
     }
 
-    /// Records the synchronizations of the location at a point.
-    fn record_syncs(&mut self, number: u32, group_syncs: &[Key], pairs: &[Key], caused: &[Key]) {
+    /// Records the synchronizations of the location at a point. Those of another thread with threads are not those of a
+    /// location of which it is the past: the other side knows that thread only.
+    fn record_syncs(&mut self, number: u32, group_syncs: &[Key], pairs: &[Key], caused: &[Key], is_copy: bool) {
         let point = self.table.points[number as usize];
-        for pair in self.roles.pairs(pairs) {
+        let is_own = |relation| !is_copy || !matches!(relation, Relation::ThreadPair | Relation::Creation);
+        for pair in self.roles.pairs(pairs).filter(|pair| is_own(pair.relation)) {
             let location = pair.cause.location;
             let other = (location, self.trace.definitions.locations[location].process);
             self.last_syncs.record(pair.relation, other, number, &point, pair.completion);
         }
-        for (_, caused) in self.roles.caused(caused) {
+        for (_, caused) in self.roles.caused(caused).filter(|(_, caused)| is_own(caused.relation)) {
             let other = (caused.waiter, caused.process(self.trace));
             self.last_syncs.record(caused.relation, other, number, &point, caused.completion);
         }
-        for group_sync in self.roles.group_syncs(group_syncs) {
+        let is_of_threads = |scope| matches!(scope, SyncScope::Threads { .. });
+        let own = self.roles.group_syncs(group_syncs).filter(|sync| !is_copy || !is_of_threads(sync.scope));
+        for group_sync in own {
             self.last_syncs.record_group(group_sync.scope, number, group_sync.total - group_sync.completion);
         }
     }
@@ -526,7 +549,9 @@ impl LocationPass<'_> {
     fn last_sync(&self, relation: Relation, (location, process): (LocationId, ProcessId)) -> Option<LastSync> {
         match relation {
             Relation::Device => self.last_syncs.with_device(location),
-            Relation::Threads => self.last_syncs.with_team(),
+            Relation::ThreadPair | Relation::ThreadGroup | Relation::Threads => {
+                self.last_syncs.with_thread(&self.thread_sets, location)
+            }
             Relation::Alone => self.last_syncs.without_team(),
             _ => self.last_syncs.with(&self.trace.definitions, self.sets, process, relation == Relation::Contention),
         }

@@ -32,8 +32,9 @@ pub(crate) struct LastSyncIndex {
     pairs: FxHashMap<ProcessId, LastSync>,
     contentions: FxHashMap<ProcessId, LastSync>,
     /// Threads and streams.
-    devices: FxHashMap<LocationId, LastSync>,
-    team: Option<LastSync>,
+    locations: FxHashMap<LocationId, LastSync>,
+    /// Sets of threads, the latest last.
+    thread_sets: Vec<(u32, LastSync)>,
     no_team: Option<LastSync>,
 }
 
@@ -43,8 +44,8 @@ impl LastSyncIndex {
         self.groups.clear();
         self.pairs.clear();
         self.contentions.clear();
-        self.devices.clear();
-        self.team = None;
+        self.locations.clear();
+        self.thread_sets.clear();
         self.no_team = None;
     }
 
@@ -65,10 +66,16 @@ impl LastSyncIndex {
             Relation::Contention => {
                 self.contentions.insert(process, LastSync { point, before: call.waiting });
             }
-            Relation::Device => {
-                self.devices.insert(location, LastSync { point, before: (call.total - completion).max(0) });
+            Relation::Device | Relation::ThreadPair | Relation::Creation => {
+                self.locations.insert(location, LastSync { point, before: (call.total - completion).max(0) });
             }
-            Relation::Group | Relation::Ownership | Relation::Threads | Relation::Alone | Relation::Past => {}
+            Relation::Group
+            | Relation::Ownership
+            | Relation::Start
+            | Relation::ThreadGroup
+            | Relation::Threads
+            | Relation::Alone
+            | Relation::Past => {}
         }
     }
 
@@ -77,8 +84,11 @@ impl LastSyncIndex {
         let last_sync = LastSync { point, before };
         match scope {
             SyncScope::Nobody => return,
-            SyncScope::Team => self.team = Some(last_sync),
             SyncScope::NoTeam => self.no_team = Some(last_sync),
+            SyncScope::Threads { set } => {
+                self.thread_sets.retain(|&(other, _)| other != set);
+                self.thread_sets.push((set, last_sync));
+            }
             SyncScope::Everybody => {
                 self.groups.clear();
                 self.pairs.clear();
@@ -89,7 +99,7 @@ impl LastSyncIndex {
             ),
             SyncScope::Some { .. } => {}
         }
-        if !matches!(scope, SyncScope::Team | SyncScope::NoTeam) {
+        if !matches!(scope, SyncScope::NoTeam | SyncScope::Threads { .. }) {
             self.groups.push(Group { scope, last_sync });
         }
     }
@@ -107,7 +117,7 @@ impl LastSyncIndex {
             SyncScope::Everybody => true,
             SyncScope::Members { comm } => definitions.comms[comm].rank(process).is_some(),
             SyncScope::Some { set, .. } => sets[set as usize].binary_search(&process).is_ok(),
-            SyncScope::Nobody | SyncScope::Team | SyncScope::NoTeam => false,
+            SyncScope::Nobody | SyncScope::NoTeam | SyncScope::Threads { .. } => false,
         };
         let group = self.groups.iter().rev().find(holds).map(|group| group.last_sync);
         let pair = self.pairs.get(&process).copied();
@@ -122,12 +132,14 @@ impl LastSyncIndex {
 
     /// The last synchronization of a thread and a stream, or of two streams.
     pub(crate) fn with_device(&self, location: LocationId) -> Option<LastSync> {
-        self.devices.get(&location).copied()
+        self.locations.get(&location).copied()
     }
 
-    /// The last synchronization of the thread's team.
-    pub(crate) fn with_team(&self) -> Option<LastSync> {
-        self.team
+    /// The last synchronization of two threads; `sets` are the sets of threads of the shard.
+    pub(crate) fn with_thread(&self, sets: &[Vec<LocationId>], location: LocationId) -> Option<LastSync> {
+        let has_it = |&&(set, _): &&(u32, LastSync)| sets[set as usize].binary_search(&location).is_ok();
+        let group = self.thread_sets.iter().rev().find(has_it).map(|&(_, last_sync)| last_sync);
+        later(group, self.locations.get(&location).copied())
     }
 
     /// The last join.

@@ -12,7 +12,7 @@
 //!
 //! | step | file |
 //! |---|---|
-//! | wait states become pairs, group synchronizations, points | [`sync_points`], [`teams`], [`devices`], [`points`] |
+//! | wait states become pairs, group synchronizations, points | [`sync_points`], [`teams`], [`tasks`], [`posix`], [`devices`], [`points`] |
 //! | one pass over each location gives all intervals | [`intervals`], by [`steps`], [`rolling_profile`], [`last_sync`] |
 //! | delays, and the shares of delays and earlier waits | [`delay`], by [`scaling_factors`] |
 //! | phi, backwards over all locations | [`propagation`] |
@@ -34,6 +34,7 @@ mod last_sync;
 mod ownership;
 mod past;
 pub mod points;
+mod posix;
 mod propagation;
 mod rolling_profile;
 mod scaling_factors;
@@ -41,6 +42,7 @@ mod states;
 mod steps;
 mod sync_points;
 mod table;
+mod tasks;
 mod teams;
 
 use std::ops::Range;
@@ -71,8 +73,8 @@ pub(crate) use points::{Anchor, Position};
 use points::{CausedWait, SyncPoints};
 pub(crate) use steps::Steps;
 use table::ProfileEntry;
-pub(crate) use table::Table;
 use table::{Extent, WaitPart};
+pub(crate) use table::{OwnWait, Table};
 
 /// Causes and effects of one wait state; all in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Encode, Decode)]
@@ -219,11 +221,11 @@ impl Causes {
             for own_wait in table.own_waits.rows.iter().filter(|own_wait| own_wait.state != NONE) {
                 let point = &table.points[own_wait.point as usize];
                 let share = own_wait.waiting as f64 / point.waiting.max(1) as f64;
-                explanations[own_wait.state as usize - first] = Some(Explanation {
-                    indirect: own_wait.indirect,
-                    propagating: table.propagating[own_wait.point as usize] * share,
-                    caused: table.phi()[own_wait.point as usize] * share,
-                });
+                // A wait may have several causes, one after the other.
+                let of_state = explanations[own_wait.state as usize - first].get_or_insert_default();
+                of_state.indirect += own_wait.indirect;
+                of_state.propagating += table.propagating[own_wait.point as usize] * share;
+                of_state.caused += table.phi()[own_wait.point as usize] * share;
             }
             explanations
         };

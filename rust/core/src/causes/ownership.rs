@@ -29,21 +29,27 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::fixed::Fixed;
-use super::points::Relation;
+use super::points::{Place, Relation};
 use super::table::{Extent, Table, WaitPart};
 use crate::diagnostics::Diagnostics;
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::schema::{Class, CostMetric};
 use crate::severity::Cost;
+use crate::trace::locations::Process;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
-use crate::waits::locks::{self, Ownership, ThreadLock};
+use crate::waits::locks::{self, Ownership};
+use crate::waits::posix::{self, Condition};
+use crate::waits::tasks::TeamTasks;
+use crate::waits::teams::teams;
 
-/// A lock that threads waited for.
+/// A lock that threads waited for, or whatever else somebody owns until it ends.
 #[derive(Debug)]
 pub(crate) struct ContendedLock {
+    /// The class of the waits.
+    class: Class,
     /// The ownerships in order of time, without overlaps.
     sections: Vec<Section>,
-    /// The waits in order of their calls.
+    /// The waits in order of their calls, and of time.
     waits: Vec<LockWait>,
     /// The waits of owners while they own the lock, in order of time, without overlaps.
     owner_waits: Vec<OwnerWait>,
@@ -80,28 +86,37 @@ struct OwnerWait {
 
 /// The contended locks of a shard's processes.
 pub(super) fn find(trace: &Trace, shard: &Shard) -> Vec<ContendedLock> {
-    if shard.locks.rows.is_empty() && !trace.regions.has(RegionClass::OrderedBlock) {
+    let has_tasks = !shard.task_instances.is_empty();
+    if shard.locks.rows.is_empty() && !has_tasks && !trace.regions.has(RegionClass::OrderedBlock) {
         return Vec::new();
     }
-    let of_lock = |lock: ThreadLock| {
-        let mut waits = Vec::new();
-        lock.each_wait(trace, shard, |_, wait| {
-            let begin = shard.enter(wait.instance);
-            let time = begin..begin + wait.waiting;
-            let (location, instance) = (wait.location, wait.instance);
-            waits.push(LockWait { location, instance, time, point: NONE, cost_share: NONE });
-        });
-        waits.sort_unstable_by_key(|wait| wait.instance);
-        (!waits.is_empty()).then(|| ContendedLock {
-            sections: sections(&lock.ownerships),
-            waits,
-            owner_waits: Vec::new(),
-        })
-    };
-    // What is odd was reported when the waits were found.
-    let locks = |process| locks::of_process(trace, shard, process, &mut Diagnostics::default());
-    let processes = shard.processes.map(|process| &trace.definitions.processes[process]);
-    processes.flat_map(locks).filter_map(of_lock).collect()
+    let mut found = Vec::new();
+    for process in shard.processes {
+        let process = &trace.definitions.processes[process];
+        // What is odd was reported when the waits were found.
+        let locks = locks::of_process(trace, shard, process, &mut Diagnostics::default());
+        let conditions = posix::conditions(trace, shard, process, &locks);
+        let from: FxHashMap<InstanceId, i64> =
+            conditions.iter().map(|condition| (condition.instance, condition.wants_mutex_from(shard))).collect();
+        for lock in &locks {
+            let mut waits = Vec::new();
+            lock.each_wait(trace, shard, |_, wait| {
+                let enter = shard.enter(wait.instance);
+                let from = from.get(&wait.instance).copied().unwrap_or(enter);
+                waits.push(LockWait::new((wait.location, wait.instance), from..enter + wait.waiting));
+            });
+            found.extend(ContendedLock::new(Class::ThreadLock, waits, || sections(&lock.ownerships)));
+        }
+        // Nobody is known to have ended these waits.
+        let unknown = || conditions.iter().filter(|condition| condition.signal.is_none() && !condition.is_timed);
+        let wait = |condition: &Condition, time| LockWait::new((condition.location, condition.instance), time);
+        let contention = unknown().map(|one| wait(one, shard.enter(one.instance)..one.released)).collect();
+        let late = unknown().map(|one| wait(one, one.released..one.signaled(shard))).collect();
+        found.extend(ContendedLock::new(Class::ThreadLock, contention, Vec::new));
+        found.extend(ContendedLock::new(Class::Signal, late, Vec::new));
+        found.extend(of_tasks(trace, shard, process));
+    }
+    found
 }
 
 /// Who owns the lock when: of several readers the one that releases last, because only it keeps others waiting.
@@ -135,7 +150,66 @@ fn sections(ownerships: &[Ownership]) -> Vec<Section> {
     sections
 }
 
+/// The tasks of a process that threads waited for.
+fn of_tasks(trace: &Trace, shard: &Shard, process: &Process) -> Vec<ContendedLock> {
+    let mut found = Vec::new();
+    if shard.task_instances.is_empty() {
+        return found;
+    }
+    for parts in teams(shard, process).chunk_by(|a, b| a.team.fork == b.team.fork) {
+        let Some(tasks) = TeamTasks::new(trace, shard, parts) else { continue };
+        let mut all = tasks.waits(trace, shard, parts);
+        all.sort_by_key(|wait| wait.task);
+        for of_task in all.chunk_by(|a, b| a.task == b.task) {
+            let waits: Vec<LockWait> = of_task
+                .iter()
+                .flat_map(|wait| wait.parts.iter().map(|part| LockWait::new(wait.call, part.clone())))
+                .collect();
+            let begin = waits.iter().map(|wait| wait.time.start).min().unwrap_or(0);
+            let end = waits.iter().map(|wait| wait.time.end).max().unwrap_or(0);
+            let is_waiting = |location| of_task.iter().any(|wait| wait.call.0 == location);
+            found.extend(ContendedLock::new(Class::Task, waits, || {
+                // A thread does not wait for itself.
+                let mut owners = tasks.owners(of_task[0].task, &(begin..end));
+                owners.retain(|&(location, _)| !is_waiting(location));
+                disjoint(owners)
+            }));
+        }
+    }
+    found
+}
+
+/// Sections of owners in the order of time; where the clocks of threads differ, the earlier one counts.
+fn disjoint(owners: Vec<(LocationId, Range<i64>)>) -> Vec<Section> {
+    let (mut before, mut last) = (0, i64::MIN);
+    let mut sections = Vec::with_capacity(owners.len());
+    for (owner, time) in owners {
+        let time = time.start.max(last)..time.end;
+        if !time.is_empty() {
+            last = time.end;
+            let length = time.end - time.start;
+            sections.push(Section { owner, time, before });
+            before += length;
+        }
+    }
+    sections
+}
+
+impl LockWait {
+    /// A wait that is not yet connected with its point.
+    fn new((location, instance): (LocationId, InstanceId), time: Range<i64>) -> Self {
+        Self { location, instance, time, point: NONE, cost_share: NONE }
+    }
+}
+
 impl ContendedLock {
+    /// What these threads wait for; `None` if no wait is left.
+    fn new(class: Class, mut waits: Vec<LockWait>, sections: impl FnOnce() -> Vec<Section>) -> Option<Self> {
+        waits.retain(|wait| !wait.time.is_empty());
+        waits.sort_unstable_by_key(|wait| (wait.instance, wait.time.start));
+        (!waits.is_empty()).then(|| Self { class, sections: sections(), waits, owner_waits: Vec::new() })
+    }
+
     /// The sections that overlap a stretch of time, and their parts inside it.
     fn owners(&self, time: &Range<i64>) -> impl Iterator<Item = (LocationId, Range<i64>)> {
         let first = self.sections.partition_point(|section| section.time.end <= time.start);
@@ -210,18 +284,20 @@ pub(super) fn attach(shard: &Shard, locks: &mut [ContendedLock], table: &mut Tab
         return;
     }
     let waits: Vec<Vec<PointWait>> = (0..shard.locations.len()).map(|i| point_waits(shard, table, i)).collect();
-    let mut points: FxHashMap<InstanceId, usize> = FxHashMap::default();
-    for (point, rows) in (0..table.points.len()).map(|point| (point, table.own_waits.range(point))) {
-        for row in rows.filter(|&row| table.own_waits.rows[row].relation == Relation::Ownership) {
-            points.insert(table.points[point].instance, row);
+    // The rows of waits by call and end.
+    let mut rows: FxHashMap<(InstanceId, i64), usize> = FxHashMap::default();
+    for (row, own_wait) in table.own_waits.rows.iter().enumerate() {
+        if own_wait.relation == Relation::Ownership {
+            let instance = table.points[own_wait.point as usize].instance;
+            rows.insert((instance, shard.enter(instance) + own_wait.held), row);
         }
     }
     for lock in locks {
         lock.find_owner_waits(shard, &waits);
-        lock.waits.retain(|wait| points.contains_key(&wait.instance));
+        lock.waits.retain(|wait| rows.contains_key(&(wait.instance, wait.time.end)));
         let mut attached = std::mem::take(&mut lock.waits);
         for wait in &mut attached {
-            let own_wait = &mut table.own_waits.rows[points[&wait.instance]];
+            let own_wait = &mut table.own_waits.rows[rows[&(wait.instance, wait.time.end)]];
             (wait.point, wait.cost_share) = (own_wait.point, own_wait.cost_share);
             own_wait.indirect = lock.waited(&wait.time) as f64;
             own_wait.explained = own_wait.waiting - lock.unowned(&wait.time);
@@ -236,15 +312,26 @@ pub(super) fn attach(shard: &Shard, locks: &mut [ContendedLock], table: &mut Tab
 
 /// The waits of a location, in order of time and without overlaps.
 fn point_waits(shard: &Shard, table: &Table, i: usize) -> Vec<PointWait> {
-    let mut waits: Vec<PointWait> = table
-        .points_of(i)
-        .filter(|&number| table.points[number].waiting > 0 && table.points[number].position.original().is_none())
-        .map(|number| {
-            let point = &table.points[number];
-            let end = shard.enter(point.instance) + point.held;
-            PointWait { point: number as u32, time: end - point.waiting..end }
-        })
-        .collect();
+    let mut waits: Vec<PointWait> = Vec::new();
+    for number in table.points_of(i) {
+        let point = &table.points[number];
+        if point.waiting <= 0 || point.position.copy().is_some() {
+            continue;
+        }
+        let mut add = |time| waits.push(PointWait { point: number as u32, time });
+        let enter = shard.enter(point.instance);
+        let end = enter + point.held;
+        // Between the parts of a wait, its thread may run tasks.
+        match shard.arrivals.get(&point.instance) {
+            Some(barrier) if point.place == Place::Arrival => barrier.idle.iter().cloned().for_each(add),
+            _ if point.class == Class::Task => table
+                .own_waits
+                .of(number)
+                .iter()
+                .for_each(|part| add(enter + part.held - part.waiting..enter + part.held)),
+            _ => add(end - point.waiting..end),
+        }
+    }
     waits.sort_by_key(|wait| wait.time.start);
     let mut end = i64::MIN;
     for wait in &mut waits {
@@ -281,6 +368,8 @@ struct Sweep {
     rest: usize,
     /// The time of the last one.
     at: i64,
+    /// The columns in which the waits count themselves, by part.
+    columns: Vec<Option<usize>>,
     /// Whether each wait for the lock is final.
     is_final: Vec<bool>,
     /// The costs of a tick, by class.
@@ -303,26 +392,24 @@ struct Kept {
 #[derive(Default)]
 pub(super) struct Sweeps {
     locks: Vec<Sweep>,
-    /// The lock and the wait of each point that waits for one.
-    of_waits: FxHashMap<u32, (u32, u32)>,
+    /// The locks and the waits of each point that waits for some.
+    of_waits: FxHashMap<u32, Vec<(u32, u32)>>,
     /// By point.
     kept: FxHashMap<u32, Kept>,
-    /// The columns in which waits for locks count themselves, by part.
-    columns: Vec<Option<usize>>,
 }
 
 impl Sweeps {
     /// Sweeps that have not begun; `width` is the number of classes of all parts.
     pub(super) fn new(locks: &[ContendedLock], parts: &[WaitPart], width: usize) -> Self {
-        let column = |part: &WaitPart| {
-            let occurs = part.classes.all.contains(&Class::ThreadLock);
-            occurs.then(|| part.columns.start + part.classes.column(Class::ThreadLock))
+        let column = |part: &WaitPart, class| {
+            let occurs = part.classes.all.contains(&class);
+            occurs.then(|| part.columns.start + part.classes.column(class))
         };
-        let mut sweeps = Self { columns: parts.iter().map(column).collect(), ..Self::default() };
+        let mut sweeps = Self::default();
         for (number, lock) in locks.iter().enumerate() {
             let mut changes = Vec::with_capacity(4 * lock.waits.len() + 2 * lock.owner_waits.len());
             for (wait, k) in lock.waits.iter().zip(0..) {
-                sweeps.of_waits.insert(wait.point, (number as u32, k));
+                sweeps.of_waits.entry(wait.point).or_default().push((number as u32, k));
                 changes.extend([(wait.time.start, Change::WaitBegin(k)), (wait.time.end, Change::WaitEnd(k))]);
                 for (part, i) in parts.iter().zip(0..) {
                     for time in part.extent.parts(&wait.time).filter(|time| !time.is_empty()) {
@@ -339,6 +426,7 @@ impl Sweeps {
             }
             changes.sort_unstable();
             sweeps.locks.push(Sweep {
+                columns: parts.iter().map(|part| column(part, lock.class)).collect(),
                 rest: changes.len(),
                 at: changes.last().map_or(0, |&(time, _)| time),
                 changes,
@@ -366,7 +454,7 @@ impl Sweeps {
         self.kept.get(&point).map(|kept| kept.phi.as_slice())
     }
 
-    /// Goes on with the lock that a point waited for, whose costs are final now; passes on the points that lack nothing
+    /// Goes on with the locks that a point waited for, whose costs are final now; passes on the points that lack nothing
     /// any more.
     pub(super) fn advance(
         &mut self,
@@ -375,10 +463,22 @@ impl Sweeps {
         charged_phi: &[f64],
         mut complete: impl FnMut(u32),
     ) {
-        let Some(&(number, wait)) = self.of_waits.get(&point) else { return };
-        let (lock, sweep) = (&locks[number as usize], &mut self.locks[number as usize]);
+        for (number, wait) in self.of_waits.remove(&point).into_iter().flatten() {
+            self.locks[number as usize].is_final[wait as usize] = true;
+            self.advance_one(number as usize, &locks[number as usize], charged_phi, &mut complete);
+        }
+    }
+
+    /// Goes back in time with one lock as far as its waits are final.
+    fn advance_one(
+        &mut self,
+        number: usize,
+        lock: &ContendedLock,
+        charged_phi: &[f64],
+        complete: &mut impl FnMut(u32),
+    ) {
+        let sweep = &mut self.locks[number];
         let classes = sweep.rates.len();
-        sweep.is_final[wait as usize] = true;
         while let Some(&(time, change)) = sweep.changes[..sweep.rest].last() {
             if let Change::WaitEnd(wait) = change
                 && !sweep.is_final[wait as usize]
@@ -407,12 +507,12 @@ impl Sweeps {
                     }
                 }
                 Change::PartEnd(part) => {
-                    if let Some(column) = self.columns[part as usize] {
+                    if let Some(column) = sweep.columns[part as usize] {
                         sweep.rates[column] += Fixed::from(1.0);
                     }
                 }
                 Change::PartBegin(part) => {
-                    if let Some(column) = self.columns[part as usize] {
+                    if let Some(column) = sweep.columns[part as usize] {
                         sweep.rates[column] -= Fixed::from(1.0);
                     }
                 }
@@ -474,11 +574,13 @@ pub(super) fn book(
     (table, part): (&Table, &WaitPart),
     locks: &[ContendedLock],
 ) -> Vec<Cost> {
-    let mut charged: FxHashMap<(CallPathId, LocationId), Charge> = FxHashMap::default();
+    let mut all: Vec<Cost> = Vec::new();
+    let of_cell = |(callpath, location), metric, value| Cost { metric, callpath, location, value };
     let mut unowned: FxHashMap<(CallPathId, LocationId), Charge> = FxHashMap::default();
     // When the costs of a tick change, and by how much.
     let mut changes: Vec<(i64, Charge)> = Vec::new();
     for lock in locks {
+        let mut charged: FxHashMap<(CallPathId, LocationId), Charge> = FxHashMap::default();
         changes.clear();
         for wait in &lock.waits {
             let lost = unowned.entry((shard.callpath(wait.instance), wait.location)).or_default();
@@ -496,18 +598,22 @@ pub(super) fn book(
         }
         changes.sort_unstable_by_key(|&(time, _)| time);
         lock.charge_owners(trace, shard, &changes, &mut charged);
+        let later_costs = match lock.class {
+            Class::Task => CostMetric::IntervalDelayTaskLongTerm,
+            _ => CostMetric::IntervalDelayLockLongTerm,
+        };
+        all.extend(charged.into_iter().flat_map(|(cell, Charge { direct, later })| {
+            let of_waits = of_cell(cell, lock.class.short_term(), direct as f64);
+            [of_waits, of_cell(cell, later_costs, f64::from(later))]
+        }));
     }
-    let of_cell = |(callpath, location), metric, value| Cost { metric, callpath, location, value };
-    let of_owner = |(cell, Charge { direct, later })| {
-        let of_waits = of_cell(cell, CostMetric::IntervalDelayLock, direct as f64);
-        [of_waits, of_cell(cell, CostMetric::IntervalDelayLockLongTerm, f64::from(later))]
-    };
     let of_waiter = |(cell, Charge { direct, later })| {
         let of_waits = of_cell(cell, CostMetric::WaitUnexplained, direct as f64);
         [of_waits, of_cell(cell, CostMetric::DelayUnattributed, direct as f64 + f64::from(later))]
     };
-    let all = charged.into_iter().flat_map(of_owner).chain(unowned.into_iter().flat_map(of_waiter));
-    all.filter(|cost| cost.value > 0.0).collect()
+    all.extend(unowned.into_iter().flat_map(of_waiter));
+    all.retain(|cost| cost.value > 0.0);
+    all
 }
 
 impl ContendedLock {
@@ -571,40 +677,56 @@ pub(super) struct Activity {
     pub wait: Option<u32>,
 }
 
-/// What the owners of a lock did during the wait of a call, the longest first, and how long nobody owned it, ticks.
-/// `None` if the call does not wait for a lock.
+/// What the owners of locks did during the waits of a class in a call, the longest first, and how long nobody owned them,
+/// ticks. `None` if there is no such wait.
 pub(super) fn causes(
     trace: &Trace,
     shard: &Shard,
     locks: &[ContendedLock],
-    call: InstanceId,
+    (class, call): (Class, InstanceId),
 ) -> Option<(Vec<Activity>, i64)> {
-    let of_call = |lock: &'_ ContendedLock| lock.waits.binary_search_by_key(&call, |wait| wait.instance).ok();
-    let (lock, own) = locks.iter().find_map(|lock| Some((lock, of_call(lock)?)))?;
-    let time = &lock.waits[own].time;
-    let mut ticks: FxHashMap<(LocationId, CallPathId), i64> = FxHashMap::default();
-    let mut all: Vec<Activity> = Vec::new();
-    let mut waits = lock.owner_waits[lock.owner_waits.partition_point(|wait| wait.time.end <= time.start)..].iter();
-    let mut next = waits.next();
-    for (owner, part) in lock.owners(time) {
-        let mut from = part.start;
-        let mut work = |span: Range<i64>| {
-            activities(trace, shard, owner, &span, |callpath, span| {
-                *ticks.entry((owner, callpath)).or_default() += span.end - span.start;
-            });
-        };
-        while let Some(wait) = next.filter(|wait| wait.time.start < part.end) {
-            let (start, end) = (wait.time.start.max(from), wait.time.end.min(part.end));
-            work(from..start);
-            all.push(Activity { owner, callpath: CallPathId::NONE, ticks: end - start, wait: Some(wait.point) });
-            from = end;
-            next = waits.next();
+    let mut found: Option<(Vec<Activity>, i64)> = None;
+    for lock in locks.iter().filter(|lock| lock.class == class) {
+        let first = lock.waits.partition_point(|wait| wait.instance < call);
+        for wait in lock.waits[first..].iter().take_while(|wait| wait.instance == call) {
+            let (activities, unowned) = lock.causes(trace, shard, &wait.time);
+            let all = found.get_or_insert_default();
+            all.0.extend(activities);
+            all.1 += unowned;
         }
-        work(from..part.end);
     }
-    all.extend(ticks.into_iter().map(|((owner, callpath), ticks)| Activity { owner, callpath, ticks, wait: None }));
-    all.sort_by_key(|activity| (activity.wait.is_some(), Reverse(activity.ticks), activity.owner, activity.callpath));
-    Some((all, lock.unowned(time)))
+    found
+}
+
+impl ContendedLock {
+    /// What the owners did in a stretch of time, the longest first, and how long nobody owned the lock, ticks.
+    fn causes(&self, trace: &Trace, shard: &Shard, time: &Range<i64>) -> (Vec<Activity>, i64) {
+        let mut ticks: FxHashMap<(LocationId, CallPathId), i64> = FxHashMap::default();
+        let mut all: Vec<Activity> = Vec::new();
+        let mut waits = self.owner_waits[self.owner_waits.partition_point(|wait| wait.time.end <= time.start)..].iter();
+        let mut next = waits.next();
+        for (owner, part) in self.owners(time) {
+            let mut from = part.start;
+            let mut work = |span: Range<i64>| {
+                activities(trace, shard, owner, &span, |callpath, span| {
+                    *ticks.entry((owner, callpath)).or_default() += span.end - span.start;
+                });
+            };
+            while let Some(wait) = next.filter(|wait| wait.time.start < part.end) {
+                let (start, end) = (wait.time.start.max(from), wait.time.end.min(part.end));
+                work(from..start);
+                all.push(Activity { owner, callpath: CallPathId::NONE, ticks: end - start, wait: Some(wait.point) });
+                from = end;
+                next = waits.next();
+            }
+            work(from..part.end);
+        }
+        all.extend(ticks.into_iter().map(|((owner, callpath), ticks)| Activity { owner, callpath, ticks, wait: None }));
+        all.sort_by_key(|activity| {
+            (activity.wait.is_some(), Reverse(activity.ticks), activity.owner, activity.callpath)
+        });
+        (all, self.unowned(time))
+    }
 }
 
 /// Passes on what a location does in a stretch of time: call paths, and when they run themselves, without callees.
@@ -625,8 +747,7 @@ fn activities(
         }
         let until = if event < end { shard.events.time[event as usize].min(time.end) } else { time.end };
         if from < until && event > first {
-            let before = shard.events.callpath(event - 1);
-            let running = if shard.events.is_leave(event - 1) { trace.tree.parent(before) } else { before };
+            let running = shard.events.running_after(&trace.tree, event - 1);
             if running.is_some() {
                 book(running, from..until);
             }

@@ -1,4 +1,4 @@
-//! The past of worker threads: before its fork, a thread is the one that forks it.
+//! The past of threads: before it begins, a thread is the one that forks or creates it.
 //!
 //! ```text
 //!  master  --[ compute ]--F-[ parallel ]--J--[ compute ]--F-[ parallel ]--
@@ -6,12 +6,13 @@
 //!          |    past     |                |    past      |
 //! ```
 //!
-//! A thread that communicates has intervals, which may reach back before its fork, where the thread does not exist.
-//! There its time, its synchronizations and its waits are those of the master: its table gets *copies* of the master's
-//! points outside its teams. A copy adds no cost of its own; what it caused goes to the original
-//! ([`super::points::Relation::Past`]), and delays in the master's call paths are the master's.
+//! A thread that waits, or makes others wait, has intervals, which may reach back before it begins, where it does not
+//! exist. There its time, its synchronizations and its waits are those of the thread that forks or creates it, and before
+//! that one begins, of the thread that forks *that*, back to the master. Its table gets *copies* of their points. A copy
+//! adds no cost of its own; what it caused goes to the original ([`super::points::Relation::Past`]), and delays in call
+//! paths of another thread are that thread's.
 //!
-//! Threads forked by a thread other than the master have no past.
+//! A thread has no past if the one that forks or creates it has a higher number, whose points are not there yet.
 //!
 //! *Source*: not in the thesis, which has one thread per process; specification.md#costs-of-thread-teams.
 
@@ -19,78 +20,152 @@ use rustc_hash::FxHashMap;
 
 use super::points::{Anchor, Place, Position};
 use crate::ids::{CallPathId, InstanceId, LocationId, ProcessId};
-use crate::trace::{NONE, RegionClass, Shard, Trace};
-use crate::waits::threads::teams;
+use crate::trace::{RegionClass, Shard, Trace};
+use crate::waits::posix::{self, Life};
+use crate::waits::teams::teams;
 
-/// A stretch of the master's events that stands in for a thread before one of its teams.
+/// A stretch of another thread's events that stands in for a thread before it begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gap {
     /// Its position among the thread's events.
     pub at: Position,
-    /// Where it begins and ends at the master: after the thread's last join, and at its next fork.
+    /// The other thread.
+    pub of: LocationId,
+    /// Where it begins and ends there.
     pub from: Position,
     pub until: Position,
 }
 
-/// Tells which call paths of a thread belong to its master.
-#[derive(Clone, Debug)]
+/// What belongs to the past of a thread.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Past {
-    /// The master.
-    pub master: LocationId,
-    /// Sorted call paths that occur only in the thread's past.
-    pub callpaths: Vec<CallPathId>,
+    /// The call paths that occur only there, sorted, and whose they are.
+    pub callpaths: Vec<(CallPathId, LocationId)>,
+    /// The points that its copies were made of, in the order of the copies.
+    pub originals: Vec<u32>,
 }
 
 impl Past {
     /// The location that spent the time of a thread's call path.
     pub(crate) fn owner(past: Option<&Self>, location: LocationId, callpath: CallPathId) -> LocationId {
-        let of_master = past.filter(|past| past.callpaths.binary_search(&callpath).is_ok());
-        of_master.map_or(location, |past| past.master)
+        let found = |past: &Self| {
+            let position = past.callpaths.binary_search_by_key(&callpath, |&(callpath, _)| callpath).ok()?;
+            Some(past.callpaths[position].1)
+        };
+        past.and_then(found).unwrap_or(location)
     }
 }
 
-/// The master of a thread of the shard, and the stretches of its events in the thread's past; none for a master.
-pub(crate) fn gaps(trace: &Trace, shard: &Shard, location: LocationId) -> (LocationId, Vec<Gap>) {
-    let process = trace.definitions.locations[location].process;
-    let process = &trace.definitions.processes[process];
-    let master = process.locations.clone().next().unwrap_or(location);
-    if location == master {
-        return (master, Vec::new());
-    }
-    let instance_of_master: FxHashMap<u32, InstanceId> = teams(shard, process)
-        .into_iter()
-        .filter(|part| part.location == master && part.team.instance.is_some())
-        .map(|part| (part.team.fork, part.team.instance))
-        .collect();
-    let teams = shard.teams.of(shard.local(location)).iter().filter(|team| team.instance.is_some());
-    let mut teams: Vec<_> = teams.collect();
-    teams.sort_by_key(|team| shard.instances.enter[team.instance]);
+/// A thread begins to work, in a team or for itself.
+struct Begin {
+    /// Position of the Enter.
+    enter: u32,
+    /// The thread that forks or creates it, and where that does so.
+    of: LocationId,
+    until: Position,
+    /// When the work ends, ticks, and where that is at the thread that forked it.
+    end: i64,
+    join: Option<Position>,
+}
+
+/// The stretches of the events of other threads in the past of a thread; none for a master.
+pub(crate) fn gaps(trace: &Trace, shard: &Shard, location: LocationId) -> Vec<Gap> {
+    let begins = begins(trace, shard, location);
+    let mut of_others: FxHashMap<LocationId, Vec<Gap>> = FxHashMap::default();
     let mut gaps = Vec::new();
-    let mut from = Position::after_join(shard.event_offsets[shard.local(master)]);
-    for team in teams {
-        let of_master = instance_of_master.get(&team.fork).copied().filter(|_| team.fork != NONE);
-        if let Some(instance) = of_master
-            && shard.location_of(&shard.forks, team.fork) == master
-            && trace.class(shard, team.instance) == RegionClass::Parallel
-            && trace.class(shard, instance) == RegionClass::Parallel
-        {
-            let at = Position::past(shard.instances.enter[team.instance]);
-            let until = Anchor::new((master, instance), Place::Fork).position(trace, ProcessId::NONE);
+    let mut before: Option<&Begin> = None;
+    for begin in &begins {
+        let Begin { of, until, .. } = *begin;
+        let since = before.map_or(i64::MIN, |before| before.end);
+        let join = before.filter(|before| before.of == of).and_then(|before| before.join);
+        before = Some(begin);
+        if of >= location {
+            continue;
+        }
+        let at = Position::past(begin.enter);
+        let mut add = |of, from, until| {
             if from < until {
-                gaps.push(Gap { at, from, until });
+                gaps.push(Gap { at, of, from, until });
+            }
+        };
+        let mut from = join.unwrap_or_else(|| behind(shard, shard.local(of), since));
+        // The other thread has a past as well.
+        for inner in of_others.entry(of).or_insert_with(|| self::gaps(trace, shard, of)).iter() {
+            if from <= inner.at && inner.at < until {
+                add(of, from, inner.at);
+                add(inner.of, inner.from.max(behind(shard, shard.local(inner.of), since)), inner.until);
+            }
+            if inner.at < until {
+                from = from.max(Position::before_fork(inner.at.event()));
             }
         }
-        from = match of_master {
-            Some(instance) => Position::after_join(shard.instances.leave[instance] + 1),
-            None => behind(shard, shard.local(master), shard.leave(team.instance)),
-        };
+        add(of, from, until);
     }
-    (master, gaps)
+    gaps
 }
 
-/// The position after all events of a location up to a given time.
+/// When a thread begins to work, in the order of time.
+fn begins(trace: &Trace, shard: &Shard, location: LocationId) -> Vec<Begin> {
+    let process = trace.definitions.locations[location].process;
+    let process = &trace.definitions.processes[process];
+    if process.locations.clone().next().is_none_or(|master| master == location) {
+        return Vec::new();
+    }
+    let mut begins: Vec<Begin> = Vec::new();
+    let position = |call, place| Anchor::new(call, place).position(trace, ProcessId::NONE);
+    let is_parallel = |instance: InstanceId| trace.class(shard, instance) == RegionClass::Parallel;
+    let parts = teams(shard, process);
+    for team in parts.chunk_by(|a, b| a.team.fork == b.team.fork) {
+        let of = shard.location_of(&shard.forks, team[0].team.fork);
+        let part = |of| team.iter().find(|part| part.location == of && part.team.instance.is_some());
+        let Some(own) = part(location) else { continue };
+        let instance = own.team.instance;
+        let forker = part(of).map(|part| part.team.instance);
+        let (enter, end) = (shard.instances.enter[instance], shard.leave(instance));
+        let join = forker.map(|forker| Position::after_join(shard.instances.leave[forker] + 1));
+        let until = forker.filter(|&forker| is_parallel(instance) && is_parallel(forker));
+        // Without a place to fork, it has no past, but what comes later begins behind it.
+        let until = until.map(|forker| position((of, forker), Place::Fork));
+        let of = if until.is_some() { of } else { location };
+        begins.push(Begin { enter, of, until: until.unwrap_or(Position::END), end, join });
+    }
+    for life in posix::lives(shard, process) {
+        let Some(creation) = life.creation().filter(|creation| creation.thread.0 == location) else { continue };
+        begins.push(Begin {
+            enter: shard.instances.enter[creation.thread.1],
+            of: creation.creator.0,
+            until: position(creation.creator, Place::Begin),
+            end: end(shard, location, &life),
+            join: None,
+        });
+    }
+    begins.sort_by_key(|begin| begin.enter);
+    begins
+}
+
+/// When a created thread ends.
+fn end(shard: &Shard, location: LocationId, life: &Life) -> i64 {
+    life.end.map_or(shard.spans[shard.local(location)].last, |(_, end)| end.time)
+}
+
+/// The position up to all events of a location up to a given time.
 fn behind(shard: &Shard, i: usize, time: i64) -> Position {
     let (first, end) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
     let events = &shard.events.time[first as usize..end as usize];
     Position::after_join(first + events.partition_point(|&event| event <= time) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_belongs_to_whoever_spent_it() {
+        let [own, master, forker] = [2, 0, 1].map(LocationId::new);
+        let callpaths = vec![(CallPathId::new(3), master), (CallPathId::new(5), forker)];
+        let past = Past { callpaths, originals: Vec::new() };
+        let owner = |callpath| Past::owner(Some(&past), own, CallPathId::new(callpath));
+        assert_eq!([owner(3), owner(4), owner(5)], [master, own, forker]);
+        assert_eq!(Past::owner(None, own, CallPathId::new(3)), own);
+    }
 }

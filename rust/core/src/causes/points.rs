@@ -9,7 +9,7 @@ use crate::trace::{NONE, Shard, Trace};
 /// A place in the order of a location's events and of the steps between them.
 ///
 /// The upper half is the index of the next event; the next four bits order the places before it. The rest numbers the
-/// points of a thread before its fork ([`super::past`]).
+/// points of a thread before it begins ([`super::past`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub struct Position(u64);
 
@@ -18,7 +18,7 @@ const SUB: u32 = 28;
 const JOIN_STEP: u64 = 0;
 const PAST: u64 = 3;
 const FORK_STEP: u64 = 4;
-const EVENT_STEP: u64 = 12;
+const EVENT_STEP: u64 = 14;
 
 impl Position {
     fn new(event: u32, sub: u64) -> Self {
@@ -65,14 +65,13 @@ impl Position {
         Self::new(event, PAST)
     }
 
-    /// Where the i-th point of the forking thread stands in the past of a thread that it forks; `None` if the number
-    /// does not fit.
+    /// Where the i-th copy stands in the past of a thread; `None` if the number does not fit.
     pub(crate) fn copy_of(self, i: u32) -> Option<Self> {
         (i < 1 << SUB).then_some(Self(self.0 | u64::from(i)))
     }
 
-    /// Number of the point that this is a copy of, among those of the thread that forks.
-    pub(crate) fn original(self) -> Option<u32> {
+    /// Its number among the copies of the location, if a copy stands here.
+    pub(crate) fn copy(self) -> Option<u32> {
         (self != Self::END && self.sub() == PAST).then_some((self.0 & ((1 << SUB) - 1)) as u32)
     }
 }
@@ -112,19 +111,32 @@ pub enum Place {
     Fork = 5,
     /// After its Enter, before everything in it.
     Begin = 6,
+    /// In a barrier in which its thread runs tasks: when the last thread arrives, which may be in the middle of a step.
+    Arrival = 7,
+    /// In a barrier in which its thread runs tasks after the end of the barrier: then, likewise.
+    Ended = 8,
     /// Before its Enter.
-    Ahead = 7,
+    Ahead = 9,
     /// At the record of a message sent, or of the completion of its request.
-    Send = 8,
+    Send = 10,
     /// At the record of a message received, or of its request.
-    Receive = 9,
+    Receive = 11,
     /// At the end record of a collective operation.
-    Collective = 10,
+    Collective = 12,
     /// At its Leave: after all records in it, before its last step.
-    Leave = 11,
+    Leave = 13,
 }
 
 impl Place {
+    /// When the step around this place in a call is divided, ticks.
+    pub(crate) fn cut(self, shard: &Shard, instance: InstanceId) -> Option<i64> {
+        match self {
+            Self::Arrival => shard.arrivals.get(&instance).map(|barrier| barrier.latest),
+            Self::Ended => shard.arrivals.get(&instance).map(|barrier| barrier.end),
+            _ => None,
+        }
+    }
+
     /// The part of a wait at this place that lies in the call, ticks.
     pub(crate) fn inside(self, waiting: i64) -> i64 {
         if self == Self::Ahead { 0 } else { waiting }
@@ -161,6 +173,11 @@ impl Anchor {
         let event = match self.place {
             Place::Fork | Place::Ahead => enter,
             Place::Begin => enter + 1,
+            Place::Arrival | Place::Ended => {
+                let cut = self.place.cut(shard, self.instance).unwrap_or(i64::MIN);
+                let inside = &shard.events.time[enter as usize + 1..leave as usize];
+                enter + 1 + inside.partition_point(|&event| event <= cut) as u32
+            }
             Place::Send | Place::Receive | Place::Collective if leave == enter + 1 => leave,
             Place::Send | Place::Receive | Place::Collective => match self.recorded(shard, peer) {
                 // A nested call: records of the same time come before it.
@@ -208,6 +225,14 @@ pub enum Relation {
     Contention,
     /// A thread waits for another one that owns a lock ([`super::ownership`]): no interval begins or ends there.
     Ownership,
+    /// Two threads of a process with each other, besides teams.
+    ThreadPair,
+    /// Threads of a process that all synchronize with each other, besides teams.
+    ThreadGroup,
+    /// A thread begins that another one created: they synchronize, and nobody waits.
+    Creation,
+    /// A thread starts a task that another one made ready: nobody waits, and no interval begins or ends there.
+    Start,
     /// A thread and a stream of a device, or two streams.
     Device,
     /// Threads of a team.
@@ -226,7 +251,12 @@ impl Relation {
 
     /// Whether it is between two locations only, so that their wait is not part of a group synchronization.
     pub(crate) fn is_of_two(self) -> bool {
-        matches!(self, Self::Pair | Self::Contention | Self::Ownership | Self::Device)
+        matches!(self, Self::Pair | Self::Contention | Self::Ownership | Self::Device | Self::ThreadPair)
+    }
+
+    /// Whether a wait is explained by the work in an interval since the last synchronization.
+    pub(crate) fn has_interval(self) -> bool {
+        !matches!(self, Self::Ownership | Self::Creation | Self::Start)
     }
 }
 
@@ -274,8 +304,11 @@ pub enum SyncScope {
         /// Position of the sorted processes among the sets.
         set: u32,
     },
-    /// The threads of its team.
-    Team,
+    /// Some threads of its process, such as those of a team.
+    Threads {
+        /// Position of the sorted locations among the sets of the shard.
+        set: u32,
+    },
     /// The begin of the master's work without its team.
     NoTeam,
 }
@@ -362,6 +395,8 @@ pub(crate) struct SyncPoints {
     pub order: Vec<Key>,
     pub group_syncs: Vec<GroupSync>,
     pub alone: Vec<IdleTeamSpan>,
+    /// Sets of threads that synchronize as a group.
+    pub thread_sets: Vec<Vec<LocationId>>,
 }
 
 /// A wait, for the causing side.

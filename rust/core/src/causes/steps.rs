@@ -46,21 +46,27 @@ pub(crate) struct Steps<'a> {
 
 /// Walks over the steps in the past of a thread.
 struct PastSteps<'a> {
-    /// Those of the master.
-    steps: Steps<'a>,
+    /// Those of the other threads.
+    steps: Vec<(LocationId, Steps<'a>)>,
     gaps: std::vec::IntoIter<Gap>,
     /// Whether the walk has reached the next gap.
     is_inside: bool,
 }
 
 impl PastSteps<'_> {
-    /// Advances in the next gap; the steps of the master before it are not the thread's.
-    fn advance(&mut self, trace: &Trace, from: Position, to: Position, book: impl FnMut(CallPathId, Range<i64>)) {
+    /// The next gap.
+    fn gap(&self) -> Option<Gap> {
+        self.gaps.as_slice().first().copied()
+    }
+
+    /// Advances in the next gap; the steps of the other thread before it are not the thread's.
+    fn advance(&mut self, trace: &Trace, gap: &Gap, to: Position, book: impl FnMut(CallPathId, Range<i64>)) {
+        let Some((_, steps)) = self.steps.iter_mut().find(|(location, _)| *location == gap.of) else { return };
         if !self.is_inside {
-            self.steps.advance_own(trace, from, |_, _| ());
+            steps.advance_own(trace, gap.from, |_, _| ());
             self.is_inside = true;
         }
-        self.steps.advance_own(trace, to, book);
+        steps.advance_own(trace, to, book);
     }
 }
 
@@ -80,10 +86,14 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Adds the steps in the location's past, which it shares with its master.
-    pub(crate) fn with_past(mut self, trace: &Trace, (master, gaps): (LocationId, Vec<Gap>)) -> Self {
+    /// Adds the steps in the location's past, which it shares with other threads.
+    pub(crate) fn with_past(mut self, trace: &Trace, gaps: Vec<Gap>) -> Self {
         if !gaps.is_empty() {
-            let steps = Self::of_location(trace, self.shard, self.shard.local(master));
+            let mut others: Vec<LocationId> = gaps.iter().map(|gap| gap.of).collect();
+            others.sort_unstable();
+            others.dedup();
+            let steps = |other| (other, Self::of_location(trace, self.shard, self.shard.local(other)));
+            let steps = others.into_iter().map(steps).collect();
             self.past = Some(Box::new(PastSteps { steps, gaps: gaps.into_iter(), is_inside: false }));
         }
         self
@@ -104,10 +114,7 @@ impl<'a> Steps<'a> {
             let before = event - 1;
             self.event = event;
             self.since = events.time[before as usize];
-            self.running = events.callpath(before);
-            if events.is_leave(before) {
-                self.running = trace.tree.nodes()[self.running].parent;
-            }
+            self.running = events.running_after(&trace.tree, before);
             // The depth is unknown, but no interval that begins inside a call extends beyond the end of its team.
             self.depth = u32::MAX / 2;
         }
@@ -132,34 +139,54 @@ impl<'a> Steps<'a> {
         self.advance_own(trace, to, book);
     }
 
-    /// The same up to a point in the location's past, which is a `copy` of the master's point at `original`.
+    /// Ends the step that runs at a time, and begins another one like it.
+    pub(crate) fn split(&mut self, time: i64, book: &mut impl FnMut(CallPathId, Range<i64>)) {
+        if self.since < time {
+            if self.running.is_some() {
+                book(self.running, self.since..time);
+            }
+            self.since = time;
+        }
+    }
+
+    /// The same up to a point in the location's past, which is a `copy` of another location's point at `original`.
     pub(crate) fn advance_past(
         &mut self,
         trace: &Trace,
-        (copy, original): (Position, Position),
+        copy: Position,
+        (of, original): (LocationId, Position),
         mut book: impl FnMut(CallPathId, Range<i64>),
     ) {
-        let gap = Position::past(copy.event());
-        self.finish_gaps(trace, gap, &mut book);
-        self.advance_own(trace, gap, &mut book);
-        if let Some(past) = &mut self.past
-            && let Some(&Gap { from, .. }) = past.gaps.as_slice().first()
+        let at = Position::past(copy.event());
+        self.finish_gaps(trace, at, &mut book);
+        self.advance_own(trace, at, &mut book);
+        while let Some(gap) = self.past.as_ref().and_then(|past| past.gap()).filter(|gap| gap.at == at)
+            && (gap.of != of || gap.until <= original)
         {
-            past.advance(trace, from, original, book);
+            self.finish_gap(trace, &mut book);
+        }
+        if let Some(past) = &mut self.past
+            && let Some(gap) = past.gap()
+        {
+            past.advance(trace, &gap, original, book);
         }
     }
 
     /// Hands all steps in the gaps before a position of the location to `book`.
     fn finish_gaps(&mut self, trace: &Trace, to: Position, book: &mut impl FnMut(CallPathId, Range<i64>)) {
-        while let Some(gap) = self.past.as_ref().and_then(|past| past.gaps.as_slice().first().copied())
-            && gap.at < to
-        {
-            self.advance_own(trace, gap.at, &mut *book);
-            if let Some(past) = &mut self.past {
-                past.advance(trace, gap.from, gap.until, &mut *book);
-                past.is_inside = false;
-                past.gaps.next();
-            }
+        while self.past.as_ref().and_then(|past| past.gap()).is_some_and(|gap| gap.at < to) {
+            self.finish_gap(trace, book);
+        }
+    }
+
+    /// Hands all steps up to the end of the next gap to `book`.
+    pub(crate) fn finish_gap(&mut self, trace: &Trace, book: &mut impl FnMut(CallPathId, Range<i64>)) {
+        let Some(gap) = self.past.as_ref().and_then(|past| past.gap()) else { return };
+        self.advance_own(trace, gap.at, &mut *book);
+        if let Some(past) = &mut self.past {
+            past.advance(trace, &gap, gap.until, &mut *book);
+            past.is_inside = false;
+            past.gaps.next();
         }
     }
 
@@ -192,13 +219,14 @@ impl<'a> Steps<'a> {
                 book(self.running, self.since..time);
             }
             self.since = time;
-            let callpath = events.callpath(self.event);
             if events.is_leave(self.event) {
                 self.depth -= 1;
-                self.running = if self.depth == 0 { CallPathId::NONE } else { trace.tree.nodes()[callpath].parent };
+                let is_outside = self.depth == 0;
+                self.running =
+                    if is_outside { CallPathId::NONE } else { events.running_after(&trace.tree, self.event) };
             } else {
                 self.depth += 1;
-                self.running = callpath;
+                self.running = events.callpath(self.event);
             }
             self.event += 1;
         }

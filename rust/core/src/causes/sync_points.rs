@@ -10,6 +10,8 @@
 //! | non-blocking collective operations | Leave | after the Enter of the call that starts it | `[L − E(start)]+`; all of it |
 //! | contention | Leave | after the Leave of the release | all but the wait; nothing |
 //! | contention of threads | after the Enter | after the Leave of the release | no synchronization |
+//! | end of a thread | Leave | after the Leave of its last function | `[L − end]+`; nothing |
+//! | signals, barriers and creation of POSIX threads | [`posix`] | | |
 //! | host and device | [`devices`] | | |
 //!
 //! *Source*: specification.md#synchronization-points; thesis, definitions 4 and 8.
@@ -18,7 +20,8 @@ use super::cost_model::CostModel;
 use super::points::{Anchor, Place, Relation, SyncPoint, SyncScope};
 use super::points::{GroupSync, Key, SyncPoints};
 use super::states::States;
-use super::{devices, teams};
+use super::teams::ThreadSets;
+use super::{devices, posix, teams};
 use crate::ids::CommId;
 use crate::schema::{Class, Pattern};
 use crate::severity::Metric;
@@ -71,7 +74,12 @@ pub(super) fn collect<'a>(
         devices::collect(shard, devices, &mut states, &mut sync_points);
     }
     sync_points.pairs.shrink_to_fit();
-    teams::collect(trace, shard, &mut states, &mut sync_points);
+    let mut sets = ThreadSets::default();
+    teams::collect(trace, shard, model, &mut states, (&mut sync_points, &mut sets));
+    if model != CostModel::Scalasca {
+        posix::collect(trace, shard, &mut states, (&mut sync_points, &mut sets));
+    }
+    sync_points.thread_sets = sets.finish();
     let position = |pair: &SyncPoint| {
         let cause = &trace.definitions.locations[pair.cause.location];
         pair.waiter.position(trace, cause.process)
@@ -99,6 +107,10 @@ fn sync_places(kind: Metric, class: Class) -> Option<(Place, Place)> {
     if is_nonblocking(kind) {
         return Some((Place::Leave, Place::Begin));
     }
+    if matches!(kind, Metric::ConditionContention | Metric::LateSignal) {
+        // Both wait for a signal first.
+        return None;
+    }
     Some(match class {
         Class::LateSender => (Place::Receive, Place::Send),
         Class::LateReceiver => (Place::Send, Place::Receive),
@@ -107,6 +119,8 @@ fn sync_places(kind: Metric, class: Class) -> Option<(Place, Place)> {
         Class::Lock => (Place::Leave, Place::Behind),
         // The wait comes before everything in the call, such as the block of a critical construct.
         Class::ThreadLock => (Place::Begin, Place::Behind),
+        Class::Join => (Place::Leave, Place::Behind),
+        Class::PthreadBarrier => (Place::Leave, Place::Leave),
         _ => return None,
     })
 }
@@ -139,12 +153,15 @@ impl PairwiseWait<'_> {
                 ((leave - cause_leave).min(0), (cause_leave - leave).max(0))
             }
             Class::Progress => ((leave - cause_enter).max(0), cause_leave - cause_enter),
+            Class::Join => ((leave - shard.enter(own.1) - wait.waiting).max(0), 0),
             _ if is_nonblocking(wait.kind) => ((leave - cause_enter).max(0), cause_leave - cause_enter),
             _ => ((leave - cause_leave).max(0), (cause_leave - leave).max(0)),
         };
         let (relation, end) = match class {
             Class::Lock => (Relation::Contention, cause_leave),
             Class::ThreadLock => (Relation::Ownership, shard.enter(own.1) + wait.waiting),
+            Class::Join => (Relation::ThreadPair, shard.enter(own.1) + wait.waiting),
+            Class::PthreadBarrier => (Relation::ThreadGroup, shard.enter(own.1) + wait.waiting),
             _ => (Relation::Pair, cause_enter),
         };
         SyncPoint {

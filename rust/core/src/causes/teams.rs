@@ -2,16 +2,27 @@
 //!
 //! *Source*: specification.md#costs-of-thread-teams. The thesis has no threads; these follow Scalasca.
 
+use rustc_hash::FxHashMap;
+
+use super::cost_model::CostModel;
 use super::points::SyncPoints;
 use super::points::{Anchor, GroupSync, IdleTeamSpan, Place, Relation, SyncPoint, SyncScope};
 use super::states::States;
+use super::tasks;
 use crate::ids::{CommId, InstanceId, LocationId};
 use crate::schema::Class;
 use crate::severity::Metric;
 use crate::trace::{RegionClass, Shard, Trace};
-use crate::waits::threads::{Part, barriers_of, teams};
+use crate::waits::tasks::{Arrival, TeamTasks};
+use crate::waits::teams::{Part, barriers_of, teams};
 
-pub(super) fn collect(trace: &Trace, shard: &Shard, states: &mut States, sync_points: &mut SyncPoints) {
+pub(super) fn collect(
+    trace: &Trace,
+    shard: &Shard,
+    model: CostModel,
+    states: &mut States,
+    (sync_points, sets): (&mut SyncPoints, &mut ThreadSets),
+) {
     if shard.teams.rows.is_empty() {
         return;
     }
@@ -27,13 +38,21 @@ pub(super) fn collect(trace: &Trace, shard: &Shard, states: &mut States, sync_po
             let forker = shard.location_of(&shard.forks, row);
             let fork = &shard.forks.rows[row as usize];
             let first = members.iter().map(|part| shard.enter(part.team.instance)).min().unwrap_or(i64::MAX);
+            let mut locations: Vec<LocationId> = members.iter().map(|part| part.location).collect();
+            locations.sort_unstable();
+            let scope = SyncScope::Threads { set: sets.number(locations) };
             for part in &members {
                 let enter = shard.enter(part.team.instance);
                 let anchor = Anchor::new((part.location, part.team.instance), Place::Fork);
                 let (total, completion) = (enter - fork.fork, enter - first);
-                sync_points.group_syncs.push(group_sync(anchor, Class::Mark, SyncScope::Team, 0, total, completion));
+                sync_points.group_syncs.push(group_sync(anchor, Class::Mark, scope, 0, total, completion));
             }
-            barriers(trace, shard, states, &members, sync_points);
+            // With tasks, Scalasca's costs are those of all time in a barrier until the last thread arrives.
+            let tasks = if model == CostModel::Scalasca { None } else { TeamTasks::new(trace, shard, team) };
+            barriers(trace, shard, states, (&members, scope, tasks.as_ref()), sync_points);
+            if let Some(tasks) = &tasks {
+                tasks::collect(trace, shard, (tasks, team), states, &mut sync_points.pairs);
+            }
             // Threads of nested teams are not idle while a thread of the outer team works alone.
             let Some(own) = members.iter().find(|part| part.location == forker) else { continue };
             if trace.definitions.locations[forker].thread != 0 {
@@ -63,12 +82,37 @@ pub(super) fn collect(trace: &Trace, shard: &Shard, states: &mut States, sync_po
     }
 }
 
+/// Sets of threads that synchronize as a group, by number.
+#[derive(Default)]
+pub(super) struct ThreadSets(FxHashMap<Vec<LocationId>, u32>);
+
+impl ThreadSets {
+    /// The number of a sorted set.
+    pub(super) fn number(&mut self, locations: Vec<LocationId>) -> u32 {
+        let next = self.0.len() as u32;
+        *self.0.entry(locations).or_insert(next)
+    }
+
+    /// The sets in the order of their numbers.
+    pub(super) fn finish(self) -> Vec<Vec<LocationId>> {
+        let mut sets: Vec<_> = self.0.into_iter().collect();
+        sets.sort_unstable_by_key(|&(_, number)| number);
+        sets.into_iter().map(|(set, _)| set).collect()
+    }
+}
+
 fn group_sync(anchor: Anchor, class: Class, scope: SyncScope, waiting: i64, total: i64, completion: i64) -> GroupSync {
     GroupSync { anchor, class, scope, waiting, total, completion }
 }
 
 /// The k-th barriers of all members are one.
-fn barriers(trace: &Trace, shard: &Shard, states: &mut States, members: &[&Part], sync_points: &mut SyncPoints) {
+fn barriers(
+    trace: &Trace,
+    shard: &Shard,
+    states: &mut States,
+    (members, scope, tasks): (&[&Part], SyncScope, Option<&TeamTasks>),
+    sync_points: &mut SyncPoints,
+) {
     let count = members.iter().map(|part| barriers_of(shard, part).len()).min().unwrap_or(0);
     if members.iter().any(|part| barriers_of(shard, part).len() != count) {
         return;
@@ -77,18 +121,35 @@ fn barriers(trace: &Trace, shard: &Shard, states: &mut States, members: &[&Part]
         let calls = || members.iter().map(|part| (part.location, barriers_of(shard, part)[k]));
         let latest = calls().reduce(|last, call| if shard.enter(call.1) > shard.enter(last.1) { call } else { last });
         let Some(cause) = latest else { return };
-        let at = |call| Anchor::new(call, Place::Leave);
+        let arrival = |call: InstanceId| tasks.and_then(|tasks| tasks.arrival(shard, call, cause.1));
+        // Where a thread runs tasks, its interval ends when the last thread arrives, and the next one begins at the Leave.
+        let at = |call: (LocationId, InstanceId), has_tasks| {
+            let of_tasks = if call == cause { Place::Begin } else { Place::Arrival };
+            Anchor::new(call, if has_tasks { of_tasks } else { Place::Leave })
+        };
+        let of_cause = at(cause, arrival(cause.1).is_some());
         for call in calls() {
             let (enter, leave) = (shard.enter(call.1), shard.leave(call.1));
-            let waiting = shard.enter(cause.1).min(leave) - enter;
-            sync_points.group_syncs.push(group_sync(
-                at(call),
-                Class::OmpBarrier,
-                SyncScope::Team,
-                waiting,
-                leave - enter,
-                0,
-            ));
+            let latest = shard.enter(cause.1).min(leave);
+            let arrival = arrival(call.1);
+            let here = at(call, arrival.is_some());
+            let (waiting, held) = match arrival {
+                Some(Arrival { waiting, until }) => (waiting, until - enter),
+                None => (latest - enter, latest - enter),
+            };
+            if arrival.is_some() {
+                let before = shard.events.time[shard.instances.leave[call.1] as usize - 1];
+                // What it runs after the end of the barrier belongs to the next interval.
+                let goes_on = shard.arrivals.get(&call.1).is_some_and(|barrier| before > barrier.end);
+                let (place, rest) = if goes_on { (Place::Ended, 0) } else { (Place::Leave, leave - before) };
+                sync_points.group_syncs.extend([
+                    group_sync(here, Class::OmpBarrier, SyncScope::Nobody, waiting, latest - enter, 0),
+                    group_sync(Anchor::new(call, place), Class::Mark, scope, 0, rest, 0),
+                ]);
+            } else {
+                let whole = group_sync(here, Class::OmpBarrier, scope, waiting, leave - enter, 0);
+                sync_points.group_syncs.push(whole);
+            }
             if call != cause {
                 let kind = match trace.class(shard, call.1) {
                     RegionClass::ExplicitBarrier => Metric::OmpExplicitBarrierWait,
@@ -98,10 +159,10 @@ fn barriers(trace: &Trace, shard: &Shard, states: &mut States, members: &[&Part]
                     class: Class::OmpBarrier,
                     relation: Relation::Threads,
                     comm: CommId::NONE,
-                    waiter: at(call),
-                    cause: at(cause),
+                    waiter: here,
+                    cause: of_cause,
                     waiting,
-                    held: waiting,
+                    held,
                     completion: 0,
                     cause_completion: 0,
                     state: states.find(kind, call.1),

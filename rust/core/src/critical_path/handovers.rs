@@ -3,11 +3,11 @@
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
-use crate::causes::points::{Place, Relation};
-use crate::causes::{Anchor, Class, CostModel, Position, Table};
+use crate::causes::points::{Place, Point, Relation};
+use crate::causes::{Anchor, Class, CostModel, OwnWait, Position, Table};
 use crate::ids::{InstanceId, LocationId, ProcessId};
 use crate::trace::{NONE, Trace};
-use crate::waits::threads::teams;
+use crate::waits::teams::teams;
 
 /// The path moves to the cause of a wait.
 #[derive(Clone, Copy, Encode, Decode)]
@@ -17,11 +17,14 @@ pub(super) struct Handover {
     pub(super) point: u32,
     /// For a release, the time when the wait ended, ticks; what the release call did later is `PathEnd::overrun`.
     pub(super) ended: Option<i64>,
+    /// Whether the time from the point to the end of the wait is the cause's: from its creation to the begin of a thread,
+    /// and from the last function of a thread to its end.
+    pub(super) extends: bool,
 }
 
 /// The path moves to the point itself.
 fn handover_to(location: LocationId, point: u32) -> Handover {
-    Handover { location, point, ended: None }
+    Handover { location, point, ended: None, extends: false }
 }
 
 /// The locations that continue the path before a point: usually none but this one, or one other.
@@ -119,7 +122,10 @@ impl<'a> Handovers<'a> {
             .of(number)
             .iter()
             .filter(|own_wait| {
-                own_wait.waiting > 0 || own_wait.relation == Relation::Threads || point.place == Place::Ahead
+                let is_from_elsewhere = own_wait.cause != location || own_wait.relation != Relation::Ownership;
+                is_from_elsewhere
+                    && self.reaches_cause(location, &point, own_wait)
+                    && (own_wait.waiting > 0 || own_wait.relation == Relation::Threads || point.place == Place::Ahead)
             })
             .reduce(|last, own_wait| if own_wait.held > last.held { own_wait } else { last });
         let Some(own_wait) = last else {
@@ -130,11 +136,29 @@ impl<'a> Handovers<'a> {
         };
         let cause = own_wait.cause;
         let ended = || self.trace.shard(location).enter(point.instance) + point.held;
-        let ended = own_wait.relation.waits_for_end().then(ended);
-        let first = Some(Handover { ended, ..handover_to(cause, own_wait.cause_point) });
+        let extends =
+            matches!(own_wait.class, Class::Join) || matches!(own_wait.relation, Relation::Creation | Relation::Start);
+        let ended = (extends || own_wait.relation.waits_for_end()).then(ended);
+        let first = Some(Handover { ended, extends, ..handover_to(cause, own_wait.cause_point) });
         let is_of_threads = own_wait.relation == Relation::Threads;
         let ties = if is_of_threads { self.ties(cause, own_wait.cause_point as usize) } else { Vec::new() };
         Continuation { first, ties }
+    }
+
+    /// Whether a thread that runs tasks in a call waits up to the event that it waits for: if it runs one then, it is on the
+    /// path itself.
+    fn reaches_cause(&self, location: LocationId, point: &Point, own_wait: &OwnWait) -> bool {
+        if point.place == Place::Arrival {
+            return own_wait.held >= point.total;
+        }
+        if own_wait.class != Class::Task {
+            return true;
+        }
+        let (table, _) = self.table(own_wait.cause);
+        let last = table.points[own_wait.cause_point as usize].instance;
+        let shard = self.trace.shard(location);
+        let until = shard.enter(point.instance) + own_wait.held;
+        until >= shard.leave(last).min(shard.leave(point.instance))
     }
 
     /// Threads that arrived at a barrier at the same time as the one that is its cause.

@@ -38,7 +38,8 @@ pub(crate) struct Stretch {
     /// Call path that waits at its begin, and for how long, ticks; this time is not on the path. A negative value is a
     /// kernel's launch latency, which is on the path.
     pub held: (CallPathId, i64),
-    /// Call path of the release that others waited for, and its time after their wait ended, ticks.
+    /// Call path of the release that others waited for, and its time after their wait ended, ticks. A negative value is the
+    /// time from there to the end of their wait, which is on the path.
     pub overrun: (CallPathId, i64),
     /// When it ends at the latest, ticks: where clocks disagree, what comes later on the path may lie before its end.
     pub until: i64,
@@ -69,12 +70,24 @@ impl Stretch {
         };
         steps.advance(trace, self.end, |callpath, span| spans.push((callpath, span)));
         let (callpath, mut held) = self.held;
+        if held < 0 {
+            // What comes before it may have another call path.
+            if let Some(first) = spans.first().map(|(_, span)| span.start) {
+                spans.insert(0, (callpath, first + held..first));
+            }
+            held = 0;
+        }
         for (_, span) in spans.iter_mut().filter(|(running, _)| *running == callpath) {
-            let part = if held < 0 { held } else { held.min(span.end - span.start).max(0) };
+            let part = held.min(span.end - span.start).max(0);
             span.start += part;
             held -= part;
         }
         let (callpath, mut overrun) = self.overrun;
+        if overrun < 0 {
+            let at = self.end.event().checked_sub(1).map_or(0, |before| shard.events.time[before as usize]);
+            spans.push((callpath, at..at - overrun));
+            overrun = 0;
+        }
         for (_, span) in spans.iter_mut().rev().filter(|(running, _)| *running == callpath) {
             let part = overrun.min(span.end - span.start).max(0);
             span.end -= part;

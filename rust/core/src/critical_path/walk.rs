@@ -12,11 +12,11 @@ use super::exits;
 use super::handovers::{Continuation, Handover, Handovers};
 use super::stretch::{Segment, Stretch};
 use crate::Result;
-use crate::causes::points::Place;
+use crate::causes::points::{Place, Point};
 use crate::causes::{Class, CostModel, Position, Table};
 use crate::ids::{CallPathId, LocationId};
 use crate::severity::{self, Metric, Severity};
-use crate::trace::Trace;
+use crate::trace::{RegionClass, Shard, Trace};
 
 /// The end of a stretch: nothing at or after it belongs to the path.
 #[derive(Clone, Copy, PartialEq, Eq, Encode, Decode)]
@@ -26,7 +26,8 @@ struct PathEnd {
     position: Position,
     /// The first point that does not belong to it.
     point: u32,
-    /// Call path of the release that others waited for, and what it did after their wait had ended, ticks.
+    /// Call path of the release that others waited for, and what it did after their wait had ended, ticks. A negative value
+    /// is the time from there to the end of their wait, which is on the path.
     overrun: (CallPathId, i64),
 }
 
@@ -221,12 +222,13 @@ impl<'a> Walk<'a> {
     }
 
     /// A part of the path that ends at the point of a hand-over.
-    fn path_end(&self, Handover { location, point: number, ended }: Handover) -> PathEnd {
+    fn path_end(&self, Handover { location, point: number, ended, extends }: Handover) -> PathEnd {
         let point = &self.handovers.table(location).0.points[number as usize];
         let shard = self.trace.shard(location);
         let time = if point.place == Place::Behind { shard.leave(point.instance) } else { shard.enter(point.instance) };
         let time = if point.place == Place::Fork { time - point.total } else { time };
-        let overrun = ended.map_or(EXACT, |ended| (point.callpath, (time - ended).max(0)));
+        let least = if extends { i64::MIN } else { 0 };
+        let overrun = ended.map_or(EXACT, |ended| (point.callpath, (time - ended).max(least)));
         PathEnd { time: time - overrun.1, location, position: point.position, point: number, overrun }
     }
 
@@ -287,9 +289,37 @@ impl<'a> Walk<'a> {
         let (table, i) = self.handovers.table(location);
         entry.stop.map_or(shard.spans[i].first, |number| {
             let point = &table.points[number];
-            let way = if point.place == Place::Fork { point.total } else { 0 };
-            shard.enter(point.instance) + point.held - way
+            match point.place {
+                Place::Fork => shard.enter(point.instance) + point.held - point.total,
+                Place::Arrival => point.place.cut(shard, point.instance).unwrap_or(0),
+                _ => shard.enter(point.instance) + point.held,
+            }
         })
+    }
+
+    /// What waits at the begin of a stretch, and for how long.
+    fn held(&self, shard: &Shard, point: &Point) -> (CallPathId, i64) {
+        let enter = shard.instances.enter[point.instance];
+        let running_before = |event: u32| shard.events.running_after(&self.trace.tree, event - 1);
+        match point.place {
+            // A task was ready before its thread started it.
+            Place::Ahead if self.trace.class(shard, point.instance) == RegionClass::Task => {
+                let before = shard.events.time[enter as usize - 1];
+                (running_before(enter), shard.enter(point.instance) + point.held - before)
+            }
+            // It begins in the middle of a step.
+            Place::Arrival => {
+                let at = point.position.event();
+                let cut = point.place.cut(shard, point.instance).unwrap_or(0);
+                (running_before(at), cut - shard.events.time[at as usize - 1])
+            }
+            // Tasks may have run in the call.
+            Place::Leave if point.class == Class::Task => {
+                let before = shard.events.time[shard.instances.leave[point.instance] as usize - 1];
+                (point.callpath, point.held - (before - shard.enter(point.instance)))
+            }
+            _ => (point.callpath, point.held),
+        }
     }
 
     /// Turns one part of the path into a stretch and its segments.
@@ -306,7 +336,7 @@ impl<'a> Walk<'a> {
         let table = self.handovers.table(location).0;
         let point = stop.map(|number| table.points[number]);
         let begin = point.map(|point| point.position);
-        let held = point.map_or(EXACT, |point| (point.callpath, point.held));
+        let held = point.map_or(EXACT, |point| self.held(shard, &point));
         let stretch = Stretch { location, begin, end, held, overrun, until };
         stretch.collect(self.trace, shard, spans);
         times.clear();

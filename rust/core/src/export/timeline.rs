@@ -436,7 +436,7 @@ fn add(trace: &Trace, request: &Request, waiting: &Waiting, location: LocationId
         callpath = shard.events.callpath(position);
         if shard.events.is_leave(position) {
             depth -= 1;
-            callpath = trace.tree.nodes()[callpath].parent;
+            callpath = shard.events.running_after(&trace.tree, position);
         } else {
             depth += 1;
         }

@@ -5,4 +5,5 @@ pub mod communication;
 pub mod iterations;
 pub mod locks;
 pub mod parameters;
+pub mod tasks;
 pub mod worst_waits;

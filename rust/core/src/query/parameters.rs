@@ -154,8 +154,7 @@ pub(super) fn callpath(tree: &CallTree, shard: &Shard, location: LocationId, cha
     if change.events == shard.event_offsets[shard.local(location)] {
         return CallPathId::NONE;
     }
-    let before = shard.events.callpath(change.events - 1);
-    if shard.events.is_leave(change.events - 1) { tree.nodes()[before].parent } else { before }
+    shard.events.running_after(tree, change.events - 1)
 }
 
 /// Begins of the iterations, and the end of the last one.

@@ -143,6 +143,30 @@ classes! {
         indirect: Some(CostMetric::IndirectThreadLock), propagating: Some(CostMetric::PropagatingThreadLock),
         is_known_to_scalasca: false,
     },
+    /// For a task that another thread runs.
+    Task = "task" {
+        short_term: IntervalDelayTask, long_term: DelayTaskLongTerm,
+        indirect: Some(CostMetric::IndirectTask), propagating: Some(CostMetric::PropagatingTask),
+        is_known_to_scalasca: false,
+    },
+    /// For the end of a thread.
+    Join = "join" {
+        short_term: DelayJoin, long_term: DelayJoinLongTerm,
+        indirect: Some(CostMetric::IndirectJoin), propagating: Some(CostMetric::PropagatingJoin),
+        is_known_to_scalasca: false,
+    },
+    /// For the signal of a condition variable.
+    Signal = "signal" {
+        short_term: DelaySignal, long_term: DelaySignalLongTerm,
+        indirect: Some(CostMetric::IndirectSignal), propagating: Some(CostMetric::PropagatingSignal),
+        is_known_to_scalasca: false,
+    },
+    /// At a barrier of POSIX threads.
+    PthreadBarrier = "pthreadbarrier" {
+        short_term: DelayPthreadBarrier, long_term: DelayPthreadBarrierLongTerm,
+        indirect: Some(CostMetric::IndirectPthreadBarrier), propagating: Some(CostMetric::PropagatingPthreadBarrier),
+        is_known_to_scalasca: false,
+    },
     /// A host waits for a device.
     GpuHost = "gpu_host" {
         short_term: DelayGpuHost, long_term: DelayGpuHostLongTerm,

@@ -190,6 +190,20 @@ metrics! {
     DelayLockLongTerm = "delay_lock_longterm",
     /// Costs that delays cause through other waits: lock contention of threads.
     DelayThreadLockLongTerm = "delay_threadlock_longterm",
+    /// Costs that delays cause through other waits: waiting for tasks.
+    DelayTaskLongTerm = "delay_task_longterm",
+    /// Costs that delays cause directly: waiting for the end of a thread.
+    DelayJoin = "delay_join",
+    /// Costs that delays cause through other waits: waiting for the end of a thread.
+    DelayJoinLongTerm = "delay_join_longterm",
+    /// Costs that delays cause directly: waiting for a signal.
+    DelaySignal = "delay_signal",
+    /// Costs that delays cause through other waits: waiting for a signal.
+    DelaySignalLongTerm = "delay_signal_longterm",
+    /// Costs that delays cause directly: waiting at barriers of POSIX threads.
+    DelayPthreadBarrier = "delay_pthreadbarrier",
+    /// Costs that delays cause through other waits: waiting at barriers of POSIX threads.
+    DelayPthreadBarrierLongTerm = "delay_pthreadbarrier_longterm",
     /// Costs that delays cause directly: hosts that wait for devices.
     DelayGpuHost = "delay_gpu_host",
     /// Costs that delays cause through other waits: hosts that wait for devices.
@@ -202,6 +216,10 @@ metrics! {
     IntervalDelayLock = "interval_delay_lock",
     /// Costs of that time through waits for a lock.
     IntervalDelayLockLongTerm = "interval_delay_lock_longterm",
+    /// Costs of the time in which others waited for a task.
+    IntervalDelayTask = "interval_delay_task",
+    /// Costs of that time through waits for a task.
+    IntervalDelayTaskLongTerm = "interval_delay_task_longterm",
     /// Costs that neither work nor a wait explains.
     DelayUnattributed = "delay_unattributed",
     /// Waiting that earlier waits of the causing process explain: Late Sender.
@@ -236,6 +254,14 @@ metrics! {
     IndirectOmpBarrier = "mpi_wait_indirect_ompbarrier",
     /// Waiting that waits of the lock's owners explain: lock contention of threads.
     IndirectThreadLock = "mpi_wait_indirect_threadlock",
+    /// Waiting that waits of the thread which runs the task explain: waiting for tasks.
+    IndirectTask = "mpi_wait_indirect_task",
+    /// Waiting that earlier waits of the causing thread explain: waiting for the end of a thread.
+    IndirectJoin = "mpi_wait_indirect_join",
+    /// Waiting that earlier waits of the causing thread explain: waiting for a signal.
+    IndirectSignal = "mpi_wait_indirect_signal",
+    /// Waiting that earlier waits of the causing thread explain: waiting at barriers of POSIX threads.
+    IndirectPthreadBarrier = "mpi_wait_indirect_pthreadbarrier",
     /// Waiting that earlier waits of the causing side explain: hosts that wait for devices.
     IndirectGpuHost = "mpi_wait_indirect_gpu_host",
     /// Waiting that earlier waits of the causing side explain: devices that wait for hosts.
@@ -272,6 +298,14 @@ metrics! {
     PropagatingLock = "mpi_wait_propagating_lock",
     /// Waiting that made others wait later: lock contention of threads.
     PropagatingThreadLock = "mpi_wait_propagating_threadlock",
+    /// Waiting that made others wait later: waiting for tasks.
+    PropagatingTask = "mpi_wait_propagating_task",
+    /// Waiting that made others wait later: waiting for the end of a thread.
+    PropagatingJoin = "mpi_wait_propagating_join",
+    /// Waiting that made others wait later: waiting for a signal.
+    PropagatingSignal = "mpi_wait_propagating_signal",
+    /// Waiting that made others wait later: waiting at barriers of POSIX threads.
+    PropagatingPthreadBarrier = "mpi_wait_propagating_pthreadbarrier",
     /// Waiting that made others wait later: hosts that wait for devices.
     PropagatingGpuHost = "mpi_wait_propagating_gpu_host",
     /// Waiting that made others wait later: devices that wait for hosts.

@@ -46,6 +46,8 @@ pub enum Position {
     BeginRecord,
     /// It ends with the call.
     End,
+    /// It is assumed to end with the call, like completion, but is waiting.
+    BeforeEnd,
     /// It ends with the end record of the collective operation in the call.
     EndRecord,
     /// It ends with the wait that it is a part of.

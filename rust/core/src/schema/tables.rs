@@ -583,6 +583,31 @@ tables! {
         "critical_acquisitions" UInt64: "acquisitions whose ownership is on the critical path",
         "critical_contended" UInt64: "those of them that waited",
     }
+    "tasks" returned ["tasks"] "a task construct in a process; the one whose tasks run longest first" {
+        "rank" Int32: "the rank of the process",
+        "callpath" Path: "the call path of the tasks, by names",
+        "callpath_id" UInt32: "the same as a row of `callpaths`",
+        "tasks" UInt64: "the number of tasks",
+        "elsewhere" UInt64: "those that began on another thread than the one that created them",
+        "migrations" UInt64: "how often a suspended task went on on another thread",
+        "execution" Double "s": "the time in which they ran, with their waits",
+        "median" Double "s": "that of the median task",
+        "shortest" Double "s": "that of the shortest one",
+        "longest" Double "s": "that of the longest one",
+        "creation" Double "s": "the time to create them",
+        "median_creation" Double "s": "that of the median task",
+        "median_delay" Double "s": "time from when a task could run to its start, of the median task",
+    }
+    "task_regions" returned ["work_span"] "a parallel region with tasks in a process; the one with most work first" {
+        "rank" Int32: "the rank of the process",
+        "callpath" Path: "the call path of the region, by names",
+        "callpath_id" UInt32: "the same as a row of `callpaths`",
+        "instances" UInt64: "the number of its instances",
+        "threads" UInt64: "the threads of the largest team",
+        "elapsed" Double "s": "the time from the first Enter to the last Leave, summed over instances",
+        "work" Double "s": "the time of all threads without waits and without the calls in which they run tasks",
+        "span" Double "s": "the longest chain of that work which cannot run in parallel",
+    }
     "statistics" returned ["statistics"] "the distribution of the waits of a kind" {
         "metric" Text: "the metric that they add to",
         "count" Int64: "the number of waits",

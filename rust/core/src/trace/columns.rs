@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use bitcode::{Decode, Encode};
 
+use super::calltree::CallTree;
 use crate::ids::NONE;
 use crate::ids::{CallPathId, CommId, GroupId, InstanceId, LocationId, ProcessId, WindowId};
 
@@ -19,6 +20,9 @@ pub struct Events {
     /// Corrected time in ticks.
     pub time: Vec<i64>,
     node: Vec<u32>,
+    /// The Leaves behind which something else than the caller of the call path goes on, with what that is: tasks do not
+    /// stand below the calls in which threads run them.
+    resumed: Vec<(u32, CallPathId)>,
 }
 
 impl Events {
@@ -50,6 +54,28 @@ impl Events {
         self.time.push(time);
         self.node.push(callpath.number() | LEAVE);
         position
+    }
+
+    /// Says what goes on behind the last Leave.
+    pub fn resume(&mut self, callpath: CallPathId) {
+        let last = self.time.len() as u32 - 1;
+        self.resumed.push((last, callpath));
+    }
+
+    /// What runs behind an event, if any call is open there.
+    #[inline]
+    #[must_use]
+    pub fn running_after(&self, tree: &CallTree, position: u32) -> CallPathId {
+        let callpath = self.callpath(position);
+        if !self.is_leave(position) {
+            return callpath;
+        }
+        if !self.resumed.is_empty()
+            && let Ok(found) = self.resumed.binary_search_by_key(&position, |&(leave, _)| leave)
+        {
+            return self.resumed[found].1;
+        }
+        tree.parent(callpath)
     }
 
     /// Number of events.
@@ -98,6 +124,9 @@ impl Events {
     pub fn renumber(&mut self, callpaths: &[CallPathId]) {
         for node in &mut self.node {
             *node = callpaths[(*node & !LEAVE) as usize].number() | (*node & LEAVE);
+        }
+        for (_, callpath) in self.resumed.iter_mut().filter(|(_, callpath)| callpath.is_some()) {
+            *callpath = callpaths[*callpath];
         }
     }
 }
@@ -460,6 +489,29 @@ pub struct TaskRun {
     pub begin: i64,
     /// End, ticks.
     pub end: i64,
+    /// Row of the task in [`super::Shard::task_instances`].
+    pub task: u32,
+    /// Region instance of the task, or none.
+    pub instance: InstanceId,
+    /// Whether the task ends with it.
+    pub completes: bool,
+}
+
+/// An explicit task.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskInstance {
+    /// Time of its creation, ticks; `i64::MIN` if that is not recorded.
+    pub created: i64,
+    /// Region instance that created it, or none.
+    pub create: InstanceId,
+    /// The thread that created it, or none.
+    pub creator: LocationId,
+    /// The explicit task that created it, or [`NONE`].
+    pub parent: u32,
+    /// Row of the fork of its team in [`super::Shard::forks`], or [`NONE`].
+    pub fork: u32,
+    /// The call path that created it, which its own calls are below; none if it is not known.
+    pub callpath: CallPathId,
 }
 
 /// An acquisition or release of a lock between threads.
@@ -499,6 +551,9 @@ pub struct Thread {
     pub time: i64,
     /// The thread: id of its communicator, and its number there.
     pub thread: (u32, u64),
+    /// Region instance around the record. Of a begin and an end, which stand outside: the first and the last function of
+    /// the thread. None if there is none.
+    pub instance: InstanceId,
     /// What happens.
     pub step: ThreadStep,
 }

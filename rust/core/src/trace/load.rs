@@ -18,6 +18,7 @@ use super::definition_index::DefinitionIndex;
 use super::locations::Location;
 use super::regions::{RegionClass, Regions};
 use super::shard::{Rows, Shard};
+use super::task_paths::{KnownTasks, TaskPaths};
 use super::task_stacks::{TaskId, TaskPart, TaskParts, TaskStacks};
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CallPathId, Ids, InstanceId, LocationId, ProcessId};
@@ -322,18 +323,25 @@ impl Loader<'_> {
         progress: &Progress,
     ) -> Result<(Shard, Diagnostics)> {
         let (locations, processes) = (shard.locations, shard.processes);
-        let (found, moved) = self.decode(shard, shards, buffer, progress)?;
-        if moved.is_empty() {
+        let (found, moved, known) = self.decode(shard, shards, buffer, progress)?;
+        let knows_more = known.knows_more(&found.0.task_instances);
+        if moved.is_empty() && !knows_more {
             return Ok(found);
         }
-        // Some tasks may continue on other threads: read again, knowing which calls they take along.
-        let parts = locations.flat_map(|location| self.task_parts(location, buffer)).collect();
-        let stacks = TaskStacks::new(&moved, parts);
-        if stacks.moved.is_empty() {
+        // Some tasks may continue on other threads, or begin before it is read where they were created: read again,
+        // knowing which calls they take along, and below which call paths they are.
+        let stacks = if moved.is_empty() {
+            TaskStacks::default()
+        } else {
+            TaskStacks::new(&moved, locations.flat_map(|location| self.task_parts(location, buffer)).collect())
+        };
+        if stacks.moved.is_empty() && !knows_more {
             return Ok(found);
         }
-        let task_stacks = Some(Arc::new(stacks));
-        let shard = Shard { locations, processes, task_stacks, ..Shard::default() };
+        let (first, _) = found;
+        let task_paths = Some(Arc::new(TaskPaths::new(&known, &first.task_instances, first.tree)));
+        let task_stacks = Some(Arc::new(stacks)).filter(|stacks| !stacks.moved.is_empty());
+        let shard = Shard { locations, processes, task_stacks, task_paths, ..Shard::default() };
         Ok(self.decode(shard, shards, buffer, progress)?.0)
     }
 
@@ -350,14 +358,14 @@ impl Loader<'_> {
         parts.finish()
     }
 
-    /// Decodes a shard; also returns the tasks that it could not follow.
+    /// Decodes a shard; also returns the tasks that it could not follow, and what is known of all.
     fn decode(
         &self,
         shard: Shard,
         shards: usize,
         buffer: &mut Vec<u8>,
         progress: &Progress,
-    ) -> Result<((Shard, Diagnostics), FxHashMap<TaskId, bool>)> {
+    ) -> Result<((Shard, Diagnostics), FxHashMap<TaskId, bool>, KnownTasks)> {
         let locations = shard.locations;
         let room: u64 = locations.map(|index| self.plausible_events(&self.definitions.locations[index])).sum();
         if room > u64::from(u32::MAX >> 1) {
@@ -399,9 +407,10 @@ impl Loader<'_> {
             progress.events.fetch_add(self.definitions.locations[index].events, Ordering::Relaxed);
         }
         let moved = decoder.moved_tasks().clone();
+        let known = decoder.take_known_tasks();
         let (mut shard, diagnostics) = decoder.finish();
         shard.call_details = details;
-        Ok(((shard, diagnostics), moved))
+        Ok(((shard, diagnostics), moved, known))
     }
 
     /// Whether the process of a location has streams of devices.

@@ -21,6 +21,7 @@ pub mod region_terms;
 pub mod regions;
 mod reread;
 pub mod shard;
+pub(crate) mod task_paths;
 pub mod task_stacks;
 
 pub use bounds::Bounds;

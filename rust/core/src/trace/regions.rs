@@ -88,6 +88,12 @@ pub enum RegionClass {
     Ordered,
     /// The block of an ordered construct.
     OrderedBlock,
+    /// A task runs.
+    Task,
+    /// A task is created.
+    TaskCreate,
+    /// The taskwait construct.
+    TaskWait,
     /// Another OpenMP construct or call.
     OpenMp,
     /// `pthread_mutex_lock`, `pthread_mutex_trylock`.
@@ -98,8 +104,16 @@ pub enum RegionClass {
     WriteLock,
     /// `pthread_spin_lock`, `pthread_spin_trylock`.
     SpinLock,
-    /// `pthread_cond_wait`, `pthread_cond_timedwait`.
+    /// `pthread_cond_wait`.
     ConditionWait,
+    /// `pthread_cond_timedwait`, which ends without a signal as well.
+    TimedConditionWait,
+    /// `pthread_cond_signal`: wakes one thread.
+    Signal,
+    /// `pthread_cond_broadcast`: wakes all threads that wait.
+    Broadcast,
+    /// `pthread_barrier_wait`.
+    ThreadBarrier,
     /// A call to an accelerator.
     Device(DeviceCall),
 }
@@ -148,9 +162,10 @@ impl RegionClass {
     #[must_use]
     #[inline]
     pub fn is_remembered(self) -> bool {
+        use RegionClass::{Broadcast, ShmemAllocate, ShmemFree, ShmemQuiet, Signal, ThreadBarrier};
         use RegionClass::{Create, ExplicitBarrier, ImplicitBarrier, Init, Ordered, OrderedBlock, Parallel, Probe};
-        use RegionClass::{ShmemAllocate, ShmemFree, ShmemQuiet};
         matches!(self, Init | Probe | Create | Parallel | ExplicitBarrier | ImplicitBarrier | Ordered | OrderedBlock)
+            || matches!(self, Signal | Broadcast | ThreadBarrier | Self::Task | Self::TaskWait)
             || matches!(self, ShmemAllocate | ShmemFree | ShmemQuiet)
             || self.is_shutdown()
     }
@@ -216,6 +231,9 @@ impl RegionClass {
                 RegionRole::CRITICAL | RegionRole::CRITICAL_SBLOCK => Self::Critical,
                 RegionRole::ORDERED => Self::Ordered,
                 RegionRole::ORDERED_SBLOCK => Self::OrderedBlock,
+                RegionRole::TASK | RegionRole::TASK_UNTIED => Self::Task,
+                RegionRole::TASK_CREATE => Self::TaskCreate,
+                RegionRole::TASK_WAIT => Self::TaskWait,
                 _ => DeviceCall::of(name).map_or(Self::OpenMp, Self::Device),
             },
             Paradigm::PTHREAD => match name {
@@ -223,7 +241,11 @@ impl RegionClass {
                 "pthread_rwlock_rdlock" | "pthread_rwlock_tryrdlock" | "pthread_rwlock_timedrdlock" => Self::ReadLock,
                 "pthread_rwlock_wrlock" | "pthread_rwlock_trywrlock" | "pthread_rwlock_timedwrlock" => Self::WriteLock,
                 "pthread_spin_lock" | "pthread_spin_trylock" => Self::SpinLock,
-                "pthread_cond_wait" | "pthread_cond_timedwait" => Self::ConditionWait,
+                "pthread_cond_wait" => Self::ConditionWait,
+                "pthread_cond_timedwait" | "pthread_cond_clockwait" => Self::TimedConditionWait,
+                "pthread_cond_signal" => Self::Signal,
+                "pthread_cond_broadcast" => Self::Broadcast,
+                "pthread_barrier_wait" => Self::ThreadBarrier,
                 _ => Self::Other,
             },
             _ => DeviceCall::of(name).map_or(Self::Other, Self::Device),

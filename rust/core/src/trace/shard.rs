@@ -10,10 +10,11 @@ use super::call_details::CallDetails;
 use super::calltree::CallTree;
 use super::columns::{
     Collective, Copied, Events, Fork, Instances, IoOperation, Lock, Nonblocking, OpenRequest, Operation,
-    ParameterChange, Received, Sent, Synchronization, TaskRun, Team, Thread,
+    ParameterChange, Received, Sent, Synchronization, TaskInstance, TaskRun, Team, Thread,
 };
 use super::counters::{CounterCell, Sample};
 use super::definition_index::DefinitionIndex;
+use super::task_paths::TaskPaths;
 use super::task_stacks::TaskStacks;
 use crate::ids::{CallPathId, Ids, InstanceId, LocationId, ProcessId};
 
@@ -35,6 +36,12 @@ impl<T> Rows<T> {
     /// Closes the range of the current location.
     pub fn end_location(&mut self) {
         self.offsets.push(self.rows.len() as u32);
+    }
+
+    /// Positions of the rows of the current location, whose range is not yet closed.
+    #[must_use]
+    pub fn current(&self) -> Range<usize> {
+        self.offsets.last().map_or(0, |&first| first as usize)..self.rows.len()
     }
 
     /// Positions of the rows of the i-th location of the shard.
@@ -94,6 +101,17 @@ impl Default for LocationSpan {
     }
 }
 
+/// A barrier in which a thread runs tasks.
+#[derive(Clone, Debug)]
+pub(crate) struct BusyBarrier {
+    /// When the last thread arrived, at most the Leave, ticks.
+    pub latest: i64,
+    /// When the barrier ended: at its first Leave.
+    pub end: i64,
+    /// When no task ran before the last thread arrived.
+    pub idle: Vec<Range<i64>>,
+}
+
 /// A contiguous block of processes with all their locations: one set of columns.
 #[derive(Debug, Default, Encode, Decode)]
 pub struct Shard {
@@ -145,8 +163,14 @@ pub struct Shard {
     pub threads: Rows<Thread>,
     /// The calls of tasks that continue elsewhere, if there are any.
     pub(crate) task_stacks: Option<Arc<TaskStacks>>,
+    /// The call paths below which tasks are, where some began before these were known.
+    pub(crate) task_paths: Option<Arc<TaskPaths>>,
     /// Explicit tasks that ran, in order of time.
     pub tasks: Rows<TaskRun>,
+    /// The barriers in which threads run tasks, by call; set when the teams are known.
+    pub(crate) arrivals: FxHashMap<InstanceId, BusyBarrier>,
+    /// The explicit tasks of all processes.
+    pub task_instances: Vec<TaskInstance>,
     /// Uses of files.
     pub io: Rows<IoOperation>,
     /// Changes of the program's parameters.
@@ -332,7 +356,7 @@ impl Shard {
             (false, _) => callpath,
             // A thread of a team spends no time in the call that forked it.
             (true, 0) => CallPathId::NONE,
-            (true, _) => tree.nodes()[callpath].parent,
+            (true, _) => self.events.running_after(tree, event),
         }
     }
 
@@ -358,6 +382,9 @@ impl Shard {
                 if fork.callpath.is_some() {
                     fork.callpath = callpaths[fork.callpath];
                 }
+            }
+            for task in self.task_instances.iter_mut().filter(|task| task.callpath.is_some()) {
+                task.callpath = callpaths[task.callpath];
             }
         }
         self.tree = CallTree::default();

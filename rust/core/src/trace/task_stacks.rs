@@ -34,6 +34,18 @@ pub fn switched_to(record: &Event<'_>) -> Option<TaskId> {
     }
 }
 
+/// The task that a record creates.
+#[must_use]
+pub fn created(record: &Event<'_>) -> Option<TaskId> {
+    match *record {
+        Event::ThreadTaskCreate { thread_team, creating_thread, generation_number } => {
+            Some((thread_team, creating_thread, generation_number.into()))
+        }
+        Event::OmpTaskCreate { task_id } => Some((u32::MAX, u32::MAX, task_id)),
+        _ => None,
+    }
+}
+
 /// The calls that tasks continue with.
 #[derive(Debug, Default, Encode, Decode)]
 pub struct TaskStacks {

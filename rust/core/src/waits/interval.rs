@@ -8,7 +8,8 @@
 //! A wait begins with its call, or with the begin record of a collective operation, from which its length is measured.
 //! Completion ends with the call or with the end record. Late Complete ends with the Early Wait that contains it. A
 //! device waits before its kernel: launch latency ends when the kernel begins, and starvation ends when that latency
-//! begins. If a call waits for a lock and then for progress, the wait for progress begins at the release of the lock.
+//! begins. If a call waits for a lock and then for progress or a signal, that wait begins at the release of the lock.
+//! Waits for tasks may be in parts, between tasks that their thread runs; they are shown as one, up to the Leave.
 
 use std::ops::Range;
 
@@ -68,7 +69,7 @@ fn begin(shard: &Shard, wait: &WaitState, of_call: &[WaitState], operations: &mu
     match position {
         Position::Begin => enter,
         Position::BeginRecord => record().0,
-        Position::End => leave - wait.waiting,
+        Position::End | Position::BeforeEnd => leave - wait.waiting,
         Position::EndRecord => record().1 - wait.waiting,
         Position::EndOfWhole => {
             let whole = Pattern::of(wait.kind).and_then(|pattern| pattern.part_of);
@@ -86,7 +87,10 @@ fn begin(shard: &Shard, wait: &WaitState, of_call: &[WaitState], operations: &mu
             let messages = of_call.iter().filter(|other| is_message(other.kind)).map(|other| other.waiting);
             enter + messages.max().unwrap_or(0).min(leave - enter)
         }
-        Position::AfterContention => enter + other(&|kind| Pattern::class_of(kind) == Some(Class::Lock)),
+        Position::AfterContention => {
+            let is_lock = |class: Class| matches!(class, Class::Lock | Class::ThreadLock);
+            enter + other(&|kind| Pattern::class_of(kind).is_some_and(is_lock))
+        }
     }
 }
 

@@ -333,7 +333,7 @@ impl ThreadLock {
             RegionClass::MutexLock => Metric::MutexContention,
             RegionClass::ReadLock | RegionClass::WriteLock => Metric::ReadWriteContention,
             RegionClass::SpinLock => Metric::SpinContention,
-            RegionClass::ConditionWait => Metric::ConditionContention,
+            RegionClass::ConditionWait | RegionClass::TimedConditionWait => Metric::ConditionContention,
             _ => return None,
         };
         // In an ordered construct, the block belongs to the call.

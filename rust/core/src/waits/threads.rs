@@ -14,14 +14,16 @@
 //! *Source*: specification.md#team-management, specification.md#barriers-of-threads.
 
 use super::findings::Findings;
-use super::locks;
+use super::tasks::TeamTasks;
+use super::teams::{Part, barriers_of, teams};
 use super::wait_state::WaitState;
+use super::{locks, posix};
 use crate::diagnostics::DiagnosticKind;
-use crate::ids::{InstanceId, LocationId};
+use crate::ids::LocationId;
 use crate::severity::{Accumulator, Metric, Severity};
-use crate::trace::columns::{Fork, Team};
+use crate::trace::columns::Fork;
 use crate::trace::locations::Process;
-use crate::trace::{NONE, RegionClass, Shard, Trace};
+use crate::trace::{RegionClass, Shard, Trace};
 
 /// Detects waits and management time in the thread teams of a shard.
 #[must_use]
@@ -44,30 +46,6 @@ pub fn detect(trace: &Trace, shard: &Shard) -> Findings {
     findings
 }
 
-/// A thread's part in a team.
-pub(crate) struct Part<'a> {
-    /// The location.
-    pub location: LocationId,
-    /// The part.
-    pub team: &'a Team,
-}
-
-/// Parts in all teams of a process, ordered by fork and location.
-pub(crate) fn teams<'a>(shard: &'a Shard, process: &Process) -> Vec<Part<'a>> {
-    let mut parts: Vec<Part> = Vec::new();
-    for location in process.locations {
-        let teams = shard.teams.of(shard.local(location));
-        parts.extend(teams.iter().filter(|team| team.fork != NONE).map(|team| Part { location, team }));
-    }
-    parts.sort_by_key(|part| part.team.fork);
-    parts
-}
-
-/// Region instances of the barriers in a thread's part.
-pub(crate) fn barriers_of<'a>(shard: &'a Shard, part: &Part) -> &'a [InstanceId] {
-    &shard.barriers.rows[part.team.barriers as usize..part.team.barriers_end as usize]
-}
-
 fn book_teams(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Findings) {
     for parts in teams(shard, process).chunk_by(|a, b| a.team.fork == b.team.fork) {
         let row = parts[0].team.fork;
@@ -77,6 +55,9 @@ fn book_teams(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Fi
             book_management(shard, fork, forker, part, &mut findings.severities);
         }
         book_barriers(trace, shard, parts, findings);
+        if let Some(tasks) = TeamTasks::new(trace, shard, parts) {
+            tasks.book(trace, shard, parts, findings);
+        }
     }
 }
 
@@ -142,7 +123,9 @@ fn tasks_between(shard: &Shard, location: LocationId, from: i64, to: i64) -> i64
 }
 
 fn book_locks(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Findings) {
-    for lock in locks::of_process(trace, shard, process, &mut findings.diagnostics) {
+    let locks = locks::of_process(trace, shard, process, &mut findings.diagnostics);
+    for lock in &locks {
         lock.each_wait(trace, shard, |_, wait| findings.waits.push(wait));
     }
+    posix::book(trace, shard, process, &locks, findings);
 }

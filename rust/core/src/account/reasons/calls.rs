@@ -122,9 +122,7 @@ impl<'a> Calls<'a> {
 
 /// The call path that a location is in before the event at a position, or none; it must not be the first of the location.
 pub(in crate::account) fn innermost(trace: &Trace, shard: &Shard, position: u32) -> CallPathId {
-    let before = position - 1;
-    let callpath = shard.events.callpath(before);
-    if shard.events.is_leave(before) { trace.tree.nodes()[callpath].parent } else { callpath }
+    shard.events.running_after(&trace.tree, position - 1)
 }
 
 /// Adds up rows of a call path that are in the order of call paths.

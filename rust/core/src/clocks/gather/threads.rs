@@ -10,7 +10,7 @@ use crate::trace::columns::ThreadStep;
 use crate::trace::locations::Process;
 use crate::trace::{Shard, Trace};
 use crate::waits::locks;
-use crate::waits::threads::{Part, barriers_of, teams};
+use crate::waits::teams::{Part, barriers_of, teams};
 
 /// The constraints between the threads of the processes of a shard.
 pub(super) fn of_shard(trace: &Trace, shard: &Shard) -> Found {

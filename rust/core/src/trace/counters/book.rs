@@ -443,7 +443,7 @@ fn callpaths_between<'a>(
         let of = events.callpath(event);
         if events.is_leave(event) {
             depth = depth.saturating_sub(1);
-            callpath = tree.nodes()[of].parent;
+            callpath = events.running_after(tree, event);
         } else {
             depth += 1;
             callpath = of;

@@ -28,8 +28,11 @@ impl Decoder<'_> {
     #[inline(always)]
     pub(super) fn push(&mut self, time: i64, key: RegionKey) {
         self.book(time);
-        let parent = if self.state.outer.is_empty() { self.state.root } else { self.state.top.callpath };
-        let callpath = self.shard.tree.child(parent, key);
+        let callpath = if self.state.outer.len() == self.state.base {
+            self.outermost_callpath(key)
+        } else {
+            self.shard.tree.child(self.state.top.callpath, key)
+        };
         let enter = self.shard.events.enter(time, callpath);
         self.state.outer.push(self.state.top);
         self.state.top = Frame { callpath, key, enter, instance: InstanceId::NONE };
@@ -80,6 +83,11 @@ impl Decoder<'_> {
             }
             ShmemAllocate | ShmemFree | ShmemFinalize | ShmemQuiet | ArmciAllFence | FlushAll => {
                 self.synchronize(self.state.now, WindowId::NONE, ProcessId::NONE, 0, SyncKind::Unrecorded);
+            }
+            RegionClass::Task => {
+                if let Some(running) = self.state.tasks.running.as_mut().filter(|running| running.instance.is_none()) {
+                    running.instance = instance;
+                }
             }
             RegionClass::Parallel => {
                 if let Some(&team) = self.state.teams.last() {
@@ -142,6 +150,9 @@ impl Decoder<'_> {
             let leave = self.shard.events.leave(time, left.callpath);
             if left.instance.is_some() {
                 self.shard.instances.leave[left.instance] = leave;
+            }
+            if self.state.outer.len() <= self.state.base && self.state.base > 0 {
+                self.leave_task(time);
             }
         }
     }

@@ -21,7 +21,8 @@ use crate::trace::definition_index::DefinitionIndex;
 use crate::trace::id_map::IdMap;
 use crate::trace::regions::Regions;
 use crate::trace::shard::{LocationSpan, ProfileCell, Shard};
-use crate::trace::task_stacks::{TaskId, switched_to};
+use crate::trace::task_paths::KnownTasks;
+use crate::trace::task_stacks::{TaskId, created, switched_to};
 
 /// The part of a shard's events after which its rows are extrapolated.
 const SAMPLE: usize = 16;
@@ -78,6 +79,8 @@ pub(super) struct State {
     pub(super) same_id: Vec<u32>,
     /// For a thread other than the master, the call path below which its regions belong.
     pub(super) root: CallPathId,
+    /// Number of regions below those of the task that runs; 0 without one.
+    pub(super) base: usize,
     /// Forks without a join so far.
     pub(super) forks: Vec<u32>,
     /// Teams that the location is part of.
@@ -121,6 +124,7 @@ impl State {
             operations: IdMap::default(),
             same_id: Vec::new(),
             root: CallPathId::NONE,
+            base: 0,
             forks: Vec::new(),
             teams: Vec::new(),
             barriers: Vec::new(),
@@ -172,6 +176,8 @@ pub struct Decoder<'a> {
     pub(super) strays: Strays,
     /// Tasks whose calls may not nest in those of the threads that run them, and whether that is certain.
     pub(super) moved_tasks: FxHashMap<TaskId, bool>,
+    /// The tasks of the current process.
+    pub(super) known_tasks: KnownTasks,
     pub(super) state: State,
 }
 
@@ -204,6 +210,7 @@ impl<'a> Decoder<'a> {
             room: Room::default(),
             strays: Strays::default(),
             moved_tasks: FxHashMap::default(),
+            known_tasks: KnownTasks::default(),
             state: State::new(LocationId::NONE, ProcessId::NONE),
         }
     }
@@ -214,6 +221,7 @@ impl<'a> Decoder<'a> {
         let (process, is_stream) = (location.process, location.is_stream());
         if process != self.state.process {
             self.forks.clear();
+            self.known_tasks.begin_process();
             self.settle_strays();
         }
         if is_stream != self.state.stream.is_some() {
@@ -251,6 +259,7 @@ impl<'a> Decoder<'a> {
         for _ in 0..open {
             self.pop(last);
         }
+        self.end_threads();
         let index = self.state.index;
         let place = Place::at(index, last);
         self.diagnostics.count(DiagnosticKind::NeverLeft, never_left, Some(place));
@@ -349,6 +358,8 @@ impl<'a> Decoder<'a> {
     #[must_use]
     pub fn finish(mut self) -> (Shard, Diagnostics) {
         self.settle_strays();
+        let unknown = self.shard.task_instances.iter().filter(|task| task.created == i64::MIN).count();
+        self.diagnostics.count(DiagnosticKind::UnknownTask, unknown as u64, None);
         let mut shard = self.shard;
         shard.has_fallen = self.book.has_fallen().to_vec();
         shard.shrink();
@@ -597,6 +608,11 @@ impl EventSink for Decoder<'_> {
             }
             Event::OmpReleaseLock { lock_id, acquisition_order } => {
                 self.lock(time, Paradigm::OPENMP.0, lock_id, acquisition_order, false);
+            }
+            Event::ThreadTaskCreate { .. } | Event::OmpTaskCreate { .. } => {
+                if let Some(task) = created(record) {
+                    self.create_task(time, task);
+                }
             }
             Event::ThreadTaskSwitch { .. }
             | Event::OmpTaskSwitch { .. }

@@ -68,15 +68,29 @@ impl Stream {
 pub(super) struct Tasks {
     /// The one that runs.
     pub(super) running: Option<RunningTask>,
-    /// Those that were suspended with open calls, and the number of open regions around these and with them.
-    pub(super) suspended: FxHashMap<TaskId, (usize, usize)>,
+    /// Those that were suspended with open calls.
+    pub(super) suspended: FxHashMap<TaskId, SuspendedTask>,
     /// Number of parts of tasks that have run.
     pub(super) parts: u32,
+}
+
+/// An explicit task that was suspended with open calls.
+#[derive(Clone, Copy)]
+pub(super) struct SuspendedTask {
+    /// Number of regions around its calls, and with them.
+    pub(super) depth: usize,
+    pub(super) top: usize,
+    /// Its region instance.
+    pub(super) instance: InstanceId,
 }
 
 /// An explicit task that runs.
 pub(super) struct RunningTask {
     pub(super) task: TaskId,
+    /// Its row among the tasks of the shard.
+    pub(super) number: u32,
+    /// Its region instance, once it is entered.
+    pub(super) instance: InstanceId,
     /// Since when, ticks.
     pub(super) begin: i64,
     /// Number of regions around its calls.
@@ -85,4 +99,6 @@ pub(super) struct RunningTask {
     pub(super) first: u32,
     /// Whether it was not suspended on this thread before.
     pub(super) is_new: bool,
+    /// The call path below which its calls are, if it is known.
+    pub(super) path: Option<CallPathId>,
 }

@@ -28,7 +28,9 @@ impl Decoder<'_> {
             return false;
         }
         let mut between = Vec::new();
-        let mut open = std::iter::once(&self.state.top).chain(self.state.outer.iter().skip(1).rev());
+        // Not beyond the calls of the task that runs.
+        let depth = self.state.outer.len() - self.state.base;
+        let mut open = std::iter::once(&self.state.top).chain(self.state.outer.iter().skip(1).rev()).take(depth);
         loop {
             let Some(frame) = open.next() else { return false };
             if frame.key == key {

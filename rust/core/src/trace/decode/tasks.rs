@@ -3,29 +3,57 @@
 use rustc_hash::FxHashMap;
 
 use super::decoder::Decoder;
-use super::frames::RunningTask;
-use crate::diagnostics::DiagnosticKind;
+use super::frames::{RunningTask, SuspendedTask};
+use crate::ids::{CallPathId, InstanceId, NONE, RegionKey};
 use crate::trace::columns::TaskRun;
+use crate::trace::task_paths::{self, KnownTasks, TaskKey};
 use crate::trace::task_stacks::{NO_TASK, TaskId};
 
 impl Decoder<'_> {
+    /// The key of a task in the current team.
+    fn task_key(&self, task: TaskId) -> TaskKey {
+        let team = self.state.teams.last();
+        task_paths::key(team.map_or(NONE, |&team| self.shard.teams.rows[team as usize].fork), task)
+    }
+
+    /// A task is created by the one that runs.
+    pub(super) fn create_task(&mut self, time: i64, task: TaskId) {
+        let key = self.task_key(task);
+        let row = self.known_tasks.row(key, &mut self.shard.task_instances);
+        let instance = self.instance().unwrap_or(InstanceId::NONE);
+        let (base, depth) = (self.state.base, self.state.outer.len());
+        let running = self.state.tasks.running.as_ref();
+        let (parent, is_known) = running.map_or((NONE, true), |running| (running.number, running.path.is_some()));
+        // The innermost call is the one that creates it.
+        let open = self.state.outer.iter().skip(base + 1).map(|frame| frame.key);
+        let root = running.is_none().then_some(self.state.root);
+        self.known_tasks.note(row, root, open);
+        let created = &mut self.shard.task_instances[row as usize];
+        (created.created, created.create, created.creator) = (time, instance, self.state.index);
+        created.parent = parent;
+        if is_known && depth > base {
+            created.callpath = self.shard.tree.parent(self.state.top.callpath);
+        }
+    }
+
     /// From now on another task runs: an explicit one, or the thread's implicit one, which has number 0.
     pub(super) fn switch_task(&mut self, time: i64, task: TaskId) {
-        self.suspend_task(time);
+        self.suspend_task(time, task == NO_TASK);
         if task.2 == 0 && task != NO_TASK {
             // The thread itself goes on in its own calls.
             self.moved_tasks.extend(self.state.tasks.suspended.keys().map(|&suspended| (suspended, true)));
         }
         if task.2 != 0 {
-            self.note(DiagnosticKind::Tasks, time);
             self.resume_task(time, task);
         }
     }
 
     /// Ends the part of the task that runs.
-    fn suspend_task(&mut self, time: i64) {
+    fn suspend_task(&mut self, time: i64, completes: bool) {
         let Some(running) = self.state.tasks.running.take() else { return };
-        self.shard.tasks.rows.push(TaskRun { begin: running.begin, end: time });
+        let RunningTask { number, begin, instance, depth, .. } = running;
+        let row = self.shard.tasks.rows.len();
+        self.shard.tasks.rows.push(TaskRun { begin, end: time, task: number, instance, completes });
         let events = &self.shard.events;
         let has_entered = events.len() as u32 > running.first && !events.is_leave(running.first);
         if running.is_new && !has_entered {
@@ -33,15 +61,20 @@ impl Decoder<'_> {
             self.moved_tasks.entry(running.task).or_insert(false);
         }
         if self.shard.task_stacks.as_ref().is_some_and(|stacks| stacks.moved.contains(&running.task)) {
-            while self.state.outer.len() > running.depth {
+            while self.state.outer.len() > depth {
                 self.pop(time);
             }
-        } else if self.state.outer.len() > running.depth {
-            self.state.tasks.suspended.insert(running.task, (running.depth, self.state.outer.len()));
+        } else if self.state.outer.len() > depth {
+            let top = self.state.outer.len();
+            self.state.tasks.suspended.insert(running.task, SuspendedTask { depth, top, instance });
         }
+        self.state.base = 0;
+        self.shard.tasks.rows[row].end = time;
     }
 
     fn resume_task(&mut self, time: i64, task: TaskId) {
+        let key = self.task_key(task);
+        let row = self.known_tasks.row(key, &mut self.shard.task_instances);
         let top = self.state.outer.len();
         let tasks = &mut self.state.tasks;
         let number = tasks.parts;
@@ -49,13 +82,24 @@ impl Decoder<'_> {
         let before = tasks.suspended.remove(&task);
         let first = self.shard.events.len() as u32;
         // Its calls begin where they did before.
-        let depth = before.map_or(top, |(depth, _)| depth);
-        tasks.running = Some(RunningTask { task, begin: time, depth, first, is_new: before.is_none() });
-        if let Some((_, before)) = before
+        let depth = before.map_or(top, |before| before.depth);
+        let path = self.task_path(row, key);
+        self.state.tasks.running = Some(RunningTask {
+            task,
+            number: row,
+            instance: before.map_or(InstanceId::NONE, |before| before.instance),
+            begin: time,
+            depth,
+            first,
+            is_new: before.is_none(),
+            path,
+        });
+        self.state.base = depth;
+        if let Some(SuspendedTask { top: before, .. }) = before
             && before != top
         {
             // What stands above it belongs to tasks that are suspended, too.
-            let above = tasks.suspended.extract_if(|_, (_, top)| *top > before);
+            let above = self.state.tasks.suspended.extract_if(|_, suspended| suspended.top > before);
             self.moved_tasks.extend(above.map(|(task, _)| (task, true)));
         }
         let Some(stacks) = self.shard.task_stacks.clone().filter(|stacks| stacks.moved.contains(&task)) else { return };
@@ -68,9 +112,49 @@ impl Decoder<'_> {
         }
     }
 
+    /// The call path below which a task is, if it is known already.
+    fn task_path(&mut self, row: u32, key: TaskKey) -> Option<CallPathId> {
+        let known = self.shard.task_instances[row as usize].callpath;
+        if known.is_some() {
+            return Some(known);
+        }
+        let path = match &self.shard.task_paths {
+            Some(paths) => paths.find(key, &mut self.shard.tree),
+            None => None,
+        };
+        match path {
+            Some(path) => self.shard.task_instances[row as usize].callpath = path,
+            None => self.known_tasks.note_unknown(row),
+        }
+        path
+    }
+
+    /// The call path of a region that no other region of its task is around.
+    #[inline(never)]
+    pub(super) fn outermost_callpath(&mut self, key: RegionKey) -> CallPathId {
+        match &self.state.tasks.running {
+            Some(running) => match running.path {
+                Some(path) => task_paths::child(&mut self.shard.tree, path, key),
+                None => self.shard.tree.child(self.state.top.callpath, key),
+            },
+            None => self.shard.tree.child(self.state.root, key),
+        }
+    }
+
+    /// The outermost region of the task that runs, or one around it, was left.
+    #[cold]
+    pub(super) fn leave_task(&mut self, time: i64) {
+        if self.state.outer.len() < self.state.base {
+            // The region in which it ran ends, and so does this part of it.
+            self.suspend_task(time, false);
+        } else {
+            self.shard.events.resume(self.state.top.callpath);
+        }
+    }
+
     /// At the end of a location, tasks whose calls are still open may have continued elsewhere.
     pub(super) fn end_tasks(&mut self, time: i64) {
-        self.suspend_task(time);
+        self.suspend_task(time, false);
         let open: Vec<TaskId> = self.state.tasks.suspended.drain().map(|(task, _)| task).collect();
         for task in open {
             self.moved_tasks.entry(task).or_insert(false);
@@ -81,5 +165,10 @@ impl Decoder<'_> {
     #[must_use]
     pub fn moved_tasks(&self) -> &FxHashMap<TaskId, bool> {
         &self.moved_tasks
+    }
+
+    /// What is known of the tasks of the shard.
+    pub(crate) fn take_known_tasks(&mut self) -> KnownTasks {
+        std::mem::take(&mut self.known_tasks)
     }
 }

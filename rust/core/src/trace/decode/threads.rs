@@ -53,6 +53,61 @@ impl Decoder<'_> {
     }
 
     pub(super) fn thread(&mut self, time: i64, thread: (u32, u64), step: ThreadStep) {
-        self.shard.threads.rows.push(Thread { time, thread, step });
+        let is_inside = matches!(step, ThreadStep::Create | ThreadStep::Wait);
+        let instance = self.instance().filter(|_| is_inside).unwrap_or(InstanceId::NONE);
+        self.shard.threads.rows.push(Thread { time, thread, instance, step });
+    }
+
+    /// At the end of a location, finds the first function behind the begin of each of its threads, and the last one
+    /// before the end.
+    pub(super) fn end_threads(&mut self) {
+        let rows = self.shard.threads.current();
+        let is_outside = |row: &Thread| matches!(row.step, ThreadStep::Begin | ThreadStep::End);
+        if !self.shard.threads.rows[rows.clone()].iter().any(is_outside) {
+            return;
+        }
+        let events = &self.shard.events;
+        let first = self.shard.event_offsets.last().copied().unwrap_or(0);
+        let mut outermost: Vec<(u32, u32)> = Vec::new();
+        let (mut depth, mut enter) = (0u32, first);
+        for event in first..events.len() as u32 {
+            if events.is_leave(event) {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    outermost.push((enter, event));
+                }
+            } else {
+                if depth == 0 {
+                    enter = event;
+                }
+                depth += 1;
+            }
+        }
+        for row in rows {
+            let Thread { time, step, .. } = self.shard.threads.rows[row];
+            let time_of = |event: u32| self.shard.events.time[event as usize];
+            let found = match step {
+                ThreadStep::Begin => outermost.iter().find(|&&(enter, _)| time_of(enter) >= time),
+                ThreadStep::End => outermost.iter().rfind(|&&(_, leave)| time_of(leave) <= time),
+                ThreadStep::Create | ThreadStep::Wait => None,
+            };
+            if let Some(&(enter, leave)) = found {
+                self.shard.threads.rows[row].instance = self.instance_at(enter, leave);
+            }
+        }
+    }
+
+    /// The instance of the current location with this Enter and Leave.
+    fn instance_at(&mut self, enter: u32, leave: u32) -> InstanceId {
+        let first = self.shard.instance_offsets.last().copied().unwrap_or(0);
+        let known = self.shard.instances.enter[first as usize..].iter().position(|&other| other == enter);
+        known.map_or_else(
+            || {
+                let instance = self.shard.instances.open(enter);
+                self.shard.instances.leave[instance] = leave;
+                instance
+            },
+            |i| InstanceId::at(first as usize + i),
+        )
     }
 }

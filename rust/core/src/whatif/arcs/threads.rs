@@ -1,9 +1,10 @@
 //! Arcs between the threads of a process (whatif.md#how-it-works): forks and joins, barriers of a team, locks.
 //!
 //! A thread of a team keeps its measured distance to the fork; the join waits for the ends of all threads. In a barrier
-//! in which threads run tasks, the others wait for the end of their last task. A lock is acquired when its previous
-//! owner releases it, in the measured order. A created thread keeps its measured distance to its creation; a join waits
-//! for its end.
+//! in which threads run tasks, the others wait for the end of their last task; a taskwait construct in which its thread
+//! waited ends after the task that it waited for. A lock is acquired when its previous owner releases it, in the measured
+//! order. A created thread keeps its measured distance to its creation; a join waits for its end. A wait for a condition
+//! variable ends after the signal that is inferred, and a barrier of POSIX threads when the last thread has arrived.
 
 use crate::diagnostics::Diagnostics;
 use crate::ids::{InstanceId, LocationId};
@@ -11,11 +12,13 @@ use crate::whatif::graph::builder::{Builder, MEASURED, Node, Raw, enter, leave, 
 use crate::whatif::graph::steps::Kind;
 use rustc_hash::FxHashMap;
 
+use crate::severity::Metric;
 use crate::trace::columns::ThreadStep;
 use crate::trace::locations::Process;
-use crate::trace::{Shard, Trace};
-use crate::waits::locks;
-use crate::waits::threads::{Part, barriers_of, teams};
+use crate::trace::{RegionClass, Shard, Trace};
+use crate::waits::tasks::TeamTasks;
+use crate::waits::teams::{Part, barriers_of, teams};
+use crate::waits::{locks, posix};
 
 /// Finds the arcs of all threads.
 pub(in crate::whatif) fn collect(trace: &Trace, builder: &mut Builder) {
@@ -26,8 +29,10 @@ pub(in crate::whatif) fn collect(trace: &Trace, builder: &mut Builder) {
             let process = &trace.definitions.processes[process];
             for team in teams(shard, process).chunk_by(|a, b| a.team.fork == b.team.fork) {
                 threads.team(team, builder);
+                threads.taskwaits(trace, team, builder);
             }
             threads.locks(trace, process, builder);
+            threads.posix(trace, process, builder);
             threads.created(process, builder);
         }
     }
@@ -114,6 +119,41 @@ impl Threads<'_> {
                     builder.raws.push(Raw::new(target, stop(released), release.time));
                 }
             });
+        }
+    }
+
+    /// A taskwait construct ends after the task that its thread waited for.
+    fn taskwaits(&self, trace: &Trace, team: &[Part], builder: &mut Builder) {
+        let Some(tasks) = TeamTasks::new(trace, self.shard, team) else { return };
+        let waits = tasks.waits(trace, self.shard, team);
+        for wait in waits.iter().filter(|wait| wait.kind == Metric::OmpTaskWaitWait) {
+            let last = tasks.last(&tasks.tasks[wait.task]);
+            let Some(ended) = self.stop(builder, last.location, last.run.end, None, Kind::Point) else { continue };
+            builder.meet(&[(stop(ended), last.run.end)], &[(self.first + wait.call.1.number(), 1)], MEASURED);
+        }
+    }
+
+    /// Signals, and barriers of POSIX threads.
+    fn posix(&self, trace: &Trace, process: &Process, builder: &mut Builder) {
+        let call = |instance: InstanceId| self.first + instance.number();
+        for round in posix::rounds(trace, self.shard, process) {
+            let members: Vec<(Node, i64)> =
+                round.iter().map(|&(_, instance)| (enter(call(instance)), self.shard.enter(instance))).collect();
+            let waiting: Vec<(u32, u32)> =
+                round.iter().map(|&(_, instance)| (call(instance), members.len() as u32)).collect();
+            if members.len() > 1 {
+                builder.meet(&members, &waiting, MEASURED);
+            }
+        }
+        let is_used = |class| trace.regions.has(class);
+        if !is_used(RegionClass::ConditionWait) && !is_used(RegionClass::TimedConditionWait) {
+            return;
+        }
+        let locks = locks::of_process(trace, self.shard, process, &mut Diagnostics::default());
+        for condition in posix::conditions(trace, self.shard, process, &locks) {
+            if let Some(signal) = condition.signal {
+                builder.meet(&[(enter(call(signal.call.1)), signal.time)], &[(call(condition.instance), 1)], MEASURED);
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use whywait_otf2::Event;
 use super::selection::{Selection, entered, refusal};
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::trace::{RegionClass, Trace};
-use crate::waits::threads::teams;
+use crate::waits::teams::teams;
 use crate::whatif::graph::builder::Builder;
 use crate::{Error, Result};
 

@@ -1,0 +1,100 @@
+"""The part of `whywait.Result` that tells about threads: their locks and tasks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import whywait._native as _native
+from whywait.api.clocked import ClockedResult
+from whywait.model import tables
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class ThreadedResult(ClockedResult):
+    """A result with the locks and tasks of threads."""
+
+    def locks(self) -> pa.Table:
+        """Return the locks of threads, and the ordered constructs, of each process.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row for each, the one that threads wait for longest first.
+
+            * ``rank``, ``paradigm``, ``lock``: the process, the programming model, and the number of the lock; null for
+              an ordered construct.
+            * ``callpath``: where threads wait for it longest, or acquire it most often.
+            * ``acquisitions``, ``contended``, ``waiting``, ``longest_queue``: how often it is acquired, and how often
+              after a wait for another thread; the sum of these waits (s); the most threads that wait at the same time.
+            * ``holding``, ``gap``: the time in which threads own it, and that from a release to the acquisition by a
+              thread that waited (s).
+            * ``critical``, ``critical_acquisitions``, ``critical_contended``: the part of the critical path whose
+              thread owns it (s), and the number of such ownerships, and of those after a wait.
+
+        Raises
+        ------
+        whywait.UsageError
+            If the result was read from a directory, or several processes shared the analysis.
+        """
+        if (analysis := self.tables.analysis) is None:
+            raise _native.UsageError("a result on disk has no locks: analyze the trace again")
+        pieces = tables.lock_pieces(self.tree, self.places, analysis.locks())
+        return tables.table(tables.LOCKS, pieces)
+
+    def tasks(self) -> pa.Table:
+        """Return the sizes of tasks, by construct and process.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row for each, the one whose tasks run longest first.
+
+            * ``rank``, ``callpath``: the process, and the call path of the tasks: below the one that created them.
+            * ``tasks``, ``elsewhere``, ``migrations``: how many there are, how many began on another thread than their
+              creator, and how often a suspended one went on on another thread.
+            * ``execution``, ``median``, ``shortest``, ``longest``: the time in which they ran (s), in all and by task.
+            * ``creation``, ``median_creation``, ``median_delay``: the time to create them (s), in all and of the median
+              task, and the median time from when a task could run to its start.
+
+        Raises
+        ------
+        whywait.UsageError
+            If the result was read from a directory, or several processes shared the analysis.
+
+        Notes
+        -----
+        The *parallel benefit* of a construct is ``median / (median_creation + median_delay)``; tasks with less than 1
+        are too small (after Muddukrishna et al., PPoPP 2016).
+        """
+        return self._tasks(0, tables.TASKS)
+
+    def work_span(self) -> pa.Table:
+        """Return work and span of the parallel regions in which tasks run.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row for each region of a process, the one with most work first.
+
+            * ``rank``, ``callpath``, ``instances``, ``threads``: where it is, how often, and the largest team.
+            * ``elapsed``, ``work``, ``span``: its time, the work of all threads without waits, and the longest chain of
+              work that cannot run in parallel (s), summed over instances.
+
+        Raises
+        ------
+        whywait.UsageError
+            If the result was read from a directory, or several processes shared the analysis.
+
+        Notes
+        -----
+        ``work / span`` is the parallelism: more threads than that are of no use.
+        """
+        return self._tasks(1, tables.TASK_REGIONS)
+
+    def _tasks(self, part: int, schema: pa.Schema) -> pa.Table:
+        if (analysis := self.tables.analysis) is None:
+            raise _native.UsageError("a result on disk has no tasks: analyze the trace again")
+        pieces = tables.task_pieces(self.tree, self.places, analysis.tasks()[part], schema)
+        return tables.table(schema, pieces)

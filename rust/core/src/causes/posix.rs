@@ -1,0 +1,118 @@
+//! Synchronization points of POSIX threads: creation, signals, and barriers.
+//!
+//! A wait for a condition variable waits for two things in turn: for the signal to begin, and for the owner of the mutex
+//! to end. So it has two causes, of which only the first is a synchronization.
+//!
+//! *Source*: specification.md#posix-threads. The thesis has no threads.
+
+use super::points::{Anchor, GroupSync, Place, Relation, SyncPoint, SyncPoints, SyncScope};
+use super::states::States;
+use super::teams::ThreadSets;
+use crate::diagnostics::Diagnostics;
+use crate::ids::{CommId, InstanceId, LocationId};
+use crate::schema::Class;
+use crate::severity::Metric;
+use crate::trace::locations::Process;
+use crate::trace::{RegionClass, Shard, Trace};
+use crate::waits::locks;
+use crate::waits::posix::{self, Condition, Creation};
+
+pub(super) fn collect(
+    trace: &Trace,
+    shard: &Shard,
+    states: &mut States,
+    (sync_points, sets): (&mut SyncPoints, &mut ThreadSets),
+) {
+    for process in shard.processes {
+        let process = &trace.definitions.processes[process];
+        for creation in posix::lives(shard, process).iter().filter_map(posix::Life::creation) {
+            sync_points.pairs.push(created(shard, &creation));
+        }
+        signals(trace, shard, process, states, &mut sync_points.pairs);
+        for round in posix::rounds(trace, shard, process) {
+            let Some(cause) = posix::latest(shard, &round) else { continue };
+            let members = round.iter().map(|&(location, _)| location).collect();
+            let set = sets.number(members);
+            for call in round {
+                let (enter, leave) = (shard.enter(call.1), shard.leave(call.1));
+                let last = shard.enter(cause.1).min(leave);
+                sync_points.group_syncs.push(GroupSync {
+                    anchor: Anchor::new(call, Place::Leave),
+                    class: Class::PthreadBarrier,
+                    scope: SyncScope::Threads { set },
+                    waiting: last - enter,
+                    total: leave - enter,
+                    completion: leave - last,
+                });
+            }
+        }
+    }
+}
+
+/// A thread begins at the first Enter behind its creation.
+fn created(shard: &Shard, creation: &Creation) -> SyncPoint {
+    let leave = shard.leave(creation.creator.1);
+    SyncPoint {
+        class: Class::Mark,
+        relation: Relation::Creation,
+        comm: CommId::NONE,
+        waiter: Anchor::new(creation.thread, Place::Ahead),
+        cause: Anchor::new(creation.creator, Place::Begin),
+        waiting: 0,
+        held: 0,
+        completion: 0,
+        cause_completion: leave - creation.time.clamp(shard.enter(creation.creator.1), leave),
+        state: crate::trace::NONE,
+    }
+}
+
+fn signals(trace: &Trace, shard: &Shard, process: &Process, states: &mut States, pairs: &mut Vec<SyncPoint>) {
+    let is_used = |class| trace.regions.has(class);
+    if !is_used(RegionClass::ConditionWait) && !is_used(RegionClass::TimedConditionWait) {
+        return;
+    }
+    let locks = locks::of_process(trace, shard, process, &mut Diagnostics::default());
+    for condition in posix::conditions(trace, shard, process, &locks) {
+        let call = (condition.location, condition.instance);
+        let (enter, leave) = (shard.enter(call.1), shard.leave(call.1));
+        let mut add = |class, relation, cause: (LocationId, InstanceId), (from, until): (i64, i64), kind| {
+            let waiting = until - from;
+            if waiting <= 0 {
+                return;
+            }
+            let signal = shard.enter(cause.1);
+            let is_ownership = relation == Relation::Ownership;
+            pairs.push(SyncPoint {
+                class,
+                relation,
+                comm: CommId::NONE,
+                waiter: Anchor::new(call, Place::Leave),
+                cause: Anchor::new(cause, if is_ownership { Place::Behind } else { Place::Begin }),
+                waiting,
+                held: until - enter,
+                completion: (leave - signal).max(0),
+                cause_completion: shard.leave(cause.1) - signal,
+                state: states.find(kind, call.1),
+            });
+        };
+        let &Condition { released, owner, signal, .. } = &condition;
+        let (signaled, wants_mutex) = (condition.signaled(shard), condition.wants_mutex_from(shard));
+        let [contention, late] = [Metric::ConditionContention, Metric::LateSignal];
+        match signal {
+            Some(signal) => {
+                let until = signaled.min(released);
+                add(Class::Signal, Relation::ThreadPair, signal.call, (enter, until), contention);
+                add(Class::Signal, Relation::ThreadPair, signal.call, (released, signaled), late);
+            }
+            // Nobody is known to have caused it.
+            None if !condition.is_timed => {
+                add(Class::ThreadLock, Relation::Ownership, call, (enter, released), contention);
+                add(Class::Signal, Relation::Ownership, call, (released, signaled), late);
+            }
+            None => {}
+        }
+        if let Some(owner) = owner {
+            add(Class::ThreadLock, Relation::Ownership, owner, (wants_mutex, released), contention);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Call paths of tasks: those of a task are below the call path that created it.
+//!
+//! ```text
+//!  thread 0  [ parallel [ create task ] ...  ]        the call path of f is parallel/task/f,
+//!  thread 1  [ parallel [ barrier [ task [ f ] ] ]    whoever runs it, and in which call
+//! ```
+//!
+//! If the thread that runs a task is read before the one that creates it, the call path is not known in time. Then the
+//! process is read again. The first time gives the calls that were open at each creation, within the task that did it
+//! ([`KnownTasks`]); put together, these are the call paths ([`TaskPaths`]).
+
+use rustc_hash::FxHashMap;
+
+use super::calltree::CallTree;
+use super::columns::TaskInstance;
+use super::task_stacks::TaskId;
+use crate::ids::{CallPathId, NONE, RegionKey};
+
+/// A task within its process: the row of its team's fork, and its creating thread and number.
+pub(crate) type TaskKey = (u32, u32, u64);
+
+/// Calls that are open at creations, as a tree: the call around each, and its region.
+type Stacks = Vec<(u32, RegionKey)>;
+
+/// The tasks of a process, and what was open when they were created.
+#[derive(Debug, Default)]
+pub(crate) struct KnownTasks {
+    /// The row of each task of the current process among those of the shard.
+    rows: FxHashMap<TaskKey, u32>,
+    /// For each task of the shard what was open at its creation, within the task that created it; [`NONE`] if nothing
+    /// was or if that is not known.
+    open: Vec<u32>,
+    /// For each task that an implicit task created, the call path below which that one's calls are.
+    roots: FxHashMap<u32, CallPathId>,
+    stacks: Stacks,
+    nodes: FxHashMap<(u32, RegionKey), u32>,
+    /// Tasks that ran before their call path was known.
+    unknown: Vec<u32>,
+    /// Rows of all tasks of the shard.
+    keys: Vec<TaskKey>,
+}
+
+/// The key of a task in a team, by the row of its fork.
+pub(crate) fn key(fork: u32, (_, thread, number): TaskId) -> TaskKey {
+    (fork, thread, number)
+}
+
+impl KnownTasks {
+    /// Forgets the numbers of the tasks of the process before.
+    pub(crate) fn begin_process(&mut self) {
+        self.rows.clear();
+    }
+
+    /// The row of a task, which is new if it has not been seen yet.
+    pub(crate) fn row(&mut self, key: TaskKey, tasks: &mut Vec<TaskInstance>) -> u32 {
+        let next = tasks.len() as u32;
+        let row = *self.rows.entry(key).or_insert(next);
+        if row == next {
+            tasks.push(TaskInstance {
+                created: i64::MIN,
+                create: crate::ids::InstanceId::NONE,
+                creator: crate::ids::LocationId::NONE,
+                parent: NONE,
+                fork: key.0,
+                callpath: CallPathId::NONE,
+            });
+            self.open.push(NONE);
+            self.keys.push(key);
+        }
+        row
+    }
+
+    /// Notes that a task runs whose call path is not known.
+    pub(crate) fn note_unknown(&mut self, row: u32) {
+        self.unknown.push(row);
+    }
+
+    /// Whether the call paths of such tasks are known by now.
+    pub(crate) fn knows_more(&self, tasks: &[TaskInstance]) -> bool {
+        self.unknown.iter().any(|&row| tasks[row as usize].created != i64::MIN)
+    }
+
+    /// Notes the calls that are open when a task is created, the outermost first; `root` is the call path below which those
+    /// of an implicit task are.
+    pub(crate) fn note(&mut self, row: u32, root: Option<CallPathId>, open: impl Iterator<Item = RegionKey>) {
+        let mut node = NONE;
+        for key in open {
+            let next = self.stacks.len() as u32;
+            let here = *self.nodes.entry((node, key)).or_insert(next);
+            if here == next {
+                self.stacks.push((node, key));
+            }
+            node = here;
+        }
+        self.open[row as usize] = node;
+        if let Some(root) = root {
+            self.roots.insert(row, root);
+        }
+    }
+}
+
+/// The call paths below which tasks are.
+#[derive(Debug)]
+pub(crate) struct TaskPaths {
+    tree: CallTree,
+    paths: FxHashMap<TaskKey, CallPathId>,
+}
+
+impl TaskPaths {
+    /// The call paths of all tasks of a shard that was read once, into `tree`.
+    pub(crate) fn new(known: &KnownTasks, tasks: &[TaskInstance], mut tree: CallTree) -> Self {
+        const PENDING: CallPathId = CallPathId::new(NONE - 1);
+        let mut found: Vec<Option<CallPathId>> = vec![None; tasks.len()];
+        let mut keys: Vec<RegionKey> = Vec::new();
+        for row in 0..tasks.len() {
+            // First the tasks that created it.
+            let mut chain = vec![row];
+            while let Some(&task) = chain.last()
+                && let parent = tasks[task].parent
+                && parent != NONE
+                && found[parent as usize].is_none()
+            {
+                found[task] = Some(PENDING);
+                chain.push(parent as usize);
+            }
+            for task in chain.into_iter().rev() {
+                if found[task].is_some_and(|found| found != PENDING) {
+                    continue;
+                }
+                let parent = tasks[task].parent;
+                let of_parent = || found.get(parent as usize).copied().flatten().filter(|&path| path != PENDING);
+                let Some(mut path) = known.roots.get(&(task as u32)).copied().or_else(of_parent) else {
+                    found[task] = None;
+                    continue;
+                };
+                keys.clear();
+                let mut node = known.open[task];
+                while node != NONE {
+                    let (around, key) = known.stacks[node as usize];
+                    keys.push(key);
+                    node = around;
+                }
+                let is_in_task = parent != NONE;
+                for (i, &key) in keys.iter().rev().enumerate() {
+                    path = if i == 0 && is_in_task { child(&mut tree, path, key) } else { tree.child(path, key) };
+                }
+                found[task] = Some(path);
+            }
+        }
+        let of_task = |(&key, path): (&TaskKey, Option<CallPathId>)| Some((key, path?));
+        let paths = known.keys.iter().zip(found).filter_map(of_task).collect();
+        Self { tree, paths }
+    }
+
+    /// The call path below which a task is, as a call path of another tree.
+    pub(crate) fn find(&self, key: TaskKey, tree: &mut CallTree) -> Option<CallPathId> {
+        let mut node = *self.paths.get(&key)?;
+        let mut keys = Vec::new();
+        while node.is_some() {
+            keys.push(self.tree.region(node));
+            node = self.tree.parent(node);
+        }
+        Some(keys.into_iter().rev().fold(CallPathId::NONE, |path, key| tree.child(path, key)))
+    }
+}
+
+/// The call path of a task below the one that created it. Recursion folds: if the same construct is on that path already,
+/// it is that node, so the tree stays finite.
+pub(crate) fn child(tree: &mut CallTree, path: CallPathId, key: RegionKey) -> CallPathId {
+    let mut node = path;
+    while node.is_some() {
+        if tree.region(node) == key {
+            return node;
+        }
+        node = tree.parent(node);
+    }
+    tree.child(path, key)
+}

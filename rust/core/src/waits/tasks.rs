@@ -1,0 +1,518 @@
+//! Tasks: what threads do in the calls in which they run tasks, and which tasks they wait for.
+//!
+//! ```text
+//!  thread 0  --[ parallel, creates f ][ barrier |= waits for f ==|]--
+//!  thread 1  [ barrier |= starved =| [ f                         ]]--
+//! ```
+//!
+//! A moment of a thread in a barrier or a taskwait construct is *executing* if one of its tasks runs, *scheduling* if a
+//! task is ready (all of the team in a barrier, children in a taskwait), else *waiting* while a task that it awaits is
+//! incomplete: in a barrier from the arrival of the last thread. Before that arrival, it is *starvation* as long as the
+//! last thread still creates a task.
+//!
+//! A task is ready from its creation, or, because dependences are not recorded, from the latest completion of a sibling at
+//! which a thread was already idle although the task existed, to its start.
+//!
+//! *Cause*: the awaited task that completes last, and whatever the thread does to which it is bound.
+//!
+//! *Source*: specification.md#tasks.
+
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+use super::findings::Findings;
+use super::teams::{Part, barriers_of, teams};
+use super::wait_state::WaitState;
+use crate::ids::{InstanceId, LocationId};
+use crate::severity::{Metric, Severity};
+use crate::trace::columns::{TaskInstance, TaskRun};
+use crate::trace::shard::BusyBarrier;
+use crate::trace::{NONE, RegionClass, Shard, Trace};
+
+/// A stretch in which a task runs on a thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pub location: LocationId,
+    pub run: TaskRun,
+}
+
+/// The task that runs a call: an explicit one, by row, or the implicit one of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Around {
+    Task(u32),
+    Implicit(LocationId),
+}
+
+/// The life of a task.
+#[derive(Clone, Debug)]
+pub(crate) struct TaskLife {
+    pub row: u32,
+    pub instance: TaskInstance,
+    /// Its runs among those of the team, in the order of time; not empty.
+    pub runs: Range<usize>,
+    /// From when on it could run, at most its start.
+    pub ready: i64,
+    /// The run that made it ready by its end; `None` if its creation did.
+    pub released: Option<usize>,
+    /// Whether the thread that starts it was idle since it was ready.
+    pub is_awaited: bool,
+}
+
+/// A call in which a thread runs tasks.
+#[derive(Clone, Debug)]
+pub(crate) struct SchedulingCall {
+    pub location: LocationId,
+    pub instance: InstanceId,
+    /// The task that it is part of.
+    pub around: Around,
+    /// When its thread runs no other task.
+    pub idle: Vec<Range<i64>>,
+    /// Whether another task runs in it.
+    pub has_tasks: bool,
+    /// Its number among the team's barriers; `None` for a taskwait construct.
+    pub barrier: Option<usize>,
+}
+
+/// The tasks of a team.
+#[derive(Debug)]
+pub(crate) struct TeamTasks {
+    /// Grouped by task.
+    pub runs: Vec<Run>,
+    pub tasks: Vec<TaskLife>,
+    pub calls: Vec<SchedulingCall>,
+    /// Positions of the tasks by the one that created them.
+    pub children: FxHashMap<Around, Vec<usize>>,
+    /// When any task is ready.
+    ready: Vec<Range<i64>>,
+    /// Positions of the tasks by completion.
+    by_end: Vec<usize>,
+    /// Positions of the calls that are barriers.
+    barriers: FxHashMap<InstanceId, usize>,
+    /// When each thread creates tasks, in order.
+    creations: FxHashMap<LocationId, Vec<i64>>,
+}
+
+/// A wait for a task: parts of a call.
+#[derive(Clone, Debug)]
+pub(crate) struct TaskWait {
+    pub call: (LocationId, InstanceId),
+    pub kind: Metric,
+    /// Position of the awaited task that completes last.
+    pub task: usize,
+    /// When it waits.
+    pub parts: Vec<Range<i64>>,
+}
+
+impl TaskWait {
+    /// Waiting time, ticks.
+    pub(crate) fn waiting(&self) -> i64 {
+        length(&self.parts)
+    }
+}
+
+/// A barrier of a team in which tasks run, at one thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    /// Waiting before the last thread arrived, ticks.
+    pub waiting: i64,
+    /// When the last part of this waiting ends.
+    pub until: i64,
+}
+
+impl TeamTasks {
+    /// The tasks of a team; `None` if it has none.
+    pub(crate) fn new(trace: &Trace, shard: &Shard, parts: &[Part]) -> Option<Self> {
+        if shard.task_instances.is_empty() {
+            return None;
+        }
+        let fork = parts[0].team.fork;
+        let mut runs: Vec<Run> = Vec::new();
+        for part in parts {
+            let (span, of_thread) = (span(shard, part), shard.tasks.of(shard.local(part.location)));
+            let first = of_thread.partition_point(|run| run.begin < span.start);
+            let inside = of_thread[first..].iter().take_while(|run| run.begin <= span.end);
+            let of_team = inside.filter(|run| shard.task_instances[run.task as usize].fork == fork);
+            runs.extend(of_team.map(|&run| Run { location: part.location, run }));
+        }
+        if runs.is_empty() {
+            return None;
+        }
+        let calls: Vec<SchedulingCall> = parts.iter().flat_map(|part| calls(trace, shard, part)).collect();
+        let barriers = calls.iter().enumerate().filter(|(_, call)| call.barrier.is_some());
+        let barriers = barriers.map(|(i, call)| (call.instance, i)).collect();
+        runs.sort_by_key(|run| (run.run.task, run.run.begin, run.location));
+        let mut tasks = Vec::new();
+        let mut begin = 0;
+        for of_task in runs.chunk_by(|a, b| a.run.task == b.run.task) {
+            let row = of_task[0].run.task;
+            let instance = shard.task_instances[row as usize];
+            let ready = if instance.created == i64::MIN { of_task[0].run.begin } else { instance.created };
+            let end = begin + of_task.len();
+            tasks.push(TaskLife { row, instance, runs: begin..end, ready, released: None, is_awaited: false });
+            begin = end;
+        }
+        let mut children: FxHashMap<Around, Vec<usize>> = FxHashMap::default();
+        for (i, task) in tasks.iter().enumerate() {
+            children.entry(task.around()).or_default().push(i);
+        }
+        children.values_mut().for_each(|siblings| siblings.sort_by_key(|&i| (tasks[i].instance.created, tasks[i].row)));
+        let mut creations: FxHashMap<LocationId, Vec<i64>> = FxHashMap::default();
+        for task in &tasks {
+            creations.entry(task.instance.creator).or_default().push(task.instance.created);
+        }
+        creations.values_mut().for_each(|created| created.sort_unstable());
+        let mut found =
+            Self { runs, tasks, calls, children, ready: Vec::new(), by_end: Vec::new(), barriers, creations };
+        found.find_ready();
+        found.ready = union(found.tasks.iter().map(|task| task.ready..found.start(task)).collect());
+        let mut by_end: Vec<usize> = (0..found.tasks.len()).collect();
+        by_end.sort_by_key(|&i| (found.end(&found.tasks[i]), i));
+        found.by_end = by_end;
+        Some(found)
+    }
+
+    /// When a task starts.
+    pub(crate) fn start(&self, task: &TaskLife) -> i64 {
+        self.runs[task.runs.start].run.begin
+    }
+
+    /// When a task completes, or ends with its thread.
+    pub(crate) fn end(&self, task: &TaskLife) -> i64 {
+        self.last(task).run.end
+    }
+
+    /// The run that a task ends with.
+    pub(crate) fn last(&self, task: &TaskLife) -> &Run {
+        &self.runs[task.runs.end - 1]
+    }
+
+    /// Finds when tasks became ready, in one pass in the order of time.
+    fn find_ready(&mut self) {
+        // At equal times, who was idle before a completion counts.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        enum Change {
+            Completes(usize),
+            IdleEnds(usize, usize),
+            Starts(usize),
+            IdleBegins(usize, usize),
+        }
+        let mut changes: Vec<(i64, Change)> = Vec::new();
+        for (i, task) in self.tasks.iter().enumerate() {
+            changes.extend([(self.end(task), Change::Completes(i)), (self.start(task), Change::Starts(i))]);
+        }
+        for (i, call) in self.calls.iter().enumerate() {
+            for (k, idle) in call.idle.iter().enumerate() {
+                changes.extend([(idle.start, Change::IdleBegins(i, k)), (idle.end, Change::IdleEnds(i, k))]);
+            }
+        }
+        changes.sort_unstable();
+        // The last release of each task's children, and the last idle stretch of each thread.
+        let mut released: FxHashMap<Around, (i64, usize)> = FxHashMap::default();
+        let mut idle: FxHashMap<LocationId, Range<i64>> = FxHashMap::default();
+        let mut threads = 0u32;
+        for (time, change) in changes {
+            match change {
+                Change::IdleBegins(i, k) => {
+                    threads += 1;
+                    let call = &self.calls[i];
+                    idle.insert(call.location, call.idle[k].clone());
+                }
+                Change::IdleEnds(..) => threads = threads.saturating_sub(1),
+                Change::Completes(i) if threads > 0 => {
+                    released.insert(self.tasks[i].around(), (time, self.tasks[i].runs.end - 1));
+                }
+                Change::Completes(_) => {}
+                Change::Starts(i) => {
+                    let task = &mut self.tasks[i];
+                    if let Some(&(time, run)) = released.get(&task.around())
+                        && time > task.ready
+                    {
+                        (task.ready, task.released) = (time, Some(run));
+                    }
+                    task.ready = task.ready.min(time);
+                    let thread = self.runs[task.runs.start].location;
+                    let was_idle = |idle: &Range<i64>| idle.start <= task.ready && idle.end >= time;
+                    task.is_awaited = idle.get(&thread).is_some_and(was_idle);
+                }
+            }
+        }
+    }
+
+    /// The waits for tasks of a taskwait construct; `since` is the Enter of the one before it in the same task.
+    fn taskwait(&self, shard: &Shard, call: &SchedulingCall, since: i64) -> Option<TaskWait> {
+        let (enter, leave) = (shard.enter(call.instance), shard.leave(call.instance));
+        let children = self.children.get(&call.around)?;
+        let created = |i: usize| self.tasks[i].instance.created;
+        let first = children.partition_point(|&i| created(i) < since);
+        let awaited: Vec<usize> = children[first..].iter().copied().take_while(|&i| created(i) <= enter).collect();
+        let last = awaited.iter().copied().max_by_key(|&i| (self.end(&self.tasks[i]), i))?;
+        let until = self.end(&self.tasks[last]).min(leave);
+        let ready = awaited.iter().map(|&i| self.tasks[i].ready..self.start(&self.tasks[i]));
+        let ready = union(ready.filter(|ready| ready.end > enter).collect());
+        let parts = without(&within(&call.idle, &(enter..until)), &ready);
+        let wait = TaskWait { call: (call.location, call.instance), kind: Metric::OmpTaskWaitWait, task: last, parts };
+        (!wait.parts.is_empty()).then_some(wait)
+    }
+
+    /// The waits for tasks in barriers, from the arrival of the last thread, and in taskwait constructs.
+    pub(crate) fn waits(&self, trace: &Trace, shard: &Shard, parts: &[Part]) -> Vec<TaskWait> {
+        let mut waits = Vec::new();
+        let mut before: FxHashMap<Around, i64> = FxHashMap::default();
+        for call in &self.calls {
+            let enter = shard.enter(call.instance);
+            if call.barrier.is_none() {
+                let since = before.insert(call.around, enter).unwrap_or(i64::MIN);
+                waits.extend(self.taskwait(shard, call, since));
+                continue;
+            }
+            let Some((latest, end)) = call.barrier.and_then(|k| meeting(shard, parts, k)) else { continue };
+            let count = self.by_end.partition_point(|&i| self.end(&self.tasks[i]) <= end);
+            let Some(&last) = self.by_end[..count].last() else { continue };
+            let until = self.end(&self.tasks[last]).min(shard.leave(call.instance));
+            let waiting = shard.enter(latest.1).max(enter)..until;
+            let parts = without(&within(&call.idle, &waiting), &self.ready);
+            let kind = match trace.class(shard, call.instance) {
+                RegionClass::ExplicitBarrier => Metric::OmpExplicitBarrierTaskWait,
+                _ => Metric::OmpImplicitBarrierTaskWait,
+            };
+            if !parts.is_empty() {
+                waits.push(TaskWait { call: (call.location, call.instance), kind, task: last, parts });
+            }
+        }
+        waits.sort_by_key(|wait| (wait.call.0, shard.instances.enter[wait.call.1]));
+        waits
+    }
+
+    /// What a thread does in a barrier in which it runs tasks, before the last thread arrives.
+    pub(crate) fn arrival(&self, shard: &Shard, call: InstanceId, latest: InstanceId) -> Option<Arrival> {
+        let call = self.barriers.get(&call).map(|&i| &self.calls[i]).filter(|call| call.has_tasks)?;
+        let (enter, leave) = (shard.enter(call.instance), shard.leave(call.instance));
+        let latest = shard.enter(latest).min(leave);
+        let idle = within(&call.idle, &(enter..latest));
+        let until = idle.last().map_or(enter, |last| last.end);
+        Some(Arrival { waiting: length(&idle), until })
+    }
+
+    /// Time in a barrier before the last thread arrives in which no task is ready, up to the last task that it creates.
+    fn starvation(&self, shard: &Shard, call: &SchedulingCall, latest: (LocationId, InstanceId)) -> i64 {
+        let (enter, arrival) = (shard.enter(call.instance), shard.enter(latest.1));
+        let created = self.creations.get(&latest.0).map_or(&[][..], Vec::as_slice);
+        let before = &created[..created.partition_point(|&created| created < arrival)];
+        let last = before.last().copied().unwrap_or(i64::MIN).min(shard.leave(call.instance));
+        length(&without(&within(&call.idle, &(enter..last)), &self.ready))
+    }
+
+    /// Books waits for tasks, starvation, and the numbers of tasks.
+    pub(super) fn book(&self, trace: &Trace, shard: &Shard, parts: &[Part], findings: &mut Findings) {
+        for wait in self.waits(trace, shard, parts) {
+            let last = self.last(&self.tasks[wait.task]);
+            let cause = (last.location, last.run.instance);
+            findings.waits.push(WaitState::new(wait.kind, wait.call, wait.waiting(), cause));
+        }
+        for call in self.calls.iter().filter(|call| call.barrier.is_some()) {
+            let Some((latest, _)) = call.barrier.and_then(|k| meeting(shard, parts, k)) else { continue };
+            let waiting = self.starvation(shard, call, latest);
+            if waiting > 0 && latest.1 != call.instance {
+                let kind = match trace.class(shard, call.instance) {
+                    RegionClass::ExplicitBarrier => Metric::OmpExplicitBarrierStarvation,
+                    _ => Metric::OmpImplicitBarrierStarvation,
+                };
+                findings.waits.push(WaitState::new(kind, (call.location, call.instance), waiting, latest));
+            }
+        }
+        let mut count = |metric, run: &Run| {
+            if run.run.instance.is_some() {
+                let callpath = shard.callpath(run.run.instance);
+                findings.severities.push(Severity { metric, callpath, location: run.location, value: 1 });
+            }
+        };
+        for task in &self.tasks {
+            let runs = &self.runs[task.runs.clone()];
+            count(Metric::OmpTasks, &runs[0]);
+            if task.instance.creator.is_some() && task.instance.creator != runs[0].location {
+                count(Metric::OmpTasksElsewhere, &runs[0]);
+            }
+            for pair in runs.windows(2).filter(|pair| pair[0].location != pair[1].location) {
+                count(Metric::OmpTaskMigrations, &pair[1]);
+            }
+        }
+    }
+
+    /// The threads to which a task, or before it starts its nearest ancestor that runs, is bound in a stretch of time, in
+    /// order.
+    pub(crate) fn owners(&self, task: usize, time: &Range<i64>) -> Vec<(LocationId, Range<i64>)> {
+        let mut owners = Vec::new();
+        let mut rest = vec![(Some(task), time.clone())];
+        let position = |row: u32| self.tasks.binary_search_by_key(&row, |task| task.row).ok();
+        while let Some((task, time)) = rest.pop() {
+            let Some(task) = task.map(|i| &self.tasks[i]) else { continue };
+            let (start, end) = (self.start(task), self.end(task));
+            let runs = &self.runs[task.runs.clone()];
+            let mut from = start;
+            for run in runs {
+                // Between two runs, it is bound to the thread of the next one.
+                owners.push((run.location, from.max(time.start)..run.run.end.min(time.end)));
+                from = run.run.end;
+            }
+            for time in [time.start..time.end.min(start), time.start.max(end)..time.end] {
+                match task.around() {
+                    _ if time.is_empty() => {}
+                    Around::Implicit(location) if location.is_some() => owners.push((location, time)),
+                    Around::Implicit(_) => {}
+                    Around::Task(row) => rest.push((position(row), time)),
+                }
+            }
+        }
+        owners.retain(|(_, time)| !time.is_empty());
+        owners.sort_by_key(|(_, time)| time.start);
+        owners
+    }
+}
+
+impl TaskLife {
+    /// The task that created it.
+    pub(crate) fn around(&self) -> Around {
+        if self.instance.parent == NONE {
+            Around::Implicit(self.instance.creator)
+        } else {
+            Around::Task(self.instance.parent)
+        }
+    }
+}
+
+/// The barriers of a shard in which threads run tasks, by call.
+pub(crate) fn arrivals(trace: &Trace, shard: &Shard) -> FxHashMap<InstanceId, BusyBarrier> {
+    let mut arrivals = FxHashMap::default();
+    if shard.task_instances.is_empty() {
+        return arrivals;
+    }
+    for process in shard.processes {
+        let all = teams(shard, &trace.definitions.processes[process]);
+        for parts in all.chunk_by(|a, b| a.team.fork == b.team.fork) {
+            let Some(tasks) = TeamTasks::new(trace, shard, parts) else { continue };
+            for call in tasks.calls.iter().filter(|call| call.has_tasks) {
+                if let Some((latest, end)) = call.barrier.and_then(|k| meeting(shard, parts, k)) {
+                    let latest = shard.enter(latest.1).min(shard.leave(call.instance));
+                    let idle = within(&call.idle, &(shard.enter(call.instance)..latest));
+                    arrivals.insert(call.instance, BusyBarrier { latest, end, idle });
+                }
+            }
+        }
+    }
+    arrivals
+}
+
+/// When a thread is part of a team.
+fn span(shard: &Shard, part: &Part) -> Range<i64> {
+    let instance = part.team.instance;
+    if instance.is_none() { i64::MIN..i64::MAX } else { shard.enter(instance)..shard.leave(instance) }
+}
+
+/// The calls of a thread in a team in which it runs tasks, in order.
+fn calls(trace: &Trace, shard: &Shard, part: &Part) -> Vec<SchedulingCall> {
+    let location = part.location;
+    let span = span(shard, part);
+    let runs = shard.tasks.of(shard.local(location));
+    let barriers = barriers_of(shard, part);
+    let taskwaits = shard.instances_of(location).filter(|&instance| {
+        trace.class(shard, instance) == RegionClass::TaskWait
+            && span.start <= shard.enter(instance)
+            && shard.enter(instance) <= span.end
+    });
+    let all = barriers.iter().enumerate().map(|(k, &instance)| (instance, Some(k)));
+    let all = all.chain(taskwaits.map(|instance| (instance, None)));
+    let mut calls: Vec<SchedulingCall> = all
+        .map(|(instance, barrier)| {
+            let (enter, leave) = (shard.enter(instance), shard.leave(instance));
+            // The task that runs at the Enter: one that begins there runs in the call.
+            let first = runs.partition_point(|run| run.end <= enter);
+            let around = runs.get(first).filter(|run| run.begin < enter).map(|run| run.task);
+            let first = runs.partition_point(|run| run.end < enter);
+            let mut idle = Vec::new();
+            let mut from = enter;
+            let mut has_tasks = false;
+            for run in runs[first..].iter().take_while(|run| run.begin < leave) {
+                if Some(run.task) == around || run.end <= enter {
+                    continue;
+                }
+                has_tasks = true;
+                idle.push(from..run.begin.max(enter));
+                from = run.end.min(leave);
+            }
+            idle.push(from..leave);
+            idle.retain(|idle| !idle.is_empty());
+            let around = around.map_or(Around::Implicit(location), Around::Task);
+            SchedulingCall { location, instance, around, idle, has_tasks, barrier }
+        })
+        .collect();
+    calls.sort_by_key(|call| shard.instances.enter[call.instance]);
+    calls
+}
+
+/// The last call of the k-th barrier of a team, and when the barrier ends: at its first Leave.
+fn meeting(shard: &Shard, parts: &[Part], k: usize) -> Option<((LocationId, InstanceId), i64)> {
+    let count = barriers_of(shard, &parts[0]).len();
+    if parts.iter().any(|part| barriers_of(shard, part).len() != count) {
+        return None;
+    }
+    let calls = || parts.iter().map(|part| (part.location, barriers_of(shard, part)[k]));
+    let latest = calls().reduce(|last, call| if shard.enter(call.1) > shard.enter(last.1) { call } else { last })?;
+    let end = calls().map(|(_, call)| shard.leave(call)).min()?;
+    Some((latest, end))
+}
+
+/// The union of stretches of time, in order.
+fn union(mut all: Vec<Range<i64>>) -> Vec<Range<i64>> {
+    all.retain(|one| !one.is_empty());
+    all.sort_by_key(|one| one.start);
+    let mut union: Vec<Range<i64>> = Vec::new();
+    for one in all {
+        match union.last_mut() {
+            Some(last) if one.start <= last.end => last.end = last.end.max(one.end),
+            _ => union.push(one),
+        }
+    }
+    union
+}
+
+/// The parts of stretches of time, in order, that lie in a window.
+fn within(all: &[Range<i64>], window: &Range<i64>) -> Vec<Range<i64>> {
+    let first = all.partition_point(|one| one.end <= window.start);
+    let inside = all[first..].iter().take_while(|one| one.start < window.end);
+    let parts = inside.map(|one| one.start.max(window.start)..one.end.min(window.end));
+    parts.filter(|part| !part.is_empty()).collect()
+}
+
+/// The parts of stretches of time that lie outside of others; both are in order.
+fn without(all: &[Range<i64>], others: &[Range<i64>]) -> Vec<Range<i64>> {
+    let mut rest = Vec::new();
+    for one in all {
+        let mut from = one.start;
+        for other in within(others, one) {
+            rest.push(from..other.start);
+            from = other.end;
+        }
+        rest.push(from..one.end);
+    }
+    rest.retain(|part| !part.is_empty());
+    rest
+}
+
+fn length(all: &[Range<i64>]) -> i64 {
+    all.iter().map(|one| one.end - one.start).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_of_time_are_sets() {
+        let all = union(vec![4..6, 1..3, 2..4, 8..8, 9..10]);
+        assert_eq!(all, [1..6, 9..10]);
+        assert_eq!(within(&all, &(5..10)), [5..6, 9..10]);
+        assert_eq!(without(&[0..7, 9..12], &all), [0..1, 6..7, 10..12]);
+        assert_eq!(length(&all), 6);
+    }
+}

@@ -1,0 +1,149 @@
+"""Random programs with tasks, simulated and written in the trace language of tests/tracedsl.py.
+
+One thread of a team creates tasks, which may create others and wait for them; all threads run them in barriers and
+taskwait constructs. Times are whole milliseconds, and no two events have the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+
+BODY = st.recursive(
+    st.lists(st.tuples(st.just("work"), st.integers(1, 40)), min_size=1, max_size=2),
+    lambda inner: st.lists(
+        st.one_of(
+            st.tuples(st.just("work"), st.integers(1, 40)),
+            st.tuples(st.just("create"), inner),
+            st.just(("taskwait",)),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    max_leaves=6,
+)
+
+
+@dataclass(eq=False)
+class Task:
+    """A task, or the implicit task of a thread."""
+
+    body: list[Any]
+    number: int = 0
+    parent: Task | None = None
+    begin: int = 0
+    children: list[Task] = field(default_factory=list)
+    is_complete: bool = False
+    waits_since: int | None = None  # in a taskwait construct
+
+
+class Run:
+    """A team while it runs: each thread has a stack of tasks, the innermost of which runs."""
+
+    def __init__(self, bodies: list[list[Any]]) -> None:
+        self.lines: list[str] = []
+        self.used: set[int] = set()
+        self.tasks = 0
+        self.ready: list[Task] = []
+        self.open: list[Task] = []
+        self.now = [self.time(1 + thread) for thread in range(len(bodies))]
+        self.begins = list(self.now)
+        self.stacks = [[Task(list(body))] for body in bodies]
+        self.arrived: list[int | None] = [None] * len(bodies)
+        self.blocked = [False] * len(bodies)
+
+    def time(self, at: int) -> int:
+        while at in self.used:
+            at += 1
+        self.used.add(at)
+        return at
+
+    def note(self, thread: int, what: str, begin: int, end: int) -> None:
+        who = f"0.{thread}" if thread else "0"
+        self.lines.append(f"{who}: {what} [{begin / 1000:.3f}, {end / 1000:.3f}]")
+
+    def wake(self, time: int) -> None:
+        """Let threads without a task look again."""
+        for thread, is_blocked in enumerate(self.blocked):
+            if is_blocked:
+                self.blocked[thread] = False
+                self.now[thread] = self.time(time + 1)
+
+    def run(self) -> str:
+        while True:
+            if all(when is not None for when in self.arrived) and not self.open:
+                break
+            thread = min((t for t in range(len(self.now)) if not self.blocked[t]), key=lambda t: self.now[t])
+            self.step(thread)
+        # The last one that ran a task, or arrived, ends the barrier.
+        end = max(*self.now, *self.used) + 1
+        for thread, begin in enumerate(self.arrived):
+            leave = self.time(end)
+            self.note(thread, "!$omp implicit barrier @a:7", begin or 0, leave)
+            self.note(thread, "!$omp parallel @a:1", self.begins[thread], self.time(leave + 1))
+        self.note(0, "fork", 0, max(self.used) + 1)
+        return "\n".join([f"threads {max(2, len(self.now))}", *self.lines])
+
+    def step(self, thread: int) -> None:
+        stack = self.stacks[thread]
+        task = stack[-1]
+        now = self.now[thread]
+        if task.waits_since is not None or (len(stack) == 1 and self.arrived[thread] is not None):
+            self.schedule(thread, task)
+        elif task.body:
+            self.act(thread, task, task.body.pop(0))
+        elif len(stack) > 1:
+            stack.pop()
+            task.is_complete = True
+            self.open.remove(task)
+            self.note(thread, f"!$omp task @a:5(task={task.number})", task.begin, now)
+            self.now[thread] = self.time(now + 1)
+            self.wake(now)
+        else:
+            self.arrived[thread] = self.now[thread]
+            self.now[thread] = self.time(now + 1)
+
+    def act(self, thread: int, task: Task, action: Any) -> None:
+        now = self.now[thread]
+        if action[0] == "work":
+            self.now[thread] = self.time(now + action[1])
+        elif action[0] == "create":
+            self.tasks += 1
+            new = Task(list(action[1]), self.tasks, task)
+            task.children.append(new)
+            self.open.append(new)
+            self.ready.append(new)
+            self.now[thread] = self.time(now + 2)
+            self.note(thread, f"!$omp create task @a:5(task={new.number})", now, self.now[thread])
+            self.wake(now)
+            self.now[thread] = self.time(self.now[thread] + 1)
+        else:
+            task.waits_since = now
+            self.now[thread] = self.time(now + 1)
+
+    def schedule(self, thread: int, task: Task) -> None:
+        """Run a ready task, end a taskwait construct, or wait for something to happen."""
+        now = self.now[thread]
+        is_barrier = task.waits_since is None
+        candidates = [new for new in self.ready if is_barrier or new.parent is task]
+        if candidates:
+            new = candidates[0]
+            self.ready.remove(new)
+            new.begin = now
+            self.stacks[thread].append(new)
+            self.now[thread] = self.time(now + 1)
+        elif not is_barrier and all(child.is_complete for child in task.children):
+            self.note(thread, "!$omp taskwait @a:6", task.waits_since, now)
+            task.waits_since = None
+            self.now[thread] = self.time(now + 1)
+        else:
+            self.blocked[thread] = True
+
+
+@st.composite
+def task_programs(draw) -> str:
+    others = st.lists(st.tuples(st.just("work"), st.integers(1, 60)), max_size=1)
+    bodies = [draw(BODY), *(draw(others) for _ in range(draw(st.integers(1, 2))))]
+    return Run(bodies).run()
