@@ -289,10 +289,10 @@ def test_a_run_of_threads_alone_has_their_efficiencies(tmp_path):
     0: fork [2, 10]
     0: !$omp parallel @a.c:1 [2, 10]
     0: !$omp critical @a.c:2(order=1) [2, 4] @2, 4
-    0: !$omp implicit barrier @a.c:3 [10, 10]
+    0: !$omp implicit barrier @a.c:3 [9, 10]
     0.1: !$omp parallel @a.c:1 [2, 10]
     0.1: !$omp critical @a.c:2(order=2) [3, 4] @4, 4
-    0.1: !$omp implicit barrier @a.c:3 [7, 10]
+    0.1: !$omp implicit barrier @a.c:3 [6, 10]
     """
     found = whywait.analyze(trace_from_text(text, tmp_path)).efficiencies()
     hybrid = {one.name: one.value for one in found.hybrid}
