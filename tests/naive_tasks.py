@@ -90,10 +90,12 @@ class Tasks:
         return next((t for t in self.tasks for run in t.runs if run[0] is thread and run[1] < time < run[2]), None)
 
     def is_idle(self, call: Instance, around: Task | None, time: float) -> bool:
-        """Whether a thread runs no other task at a moment of a call."""
+        """Whether a thread runs no other task at a moment of a call, which is the innermost one then."""
         runs = (run for task in self.tasks if task is not around for run in task.runs)
-        inside = call.enter < time < call.leave
-        return inside and not any(run[0] is call.thread and run[1] < time < run[2] for run in runs)
+        if any(run[0] is call.thread and run[1] < time < run[2] for run in runs):
+            return False
+        open_then = [i for i, _ in self.calls if i.thread is call.thread and i.enter < time < i.leave]
+        return call is max(open_then, key=lambda i: (i.enter, -i.leave), default=None)
 
     def ready(self, task: Task) -> int:
         """Return from when on a task could run."""

@@ -494,12 +494,15 @@ class Archive:
             for name, on in script.windows.items()
         }
         self._define_counters()
+        self._define_teams(group, comm, everyone)
+
+    def _define_teams(self, group: Any, comm: Any, everyone: list[Location]) -> None:
+        script = self.script
         if script.threads > 1:
             group(GroupType.COMM_LOCATIONS, everyone, Paradigm.OPENMP)
             for rank in range(script.ranks):
                 team = [self.locations[rank, t] for t in range(script.threads)]
                 self.comms[f"team {rank}"] = comm("", group(GroupType.COMM_GROUP, team, Paradigm.OPENMP), None)
-
         if script.created:
             group(GroupType.COMM_LOCATIONS, everyone, Paradigm.PTHREAD)
         for rank in sorted({rank for rank, _ in script.created}):

@@ -118,9 +118,10 @@ def shares(profile: Profile, places: Locations, positions: Iterable[int] | None 
             kept[position : tree.end[position]] = True
 
     def at(name: str, inside: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
-        cells = profile.cells(name)
+        # Profiles have what Scalasca computes.
         if name not in profile.metrics:
             return np.zeros(profile.locations)
+        cells = profile.cells(name)
         here = inside[cells.key // profile.locations]
         return sum_at(cells.key[here] % profile.locations, cells.value[here], profile.locations)
 

@@ -205,7 +205,8 @@ def _hybrid(rows: list[Efficiencies], width: int) -> Iterator[Line]:
     from whywait.analysis.hybrid import ADDITIVE, LOSSES, MULTIPLICATIVE, SIMULATED
 
     hybrid = [row for row in rows if row.hybrid]
-    models = (
+    losses = "What threads do in parallel regions instead of computing, as shares of the whole."
+    models: tuple[tuple[str, tuple[tuple[str, str, str], ...], str], ...] = (
         (
             "Hybrid, multiplicative (POP)",
             MULTIPLICATIVE,
@@ -216,9 +217,8 @@ def _hybrid(rows: list[Efficiencies], width: int) -> Iterator[Line]:
             ADDITIVE,
             "Losses add up: what processes and threads lack of 100% is what the hybrid parallel efficiency lacks.",
         ),
+        ("Loss in parallel regions", LOSSES, losses),
     )
-    losses = "What threads do in parallel regions instead of computing, as shares of the whole."
-    models = (*models, ("Loss in parallel regions", LOSSES, losses))
     step = max(1, (width - _LABEL) // _COLUMN)
     for start in range(0, len(hybrid), step):
         shown = hybrid[start : start + step]

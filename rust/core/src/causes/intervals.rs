@@ -142,13 +142,13 @@ impl Roles {
 
     /// Whether any of these is a wait with an interval that may reach back before its thread begins, or caused one.
     fn communicates(&self, keys: &[Key]) -> bool {
+        use Relation::{Contention, Group, Pair, ThreadGroup, ThreadPair};
         let first = self.group_syncs.len();
         let relation = |number: usize| {
             let pair = self.pairs.get(number).map(|pair| pair.relation);
             pair.unwrap_or_else(|| self.caused[number - self.pairs.len()].relation)
         };
         let mut relations = keys.iter().filter_map(|key| key.number().checked_sub(first)).map(relation);
-        use Relation::{Contention, Group, Pair, ThreadGroup, ThreadPair};
         relations.any(|relation| matches!(relation, Pair | Group | Contention | ThreadPair | ThreadGroup))
     }
 

@@ -157,8 +157,8 @@ fn of_tasks(trace: &Trace, shard: &Shard, process: &Process) -> Vec<ContendedLoc
         return found;
     }
     for parts in teams(shard, process).chunk_by(|a, b| a.team.fork == b.team.fork) {
-        let Some(tasks) = TeamTasks::new(trace, shard, parts) else { continue };
-        let mut all = tasks.waits(trace, shard, parts);
+        let Some(tasks) = TeamTasks::new(shard, parts) else { continue };
+        let mut all = tasks.waits(trace, shard);
         all.sort_by_key(|wait| wait.task);
         for of_task in all.chunk_by(|a, b| a.task == b.task) {
             let waits: Vec<LockWait> = of_task

@@ -114,13 +114,11 @@ fn sync_places(kind: Metric, class: Class) -> Option<(Place, Place)> {
     Some(match class {
         Class::LateSender => (Place::Receive, Place::Send),
         Class::LateReceiver => (Place::Send, Place::Receive),
-        Class::LatePost | Class::EarlyWait => (Place::Leave, Place::Leave),
+        Class::LatePost | Class::EarlyWait | Class::PthreadBarrier => (Place::Leave, Place::Leave),
         Class::Progress => (Place::Leave, Place::Begin),
-        Class::Lock => (Place::Leave, Place::Behind),
+        Class::Lock | Class::Join => (Place::Leave, Place::Behind),
         // The wait comes before everything in the call, such as the block of a critical construct.
         Class::ThreadLock => (Place::Begin, Place::Behind),
-        Class::Join => (Place::Leave, Place::Behind),
-        Class::PthreadBarrier => (Place::Leave, Place::Leave),
         _ => return None,
     })
 }

@@ -8,16 +8,15 @@ use crate::ids::{CommId, InstanceId, LocationId};
 use crate::schema::Class;
 use crate::trace::{NONE, Shard, Trace};
 use crate::waits::tasks::{TaskLife, TeamTasks};
-use crate::waits::teams::Part;
 
 pub(super) fn collect(
     trace: &Trace,
     shard: &Shard,
-    (tasks, parts): (&TeamTasks, &[Part]),
+    tasks: &TeamTasks,
     states: &mut States,
     pairs: &mut Vec<SyncPoint>,
 ) {
-    for wait in tasks.waits(trace, shard, parts) {
+    for wait in tasks.waits(trace, shard) {
         let last = tasks.last(&tasks.tasks[wait.task]);
         // Without a call, a task can still have an owner, but the critical path has no place to go on.
         let is_known = last.run.instance.is_some();

@@ -48,10 +48,10 @@ pub(super) fn collect(
                 sync_points.group_syncs.push(group_sync(anchor, Class::Mark, scope, 0, total, completion));
             }
             // With tasks, Scalasca's costs are those of all time in a barrier until the last thread arrives.
-            let tasks = if model == CostModel::Scalasca { None } else { TeamTasks::new(trace, shard, team) };
+            let tasks = if model == CostModel::Scalasca { None } else { TeamTasks::new(shard, team) };
             barriers(trace, shard, states, (&members, scope, tasks.as_ref()), sync_points);
             if let Some(tasks) = &tasks {
-                tasks::collect(trace, shard, (tasks, team), states, &mut sync_points.pairs);
+                tasks::collect(trace, shard, tasks, states, &mut sync_points.pairs);
             }
             // Threads of nested teams are not idle while a thread of the outer team works alone.
             let Some(own) = members.iter().find(|part| part.location == forker) else { continue };

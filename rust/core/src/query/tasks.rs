@@ -87,7 +87,7 @@ impl Analysis {
             for process in shard.processes {
                 let all = teams(shard, &self.trace.definitions.processes[process]);
                 for parts in all.chunk_by(|a, b| a.team.fork == b.team.fork) {
-                    let Some(tasks) = TeamTasks::new(&self.trace, shard, parts) else { continue };
+                    let Some(tasks) = TeamTasks::new(shard, parts) else { continue };
                     for task in &tasks.tasks {
                         let instance = tasks.runs[task.runs.start].run.instance;
                         if instance.is_some() {
@@ -157,7 +157,7 @@ fn waits(analysis: &Analysis, shard: &Shard) -> Waits {
             waits.entry(wait.location).or_default().push(begin..begin + wait.waiting);
         }
     }
-    waits.values_mut().for_each(|of_location| {
+    for of_location in waits.values_mut() {
         of_location.sort_by_key(|wait| wait.start);
         let mut last = i64::MIN;
         for wait in of_location.iter_mut() {
@@ -165,7 +165,7 @@ fn waits(analysis: &Analysis, shard: &Shard) -> Waits {
             last = last.max(wait.end);
         }
         of_location.retain(|wait| !wait.is_empty());
-    });
+    }
     waits
 }
 

@@ -467,6 +467,32 @@ pub struct Team {
     pub barriers: u32,
     /// One past the last barrier.
     pub barriers_end: u32,
+    /// First taskwait construct of the team's part in [`super::Shard::taskwaits`].
+    pub taskwaits: u32,
+    /// One past the last taskwait construct.
+    pub taskwaits_end: u32,
+}
+
+impl Team {
+    /// Nothing is known yet.
+    pub(super) const EMPTY: Self = Self {
+        comm: CommId::NONE,
+        fork: NONE,
+        instance: InstanceId::NONE,
+        barriers: 0,
+        barriers_end: 0,
+        taskwaits: 0,
+        taskwaits_end: 0,
+    };
+}
+
+/// A taskwait construct.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskWait {
+    /// The call.
+    pub instance: InstanceId,
+    /// Row of the task that waits among those of the shard, or [`NONE`] for an implicit one.
+    pub task: u32,
 }
 
 /// A change of a parameter's value at a location.

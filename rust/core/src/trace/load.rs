@@ -303,6 +303,14 @@ fn blocks(definitions: &DefinitionIndex, shard_events: u64) -> Vec<(Shard, u64)>
     shards
 }
 
+/// The tasks of a shard.
+struct TasksSeen {
+    /// Those whose calls may not nest in those of the threads that run them.
+    moved: FxHashMap<TaskId, bool>,
+    /// What is known of all.
+    known: KnownTasks,
+}
+
 /// What is needed to read a shard.
 struct Loader<'a> {
     recording: &'a dyn Recording,
@@ -323,7 +331,7 @@ impl Loader<'_> {
         progress: &Progress,
     ) -> Result<(Shard, Diagnostics)> {
         let (locations, processes) = (shard.locations, shard.processes);
-        let (found, moved, known) = self.decode(shard, shards, buffer, progress)?;
+        let (found, TasksSeen { moved, known }) = self.decode(shard, shards, buffer, progress)?;
         let knows_more = known.knows_more(&found.0.task_instances);
         if moved.is_empty() && !knows_more {
             return Ok(found);
@@ -358,14 +366,14 @@ impl Loader<'_> {
         parts.finish()
     }
 
-    /// Decodes a shard; also returns the tasks that it could not follow, and what is known of all.
+    /// Decodes a shard; also returns its tasks.
     fn decode(
         &self,
         shard: Shard,
         shards: usize,
         buffer: &mut Vec<u8>,
         progress: &Progress,
-    ) -> Result<((Shard, Diagnostics), FxHashMap<TaskId, bool>, KnownTasks)> {
+    ) -> Result<((Shard, Diagnostics), TasksSeen)> {
         let locations = shard.locations;
         let room: u64 = locations.map(|index| self.plausible_events(&self.definitions.locations[index])).sum();
         if room > u64::from(u32::MAX >> 1) {
@@ -410,7 +418,7 @@ impl Loader<'_> {
         let known = decoder.take_known_tasks();
         let (mut shard, diagnostics) = decoder.finish();
         shard.call_details = details;
-        Ok(((shard, diagnostics), moved, known))
+        Ok(((shard, diagnostics), TasksSeen { moved, known }))
     }
 
     /// Whether the process of a location has streams of devices.

@@ -10,7 +10,7 @@ use super::call_details::CallDetails;
 use super::calltree::CallTree;
 use super::columns::{
     Collective, Copied, Events, Fork, Instances, IoOperation, Lock, Nonblocking, OpenRequest, Operation,
-    ParameterChange, Received, Sent, Synchronization, TaskInstance, TaskRun, Team, Thread,
+    ParameterChange, Received, Sent, Synchronization, TaskInstance, TaskRun, TaskWait, Team, Thread,
 };
 use super::counters::{CounterCell, Sample};
 use super::definition_index::DefinitionIndex;
@@ -36,6 +36,13 @@ impl<T> Rows<T> {
     /// Closes the range of the current location.
     pub fn end_location(&mut self) {
         self.offsets.push(self.rows.len() as u32);
+    }
+
+    /// Adds rows of the current location, and returns where they begin and end.
+    pub fn append(&mut self, rows: impl Iterator<Item = T>) -> (u32, u32) {
+        let begin = self.rows.len() as u32;
+        self.rows.extend(rows);
+        (begin, self.rows.len() as u32)
     }
 
     /// Positions of the rows of the current location, whose range is not yet closed.
@@ -157,6 +164,8 @@ pub struct Shard {
     pub teams: Rows<Team>,
     /// Region instances of barriers between threads.
     pub barriers: Rows<InstanceId>,
+    /// Taskwait constructs.
+    pub taskwaits: Rows<TaskWait>,
     /// Locks between threads.
     pub locks: Rows<Lock>,
     /// Events of threads that are created one by one.

@@ -22,7 +22,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::findings::Findings;
-use super::teams::{Part, barriers_of, teams};
+use super::teams::{Part, barriers_of, taskwaits_of, teams};
 use super::wait_state::WaitState;
 use crate::ids::{InstanceId, LocationId};
 use crate::severity::{Metric, Severity};
@@ -66,12 +66,21 @@ pub(crate) struct SchedulingCall {
     pub instance: InstanceId,
     /// The task that it is part of.
     pub around: Around,
-    /// When its thread runs no other task.
+    /// When its thread runs no other task, and is in no call within it.
     pub idle: Vec<Range<i64>>,
     /// Whether another task runs in it.
     pub has_tasks: bool,
     /// Its number among the team's barriers; `None` for a taskwait construct.
     pub barrier: Option<usize>,
+}
+
+/// How a barrier of a team ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meeting {
+    /// The last call.
+    pub latest: (LocationId, InstanceId),
+    /// When it ends: at its first Leave.
+    pub end: i64,
 }
 
 /// The tasks of a team.
@@ -89,6 +98,8 @@ pub(crate) struct TeamTasks {
     by_end: Vec<usize>,
     /// Positions of the calls that are barriers.
     barriers: FxHashMap<InstanceId, usize>,
+    /// The barriers of the team; none if its threads do not agree on their number.
+    meetings: Vec<Meeting>,
     /// When each thread creates tasks, in order.
     creations: FxHashMap<LocationId, Vec<i64>>,
 }
@@ -122,7 +133,7 @@ pub(crate) struct Arrival {
 
 impl TeamTasks {
     /// The tasks of a team; `None` if it has none.
-    pub(crate) fn new(trace: &Trace, shard: &Shard, parts: &[Part]) -> Option<Self> {
+    pub(crate) fn new(shard: &Shard, parts: &[Part]) -> Option<Self> {
         if shard.task_instances.is_empty() {
             return None;
         }
@@ -138,7 +149,7 @@ impl TeamTasks {
         if runs.is_empty() {
             return None;
         }
-        let calls: Vec<SchedulingCall> = parts.iter().flat_map(|part| calls(trace, shard, part)).collect();
+        let calls: Vec<SchedulingCall> = parts.iter().flat_map(|part| calls(shard, part)).collect();
         let barriers = calls.iter().enumerate().filter(|(_, call)| call.barrier.is_some());
         let barriers = barriers.map(|(i, call)| (call.instance, i)).collect();
         runs.sort_by_key(|run| (run.run.task, run.run.begin, run.location));
@@ -156,14 +167,19 @@ impl TeamTasks {
         for (i, task) in tasks.iter().enumerate() {
             children.entry(task.around()).or_default().push(i);
         }
-        children.values_mut().for_each(|siblings| siblings.sort_by_key(|&i| (tasks[i].instance.created, tasks[i].row)));
+        for siblings in children.values_mut() {
+            siblings.sort_by_key(|&i| (tasks[i].instance.created, tasks[i].row));
+        }
         let mut creations: FxHashMap<LocationId, Vec<i64>> = FxHashMap::default();
         for task in &tasks {
             creations.entry(task.instance.creator).or_default().push(task.instance.created);
         }
-        creations.values_mut().for_each(|created| created.sort_unstable());
-        let mut found =
-            Self { runs, tasks, calls, children, ready: Vec::new(), by_end: Vec::new(), barriers, creations };
+        for created in creations.values_mut() {
+            created.sort_unstable();
+        }
+        let meetings = meetings(shard, parts);
+        let (ready, by_end) = Default::default();
+        let mut found = Self { runs, tasks, calls, children, ready, by_end, barriers, meetings, creations };
         found.find_ready();
         found.ready = union(found.tasks.iter().map(|task| task.ready..found.start(task)).collect());
         let mut by_end: Vec<usize> = (0..found.tasks.len()).collect();
@@ -239,6 +255,11 @@ impl TeamTasks {
         }
     }
 
+    /// How a call ends that is a barrier.
+    fn meeting(&self, call: &SchedulingCall) -> Option<&Meeting> {
+        self.meetings.get(call.barrier?)
+    }
+
     /// The waits for tasks of a taskwait construct; `since` is the Enter of the one before it in the same task.
     fn taskwait(&self, shard: &Shard, call: &SchedulingCall, since: i64) -> Option<TaskWait> {
         let (enter, leave) = (shard.enter(call.instance), shard.leave(call.instance));
@@ -256,7 +277,7 @@ impl TeamTasks {
     }
 
     /// The waits for tasks in barriers, from the arrival of the last thread, and in taskwait constructs.
-    pub(crate) fn waits(&self, trace: &Trace, shard: &Shard, parts: &[Part]) -> Vec<TaskWait> {
+    pub(crate) fn waits(&self, trace: &Trace, shard: &Shard) -> Vec<TaskWait> {
         let mut waits = Vec::new();
         let mut before: FxHashMap<Around, i64> = FxHashMap::default();
         for call in &self.calls {
@@ -266,7 +287,7 @@ impl TeamTasks {
                 waits.extend(self.taskwait(shard, call, since));
                 continue;
             }
-            let Some((latest, end)) = call.barrier.and_then(|k| meeting(shard, parts, k)) else { continue };
+            let Some(&Meeting { latest, end }) = self.meeting(call) else { continue };
             let count = self.by_end.partition_point(|&i| self.end(&self.tasks[i]) <= end);
             let Some(&last) = self.by_end[..count].last() else { continue };
             let until = self.end(&self.tasks[last]).min(shard.leave(call.instance));
@@ -304,14 +325,14 @@ impl TeamTasks {
     }
 
     /// Books waits for tasks, starvation, and the numbers of tasks.
-    pub(super) fn book(&self, trace: &Trace, shard: &Shard, parts: &[Part], findings: &mut Findings) {
-        for wait in self.waits(trace, shard, parts) {
+    pub(super) fn book(&self, trace: &Trace, shard: &Shard, findings: &mut Findings) {
+        for wait in self.waits(trace, shard) {
             let last = self.last(&self.tasks[wait.task]);
             let cause = (last.location, last.run.instance);
             findings.waits.push(WaitState::new(wait.kind, wait.call, wait.waiting(), cause));
         }
-        for call in self.calls.iter().filter(|call| call.barrier.is_some()) {
-            let Some((latest, _)) = call.barrier.and_then(|k| meeting(shard, parts, k)) else { continue };
+        for call in &self.calls {
+            let Some(&Meeting { latest, .. }) = self.meeting(call) else { continue };
             let waiting = self.starvation(shard, call, latest);
             if waiting > 0 && latest.1 != call.instance {
                 let kind = match trace.class(shard, call.instance) {
@@ -390,9 +411,9 @@ pub(crate) fn arrivals(trace: &Trace, shard: &Shard) -> FxHashMap<InstanceId, Bu
     for process in shard.processes {
         let all = teams(shard, &trace.definitions.processes[process]);
         for parts in all.chunk_by(|a, b| a.team.fork == b.team.fork) {
-            let Some(tasks) = TeamTasks::new(trace, shard, parts) else { continue };
+            let Some(tasks) = TeamTasks::new(shard, parts) else { continue };
             for call in tasks.calls.iter().filter(|call| call.has_tasks) {
-                if let Some((latest, end)) = call.barrier.and_then(|k| meeting(shard, parts, k)) {
+                if let Some(&Meeting { latest, end }) = tasks.meeting(call) {
                     let latest = shard.enter(latest.1).min(shard.leave(call.instance));
                     let idle = within(&call.idle, &(shard.enter(call.instance)..latest));
                     arrivals.insert(call.instance, BusyBarrier { latest, end, idle });
@@ -410,30 +431,27 @@ fn span(shard: &Shard, part: &Part) -> Range<i64> {
 }
 
 /// The calls of a thread in a team in which it runs tasks, in order.
-fn calls(trace: &Trace, shard: &Shard, part: &Part) -> Vec<SchedulingCall> {
+fn calls(shard: &Shard, part: &Part) -> Vec<SchedulingCall> {
     let location = part.location;
-    let span = span(shard, part);
     let runs = shard.tasks.of(shard.local(location));
-    let barriers = barriers_of(shard, part);
-    let taskwaits = shard.instances_of(location).filter(|&instance| {
-        trace.class(shard, instance) == RegionClass::TaskWait
-            && span.start <= shard.enter(instance)
-            && shard.enter(instance) <= span.end
-    });
-    let all = barriers.iter().enumerate().map(|(k, &instance)| (instance, Some(k)));
-    let all = all.chain(taskwaits.map(|instance| (instance, None)));
+    // A barrier of a team that a task forked is part of that task.
+    let around = |time: i64| {
+        let run = runs.get(runs.partition_point(|run| run.end <= time));
+        run.filter(|run| run.begin < time).map_or(NONE, |run| run.task)
+    };
+    let barriers = barriers_of(shard, part).iter().enumerate();
+    let barriers = barriers.map(|(k, &instance)| (instance, around(shard.enter(instance)), Some(k)));
+    let taskwaits = taskwaits_of(shard, part).iter().map(|wait| (wait.instance, wait.task, None));
+    let all = barriers.chain(taskwaits);
     let mut calls: Vec<SchedulingCall> = all
-        .map(|(instance, barrier)| {
+        .map(|(instance, task, barrier)| {
             let (enter, leave) = (shard.enter(instance), shard.leave(instance));
-            // The task that runs at the Enter: one that begins there runs in the call.
-            let first = runs.partition_point(|run| run.end <= enter);
-            let around = runs.get(first).filter(|run| run.begin < enter).map(|run| run.task);
             let first = runs.partition_point(|run| run.end < enter);
             let mut idle = Vec::new();
             let mut from = enter;
             let mut has_tasks = false;
             for run in runs[first..].iter().take_while(|run| run.begin < leave) {
-                if Some(run.task) == around || run.end <= enter {
+                if run.task == task || run.end <= enter {
                     continue;
                 }
                 has_tasks = true;
@@ -442,24 +460,48 @@ fn calls(trace: &Trace, shard: &Shard, part: &Part) -> Vec<SchedulingCall> {
             }
             idle.push(from..leave);
             idle.retain(|idle| !idle.is_empty());
-            let around = around.map_or(Around::Implicit(location), Around::Task);
+            let around = if task == NONE { Around::Implicit(location) } else { Around::Task(task) };
             SchedulingCall { location, instance, around, idle, has_tasks, barrier }
         })
         .collect();
     calls.sort_by_key(|call| shard.instances.enter[call.instance]);
+    take_apart(shard, &mut calls);
     calls
 }
 
-/// The last call of the k-th barrier of a team, and when the barrier ends: at its first Leave.
-fn meeting(shard: &Shard, parts: &[Part], k: usize) -> Option<((LocationId, InstanceId), i64)> {
+/// Leaves to each call only its own time: a task that runs in it may wait for tasks itself.
+fn take_apart(shard: &Shard, calls: &mut [SchedulingCall]) {
+    let mut inner: Vec<Vec<Range<i64>>> = vec![Vec::new(); calls.len()];
+    let mut open: Vec<usize> = Vec::new();
+    for (i, call) in calls.iter().enumerate() {
+        let enter = shard.instances.enter[call.instance];
+        while open.pop_if(|&mut outer| shard.instances.leave[calls[outer].instance] < enter).is_some() {}
+        if let Some(&outer) = open.last() {
+            inner[outer].push(shard.enter(call.instance)..shard.leave(call.instance));
+        }
+        open.push(i);
+    }
+    for (call, inner) in calls.iter_mut().zip(inner) {
+        if !inner.is_empty() {
+            call.idle = without(&call.idle, &inner);
+        }
+    }
+}
+
+/// The barriers of a team.
+fn meetings(shard: &Shard, parts: &[Part]) -> Vec<Meeting> {
     let count = barriers_of(shard, &parts[0]).len();
     if parts.iter().any(|part| barriers_of(shard, part).len() != count) {
-        return None;
+        return Vec::new();
     }
-    let calls = || parts.iter().map(|part| (part.location, barriers_of(shard, part)[k]));
-    let latest = calls().reduce(|last, call| if shard.enter(call.1) > shard.enter(last.1) { call } else { last })?;
-    let end = calls().map(|(_, call)| shard.leave(call)).min()?;
-    Some((latest, end))
+    let one = |k: usize| {
+        let calls = || parts.iter().map(|part| (part.location, barriers_of(shard, part)[k]));
+        let latest =
+            calls().reduce(|last, call| if shard.enter(call.1) > shard.enter(last.1) { call } else { last })?;
+        let end = calls().map(|(_, call)| shard.leave(call)).min()?;
+        Some(Meeting { latest, end })
+    };
+    (0..count).filter_map(one).collect()
 }
 
 /// The union of stretches of time, in order.

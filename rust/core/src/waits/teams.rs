@@ -1,7 +1,7 @@
 //! Teams of threads: the parts of their threads, and the barriers between them.
 
 use crate::ids::{InstanceId, LocationId};
-use crate::trace::columns::Team;
+use crate::trace::columns::{TaskWait, Team};
 use crate::trace::locations::Process;
 use crate::trace::{NONE, Shard};
 
@@ -27,4 +27,9 @@ pub(crate) fn teams<'a>(shard: &'a Shard, process: &Process) -> Vec<Part<'a>> {
 /// Region instances of the barriers in a thread's part.
 pub(crate) fn barriers_of<'a>(shard: &'a Shard, part: &Part) -> &'a [InstanceId] {
     &shard.barriers.rows[part.team.barriers as usize..part.team.barriers_end as usize]
+}
+
+/// The taskwait constructs in a thread's part.
+pub(crate) fn taskwaits_of<'a>(shard: &'a Shard, part: &Part) -> &'a [TaskWait] {
+    &shard.taskwaits.rows[part.team.taskwaits as usize..part.team.taskwaits_end as usize]
 }

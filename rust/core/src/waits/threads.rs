@@ -55,8 +55,8 @@ fn book_teams(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Fi
             book_management(shard, fork, forker, part, &mut findings.severities);
         }
         book_barriers(trace, shard, parts, findings);
-        if let Some(tasks) = TeamTasks::new(trace, shard, parts) {
-            tasks.book(trace, shard, parts, findings);
+        if let Some(tasks) = TeamTasks::new(shard, parts) {
+            tasks.book(trace, shard, findings);
         }
     }
 }

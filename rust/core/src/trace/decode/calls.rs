@@ -3,8 +3,8 @@
 use super::decoder::Decoder;
 use super::frames::{CallPathTotals, Frame};
 use crate::diagnostics::DiagnosticKind;
-use crate::ids::{CallPathId, InstanceId, ProcessId, RegionKey, WindowId};
-use crate::trace::columns::SyncKind;
+use crate::ids::{CallPathId, InstanceId, NONE, ProcessId, RegionKey, WindowId};
+use crate::trace::columns::{SyncKind, TaskWait};
 use crate::trace::regions::{RegionClass, Regions};
 
 impl Decoder<'_> {
@@ -77,6 +77,10 @@ impl Decoder<'_> {
             RegionClass::Finalize if self.state.span.finalize.is_none() => self.state.span.finalize = instance,
             RegionClass::ExplicitBarrier | RegionClass::ImplicitBarrier if !self.state.teams.is_empty() => {
                 self.state.barriers.push(instance);
+            }
+            RegionClass::TaskWait if !self.state.teams.is_empty() => {
+                let task = self.state.tasks.running.as_ref().map_or(NONE, |running| running.number);
+                self.state.taskwaits.push(TaskWait { instance, task });
             }
             RegionClass::ExplicitBarrier | RegionClass::ImplicitBarrier if self.state.has_threads => {
                 self.note(DiagnosticKind::BarrierWithoutTeam, self.state.now);

@@ -14,7 +14,9 @@ use super::strays::{Stray, StrayKind, Strays};
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, NONE, ProcessId, WindowId};
 use crate::trace::bounds::Bounds;
-use crate::trace::columns::{Fork, IoKind, Nonblocking, OpenRequest, OperationKind, RequestOf, SyncKind, ThreadStep};
+use crate::trace::columns::{
+    Fork, IoKind, Nonblocking, OpenRequest, OperationKind, RequestOf, SyncKind, TaskWait, ThreadStep,
+};
 use crate::trace::counters::Position;
 use crate::trace::counters::book::{CounterBook, LocationHistory};
 use crate::trace::definition_index::DefinitionIndex;
@@ -88,6 +90,9 @@ pub(super) struct State {
     /// Barriers of these teams so far, those of the innermost last, and where each team's begin.
     pub(super) barriers: Vec<InstanceId>,
     pub(super) first_barriers: Vec<u32>,
+    /// Likewise their taskwait constructs.
+    pub(super) taskwaits: Vec<TaskWait>,
+    pub(super) first_taskwaits: Vec<u32>,
     /// Its explicit tasks.
     pub(super) tasks: Tasks,
     /// Number of parts in each team so far.
@@ -129,6 +134,8 @@ impl State {
             teams: Vec::new(),
             barriers: Vec::new(),
             first_barriers: Vec::new(),
+            taskwaits: Vec::new(),
+            first_taskwaits: Vec::new(),
             tasks: Tasks::default(),
             parts: FxHashMap::default(),
             io: OpenIo::default(),
@@ -297,6 +304,7 @@ impl<'a> Decoder<'a> {
         shard.forks.end_location();
         shard.teams.end_location();
         shard.barriers.end_location();
+        shard.taskwaits.end_location();
         shard.locks.end_location();
         shard.threads.end_location();
         shard.tasks.end_location();

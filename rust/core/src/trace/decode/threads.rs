@@ -30,17 +30,19 @@ impl Decoder<'_> {
         }
         self.state.teams.push(self.shard.teams.rows.len() as u32);
         self.state.first_barriers.push(self.state.barriers.len() as u32);
-        self.shard.teams.rows.push(Team { comm, fork, instance: InstanceId::NONE, barriers: 0, barriers_end: 0 });
+        self.state.first_taskwaits.push(self.state.taskwaits.len() as u32);
+        self.shard.teams.rows.push(Team { comm, fork, ..Team::EMPTY });
     }
 
     pub(super) fn end_team(&mut self) {
-        if let (Some(team), Some(first)) = (self.state.teams.pop(), self.state.first_barriers.pop()) {
-            // Barriers of deeper teams went with those teams.
-            let barriers = &mut self.shard.barriers.rows;
-            let begin = barriers.len() as u32;
-            barriers.extend(self.state.barriers.drain(first as usize..));
+        if let Some(team) = self.state.teams.pop() {
             let team = &mut self.shard.teams.rows[team as usize];
-            (team.barriers, team.barriers_end) = (begin, barriers.len() as u32);
+            // Those of deeper teams went with these teams.
+            let state = &mut self.state;
+            let first = state.first_barriers.pop().unwrap_or(0) as usize;
+            (team.barriers, team.barriers_end) = self.shard.barriers.append(state.barriers.drain(first..));
+            let first = state.first_taskwaits.pop().unwrap_or(0) as usize;
+            (team.taskwaits, team.taskwaits_end) = self.shard.taskwaits.append(state.taskwaits.drain(first..));
         }
         if self.state.teams.is_empty() {
             self.state.root = CallPathId::NONE;

@@ -124,8 +124,8 @@ impl Threads<'_> {
 
     /// A taskwait construct ends after the task that its thread waited for.
     fn taskwaits(&self, trace: &Trace, team: &[Part], builder: &mut Builder) {
-        let Some(tasks) = TeamTasks::new(trace, self.shard, team) else { return };
-        let waits = tasks.waits(trace, self.shard, team);
+        let Some(tasks) = TeamTasks::new(self.shard, team) else { return };
+        let waits = tasks.waits(trace, self.shard);
         for wait in waits.iter().filter(|wait| wait.kind == Metric::OmpTaskWaitWait) {
             let last = tasks.last(&tasks.tasks[wait.task]);
             let Some(ended) = self.stop(builder, last.location, last.run.end, None, Kind::Point) else { continue };
