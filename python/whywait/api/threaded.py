@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import whywait._native as _native
+import whywait.mpi as mpi
 from whywait.api.clocked import ClockedResult
 from whywait.model import tables
 
@@ -36,11 +37,11 @@ class ThreadedResult(ClockedResult):
         Raises
         ------
         whywait.UsageError
-            If the result was read from a directory, or several processes shared the analysis.
+            If the result was read from a directory.
         """
         if (analysis := self.tables.analysis) is None:
             raise _native.UsageError("a result on disk has no locks: analyze the trace again")
-        pieces = tables.lock_pieces(self.tree, self.places, analysis.locks())
+        pieces = tables.lock_pieces(self.tree, self.places, mpi.together(analysis.locks))
         return tables.table(tables.LOCKS, pieces)
 
     def tasks(self) -> pa.Table:
@@ -61,7 +62,7 @@ class ThreadedResult(ClockedResult):
         Raises
         ------
         whywait.UsageError
-            If the result was read from a directory, or several processes shared the analysis.
+            If the result was read from a directory.
 
         Notes
         -----
@@ -85,7 +86,7 @@ class ThreadedResult(ClockedResult):
         Raises
         ------
         whywait.UsageError
-            If the result was read from a directory, or several processes shared the analysis.
+            If the result was read from a directory.
 
         Notes
         -----
@@ -96,5 +97,5 @@ class ThreadedResult(ClockedResult):
     def _tasks(self, part: int, schema: pa.Schema) -> pa.Table:
         if (analysis := self.tables.analysis) is None:
             raise _native.UsageError("a result on disk has no tasks: analyze the trace again")
-        pieces = tables.task_pieces(self.tree, self.places, analysis.tasks()[part], schema)
+        pieces = tables.task_pieces(self.tree, self.places, mpi.together(analysis.tasks)[part], schema)
         return tables.table(schema, pieces)

@@ -349,8 +349,8 @@ impl Analysis {
     }
 
     /// The tasks by construct, and the parallel regions that they run in.
-    fn tasks(&self) -> PyResult<(Table, Table)> {
-        let (tasks, regions) = self.result.tasks().map_err(core_error)?;
+    fn tasks(&self, py: Python<'_>) -> PyResult<(Table, Table)> {
+        let (tasks, regions) = self.collective(py, CoreAnalysis::tasks)?;
         let mut callpaths = Optional::default();
         tasks.iter().for_each(|one| callpaths.push(one.callpath.known()));
         let rank = |process: ProcessId| self.result.trace.definitions.processes[process].rank as i32;

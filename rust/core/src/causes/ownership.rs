@@ -323,7 +323,9 @@ fn point_waits(shard: &Shard, table: &Table, i: usize) -> Vec<PointWait> {
         let end = enter + point.held;
         // Between the parts of a wait, its thread may run tasks.
         match shard.arrivals.get(&point.instance) {
-            Some(barrier) if point.place == Place::Arrival => barrier.idle.iter().cloned().for_each(add),
+            Some(barrier) if point.place == Place::Arrival => {
+                barrier.idle.iter().for_each(|&(begin, end)| add(begin..end));
+            }
             _ if point.class == Class::Task => table
                 .own_waits
                 .of(number)

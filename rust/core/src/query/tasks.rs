@@ -10,6 +10,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
+use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
 use crate::Result;
@@ -22,7 +23,7 @@ use crate::waits::tasks::{Around, TaskLife, TeamTasks};
 use crate::waits::teams::{Part, teams};
 
 /// The tasks of a construct in a process.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Encode, Decode)]
 pub struct TaskUse {
     /// The process.
     pub process: ProcessId,
@@ -49,7 +50,7 @@ pub struct TaskUse {
 }
 
 /// The instances of a parallel region with tasks in a process.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Encode, Decode)]
 pub struct TaskRegion {
     /// The process.
     pub process: ProcessId,
@@ -77,9 +78,8 @@ struct Measured {
 }
 
 impl Analysis {
-    /// The tasks by construct, those that run longest in all first, and the regions that they run in. Needs the events.
+    /// The tasks by construct, those that run longest in all first, and the regions that they run in. Collective.
     pub fn tasks(&self) -> Result<(Vec<TaskUse>, Vec<TaskRegion>)> {
-        self.need_events()?;
         let mut constructs: FxHashMap<(ProcessId, CallPathId), Vec<Measured>> = FxHashMap::default();
         let mut regions: FxHashMap<(ProcessId, CallPathId), TaskRegion> = FxHashMap::default();
         for shard in &self.trace.shards {
@@ -99,9 +99,10 @@ impl Analysis {
                 }
             }
         }
-        let mut constructs: Vec<TaskUse> = constructs.into_iter().map(|(key, all)| TaskUse::new(key, &all)).collect();
+        let constructs = constructs.into_iter().map(|(key, all)| TaskUse::new(key, &all));
+        let mut constructs: Vec<TaskUse> = self.trace.exchange.gatherv(constructs)?;
         constructs.sort_by_key(|one| (Reverse(one.execution), one.process, one.callpath));
-        let mut regions: Vec<TaskRegion> = regions.into_values().collect();
+        let mut regions: Vec<TaskRegion> = self.trace.exchange.gatherv(regions.into_values())?;
         regions.sort_by_key(|one| (Reverse(one.work), one.process, one.callpath));
         Ok((constructs, regions))
     }
@@ -157,6 +158,7 @@ fn waits(analysis: &Analysis, shard: &Shard) -> Waits {
             waits.entry(wait.location).or_default().push(begin..begin + wait.waiting);
         }
     }
+    #[expect(clippy::iter_over_hash_type, reason = "each is put in order for itself")]
     for of_location in waits.values_mut() {
         of_location.sort_by_key(|wait| wait.start);
         let mut last = i64::MIN;

@@ -487,7 +487,7 @@ impl Team {
 }
 
 /// A taskwait construct.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct TaskWait {
     /// The call.
     pub instance: InstanceId,
@@ -524,7 +524,7 @@ pub struct TaskRun {
 }
 
 /// An explicit task.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct TaskInstance {
     /// Time of its creation, ticks; `i64::MIN` if that is not recorded.
     pub created: i64,

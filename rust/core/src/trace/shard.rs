@@ -109,14 +109,14 @@ impl Default for LocationSpan {
 }
 
 /// A barrier in which a thread runs tasks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Encode, Decode)]
 pub(crate) struct BusyBarrier {
     /// When the last thread arrived, at most the Leave, ticks.
     pub latest: i64,
     /// When the barrier ended: at its first Leave.
     pub end: i64,
-    /// When no task ran before the last thread arrived.
-    pub idle: Vec<Range<i64>>,
+    /// When no task ran before the last thread arrived: begins and ends.
+    pub idle: Vec<(i64, i64)>,
 }
 
 /// A contiguous block of processes with all their locations: one set of columns.

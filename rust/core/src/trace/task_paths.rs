@@ -9,6 +9,7 @@
 //! process is read again. The first time gives the calls that were open at each creation, within the task that did it
 //! ([`KnownTasks`]); put together, these are the call paths ([`TaskPaths`]).
 
+use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
 use super::calltree::CallTree;
@@ -100,7 +101,7 @@ impl KnownTasks {
 }
 
 /// The call paths below which tasks are.
-#[derive(Debug)]
+#[derive(Debug, Encode, Decode)]
 pub(crate) struct TaskPaths {
     tree: CallTree,
     paths: FxHashMap<TaskKey, CallPathId>,

@@ -167,6 +167,7 @@ impl TeamTasks {
         for (i, task) in tasks.iter().enumerate() {
             children.entry(task.around()).or_default().push(i);
         }
+        #[expect(clippy::iter_over_hash_type, reason = "each is put in order for itself")]
         for siblings in children.values_mut() {
             siblings.sort_by_key(|&i| (tasks[i].instance.created, tasks[i].row));
         }
@@ -174,6 +175,7 @@ impl TeamTasks {
         for task in &tasks {
             creations.entry(task.instance.creator).or_default().push(task.instance.created);
         }
+        #[expect(clippy::iter_over_hash_type, reason = "each is put in order for itself")]
         for created in creations.values_mut() {
             created.sort_unstable();
         }
@@ -416,6 +418,7 @@ pub(crate) fn arrivals(trace: &Trace, shard: &Shard) -> FxHashMap<InstanceId, Bu
                 if let Some(&Meeting { latest, end }) = tasks.meeting(call) {
                     let latest = shard.enter(latest.1).min(shard.leave(call.instance));
                     let idle = within(&call.idle, &(shard.enter(call.instance)..latest));
+                    let idle = idle.into_iter().map(|idle| (idle.start, idle.end)).collect();
                     arrivals.insert(call.instance, BusyBarrier { latest, end, idle });
                 }
             }
