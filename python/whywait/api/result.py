@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import whywait._native as _native
-import whywait.mpi as mpi
 from whywait.analysis.counters import with_counters
 from whywait.api.threaded import ThreadedResult
 from whywait.model import tables
