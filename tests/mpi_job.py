@@ -26,8 +26,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import whywait
 from whywait import _native, cli, mpi
-from whywait.analysis import findings
-from whywait.analysis.native import NativeDataset
 from whywait.model.clocks import CLOCK_TABLES
 
 if TYPE_CHECKING:
@@ -77,9 +75,6 @@ COMMANDS = [
     .strip()
     .splitlines()
 ]
-# What several processes do not have (docs/mpi.md): these findings, and the facts of this name.
-CONTENTION = {"file_contention", "memory_contention", "network_contention"}
-REASONS = "reasons"
 # Sums of shares of waiting, which depend on the order of their terms by rounding.
 SHARES = {"direct", "indirect", "propagating", "caused"}
 
@@ -123,8 +118,7 @@ def compare(
                 left, right = (pa.table(analysis.clock_table(table)) for analysis in (together, alone))
                 rows += same(left, right, f"{trace}: {table}")
             assert together.warnings() == alone.warnings(), trace
-            left, right = ({**analysis.facts(), REASONS: {}} for analysis in (together, alone))
-            assert left == right, trace
+            assert together.facts() == alone.facts(), trace
     if mpi.first():
         print(f"compared {rows} rows")
 
@@ -223,9 +217,6 @@ def result(trace: str) -> None:
 def everywhere(directory: str, traces: list[str]) -> None:
     """Run every command that takes a trace, in small shards, and keep what it prints and writes."""
     mpi.serve()
-    findings._RULES = tuple(rule for rule in findings._RULES if rule.NAME not in CONTENTION)
-    facts = NativeDataset.facts.fget
-    NativeDataset.facts = property(lambda data: {**facts(data), REASONS: {}})
     mpi.analyze = partial(mpi.analyze, shard_events=1)
     for trace in traces:
         place = Path(directory, Path(trace).name)

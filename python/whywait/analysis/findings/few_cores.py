@@ -22,10 +22,9 @@ for a number of them, this happens less than a tenth as often as it would by cha
 they need and more) while a number of other locations compute, hardly ever more, and less often while calls are fast.
 They share cores, so a call takes as long as its partner has to wait for one. Run with at most one rank or thread per
 core, or check the binding (OMP_PROC_BIND, OMP_PLACES); measurements of a shared core say little about the program. The
-loss is the excess of all calls, the runtime of threads, and the waiting that these pass on. An analysis by several
-processes does not look for it. If the trace has the counter `core` (`whywait record --counters core`), it is certain
-where more locations of a node than cores were seen; `ru_nivcsw` counts how often the kernel gave a core to another
-thread.
+loss is the excess of all calls, the runtime of threads, and the waiting that these pass on. If the trace has the
+counter `core` (`whywait record --counters core`), it is certain where more locations of a node than cores were seen;
+`ru_nivcsw` counts how often the kernel gave a core to another thread.
 """
 
 

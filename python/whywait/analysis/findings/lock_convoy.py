@@ -17,7 +17,7 @@ TITLE = "Queue for a lock"
 DOCUMENT = """\
 At least 20 times threads wait for a lock or a critical section, and in at least half of this time three or more wait
 for the same one. Make the section shorter, divide what it protects among several locks, or collect results in each
-thread and combine them once. An analysis by several processes does not look for it.
+thread and combine them once.
 """
 
 _WAITS, _QUEUED = 20, 0.5

@@ -18,8 +18,7 @@ DOCUMENT = """\
 Non-blocking messages of 8 KiB and more are posted long before they are completed, both sides are ready, and a function
 computes in between. Still, in at least 20 calls and half of them, completion takes at least 80% of what it takes where
 nothing could be hidden. Use a library or a setting with asynchronous progress, or call MPI_Test inside the function.
-Compared are calls without waiting with those that waited for their partner first. An analysis by several processes does
-not look for it.
+Compared are calls without waiting with those that waited for their partner first.
 """
 
 

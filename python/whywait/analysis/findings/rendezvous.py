@@ -18,8 +18,7 @@ DOCUMENT = """\
 Calls that send take longer than they need until their receiver, which computes, calls MPI: at least 80% of the excess
 of the calls that send as much lies before that. Such messages go by rendezvous, and the library of the receiver does
 not answer while it computes. Raise the eager limit, post receives early and test them, or use asynchronous progress.
-Sends that wait for a receive that is not yet posted are another matter: Late Receiver. An analysis by several processes
-does not look for it.
+Sends that wait for a receive that is not yet posted are another matter: Late Receiver.
 """
 
 _SHARE = 0.8

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-import whywait.mpi as mpi
 from whywait.analysis.findings.words import percent
 
 if TYPE_CHECKING:
@@ -26,8 +25,8 @@ def shared(run: Run, resource: str) -> list[dict[str, Any]]:
     Parameters
     ----------
     run
-        The run. There are none without events, if several processes share these, or if they are more than a million:
-        all messages are matched once more for this.
+        The run. There are none without events, or if these are more than a million: all messages are matched once more
+        for this, by one process.
     resource
         ``network``, ``files`` or ``memory``.
 
@@ -36,12 +35,11 @@ def shared(run: Run, resource: str) -> list[dict[str, Any]]:
     list of dict
         The rows of the native table ``sharing`` with at least 1% of the CPU time, those of all nodes together.
     """
-    analysis = run.result.tables.analysis
-    is_large = run.result.facts["events"] > _MOST
-    if analysis is None or mpi.is_shared(analysis) or not run.time or is_large:
+    if not run.time or run.result.facts["events"] > _MOST:
         return []
     if run.shared is None:
-        run.shared = pa.table(analysis.sharing(*run.losses.account.window)).to_pylist()
+        whole = run.result.tables.whole
+        run.shared = [] if whole is None else pa.table(whole.sharing(*run.losses.account.window)).to_pylist()
     sums: dict[int | None, dict[str, Any]] = {}
     for row in run.shared:
         if row["resource"] != resource:

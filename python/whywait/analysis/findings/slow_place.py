@@ -26,8 +26,7 @@ DOCUMENT = """\
 One rank, or the ranks of one node, have at least half of the excess of library calls with at most a quarter of the
 calls; or the fastest 5% of several of its calls and functions take at least 1.2 times as long as those of any other
 rank. Look at this node: its clock rate, other processes, cooling, its link. The loss is the excess of the calls at this
-place, the runtime of its threads, and the waiting that its calls pass on. An analysis by several processes compares
-only the excess.
+place, the runtime of its threads, and the waiting that its calls pass on.
 """
 
 _SHARE, _CALLS, _RANKS = 0.5, 0.25, 4

@@ -18,7 +18,7 @@ DOCUMENT = """\
 A remark on the finding that bears most of the waiting in barriers. At least ten times, a barrier orders nothing that
 the trace shows: since the last collective operation of its group, no member has accessed a file or the memory of
 others, and no message that was sent before is received after it. If the barrier is not needed for other reasons (files
-of other programs, shared memory, measuring times), remove it. An analysis by several processes does not look for it.
+of other programs, shared memory, measuring times), remove it.
 """
 
 _TIMES, _SHARE = 10, 0.01

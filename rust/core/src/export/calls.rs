@@ -43,7 +43,7 @@ pub fn within(trace: &Trace, locations: &[LocationId], window: &Range<i64>, most
     let places: Vec<(usize, Place<'_>)> =
         own.map(|(number, &location)| (number, Place::of(trace, location, window))).collect();
     let total = trace.exchange.sum(places.iter().map(|(_, place)| place.events.len()).sum())? / 2;
-    if total as usize > most {
+    if total > most {
         return Ok(Calls { rows: Vec::new(), total: total as u64 });
     }
     let rows: Vec<(usize, Vec<Call>)> =

@@ -9,11 +9,13 @@
 //! A message is received after its send, with or without a barrier. What a member has received before the barrier, its
 //! sender has sent before it; so no message of the members crosses a barrier if as many have been received as sent.
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::CollectiveOp;
 
 use super::calls::{Calls, sum_by_callpath};
+use crate::Result;
 use crate::ids::{CallPathId, CommId, InstanceId, ProcessId};
 use crate::trace::definition_index::Comm;
 use crate::trace::{NONE, Shard};
@@ -35,7 +37,7 @@ pub struct NeedlessBarriers {
 const BARRIERS: usize = 10;
 
 /// What some members of a communicator do up to a barrier.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 struct Before {
     /// Whether they use files or the memory of others after the last collective operation of the group.
     is_visible: bool,
@@ -57,7 +59,7 @@ impl Before {
 
 /// Some members of a communicator, and what they do up to each barrier; `None` for the latter if some have other
 /// barriers than others, so that it is not known which belong together.
-#[derive(Default)]
+#[derive(Default, Encode, Decode)]
 struct Members {
     number: usize,
     barriers: Option<Vec<Before>>,
@@ -77,15 +79,21 @@ impl Members {
     }
 }
 
-pub(super) fn find(calls: &Calls<'_>) -> Vec<NeedlessBarriers> {
+pub(super) fn find(calls: &Calls<'_>) -> Result<Vec<NeedlessBarriers>> {
     let trace = calls.trace;
     let mut comms: Vec<CommId> = Vec::new();
     for shard in &trace.shards {
-        let first = shard.collectives.of(0).iter().filter(|operation| is_barrier(operation.operation));
         let mut number: FxHashMap<CommId, usize> = FxHashMap::default();
-        first.for_each(|operation| *number.entry(operation.comm).or_default() += 1);
-        comms.extend(number.into_iter().filter(|&(_, number)| number >= BARRIERS).map(|(comm, _)| comm));
+        for i in 0..shard.locations.len() {
+            number.clear();
+            let barriers = shard.collectives.of(i).iter().filter(|operation| is_barrier(operation.operation));
+            barriers.for_each(|operation| *number.entry(operation.comm).or_default() += 1);
+            comms.extend(number.iter().filter(|&(_, &number)| number >= BARRIERS).map(|(&comm, _)| comm));
+        }
+        comms.sort_unstable();
+        comms.dedup();
     }
+    let mut comms = trace.exchange.allgather(comms)?.concat();
     comms.sort_unstable();
     comms.dedup();
     let mut rows = Vec::new();
@@ -103,8 +111,12 @@ pub(super) fn find(calls: &Calls<'_>) -> Vec<NeedlessBarriers> {
                 members
             })
             .collect();
-        let mut all = Members::default();
-        of_shards.into_iter().filter(|of| of.number > 0).for_each(|of| all.add(of.number, of.barriers));
+        let sum = |of: Vec<Members>| {
+            let mut all = Members::default();
+            of.into_iter().filter(|of| of.number > 0).for_each(|of| all.add(of.number, of.barriers));
+            all
+        };
+        let all = sum(trace.exchange.gather(sum(of_shards))?);
         if all.number < 2 || all.number != definition.size {
             continue;
         }
@@ -121,7 +133,7 @@ pub(super) fn find(calls: &Calls<'_>) -> Vec<NeedlessBarriers> {
         sum.needless += row.needless;
         sum.ticks += row.ticks;
     };
-    sum_by_callpath(rows, |row| row.callpath, add)
+    Ok(sum_by_callpath(rows, |row| row.callpath, add))
 }
 
 fn is_barrier(operation: u8) -> bool {

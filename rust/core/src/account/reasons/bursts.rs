@@ -3,15 +3,17 @@
 //! Messages to the same rank, with nothing received or completed between them, could be one. So could two collective
 //! operations of a kind if the second begins at once: there is no work between them whose result it needs.
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 use super::calls::{Calls, sum_by_callpath};
+use crate::Result;
 use crate::ids::{CallPathId, InstanceId, LocationId, ProcessId};
 use crate::trace::{NONE, Shard};
 
 /// The calls of a call path that send small messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Combinable {
     /// The call path.
     pub callpath: CallPathId,
@@ -22,7 +24,7 @@ pub struct Combinable {
 }
 
 /// Collective operations of a call path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Repeated {
     /// The call path.
     pub callpath: CallPathId,
@@ -35,7 +37,7 @@ pub struct Repeated {
 /// Larger messages are not small, bytes.
 const SMALL: u64 = 8192;
 
-pub(super) fn find(calls: &Calls<'_>) -> (Vec<Combinable>, Vec<Repeated>) {
+pub(super) fn find(calls: &Calls<'_>) -> Result<(Vec<Combinable>, Vec<Repeated>)> {
     let of_shards: Vec<(Vec<Combinable>, Vec<Repeated>)> = calls
         .trace
         .par_shards()
@@ -46,7 +48,9 @@ pub(super) fn find(calls: &Calls<'_>) -> (Vec<Combinable>, Vec<Repeated>) {
         })
         .collect();
     let (messages, operations): (Vec<_>, Vec<_>) = of_shards.into_iter().unzip();
-    (by_callpath(messages.concat()), repeated_by_callpath(operations.concat()))
+    let messages = calls.trace.exchange.gatherv(by_callpath(messages.concat()))?;
+    let operations = calls.trace.exchange.gatherv(repeated_by_callpath(operations.concat()))?;
+    Ok((by_callpath(messages), repeated_by_callpath(operations)))
 }
 
 fn by_callpath(rows: Vec<Combinable>) -> Vec<Combinable> {

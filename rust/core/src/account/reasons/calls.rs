@@ -91,7 +91,7 @@ impl<'a> Calls<'a> {
         self.floors.all[call.kind].kind
     }
 
-    /// All locations with time in the focus.
+    /// The locations of this process with time in the focus.
     pub(super) fn locations(&self) -> impl Iterator<Item = LocationId> {
         self.shards.iter().flat_map(|of_shard| of_shard.ranges.iter().map(|&(location, _)| location))
     }

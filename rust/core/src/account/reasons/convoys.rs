@@ -1,13 +1,16 @@
 //! Locks for which several threads queue at the same time.
 
+use bitcode::{Decode, Encode};
+
 use super::calls::{Calls, sum_by_callpath};
+use crate::Result;
 use crate::diagnostics::Diagnostics;
 use crate::ids::CallPathId;
 use crate::trace::RegionClass;
 use crate::waits::locks;
 
 /// The waits for the locks of a call path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Convoy {
     /// The call path that waits.
     pub callpath: CallPathId,
@@ -22,7 +25,7 @@ pub struct Convoy {
 /// So many threads that wait at the same time are a queue.
 const QUEUE: usize = 3;
 
-pub(super) fn find(calls: &Calls<'_>) -> Vec<Convoy> {
+pub(super) fn find(calls: &Calls<'_>) -> Result<Vec<Convoy>> {
     let trace = calls.trace;
     let mut rows = Vec::new();
     for shard in &trace.shards {
@@ -50,7 +53,8 @@ pub(super) fn find(calls: &Calls<'_>) -> Vec<Convoy> {
         sum.ticks += row.ticks;
         sum.queued += row.queued;
     };
-    sum_by_callpath(rows, |row| row.callpath, add)
+    let own = sum_by_callpath(rows, |row| row.callpath, add);
+    Ok(sum_by_callpath(trace.exchange.gatherv(own)?, |row| row.callpath, add))
 }
 
 fn of_lock(waits: &[(CallPathId, std::ops::Range<i64>)]) -> Vec<Convoy> {

@@ -9,15 +9,18 @@
 //! If a node has `k` cores, `k` others compute while a call makes no progress, and never more; while calls are as fast as
 //! they can be, it is fewer.
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::calls::Calls;
+use crate::Result;
 use crate::ids::LocationId;
 use crate::matching::protocol::nodes;
+use crate::parallel::exchange::Exchange;
 
 /// A node on which calls take long while others compute.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
 pub struct Crowded {
     /// The first location of the node.
     pub location: LocationId,
@@ -48,55 +51,87 @@ const MORE_OFTEN: f64 = 1.3;
 const MOMENTS: i64 = 10_000;
 const LOOKS: usize = 400_000;
 
-pub(super) fn find(calls: &Calls<'_>) -> Vec<Crowded> {
-    let keys = nodes(calls.trace);
+/// The nodes on which calls take long, in the order of their first locations, at the first process. A process judges a node
+/// alone if it owns all of its locations, and all processes do so together otherwise.
+pub(super) fn find(calls: &Calls<'_>) -> Result<Vec<Crowded>> {
+    let (trace, exchange) = (calls.trace, &calls.trace.exchange);
+    let keys = nodes(trace);
     let mut of_nodes: FxHashMap<u32, Vec<LocationId>> = FxHashMap::default();
-    for location in calls.locations() {
-        let process = calls.trace.definitions.locations[location].process;
+    for location in exchange.allgather(calls.locations().collect::<Vec<_>>())?.into_iter().flatten() {
+        let process = trace.definitions.locations[location].process;
         if process.is_some() {
             of_nodes.entry(keys[process]).or_default().push(location);
         }
     }
     let mut of_nodes: Vec<Vec<LocationId>> = of_nodes.into_values().filter(|node| node.len() > 2).collect();
     of_nodes.sort_unstable();
-    of_nodes.par_iter().filter_map(|node| of_node(calls, node)).collect()
+    let owner = |location: LocationId| exchange.process_of(trace.shard_of[location]);
+    let is_split = |node: &[LocationId]| node.iter().any(|&location| owner(location) != owner(node[0]));
+    let alone = exchange.alone();
+    let own = of_nodes.par_iter().filter(|node| !is_split(node) && trace.owns(node[0]));
+    let own: Vec<Option<Crowded>> = own.map(|node| of_node(calls, node, &alone)).collect::<Result<_>>()?;
+    let mut found = exchange.gatherv(own.into_iter().flatten())?;
+    for node in of_nodes.iter().filter(|node| is_split(node)) {
+        found.extend(of_node(calls, node, exchange)?);
+    }
+    found.sort_unstable_by_key(|found| found.location);
+    Ok(found)
 }
 
-fn of_node(calls: &Calls<'_>, node: &[LocationId]) -> Option<Crowded> {
+/// Number and ticks of slow and of fast calls.
+type Sums = [(u64, i64); 2];
+
+fn of_node(calls: &Calls<'_>, node: &[LocationId], exchange: &Exchange) -> Result<Option<Crowded>> {
     let more = calls.ticks(MORE);
     let is_slow = |ticks: i64, floor: i64| ticks > floor.saturating_mul(TIMES).max(floor.saturating_add(more));
-    // The number of slow and of fast calls, and their ticks.
-    let mut sums = [(0u64, 0i64); 2];
-    for &location in node {
-        for call in calls.of(location).filter(|call| call.floor < i64::MAX) {
-            let sum = &mut sums[usize::from(!is_slow(call.ticks, call.floor))];
-            *sum = (sum.0 + 1, sum.1 + call.ticks);
-        }
+    let own: Vec<LocationId> = node.iter().copied().filter(|&location| calls.trace.owns(location)).collect();
+    let known = |location: LocationId| calls.of(location).filter(|call| call.floor < i64::MAX);
+    let mut of_own = Sums::default();
+    for call in own.iter().flat_map(|&location| known(location)) {
+        let sum = &mut of_own[usize::from(!is_slow(call.ticks, call.floor))];
+        *sum = (sum.0 + 1, sum.1 + call.ticks);
     }
+    // Processes own locations in the order of their ranks.
+    let of_processes = exchange.allgather(of_own)?;
+    let sum =
+        |of: &[Sums], which: usize| of.iter().fold((0, 0), |sum, own| (sum.0 + own[which].0, sum.1 + own[which].1));
+    let [(number, slow), (_, fast)] = [0, 1].map(|which| sum(&of_processes, which));
     let length = (calls.focus.end - calls.focus.start) as f64;
-    let [(number, slow), (_, fast)] = sums;
     if number < CALLS || (slow as f64) < TIME * length * node.len() as f64 || fast == 0 {
-        return None;
+        return Ok(None);
     }
     let moments = MOMENTS.min((LOOKS / node.len()) as i64).max(1);
     let steps = [(slow / moments).max(1), (fast / moments).max(1)];
-    // How often a number of others compute.
-    let mut computing = [vec![0u64; node.len()], vec![0u64; node.len()]];
-    let mut since = [0i64; 2];
-    for &location in node {
+    let mut since = [0, 1].map(|which| sum(&of_processes[..exchange.rank()], which).1 % steps[which]);
+    // Moments of calls that are slow or not, and who calls.
+    let mut looks: Vec<(bool, LocationId, i64)> = Vec::new();
+    for &location in &own {
         let events = &calls.trace.shard(location).events;
-        for call in calls.of(location).filter(|call| call.floor < i64::MAX) {
+        for call in known(location) {
             let which = usize::from(!is_slow(call.ticks, call.floor));
             let end = events.time[call.leave as usize];
             let mut left = call.ticks;
             while since[which] + left >= steps[which] {
                 left -= steps[which] - since[which];
                 since[which] = 0;
-                let others = node.iter().filter(|&&other| other != location && calls.computes(other, end - left));
-                computing[which][others.count()] += 1;
+                looks.push((which == 0, location, end - left));
             }
             since[which] += left;
         }
+    }
+    let looks = exchange.allgather(looks)?.concat();
+    let others = |&(_, caller, at): &(bool, LocationId, i64)| {
+        own.iter().filter(|&&other| other != caller && calls.computes(other, at)).count() as u32
+    };
+    let of_processes = exchange.gather(looks.iter().map(others).collect::<Vec<u32>>())?;
+    if !exchange.is_root() {
+        return Ok(None);
+    }
+    // How often a number of others compute.
+    let mut computing = [vec![0u64; node.len()], vec![0u64; node.len()]];
+    for (i, (is_slow, ..)) in looks.iter().enumerate() {
+        let others: u32 = of_processes.iter().map(|of| of[i]).sum();
+        computing[usize::from(!is_slow)][others as usize] += 1;
     }
     let share = |which: usize, least: usize| {
         let all: u64 = computing[which].iter().sum();
@@ -106,13 +141,13 @@ fn of_node(calls: &Calls<'_>, node: &[LocationId]) -> Option<Crowded> {
         let often = share(0, most);
         often >= OFTEN && share(0, most + 1) <= RARELY && often >= MORE_OFTEN * share(1, most)
     };
-    let most = (1..=node.len() - 2).rev().find(holds)?;
-    Some(Crowded {
+    let most = (1..=node.len() - 2).rev().find(holds);
+    Ok(most.map(|most| Crowded {
         location: node[0],
         locations: node.len() as u32,
         most: most as u32,
         slow: share(0, most),
         fast: share(1, most),
         calls: number,
-    })
+    }))
 }

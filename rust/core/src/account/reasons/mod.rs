@@ -12,7 +12,8 @@
 //!
 //! All of them look at the calls in the focus: [`calls`].
 //!
-//! An analysis by several processes does not ask: the partners of a call would be in several of them.
+//! Several processes ask each other about the partners of a call, and about locations of a node that they share; the first
+//! one has what is found.
 //!
 //! *Source*: findings.md.
 
@@ -61,19 +62,19 @@ pub struct Reasons {
 impl Reasons {
     /// Looks for all of them in the focus.
     pub(super) fn find(calls: &Calls<'_>) -> Result<Self> {
-        if calls.trace.exchange.processes() > 1 || calls.focus.is_empty() {
+        if calls.focus.is_empty() {
             return Ok(Self::default());
         }
-        let (combinable, repeated) = bursts::find(calls);
+        let (combinable, repeated) = bursts::find(calls)?;
         Ok(Self {
-            crowded: crowding::find(calls),
-            slow_places: slow_places::find(calls),
-            held_up: rendezvous::find(calls),
+            crowded: crowding::find(calls)?,
+            slow_places: slow_places::find(calls)?,
+            held_up: rendezvous::find(calls)?,
             unprogressed: overlap::find(calls)?,
             combinable,
             repeated,
-            convoys: convoys::find(calls),
-            barriers: barriers::find(calls),
+            convoys: convoys::find(calls)?,
+            barriers: barriers::find(calls)?,
         })
     }
 }

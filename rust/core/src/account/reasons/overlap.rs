@@ -8,6 +8,7 @@
 //! A call that completes requests finds everything done if the library moves data meanwhile. If it takes as long as calls
 //! that waited for their partner and then for the data, nothing has moved before.
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -17,6 +18,7 @@ use crate::account::activities::Activity;
 use crate::account::floors::Kind;
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::matching::messages;
+use crate::parallel::exchange::{Inbox, Outbox};
 use crate::trace::{NONE, Shard};
 
 /// The calls of a call path that complete requests whose transfers had enough time before.
@@ -48,7 +50,7 @@ const LOOK_BACK: u32 = 32;
 const CALLS: u64 = 20;
 
 /// A call that completes requests which were posted early enough.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Encode, Decode)]
 struct Candidate {
     callpath: CallPathId,
     during: CallPathId,
@@ -72,12 +74,13 @@ pub(super) fn find(calls: &Calls<'_>) -> Result<Vec<Unprogressed>> {
         .map(|shard| shard.locations.flat_map(|location| candidates(calls, shard, location)).collect())
         .collect();
     let mut all: FxHashMap<Key, Candidate> = of_shards.into_iter().flatten().collect();
-    if (all.values().filter(|one| one.is_long).count() as u64) < CALLS {
+    if (trace.exchange.sum(all.values().filter(|one| one.is_long).count())? as u64) < CALLS {
         return Ok(Vec::new());
     }
-    // When the partners are ready: the sender of a receive, and the receiver of a send.
+    // When the partners are ready: the sender of a receive, and the receiver of a send, which may be elsewhere.
     let (ready, _) = messages::match_all(trace, |_, shard, matches| {
         let mut ready: Vec<(Key, i64)> = Vec::new();
+        let mut elsewhere: Vec<(Key, i64)> = Vec::new();
         for i in 0..shard.locations.len() {
             for row in shard.receives.range(i) {
                 let (receive, Some(send)) = (&shard.receives.rows[row], matches.send(row)) else { continue };
@@ -86,20 +89,33 @@ pub(super) fn find(calls: &Calls<'_>) -> Result<Vec<Unprogressed>> {
                 if all.contains_key(&of_receive) {
                     ready.push((of_receive, send.enter));
                 }
-                if all.contains_key(&of_send) && receive.request.is_some() {
+                if receive.request.is_none() {
+                    continue;
+                }
+                if !trace.owns(send.location) {
+                    elsewhere.push((of_send, shard.enter(receive.request)));
+                } else if all.contains_key(&of_send) {
                     ready.push((of_send, shard.enter(receive.request)));
                 }
             }
         }
-        ready
+        (ready, elsewhere)
     })?;
-    for (key, time) in ready.into_iter().flatten() {
+    let (ready, elsewhere): (Vec<_>, Vec<_>) = ready.into_iter().unzip();
+    let mut outgoing: Vec<Outbox<(Key, i64)>> = trace.shards.iter().map(|_| trace.exchange.outbox()).collect();
+    for row in elsewhere.into_iter().flatten() {
+        // Only a process with shards has matches.
+        outgoing[0].push(trace.shard_of[row.0.0], row);
+    }
+    let arrived = trace.exchange.alltoallv(outgoing)?;
+    let arrived = arrived.into_iter().flat_map(Inbox::into_vec);
+    for (key, time) in ready.into_iter().flatten().chain(arrived) {
         if let Some(one) = all.get_mut(&key) {
             one.ready = one.ready.max(time);
         }
     }
     let enough = |one: &Candidate| one.ready > i64::MIN && one.begin - one.ready >= one.enough;
-    let mut rows: Vec<(Key, Candidate)> = all.into_iter().filter(|(_, one)| enough(one)).collect();
+    let mut rows = trace.exchange.gatherv(all.into_iter().filter(|(_, one)| enough(one)))?;
     rows.sort_unstable_by_key(|&(key, _)| key);
     let rows = rows.into_iter().map(|(_, one)| {
         let (number, needed, excess) = if one.is_long { (1, one.needed, one.excess) } else { (0, 0, 0) };

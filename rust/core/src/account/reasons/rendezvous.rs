@@ -5,12 +5,14 @@
 //!  receiver  [ Irecv ]-------- computes -----[ Wait ]---
 //! ```
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
 use super::calls::{Calls, sum_by_callpath};
+use crate::Result;
 use crate::account::activities::Activity;
 use crate::ids::{CallPathId, LocationId};
-use crate::trace::columns::Sent;
+use crate::parallel::exchange::{Inbox, Outbox};
 use crate::trace::{NONE, Shard};
 
 /// The calls of a call path that send or complete sends.
@@ -31,11 +33,31 @@ pub struct HeldUp {
 /// The share of an excess that lies before the receiver's next call.
 const BEFORE: f64 = 0.8;
 
-pub(super) fn find(calls: &Calls<'_>) -> Vec<HeldUp> {
-    let of_shards: Vec<Vec<Slow>> =
-        calls.trace.par_shards().map(|shard| shard.locations.flat_map(|of| slow(calls, shard, of)).collect()).collect();
-    let all: Vec<Slow> = of_shards.into_iter().flatten().collect();
-    let Some(least) = all.iter().filter(|call| call.is_held).map(|call| call.bytes).min() else { return Vec::new() };
+pub(super) fn find(calls: &Calls<'_>) -> Result<Vec<HeldUp>> {
+    let trace = calls.trace;
+    let of_shards = trace.par_shards().map(|shard| slow(calls, shard));
+    let (mut of_shards, questions): (Vec<Vec<Slow>>, Vec<Outbox<Question>>) = of_shards.unzip();
+    // Of receivers elsewhere, others know.
+    let arrived = trace.exchange.alltoallv(questions)?;
+    let answer = |inbox: Inbox<Question>| {
+        let mut held = trace.exchange.outbox();
+        let asked = inbox.into_vec();
+        for question in asked.into_iter().filter(|question| is_held(calls, question.receiver, &question.excess)) {
+            held.push(question.shard, question.number);
+        }
+        held
+    };
+    let answers = trace.exchange.alltoallv(arrived.into_par_iter().map(answer).collect())?;
+    for (of_shard, held) in of_shards.iter_mut().zip(answers) {
+        held.into_vec().into_iter().for_each(|number| of_shard[number as usize].is_held = true);
+        // Of a call that completes several sends, the one that is held up counts.
+        of_shard.sort_by_key(|slow| (slow.leave, !slow.is_held));
+        of_shard.dedup_by_key(|slow| slow.leave);
+    }
+    let all: Vec<Slow> = trace.exchange.gatherv(of_shards.into_iter().flatten())?;
+    let Some(least) = all.iter().filter(|call| call.is_held).map(|call| call.bytes).min() else {
+        return Ok(Vec::new());
+    };
     let rows = all.iter().filter(|call| call.bytes >= least).map(|call| {
         let (number, ticks) = if call.is_held { (1, call.excess) } else { (0, 0) };
         let bytes = if call.is_held { (call.bytes, call.bytes) } else { (u64::MAX, 0) };
@@ -53,42 +75,71 @@ pub(super) fn find(calls: &Calls<'_>) -> Vec<HeldUp> {
         },
     );
     sums.retain(|row| row.calls > 0);
-    sums
+    Ok(sums)
 }
 
 /// A call with an excess that sends.
+#[derive(Encode, Decode)]
 struct Slow {
     callpath: CallPathId,
+    /// The position of its Leave in its shard.
+    leave: u32,
     excess: i64,
     bytes: u64,
     is_held: bool,
 }
 
-fn slow(calls: &Calls<'_>, shard: &Shard, location: LocationId) -> Vec<Slow> {
-    let mut found: Vec<(u32, Slow)> = Vec::new();
-    for send in shard.sends.of(shard.local(location)) {
-        if send.complete.is_none() || shard.instances.leave[send.complete] == NONE {
-            continue;
-        }
-        let leave = shard.instances.leave[send.complete];
-        let Some(call) = calls.at(location, leave).filter(|call| call.excess() > 0) else { continue };
-        let is_held = is_held(calls, send, shard.events.time[leave as usize], call.excess());
-        let callpath = shard.callpath(send.complete);
-        found.push((leave, Slow { callpath, excess: call.excess(), bytes: send.bytes, is_held }));
-    }
-    // Of a call that completes several sends, the one that is held up counts.
-    found.sort_by_key(|(leave, slow)| (*leave, !slow.is_held));
-    found.dedup_by_key(|(leave, _)| *leave);
-    found.into_iter().map(|(_, slow)| slow).collect()
+/// Whether a call of another shard is held up by a receiver.
+#[derive(Clone, Copy, Encode, Decode)]
+struct Question {
+    receiver: LocationId,
+    excess: Excess,
+    /// The shard of the call, and its number among those that are slow there.
+    shard: u32,
+    number: u32,
 }
 
-/// Whether the receiver computes while a call takes longer than it needs, and calls the library before it ends.
-fn is_held(calls: &Calls<'_>, send: &Sent, end: i64, excess: i64) -> bool {
+/// The time in which a call takes longer than it needs: the last part of it.
+#[derive(Clone, Copy, Encode, Decode)]
+struct Excess {
+    begin: i64,
+    end: i64,
+}
+
+/// The calls of a shard with an excess that send, and what to ask others about them.
+fn slow(calls: &Calls<'_>, shard: &Shard) -> (Vec<Slow>, Outbox<Question>) {
     let trace = calls.trace;
-    let Some(process) = trace.definitions.processes.get(send.peer.index()) else { return false };
-    let receiver = process.locations.start;
-    let begin = end - excess;
-    if process.locations.len() == 0 || !calls.computes(receiver, begin) {
+    let (mut found, mut questions) = (Vec::new(), trace.exchange.outbox());
+    for location in shard.locations {
+        for send in shard.sends.of(shard.local(location)) {
+            if send.complete.is_none() || shard.instances.leave[send.complete] == NONE {
+                continue;
+            }
+            let leave = shard.instances.leave[send.complete];
+            let Some(call) = calls.at(location, leave).filter(|call| call.excess() > 0) else { continue };
+            let end = shard.events.time[leave as usize];
+            let excess = Excess { begin: end - call.excess(), end };
+            let process = trace.definitions.processes.get(send.peer.index());
+            let receiver = process.filter(|process| process.locations.len() > 0).map(|process| process.locations.start);
+            let own = receiver.filter(|&receiver| trace.owns(receiver));
+            if let (Some(receiver), None) = (receiver, own) {
+                let number = found.len() as u32;
+                let question = Question { receiver, excess, shard: trace.shard_of[location], number };
+                questions.push(trace.shard_of[receiver], question);
+            }
+            let is_held = own.is_some_and(|receiver| is_held(calls, receiver, &excess));
+            let callpath = shard.callpath(send.complete);
+            found.push(Slow { callpath, leave, excess: call.excess(), bytes: send.bytes, is_held });
+        }
+    }
+    (found, questions)
+}
+
+/// Whether a receiver computes while a call takes longer than it needs, and calls the library before it ends.
+fn is_held(calls: &Calls<'_>, receiver: LocationId, excess: &Excess) -> bool {
+    let trace = calls.trace;
+    let (begin, end) = (excess.begin, excess.end);
+    if !calls.computes(receiver, begin) {
         return false;
     }
     let shard = trace.shard(receiver);
@@ -103,5 +154,5 @@ fn is_held(calls: &Calls<'_>, send: &Sent, end: i64, excess: i64) -> bool {
     };
     let mut within = (first..events.end).take_while(|&position| shard.events.time[position as usize] <= end);
     let next = within.find(is_call).map(|position| shard.events.time[position as usize]);
-    next.is_some_and(|next| (next - begin) as f64 >= BEFORE * excess as f64)
+    next.is_some_and(|next| (next - begin) as f64 >= BEFORE * (end - begin) as f64)
 }

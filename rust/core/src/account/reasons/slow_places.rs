@@ -3,10 +3,12 @@
 //! Compared are the fastest 5%: what the place can do, whoever is late. One function may have more work there; so several
 //! must be slower, and these must be most of what can be compared.
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::calls::{Calls, innermost};
+use crate::Result;
 use crate::account::activities::Activity;
 use crate::ids::{LocationId, ProcessId, RegionKey};
 use crate::matching::protocol::nodes;
@@ -39,30 +41,34 @@ const SHARE: f64 = 0.5;
 const LOOKS: usize = 50_000;
 
 /// What is compared: the calls of a kind, or own code of a region.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
 enum Of {
     Kind(usize),
     Own(RegionKey),
 }
 
 /// What a process needs for one of these: the fastest 5%, and the sum over all that were looked at, ticks.
+#[derive(Encode, Decode)]
 struct Need {
     of: Of,
     fastest: i64,
     sum: i64,
 }
 
-pub(super) fn find(calls: &Calls<'_>) -> Vec<SlowPlace> {
+pub(super) fn find(calls: &Calls<'_>) -> Result<Vec<SlowPlace>> {
     let trace = calls.trace;
     let masters: FxHashSet<LocationId> = calls.locations().collect();
     let processes: Vec<(ProcessId, LocationId)> = (0..trace.definitions.processes.len())
         .map(|i| (ProcessId::at(i), trace.definitions.master(ProcessId::at(i))))
         .filter(|(_, master)| masters.contains(master))
         .collect();
+    let own: Vec<Vec<Need>> = processes.par_iter().map(|&(_, master)| of_location(calls, master)).collect();
+    // Processes are analyzed in their order.
+    let (processes, needs): (Vec<_>, Vec<_>) =
+        trace.exchange.gatherv(processes.into_iter().zip(own))?.into_iter().unzip();
     if processes.len() < PROCESSES {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let needs: Vec<Vec<Need>> = processes.par_iter().map(|&(_, master)| of_location(calls, master)).collect();
     let mut all: FxHashMap<Of, Vec<(usize, i64)>> = FxHashMap::default();
     for (i, of_process) in needs.iter().enumerate() {
         for need in of_process {
@@ -90,7 +96,7 @@ pub(super) fn find(calls: &Calls<'_>) -> Vec<SlowPlace> {
             found.push(SlowPlace { locations, is_node: place.len() > 1, region, factor, regions });
         }
     }
-    found
+    Ok(found)
 }
 
 /// What is slower at a place most of all, how many times, and of how many calls and functions that is true.
