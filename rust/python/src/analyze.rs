@@ -30,7 +30,7 @@ use crate::run::Run;
 #[pyfunction]
 #[pyo3(signature = (run, *, threads=None, wrong_order_window=100, causes=true, cost_model="thesis", queues=None,
     window=None, counter_modes=Vec::new(), fold_recursion=false, clocks="nodes", clock_domain="auto", min_latency=0.0, census=false, shard_events=SHARD_EVENTS, ranks=None, progress=None))]
-#[expect(clippy::too_many_arguments, clippy::fn_params_excessive_bools, reason = "they are named where it is called")]
+#[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
 pub(crate) fn analyze(
     py: Python<'_>,
     run: &Run,

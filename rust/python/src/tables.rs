@@ -397,7 +397,7 @@ impl Analysis {
         let transfers = self.collective(py, CoreAnalysis::transfers)?;
         let mut kinds = Names::default();
         let mut epochs = Names::default();
-        for transfer in transfers.iter() {
+        for transfer in &transfers {
             kinds.push(match transfer.kind {
                 OperationKind::Put => "put",
                 OperationKind::Get => "get",
