@@ -1,0 +1,47 @@
+"""Others wait for a lock while its owner works."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings.words import seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Price, Run
+
+NAME = "held_lock"
+TITLE = "Work while a lock is owned"
+DOCUMENT = """\
+At least half of what others wait for a call path is for a lock that its thread owns meanwhile. Do only what the lock
+protects while it is owned, or divide what it protects among several locks. Balancing the work of threads does not help.
+"""
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield what owners of locks do while others wait for them."""
+    for bearer in sorted(run.rest.values(), key=lambda bearer: (-bearer.loss, bearer.callpath)):
+        of_locks = bearer.of_classes.get("interval_lock", 0.0)
+        if bearer.waiting <= 0 or of_locks < bearer.loss / 2:
+            continue
+        place = run.place(bearer.callpath)
+        yield run.finding(
+            NAME,
+            f"Others wait {seconds(of_locks)} for a lock while its owner is in {place}.",
+            f"Do less of {place} while the lock is owned, or divide what it protects among several locks.",
+            bearer.loss,
+            callpath=bearer.callpath,
+            ranks=run.culprits(bearer.costs),
+            instances=int(run.visits(bearer.callpath).sum()),
+            evidence={"of_classes": bearer.of_classes},
+        )
+        run.take(bearer)
+
+
+def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+    """Yield making the work faster."""
+    if finding.callpath is not None:
+        yield run.changes.faster(finding.callpath, 0.5)
+        yield run.changes.faster(finding.callpath, 0.0)

@@ -1,0 +1,50 @@
+"""Threads wait for tasks that others run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings.words import seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Price, Run
+
+NAME = "long_tasks"
+TITLE = "Long tasks"
+DOCUMENT = """\
+At least half of what others wait for a call path is for a task that runs it: in a taskwait construct, or at a barrier
+that all threads have reached, with no other task to run. Divide the tasks into smaller ones, or create the longest
+first. `whywait threads` lists how long the tasks of each construct run.
+"""
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield what tasks do while threads wait for them."""
+    for bearer in sorted(run.rest.values(), key=lambda bearer: (-bearer.loss, bearer.callpath)):
+        of_tasks = bearer.of_classes.get("interval_task", 0.0)
+        if bearer.waiting <= 0 or of_tasks < bearer.loss / 2:
+            continue
+        place = run.place(bearer.callpath)
+        yield run.finding(
+            NAME,
+            f"Threads have nothing else to do and wait {seconds(of_tasks)} for tasks in {place}.",
+            "Divide these tasks into smaller ones, or create the longest first.",
+            bearer.loss,
+            callpath=bearer.callpath,
+            ranks=run.culprits(bearer.costs),
+            instances=int(run.visits(bearer.callpath).sum()),
+            evidence={"of_classes": bearer.of_classes},
+        )
+        run.take(bearer)
+
+
+def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+    """Yield balancing the tasks, and making them faster."""
+    if finding.callpath is not None:
+        if (balance := run.changes.balance(finding.callpath, among="process")) is not None:
+            yield balance
+        yield run.changes.faster(finding.callpath, 0.5)
+        yield run.changes.faster(finding.callpath, 0.0)
