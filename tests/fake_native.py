@@ -241,6 +241,12 @@ class FakeAnalysis:
     def wait_states(self):
         return self._wait_states
 
+    def locks(self):
+        return pa.table({})
+
+    def tasks(self):
+        return pa.table({}), pa.table({})
+
     def transfers(self):
         return self._transfers
 

@@ -1,0 +1,75 @@
+// The locks that threads wait for, and their tasks.
+
+import { documentBlock, hasBlock } from "../data.js";
+import { fill, make } from "../dom.js";
+import { percent, plural, seconds } from "../format.js";
+import { addCard, callLink } from "./cards.js";
+
+const whole = (value) => value.toLocaleString("en-US");
+const numberCell = (...content) => make("td", { class: "number-of" }, ...content);
+
+function heads(first, ...others) {
+  return make("thead", {}, make("tr", {}, make("th", {}, first), others.map((name) => make("th", { class: "number-of" }, name))));
+}
+
+function whereOf(model, found, row) {
+  const link = row.callpath === null ? "(outside)" : callLink(model, "waiting", row.callpath);
+  return make("td", {}, link, found.ranks > 1 && ` on rank ${row.rank}`);
+}
+
+function locksTable(model, found) {
+  const { length } = model.facts;
+  return make("table", { class: "ranking locks" },
+    heads("Lock, by where threads wait for it", "Waiting", "Contended", "Longest queue", "Owned", "On the critical path"),
+    make("tbody", {}, found.locks.map((row) => make("tr", {},
+      whereOf(model, found, row), numberCell(seconds(row.waiting)), numberCell(`${whole(row.contended)} of ${whole(row.acquisitions)}`),
+      numberCell(whole(row.longest_queue)), numberCell(seconds(row.holding)),
+      numberCell(row.critical ? `${seconds(row.critical)}${length ? ` (${percent(row.critical / length)})` : ""}` : "–")))));
+}
+
+// Tasks that take longer to create and start than to run are too small.
+function benefitText(row) {
+  if (row.benefit === null) return "–";
+  const times = `${row.benefit < 10 ? row.benefit.toFixed(1) : whole(Math.round(row.benefit))}×`;
+  return row.benefit < 1 ? make("b", { title: "It takes longer to create and start such a task than to run it." }, `${times}, too small`) : times;
+}
+
+function tasksTable(model, found) {
+  return make("table", { class: "ranking tasks" },
+    heads("Tasks, by construct", "Number", "Elsewhere", "Run", "Median", "Longest", "To create", "To start", "Run / overhead"),
+    make("tbody", {}, found.tasks.map((row) => make("tr", {},
+      whereOf(model, found, row), numberCell(whole(row.tasks)), numberCell(whole(row.elsewhere)), numberCell(seconds(row.execution)),
+      numberCell(seconds(row.median)), numberCell(seconds(row.longest)), numberCell(seconds(row.median_creation)),
+      numberCell(seconds(row.median_delay)), numberCell(benefitText(row))))));
+}
+
+function regionText(model, found, row) {
+  const least = `the longest chain takes ${seconds(row.span)}, so more than ${row.parallelism.toFixed(1)} threads are of no use`;
+  return make("p", {}, row.callpath === null ? "(outside)" : callLink(model, "time", row.callpath), found.ranks > 1 && ` on rank ${row.rank}`,
+    `: ${seconds(row.work)} of work on ${plural(row.threads, "thread")}; ${least}.`);
+}
+
+function threadsText(model, found) {
+  const contended = found.locks.length + found.more_locks;
+  const locks = contended && `Threads wait ${seconds(found.waiting)} for ${whole(contended)} of ${plural(found.all_locks, "lock")}.`;
+  const tasks = found.count && `${plural(found.count, "task")} run for ${seconds(found.execution)}.`;
+  const more = [[found.more_locks, "lock"], [found.more_tasks, "construct"], [found.more_regions, "region"]];
+  const left = more.filter(([count]) => count).map(([count, what]) => plural(count, `more ${what}`));
+  return [
+    make("p", { class: "lead" }, [locks, tasks].filter(Boolean).join(" ")),
+    contended > 0 && make("div", { class: "wide" }, locksTable(model, found)),
+    found.tasks.length > 0 && make("div", { class: "wide" }, tasksTable(model, found)),
+    found.regions.map((row) => regionText(model, found, row)),
+    left.length > 0 && make("p", { class: "hint" }, `And ${left.join(", ")}: `, make("code", {}, "whywait threads"), "."),
+  ];
+}
+
+function threadsCard(model) {
+  if (!hasBlock("threads")) return null;
+  const title = make("h2", {}, "Locks and tasks of threads");
+  const node = make("section", { class: "card threads" }, title);
+  documentBlock("threads").then((found) => fill(node, title, threadsText(model, found)));
+  return node;
+}
+
+addCard(43, threadsCard);
