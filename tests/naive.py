@@ -510,9 +510,8 @@ def collectives(trace: Trace, result: Result) -> None:
 
 def operations(trace: Trace) -> Iterator[tuple[CollectiveOp, list[Part]]]:
     """Yield the collective operations that all members of a communicator call, with their parts by rank."""
-    found: dict[tuple[int, int], tuple[Any, list[Part], int]] = {}
+    ended: list[tuple[int, Any, Part]] = []
     for thread in trace.threads.values():
-        turn: Counter[int] = Counter()
         begin = -1
         for event, call in thread.records:
             if isinstance(event, ev.MpiCollectiveBegin):
@@ -527,9 +526,16 @@ def operations(trace: Trace) -> Iterator[tuple[CollectiveOp, list[Part]]]:
                     call, members.index(thread.process), since, event.time, event.size_sent, event.size_received
                 )
                 part.root = event.root
-                key = (comm._ref, turn[comm._ref])
-                turn[comm._ref] += 1
-                found.setdefault(key, (event.collective_op, [], len(members)))[1].append(part)
+                ended.append((thread.process, event, part))
+    # The threads of a process take turns, in the order of time.
+    ended.sort(key=lambda one: one[1].time)
+    found: dict[tuple[int, int], tuple[Any, list[Part], int]] = {}
+    turn: Counter[tuple[int, int]] = Counter()
+    for process, event, part in ended:
+        comm = event.communicator
+        key = (comm._ref, turn[process, comm._ref])
+        turn[process, comm._ref] += 1
+        found.setdefault(key, (event.collective_op, [], len(comm.group.members)))[1].append(part)
     for op, parts, size in found.values():
         if size > 1 and len(parts) == size:
             parts.sort(key=lambda p: p.rank)

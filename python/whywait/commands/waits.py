@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_top, add_verb
 from whywait.commands.results import CALLPATH, RESULT, add_clocks, add_focus, load_part
+from whywait.model.metrics import INFERRED
 from whywait.report.terminal import path, percent, seconds, whole_paths
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ def _instance(row: dict[str, Any], screen: Screen) -> Iterator[Line]:
         who = f"   for rank {row['cause_rank']}" + (f".{row['cause_thread']}" if row["cause_thread"] else "")
         if row["cause_time"] is not None:
             who += f", which arrived at {row['cause_time']:.6f} s"
+        if row["kind"] in INFERRED:
+            who += " (inferred)"
         yield [(who, "dim")]
         # In a collective operation, the cause is in the same call path.
         if row["cause_callpath"] and row["cause_callpath"] != row["callpath"]:

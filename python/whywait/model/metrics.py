@@ -24,6 +24,8 @@ Kind = Literal["stored", "wait", "completion", "idle", "cause", "thesis", "pre",
 COUNTERS = "counters"
 #: Kinds of metrics that are wait states, or listed with them.
 WAIT_STATES = frozenset({"wait", "completion", "idle"})
+#: Wait states whose causes no record names: they are inferred from the order of other records.
+INFERRED = frozenset({"pthread_cond_late_signal", "pthread_barrier_wait"})
 
 
 @dataclass(frozen=True, slots=True)

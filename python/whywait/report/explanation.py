@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whywait.analysis.explain import SMALL, unexplained
+from whywait.model.metrics import INFERRED
 from whywait.model.names import short_name
 from whywait.report.suspects import suspects
 from whywait.report.terminal import path, seconds
@@ -130,7 +131,8 @@ class _Writer:
             return
         cause = who(node, "cause_")
         if node["cause_callpath"]:
-            call = f"whose {short_name(node['cause_callpath'][-1])} began at {node['cause_time']:.6f} s"
+            inferred = " (inferred)" if node["kind"] in INFERRED else ""
+            call = f"whose {short_name(node['cause_callpath'][-1])}{inferred} began at {node['cause_time']:.6f} s"
             lines = [f"{indent}for {cause}, {call}"]
             if node["cause_sync"]:
                 met = f"last synchronized at {node['since']:.6f} s"
