@@ -304,7 +304,8 @@ class Analysis:
 
         ``origin`` (the tick that times in seconds are relative to), ``begin``, ``end``, ``length`` (s),
         ``resolution`` (ticks per second), ``processes``, ``locations``, ``events``, ``clock_violations_p2p``,
-        ``clock_violations_coll``, ...
+        ``clock_violations_coll``, of what ``whywait record`` recorded ``recorder``, ``mpi``, and ``call_paths``
+        (``unwound`` or ``none``), ...
         """
 
 @final

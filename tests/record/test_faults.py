@@ -35,6 +35,9 @@ def ended(directory):
     return [text for kind, _, text in whywait.open(directory).oddities if kind == "recording"]
 
 
+INSIDE = r"rank {} ended inside {}, entered at \S+ s"
+SEVERAL = "{} for 2 requests, among them a receive from rank {}, tag 7"
+DEADLOCK = "ranks 0 and 1 waited for each other when they ended: a deadlock"
 # How the other rank ends is up to the launcher, which kills it wherever it is.
 ANYHOW = r"rank {} ended (early|without MPI_Finalize|inside MPI_\w+.*, entered at \S+ s)"
 
@@ -49,9 +52,41 @@ ANYHOW = r"rank {} ended (early|without MPI_Finalize|inside MPI_\w+.*, entered a
         (
             "stuck",
             [
-                "ranks 0 and 1 waited for each other when they ended: a deadlock",
-                r"rank 0 ended inside MPI_Recv from rank 1, tag 7, entered at \S+ s",
-                r"rank 1 ended inside MPI_Recv from rank 0, tag 7, entered at \S+ s",
+                DEADLOCK,
+                INSIDE.format(0, "MPI_Recv from rank 1, tag 7"),
+                INSIDE.format(1, "MPI_Recv from rank 0, tag 7"),
+            ],
+        ),
+        (
+            "stuck in wait",
+            [
+                DEADLOCK,
+                INSIDE.format(0, "MPI_Wait for a receive from rank 1, tag 7"),
+                INSIDE.format(1, "MPI_Wait for a receive from rank 0, tag 7"),
+            ],
+        ),
+        (
+            "stuck in waitall",
+            [
+                DEADLOCK,
+                INSIDE.format(0, SEVERAL.format("MPI_Waitall", 1)),
+                INSIDE.format(1, SEVERAL.format("MPI_Waitall", 0)),
+            ],
+        ),
+        (
+            # Either of both messages would do.
+            "stuck in waitany",
+            [
+                INSIDE.format(0, SEVERAL.format("MPI_Waitany", 1)),
+                INSIDE.format(1, SEVERAL.format("MPI_Waitany", 0)),
+            ],
+        ),
+        (
+            "stuck in allreduce",
+            [
+                DEADLOCK,
+                INSIDE.format(0, "MPI_Allreduce on MPI_COMM_WORLD of 2 ranks, where rank 1 is missing"),
+                INSIDE.format(1, "MPI_Recv from rank 0, tag 7"),
             ],
         ),
         ("errors", []),
@@ -80,6 +115,7 @@ def test_ends_are_told_apart(faults, tmp_path, way, expected):
     for text in found:
         assert text in info.stdout
     summary = " ".join(run([*WHYWAIT, "summary", "out"], tmp_path).stdout.split())
+    assert "Call paths are unwound, not instrumented" in summary
     assert summary.count("rank 0 ended") == sum(text.startswith("rank 0 ended") for text in found)
 
 

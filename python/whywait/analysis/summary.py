@@ -40,8 +40,8 @@ def summarize(result: ResultData, focus_name: str | None = None) -> dict[str, An
     dict
         ``run`` (name, anchor file, program if known), ``facts``, ``metrics`` (unit and total by name), ``peak_memory``
         (the most that the process had so far, in bytes; None if the system does not say), ``clocks`` (what
-        must be known about corrected times, as sentences), ``focus`` (what the headlines are about, see `headlines`),
-        of the whole run ``waiting`` (``total`` in seconds, ``share`` of all
+        must be known about corrected times, as sentences), ``recording`` (the same about call paths), ``focus`` (what
+        the headlines are about, see `headlines`), of the whole run ``waiting`` (``total`` in seconds, ``share`` of all
         time, and beside it ``completion``), ``worst`` (the places with most of it), ``delay_costs`` (the call paths
         that cause most of it or of idle threads, see `whywait.analysis.causes.costliest`), ``critical_path`` (see
         `whywait.analysis.causes.critical`; both are None if causes were not looked for), ``warnings``, ``oddities`` (of
@@ -65,6 +65,7 @@ def summarize(result: ResultData, focus_name: str | None = None) -> dict[str, An
             if name not in profile.void
         },
         "peak_memory": result.tables.peak_memory,
+        "recording": _recording(result),
         "clocks": sentences(result),
         "waiting": total_waiting(result),
         "focus": headlines(result, focus_name),
@@ -78,6 +79,13 @@ def summarize(result: ResultData, focus_name: str | None = None) -> dict[str, An
             if kind != "recording"
         ],
     } | ({"unexpected": counted} if counted else {})
+
+
+def _recording(result: ResultData) -> list[str]:
+    """Return what readers of call paths that ``whywait record`` unwound must know."""
+    if result.facts.get("call_paths") != "unwound":
+        return []
+    return ["Call paths are unwound, not instrumented: functions last from their first to their last MPI call."]
 
 
 def _recording_notes(result: ResultData) -> list[dict[str, Any]]:

@@ -79,7 +79,7 @@ def summary_lines(summary: dict[str, Any], *, width: int = _WIDTH, unicode: bool
     """
     for line in _headline(summary):
         yield [(line, "bold")]
-    for sentence in summary.get("clocks", ()):
+    for sentence in (*summary.get("recording", ()), *summary.get("clocks", ())):
         yield from _paragraph(sentence, width, "dim")
     yield []
     yield from _where(summary["focus"]["times"], width, "█" if unicode else "#")

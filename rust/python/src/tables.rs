@@ -34,6 +34,7 @@ use crate::io;
 use crate::job::detached;
 use crate::queues;
 use crate::reasons;
+use crate::recording;
 use crate::run::locations_table;
 use crate::waits;
 
@@ -556,6 +557,9 @@ impl Analysis {
             }
             facts.set_item("few_cores", cores)?;
             facts.set_item("reasons", reasons::facts(self, py)?)?;
+        }
+        for (name, value) in recording::facts(trace.recording().anchor()) {
+            facts.set_item(name, value)?;
         }
         facts.set_item("resolution", trace.resolution)?;
         facts.set_item("processes", trace.definitions.processes.len())?;

@@ -176,6 +176,21 @@ fn enter_message(context: &mut Context, kind: RequestKind) {
     context.enter(peer, tag, object, bytes);
 }
 
+/// First half of a call that completes requests: how many, and one that it may wait for. If it never returns, nothing else tells.
+fn enter_completion(context: &mut Context, request: &Request, count: usize) {
+    let flags = context.flags;
+    let (mut kind, mut peer, mut tag) = (request.kind, request.peer, request.tag);
+    if !request.active {
+        kind = RequestKind::None;
+    } else if request.receives {
+        (kind, peer, tag) = (RequestKind::Receive, request.from, request.from_tag);
+    }
+    context.set_kind(kind);
+    context.enter(peer, tag, request.object, count as u64 & u64::from(u32::MAX));
+    // What did complete is not known yet.
+    context.flags = flags;
+}
+
 /// Second half of a blocking receive.
 fn leave_received(context: &mut Context) {
     match context.status().filter(|_| context.code == 0) {
@@ -233,17 +248,21 @@ pub(crate) fn before(context: &mut Context) {
             if context.request.needs_status() {
                 context.ensure_status();
             }
-            context.enter(PEER_UNDEFINED, 0, NONE, 0);
+            let request = context.request;
+            enter_completion(context, &request, usize::from(context.taken()));
         }
-        Class::Startall
-        | Class::Waitany
-        | Class::Waitall
-        | Class::Waitsome
-        | Class::Testany
-        | Class::Testall
-        | Class::Testsome => {
+        Class::Startall => {
             context.take_all();
             context.enter(PEER_UNDEFINED, 0, NONE, 0);
+        }
+        Class::Waitany | Class::Waitall | Class::Waitsome | Class::Testany | Class::Testall | Class::Testsome => {
+            context.take_all();
+            let active = |request: &&Request| request.active;
+            let taken = &context.thread.taken;
+            let receives = |request: &&Request| request.receives || request.kind == RequestKind::Receive;
+            let first = taken.iter().filter(active).find(receives).or_else(|| taken.iter().find(active));
+            let (first, count) = (first.copied().unwrap_or(Request::UNKNOWN), taken.iter().filter(active).count());
+            enter_completion(context, &first, count);
         }
         Class::RequestFree | Class::Cancel => {
             context.take_one();

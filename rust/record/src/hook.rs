@@ -140,7 +140,7 @@ unsafe extern "C-unwind" fn hook(symbol: usize, frame: Frame) -> c_int {
     if !function.of_mpi && !callers::count(frame.caller().0) {
         return real::call(symbol, frame);
     }
-    if matches!(function.class, Class::Init | Class::SessionInit) && mode == SPECIAL {
+    if mode == SPECIAL && matches!(function.class, Class::Init | Class::SessionInit) {
         return process::begin(symbol, function, frame);
     }
     let Some(mut thread) = thread::enter() else {

@@ -292,6 +292,9 @@ impl Thread {
         }
     }
 
+    /// Apart, so that a call without counters does not save the registers that this needs.
+    #[cold]
+    #[inline(never)]
     fn write_counters(&mut self, kind: Extension) {
         let Some(mut counters) = self.counters.take() else { return };
         counters.read();
@@ -325,6 +328,8 @@ impl Thread {
     }
 
     /// The call path of a place given by a return address, the stack pointer, and the frame pointer there.
+    #[expect(clippy::inline_always, reason = "otherwise each call saves and restores all registers for it")]
+    #[inline(always)]
     pub(crate) fn path_of(&mut self, place: (usize, usize, usize)) -> u32 {
         self.switched();
         let node = self.paths.walk(place);

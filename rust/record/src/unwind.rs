@@ -84,7 +84,8 @@ impl Paths {
     }
 
     /// The node of the stack that made a call: by the return address, and the stack and frame pointers after the return.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "otherwise each call saves and restores all registers for it")]
+    #[inline(always)]
     pub(crate) fn walk(&mut self, caller: (usize, usize, usize)) -> u32 {
         if !ON.load(Relaxed) {
             return 0;
@@ -97,6 +98,7 @@ impl Paths {
     }
 
     /// The node of a call that Python's functions may have made, from the last walk and its return address.
+    #[inline(never)]
     fn through_python(&mut self, interpreter: &Interpreter, native: u32, address: usize) -> u32 {
         let changed = self.python.functions.read(interpreter);
         if self.python.functions.is_empty() {
@@ -154,6 +156,7 @@ impl Paths {
         })
     }
 
+    #[inline(never)]
     fn unwind(&mut self, address: usize, sp: usize, fp: usize) -> u32 {
         if self.stack.is_empty() {
             self.stack = stack();

@@ -16,10 +16,11 @@ use whywait_otf2::{Anchor, ArchiveWriter, WriteOptions};
 use crate::clocks::Clocks;
 use crate::counters::Metrics;
 use crate::definitions::Catalog;
+use crate::ends;
 use crate::error::{Error, Result};
 use crate::expand::{Job, Model};
-use crate::format::{self, END_ABORTED, END_FINALIZED, PEER_ANY, TAG_ANY};
-use crate::functions::{Class, FUNCTIONS};
+use crate::format;
+use crate::functions::FUNCTIONS;
 use crate::openmp::Constructs;
 use crate::paths::{Paths, Python, Symbolizer};
 use crate::selection::Selection;
@@ -296,7 +297,8 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
         })
         .collect();
 
-    let ended = ends(spool, &unified, &threads, &clocks, &jobs);
+    let begin = run_span(&jobs).0;
+    let ended = ends::told(spool, &unified, &jobs, |job, time| since(job, time, begin, &clocks));
     notes.extend(losses(spool, &unified));
     let properties = properties(spool, &ended, &notes, &threads);
     let anchor = Anchor {
@@ -416,118 +418,10 @@ fn run_span(jobs: &[Job<'_>]) -> (i64, i64) {
     spans.reduce(|(begin, end), (from, to)| (begin.min(from), end.max(to))).unwrap_or((0, 0))
 }
 
-/// What processes were doing that did not end as they should have.
-fn ends(
-    spool: &Spool,
-    unified: &Unified,
-    threads: &[Vec<(u32, Survey, Paths)>],
-    clocks: &Clocks,
-    jobs: &[Job<'_>],
-) -> Vec<String> {
-    let begin = run_span(jobs).0;
-    let mut lines = Vec::new();
-    let mut waiting = BTreeMap::new();
-    for ((rank, process), (threads, job)) in spool.ranks.iter().zip(threads.iter().zip(jobs)) {
-        let reason = process.definitions.end.map(|(_, reason)| reason);
-        // With several threads, another one could still answer.
-        if let ([(_, survey, _)], None) = (&threads[..], reason)
-            && let Some(other) = survey.unfinished.as_ref().and_then(|call| waits_for(*rank, call, unified))
-        {
-            waiting.insert(*rank, other);
-        }
-        let stuck: Vec<String> = threads
-            .iter()
-            .filter_map(|(_, survey, _)| survey.unfinished.as_ref())
-            .map(|call| {
-                let correction = ClockCorrection::new(job.clock_offsets);
-                let since =
-                    correction.cursor().correct(call.enter).wrapping_sub(begin) as f64 / clocks.resolution as f64;
-                format!("{}, entered at {since:.6} s", described(*rank, call, unified))
-            })
-            .collect();
-        let how = match reason {
-            Some(END_FINALIZED) => continue,
-            Some(END_ABORTED) => {
-                lines.push(format!("rank {rank} called MPI_Abort"));
-                continue;
-            }
-            Some(_) => "ended without MPI_Finalize",
-            // It stopped recording before, so how it ended is not known.
-            None if !process.definitions.lost.is_empty() => continue,
-            None => "ended early",
-        };
-        match &stuck[..] {
-            [] => lines.push(format!("rank {rank} {how}")),
-            [first, ..] if reason.is_none() => lines.push(format!("rank {rank} ended inside {first}")),
-            [first, ..] => lines.push(format!("rank {rank} {how} inside {first}")),
-        }
-    }
-    for rank in 0..unified.size {
-        if !spool.ranks.contains_key(&rank) {
-            lines.push(format!("rank {rank} left no recording"));
-        }
-    }
-    // What explains the others comes first.
-    if let Some(circle) = circle(&waiting) {
-        let names: Vec<String> = circle.iter().map(u32::to_string).collect();
-        let line = match &names[..] {
-            [first, second] => format!("ranks {first} and {second} waited for each other when they ended: a deadlock"),
-            _ => format!("ranks {} waited for each other in a circle when they ended: a deadlock", names.join(", ")),
-        };
-        lines.insert(0, line);
-    }
-    lines
-}
-
-/// For which other rank a call that did not return waits, if that is sure: a receive or a probe of messages from it.
-fn waits_for(rank: u32, call: &format::Call, unified: &Unified) -> Option<u32> {
-    let class = FUNCTIONS[usize::from(call.function)].class;
-    let is_receive = matches!(class, Class::Recv) || FUNCTIONS[usize::from(call.function)].name == "MPI_Probe";
-    let peer = u32::try_from(call.peer).ok().filter(|_| is_receive)?;
-    let comm = unified.local.get(&rank)?.comms.get(&call.object)?;
-    unified.world_rank(rank, comm, peer).filter(|peer| *peer != rank)
-}
-
-/// A circle among ranks of which each waits for one other.
-fn circle(waiting: &BTreeMap<u32, u32>) -> Option<Vec<u32>> {
-    for first in waiting.keys() {
-        let mut path = vec![*first];
-        while let Some(next) = path.last().and_then(|last| waiting.get(last)) {
-            if next == first {
-                return Some(path);
-            }
-            if path.contains(next) {
-                break;
-            }
-            path.push(*next);
-        }
-    }
-    None
-}
-
-/// A call in words: "`MPI_Recv` from rank 1, tag 7".
-fn described(rank: u32, call: &format::Call, unified: &Unified) -> String {
-    let function = &FUNCTIONS[usize::from(call.function)];
-    let comm = unified.local.get(&rank).and_then(|local| local.comms.get(&call.object));
-    let peer = |word: &str| match u32::try_from(call.peer) {
-        Ok(peer) => comm
-            .and_then(|comm| unified.world_rank(rank, comm, peer))
-            .map_or_else(String::new, |peer| format!(" {word} rank {peer}")),
-        Err(_) if call.peer == PEER_ANY => format!(" {word} any rank"),
-        Err(_) => String::new(),
-    };
-    let tag = if call.tag == TAG_ANY { ", any tag".into() } else { format!(", tag {}", call.tag) };
-    match function.class {
-        Class::Send | Class::Isend | Class::Sendrecv | Class::Isendrecv => {
-            format!("{}{}{tag}", function.name, peer("to"))
-        }
-        Class::Recv | Class::Irecv | Class::Probe | Class::Mprobe => format!("{}{}{tag}", function.name, peer("from")),
-        Class::Coll => {
-            let ranks = comm.map_or_else(String::new, |comm| format!(" of {} ranks", comm.size));
-            format!("{}{ranks}", function.name)
-        }
-        _ => function.name.into(),
-    }
+/// Seconds from the beginning of the run to a time of a process.
+fn since(job: &Job<'_>, time: u64, begin: i64, clocks: &Clocks) -> f64 {
+    let correction = ClockCorrection::new(job.clock_offsets);
+    correction.cursor().correct(time).wrapping_sub(begin) as f64 / clocks.resolution as f64
 }
 
 /// What the recorder could not record.
@@ -602,18 +496,4 @@ fn properties(
 fn trace_id(spool: &Spool) -> u64 {
     let start = spool.ranks.values().find_map(|process| process.definitions.start.as_ref());
     start.map_or(0, |start| start.time ^ u64::from(start.pid).rotate_left(32))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn circles_of_ranks_that_wait_are_found() {
-        let of = |pairs: &[(u32, u32)]| circle(&pairs.iter().copied().collect());
-        assert_eq!(of(&[(0, 1), (1, 0)]), Some(vec![0, 1]));
-        assert_eq!(of(&[(0, 1), (1, 2), (2, 3), (3, 1)]), Some(vec![1, 2, 3]));
-        assert_eq!(of(&[(0, 1), (1, 2)]), None);
-        assert_eq!(of(&[]), None);
-    }
 }

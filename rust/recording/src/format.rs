@@ -160,7 +160,7 @@ pub struct Call {
     pub tag: i32,
     /// Communicator, window or file: the id of its definition entry, or [`NONE`].
     pub object: u32,
-    /// Bytes (elements for atomic operations); if [`flags::WIDE`] is set, [`Wide`] holds it.
+    /// Bytes (elements for atomic operations, requests for calls that complete them); if [`flags::WIDE`] is set, [`Wide`] holds it.
     pub bytes: u32,
     /// Time of return, 0 if the call never returned.
     pub leave: u64,

@@ -13,6 +13,7 @@ mod clocks;
 mod collectives;
 mod counters;
 mod definitions;
+mod ends;
 mod error;
 mod expand;
 mod files;

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rustc_hash::FxHashMap;
+
 use crate::error::Result;
 use crate::format::{BEGINS, Call, Extension};
 use crate::functions::{Class, FUNCTIONS};
@@ -34,6 +36,10 @@ pub(crate) struct Survey {
     pub(crate) span: Option<(u64, u64)>,
     /// The last call, if it did not return.
     pub(crate) unfinished: Option<Call>,
+    /// How many collective operations were entered on each communicator.
+    pub(crate) collectives: FxHashMap<u32, u64>,
+    /// Whether recording was switched off or on meanwhile.
+    pub(crate) switched: bool,
     /// Constructs of OpenMP: functions of the table and addresses, each with the time when it was first seen.
     pub(crate) constructs: BTreeMap<(u16, u64), u64>,
     /// Teams that the thread is in.
@@ -79,6 +85,9 @@ impl Survey {
         }
         *used = true;
         let function = &FUNCTIONS[usize::from(call.function)];
+        if function.class == Class::Coll {
+            *self.collectives.entry(call.object).or_default() += 1;
+        }
         if function.class == Class::Omp {
             for key in openmp::keys(call) {
                 self.constructs.entry(key).or_insert(call.enter);
@@ -107,6 +116,7 @@ impl Survey {
                 pending.push(Node { address, parent, time: 0 });
             }
         }
+        self.switched |= kind == Extension::Switch as u8;
         let known = [
             Extension::Wide,
             Extension::Requests,

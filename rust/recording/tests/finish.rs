@@ -205,6 +205,52 @@ fn a_process_that_was_killed_says_where_it_was() {
     assert_eq!(events(&scratch.0, 0)[2..], ["5000000010 Enter MPI_Recv", "5000000010 Leave MPI_Recv"]);
 }
 
+/// What is said of two ranks that each wait for a message of the other, one of which sent some before.
+fn stuck(name: &str, sent: &[Call]) -> Vec<String> {
+    let scratch = Scratch::new(name);
+    let wait = Call {
+        peer: 0,
+        tag: 7,
+        object: COMM_WORLD,
+        bytes: 1,
+        flags: kind(RequestKind::Receive),
+        ..call("MPI_Wait", 5_000_000_010, 0)
+    };
+    Process::new(0, 2).write(&scratch, &[words(&Call { peer: 1, ..wait })]);
+    let slots: Vec<[u64; 8]> = sent.iter().chain([&wait]).map(words).collect();
+    Process::new(1, 2).write(&scratch, &slots);
+    finished(&scratch).notes.into_iter().filter(|note| note.starts_with("rank")).collect()
+}
+
+#[test]
+fn ranks_that_wait_for_each_other_are_a_deadlock_unless_a_message_is_on_its_way() {
+    let send = Call { peer: 0, tag: 7, object: COMM_WORLD, bytes: 8, ..call("MPI_Send", 20, 30) };
+    let ends = [
+        "rank 0 ended inside MPI_Wait for a receive from rank 1, tag 7, entered at 5.000000 s",
+        "rank 1 ended inside MPI_Wait for a receive from rank 0, tag 7, entered at 5.000000 s",
+    ];
+    let circle = "ranks 0 and 1 waited for each other when they ended: a deadlock";
+    assert_eq!(stuck("deadlock", &[]), [&[circle], &ends[..]].concat());
+    assert_eq!(stuck("other_tag", &[Call { tag: 8, ..send }]), [&[circle], &ends[..]].concat());
+    assert_eq!(stuck("on_its_way", &[send]), ends);
+}
+
+#[test]
+fn a_collective_operation_names_who_is_missing() {
+    let scratch = Scratch::new("missing");
+    let reduce = Call { peer: -1, object: COMM_WORLD, bytes: 8, ..call("MPI_Allreduce", 1_000_000_000, 1_500_000_000) };
+    let last = Call { enter: 2_000_000_000, leave: 0, ..reduce };
+    for rank in 0..3 {
+        let slots = [words(&reduce), words(&last)];
+        Process::new(rank, 3).write(&scratch, if rank == 1 { &slots[..1] } else { &slots });
+    }
+    let expected =
+        "rank 2 ended inside MPI_Allreduce on MPI_COMM_WORLD of 3 ranks, where rank 1 is missing, entered at";
+    let notes = finished(&scratch).notes;
+    assert!(notes.iter().any(|note| note.starts_with(expected)), "{notes:?}");
+    assert!(!notes.iter().any(|note| note.contains("deadlock")), "rank 1 may have been on its way: {notes:?}");
+}
+
 #[test]
 fn threads_share_one_sided_operations() {
     let scratch = Scratch::new("threads");

@@ -43,6 +43,27 @@ int main(int argc, char **argv)
         /* Each waits for a message that nobody sends. */
         alarm(2);
         MPI_Recv(&flag, 1, MPI_INT, (rank + 1) % size, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (!strncmp(way, "stuck in ", 9)) {
+        /* The same with requests, and with a collective operation that rank 1 does not reach. */
+        const char *where = way + 9;
+        int in[2], out = 0, index, other = (rank + 1) % size;
+        MPI_Request requests[2];
+        alarm(2);
+        if (!strcmp(where, "allreduce")) {
+            if (rank == 0)
+                MPI_Allreduce(&out, in, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+            else
+                MPI_Recv(in, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+        MPI_Irecv(&in[0], 1, MPI_INT, other, 7, MPI_COMM_WORLD, &requests[0]);
+        if (!strcmp(where, "wait"))
+            MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+        if (!strcmp(where, "waitall")) {
+            MPI_Isend(&out, 1, MPI_INT, other, 8, MPI_COMM_WORLD, &requests[1]);
+            MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        }
+        MPI_Irecv(&in[1], 1, MPI_INT, other, 9, MPI_COMM_WORLD, &requests[1]);
+        MPI_Waitany(2, requests, &index, MPI_STATUS_IGNORE);
     } else if (!strcmp(way, "errors")) {
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
         if (MPI_Send(&flag, 1, MPI_INT, size + 5, 1, MPI_COMM_WORLD) == MPI_SUCCESS)

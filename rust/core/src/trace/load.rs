@@ -187,7 +187,8 @@ impl Trace {
     }
 
     /// Where the run was read from.
-    pub(crate) fn recording(&self) -> &Arc<dyn Recording> {
+    #[must_use]
+    pub fn recording(&self) -> &Arc<dyn Recording> {
         &self.recording
     }
 

@@ -65,7 +65,7 @@ function traceProblems(model) {
 
 function about(model) {
   const { resolution, run, whywait } = model;
-  const notes = [];
+  const notes = [...model.story.recording];
   if (resolution.merged > 1) notes.push(`Values by rank are kept for groups of ${resolution.merged} neighboring locations.`);
   if (!resolution.exact) notes.push("Values by rank are rounded to four digits; all totals are exact.");
   return make("footer", {}, `whywait ${whywait} · ${run.path} · `, "All numbers are also in severities.parquet. ", notes.join(" "));

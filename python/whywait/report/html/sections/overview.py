@@ -56,6 +56,7 @@ def _story(result: ResultData, summary: dict[str, Any]) -> dict[str, Any]:
         "critical_path": _critical(part, focus["critical_path"]),
         "efficiencies": efficiency_rows(result, focus),
         "advice": summary.get("advice"),
+        "recording": summary.get("recording", []),
         "odd": [
             {"text": finding["text"], "count": finding.get("count", 1), "place": finding["place"]}
             for finding in (*summary["warnings"], *summary["oddities"])
