@@ -1,7 +1,7 @@
 """What the ranks of the tests of MPI do: analyze runs together, and compare with what one of them finds alone.
 
 mpiexec -n K python tests/mpi_job.py compare TRACE...
-mpiexec -n K python tests/mpi_job.py clocks|circle TRACE...
+mpiexec -n K python tests/mpi_job.py clocks|circle|reasons TRACE...
 mpiexec -n K python tests/mpi_job.py raise TRACE
 mpiexec -n K python tests/mpi_job.py result TRACE
 mpiexec -n K python tests/mpi_job.py exchanges TRACE...
@@ -17,6 +17,7 @@ import resource
 import signal
 import sys
 import time
+import traceback
 from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
 from pathlib import Path
@@ -106,11 +107,12 @@ def compare(
         for choices in all_choices:
             threads = 1 + number % 2
             together = _native.analyze(run, **choices, threads=threads, shard_events=1, ranks=ranks)
-            transfers = together.transfers()
+            transfers, sharing = together.transfers(), together.sharing(0, 1e6)
             if not mpi.first():
                 continue
             alone = _native.analyze(run, **choices, threads=threads)
             rows += same(pa.table(transfers), pa.table(alone.transfers()), f"{trace}: transfers")
+            rows += same(pa.table(sharing), pa.table(alone.sharing(0, 1e6)), f"{trace}: sharing")
             for table in TABLES:
                 left, right = (pa.table(getattr(analysis, table)()) for analysis in (together, alone))
                 rows += same(left, right, f"{trace}: {table}")
@@ -231,17 +233,31 @@ def everywhere(directory: str, traces: list[str]) -> None:
                 print("exit code", code)
 
 
-if __name__ == "__main__":
-    what, *arguments = sys.argv[1:]
+def main(what: str, *arguments: str) -> None:
+    """Do what is asked for."""
     if what == "circle":
-        compare(arguments, ({"clocks": "measured"},))
+        compare(list(arguments), ({"clocks": "measured"},))
+    elif what == "reasons":
+        compare(list(arguments), ({},))
     elif what == "command":
         sys.exit(command(*arguments))
     elif what == "clocks":
-        compare(arguments, tuple({"clocks": how} for how in ("nodes", "lines", "clc", "auto")))
+        compare(list(arguments), tuple({"clocks": how} for how in ("nodes", "lines", "clc", "auto")))
     elif what == "everywhere":
-        everywhere(arguments[0], arguments[1:])
+        everywhere(arguments[0], list(arguments[1:]))
     elif what in ("compare", "exchanges"):
-        {"compare": compare, "exchanges": exchanges}[what](arguments)
+        {"compare": compare, "exchanges": exchanges}[what](list(arguments))
     else:
         {"raise": fail, "remove": remove, "result": result}[what](arguments[0])
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:])
+    except Exception:  # noqa: BLE001
+        # The others would wait for this process.
+        traceback.print_exc()
+        ranks = mpi.ranks()
+        if ranks is None:
+            sys.exit(1)
+        ranks._comm.Abort(1)

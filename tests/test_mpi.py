@@ -22,10 +22,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from whywait import _native, mpi
 
+from tests.device_programs import device_programs
 from tests.mpi_job import COMMANDS, TABLES, same
 from tests.programs import programs
 from tests.rma_programs import one_sided_programs
 from tests.skewed import skewed
+from tests.test_finding_rules import examples, repeated
+from tests.test_sharing import rounds, sends, works, writes
 from tests.tracedsl import trace_from_text
 
 DATA = Path(__file__).parent / "data"
@@ -68,7 +71,7 @@ def mpiexec(
     return subprocess.CompletedProcess(job.args, job.returncode, output, errors)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("ranks", [2, 4])
 def test_results_do_not_depend_on_the_number_of_processes(ranks):
     done = mpiexec(ranks, JOB, "compare", *(DATA / case for case in CASES))
     assert done.returncode == 0, done.stderr
@@ -114,6 +117,18 @@ def test_files_and_what_threads_hand_over_need_no_certain_process(tmp_path):
     assert done.stdout.startswith("compared ")
 
 
+def test_reasons_and_contention_need_no_certain_process(tmp_path):
+    """What speaks for a reason of lost time concerns calls of several ranks."""
+    texts = list(dict.fromkeys(repeated(example.values[0]) for example in examples()))
+    texts += [rounds(work, 0.5) for work in (sends, works, writes)]
+    anchors = [trace_from_text(text, tmp_path / str(number)) for number, text in enumerate(texts)]
+    reasons = [whywait.analyze(anchor).facts["reasons"] for anchor in anchors]
+    assert {name for of_trace in reasons for name, found in of_trace.items() if found} == set(reasons[0])
+    done = mpiexec(3, JOB, "reasons", *anchors)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("compared ")
+
+
 # By clocks that disagree, each rank waits for what the other does later; rank 2 waits for rank 0.
 CIRCLE = """
     0: MPI_Recv(1) [1, 2]
@@ -138,13 +153,12 @@ def test_a_path_that_comes_round_again_ends(tmp_path, ranks):
     assert done.stdout.startswith("compared ")
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_clocks_are_corrected_in_the_same_way(tmp_path, ranks):
+def test_clocks_are_corrected_in_the_same_way(tmp_path):
     """Clocks of all kinds of programs are half a second apart."""
     cases = ("p2p", "collectives", "sor_gats", "sor_locks")
     anchors = [skewed(DATA / case, tmp_path / case, 500_000) for case in cases]
     assert all(whywait.analyze(anchor, clocks="measured").clocks["violated"] for anchor in anchors)
-    done = mpiexec(ranks, JOB, "clocks", *anchors)
+    done = mpiexec(3, JOB, "clocks", *anchors)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.removeprefix("compared ").removesuffix(" rows\n")) > 10_000
 
@@ -175,7 +189,7 @@ def test_processes_do_not_exchange_more_often_for_more_iterations(tmp_path):
     assert many_gats < few_gats + 20
 
 
-RANDOM = st.one_of(programs(), one_sided_programs())
+RANDOM = st.one_of(programs(), one_sided_programs(), device_programs())
 
 
 @settings(max_examples=50)

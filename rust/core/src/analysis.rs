@@ -330,7 +330,7 @@ impl Analysis {
         }))
     }
 
-    /// What takes longer in a window (ticks) while others use the same resource. Needs the events of all processes.
+    /// What takes longer in a window (ticks) while others use the same resource. Collective.
     pub fn sharing(&self, window: &Range<i64>) -> Result<Vec<account::Sharing>> {
         account::sharing(&self.trace, window)
     }
@@ -477,7 +477,7 @@ pub fn analyze(
     add(&mut found, local);
     sort(&trace, &mut found);
     let devices = if trace.definitions.has_streams {
-        let (devices, of_devices) = device::detect(&trace, &found)?;
+        let (devices, of_devices) = device::detect(&trace, &found);
         add(&mut found, of_devices);
         sort(&trace, &mut found);
         devices

@@ -39,7 +39,6 @@ pub(crate) fn window(analysis: &Analysis, py: Python<'_>, (begin, end): (f64, f6
 
 /// What takes longer in a window while others use the same resource; bounds in seconds since the begin of the trace.
 pub(crate) fn sharing(analysis: &Analysis, py: Python<'_>, (begin, end): (f64, f64)) -> PyResult<Table> {
-    analysis.need_all_events()?;
     let window = analysis.tick(begin)..analysis.tick(end);
     let found = analysis.collective(py, move |result| result.sharing(&window))?;
     let floats = |value: fn(&Sharing) -> f64| Arc::new(Float64Array::from_iter_values(found.iter().map(value)));

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+import whywait.mpi as mpi
 from whywait.analysis.findings.words import percent
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ def shared(run: Run, resource: str) -> list[dict[str, Any]]:
     Parameters
     ----------
     run
-        The run. There are none without events, or if these are more than a million: all messages are matched once more
-        for this, by one process.
+        The run. There are none without events, or if they are more than a million: all messages are matched once more
+        for this.
     resource
         ``network``, ``files`` or ``memory``.
 
@@ -35,11 +36,12 @@ def shared(run: Run, resource: str) -> list[dict[str, Any]]:
     list of dict
         The rows of the native table ``sharing`` with at least 1% of the CPU time, those of all nodes together.
     """
-    if not run.time or run.result.facts["events"] > _MOST:
+    analysis = run.result.tables.analysis
+    is_large = run.result.facts["events"] > _MOST
+    if analysis is None or not run.time or is_large:
         return []
     if run.shared is None:
-        whole = run.result.tables.whole
-        run.shared = [] if whole is None else pa.table(whole.sharing(*run.losses.account.window)).to_pylist()
+        run.shared = pa.table(mpi.together(analysis.sharing, *run.losses.account.window)).to_pylist()
     sums: dict[int | None, dict[str, Any]] = {}
     for row in run.shared:
         if row["resource"] != resource:

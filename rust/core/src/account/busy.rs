@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
+use crate::Result;
 use crate::ids::{InstanceId, LocationId};
+use crate::parallel::exchange::Exchange;
 use crate::waits::device::Devices;
 use crate::waits::interval::overlap;
 
@@ -44,9 +46,12 @@ impl BusyWaits {
         self.busy.get(&device).map_or(&[], Vec::as_slice)
     }
 
-    /// When any device is busy: disjoint spans in the order of time.
-    pub(super) fn any(&self) -> Vec<Range<i64>> {
-        union(self.busy.values().flatten().cloned().collect())
+    /// When any device of the run is busy: disjoint spans in the order of time. Collective.
+    pub(super) fn any(&self, exchange: &Exchange) -> Result<Vec<Range<i64>>> {
+        let own = union(self.busy.values().flatten().cloned().collect());
+        let own: Vec<(i64, i64)> = own.into_iter().map(|span| (span.start, span.end)).collect();
+        let all = exchange.allgather(own)?;
+        Ok(union(all.into_iter().flatten().map(|(start, end)| start..end).collect()))
     }
 
     /// The ticks of a span in which a device that a call awaits is busy.

@@ -17,6 +17,7 @@ use super::activities::Activity;
 use super::busy::{BusyWaits, union};
 use super::rows::{Row, labelled};
 use super::sweep::CallPaths;
+use crate::Result;
 use crate::ids::{CallPathId, LocationId};
 use crate::parallel::per_shard::PerShard;
 use crate::trace::Trace;
@@ -73,7 +74,7 @@ struct Reason {
     callpath: CallPathId,
 }
 
-/// Makes the account of all devices whose hosts this process owns: sorted by device, row and call path.
+/// Makes the account of all devices whose hosts this process owns: sorted by device, row and call path. Collective.
 pub(super) fn find(
     trace: &Trace,
     waits: &PerShard<WaitState>,
@@ -81,17 +82,17 @@ pub(super) fn find(
     callpaths: &CallPaths,
     busy: &BusyWaits,
     focus: &Range<i64>,
-) -> Vec<DeviceCell> {
+) -> Result<Vec<DeviceCell>> {
+    if !trace.definitions.has_streams {
+        return Ok(Vec::new());
+    }
+    let any_busy = busy.any(&trace.exchange)?;
     let mut of_devices: FxHashMap<u32, Vec<&Kernel>> = FxHashMap::default();
     for kernel in devices.iter().flat_map(|devices| &devices.kernels) {
         of_devices.entry(kernel.device).or_default().push(kernel);
     }
-    if of_devices.is_empty() {
-        return Vec::new();
-    }
     let mut of_devices: Vec<(u32, Vec<&Kernel>)> = of_devices.into_iter().collect();
     of_devices.sort_unstable_by_key(|&(device, _)| device);
-    let any_busy = busy.any();
     let of_device = |&(number, ref kernels): &(u32, Vec<&Kernel>)| {
         let device = Device {
             trace,
@@ -105,7 +106,7 @@ pub(super) fn find(
         };
         device.account(focus)
     };
-    of_devices.par_iter().map(of_device).flatten_iter().collect()
+    Ok(of_devices.par_iter().map(of_device).flatten_iter().collect())
 }
 
 /// The parts of disjoint ordered spans that lie in none of other such spans.

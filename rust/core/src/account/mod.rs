@@ -102,8 +102,7 @@ pub struct Account {
     pub cells: Vec<Cell>,
     /// What calls need, by kind.
     pub network: Vec<Network>,
-    /// The account of devices, sorted by device, row and call path. If several processes of the analysis have hosts of a
-    /// device, it has none.
+    /// The account of devices, sorted by device, row and call path.
     pub devices: Vec<DeviceCell>,
     /// Calls in the focus with an excess of a millisecond or more: their number, and the excess, ticks.
     pub pauses: (u64, i64),
@@ -188,7 +187,7 @@ pub(crate) fn find(
         })
         .collect();
     let network = floors.all.iter().map(|&floor| Network { floor, needed: 0, excess: 0 });
-    let of_devices = devices::find(trace, waits, devices, &callpaths, &busy, focus);
+    let of_devices = devices::find(trace, waits, devices, &callpaths, &busy, focus)?;
     let mut account = Account { network: network.collect(), devices: of_devices, ..Account::default() };
     for (mut cells, of_kinds, (pauses, lost)) in of_shards {
         account.cells.append(&mut cells);
@@ -307,13 +306,9 @@ impl Account {
     pub(crate) fn gather(mut self, exchange: &Exchange) -> Result<Self> {
         self.cells = exchange.gatherv(self.cells)?;
         let sums: Vec<(i64, i64)> = self.network.iter().map(|of_kind| (of_kind.needed, of_kind.excess)).collect();
-        let mut of_devices: FxHashMap<u32, Vec<Vec<DeviceCell>>> = FxHashMap::default();
-        for (rank, (sums, devices, locations, time, pauses)) in
-            exchange.gather((sums, self.devices, self.locations, self.time, self.pauses))?.into_iter().enumerate()
-        {
-            for of_device in devices.chunk_by(|a, b| a.device == b.device) {
-                of_devices.entry(of_device[0].device).or_default().push(of_device.to_vec());
-            }
+        self.devices = exchange.gatherv(self.devices)?;
+        let of_processes = exchange.gather((sums, self.locations, self.time, self.pauses))?;
+        for (rank, (sums, locations, time, pauses)) in of_processes.into_iter().enumerate() {
             if rank > 0 {
                 for (of_kind, (needed, excess)) in self.network.iter_mut().zip(sums) {
                     of_kind.needed += needed;
@@ -324,8 +319,6 @@ impl Account {
                 self.pauses = (self.pauses.0 + pauses.0, self.pauses.1 + pauses.1);
             }
         }
-        let alone = of_devices.into_values().filter(|of_device| of_device.len() == 1);
-        self.devices = alone.flatten().flatten().collect();
         self.devices.sort_unstable_by_key(|cell| (cell.device, cell.row, cell.callpath));
         self.sort();
         Ok(self)

@@ -16,6 +16,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -84,7 +85,7 @@ pub struct Sharing {
 }
 
 /// One use of a resource.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Encode, Decode)]
 struct Use {
     begin: i64,
     end: i64,
@@ -147,13 +148,14 @@ impl Course {
     }
 }
 
-/// What takes longer in a window while others use the same resource, the largest excess first. For a single process.
+/// What takes longer in a window while others use the same resource, the largest excess first. Collective: the
+/// first process gets all uses, and compares them.
 pub(crate) fn find(trace: &Trace, window: &Range<i64>) -> Result<Vec<Sharing>> {
     let nodes = nodes(trace);
     let mut found = Vec::new();
     found.extend(judge(Resource::Network, messages(trace, window, &nodes)?, None));
-    found.extend(judge(Resource::Files, operations(trace, window), None));
-    let (uses, active) = own_code(trace, window, &nodes);
+    found.extend(judge(Resource::Files, trace.exchange.gatherv(operations(trace, window))?, None));
+    let (uses, active) = own_code(trace, window, &nodes)?;
     found.extend(judge(Resource::Memory, uses, Some(active)));
     found.sort_by_key(|of| (-of.excess, of.resource, of.callpath, of.location));
     Ok(found)
@@ -188,7 +190,7 @@ fn messages(trace: &Trace, window: &Range<i64>, nodes: &[u32]) -> Result<Vec<Use
         }
         uses
     })?;
-    let mut uses: Vec<Use> = found.into_iter().flatten().collect();
+    let mut uses: Vec<Use> = trace.exchange.gatherv(found.into_iter().flatten())?;
     let medians = medians(uses.iter().filter(|of| of.shows));
     for of in uses.iter_mut().filter(|of| !of.shows) {
         let median = medians.get(&of.alike).copied().unwrap_or(0);
@@ -225,7 +227,7 @@ fn operations(trace: &Trace, window: &Range<i64>) -> Vec<Use> {
 }
 
 /// Leaves of own code, and how many locations of each node run own code.
-fn own_code(trace: &Trace, window: &Range<i64>, nodes: &[u32]) -> (Vec<Use>, FxHashMap<u32, Course>) {
+fn own_code(trace: &Trace, window: &Range<i64>, nodes: &[u32]) -> Result<(Vec<Use>, FxHashMap<u32, Course>)> {
     let activities = activities::of_tree(trace);
     let of_shard = |shard: &Shard| {
         let mut uses: Vec<Use> = Vec::new();
@@ -268,15 +270,13 @@ fn own_code(trace: &Trace, window: &Range<i64>, nodes: &[u32]) -> (Vec<Use>, FxH
         }
         (uses, changes)
     };
-    let mut uses = Vec::new();
+    let (own, of_shards): (Vec<_>, Vec<_>) = trace.par_shards().map(of_shard).collect::<Vec<_>>().into_iter().unzip();
+    let uses = trace.exchange.gatherv(own.into_iter().flatten())?;
     let mut of_nodes = Changes::default();
-    for (own, changes) in trace.par_shards().map(of_shard).collect::<Vec<_>>() {
-        uses.extend(own);
-        for (node, changes) in changes {
-            of_nodes.entry(node).or_default().extend(changes);
-        }
+    for (node, changes) in trace.exchange.gatherv(of_shards.into_iter().flatten())? {
+        of_nodes.entry(node).or_default().extend(changes);
     }
-    (uses, of_nodes.into_par_iter().map(|(node, changes)| (node, Course::new(changes))).collect())
+    Ok((uses, of_nodes.into_par_iter().map(|(node, changes)| (node, Course::new(changes))).collect()))
 }
 
 /// The median of the times of those that are alike, if there are enough.

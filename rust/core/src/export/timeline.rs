@@ -516,7 +516,7 @@ mod tests {
     use super::*;
 
     fn all(parts: Vec<Largest<u32, u32>>) -> Chosen<u32> {
-        Largest::new(3, |&n: &u32| n).all(&Exchange::new(None, &[1]), parts).unwrap()
+        Largest::new(3, |&n: &u32| n).all(&Exchange::new(None, &[1], &[]), parts).unwrap()
     }
 
     #[test]

@@ -184,20 +184,28 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Distributes shards over all processes in contiguous blocks of about the same weight.
+    /// Distributes shards over all processes in contiguous blocks of about the same weight. `joined` says which shards must
+    /// be in the process of the one before.
     #[must_use]
-    pub fn new(transport: Option<Arc<dyn Transport>>, weights: &[u64]) -> Self {
+    pub fn new(transport: Option<Arc<dyn Transport>>, weights: &[u64], joined: &[bool]) -> Self {
         let (processes, rank) = transport.as_ref().map_or((1, 0), |transport| (transport.size(), transport.rank()));
         let total = weights.iter().map(|&weight| u128::from(weight)).sum::<u128>().max(1);
+        let mut groups: Vec<(u32, u128)> = Vec::new();
+        for (shard, &weight) in weights.iter().enumerate() {
+            match groups.last_mut().filter(|_| joined.get(shard) == Some(&true)) {
+                Some((_, group)) => *group += u128::from(weight),
+                None => groups.push((shard as u32, u128::from(weight))),
+            }
+        }
         let mut first = vec![0];
         let mut before = 0;
-        for (shard, &weight) in weights.iter().enumerate() {
-            // The middle of a shard decides about its process.
-            let middle = 2 * before + u128::from(weight);
+        for (shard, weight) in groups {
+            // The middle of a group decides about its process.
+            let middle = 2 * before + weight;
             while middle * processes as u128 >= 2 * total * first.len() as u128 && first.len() < processes {
-                first.push(shard as u32);
+                first.push(shard);
             }
-            before += u128::from(weight);
+            before += weight;
         }
         first.resize(processes + 1, weights.len() as u32);
         Self { transport, rank, first }
@@ -542,7 +550,7 @@ mod tests {
 
     #[test]
     fn rows_arrive_at_their_destination_in_order_of_source() {
-        let exchange = Exchange::new(None, &[1, 1]);
+        let exchange = Exchange::new(None, &[1, 1], &[]);
         let mut a = exchange.outbox();
         a.push(1, "a1".to_owned());
         a.push(0, "a0".to_owned());
@@ -557,7 +565,7 @@ mod tests {
     proptest! {
         #[test]
         fn rows_stay_in_order_and_with_their_heads(lengths in prop::collection::vec(0usize..40, 0..60)) {
-            let exchange = Exchange::new(None, &[1]);
+            let exchange = Exchange::new(None, &[1], &[]);
             let mut outbox = exchange.outbox();
             let mut sent = Vec::new();
             for length in lengths {
@@ -593,7 +601,7 @@ mod tests {
                 outbox
             };
             let go = |transport| {
-                let exchange = Exchange::new(transport, &weights);
+                let exchange = Exchange::new(transport, &weights, &[]);
                 let outgoing = exchange.own().map(|shard| fill(&exchange, shard)).collect();
                 let inboxes = exchange.alltoallv(outgoing).unwrap();
                 inboxes.iter().map(|inbox| inbox.rows().copied().collect()).collect::<Vec<Vec<usize>>>()
@@ -603,9 +611,21 @@ mod tests {
         }
 
         #[test]
-        fn all_processes_have_about_the_same(weights in prop::collection::vec(1u64..9, 0..50), processes in 1usize..6) {
+        fn all_processes_have_about_the_same(
+            (weights, joined): (Vec<u64>, Vec<bool>) = prop::collection::vec((1u64..9, prop::bool::weighted(0.3)), 0..50)
+                .prop_map(|shards| shards.into_iter().unzip()),
+            processes in 1usize..6,
+        ) {
+            let mut groups: Vec<u64> = Vec::new();
+            for (weight, is_joined) in weights.iter().zip(&joined) {
+                match groups.last_mut().filter(|_| *is_joined) {
+                    Some(group) => *group += weight,
+                    None => groups.push(*weight),
+                }
+            }
+            let largest = groups.into_iter().max().unwrap_or(0);
             let owned = threads::run(processes, |transport| {
-                let exchange = Exchange::new(Some(transport), &weights);
+                let exchange = Exchange::new(Some(transport), &weights, &joined);
                 for shard in exchange.own() {
                     assert_eq!(exchange.process_of(shard), exchange.rank());
                 }
@@ -615,9 +635,10 @@ mod tests {
             let total: u64 = weights.iter().sum();
             for own in owned {
                 prop_assert_eq!(own.start, next);
+                prop_assert!(own.is_empty() || own.start == 0 || !joined[own.start as usize]);
                 next = own.end;
                 let weight: u64 = weights[own.start as usize..own.end as usize].iter().sum();
-                prop_assert!(weight <= total / processes as u64 + 9);
+                prop_assert!(weight <= total / processes as u64 + largest + 1);
             }
             prop_assert_eq!(next as usize, weights.len());
         }
@@ -626,7 +647,7 @@ mod tests {
     #[test]
     fn sums_are_over_all() {
         let sums = threads::run(3, |transport| {
-            let exchange = Exchange::new(Some(transport), &[]);
+            let exchange = Exchange::new(Some(transport), &[], &[]);
             let rank = exchange.rank();
             let swapped = exchange.alltoall((0..3).map(|to| (rank, to)).collect()).unwrap();
             assert_eq!(swapped, [(0, rank), (1, rank), (2, rank)]);

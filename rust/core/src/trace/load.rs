@@ -15,6 +15,7 @@ use super::calltree::{CallPath, CallTree};
 use super::chunks;
 use super::decode::{Decoder, DetailCollector, Progress};
 use super::definition_index::DefinitionIndex;
+use super::devices;
 use super::locations::Location;
 use super::regions::{RegionClass, Regions};
 use super::shard::{Rows, Shard};
@@ -96,7 +97,7 @@ impl Trace {
         for (index, shard) in blocks.iter().enumerate() {
             shard_of[shard.locations.range()].fill(index as u32);
         }
-        let exchange = Exchange::new(transport, &weights);
+        let exchange = Exchange::new(transport, &weights, &joined(records, &definitions, &shard_of, blocks.len()));
         let own = exchange.own();
         let bounds = Bounds::new(&*recording, &definitions);
         let details = Some(DetailIds::new(records)).filter(|ids| definitions.has_streams && !ids.is_empty());
@@ -302,6 +303,20 @@ fn blocks(definitions: &DefinitionIndex, shard_events: u64) -> Vec<(Shard, u64)>
         shards.push((shard, weight));
     }
     shards
+}
+
+/// Which shards must be in the same process as the one before: those with hosts of one device.
+fn joined(records: &Definitions, definitions: &DefinitionIndex, shard_of: &[u32], shards: usize) -> Vec<bool> {
+    let device_of = devices::of_streams(records, &definitions.locations);
+    let mut of_devices: Vec<(u32, u32)> =
+        device_of.into_iter().map(|(location, device)| (device, shard_of[location])).collect();
+    of_devices.sort_unstable();
+    let mut joined = vec![false; shards];
+    for shards in of_devices.chunk_by(|a, b| a.0 == b.0) {
+        let (first, last) = (shards[0].1 as usize, shards[shards.len() - 1].1 as usize);
+        joined[first + 1..=last].fill(true);
+    }
+    joined
 }
 
 /// The tasks of a shard.

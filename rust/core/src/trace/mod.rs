@@ -13,6 +13,7 @@ pub mod counters;
 pub mod decode;
 pub mod definition_index;
 pub mod device_calls;
+pub(crate) mod devices;
 mod id_map;
 pub mod io_handles;
 pub mod load;

@@ -27,7 +27,6 @@ use whywait_otf2::Definitions;
 use whywait_otf2::enums::Type;
 use whywait_otf2::records::TypedValue;
 
-use crate::Result;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CallPathId, LocationId, ProcessId};
 use crate::matching::launches::{self, LaunchMatches, Run};
@@ -56,7 +55,7 @@ struct Host {
 
 /// Analyzes the devices of all processes. Returns their activity and the new findings, one entry per shard. `found`
 /// holds the findings of the earlier stages, ordered by location and time.
-pub(crate) fn detect(trace: &Trace, found: &[Findings]) -> Result<(Vec<Devices>, Vec<Findings>)> {
+pub(crate) fn detect(trace: &Trace, found: &[Findings]) -> (Vec<Devices>, Vec<Findings>) {
     let hosts = |(shard_number, shard): (usize, &Shard)| -> Vec<Host> {
         let host = |process: ProcessId| {
             let locations = trace.definitions.processes[process].locations;
@@ -68,7 +67,7 @@ pub(crate) fn detect(trace: &Trace, found: &[Findings]) -> Result<(Vec<Devices>,
         { shard.processes }.map(host).filter(|host| !host.streams.is_empty()).collect()
     };
     let hosts: Vec<Vec<Host>> = trace.par_shards().enumerate().map(hosts).collect();
-    let busy = BusyTimes::new(trace, hosts.iter().flatten().flat_map(|host| host.runs.iter().map(|run| &run.span)))?;
+    let busy = BusyTimes::new(trace, hosts.iter().flatten().flat_map(|host| host.runs.iter().map(|run| &run.span)));
     let definitions = trace.records();
     let null_streams = definitions.location_properties.iter();
     let null_streams: Vec<u64> = null_streams
@@ -84,7 +83,7 @@ pub(crate) fn detect(trace: &Trace, found: &[Findings]) -> Result<(Vec<Devices>,
         }
         (devices, findings)
     };
-    Ok(hosts.into_par_iter().map(of_shard).unzip())
+    hosts.into_par_iter().map(of_shard).unzip()
 }
 
 /// Whether the value of a property says yes: `1`, or `yes`.
