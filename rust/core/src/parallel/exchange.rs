@@ -612,10 +612,10 @@ mod tests {
 
         #[test]
         fn all_processes_have_about_the_same(
-            (weights, joined): (Vec<u64>, Vec<bool>) = prop::collection::vec((1u64..9, prop::bool::weighted(0.3)), 0..50)
-                .prop_map(|shards| shards.into_iter().unzip()),
+            shards in prop::collection::vec((1u64..9, prop::bool::weighted(0.3)), 0..50),
             processes in 1usize..6,
         ) {
+            let (weights, joined): (Vec<u64>, Vec<bool>) = shards.into_iter().unzip();
             let mut groups: Vec<u64> = Vec::new();
             for (weight, is_joined) in weights.iter().zip(&joined) {
                 match groups.last_mut().filter(|_| *is_joined) {
