@@ -68,19 +68,19 @@ fn of_lock(waits: &[(CallPathId, std::ops::Range<i64>)]) -> Vec<Convoy> {
         .iter()
         .map(|(callpath, span)| Convoy { callpath: *callpath, waits: 1, ticks: span.end - span.start, queued: 0 })
         .collect();
-    let mut queue: Vec<usize> = Vec::new();
-    let mut since = 0;
+    // How many wait, and since when; the time so far in which these are a queue.
+    let (mut waiting, mut since, mut queued) = (0, 0, 0);
     for (time, begins, i) in changes {
-        if queue.len() >= QUEUE {
-            for &waiting in &queue {
-                rows[waiting].queued += time - since;
-            }
+        if waiting >= QUEUE {
+            queued += time - since;
         }
         since = time;
         if begins {
-            queue.push(i);
+            waiting += 1;
+            rows[i].queued = -queued;
         } else {
-            queue.retain(|&waiting| waiting != i);
+            waiting -= 1;
+            rows[i].queued += queued;
         }
     }
     rows

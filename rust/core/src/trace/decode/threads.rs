@@ -89,8 +89,11 @@ impl Decoder<'_> {
             let Thread { time, step, .. } = self.shard.threads.rows[row];
             let time_of = |event: u32| self.shard.events.time[event as usize];
             let found = match step {
-                ThreadStep::Begin => outermost.iter().find(|&&(enter, _)| time_of(enter) >= time),
-                ThreadStep::End => outermost.iter().rfind(|&&(_, leave)| time_of(leave) <= time),
+                ThreadStep::Begin => outermost.get(outermost.partition_point(|&(enter, _)| time_of(enter) < time)),
+                ThreadStep::End => {
+                    let after = outermost.partition_point(|&(_, leave)| time_of(leave) <= time);
+                    after.checked_sub(1).map(|last| &outermost[last])
+                }
                 ThreadStep::Create | ThreadStep::Wait => None,
             };
             if let Some(&(enter, leave)) = found {
