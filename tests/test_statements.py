@@ -36,7 +36,7 @@ def test_all_processes_run_a_program_until_its_first_analysis(tmp_path):
     program = section("mpi.md", "Who prints and writes").split("```python\n")[1].split("```")[0]
     program = program.replace("scorep_run/", str(DATA / "sor_gats")).replace('"results"', repr(str(tmp_path)))
     file = tmp_path / "program.py"
-    file.write_text(f"open('before', 'a').write('x')\n{program.replace('1.0, 2.0', '0, 1')}")
+    file.write_text(f"open('before', 'a').write('x')\n{program.replace('0.3, 0.6', '0, 1')}")
     done = mpiexec(3, file, directory=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "before").read_text() == "xxx"
