@@ -49,6 +49,7 @@ DEVIATIONS: dict[str, str] = {
 
 # The same of single cases with known delays.
 _TASKS = "tasks stand where they ran, and only work before the last arrival is taken off a wait at a barrier"
+_OF_TASKS = "Scalasca has no such metric"
 _ALONE = "one process has the whole path: Scalasca divides 0 by 0 and stores nothing"
 _PTHREADS = "threads that nobody forked are no team: nobody idles, and what they do is not critical"
 _ONE_OWNER = "critical_imbalance_impact"
@@ -63,6 +64,10 @@ CASE_DEVIATIONS: dict[str, dict[str, str]] = {
         "non_critical_path_activities": _PTHREADS,
     },
     "omp_tasks": dict.fromkeys(
+        ("omp_ibarrier_task_wait", "omp_ibarrier_starvation", "omp_taskwait_wait", "omp_tasks", "omp_tasks_elsewhere"),
+        _OF_TASKS,
+    )
+    | dict.fromkeys(
         (
             "time",
             "visits",

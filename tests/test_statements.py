@@ -47,11 +47,11 @@ def test_all_processes_run_a_program_until_its_first_analysis(tmp_path):
 def test_what_gathers_all_events():
     states(
         "mpi.md",
-        "simulations (`whatif`, `advise`, `analyze --prices`), findings of contention, Perfetto, `correct`",
+        "simulations (`whatif`, `advise`, `analyze --prices`), Perfetto, `correct`",
     )
     python = Path(whywait.__file__).parent
     users = {str(file.relative_to(python)) for file in python.rglob("*.py") if ".tables.whole" in file.read_text()}
-    assert users == {"hypotheses/lengths.py", "analysis/findings/sharing.py", "api/result.py", "api/correct.py"}
+    assert users == {"hypotheses/lengths.py", "api/result.py", "api/correct.py"}
 
 
 def test_advice_proposes_kernels(tmp_path):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_top, add_verb
 from whywait.commands.results import CALLPATH, RESULT, add_clocks, add_focus, load_part
-from whywait.model.metrics import INFERRED
 from whywait.report.terminal import path, percent, seconds, whole_paths
 
 if TYPE_CHECKING:
@@ -94,6 +93,8 @@ def _head(number: int, row: dict[str, Any], metrics: MetricTree, total: float, w
 
 
 def _instance(row: dict[str, Any], screen: Screen) -> Iterator[Line]:
+    from whywait.model.metrics import INFERRED
+
     if row["cause_rank"] is not None:
         who = f"   for rank {row['cause_rank']}" + (f".{row['cause_thread']}" if row["cause_thread"] else "")
         if row["cause_time"] is not None:

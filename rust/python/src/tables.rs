@@ -353,7 +353,9 @@ impl Analysis {
     fn tasks(&self, py: Python<'_>) -> PyResult<(Table, Table)> {
         let (tasks, regions) = self.collective(py, CoreAnalysis::tasks)?;
         let mut callpaths = Optional::default();
-        tasks.iter().for_each(|one| callpaths.push(one.callpath.known()));
+        for one in &tasks {
+            callpaths.push(one.callpath.known());
+        }
         let rank = |process: ProcessId| self.result.trace.definitions.processes[process].rank as i32;
         let count =
             |count: fn(&TaskUse) -> u64| -> ArrayRef { Arc::new(tasks.iter().map(count).collect::<UInt64Array>()) };
@@ -375,7 +377,9 @@ impl Analysis {
             ("median_delay", time(|one| one.median_delay)),
         ])?;
         let mut callpaths = Optional::default();
-        regions.iter().for_each(|one| callpaths.push(one.callpath.known()));
+        for one in &regions {
+            callpaths.push(one.callpath.known());
+        }
         let time = |ticks: fn(&TaskRegion) -> i64| -> ArrayRef {
             Arc::new(regions.iter().map(|one| self.seconds(ticks(one))).collect::<Float64Array>())
         };
