@@ -39,9 +39,7 @@ class ThreadedResult(ClockedResult):
         whywait.UsageError
             If the result was read from a directory.
         """
-        if (analysis := self.tables.analysis) is None:
-            raise _native.UsageError("a result on disk has no locks: analyze the trace again")
-        pieces = tables.lock_pieces(self.tree, self.places, mpi.together(analysis.locks))
+        pieces = tables.lock_pieces(self.tree, self.places, mpi.together(self._analysis("locks").locks))
         return tables.table(tables.LOCKS, pieces)
 
     def tasks(self) -> pa.Table:
@@ -95,7 +93,10 @@ class ThreadedResult(ClockedResult):
         return self._tasks(1, tables.TASK_REGIONS)
 
     def _tasks(self, part: int, schema: pa.Schema) -> pa.Table:
+        found = mpi.together(self._analysis("tasks").tasks)[part]
+        return tables.table(schema, tables.task_pieces(self.tree, self.places, found, schema))
+
+    def _analysis(self, what: str) -> _native.Analysis:
         if (analysis := self.tables.analysis) is None:
-            raise _native.UsageError("a result on disk has no tasks: analyze the trace again")
-        pieces = tables.task_pieces(self.tree, self.places, mpi.together(analysis.tasks)[part], schema)
-        return tables.table(schema, pieces)
+            raise _native.UsageError(f"a result on disk has no {what}: analyze the trace again")
+        return analysis

@@ -15,7 +15,7 @@ from whywait.analysis.losses import Losses
 from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from types import ModuleType
 
     import numpy.typing as npt
@@ -194,6 +194,13 @@ class Run:
         """Return the bearers among the program's own code that no rule has explained, the largest first."""
         found = [bearer for bearer in self.rest.values() if bearer.kind == "own" and bearer.loss > 0]
         return sorted(found, key=lambda bearer: (-bearer.loss, bearer.callpath))
+
+    def mostly(self, of_class: str) -> Iterator[tuple[Bearer, float]]:
+        """Yield the bearers that no rule has explained and whose loss is at least half waiting of a class, with it."""
+        for bearer in sorted(self.rest.values(), key=lambda bearer: (-bearer.loss, bearer.callpath)):
+            waiting = bearer.of_classes.get(of_class, 0.0)
+            if bearer.waiting > 0 and waiting >= bearer.loss / 2:
+                yield bearer, waiting
 
     def take(self, *bearers: Bearer) -> None:
         """Take bearers as explained."""

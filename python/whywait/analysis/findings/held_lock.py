@@ -22,10 +22,7 @@ protects while it is owned, or divide what it protects among several locks. Bala
 
 def detect(run: Run) -> Iterator[Finding]:
     """Yield what owners of locks do while others wait for them."""
-    for bearer in sorted(run.rest.values(), key=lambda bearer: (-bearer.loss, bearer.callpath)):
-        of_locks = bearer.of_classes.get("interval_lock", 0.0)
-        if bearer.waiting <= 0 or of_locks < bearer.loss / 2:
-            continue
+    for bearer, of_locks in run.mostly("interval_lock"):
         place = run.place(bearer.callpath)
         yield run.finding(
             NAME,

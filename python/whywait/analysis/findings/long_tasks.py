@@ -23,10 +23,7 @@ first. `whywait threads` lists how long the tasks of each construct run.
 
 def detect(run: Run) -> Iterator[Finding]:
     """Yield what tasks do while threads wait for them."""
-    for bearer in sorted(run.rest.values(), key=lambda bearer: (-bearer.loss, bearer.callpath)):
-        of_tasks = bearer.of_classes.get("interval_task", 0.0)
-        if bearer.waiting <= 0 or of_tasks < bearer.loss / 2:
-            continue
+    for bearer, of_tasks in run.mostly("interval_task"):
         place = run.place(bearer.callpath)
         yield run.finding(
             NAME,

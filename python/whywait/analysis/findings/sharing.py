@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 # A smaller share of the CPU time is not worth a sentence.
 _LEAST = 0.01
-
-
 # The most events for which contention is looked for.
 _MOST = 1_000_000
 
@@ -37,8 +35,7 @@ def shared(run: Run, resource: str) -> list[dict[str, Any]]:
         The rows of the native table ``sharing`` with at least 1% of the CPU time, those of all nodes together.
     """
     analysis = run.result.tables.analysis
-    is_large = run.result.facts["events"] > _MOST
-    if analysis is None or not run.time or is_large:
+    if analysis is None or not run.time or run.result.facts["events"] > _MOST:
         return []
     if run.shared is None:
         run.shared = pa.table(mpi.together(analysis.sharing, *run.losses.account.window)).to_pylist()
