@@ -9,7 +9,19 @@ import pyarrow as pa
 import whywait.mpi as mpi
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from whywait.model.result import ResultData
+
+
+def overhead(row: Mapping[str, Any]) -> float:
+    """Return the time to create and to start the median task of a construct, from a row of `whywait.Result.tasks`."""
+    return float(row["median_creation"] + row["median_delay"])
+
+
+def parallelism(row: Mapping[str, Any]) -> float:
+    """Return how many threads are of use in a region: work over span, from a row of `whywait.Result.work_span`."""
+    return float(row["work"] / row["span"]) if row["span"] else 1.0
 
 
 def summary(result: ResultData) -> dict[str, list[dict[str, Any]]]:
@@ -28,8 +40,7 @@ def summary(result: ResultData) -> dict[str, list[dict[str, Any]]]:
     locks = pa.table(mpi.together(analysis.locks)).to_pylist()
     tasks, regions = (pa.table(part).to_pylist() for part in mpi.together(analysis.tasks))
     for row in tasks:
-        overhead = row["median_creation"] + row["median_delay"]
-        row["benefit"] = row["median"] / overhead if overhead else None
+        row["benefit"] = row["median"] / overhead(row) if overhead(row) else None
     for row in regions:
-        row["parallelism"] = row["work"] / row["span"] if row["span"] else 1.0
+        row["parallelism"] = parallelism(row)
     return {"locks": locks, "tasks": tasks, "regions": regions}

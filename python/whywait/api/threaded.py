@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import whywait._native as _native
@@ -93,8 +94,11 @@ class ThreadedResult(ClockedResult):
         return self._tasks(1, tables.TASK_REGIONS)
 
     def _tasks(self, part: int, schema: pa.Schema) -> pa.Table:
-        found = mpi.together(self._analysis("tasks").tasks)[part]
-        return tables.table(schema, tables.task_pieces(self.tree, self.places, found, schema))
+        return tables.table(schema, tables.task_pieces(self.tree, self.places, self._task_tables[part], schema))
+
+    @cached_property
+    def _task_tables(self) -> tuple[_native.Table, _native.Table]:
+        return mpi.together(self._analysis("tasks").tasks)
 
     def _analysis(self, what: str) -> _native.Analysis:
         if (analysis := self.tables.analysis) is None:

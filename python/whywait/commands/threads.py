@@ -55,6 +55,8 @@ def run(options: argparse.Namespace) -> Answer:
             yield from of_locks(screen)
         if tasks:
             yield from [[]] if rows else []
+            count, execution = (sum(row[name] for row in tasks) for name in ("tasks", "execution"))
+            yield [(f"{count:,} tasks run for {seconds(execution)}.", "")]
             yield from _of_tasks(data["tasks"], data["task_regions"], " → " if screen.unicode else " > ")
 
     def of_locks(screen: Screen) -> Iterator[Line]:
@@ -72,23 +74,22 @@ def run(options: argparse.Namespace) -> Answer:
 
 
 def _of_tasks(tasks: list[Any], regions: list[Any], arrow: str) -> Iterator[Line]:
-    count = sum(row["tasks"] for row in tasks)
-    yield [(f"{count:,} tasks run for {seconds(sum(row['execution'] for row in tasks))}.", "")]
+    from whywait.analysis.threads import overhead, parallelism
+
     yield []
     yield from table(tasks, _TASKS)
     yield []
     for number, row in enumerate(tasks, 1):
-        overhead = row["median_creation"] + row["median_delay"]
         text = f"{number}. {arrow.join((row['callpath'] or ())[-2:])} of rank {row['rank']}"
-        if row["median"] < overhead:
-            text += f": too small, because it takes {seconds(overhead)} to create and start one"
+        if row["median"] < overhead(row):
+            text += f": too small, because it takes {seconds(overhead(row))} to create and start one"
         yield [(text, "")]
     yield []
     for row in regions:
-        most = row["work"] / row["span"] if row["span"] else 1.0
         place = arrow.join((row["callpath"] or ())[-1:])
         yield [(f"{place} of rank {row['rank']}: {seconds(row['work'])} of work, the longest chain takes ", "")]
-        yield [(f"   {seconds(row['span'])}: more than {most:.1f} threads are of no use ({row['threads']} run).", "")]
+        most = f"more than {parallelism(row):.1f} threads are of no use"
+        yield [(f"   {seconds(row['span'])}: {most} ({row['threads']} run).", "")]
 
 
 def _place(row: Mapping[str, Any], arrow: str) -> str:
