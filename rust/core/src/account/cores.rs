@@ -17,13 +17,13 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::activities::Activity;
+use super::nodes::by_node;
 use super::reasons::innermost;
 use super::rows::Row;
 use super::sweep::CallPaths;
 use crate::Result;
 use crate::galloping_search::partition_point_near;
 use crate::ids::{LocationId, RegionKey};
-use crate::matching::protocol::nodes;
 use crate::parallel::per_shard::PerShard;
 use crate::trace::Trace;
 use crate::waits::{WaitState, interval};
@@ -159,16 +159,9 @@ impl Finder<'_> {
         let own = trace.shards.iter().flat_map(|shard| shard.locations);
         let own = own.filter(|&location| {
             let definition = &trace.definitions.locations[location];
-            definition.is_thread() && definition.process.is_some() && !self.events(location).is_empty()
+            definition.is_thread() && !self.events(location).is_empty()
         });
-        let own: Vec<(LocationId, u64)> = own.map(|location| (location, self.events(location).len() as u64)).collect();
-        let keys = nodes(trace);
-        let mut of_nodes: FxHashMap<u32, Vec<(LocationId, u64)>> = FxHashMap::default();
-        for (location, events) in trace.exchange.allgather(own)?.into_iter().flatten() {
-            of_nodes.entry(keys[trace.definitions.locations[location].process]).or_default().push((location, events));
-        }
-        let mut of_nodes: Vec<Vec<(LocationId, u64)>> = of_nodes.into_values().filter(|all| all.len() > 1).collect();
-        of_nodes.sort_unstable();
+        let own = own.map(|location| (location, self.events(location).len() as u64)).collect();
         let node = |all: Vec<(LocationId, u64)>| {
             let step = all.len().div_ceil(LOCATIONS);
             let chosen = || all.iter().step_by(step);
@@ -178,7 +171,7 @@ impl Finder<'_> {
             let moments = (events / EVENTS / locations.len()).clamp(few, MOMENTS);
             Node { all: all.len() as u32, locations, step, moments }
         };
-        Ok(of_nodes.into_iter().map(node).collect())
+        Ok(by_node(trace, own, 2)?.into_iter().map(node).collect())
     }
 
     /// Whether the locations of a node share cores, by what was seen of all of them.

@@ -30,6 +30,7 @@ mod cores;
 mod devices;
 mod floors;
 mod idle;
+mod nodes;
 mod reasons;
 mod rows;
 mod sharing;

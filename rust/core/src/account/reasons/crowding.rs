@@ -11,12 +11,11 @@
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
 
 use super::calls::Calls;
 use crate::Result;
+use crate::account::nodes::by_node;
 use crate::ids::LocationId;
-use crate::matching::protocol::nodes;
 use crate::parallel::exchange::Exchange;
 
 /// A node on which calls take long while others compute.
@@ -55,16 +54,9 @@ const LOOKS: usize = 400_000;
 /// alone if it owns all of its locations, and all processes do so together otherwise.
 pub(super) fn find(calls: &Calls<'_>) -> Result<Vec<Crowded>> {
     let (trace, exchange) = (calls.trace, &calls.trace.exchange);
-    let keys = nodes(trace);
-    let mut of_nodes: FxHashMap<u32, Vec<LocationId>> = FxHashMap::default();
-    for location in exchange.allgather(calls.locations().collect::<Vec<_>>())?.into_iter().flatten() {
-        let process = trace.definitions.locations[location].process;
-        if process.is_some() {
-            of_nodes.entry(keys[process]).or_default().push(location);
-        }
-    }
-    let mut of_nodes: Vec<Vec<LocationId>> = of_nodes.into_values().filter(|node| node.len() > 2).collect();
-    of_nodes.sort_unstable();
+    let of_nodes = by_node(trace, calls.locations().map(|location| (location, ())).collect(), 3)?;
+    let locations = |node: Vec<(LocationId, ())>| node.into_iter().map(|(location, ())| location).collect();
+    let of_nodes: Vec<Vec<LocationId>> = of_nodes.into_iter().map(locations).collect();
     let owner = |location: LocationId| exchange.process_of(trace.shard_of[location]);
     let is_split = |node: &[LocationId]| node.iter().any(|&location| owner(location) != owner(node[0]));
     let alone = exchange.alone();
