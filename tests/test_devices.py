@@ -40,7 +40,7 @@ def told(result):
         cause = "" if call["kernel"] is None else f" for {kernels[call['kernel']]['callpath'][-1]}"
         times = f"waiting {number(call['waiting'])} completion {number(call['completion'])}"
         yield f"{call['callpath'][-1]} {times}{cause}"
-    for row in devices.starving.to_pylist():
+    for row in devices.starving().to_pylist():
         yield f"{row['callpath'][-1]} starves {number(row['starving'])}"
     for name, count in devices.counts.items():
         if name != "launches" and count:
@@ -188,6 +188,7 @@ def test_most_starved_devices_come_first_where_there_are_many(tmp_path, capsys):
     _native.generate("comd-gpu", tmp_path, ranks=4, iterations=3, seed=1)
     assert main(["gpu", str(tmp_path), "--top", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
+    lines = lines[next(number for number, line in enumerate(lines) if line.startswith("Device")) :]
     starved = {one["name"]: one["starved"] for one in whywait.analyze(tmp_path).gpu().summary()["devices"]}
     assert [line.split()[0] for line in lines[1:3]] == sorted(starved, key=starved.get, reverse=True)[:2]
     assert lines[3] == "and 2 that were starved less"

@@ -140,7 +140,7 @@ def test_copies_are_work_of_devices(copying, capsys):
     # Of 15.84 s of waiting, kernels and copies pay in proportion to their 15.8 s.
     assert costs["copy to host"] == pytest.approx(12.0 * 15.84 / 15.8)
     # The host that awaits the device does not starve it: only what follows each copy does.
-    starving = {row["callpath"][-1]: row["starving"] for row in devices.starving.to_pylist()}
+    starving = {row["callpath"][-1]: row["starving"] for row in devices.starving().to_pylist()}
     assert starving == {"main": pytest.approx(3 * 0.95), "cuStreamSynchronize": pytest.approx(3 * 0.05)}
     account = {row["row"]: 0.0 for row in result.tables.device_account.to_pylist()}
     for row in result.tables.device_account.to_pylist():

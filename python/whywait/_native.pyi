@@ -158,24 +158,27 @@ class Analysis:
         growth, or integral over seconds), ``seconds`` (in which a level is known), ``sampled`` (sum of the
         samples), ``samples`` (u64), ``minimum``, ``maximum``.
         """
-    def devices(self) -> tuple[Table, Table, Table, Table, dict[str, int]]:
-        """Return what accelerators did: four tables and a dict.
+    def devices(self) -> tuple[Table, Table, Table, dict[str, int]]:
+        """Return what accelerators did: three tables and a dict.
 
         Kernels (``location``, ``callpath``, ``begin``, ``end``, nullable ``launch_location``,
         ``launch_callpath``, ``launch_enter``, ``launch_leave``; ``idle``, ``starved``, ``mpi_starved``,
         ``latency``, ``queued``, ``stream_wait``; nullable ``copy``, the direction of a copy, and ``bytes``);
         synchronizations (``location``, ``callpath``, ``enter``, ``leave``,
-        ``waiting``, ``completion``, nullable ``kernel``: the row); what hosts did while they starved devices
-        (``location``, nullable ``callpath``, ``starving``); launches without a kernel (``location``,
+        ``waiting``, ``completion``, nullable ``kernel``: the row); launches without a kernel (``location``,
         ``callpath``, ``enter``); and counts (``launches``, ``unmatched_launches``,
         ``unmatched_kernels``, ``clock_violations``). Times in s.
+        """
+    def starving(self, begin: float, end: float) -> Table:
+        """Return what threads did between two times while they starved devices.
+
+        ``location``, nullable ``callpath`` (the innermost), ``starving`` (s).
         """
     def host_computation(self, computes: Sequence[bool], begin: float, end: float) -> Table:
         """Return how long the threads of processes with devices compute while the devices run no kernel.
 
         ``location``, ``computation`` (s), between two times (s). `computes` tells for each call path whether
-        its time is computation. Needs the events, so it is not available when several processes share the
-        analysis.
+        its time is computation.
         """
     def counter_window(self, begin: float, end: float) -> Table:
         """Return the values of the counters between two times (s), as `counter_cells`; reads the samples once more."""

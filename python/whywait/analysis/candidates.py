@@ -14,6 +14,7 @@ import numpy as np
 
 from whywait.analysis.causes import costliest, critical, delay_costs
 from whywait.analysis.changes import Changes
+from whywait.analysis.focus import profile_with, whole_of
 from whywait.hypotheses.kinds import (
     AsynchronousProgress,
     Cut,
@@ -102,7 +103,7 @@ def candidates(
     Parameters
     ----------
     result
-        The result, with causes.
+        The result or a focus of it, with causes.
     only
         Kinds to propose, of `KINDS`; None for all.
     network
@@ -119,11 +120,13 @@ def candidates(
 class _Proposer:
     def __init__(self, result: ResultData, network: Network | None) -> None:
         self._result, self._network = result, network
-        self._changes = Changes(result)
+        whole = whole_of(result)
+        self._changes = Changes(whole)
         self._profile, self._tree = result.profile, result.tree
         self._time = self._profile.total("time")
         self._path = critical(result, _PLACES)
-        self._on_path = {place["callpath_id"]: place["time"] for place in self._path["callpaths"]}
+        # Changes concern the whole run, whatever suggests them.
+        self._on_path = {place["callpath_id"]: place["time"] for place in critical(whole, len(whole.tree))["callpaths"]}
 
     def propose(self) -> Iterator[Candidate]:
         yield from self._from_delay_costs()
@@ -168,7 +171,7 @@ class _Proposer:
         for place in longest[:_LONGEST]:
             for factor in (0.75, 0.5, 0.0):
                 change = self._changes.faster(place["callpath_id"], factor)
-                yield self._candidate(change, "scale", (1 - factor) * place["time"])
+                yield self._candidate(change, "scale", (1 - factor) * self._on_path[place["callpath_id"]])
         yield from self._from_locks()
 
     def _from_locks(self) -> Iterator[Candidate]:
@@ -198,7 +201,7 @@ class _Proposer:
             for factor, what in _COPY_CHANGES if is_copy else _KERNEL_CHANGES:
                 yield Candidate(
                     Scale(selection, factor), f"{name} {what}", "scale", f"--scale '{selection}={factor:g}'",
-                    (1 - factor) * place["time"], self._changes.location_count(number),
+                    (1 - factor) * self._on_path[number], self._changes.location_count(number),
                 )  # fmt: skip
         lines = self._result.tables.device_account.to_pylist()
         turns = [line for line in lines if line["row"] == "idle.other_device" and line["callpath"] is not None]
@@ -231,7 +234,8 @@ class _Proposer:
 
     def _from_messages(self) -> Iterator[Candidate]:
         everywhere = len(self._result.places)
-        empty, full = (self._profile.total(name) for name in ("syncs_send", "comms_send"))
+        counts = profile_with(self._result, "syncs_send")
+        empty, full = (counts.total(name) for name in ("syncs_send", "comms_send"))
         if empty and empty >= _SHARE * (empty + full):
             yield Candidate(
                 CutMessages("size==0"), "remove empty messages", "cut-messages",
@@ -297,7 +301,8 @@ class _Proposer:
 
     def _largest_message(self) -> int:
         """Return the largest mean message size of a call path on a rank."""
-        count, volume = (self._profile.cells(name) for name in ("comms_send", "bytes_sent"))
+        profile = profile_with(self._result, "bytes_sent")
+        count, volume = (profile.cells(name) for name in ("comms_send", "bytes_sent"))
         _, of_count, of_volume = np.intersect1d(count.key, volume.key, return_indices=True)
         if not of_count.size:
             return 0

@@ -15,8 +15,6 @@ from whywait.analysis.device_load import EFFICIENCIES, Means, counted_times
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    import numpy.typing as npt
     import pyarrow as pa
 
     from whywait.model.result import ResultData
@@ -26,7 +24,12 @@ _LAYERS = {"sm_efficiency": "multiprocessors", "warp_execution_efficiency": "thr
 
 
 def layers(
-    result: ResultData, kernels: pa.Table, device: npt.NDArray[np.int64], devices: int, names: Sequence[str] = ()
+    result: ResultData,
+    kernels: pa.Table,
+    devices: int,
+    names: Sequence[str] = (),
+    *,
+    length: float,
 ) -> list[dict[str, Any]]:
     """Return the efficiency of each layer, from the whole device down.
 
@@ -36,25 +39,25 @@ def layers(
         The result.
     kernels
         The kernels and copies of devices.
-    device
-        The number of the device of each kernel.
     devices
         The number of devices.
     names
         Counters of the layers within a device, from the outermost on; if empty, `EFFICIENCIES`.
+    length
+        The length of the part of the run that the kernels are of, seconds.
 
     Returns
     -------
     list of dict
         Of each layer its name (``layer``), the ``counter`` that it is known by (None for the first), ``efficiency``
         (the share that it uses of what the layer above does), and ``lost`` (that it does not use, in seconds of
-        devices). The first layer is time: the share of the run in which devices run kernels. Only this one if a
+        devices). The first layer is time: the share of that length in which devices run kernels. Only this one if a
         counter is not known at all kernels.
     """
-    whole = devices * float(result.facts["length"])
+    whole = devices * length
     if not devices or not whole:
         return []
-    weight = counted_times(kernels, device)
+    weight = counted_times(kernels, kernels["device"].to_numpy())
     used = float(weight.sum())
     found = [_layer("time", None, used, whole)]
     means = Means(result, kernels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,9 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import whywait._native as _native
+import whywait.mpi as mpi
+from whywait.analysis.device_focus import WAITED, below, calls_in, device_focus, kernels_in, lost_in
 from whywait.analysis.device_layers import layers
 from whywait.analysis.device_load import Efficiencies, by_callpath, efficiencies, kernel_times, loads, with_efficiency
 from whywait.analysis.device_use import by_copy, by_kernel, device_efficiencies, idle_times, overlaps
+from whywait.analysis.focus import ALL
 from whywait.analysis.load_balance import imbalance
 
 if TYPE_CHECKING:
@@ -46,8 +50,6 @@ class Devices:
     synchronizations : pyarrow.Table
         Calls that waited for devices: place, ``enter``, ``leave``, ``waiting`` (until the last kernel launched before
         ended), ``completion`` (the rest) and ``kernel`` (the row of that kernel, or null).
-    starving : pyarrow.Table
-        The activity of hosts while they starved devices: ``callpath``, ``location``, ``rank``, ``starving``.
     lost : pyarrow.Table
         Launches without a kernel: place and ``enter``.
     counts : dict
@@ -65,11 +67,10 @@ class Devices:
     def __init__(self, result: ResultData) -> None:
         if (analysis := result.tables.analysis) is None:
             raise _native.UsageError("a result on disk has no kernels: analyze the trace again")
-        kernels, synchronizations, starving, lost, counts = analysis.devices()
-        self._result = result
+        kernels, synchronizations, lost, counts = analysis.devices()
+        self._result, self._analysis = result, analysis
         self.kernels = with_efficiency(result, self._named(pa.table(kernels)))
         self.synchronizations = self._named(pa.table(synchronizations))
-        self.starving = self._named(pa.table(starving))
         self.lost = self._named(pa.table(lost))
         self.counts = counts
 
@@ -86,6 +87,24 @@ class Devices:
             if name == "location":
                 columns["rank"] = pa.array(self._result.places.rank).take(column)
         return pa.table(columns)
+
+    def starving(self, focus: str | None = ALL) -> pa.Table:
+        """Return what hosts did while they starved devices.
+
+        Parameters
+        ----------
+        focus
+            The part of the run, as `whywait.analysis.focus.find_focus` takes it.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``callpath``, ``callpath_id``, ``location``, ``rank`` and ``starving`` (seconds).
+        """
+        part = device_focus(self._result, focus)
+        begin, end = part.window or (-math.inf, math.inf)
+        table = self._named(pa.table(mpi.together(self._analysis.starving, begin, end)))
+        return below(self._result, table, part)
 
     def loads(
         self,
@@ -138,101 +157,119 @@ class Devices:
         known = efficiencies(self._result, self.kernels, efficiency)
         return by_callpath(self._result, self.kernels, known.values)
 
-    def summary(self, efficiency: Sequence[str] = ()) -> dict[str, Any]:
-        """Return a summary of devices, kernels and hosts, as data for JSON.
+    def summary(self, efficiency: Sequence[str] = (), *, focus: str | None = None) -> dict[str, Any]:
+        """Return a summary of devices, kernels and hosts in the focus, as data for JSON.
 
         Parameters
         ----------
         efficiency
             As for `loads`.
+        focus
+            As `whywait.analysis.focus.find_focus` takes it. Of a call path, what is launched there, or is called so on
+            its stream. Kernels and calls are cut at the bounds of the focus; what a kernel waited for counts if it
+            begins in the focus.
 
         Returns
         -------
         dict
             ``devices``: of each its ``name`` (that of its first stream), ``rank`` (of several the first of its
-            ``ranks``), number of ``kernels``, ``busy`` (seconds in which it ran any), ``share`` (of the run), sums of
-            ``idle``, ``starved``, ``mpi_starved``, ``latency``, ``queued`` and ``stream_wait``, ``adjusted`` (``busy``
-            times the efficiency of what ran; None if ``efficiency_source`` of `loads` is ``none``), ``account`` (what
-            it was in the focus, seconds by row of `Result.device_account`), ``streams_overlap`` and ``copies_overlap``
-            (seconds in which several of its streams ran, and in which it copied beside a kernel). ``imbalance``: by
-            which share the busiest device exceeds the mean, as `whywait.analysis.load_balance.imbalance`;
-            ``imbalance_adjusted``: the same of ``adjusted`` (Eberius, equation 4.5), or None. ``kernels``: ``kernel``,
-            ``device``, ``count``, ``total``, ``mean``, ``longest`` and the sums of what they waited. ``copies``: the
-            same by ``direction``, with ``bytes`` and ``rate`` (bytes per second). ``efficiencies``: as
-            `whywait.analysis.device_use.device_efficiencies`. ``layers``: as
-            `whywait.analysis.device_layers.layers`. ``lost``: launches without a kernel, with ``callpath``,
-            ``rank`` and ``enter``; ``unlaunched``: kernels without a launch, with ``kernel``, ``device`` and ``begin``.
-            ``synchronizations``: ``callpath``, ``rank``, ``count``, ``waiting``, ``completion``. ``starving``:
-            ``callpath``, ``rank``, ``starving``. Each longest first. And `counts`, and what `loads` returns.
+            ``ranks``), number of ``kernels`` and ``copies``, ``busy`` (seconds in which it ran any), ``share`` (of the
+            focus), sums of ``idle``, ``starved``, ``mpi_starved``, ``latency``, ``queued`` and ``stream_wait``,
+            ``adjusted`` (``busy`` times the efficiency of what ran; None if ``efficiency_source`` of `loads` is
+            ``none``), ``account`` (what it did, seconds by row of `Result.device_account`; empty if the focus is not
+            the default one), ``streams_overlap`` and ``copies_overlap`` (seconds in which several of its streams ran,
+            and in which it copied beside a kernel). ``imbalance``: by which share the busiest device exceeds the mean,
+            as `whywait.analysis.load_balance.imbalance`; ``imbalance_adjusted``: the same of ``adjusted`` (Eberius,
+            equation 4.5), or None. ``kernels``: ``kernel``, ``device``, ``count``, ``total``, ``mean``, ``longest`` and
+            the sums of what they waited. ``copies``: the same by ``direction``, with ``bytes`` and ``rate`` (bytes per
+            second). ``efficiencies``: as `whywait.analysis.device_use.device_efficiencies`; None if the focus is not
+            the default one. ``layers``: as `whywait.analysis.device_layers.layers`. ``lost``: launches without a
+            kernel, with ``callpath``, ``rank`` and ``enter``; ``unlaunched``: kernels without a launch, with
+            ``kernel``, ``device`` and ``begin``. ``synchronizations``: ``callpath``, ``rank``, ``count``, ``waiting``,
+            ``completion``. ``starving``: ``callpath``, ``rank``, ``starving``. Each longest first. And `counts`, which
+            are those of the whole run, and what `loads` returns.
         """
-        known = efficiencies(self._result, self.kernels, efficiency)
-        devices = self._devices(known)
-        of_devices, number = self._device()
-        names = np.array(of_devices, object)[number] if of_devices else np.zeros(0, object)
+        part = device_focus(self._result, focus)
+        is_default = part == device_focus(self._result, None)
+        kernels = kernels_in(self._result, self.kernels, part)
+        known = efficiencies(self._result, kernels, efficiency)
+        length = float(self._result.facts["length"]) if part.window is None else part.window[1] - part.window[0]
+        devices = _devices(self._result, self.kernels, kernels, known, length)
+        account = idle_times(self._result) if is_default else {}
+        for device in devices:
+            device["account"] = account.get(device["name"], {})
+        of_devices = _device_names(self._result, self.kernels)
+        names = np.array([of_devices[device] for device in kernels["device"].to_pylist()], object)
         busy = [device["busy"] for device in devices]
         adjusted = [device["adjusted"] for device in devices]
         return {
             "devices": devices,
             "imbalance": imbalance(busy),
             "imbalance_adjusted": None if None in adjusted else imbalance(adjusted),
-            "kernels": by_kernel(self.kernels, names),
-            "copies": by_copy(self.kernels, names),
-            "efficiencies": device_efficiencies(self._result),
-            "layers": layers(self._result, self.kernels, number, len(of_devices), efficiency),
-            "lost": self.lost.select(["callpath", "rank", "enter"]).to_pylist(),
-            "unlaunched": self._unlaunched(names),
-            "synchronizations": _sums(self.synchronizations, ("waiting", "completion"), "waiting"),
-            "starving": _sums(self.starving, ("starving",), "starving", count=False),
+            "kernels": by_kernel(kernels, names),
+            "copies": by_copy(kernels, names),
+            "efficiencies": device_efficiencies(self._result) if is_default else None,
+            "layers": layers(self._result, kernels, len(devices), efficiency, length=length),
+            "lost": lost_in(self._result, self.lost, part).select(["callpath", "rank", "enter"]).to_pylist(),
+            "unlaunched": _unlaunched(kernels, names),
+            "synchronizations": _sums(
+                calls_in(self._result, self.synchronizations, part), ("waiting", "completion"), "waiting"
+            ),
+            "starving": _sums(self.starving(focus), ("starving",), "starving", count=False),
             **self.counts,
-            **loads(self._result, self.kernels, known),
+            **loads(self._result, kernels, known, callpath=part.callpath, window=part.window),
         }
 
-    def _device(self) -> tuple[list[str], npt.NDArray[np.int64]]:
-        """Return the names of devices that ran kernels, and the index of each kernel's device among them."""
-        known, number = np.unique(self.kernels["device"].to_numpy(), return_inverse=True)
-        names = self._result.locations["name"].to_pylist()
-        location = self.kernels["location"].to_numpy()
-        return [names[location[number == one].min()] for one in range(known.size)], number
 
-    def _devices(self, known: Efficiencies) -> list[dict[str, Any]]:
-        names, number = self._device()
-        busy, adjusted = kernel_times(self.kernels, number, known.values, len(names))
-        both, account = overlaps(self.kernels, number, len(names)), idle_times(self._result)
-        length = self._result.facts["length"]
-        found = []
-        for device, name in enumerate(names):
-            own = self.kernels.filter(pa.array(number == device)).sort_by("begin")
-            sums = {
-                column: float(own[column].to_numpy().sum())
-                for column in ("idle", "starved", "mpi_starved", "latency", "queued", "stream_wait")
+def _devices(
+    result: ResultData, whole: pa.Table, kernels: pa.Table, known: Efficiencies, length: float
+) -> list[dict[str, Any]]:
+    """Return what each device of the run did: `kernels` are those in a focus of `length` seconds."""
+    numbers = whole["device"].to_numpy()
+    devices = np.unique(numbers)
+    number = np.searchsorted(devices, kernels["device"].to_numpy())
+    busy, adjusted = kernel_times(kernels, number, known.values, devices.size)
+    both = overlaps(kernels, number, devices.size)
+    names = _device_names(result, whole)
+    found = []
+    for one, device in enumerate(devices.tolist()):
+        own = kernels.filter(pa.array(number == one))
+        ranks = np.unique(whole["rank"].to_numpy()[numbers == device]).tolist()
+        copies = int(own["copy"].is_valid().to_numpy().sum())
+        found.append(
+            {
+                "name": names[device],
+                "rank": ranks[0],
+                "ranks": ranks,
+                "kernels": own.num_rows - copies,
+                "copies": copies,
+                "busy": float(busy[one]),
+                "share": float(busy[one] / length) if length else 0.0,
+                "adjusted": None if known.source == "none" else float(adjusted[one]),
+                "streams_overlap": float(both["streams"][one]),
+                "copies_overlap": float(both["copies"][one]),
+                **{column: float(own[column].to_numpy().sum()) for column in WAITED},
             }
-            ranks = sorted(set(own["rank"].to_pylist()))
-            found.append(
-                {
-                    "name": name,
-                    "rank": ranks[0],
-                    "ranks": ranks,
-                    "kernels": own.num_rows - int(own["copy"].is_valid().to_numpy().sum()),
-                    "copies": int(own["copy"].is_valid().to_numpy().sum()),
-                    "busy": float(busy[device]),
-                    "share": float(busy[device] / length) if length else 0.0,
-                    "adjusted": None if known.source == "none" else float(adjusted[device]),
-                    "account": account.get(name, {}),
-                    "streams_overlap": float(both["streams"][device]),
-                    "copies_overlap": float(both["copies"][device]),
-                    **sums,
-                }
-            )
-        return found
+        )
+    return found
 
-    def _unlaunched(self, names: npt.NDArray[np.object_]) -> list[dict[str, Any]]:
-        """Return the kernels without a launch."""
-        alone = pc.and_(pc.is_null(self.kernels["launch_enter"]), pc.is_null(self.kernels["copy"])).to_numpy()
-        rows = self.kernels.select(["callpath", "begin"]).filter(pa.array(alone)).to_pylist()
-        return [
-            {"kernel": row["callpath"][-1], "device": name, "begin": row["begin"]}
-            for row, name in zip(rows, names[alone], strict=True)
-        ]
+
+def _device_names(result: ResultData, kernels: pa.Table) -> dict[int, str]:
+    """Return the name of each device by its number: that of its first stream."""
+    streams = kernels.group_by("device", use_threads=False).aggregate([("location", "min")])
+    names = result.locations["name"].to_pylist()
+    pairs = zip(streams["device"].to_pylist(), streams["location_min"].to_pylist(), strict=True)
+    return {device: names[location] for device, location in sorted(pairs)}
+
+
+def _unlaunched(kernels: pa.Table, names: npt.NDArray[np.object_]) -> list[dict[str, Any]]:
+    """Return the kernels without a launch."""
+    alone = pc.and_(pc.is_null(kernels["launch_enter"]), pc.is_null(kernels["copy"])).to_numpy()
+    rows = kernels.select(["callpath", "begin"]).filter(pa.array(alone)).to_pylist()
+    return [
+        {"kernel": row["callpath"][-1], "device": name, "begin": row["begin"]}
+        for row, name in zip(rows, names[alone], strict=True)
+    ]
 
 
 def _sums(table: pa.Table, columns: tuple[str, ...], order: str, *, count: bool = True) -> list[dict[str, Any]]:

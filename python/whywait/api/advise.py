@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import whywait._native as _native
 from whywait.analysis.candidates import KINDS, Candidate, candidates
-from whywait.analysis.focus import focused
+from whywait.analysis.focus import find_focus, focused
 from whywait.analysis.progress import progress_thread
 from whywait.analysis.waiting import account
 from whywait.api.analyze import analyze
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from whywait.api.run import Run
     from whywait.hypotheses.kinds import Hypothesis
+    from whywait.hypotheses.lengths import Length
 
 Goal = Literal["time", "cpu"]
 
@@ -51,8 +52,8 @@ class Advice(Candidate):
     Attributes
     ----------
     before, after
-        Length of the run without and with the change, seconds. Without a change of the network, the run is that on the
-        network that fits it best.
+        Length of the focus without and with the change, seconds. For a change of the network, ``before`` is that on the
+        network that fits the run best.
     cpu_saved
         The CPU time that the change saves on all processes, seconds.
     assumed
@@ -65,6 +66,7 @@ class Advice(Candidate):
     cpu_saved: float
     assumed: float
     _base: Result = field(repr=False, compare=False)
+    _focus: str | None = field(default=None, repr=False, compare=False)
     _threads: int | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -74,7 +76,7 @@ class Advice(Candidate):
 
     @property
     def share(self) -> float:
-        """The time that the change saves, as a share of the run time."""
+        """The time that the change saves, as a share of the length of the focus."""
         return self.saved / self.before if self.before else 0.0
 
     @cached_property
@@ -89,12 +91,12 @@ class Advice(Candidate):
 
     @cached_property
     def exposed(self) -> dict[str, Any]:
-        """The effect on waiting: ``waiting_saved`` (s of CPU time) and the ``worst`` remaining wait state.
+        """The effect on waiting in the focus: ``waiting_saved`` (s of CPU time) and the ``worst`` remaining wait state.
 
         ``worst`` has ``metric``, ``display_name`` and ``waiting`` (s); it is None if no wait state remains.
         """
         reference = whatif(self._base, [self.base], threads=self._threads).result if self.base else self._base
-        before, after = account(reference.profile), account(self.result.profile)
+        before, after = (account(focused(one, self._focus).profile) for one in (reference, self.result))
         worst = max(after["wait_states"].items(), key=lambda item: item[1], default=None)
         return {
             "waiting_saved": before["waiting"] - after["waiting"],
@@ -119,7 +121,7 @@ class AdviceList(list[Advice]):
     Attributes
     ----------
     before
-        Length of the measured run, seconds.
+        Length of the measured focus, seconds.
     plan
         Changes to make one after the other. Each is the best one after the previous changes, so their savings add up.
     progress
@@ -162,6 +164,7 @@ def advise(
     goal: Goal = "time",
     keep_going: float = 0.005,
     only: Collection[str] | None = None,
+    focus: str | None = None,
     threads: int | None = None,
     progress: Callable[[str, float], object] | None = None,
 ) -> AdviceList:
@@ -179,11 +182,15 @@ def advise(
     rounds
         The maximum number of steps in the plan; 0 for no plan.
     goal
-        Whether to rank by run time (``"time"``) or by CPU time without waiting (``"cpu"``).
+        Whether to rank by time (``"time"``) or by CPU time without waiting (``"cpu"``).
     keep_going
-        The plan ends when the next step would save less than this share of the measured run time.
+        The plan ends when the next step would save less than this share of the length of the measured focus.
     only
         The kinds of changes to try, from `KINDS`; None for all.
+    focus
+        The part of the run that suggests changes and is to become shorter, as `whywait.analysis.focus.find_focus` takes
+        it: None for the time between start-up and shutdown, ``all``, or a call path, with which only changes of what
+        lies below it are tried.
     threads
         The number of threads to use; None for one per core.
     progress
@@ -205,24 +212,31 @@ def advise(
     result = run if isinstance(run, Result) else analyze(run, threads=threads, progress=progress)
     first: AdviceList | None = None
     base = result
+    measured = _measured(result, focus)
     plan: list[Advice] = []
     for step in range(max(rounds, 1)):
         report = _PlanProgress(progress, step / max(rounds, 1), 1 / max(rounds, 1))
         report(0.0)
-        ranked = _best_advice(base, [one.option for one in plan], goal, only, threads, top, report)
+        ranked = _best_advice(base, focus, [one.option for one in plan], goal, only, threads, top, report)
         if first is None:
             made, bounds = ([one for one in ranked if one.is_bound is which] for which in (False, True))
-            thread = progress_thread(focused(result))
-            first = AdviceList(made[:top], float(result.facts["length"]), plan, thread, bounds[:_BOUNDS])
+            thread = progress_thread(focused(result, focus))
+            first = AdviceList(made[:top], measured, plan, thread, bounds[:_BOUNDS])
         # Upper bounds cannot be achieved, so they are not steps of a plan.
         best = next((one for one in ranked if one.kind != "network" and not one.is_bound), None)
-        if not rounds or best is None or best.saved < keep_going * float(result.facts["length"]):
+        if not rounds or best is None or best.saved < keep_going * measured:
             break
         plan.append(best)
         report(0.9)
         if step + 1 < rounds:
             base = best.result
-    return first or AdviceList([], float(result.facts["length"]), plan)
+    return first or AdviceList([], measured, plan)
+
+
+def _measured(result: Result, focus: str | None) -> float:
+    """Return the measured length of a focus."""
+    window = find_focus(result, focus).window
+    return float(result.facts["length"]) if window is None else window[1] - window[0]
 
 
 class _PlanProgress:
@@ -238,6 +252,7 @@ class _PlanProgress:
 
 def _best_advice(
     base: Result,
+    focus: str | None,
     done: Collection[str],
     goal: Goal,
     only: Collection[str] | None,
@@ -248,10 +263,11 @@ def _best_advice(
     """Simulate promising changes; return them, best first. For ``time``, only the first `top` are complete."""
     lengths = Lengths(base, threads=threads)
     network = lengths.network if only is None or "network" in only else None
-    proposed = [candidate for candidate in candidates(base, only, network) if candidate.option not in done]
+    proposed = candidates(focused(base, focus), only, network)
+    proposed = [candidate for candidate in proposed if candidate.option not in done]
     if not proposed:
         return []
-    measured = float(base.facts["length"])
+    measured = _measured(base, focus)
     processes = len({int(rank) for rank in base.places.rank if rank >= 0})
     whole = base.profile.total("time")
     share = lengths.assumed / whole if whole else 0.0
@@ -259,15 +275,16 @@ def _best_advice(
     found = [
         Advice(
             **vars(candidate), before=before, after=after, cpu_saved=(before - after) * processes, assumed=share,
-            _base=base, _threads=threads,
+            _base=base, _focus=focus, _threads=threads,
         )
-        for candidate, before, after in _simulate_candidates(base, lengths, proposed, enough, threads, report)
+        for candidate, before, after in _simulate_candidates(base, focus, lengths, proposed, enough, threads, report)
         if before - after > 1e-6 * measured
     ]  # fmt: skip
     if goal == "cpu":
+        busy = _busy_time(base, focus)
         for number, one in enumerate(found):
             report(0.8 * number / len(found))
-            found[number] = replace(one, cpu_saved=_busy_time(base) - _busy_time(one.simulation.analyze()))
+            found[number] = replace(one, cpu_saved=busy - _busy_time(one.simulation.analyze(), focus))
     return sorted(
         found,
         key=lambda one: (
@@ -280,16 +297,26 @@ def _best_advice(
 
 
 def _simulate_candidates(
-    base: Result, lengths: Lengths, proposed: list[Candidate], top: int, threads: int | None, report: _PlanProgress
+    base: Result,
+    focus: str | None,
+    lengths: Lengths,
+    proposed: list[Candidate],
+    top: int,
+    threads: int | None,
+    report: _PlanProgress,
 ) -> Iterator[tuple[Candidate, float, float]]:
     """Yield candidates with the lengths before and after, except those that cannot be among the best `top`."""
-    measured = float(base.facts["length"])
+    measured = _measured(base, focus)
+    is_whole = find_focus(base, focus).window is None
     # What the best changes save, and the best bounds: these are listed apart.
     saved: dict[bool, list[float]] = {False: [], True: []}
 
     def promising(batch: list[Candidate]) -> list[Candidate]:
         least = {kind: sorted(of, reverse=True)[top - 1] if len(of) >= top else 0.0 for kind, of in saved.items()}
         return [one for one in batch if one.bound >= least[one.is_bound]]
+
+    def length(found: Length | None) -> float | None:
+        return found and (found.run if is_whole else found.focus)
 
     alone = [[one] for one in proposed if isinstance(one.hypothesis, _OWN_GRAPH) and not one.base]
     # Try the highest bounds first, so that the rest can be skipped.
@@ -298,35 +325,34 @@ def _simulate_candidates(
     for number, batch in enumerate(batches):
         report(0.8 * number / len(batches))
         tries = promising(batch)
-        for one, after in zip(tries, _lengths(base, lengths, tries, threads), strict=True):
+        for one, after in zip(tries, map(length, _lengths(base, lengths, tries, threads)), strict=True):
             if after is not None:
                 saved[one.is_bound].append(measured - after)
                 yield one, measured, after
     networks = promising([one for one in proposed if one.base])
     if networks and (fitted := networks[0].base):
-        before = _length_with_own_graph(base, fitted, threads)
+        before = length(_length_with_own_graph(base, fitted, threads))
         if before is not None and abs(before - measured) <= _FIT_TOLERANCE * measured:
             for one in networks:
-                if (after := _length_with_own_graph(base, one.hypothesis, threads)) is not None:
+                if (after := length(_length_with_own_graph(base, one.hypothesis, threads))) is not None:
                     yield one, before, after
 
 
-def _lengths(base: Result, lengths: Lengths, batch: list[Candidate], threads: int | None) -> list[float | None]:
+def _lengths(base: Result, lengths: Lengths, batch: list[Candidate], threads: int | None) -> list[Length | None]:
     if batch and isinstance(batch[0].hypothesis, _OWN_GRAPH):
         return [_length_with_own_graph(base, one.hypothesis, threads) for one in batch]
-    found = lengths.all_of(([one.hypothesis], one.window) for one in batch)
-    return [one and one.run for one in found]
+    return lengths.all_of(([one.hypothesis], one.window) for one in batch)
 
 
-def _length_with_own_graph(base: Result, hypothesis: Hypothesis, threads: int | None) -> float | None:
+def _length_with_own_graph(base: Result, hypothesis: Hypothesis, threads: int | None) -> Length | None:
     """Return the length under a change that needs a graph of its own; None if it cannot be applied."""
     try:
-        return Lengths(base, [hypothesis], threads=threads).of([[hypothesis]])[0]
+        return Lengths(base, [hypothesis], threads=threads).all_of([([hypothesis], None)])[0]
     except _native.UsageError:
         return None
 
 
-def _busy_time(result: Result) -> float:
-    """Return the CPU time without waiting."""
-    found = account(result.profile)
+def _busy_time(result: Result, focus: str | None) -> float:
+    """Return the CPU time in the focus without waiting."""
+    found = account(focused(result, focus).profile)
     return float(found["time"] - found["waiting"])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import Progress, add_memory_limit, add_threads, add_top, add_verb, positive, share
-from whywait.commands.results import TRACE, add_clocks, clock_choices, open_trace
+from whywait.commands.results import TRACE, add_clocks, add_named_focus, clock_choices, open_trace
 from whywait.report.terminal import paragraph, percent, progress_sentence
 from whywait.report.values import quantity
 
@@ -34,6 +34,7 @@ def add(verbs: Any) -> None:
         operands={"trace": TRACE},
     )
     add_clocks(parser)
+    add_named_focus(parser, "the part of the run that suggests the changes, and that they are to shorten")
     add_top(parser, "how many changes to list")
     parser.add_argument(
         "--rounds",
@@ -46,14 +47,14 @@ def add(verbs: Any) -> None:
         "--goal",
         choices=("time", "cpu"),
         default="time",
-        help="what to save: run time, or CPU time without waiting (default: time)",
+        help="what to save: time, or CPU time without waiting (default: time)",
     )
     parser.add_argument(
         "--keep-going",
         type=share,
         default=0.005,
         metavar="SHARE",
-        help="end the plan if the next step saves less than this share of the run (default: 0.5%%)",
+        help="end the plan if the next step saves less than this share of the focus (default: 0.5%%)",
     )
     parser.add_argument(
         "--only",
@@ -78,6 +79,7 @@ def _count(text: str) -> int:
 def run(options: argparse.Namespace) -> Answer:
     """Find candidate changes, simulate each, and return their savings."""
     import whywait
+    from whywait.analysis.focus import focused
     from whywait.analysis.prices import priced_findings
     from whywait.commands.findings import findings_data
     from whywait.report.findings import finding_lines
@@ -97,6 +99,7 @@ def run(options: argparse.Namespace) -> Answer:
             goal=options.goal,
             keep_going=options.keep_going,
             only=[kind.strip() for kind in options.only.split(",")] if options.only else None,
+            focus=options.focus,
             threads=options.threads,
             progress=progress,
         )
@@ -112,7 +115,7 @@ def run(options: argparse.Namespace) -> Answer:
             yield []
         yield from lines(advice, screen.width)
 
-    return Answer(data, all_lines, results=[result])
+    return Answer(data, all_lines, focus=focused(result, options.focus))
 
 
 _COLUMN = 11

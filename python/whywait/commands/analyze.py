@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from whywait.commands.answers import Answer
 from whywait.commands.common import Progress, add_memory_limit, add_threads, add_verb, positive, refuse_file
 from whywait.commands.findings import findings_data
-from whywait.commands.results import LOOP, SOURCE, add_clocks, add_counter_mode, clock_choices
+from whywait.commands.results import LOOP, SOURCE, add_clocks, add_counter_mode, add_named_focus, clock_choices
 from whywait.report.terminal import summary_lines
 
 if TYPE_CHECKING:
@@ -97,12 +97,7 @@ def add(verbs: Any) -> None:
         help="waits whose causes to write in detail (factors.parquet): the longest of each kind and the waits that "
         "they go back to, or all (default: %(default)s)",
     )
-    parser.add_argument(
-        "--focus",
-        metavar="PART",
-        help="the part of the run that the headlines of the summary and the report are about: 'all' for the whole run, "
-        "or the call paths that end in these names (default: the time between start-up and shutdown)",
-    )
+    add_named_focus(parser, "the part of the run that the headlines of the summary and the report are about")
     parser.add_argument(
         "--counters",
         metavar="NAME,...",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer, Column, table
-from whywait.commands.common import Progress, add_top, add_verb
-from whywait.commands.results import TRACE, add_clocks, clock_choices, open_trace
+from whywait.commands.common import add_top, add_verb
+from whywait.commands.results import RESULT, add_clocks, add_focus, asked_focus
 from whywait.report.terminal import seconds
 from whywait.report.values import quantity
 
@@ -44,14 +44,14 @@ _DEVICES = (
     Column("rank", _NUMBER, "rank"),
     Column("kernels", _NUMBER, "kernels"),
     Column("busy", _NUMBER, "busy", "sec"),
-    Column("of the run", _NUMBER, lambda one: f"{100 * one['share']:.1f}%"),
+    Column("of the time", _NUMBER, lambda one: f"{100 * one['share']:.1f}%"),
     Column("starved", _NUMBER, "starved", "sec"),
     Column("in MPI", _NUMBER, "mpi_starved", "sec"),
     Column("latency", _NUMBER, "latency", "sec"),
     Column("queued", _NUMBER, "queued", "sec"),
 )
 _WHY = (
-    Column("In the focus", _NAME, lambda one: one["name"][: -_NAME - 1]),
+    Column("Device", _NAME, lambda one: one["name"][: -_NAME - 1]),
     Column("kernels", _NUMBER, _share("busy.kernel")),
     Column("copies", _NUMBER, _share("busy.copy")),
     Column("latency", _NUMBER, _share("latency")),
@@ -103,9 +103,10 @@ def add(verbs: Any) -> None:
         "while they were idle.",
         "whywait gpu traces.otf2",
         run,
-        operands={"trace": TRACE},
+        operands={"result": RESULT},
     )
     add_clocks(parser)
+    add_focus(parser)
     parser.add_argument(
         "--gpu-efficiency",
         metavar="NAME[*NAME]",
@@ -118,13 +119,9 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> Answer:
     """Return the work of accelerators, and the waiting between hosts and devices."""
-    import whywait
-
-    with Progress() as progress:
-        result = whywait.analyze(open_trace(options.trace), causes=False, progress=progress, **clock_choices(options))
     names = [name.strip() for name in options.gpu_efficiency.split("*")] if options.gpu_efficiency else []
-    found = result.gpu().summary(names)
-    return Answer(found, lambda _: _lines(found, options.top), results=[result])
+    focus, found = asked_focus(options, lambda result: result.gpu().summary(names, focus=options.focus.name))
+    return Answer(found, lambda _: _lines(found, options.top), focus=focus)
 
 
 def _lines(found: dict[str, Any], count: int) -> Iterator[Line]:

@@ -92,6 +92,24 @@ def add_focus(parser: argparse.ArgumentParser, *, window: bool = False) -> None:
         )
 
 
+def add_named_focus(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the option for the part of the run to look at, where that cannot be a time window.
+
+    Parameters
+    ----------
+    parser
+        The parser of the verb.
+    what
+        What the part is for.
+    """
+    parser.add_argument(
+        "--focus",
+        metavar="PART",
+        help=f"{what}: 'all' for the whole run, or the call paths that end in these names (default: the time between "
+        "start-up and shutdown)",
+    )
+
+
 def time_window(text: str) -> Callable[[float], tuple[float, float]]:
     """Parse a window; return a function from the length of a run to begin and end."""
     bounds = [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from whywait.commands.answers import Answer
 from whywait.commands.common import Progress, add_memory_limit, add_threads, add_top, add_verb
 from whywait.commands.diff import add_limits
-from whywait.commands.results import CALLPATH, TRACE, add_clocks, clock_choices, open_trace
+from whywait.commands.results import CALLPATH, TRACE, add_clocks, add_named_focus, clock_choices, open_trace
 from whywait.report.values import quantity
 
 if TYPE_CHECKING:
@@ -144,12 +144,7 @@ def add(verbs: Any) -> None:
         "--results", metavar="DIR", help="write only the results of the simulated run to this directory"
     )
     parser.add_argument("--html", metavar="FILE", help="write both runs side by side as one HTML file")
-    parser.add_argument(
-        "--focus",
-        metavar="PART",
-        help="the part of both runs to compare: 'all' for the whole run, or the call paths that end in these names "
-        "(default: the time between start-up and shutdown)",
-    )
+    add_named_focus(parser, "the part of both runs to compare")
     add_top(parser, "how many call paths to show")
     add_limits(parser, "fail as in diff if a metric grows by more ('time>5%%', 'mpi_latesender>0.5s')")
     add_threads(parser)

@@ -29,11 +29,27 @@ pub(crate) fn host_computation(
     ])
 }
 
-/// Kernels, synchronizations, activities of hosts that starve devices, launches without a kernel, and counts.
-pub(crate) fn tables<'py>(
-    analysis: &Analysis,
-    py: Python<'py>,
-) -> PyResult<(Table, Table, Table, Table, Bound<'py, PyDict>)> {
+/// What threads do while they starve devices, between two times (seconds since the begin of the trace).
+pub(crate) fn starving(analysis: &Analysis, py: Python<'_>, (begin, end): (f64, f64)) -> PyResult<Table> {
+    let window = analysis.tick(begin)..analysis.tick(end);
+    let found =
+        analysis.collective(py, move |result: &CoreAnalysis| result.devices.starving(&result.trace, &window))?;
+    let mut callpaths = Optional::default();
+    for (_, callpath, _) in &found {
+        callpaths.push(callpath.known());
+    }
+    Table::new(vec![
+        ("location", Arc::new(UInt32Array::from_iter_values(found.iter().map(|(location, ..)| location.number())))),
+        ("callpath", callpaths.finish()),
+        (
+            "starving",
+            Arc::new(Float64Array::from_iter_values(found.iter().map(|(.., ticks)| analysis.seconds(*ticks)))),
+        ),
+    ])
+}
+
+/// Kernels, synchronizations, launches without a kernel, and counts.
+pub(crate) fn tables<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<(Table, Table, Table, Bound<'py, PyDict>)> {
     let found = &analysis.result.devices;
     let begin = analysis.begin();
     let at = |ticks: i64| analysis.seconds(ticks - begin);
@@ -90,16 +106,6 @@ pub(crate) fn tables<'py>(
         ("kernel", awaited.finish()),
     ])?;
 
-    let mut callpaths = Optional::default();
-    for one in &found.starving {
-        callpaths.push(one.callpath.known());
-    }
-    let starving = Table::new(vec![
-        ("location", numbers(found.starving.iter().map(|one| one.location.number()).collect())),
-        ("callpath", callpaths.finish()),
-        ("starving", times(found.starving.iter().map(|one| analysis.seconds(one.ticks)).collect())),
-    ])?;
-
     let lost = &found.lost_launches;
     let lost = Table::new(vec![
         ("location", numbers(lost.iter().map(|launch| launch.location.number()).collect())),
@@ -112,7 +118,7 @@ pub(crate) fn tables<'py>(
     counts.set_item("unmatched_launches", found.lost_launches.len())?;
     counts.set_item("unmatched_kernels", found.unmatched_kernels)?;
     counts.set_item("clock_violations", found.clock_violations)?;
-    Ok((of_kernels, synchronizations, starving, lost, counts))
+    Ok((of_kernels, synchronizations, lost, counts))
 }
 
 /// The directions of copies; null for kernels.

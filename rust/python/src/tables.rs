@@ -221,9 +221,14 @@ impl Analysis {
         counters::cells(self, &self.result.counters.cells)
     }
 
-    /// Kernels, synchronizations, activities of hosts that starve devices, and counts.
-    fn devices<'py>(&self, py: Python<'py>) -> PyResult<(Table, Table, Table, Table, Bound<'py, PyDict>)> {
+    /// Kernels, synchronizations, launches without a kernel, and counts.
+    fn devices<'py>(&self, py: Python<'py>) -> PyResult<(Table, Table, Table, Bound<'py, PyDict>)> {
         devices::tables(self, py)
+    }
+
+    /// What threads do while they starve devices, between two times.
+    fn starving(&self, py: Python<'_>, begin: f64, end: f64) -> PyResult<Table> {
+        devices::starving(self, py, (begin, end))
     }
 
     /// Computation of threads while the devices of their process run no kernel, between two times.

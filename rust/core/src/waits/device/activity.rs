@@ -2,7 +2,6 @@
 
 use bitcode::{Decode, Encode};
 
-use crate::ids::{CallPathId, LocationId};
 use crate::matching::launches::{MemoryCopy, Span};
 
 /// Work that a device ran (a kernel or a copy), and what preceded it.
@@ -32,6 +31,14 @@ pub struct Kernel {
     pub turn: i64,
 }
 
+impl Kernel {
+    /// Begin and end of the time in which its host starved the device, ticks.
+    pub(super) fn starvation(&self) -> (i64, i64) {
+        let until = self.launch.map_or(self.run.enter, |launch| launch.enter.min(self.run.enter));
+        (until - self.starved, until)
+    }
+}
+
 /// What delayed the start of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum StartCause {
@@ -56,17 +63,6 @@ pub struct Synchronization {
     pub kernel: Option<u32>,
 }
 
-/// What a host did while it starved a device.
-#[derive(Clone, Copy, Debug, Encode, Decode)]
-pub struct StarvingActivity {
-    /// Index of the location of the host.
-    pub location: LocationId,
-    /// Innermost call path, or [`CallPathId::NONE`].
-    pub callpath: CallPathId,
-    /// Ticks.
-    pub ticks: i64,
-}
-
 /// The activity of devices, and of the hosts that use them.
 #[derive(Clone, Debug, Default, Encode, Decode)]
 pub struct Devices {
@@ -76,8 +72,6 @@ pub struct Devices {
     pub synchronizations: Vec<Synchronization>,
     /// What each synchronization awaits, running or not: its index, and that of the last kernel of an awaited stream.
     pub awaited: Vec<(u32, u32)>,
-    /// What hosts did while they starved devices.
-    pub starving: Vec<StarvingActivity>,
     /// Number of launches.
     pub launches: u64,
     /// Launches without a kernel, by process and Enter.
@@ -117,7 +111,6 @@ impl Devices {
         }));
         self.awaited.extend(others.awaited.into_iter().map(|(call, kernel)| (call + calls_before, kernel + before)));
         self.early.extend(others.early.into_iter().map(|(kernel, launch)| (kernel + before, launch)));
-        self.starving.extend(others.starving);
         self.launches += others.launches;
         self.lost_launches.extend(others.lost_launches);
         self.unmatched_kernels += others.unmatched_kernels;

@@ -1,7 +1,8 @@
-//! What hosts compute while their devices do nothing.
+//! What hosts do while their devices do nothing.
 //!
 //! *Source*: accelerators.md#load-imbalance.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -42,6 +43,28 @@ impl Devices {
         });
         trace.exchange.gatherv(found.collect::<Vec<_>>())
     }
+
+    /// Ticks within a window for which threads starve devices, by thread and innermost call path. Collective.
+    pub fn starving(&self, trace: &Trace, window: &Range<i64>) -> Result<Vec<(LocationId, CallPathId, i64)>> {
+        let mut launched: BTreeMap<LocationId, Vec<&Kernel>> = BTreeMap::new();
+        for kernel in self.kernels.iter().filter(|kernel| kernel.starved > 0) {
+            if let Some(host) = kernel.launch.map(|launch| launch.location).filter(|&host| trace.owns(host)) {
+                launched.entry(host).or_default().push(kernel);
+            }
+        }
+        let found = launched.into_par_iter().flat_map_iter(|(host, kernels)| {
+            let shard = trace.shard(host);
+            let ran: Vec<_> = shard.stretches(&trace.tree, shard.local(host), window.clone()).collect();
+            let mut ticks: BTreeMap<CallPathId, i64> = BTreeMap::new();
+            for (from, until) in kernels.into_iter().map(Kernel::starvation) {
+                for ((callpath, ..), length) in overlaps(&ran, from, until) {
+                    *ticks.entry(*callpath).or_default() += length;
+                }
+            }
+            ticks.into_iter().map(move |(callpath, ticks)| (host, callpath, ticks))
+        });
+        trace.exchange.gatherv(found.collect::<Vec<_>>())
+    }
 }
 
 /// Ticks of computation at a location outside the busy intervals, which are sorted and disjoint.
@@ -63,4 +86,17 @@ fn computation(trace: &Trace, location: LocationId, busy: &[(i64, i64)], compute
         }
     }
     sum
+}
+
+/// The parts of consecutive stretches that lie in a span, each with its length.
+pub(super) fn overlaps<T>(
+    stretches: &[(T, i64, i64)],
+    from: i64,
+    until: i64,
+) -> impl Iterator<Item = (&(T, i64, i64), i64)> {
+    let first = stretches.partition_point(|(_, _, end)| *end <= from);
+    stretches[first..]
+        .iter()
+        .take_while(move |(_, begin, _)| *begin < until)
+        .map(move |stretch| (stretch, stretch.2.min(until) - stretch.1.max(from)))
 }

@@ -28,7 +28,7 @@ use whywait_otf2::enums::Type;
 use whywait_otf2::records::TypedValue;
 
 use crate::diagnostics::DiagnosticKind;
-use crate::ids::{CallPathId, LocationId, ProcessId};
+use crate::ids::{LocationId, ProcessId};
 use crate::matching::launches::{self, LaunchMatches, Run};
 use crate::schema::Pattern;
 use crate::schema::patterns::Paradigm;
@@ -40,7 +40,7 @@ use awaited::{Awaited, Streams};
 use busy::BusyTimes;
 
 pub use crate::matching::launches::{Direction, MemoryCopy, Span};
-pub use activity::{Devices, Kernel, StartCause, StarvingActivity, Synchronization};
+pub use activity::{Devices, Kernel, StartCause, Synchronization};
 
 /// A process that uses devices.
 struct Host {
@@ -119,7 +119,7 @@ impl Host {
         let launches = of_runs.iter().filter(is_launch).count() as u64;
         let mut devices = Devices { launches, ..Devices::default() };
         self.kernels(busy, &matched, &mut devices);
-        let in_mpi = self.starve(trace, shard, waits, &mut devices);
+        let in_mpi = self.starve(trace, waits, &mut devices);
 
         let awaited = Awaited::new(&devices.kernels, &streams);
         let used = self.used_devices(trace, shard, &calls, &devices.kernels);
@@ -222,8 +222,8 @@ impl Host {
         }
     }
 
-    /// Records what threads did while they starved devices; returns their waits in MPI in that time, as MPI Starved.
-    fn starve(&self, trace: &Trace, shard: &Shard, waits: &[WaitState], devices: &mut Devices) -> Vec<WaitState> {
+    /// Returns the waits in MPI of threads while they starved devices, as MPI Starved.
+    fn starve(&self, trace: &Trace, waits: &[WaitState], devices: &mut Devices) -> Vec<WaitState> {
         let mut waited = Vec::new();
         for &host in &self.threads {
             let launched_here = |kernel: &&mut Kernel| {
@@ -233,17 +233,10 @@ impl Host {
             if starved.peek().is_none() {
                 continue;
             }
-            let ran: Vec<(CallPathId, i64, i64)> =
-                shard.stretches(&trace.tree, shard.local(host), i64::MIN..i64::MAX).collect();
             let in_mpi = waiting_in_mpi(trace, host, waits);
-            let mut ticks: FxHashMap<CallPathId, i64> = FxHashMap::default();
             for kernel in starved {
-                let until = kernel.launch.map_or(0, |launch| launch.enter).min(kernel.run.enter);
-                let from = until - kernel.starved;
-                for ((callpath, ..), length) in overlaps(&ran, from, until) {
-                    *ticks.entry(*callpath).or_default() += length;
-                }
-                for ((wait, ..), length) in overlaps(&in_mpi, from, until) {
+                let (from, until) = kernel.starvation();
+                for ((wait, ..), length) in hosts::overlaps(&in_mpi, from, until) {
                     kernel.mpi_starved += length;
                     waited.push(WaitState {
                         kind: Metric::GpuMpiStarved,
@@ -254,10 +247,6 @@ impl Host {
                     });
                 }
             }
-            let mut ticks: Vec<(CallPathId, i64)> = ticks.into_iter().collect();
-            ticks.sort_unstable();
-            let starving = |(callpath, ticks)| StarvingActivity { location: host, callpath, ticks };
-            devices.starving.extend(ticks.into_iter().map(starving));
         }
         waited
     }
@@ -330,15 +319,6 @@ impl Host {
         findings.severities.append(&mut cells.finish());
         findings.waits.append(&mut waits);
     }
-}
-
-/// The parts of consecutive stretches that lie in a span, each with its length.
-fn overlaps<T>(stretches: &[(T, i64, i64)], from: i64, until: i64) -> impl Iterator<Item = (&(T, i64, i64), i64)> {
-    let first = stretches.partition_point(|(_, _, end)| *end <= from);
-    stretches[first..]
-        .iter()
-        .take_while(move |(_, begin, _)| *begin < until)
-        .map(move |stretch| (stretch, stretch.2.min(until) - stretch.1.max(from)))
 }
 
 /// The waits of a thread in MPI with begin and end; they do not overlap.
