@@ -1,6 +1,7 @@
 """Analyses that run out of memory, disk space, or time."""
 
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -80,6 +81,25 @@ def test_the_summary_reports_peak_memory(small, tmp_path):
 def test_a_limit_that_cannot_be_kept_is_refused(small, tmp_path):
     with pytest.raises(whywait.UsageError, match=r"a memory limit of 5 MiB is too small: this trace needs \d+ MiB"):
         whywait.analyze(small, memory_limit=5 * MIB, spill_directory=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "verb",
+    ["waits", "explain", "efficiency", "clocks", "gpu", "advise --rounds 0 --only balance", "counters --arrival send"],
+)
+def test_every_verb_keeps_a_limit_and_says_the_same(small, verb):
+    """The least limit that the trace allows, with one thread: what does not fit goes to a file."""
+
+    def run(*options):
+        command = [sys.executable, "-m", "whywait", *verb.split(), str(small), "--json", "--threads", "1", *options]
+        return subprocess.run(command, check=False, capture_output=True, text=True)
+
+    refused = run("--memory-limit", "5M")
+    assert refused.returncode == 2
+    (least,) = re.findall(r"this trace needs (\d+) MiB", refused.stderr)
+    limited, free = run("--memory-limit", f"{int(least) + 1}M"), run()
+    assert (limited.returncode, free.returncode) == (0, 0), limited.stderr
+    assert limited.stdout == free.stdout
 
 
 def whywait_analyze(trace, *options, largest_file=resource.RLIM_INFINITY):

@@ -26,6 +26,7 @@ def correct(
     clock_domain: Literal["auto", "process", "node"] = "auto",
     min_latency: float = 0.0,
     threads: int | None = None,
+    memory_limit: int | None = None,
     progress: Callable[[str, float], object] | None = None,
 ) -> dict[str, Any]:
     """Write a trace again, with corrected clocks.
@@ -39,7 +40,7 @@ def correct(
         The trace.
     directory
         The directory to write to, created if necessary. It must not contain an archive.
-    clocks, clock_domain, min_latency, threads, progress
+    clocks, clock_domain, min_latency, threads, memory_limit, progress
         As for `whywait.analyze`; all that is needed is corrected by default.
 
     Returns
@@ -62,6 +63,7 @@ def correct(
         clock_domain=clock_domain,
         min_latency=min_latency,
         threads=threads,
+        memory_limit=memory_limit,
         progress=progress,
     )
     analysis = cast("_native.Analysis", result.tables.whole)

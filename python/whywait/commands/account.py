@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_verb, positive
-from whywait.commands.results import RESULT, add_clocks, add_focus, ask
+from whywait.commands.results import RESULT, add_analysis, add_focus, ask
 
 if TYPE_CHECKING:
     import argparse
@@ -24,7 +24,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
-    add_clocks(parser)
+    add_analysis(parser)
     parser.add_argument(
         "--by",
         choices=("row", "callpath", "location", "iteration"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from whywait.commands.answers import Answer
-from whywait.commands.common import Progress, add_memory_limit, add_threads, add_top, add_verb, positive, share
-from whywait.commands.results import TRACE, add_clocks, add_named_focus, clock_choices, open_trace
+from whywait.commands.common import Progress, add_top, add_verb, positive, share
+from whywait.commands.results import TRACE, add_analysis, add_named_focus, analysis_choices, open_trace
 from whywait.report.terminal import paragraph, percent, progress_sentence
 from whywait.report.values import quantity
 
@@ -33,7 +33,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"trace": TRACE},
     )
-    add_clocks(parser)
+    add_analysis(parser)
     add_named_focus(parser, "the part of the run that suggests the changes, and that they are to shorten")
     add_top(parser, "how many changes to list")
     parser.add_argument(
@@ -68,8 +68,6 @@ def add(verbs: Any) -> None:
         metavar="SECONDS",
         help="how long to simulate changes for findings; what does not fit has no price (default: %(default)g)",
     )
-    add_threads(parser)
-    add_memory_limit(parser)
 
 
 def _count(text: str) -> int:
@@ -87,10 +85,8 @@ def run(options: argparse.Namespace) -> Answer:
     with Progress(quiet=options.json) as progress:
         result = whywait.analyze(
             open_trace(options.trace),
-            threads=options.threads,
-            memory_limit=options.memory_limit,
             progress=progress,
-            **clock_choices(options),
+            **analysis_choices(options),
         )
         advice = whywait.advise(
             result,

@@ -9,9 +9,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
-from whywait.commands.common import Progress, add_memory_limit, add_threads, add_verb, positive, refuse_file
+from whywait.commands.common import Progress, add_verb, positive, refuse_file
 from whywait.commands.findings import findings_data
-from whywait.commands.results import LOOP, SOURCE, add_clocks, add_counter_mode, add_named_focus, clock_choices
+from whywait.commands.results import LOOP, SOURCE, add_analysis, add_counter_mode, add_named_focus, analysis_choices
 from whywait.report.terminal import summary_lines
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "-o", "--output", metavar="DIR", help="results directory (default: whywait-NAME, after the trace)"
     )
-    add_threads(parser)
     parser.add_argument(
         "--wrong-order-window",
         type=positive,
@@ -68,7 +67,6 @@ def add(verbs: Any) -> None:
         action="store_true",
         help="also count the time of idle OpenMP threads outside parallel regions, as Scalasca does with -s",
     )
-    add_memory_limit(parser)
     parser.add_argument(
         "--spill-dir",
         metavar="DIR",
@@ -105,7 +103,7 @@ def add(verbs: Any) -> None:
         "path; without names, or with 'all', of all",
     )
     add_counter_mode(parser)
-    add_clocks(parser)
+    add_analysis(parser)
     parser.add_argument(
         "--fold-recursion",
         action="store_true",
@@ -161,18 +159,16 @@ def run(options: argparse.Namespace) -> Answer | int:
         begin = monotonic()
         result = whywait.analyze(
             trace,
-            threads=options.threads,
             wrong_order_window=options.wrong_order_window,
             causes=not options.no_causes,
             cost_model=options.cost_model,
             idle_threads=options.idle_threads,
             counter_modes=dict(options.counter_mode),
             fold_recursion=options.fold_recursion,
-            memory_limit=options.memory_limit,
             spill_directory=options.spill_dir or _existing(directory),
             queues="estimate" if options.queues else None,
             progress=progress,
-            **clock_choices(options),
+            **analysis_choices(options),
         )
         found = _findings(result, options, monotonic() - begin, progress)
         advice = None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer, Column, table
-from whywait.commands.common import Progress, add_threads, add_top, add_verb
-from whywait.commands.results import add_clocks, clock_choices
+from whywait.commands.common import Progress, add_top, add_verb
+from whywait.commands.results import add_analysis, analysis_choices
 
 if TYPE_CHECKING:
     import argparse
@@ -43,9 +43,8 @@ def add(verbs: Any) -> None:
         "whywait clocks scorep_run/traces.otf2",
         run,
     )
-    add_clocks(parser)
+    add_analysis(parser)
     add_top(parser, "how many pairs and processes to list")
-    add_threads(parser)
 
 
 def run(options: argparse.Namespace) -> Answer:
@@ -58,9 +57,8 @@ def run(options: argparse.Namespace) -> Answer:
             options.trace,
             causes=False,
             census=True,
-            threads=options.threads,
             progress=progress,
-            **clock_choices(options),
+            **analysis_choices(options),
         )
     found = result.clocks or {}
     pairs = result.clock_violations().to_pylist()

@@ -129,21 +129,6 @@ def memory_size(text: str) -> int:
     return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
 
 
-def add_threads(parser: argparse.ArgumentParser) -> None:
-    """Add the option for the number of threads."""
-    parser.add_argument("--threads", type=positive, metavar="N", help="number of threads (default: one per core)")
-
-
-def add_memory_limit(parser: argparse.ArgumentParser) -> None:
-    """Add the option for the memory limit."""
-    parser.add_argument(
-        "--memory-limit",
-        type=memory_size,
-        metavar="SIZE",
-        help="memory for the analysis, such as 8G; data that does not fit is spilled to a file (default: no limit)",
-    )
-
-
 class Progress:
     """A transient progress bar on standard error, shown only on a terminal."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
-from whywait.commands.common import Progress, add_threads, add_verb, refuse_file
-from whywait.commands.results import add_clocks, clock_choices
+from whywait.commands.common import Progress, add_verb, refuse_file
+from whywait.commands.results import add_analysis, analysis_choices
 
 if TYPE_CHECKING:
     import argparse
@@ -26,8 +26,7 @@ def add(verbs: Any) -> None:
         run,
     )
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the directory to write to")
-    add_clocks(parser, "auto")
-    add_threads(parser)
+    add_analysis(parser, "auto")
 
 
 def run(options: argparse.Namespace) -> Answer:
@@ -42,9 +41,8 @@ def run(options: argparse.Namespace) -> Answer:
         found = whywait.correct(
             options.trace,
             options.output,
-            threads=options.threads,
             progress=progress,
-            **clock_choices(options),
+            **analysis_choices(options),
         )
 
     def lines() -> Iterator[Line]:

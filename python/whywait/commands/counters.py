@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from whywait.commands import counters_files, counters_import
 from whywait.commands.answers import Answer, Column, number, table, zeros
 from whywait.commands.common import Progress, add_top, add_verb, positive
-from whywait.commands.results import TRACE, add_clocks, add_counter_mode, add_window, clock_choices, open_trace
+from whywait.commands.results import TRACE, add_analysis, add_counter_mode, add_window, analysis_choices, open_trace
 from whywait.report.terminal import seconds
 from whywait.report.values import quantity
 
@@ -45,7 +45,7 @@ def add(verbs: Any) -> None:
         run,
         {"trace": f"{TRACE}; or a directory with the counter files of Open MPI, which are then shown as they are"},
     )
-    add_clocks(parser)
+    add_analysis(parser)
     counters_import.add(parser)
     parser.add_argument(
         "--arrival",
@@ -131,7 +131,7 @@ def run(options: argparse.Namespace) -> Answer:
             queue_bins=options.bins or 0,
             counter_modes=dict(options.counter_mode),
             progress=progress,
-            **clock_choices(options),
+            **analysis_choices(options),
         )
     found: dict[str, Any]
     if options.expected_traffic:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_verb
-from whywait.commands.results import RESULT, add_clocks, add_part, load_part
+from whywait.commands.results import RESULT, add_analysis, add_part, load_part
 from whywait.report.terminal import critical_lines, paragraph, seconds
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
-    add_clocks(parser)
+    add_analysis(parser)
     add_part(parser)
 
 

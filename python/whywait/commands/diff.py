@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_top, add_verb, positive, share
-from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_clocks, add_focus, load_focus, name_of
+from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_analysis, add_focus, load_focus, name_of
 from whywait.report.terminal import whole_paths
 from whywait.report.values import group_name, quantity
 
@@ -45,7 +45,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"a": RESULT_OR_PROFILE, "b": "the same for the run to compare with A"},
     )
-    add_clocks(parser)
+    add_analysis(parser)
     parser.add_argument(
         "--metric", action="append", metavar="NAME", help="compare call paths by this metric; can be repeated"
     )

@@ -10,9 +10,9 @@ from whywait.commands.common import add_verb
 from whywait.commands.results import (
     CALLPATH,
     RESULT_OR_PROFILE,
-    add_clocks,
+    add_analysis,
     add_focus,
-    clock_choices,
+    analysis_choices,
     load,
     name_of,
 )
@@ -49,7 +49,7 @@ def add(verbs: Any) -> None:
         run,
         operands={},
     )
-    add_clocks(parser)
+    add_analysis(parser)
     parser.add_argument("runs", metavar="RUN", nargs="+", help=RESULT_OR_PROFILE)
     parser.add_argument("--callpath", metavar="PATH", help=CALLPATH)
     add_focus(parser, window=True)
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> Answer:
     if options.callpath is not None and name not in {None, ALL}:
         raise UsageError("--callpath cannot be combined with another call path as --focus")
     needs_events = bool(window) or options.simulate
-    results = [load(path, events=needs_events, clocks=clock_choices(options)) for path in options.runs]
+    results = [load(path, events=needs_events, choices=analysis_choices(options)) for path in options.runs]
     callpath = options.callpath
     windows: list[Window | None]
     if window:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_verb, positive
-from whywait.commands.results import CALLPATH, RESULT, add_clocks, add_focus, clock_choices, load
+from whywait.commands.results import CALLPATH, RESULT, add_analysis, add_focus, analysis_choices, load
 
 if TYPE_CHECKING:
     import argparse
@@ -34,7 +34,7 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "number", nargs="?", type=positive, metavar="N", help="the number of a finding: see `whywait findings`"
     )
-    add_clocks(parser)
+    add_analysis(parser)
     parser.add_argument(
         "--metric", metavar="M", help="the longest wait of this kind (mpi_latesender) or below this metric"
     )
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> Answer:
     from whywait.analysis.ranking import Choice
     from whywait.report.explanation import explanation_lines
 
-    result = load(options.trace, clocks=clock_choices(options))
+    result = load(options.trace, choices=analysis_choices(options))
     if options.number is not None:
         return _of_finding(result, options)
     part = find_focus(result, options.focus.name)

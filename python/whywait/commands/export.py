@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
-from whywait.commands.common import Progress, add_threads, add_verb, refuse_file
-from whywait.commands.results import RESULT, SOURCE, add_clocks, clock_choices, load
+from whywait.commands.common import Progress, add_verb, refuse_file
+from whywait.commands.results import RESULT, SOURCE, add_analysis, analysis_choices, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ def add(verbs: Any) -> None:
     html.add_argument(
         "-o", "--output", metavar="FILE", help="output file (default: report.html in the result directory)"
     )
-    add_clocks(html)
+    add_analysis(html)
     html.add_argument("--source", metavar="DIR", help=SOURCE)
     tables = add_verb(
         formats,
@@ -50,7 +50,7 @@ def add(verbs: Any) -> None:
         run_tables,
         operands={"result": RESULT},
     )
-    add_clocks(tables)
+    add_analysis(tables)
     tables.add_argument(
         "-o", "--output", metavar="DIR", help="output directory (default: tables in the result directory)"
     )
@@ -86,8 +86,7 @@ def add(verbs: Any) -> None:
         action="store_true",
         help="replay the queues of messages, and write their lengths, requests, and bytes in flight by process",
     )
-    add_threads(perfetto)
-    add_clocks(perfetto)
+    add_analysis(perfetto)
     perfetto.add_argument("--no-causes", action="store_true", help="omit root causes and the critical path")
 
 
@@ -142,7 +141,7 @@ def run_perfetto(options: argparse.Namespace) -> Answer:
     if file.is_dir():
         raise whywait.UsageError(f"{file} is a directory, not a file to write to")
     with Progress() as progress:
-        choices = {**written_with, **clock_choices(options), "threads": options.threads, "progress": progress}
+        choices = {**written_with, **analysis_choices(options), "progress": progress}
         if options.no_causes:
             choices["causes"] = False
         result = whywait.analyze(run, **choices)
@@ -184,7 +183,7 @@ def run_tables(options: argparse.Namespace) -> Answer:
     place = Path(options.result) / "tables" if is_result(options.result) else Path("tables")
     directory = Path(options.output) if options.output else place
     refuse_file(directory)
-    files = load(options.result, clocks=clock_choices(options)).write_tables(directory)
+    files = load(options.result, choices=analysis_choices(options)).write_tables(directory)
     names = " ".join(file.name for file in files)
     return Answer({"files": [str(file) for file in files]}, lambda _: [[(f"Written to {directory}/: {names}", "")]])
 
@@ -201,11 +200,11 @@ def run(options: argparse.Namespace) -> Answer:
         file = Path(options.result) / "report.html" if is_written else Path("report.html")
     if file.is_dir():
         raise whywait.UsageError(f"{file} is a directory, not a file to write to")
-    result, lack = load(options.result, clocks=clock_choices(options)), None
+    result, lack = load(options.result, choices=analysis_choices(options)), None
     if is_written and not result.timeline:
         # The timeline needs the events.
         try:
-            result = load(options.result, events=True)
+            result = load(options.result, events=True, choices=analysis_choices(options))
         except (whywait.Error, OSError) as error:
             lack = f"a timeline: {error}"
     result.write_html(file, source=options.source)

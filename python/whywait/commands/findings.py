@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_verb, positive
-from whywait.commands.results import RESULT, Part, add_clocks, add_focus, load_focus
+from whywait.commands.results import RESULT, Part, add_analysis, add_focus, load_focus
 from whywait.report.terminal import paragraph
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
-    add_clocks(parser)
+    add_analysis(parser)
     add_focus(parser)
     parser.add_argument(
         "--top", type=positive, default=5, metavar="N", help="how many to show at most (default: %(default)s)"

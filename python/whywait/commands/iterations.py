@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer, Column, table
 from whywait.commands.common import add_top, add_verb
-from whywait.commands.results import LOOP, RESULT, add_clocks, add_focus, ask
+from whywait.commands.results import LOOP, RESULT, add_analysis, add_focus, ask
 from whywait.report.terminal import path, percent, seconds
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
-    add_clocks(parser)
+    add_analysis(parser)
     parser.add_argument(
         "--iterations",
         metavar="PATH",

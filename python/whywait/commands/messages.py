@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from whywait.commands.answers import Answer, Column, table
 from whywait.commands.common import add_top, add_verb, positive
-from whywait.commands.results import RESULT, add_clocks, add_focus, asked_focus
+from whywait.commands.results import RESULT, add_analysis, add_focus, asked_focus
 from whywait.report.terminal import seconds
 from whywait.report.values import quantity
 
@@ -38,7 +38,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
-    add_clocks(parser)
+    add_analysis(parser)
     parser.add_argument(
         "--by",
         choices=("bytes", "messages", "time", "waiting"),

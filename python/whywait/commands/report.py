@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_verb, positive
-from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_clocks, add_focus, load_part
+from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_analysis, add_focus, load_part
 
 if TYPE_CHECKING:
     import argparse
@@ -24,7 +24,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT_OR_PROFILE},
     )
-    add_clocks(parser)
+    add_analysis(parser)
     parser.add_argument(
         "--metric", default="time", metavar="NAME", help="the metric to show in the call tree (default: %(default)s)"
     )

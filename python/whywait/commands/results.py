@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from whywait.commands.common import Progress, add_top
+from whywait.commands.common import Progress, add_top, memory_size, positive
 from whywait.model.clocks import CLOCK_OPTIONS
 
 if TYPE_CHECKING:
@@ -160,27 +160,43 @@ def _named_mode(text: str) -> tuple[str, str]:
     return name, mode
 
 
-def add_clocks(parser: argparse.ArgumentParser, default: str = "nodes") -> None:
-    """Add the options for the correction of clocks."""
-    parser.add_argument(
+def add_analysis(parser: argparse.ArgumentParser, clocks: str = "nodes") -> None:
+    """Add the options for the analysis of a trace: its clocks, threads, and memory.
+
+    Parameters
+    ----------
+    parser
+        The parser of the verb.
+    clocks
+        How clocks are corrected by default.
+    """
+    group = parser.add_argument_group("how a trace is analyzed")
+    group.add_argument(
         "--clocks",
         choices=CLOCKS,
         help="how to correct the clocks of a trace that contradicts the order of its events: nodes (the processes of a "
         "node share one clock offset), lines (an offset and a drift for each clock, from the messages), clc (the "
         "controlled logical clock), both (lines, then clc), auto (what is needed), or measured (keep the times); "
-        f"default: {default}",
+        f"default: {clocks}",
     )
-    parser.add_argument(
+    group.add_argument(
         "--clock-domain",
         choices=DOMAINS,
         help="what has a clock of its own: process, node, or auto (default): a node whose processes agree, otherwise "
         "each of them",
     )
-    parser.add_argument(
+    group.add_argument(
         "--min-latency",
         type=_latency,
         metavar="TIME",
         help="least time between cause and effect on two processes, such as 1us (default: 0)",
+    )
+    group.add_argument("--threads", type=positive, metavar="N", help="number of threads (default: one per core)")
+    group.add_argument(
+        "--memory-limit",
+        type=memory_size,
+        metavar="SIZE",
+        help="memory for the analysis, such as 8G; data that does not fit is spilled to a file (default: no limit)",
     )
 
 
@@ -189,9 +205,9 @@ CLOCKS = ("measured", "nodes", "lines", "clc", "both", "auto")
 DOMAINS = ("auto", "process", "node")
 
 
-def clock_choices(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what was chosen about clocks, as arguments of `whywait.analyze`."""
-    given = {name: getattr(options, name) for name in CLOCK_OPTIONS}
+def analysis_choices(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what was chosen about the analysis of a trace, as arguments of `whywait.analyze`."""
+    given = {name: getattr(options, name) for name in (*CLOCK_OPTIONS, "threads", "memory_limit")}
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -208,7 +224,7 @@ def load_part(options: argparse.Namespace, path: str | None = None) -> FocusedDa
     Parameters
     ----------
     options
-        With the ``focus``, how to correct clocks, and the ``result``.
+        With the ``focus``, how to analyze a trace, and the ``result``.
     path
         Another path than that of the result.
     """
@@ -229,17 +245,18 @@ def load_focus(options: argparse.Namespace, path: str | None = None) -> Result:
     from whywait.model.result import part_of_run
 
     path, window = path or options.result, options.focus.window
-    result = load(path, clocks=clock_choices(options))
+    choices = analysis_choices(options)
+    result = load(path, choices=choices)
     if window is None:
         return result
     if result.is_profile:
         raise whywait.UsageError(f"{path} is a profile, which has no time windows: this needs a trace of the run")
     bounds = part_of_run(window(result.facts["length"]), result.facts["length"])
     with Progress() as progress:
-        return whywait.analyze(result.run, **result.options, window=bounds, progress=progress)
+        return whywait.analyze(result.run, **{**result.options, **choices}, window=bounds, progress=progress)
 
 
-def load(path: str, *, events: bool = False, clocks: Mapping[str, Any] | None = None) -> Result:
+def load(path: str, *, events: bool = False, choices: Mapping[str, Any] | None = None) -> Result:
     """Return a stored result, or the result of a trace.
 
     Parameters
@@ -248,8 +265,8 @@ def load(path: str, *, events: bool = False, clocks: Mapping[str, Any] | None = 
         The results directory, or the trace.
     events
         Whether the events are needed: if so, the trace of a stored result is analyzed again.
-    clocks
-        How to correct the clocks of a trace, as `clock_choices` returns it.
+    choices
+        How to analyze the trace, as `analysis_choices` returns it.
     """
     import whywait
     from whywait.store.files import is_result
@@ -257,8 +274,8 @@ def load(path: str, *, events: bool = False, clocks: Mapping[str, Any] | None = 
 
     if not is_result(path) and not is_profile(path):
         with Progress() as progress:
-            return whywait.analyze(path, progress=progress, **(clocks or {}))
-    if clocks:
+            return whywait.analyze(path, progress=progress, **(choices or {}))
+    if any(name in CLOCK_OPTIONS for name in choices or {}):
         raise whywait.UsageError(f"{path} is a result: its clocks were corrected, or not, when its trace was analyzed")
     result = whywait.load(path)
     if not events:
@@ -266,20 +283,21 @@ def load(path: str, *, events: bool = False, clocks: Mapping[str, Any] | None = 
     if result.is_profile:
         raise whywait.UsageError(f"{path} is a profile, which has no events: this needs a trace of the run")
     with Progress() as progress:
-        return whywait.analyze(result.run, **result.options, progress=progress)
+        return whywait.analyze(result.run, **{**result.options, **(choices or {})}, progress=progress)
 
 
 def ask(options: argparse.Namespace, question: Callable[[Result], Answer]) -> tuple[Result, Answer]:
     """Return a result and its answer; if a stored result lacks the events for it, its trace is analyzed again."""
     from whywait import UsageError
 
-    result = load_focus(options) if "focus" in options else load(options.result, clocks=clock_choices(options))
+    choices = analysis_choices(options)
+    result = load_focus(options) if "focus" in options else load(options.result, choices=choices)
     try:
         return result, question(result)
     except UsageError:
         if result.tables.analysis is not None:
             raise
-    result = load(options.result, events=True)
+    result = load(options.result, events=True, choices=choices)
     return result, question(result)
 
 

@@ -9,7 +9,7 @@ from whywait.commands.answers import Answer
 from whywait.commands.common import add_top, add_verb, positive
 from whywait.commands.diff import add_limits
 from whywait.commands.efficiency import DEPTH, add_scaling, cell, judged, simulate_ideal
-from whywait.commands.results import RESULT_OR_PROFILE, add_clocks, add_focus, load_focus
+from whywait.commands.results import RESULT_OR_PROFILE, add_analysis, add_focus, load_focus
 from whywait.report.terminal import paragraph, percent, seconds
 from whywait.report.values import quantity
 
@@ -54,7 +54,7 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "runs", metavar="DIR", nargs="+", help=f"{RESULT_OR_PROFILE}, or a directory that contains several of these"
     )  # fmt: skip
-    add_clocks(parser)
+    add_analysis(parser)
     parser.add_argument(
         "--over",
         choices=("processes", "date", "order"),

@@ -8,7 +8,7 @@ from typing import Any
 
 from whywait.commands.answers import Answer, tell
 from whywait.commands.common import add_verb
-from whywait.commands.results import RESULT, add_clocks, clock_choices, load
+from whywait.commands.results import RESULT, add_analysis, analysis_choices, load
 
 
 def add(verbs: Any) -> None:
@@ -24,7 +24,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
-    add_clocks(parser)
+    add_analysis(parser)
     parser.add_argument(
         "--port", type=_port, default=8000, metavar="N", help="the port, or 0 for any free port (default: %(default)s)"
     )
@@ -43,13 +43,14 @@ def run(options: argparse.Namespace) -> int:
     from whywait.report.html.served import ServedPage
     from whywait.report.html.server import HOST, Server
 
-    result = load(options.result, clocks=clock_choices(options))
+    choices = analysis_choices(options)
+    result = load(options.result, choices=choices)
     has_events = result.tables.analysis is not None or result.run.path.exists()
 
     def events() -> Any:
         if result.tables.analysis is not None:
             return result.tables.analysis
-        return whywait.analyze(result.run, **{**result.options, "causes": False}).tables.analysis
+        return whywait.analyze(result.run, **{**result.options, **choices, "causes": False}).tables.analysis
 
     page = ServedPage(result, result.summary(), result.timeline, events if has_events else None)
     with Server(options.port, page) as server:

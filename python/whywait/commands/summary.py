@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_top, add_verb
-from whywait.commands.results import RESULT, add_clocks, add_focus, load_focus
+from whywait.commands.results import RESULT, add_analysis, add_focus, load_focus
 
 if TYPE_CHECKING:
     import argparse
@@ -25,7 +25,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
-    add_clocks(parser)
+    add_analysis(parser)
     parser.add_argument("--markdown", action="store_true", help="print Markdown")
     add_focus(parser)
     add_top(parser, "how many rows to print per table of --markdown", 5)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer, Column, table
 from whywait.commands.common import add_top, add_verb
-from whywait.commands.results import RESULT, add_clocks, ask
+from whywait.commands.results import RESULT, add_analysis, ask
 from whywait.report.terminal import seconds
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
-    add_clocks(parser)
+    add_analysis(parser)
     add_top(parser, "how many locks, task constructs, and regions to list")
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import Progress, add_verb
-from whywait.commands.results import add_clocks, clock_choices
+from whywait.commands.results import add_analysis, analysis_choices
 
 if TYPE_CHECKING:
     import argparse
@@ -30,12 +30,12 @@ def add(verbs: Any) -> None:
         "whywait validate scorep_run/traces.otf2",
         run,
     )
-    add_clocks(parser)
+    add_analysis(parser)
 
 
 def run(options: argparse.Namespace) -> Answer:
     """Return the errors in the trace."""
-    findings, clocks = inspect(options.trace, **clock_choices(options))
+    findings, clocks = inspect(options.trace, **analysis_choices(options))
     broken = any(finding["broken"] for finding in findings)
     data = {"trace": options.trace, "broken": broken, "findings": findings, "clocks": clocks}
     return Answer(data, lambda _: _lines(data), 3 if broken else 0)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_top, add_verb
-from whywait.commands.results import CALLPATH, RESULT, add_clocks, add_focus, load_part
+from whywait.commands.results import CALLPATH, RESULT, add_analysis, add_focus, load_part
 from whywait.report.terminal import path, percent, seconds, whole_paths
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"result": RESULT},
     )
-    add_clocks(parser)
+    add_analysis(parser)
     parser.add_argument(
         "--metric", metavar="NAME", help="only this wait state or those below this metric (mpi_latesender, mpi)"
     )

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
-from whywait.commands.common import Progress, add_memory_limit, add_threads, add_top, add_verb
+from whywait.commands.common import Progress, add_top, add_verb
 from whywait.commands.diff import add_limits
-from whywait.commands.results import CALLPATH, TRACE, add_clocks, add_named_focus, clock_choices, open_trace
+from whywait.commands.results import CALLPATH, TRACE, add_analysis, add_named_focus, analysis_choices, open_trace
 from whywait.report.values import quantity
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def add(verbs: Any) -> None:
         run,
         operands={"trace": TRACE},
     )
-    add_clocks(parser)
+    add_analysis(parser)
     for name, (value, text) in _HYPOTHESES.items():
         parser.add_argument(f"--{name}", action=_Collect, metavar=value, dest="hypotheses", help=text)
     parser.epilog = f"{_SELECTION}\n{parser.epilog}"
@@ -147,8 +147,6 @@ def add(verbs: Any) -> None:
     add_named_focus(parser, "the part of both runs to compare")
     add_top(parser, "how many call paths to show")
     add_limits(parser, "fail as in diff if a metric grows by more ('time>5%%', 'mpi_latesender>0.5s')")
-    add_threads(parser)
-    add_memory_limit(parser)
 
 
 def run(options: argparse.Namespace) -> Answer:
@@ -168,12 +166,9 @@ def run(options: argparse.Namespace) -> Answer:
         )
     if options.output:
         refuse_archive(Path(options.output))
-    common = {"threads": options.threads, "memory_limit": options.memory_limit}
     with Progress(quiet=options.json) as progress:
         trace = open_trace(options.trace)
-        result = whywait.analyze(
-            trace, causes=not options.only_time, progress=progress, **common, **clock_choices(options)
-        )
+        result = whywait.analyze(trace, causes=not options.only_time, progress=progress, **analysis_choices(options))
         if ("network", "fit") in given:
             return _fit(result, options)
         sim = whywait.whatif(
@@ -183,8 +178,9 @@ def run(options: argparse.Namespace) -> Answer:
             window=window,
             callpath=options.callpath,
             strict=options.strict,
+            threads=options.threads,
+            memory_limit=options.memory_limit,
             progress=progress,
-            **common,
         )
         # The prediction alone is of little use without showing where time is saved.
         if not options.only_time:
