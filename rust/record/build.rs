@@ -1,8 +1,9 @@
 //! Makes the exported functions and their description out of the tables.
 
+use std::env;
 use std::fmt::Write;
-use std::path::Path;
-use std::{env, fs};
+
+include!("tables.rs");
 
 /// What an argument can be; its place in this list is its column in `Function::roles`.
 const ROLES: &[&str] = &[
@@ -50,44 +51,47 @@ const ROLES: &[&str] = &[
     "thread",
     "routine",
     "argument",
+    "start",
+    "stride",
+    "members",
 ];
 
 fn camel(name: &str) -> String {
     name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect()
 }
 
-/// The tables, in the order of the functions' numbers.
-const TABLES: [&str; 2] = ["mpi.toml", "threads.toml"];
-
 fn main() {
     // The stub that catches a call stores the argument registers, two more words, and finds the other arguments after those.
-    let registers = if env::var("CARGO_CFG_TARGET_ARCH").unwrap() == "aarch64" { 8 } else { 6 };
+    let target = env::var("CARGO_CFG_TARGET_ARCH").unwrap();
+    let registers = if target == "aarch64" { 8 } else { 6 };
     let word = |argument: usize| if argument < registers { argument } else { argument + 2 };
 
-    let tables: Vec<toml::Table> = TABLES
-        .iter()
-        .map(|name| {
-            println!("cargo:rerun-if-changed={name}");
-            fs::read_to_string(name).unwrap().parse().unwrap()
-        })
-        .collect();
-    let functions: Vec<&toml::Value> = tables.iter().flat_map(|table| table["function"].as_array().unwrap()).collect();
+    let functions = rows(Path::new("."));
     let (mut classes, mut groups) = (Vec::new(), Vec::new());
     let (mut constants, mut rows, mut exports) = (String::new(), String::new(), String::new());
     for (index, function) in functions.iter().enumerate() {
-        let text = |key: &str| function.get(key).and_then(toml::Value::as_str);
-        let name = text("name").unwrap();
-        let of_mpi = name.strip_prefix("MPI_");
-        let (real, name) = of_mpi.map_or((name.to_owned(), name), |name| (format!("PMPI_{name}"), name));
-        let (class, group) = (text("class").unwrap(), text("group").unwrap());
+        let (class, group) = (function.text("class"), function.text("group"));
+        let of_mpi = function.name.strip_prefix("MPI_");
+        let name = of_mpi.unwrap_or(&function.name);
+        let (owner, real) = match of_mpi {
+            Some(name) => ("Mpi", format!("PMPI_{name}")),
+            None if group == "threads" => ("System", name.to_owned()),
+            None => ("Shmem", name.to_owned()),
+        };
         for (list, item) in [(&mut classes, class), (&mut groups, group)] {
             if !list.contains(&item) {
                 list.push(item);
             }
         }
         let mut roles = vec!["NO"; ROLES.len()].iter().map(ToString::to_string).collect::<Vec<_>>();
-        let mut arguments = 0;
-        for role in text("args").unwrap().split_whitespace() {
+        let (mut arguments, mut least, mut floats) = (0, 0, function.name.ends_with("_g"));
+        for role in function.args.split_whitespace() {
+            if ["floating", "memory"].contains(&role) {
+                // It takes none of the words: a register of its own, or two words on the stack.
+                floats = true;
+                least = if role == "memory" { registers + 2 } else { least };
+                continue;
+            }
             if role != "-" {
                 let column = ROLES.iter().position(|known| *known == role);
                 let column = column.unwrap_or_else(|| panic!("{name}: unknown argument {role}"));
@@ -96,25 +100,27 @@ fn main() {
             }
             arguments += 1;
         }
-        let large = text("large");
+        let large = function.find("large");
         let large_arguments =
-            function.get("large_args").and_then(toml::Value::as_integer).map_or(arguments, |n| n as usize);
+            function.entry.get("large_args").and_then(toml::Value::as_integer).map_or(arguments, |n| n as usize);
         let upper = name.to_uppercase();
         writeln!(constants, "pub(crate) const {upper}: usize = {index};").unwrap();
         writeln!(
             rows,
-            "    Function {{ name: c{real:?}, of_mpi: {}, class: Class::{}, group: Group::{}, narrows: {}, scatters: {}, neighbours: {}, arguments: {}, roles: [{}] }},",
-            of_mpi.is_some(),
+            "    Function {{ name: c{real:?}, owner: Owner::{owner}, class: Class::{}, group: Group::{}, narrows: {}, scatters: {}, neighbours: {}, arguments: {}, element: {}, roles: [{}] }},",
             camel(class),
             camel(group),
             large == Some("counts"),
             name.contains("catter") && roles[16] != "NO",
             name.contains("eighbor"),
-            arguments.max(large_arguments),
+            arguments.max(large_arguments).max(least),
+            function.element,
             roles.join(", "),
         )
         .unwrap();
-        if function.get("caught").is_some() {
+        // Elsewhere than on x86-64, `catch` does not keep floating-point registers.
+        let floats = floats && owner == "Shmem" && target != "x86_64";
+        if function.entry.contains_key("caught") || floats {
             continue;
         }
         if of_mpi.is_none() {

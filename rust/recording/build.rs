@@ -1,30 +1,20 @@
 //! The table of functions, from the recorder's own: the numbers in a spool are places in it.
 
+use std::env;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
-use std::{env, fs};
+use std::path::PathBuf;
 
-/// The tables, in the order of the functions' numbers.
-const TABLES: [&str; 2] = ["mpi.toml", "threads.toml"];
+include!("../record/tables.rs");
 
 fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
-    let tables = TABLES.map(|name| -> toml::Table {
-        let path = manifest.join("../record").join(name);
-        println!("cargo:rerun-if-changed={}", path.display());
-        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        text.parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-    });
-    let functions = tables.iter().flat_map(|table| table["function"].as_array().expect("a list of functions"));
     let mut code =
         String::from("/// All functions, by their numbers.\npub(crate) static FUNCTIONS: &[Function] = &[\n");
-    for function in functions {
-        let word = |key: &str| function[key].as_str().expect("a string");
-        let (major, minor) = word("since").split_once('.').expect("a version with a point");
-        let class: String = word("class").split('_').map(capitalized).collect();
-        let name = word("name");
-        let operation =
-            operation(name, word("class")).map_or("None".into(), |found| format!("Some(CollectiveOp::{found})"));
+    for function in rows(&manifest.join("../record")) {
+        let (name, class) = (&function.name, function.text("class"));
+        let (major, minor) = function.text("since").split_once('.').expect("a version with a point");
+        let operation = operation(name, class).map_or("None".into(), |found| format!("Some(CollectiveOp::{found})"));
+        let class: String = class.split('_').map(capitalized).collect();
         writeln!(code, "    Function::new({name:?}, Class::{class}, ({major}, {minor}), {operation}),")
             .expect("memory");
     }
@@ -38,9 +28,21 @@ fn capitalized(word: &str) -> String {
     letters.next().map(|first| first.to_ascii_uppercase().to_string() + letters.as_str()).unwrap_or_default()
 }
 
-/// OTF2's name of the operation of a collective function. It has none for those between neighbours: no process waits
+/// OTF2's name of the operation of a collective function. For MPI it has none for those between neighbours: no process waits
 /// there for all others.
 fn operation(name: &str, class: &str) -> Option<String> {
+    if class == "shmem_coll" {
+        let of = |words: &[&str]| words.iter().any(|word| name.contains(word));
+        let operation = match () {
+            () if of(&["barrier", "sync"]) => "BARRIER",
+            () if of(&["broadcast"]) => "BCAST",
+            () if of(&["collect"]) => "ALLGATHER",
+            () if of(&["alltoall"]) => "ALLTOALL",
+            // All get the result; so Score-P has it.
+            () => "REDUCE",
+        };
+        return Some(operation.into());
+    }
     let name = name.strip_prefix("MPI_")?;
     let name = match class {
         "coll" => name,

@@ -17,8 +17,8 @@ from .mpis import MPIS, PROGRAMS, compiled
     [
         ("p2p,coll", ["p2p", "coll"]),
         ("coll,p2p", ["p2p", "coll"]),
-        ("all,-io,-misc", ["env", "p2p", "coll", "cg", "rma", "spawn", "cg_query"]),
-        ("-io", ["env", "p2p", "coll", "cg", "rma", "spawn"]),
+        ("all,-io,-misc", ["env", "p2p", "coll", "cg", "rma", "spawn", "shmem", "cg_query"]),
+        ("-io", ["env", "p2p", "coll", "cg", "rma", "spawn", "shmem"]),
     ],
 )
 def test_groups(text, expected):

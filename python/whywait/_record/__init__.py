@@ -26,7 +26,7 @@ def record(
     spool: str | PathLike[str] | None = None,
     mpi: Sequence[str | PathLike[str]] = (),
     keep_spool: bool = False,
-    groups: str = "env,p2p,coll,cg,rma,io,spawn",
+    groups: str = "env,p2p,coll,cg,rma,io,spawn,shmem",
     callpaths: bool = True,
     depth: int = 128,
     max_size: int = 4 << 30,

@@ -19,7 +19,7 @@ from whywait._record import libmpi
 from whywait._record.elf import MACHINES, Elf, ElfError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 # In a folder of its own: beside modules, Python would take it for one.
 LIBRARY = Path(__file__).parent / "lib" / "libwhywait_record.so"
@@ -33,14 +33,16 @@ ARCHIVE, OPTIONS, SPOOL_DIRECTORY, ACTIVE = (
 SPOOL = ".spool"
 # What `mpiexec` sets in each process that it starts.
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
-GROUPS = ("env", "p2p", "coll", "cg", "rma", "io", "spawn", "cg_query", "misc")
-DEFAULT_GROUPS = GROUPS[:7]
+GROUPS = ("env", "p2p", "coll", "cg", "rma", "io", "spawn", "shmem", "cg_query", "misc")
+DEFAULT_GROUPS = GROUPS[:8]
 
 # Counters by name, beside `mpi` and `mpi:PATTERN`; see rust/record/src/counters.rs.
 COUNTERS = (
     *("rusage", "core", "cycles", "instructions", "cache-references", "cache-misses", "branches", "branch-misses"),
     *("cpu-clock", "task-clock", "page-faults", "major-faults", "context-switches", "cpu-migrations"),
 )
+# What runtimes of OpenMP look for; it has an effect only if threads are recorded.
+_OMPT = "ompt_start_tool"
 # Which of its software performance counters Open MPI counts: none unless told so.
 _OPEN_MPI_COUNTERS = "OMPI_MCA_mpi_spc_attach"
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
@@ -287,7 +289,8 @@ def recorder(program: Sequence[str], libraries: Sequence[Path] = (), *, threads:
 
     Those are the functions that the program's MPI does not have, as programs such as mpi4py take the existence of a
     function as proof that MPI has it, and those of threads unless they are to be recorded. Where the MPI cannot be
-    known, all functions of MPI stay.
+    known, all functions of MPI stay. Those of OpenSHMEM stay only if the program is linked to a library that has them:
+    others use such names, too.
     """
     libraries = list(libraries) or libmpi.libraries_of(list(program))
     key = hashlib.sha256(f"threads={threads}".encode())
@@ -297,10 +300,8 @@ def recorder(program: Sequence[str], libraries: Sequence[Path] = (), *, threads:
     cached = _cache() / key.hexdigest()[:16] / LIBRARY.name
     if not cached.is_file():
         elf = Elf(LIBRARY)
-        extra = set() if threads else {name for name in elf.exports() if name.startswith("pthread_")}
-        if libraries:
-            present = libmpi.exports(libraries)
-            extra |= {name for name in elf.exports() if name.startswith(("MPI_", "PMPI_")) and name not in present}
+        present = libmpi.exports(libraries)
+        extra = {name for name in elf.exports() if not _is_caught(name, present, threads=threads)}
         try:
             cached.parent.mkdir(parents=True, exist_ok=True)
             # Several processes may do this at once.
@@ -311,6 +312,15 @@ def recorder(program: Sequence[str], libraries: Sequence[Path] = (), *, threads:
         except OSError:
             return LIBRARY
     return cached
+
+
+def _is_caught(name: str, present: Collection[str], *, threads: bool) -> bool:
+    """Whether the recorder must keep a function, if the program's libraries have these."""
+    if name.startswith("pthread_"):
+        return threads
+    if name.startswith(("MPI_", "PMPI_")):
+        return name in present or "MPI_Init" not in present
+    return name in present or name == _OMPT
 
 
 def _cache() -> Path:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from whywait._record.elf import Elf, ElfError
 
-# MPI libraries by their file names: MPICH and its descendants, Open MPI, and the ABI of MPI 5.
-_LIBRARY = re.compile(r"lib(mpi|mpich|mpi_abi|mpi_cray|mpi_mt|mvapich)\.so(\.\d+)*")
+# By file names: MPICH and its descendants, Open MPI, the ABI of MPI 5, and the OpenSHMEM of Open MPI.
+_LIBRARY = re.compile(r"lib(mpi|mpich|mpi_abi|mpi_cray|mpi_mt|mvapich|oshmem)\.so(\.\d+)*")
 # What starts the processes of a parallel program; `whywait record` starts these, and they start the program.
 LAUNCHERS = frozenset(
     """mpiexec mpirun mpiexec.hydra mpiexec.mpich mpirun.mpich mpiexec.openmpi mpirun.openmpi mpiexec.gforker
-    orterun prterun prun srun aprun jsrun flux mpiexec_abi""".split()
+    orterun prterun prun oshrun shmemrun srun aprun jsrun flux mpiexec_abi""".split()
 )
 _PYTHON = re.compile(r"python(\d+(\.\d+)?)?t?")
 # How a Python program finds its MPI: by importing mpi4py, without initializing MPI.
@@ -64,7 +64,8 @@ def libraries_of(program: list[str]) -> list[Path]:
     found = shutil.which(program[0]) if program else None
     if found is None:
         return []
-    path = Path(found)
+    # The dynamic linker would look for a mere name among libraries.
+    path = Path(found).absolute()
     if _PYTHON.fullmatch(path.name):
         return _of_python(path)
     try:
@@ -108,9 +109,8 @@ def _only_mpi(paths: object) -> list[Path]:
 
 
 def exports(libraries: list[Path]) -> set[str]:
-    """Return the MPI functions that libraries have."""
-    names = {name for library in libraries for name in Elf(library).exports()}
-    return {name for name in names if name.startswith(("MPI_", "PMPI_"))}
+    """Return the functions that libraries have."""
+    return {name for library in libraries for name in Elf(library).exports()}
 
 
 def platform_has_recorder() -> bool:

@@ -41,9 +41,9 @@ def add(verbs: Any) -> None:
         "--groups",
         type=_groups,
         metavar="LIST",
-        default="env,p2p,coll,cg,rma,io,spawn",
-        help="functions to record: env, p2p, coll, cg, rma, io, spawn, cg_query, misc, all, or -NAME (default: "
-        "env,p2p,coll,cg,rma,io,spawn)",
+        default="env,p2p,coll,cg,rma,io,spawn,shmem",
+        help="functions to record: env, p2p, coll, cg, rma, io, spawn, shmem, cg_query, misc, all, or -NAME (default: "
+        "env,p2p,coll,cg,rma,io,spawn,shmem)",
     )
     parser.add_argument(
         "--callpaths", choices=("auto", "off"), default="auto", help="whether to record from where MPI is called"

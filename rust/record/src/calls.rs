@@ -1,6 +1,7 @@
 //! What is recorded of each class of functions: [`before`] the call and [`after`] it, as the two halves of a slot.
 
 use crate::abi::Status;
+use crate::clock::now;
 use crate::comms::{self, Comm, Origin};
 use crate::completions::{List, failed, is_collective, leave_any, leave_completed, leave_some, put_back};
 use crate::context::Context;
@@ -15,7 +16,7 @@ use crate::spool::{self, Payload};
 use crate::table::{Class, Function, Role, number};
 use crate::thread::{self, Thread};
 use crate::windows::{self};
-use crate::{locks, process, real, thread_starts};
+use crate::{locks, process, real, shmem, thread_starts};
 use std::sync::atomic::Ordering;
 
 /// Bytes of an array of blocks.
@@ -209,16 +210,16 @@ pub(crate) fn before(context: &mut Context) {
         context.flags |= flags::FALLBACK;
     }
     match context.function.class {
-        Class::Plain | Class::Init | Class::SessionInit | Class::TypeFree => {
+        Class::Plain | Class::Init | Class::SessionInit | Class::ShmemInit | Class::TypeFree => {
             let object = if context.has(Role::Comm) { context.communicator() } else { NONE };
             context.enter(PEER_UNDEFINED, 0, object, 0);
         }
-        Class::Finalize => {
+        Class::Finalize | Class::ShmemFinalize => {
             context.enter(PEER_UNDEFINED, 0, NONE, 0);
             process::finalizing();
         }
         Class::Abort => {
-            let object = context.communicator();
+            let object = if context.has(Role::Comm) { context.communicator() } else { NONE };
             context.enter(PEER_UNDEFINED, 0, object, 0);
             process::aborting();
         }
@@ -358,6 +359,14 @@ pub(crate) fn before(context: &mut Context) {
             context.enter(PEER_UNDEFINED, 0, NONE, sequence);
         }
         Class::ThreadJoin => context.enter(PEER_UNDEFINED, 0, NONE, 0),
+        Class::ShmemPut
+        | Class::ShmemGet
+        | Class::ShmemAtomic
+        | Class::ShmemWait
+        | Class::ShmemLock
+        | Class::ShmemTryLock
+        | Class::ShmemUnlock
+        | Class::ShmemColl => shmem::enter(context),
         // Moments, not calls.
         Class::ThreadBegin | Class::ThreadEnd | Class::Omp => {}
         Class::Io | Class::IoBegin | Class::IoEnd | Class::Iio => {
@@ -398,12 +407,14 @@ fn load_pointer(address: usize) -> usize {
 pub(crate) fn after(context: &mut Context) {
     let fine = context.code == 0;
     match context.function.class {
-        Class::Finalize => {
+        Class::Finalize | Class::ShmemFinalize => {
             context.thread.switched();
             context.leave(0, 0, 0, 0);
             process::finalized();
         }
         Class::Pcontrol => {}
+        // Zero: the lock was free.
+        Class::ShmemTryLock => context.leave(i32::from(context.value as i32 != 0), 0, 0, 0),
         Class::Recv | Class::Mrecv | Class::Sendrecv => leave_received(context),
         Class::Isend | Class::Irecv | Class::Imrecv | Class::Icoll | Class::Iio => {
             let id = context.made(1);
@@ -680,6 +691,6 @@ pub(crate) fn first(function: &'static Function, index: usize, frame: Frame, thr
     if let Some(slot) = unsafe { context.slot.as_mut() } {
         slot.enter = enter;
     }
-    context.returned(0);
+    context.leave = now();
     context.leave(0, 0, 0, 0);
 }

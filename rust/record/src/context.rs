@@ -7,6 +7,7 @@ use crate::files::{self, File};
 use crate::format::{Call, Extension, NONE, NOTE_FOREIGN, NOTE_UNKNOWN_COMM, RequestKind, Wide, flags};
 use crate::hook::Frame;
 use crate::process;
+use crate::real::Returned;
 use crate::requests::{REQUESTS, Request, new_ids};
 use crate::table::{Function, LARGE, NO, Role};
 use crate::thread::Thread;
@@ -26,6 +27,8 @@ pub(crate) struct Context<'a> {
     pub(crate) slot: *mut Call,
     pub(crate) flags: u16,
     pub(crate) code: c_int,
+    /// What the function returned, if it is a word.
+    pub(crate) value: usize,
     pub(crate) leave: u64,
     // What `before` leaves for `after`.
     pub(crate) comm: Option<&'static Comm>,
@@ -56,6 +59,7 @@ impl<'a> Context<'a> {
             slot: std::ptr::null_mut(),
             flags: if large { flags::LARGE } else { 0 },
             code: 0,
+            value: 0,
             leave: 0,
             comm: None,
             window: None,
@@ -66,11 +70,12 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// MPI returned.
+    /// The function returned.
     #[inline]
-    pub(crate) fn returned(&mut self, code: c_int) {
+    pub(crate) fn returned(&mut self, returned: &Returned) {
         self.leave = now();
-        self.code = code;
+        self.code = returned.code(self.function);
+        self.value = returned.word;
     }
 
     pub(crate) fn symbol(&self) -> usize {

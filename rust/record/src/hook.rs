@@ -3,10 +3,10 @@
 use crate::callers;
 use crate::calls;
 use crate::context::Context;
-use crate::table::{Class, FUNCTIONS, LARGE};
+use crate::real::Returned;
+use crate::table::{Class, FUNCTIONS, LARGE, Owner};
 use crate::{fault, process, real, thread};
 use std::arch::naked_asm;
-use std::ffi::c_int;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// The call goes on to MPI and nothing else happens.
@@ -23,7 +23,7 @@ pub(crate) static MODES: [AtomicU8; FUNCTIONS.len()] = {
     let mut modes = [const { AtomicU8::new(PASS) }; FUNCTIONS.len()];
     let mut i = 0;
     while i < modes.len() {
-        if matches!(FUNCTIONS[i].class, Class::Init | Class::SessionInit) {
+        if FUNCTIONS[i].class.begins() {
             modes[i] = AtomicU8::new(SPECIAL);
         }
         i += 1;
@@ -38,7 +38,8 @@ const REGISTERS: usize = 6;
 const REGISTERS: usize = 8;
 
 /// What [`catch`] makes of a call: the registers with arguments, the caller's frame pointer, the return address, and then the
-/// arguments on the stack. Everything is a word, and arguments are addressed as words from its beginning.
+/// arguments on the stack. Everything is a word, and arguments are addressed as words from its beginning. Before it lies the first
+/// argument in a floating-point register, on x86-64.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Frame(*mut usize);
@@ -61,6 +62,13 @@ impl Frame {
         self.word(if i < REGISTERS { i } else { i + 2 } as u8)
     }
 
+    /// The first argument in a floating-point register.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn float(self) -> f64 {
+        // SAFETY: `catch` stored the word.
+        f64::from_bits(unsafe { *self.0.sub(2) } as u64)
+    }
+
     /// Return address, stack pointer and frame pointer in the caller, after the return.
     pub(crate) fn caller(self) -> (usize, usize, usize) {
         // SAFETY: `catch` stored these words.
@@ -71,25 +79,26 @@ impl Frame {
 /// Makes a [`Frame`] and calls [`hook`]; the number of the symbol is in a scratch register.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
-pub(crate) unsafe extern "C-unwind" fn catch() -> c_int {
+pub(crate) unsafe extern "C-unwind" fn catch() -> Returned {
     naked_asm!(
         ".cfi_startproc",
         "push rbp",
         ".cfi_def_cfa_offset 16",
         ".cfi_offset rbp, -16",
-        "sub rsp, 48",
-        ".cfi_adjust_cfa_offset 48",
-        "mov [rsp], rdi",
-        "mov [rsp + 8], rsi",
-        "mov [rsp + 16], rdx",
-        "mov [rsp + 24], rcx",
-        "mov [rsp + 32], r8",
-        "mov [rsp + 40], r9",
+        "sub rsp, 64",
+        ".cfi_adjust_cfa_offset 64",
+        "movq [rsp], xmm0",
+        "mov [rsp + 16], rdi",
+        "mov [rsp + 24], rsi",
+        "mov [rsp + 32], rdx",
+        "mov [rsp + 40], rcx",
+        "mov [rsp + 48], r8",
+        "mov [rsp + 56], r9",
         "mov edi, eax",
-        "mov rsi, rsp",
+        "lea rsi, [rsp + 16]",
         "call {hook}",
-        "add rsp, 48",
-        ".cfi_adjust_cfa_offset -48",
+        "add rsp, 64",
+        ".cfi_adjust_cfa_offset -64",
         "pop rbp",
         ".cfi_adjust_cfa_offset -8",
         ".cfi_restore rbp",
@@ -102,7 +111,7 @@ pub(crate) unsafe extern "C-unwind" fn catch() -> c_int {
 /// Makes a [`Frame`] and calls [`hook`]; the number of the symbol is in a scratch register.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
-pub(crate) unsafe extern "C-unwind" fn catch() -> c_int {
+pub(crate) unsafe extern "C-unwind" fn catch() -> Returned {
     naked_asm!(
         ".cfi_startproc",
         "sub sp, sp, #80",
@@ -129,32 +138,39 @@ pub(crate) unsafe extern "C-unwind" fn catch() -> c_int {
     )
 }
 
-/// A call of MPI: recorded if it is not part of another one.
-unsafe extern "C-unwind" fn hook(symbol: usize, frame: Frame) -> c_int {
+/// A call: recorded if it is not part of another one.
+unsafe extern "C-unwind" fn hook(symbol: usize, frame: Frame) -> Returned {
     let index = symbol >> 2;
     let mode = MODES.get(index).map_or(PASS, |mode| mode.load(Relaxed));
     if mode == PASS {
         return real::call(symbol, frame);
     }
     let Some(function) = FUNCTIONS.get(index) else { return real::call(symbol, frame) };
-    if !function.of_mpi && !callers::count(frame.caller().0) {
+    if function.owner == Owner::System && !callers::count(frame.caller().0) {
         return real::call(symbol, frame);
     }
-    if mode == SPECIAL && matches!(function.class, Class::Init | Class::SessionInit) {
+    if mode == SPECIAL && function.class.begins() {
         return process::begin(symbol, function, frame);
     }
     let Some(mut thread) = thread::enter() else {
-        if function.class == Class::Finalize {
+        if process::ends(function.class) {
             fault::caught(process::finalizing);
         }
         return real::call(symbol, frame);
     };
     let mut context = Context::new(function, index, symbol & LARGE != 0, frame, &mut thread, mode != KEEP);
     let fine = fault::caught(|| calls::before(&mut context));
-    let code = real::call(symbol, frame);
-    context.returned(code);
+    let returned = real::call(symbol, frame);
+    context.returned(&returned);
     if fine {
         fault::caught(|| calls::after(&mut context));
     }
-    code
+    returned
+}
+
+impl Class {
+    /// Whether a call of the program begins the recording.
+    const fn begins(self) -> bool {
+        matches!(self, Self::Init | Self::SessionInit | Self::ShmemInit)
+    }
 }

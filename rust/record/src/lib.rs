@@ -36,6 +36,7 @@ mod process;
 mod python;
 mod real;
 mod requests;
+mod shmem;
 mod spool;
 mod sync;
 mod table;

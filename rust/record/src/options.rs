@@ -39,7 +39,7 @@ impl Options {
     pub(crate) fn parse(text: &str) -> Self {
         let mut options = Self {
             text: text.to_owned(),
-            groups: names("env,p2p,coll,cg,rma,io,spawn"),
+            groups: names("env,p2p,coll,cg,rma,io,spawn,shmem"),
             callpaths: true,
             python: true,
             max_size: 4 << 30,
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(options.groups, [Group::Coll, Group::CgQuery]);
         assert_eq!((options.max_size, options.helper, options.callpaths), (4 << 30, false, true));
         assert!(!options.python && Options::parse("python=all").python);
-        assert_eq!(Options::parse("").groups.len(), 7);
+        assert_eq!(Options::parse("").groups.len(), 8);
     }
 
     #[test]

@@ -8,11 +8,11 @@ use crate::format::{
 };
 use crate::hook::{Frame, KEEP, MODES, PASS, RECORD};
 use crate::options::{Options, Window};
-use crate::real::{self, own};
+use crate::real::{self, Returned, own};
 use crate::spool::{self, Payload, Spool, Stop};
-use crate::table::{Class, FUNCTIONS, Function, Group};
+use crate::table::{Class, FUNCTIONS, Function, Group, Owner, number};
 use crate::{abi, calls, comms, counters, helper, sync, thread, unwind};
-use std::ffi::{CStr, CString, OsStr, c_char, c_int};
+use std::ffi::{CStr, CString, OsStr, c_char};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -39,6 +39,8 @@ static RECORDING: AtomicBool = AtomicBool::new(false);
 static ENDED: AtomicBool = AtomicBool::new(false);
 /// MPI was begun by a session.
 static SESSION: AtomicBool = AtomicBool::new(false);
+/// OpenSHMEM was begun by `start_pes`: the process may just exit.
+static PLAIN_EXIT: AtomicBool = AtomicBool::new(false);
 /// Switches by MPI_Pcontrol.
 static SWITCHES: Mutex<Vec<(u64, bool)>> = Mutex::new(Vec::new());
 static SWITCH_COUNT: AtomicU64 = AtomicU64::new(0);
@@ -89,8 +91,8 @@ pub(crate) fn options() -> Option<&'static Options> {
     LOADED.get().map(|loaded| &loaded.options)
 }
 
-/// MPI_Init, MPI_Init_thread or the first MPI_Session_init.
-pub(crate) fn begin(symbol: usize, function: &'static Function, frame: Frame) -> c_int {
+/// MPI_Init, MPI_Init_thread, the first MPI_Session_init, or their likes in OpenSHMEM.
+pub(crate) fn begin(symbol: usize, function: &'static Function, frame: Frame) -> Returned {
     if INNER.swap(false, Ordering::Relaxed) {
         say(&format!("{} runs unrecorded: a recorded program started it", program()));
     }
@@ -98,13 +100,14 @@ pub(crate) fn begin(symbol: usize, function: &'static Function, frame: Frame) ->
         return real::call(symbol, frame);
     }
     let enter = now();
-    let code = real::call(symbol, frame);
-    if code != 0 {
+    let returned = real::call(symbol, frame);
+    if returned.code(function) != 0 {
         BEGUN.store(false, Ordering::Release);
-        return code;
+        return returned;
     }
     fault::caught(|| {
         fault::prepare();
+        PLAIN_EXIT.store(symbol >> 2 == number::START_PES, Ordering::Relaxed);
         let session = (function.class == Class::SessionInit).then(|| {
             SESSION.store(true, Ordering::Relaxed);
             abi::get().load(frame.argument(2), 0)
@@ -116,7 +119,12 @@ pub(crate) fn begin(symbol: usize, function: &'static Function, frame: Frame) ->
             }
         }
     });
-    code
+    returned
+}
+
+/// Whether MPI ends with calls of this class: with OpenSHMEM, also if the program began MPI itself.
+pub(crate) fn ends(class: Class) -> bool {
+    matches!(class, Class::Finalize | Class::ShmemFinalize)
 }
 
 /// Rank and size of the world, and its group.
@@ -382,17 +390,16 @@ fn set_modes() {
     for (mode, function) in MODES.iter().zip(&FUNCTIONS) {
         let new = if !on {
             // All processes must take part in the measurement of the clocks.
-            if function.class == Class::Finalize && sync::planned() { KEEP } else { PASS }
+            if ends(function.class) && sync::planned() { KEEP } else { PASS }
         } else if options.groups.contains(&function.group) && !off && function.class != Class::Init {
             RECORD
-        } else if if function.of_mpi {
-            keeps(function.class)
         } else {
-            options.groups.contains(&function.group) && function.class != Class::Plain
-        } {
-            KEEP
-        } else {
-            PASS
+            let is_kept = match function.owner {
+                Owner::Mpi => keeps(function.class),
+                Owner::System => options.groups.contains(&function.group) && function.class != Class::Plain,
+                Owner::Shmem => ends(function.class),
+            };
+            if is_kept { KEEP } else { PASS }
         };
         mode.store(new, Ordering::Relaxed);
     }
@@ -488,7 +495,7 @@ pub(crate) fn lost(why: Stop) {
     }
 }
 
-/// Before MPI_Finalize, whether it is recorded or not: other processes may wait for this one.
+/// Before MPI_Finalize or `shmem_finalize`, whether it is recorded or not: other processes may wait for this one.
 pub(crate) fn finalizing() {
     if !SESSION.load(Ordering::Relaxed) {
         sync::end();
@@ -496,7 +503,7 @@ pub(crate) fn finalizing() {
     }
 }
 
-/// MPI_Finalize returned, or the process calls MPI_Abort.
+/// It returned, or the process calls MPI_Abort.
 pub(crate) fn ended(reason: u32) {
     if ENDED.swap(true, Ordering::AcqRel) {
         return;
@@ -534,7 +541,8 @@ pub(crate) fn finalized() {
 extern "C" fn exits() {
     fault::caught(|| {
         if RECORDING.load(Ordering::Acquire) {
-            ended(if SESSION.load(Ordering::Relaxed) { END_FINALIZED } else { END_EXITED });
+            let is_fine = SESSION.load(Ordering::Relaxed) || PLAIN_EXIT.load(Ordering::Relaxed);
+            ended(if is_fine { END_FINALIZED } else { END_EXITED });
             RECORDING.store(false, Ordering::Release);
             set_modes();
         }

@@ -4,7 +4,7 @@
 
 use crate::abi;
 use crate::hook::Frame;
-use crate::table::{FUNCTIONS, LARGE, NO, PROFILING, Role, number as of};
+use crate::table::{FUNCTIONS, Function, LARGE, NO, Owner, PROFILING, Role, number as of};
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -138,8 +138,11 @@ impl Library {
 #[cold]
 fn resolve(number: usize) -> usize {
     let Some(function) = FUNCTIONS.get(number >> 2) else { return MISSING };
-    if !function.of_mpi {
-        return remembered(number, system(function.name));
+    match function.owner {
+        Owner::Mpi => {}
+        Owner::System => return remembered(number, system(function.name)),
+        // The library's own, or that of another tool, which calls its `pshmem_` function.
+        Owner::Shmem => return remembered(number, symbol(libc::RTLD_NEXT, function.name)),
     }
     let Some(library) = library() else { return MISSING };
     let mut name = function.name.to_bytes().to_vec();
@@ -199,33 +202,60 @@ pub(crate) fn exists(number: usize) -> bool {
     address(number) > MISSING
 }
 
-type Six = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, usize) -> c_int;
-type Ten = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, usize, usize, usize, usize, usize) -> c_int;
-#[rustfmt::skip]
-type Sixteen = unsafe extern "C-unwind" fn(
-    usize, usize, usize, usize, usize, usize, usize, usize, usize, usize, usize, usize, usize, usize, usize, usize,
-) -> c_int;
+/// What a function returned: it may be in either register, and who called it knows which. A `long double` stays in a register that
+/// nothing here uses.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Returned {
+    pub(crate) word: usize,
+    #[cfg(target_arch = "x86_64")]
+    float: f64,
+}
 
-/// Goes on to MPI with the arguments of a call. More words than the function has parameters do no harm in the calling conventions
+impl Returned {
+    /// The error code of MPI and of the C library; functions of OpenSHMEM have none.
+    pub(crate) fn code(&self, function: &Function) -> c_int {
+        if function.owner == Owner::Shmem { 0 } else { self.word as c_int }
+    }
+
+    fn of_code(code: c_int) -> Self {
+        Self {
+            word: code as usize,
+            #[cfg(target_arch = "x86_64")]
+            float: 0.0,
+        }
+    }
+}
+
+/// Calls a function with so many words, and with what goes in a floating-point register.
+macro_rules! go {
+    ($address:expr, $frame:expr, $($i:literal)*) => {{
+        #[cfg(target_arch = "x86_64")]
+        let returned = std::mem::transmute::<usize, unsafe extern "C-unwind" fn($(go!(@word $i)),*, f64) -> Returned>($address)(
+            $($frame.argument($i)),*, $frame.float()
+        );
+        #[cfg(not(target_arch = "x86_64"))]
+        let returned = std::mem::transmute::<usize, unsafe extern "C-unwind" fn($(go!(@word $i)),*) -> Returned>($address)(
+            $($frame.argument($i)),*
+        );
+        returned
+    }};
+    (@word $i:literal) => { usize };
+}
+
+/// Goes on to the function with the arguments of a call. More words than it has parameters do no harm in the calling conventions
 /// that this is for.
-pub(crate) fn call(number: usize, frame: Frame) -> c_int {
+pub(crate) fn call(number: usize, frame: Frame) -> Returned {
     let address = address(number);
     if address <= MISSING {
         return missing(number, frame);
     }
-    let a = |i| frame.argument(i);
     // SAFETY: the address is that of a function with the caller's arguments, as many words as the table says.
     unsafe {
         match FUNCTIONS.get(number >> 2).map_or(0, |function| function.arguments) {
-            0..=6 => std::mem::transmute::<usize, Six>(address)(a(0), a(1), a(2), a(3), a(4), a(5)),
-            7..=10 => {
-                let function = std::mem::transmute::<usize, Ten>(address);
-                function(a(0), a(1), a(2), a(3), a(4), a(5), a(6), a(7), a(8), a(9))
-            }
-            #[rustfmt::skip]
-            _ => std::mem::transmute::<usize, Sixteen>(address)(
-                a(0), a(1), a(2), a(3), a(4), a(5), a(6), a(7), a(8), a(9), a(10), a(11), a(12), a(13), a(14), a(15),
-            ),
+            0..=6 => go!(address, frame, 0 1 2 3 4 5),
+            7..=10 => go!(address, frame, 0 1 2 3 4 5 6 7 8 9),
+            _ => go!(address, frame, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15),
         }
     }
 }
@@ -242,10 +272,11 @@ fn wide(number: usize, frame: Frame) -> bool {
 
 /// The MPI has no such function: the plain one stands in for its twin where nothing is lost by it.
 #[cold]
-fn missing(number: usize, frame: Frame) -> c_int {
+fn missing(number: usize, frame: Frame) -> Returned {
+    let unsupported = || Returned::of_code(abi::get().unsupported);
     let narrows = FUNCTIONS.get(number >> 2).is_some_and(|function| function.narrows);
     if number & LARGE == 0 {
-        return abi::get().unsupported;
+        return unsupported();
     }
     let plain = number & !LARGE;
     if narrows && exists(plain) && !wide(number, frame) {
@@ -258,16 +289,18 @@ fn missing(number: usize, frame: Frame) -> c_int {
         of::TYPE_GET_TRUE_EXTENT => of::TYPE_GET_TRUE_EXTENT_X,
         of::GET_ELEMENTS => of::GET_ELEMENTS_X,
         of::STATUS_SET_ELEMENTS => of::STATUS_SET_ELEMENTS_X,
-        _ => return abi::get().unsupported,
+        _ => return unsupported(),
     };
     let older = older * 4 + (number & PROFILING);
-    if exists(older) { call(older, frame) } else { abi::get().unsupported }
+    if exists(older) { call(older, frame) } else { unsupported() }
 }
 
 /// Whether [`call`] does not call the very function.
 pub(crate) fn falls_back(number: usize) -> bool {
     !exists(number)
 }
+
+type Ten = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, usize, usize, usize, usize, usize) -> c_int;
 
 /// Calls a function of MPI for the recorder's own sake.
 pub(crate) fn own_function<const N: usize>(function: usize, arguments: [usize; N]) -> c_int {

@@ -1,4 +1,4 @@
-//! The functions of MPI and of threads, and the symbols under which the recorder catches them.
+//! The functions of MPI, of threads and of OpenSHMEM, and the symbols under which the recorder catches them.
 //!
 //! Both names of a function, `MPI_X` and `PMPI_X`, and those of its twin `X_c`, lead to `hook` with a number: four times
 //! that of the function, plus [`LARGE`] for the twin, plus [`PROFILING`] for `PMPI_`.
@@ -15,13 +15,21 @@ pub(crate) const PROFILING: usize = 1;
 /// In [`Function::roles`]: no such argument.
 pub(crate) const NO: u8 = u8::MAX;
 
+/// Whose function it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Owner {
+    Mpi,
+    /// The C library.
+    System,
+    Shmem,
+}
+
 /// What the recorder knows of a function.
 #[allow(clippy::struct_excessive_bools, reason = "independent of each other")]
 pub(crate) struct Function {
-    /// `PMPI_X`, or the name of a function of the C library.
+    /// `PMPI_X`, or the name itself of a function of another library.
     pub(crate) name: &'static CStr,
-    /// It is one of MPI.
-    pub(crate) of_mpi: bool,
+    pub(crate) owner: Owner,
     pub(crate) class: Class,
     pub(crate) group: Group,
     /// The twin differs only in numbers of elements, so that the plain function can stand in for it.
@@ -31,6 +39,8 @@ pub(crate) struct Function {
     /// Collective over the neighbours in a topology.
     pub(crate) neighbours: bool,
     pub(crate) arguments: u8,
+    /// Bytes of an element that the name tells of, else 0.
+    pub(crate) element: u8,
     /// Where an argument lies in the frame of a call, by its [`Role`].
     pub(crate) roles: [u8; ROLES],
 }

@@ -6,12 +6,13 @@ use rustc_hash::FxHashMap;
 use whywait_otf2::ArchiveWriter;
 use whywait_otf2::enums::{
     CommFlag, GroupFlag, GroupType, GroupTypePre12, IoHandleFlag, IoParadigmClass, IoParadigmFlag, LocationGroupType,
-    LocationType, Paradigm, ParadigmClass, RegionFlag, RegionRole, RegionType, RmaWinFlag, SystemTreeDomain, Type,
+    LocationType, Paradigm, ParadigmClass, ParadigmProperty, RegionFlag, RegionRole, RegionType, RmaWinFlag,
+    SystemTreeDomain, Type,
 };
 use whywait_otf2::records::{
     Attribute, ClockProperties, Comm, Definition, Group as GroupRecord, InterComm, IoHandle, IoParadigm, IoRegularFile,
-    Location, LocationGroup, Paradigm as ParadigmRecord, Region, RmaWin, SystemTreeNode, SystemTreeNodeDomain, Text,
-    UNDEFINED,
+    Location, LocationGroup, Paradigm as ParadigmRecord, ParadigmProperty as ParadigmPropertyRecord, Region, RmaWin,
+    SystemTreeNode, SystemTreeNodeDomain, Text, TypedValue, UNDEFINED,
 };
 
 use crate::clocks::Clocks;
@@ -20,6 +21,7 @@ use crate::functions::{FUNCTIONS, Function};
 use crate::openmp;
 use crate::paths::Functions;
 use crate::selection::Selection;
+use crate::shmem::{Set, Windows};
 use crate::spool::Spool;
 use crate::thread::location;
 use crate::unify::{Group, Unified};
@@ -53,7 +55,7 @@ pub(crate) struct Catalog {
     /// Regions so far, and those of constructs by name.
     regions: u32,
     constructs: FxHashMap<String, u32>,
-    /// Groups of threads so far.
+    /// Groups of threads and PEs so far.
     teams: u32,
 }
 
@@ -122,7 +124,7 @@ impl Catalog {
     }
 
     /// Defines processes, their threads and machines.
-    pub(crate) fn system(&mut self, spool: &Spool, unified: &Unified) {
+    pub(crate) fn system(&mut self, spool: &Spool, unified: &Unified, is_shmem: bool) {
         let mpi = self.strings.id("MPI");
         self.add(ParadigmRecord { paradigm: Paradigm::MPI, name: mpi, paradigm_class: ParadigmClass::PROCESS });
         let (name, value_type) = (self.strings.id("ProcessId"), Type::UINT64);
@@ -143,7 +145,7 @@ impl Catalog {
                 hosts.insert(host, id);
                 id
             });
-            let name = self.strings.id(&format!("MPI Rank {rank}"));
+            let name = self.strings.id(&format!("{} {rank}", if is_shmem { "SHMEM PE" } else { "MPI Rank" }));
             self.add(LocationGroup {
                 id: rank,
                 name,
@@ -206,6 +208,45 @@ impl Catalog {
         // One group more than communicators.
         self.teams += sets.len() as u32 + 1;
         comms
+    }
+
+    /// Defines OpenSHMEM and its windows: of all PEs, of each, and of active sets.
+    pub(crate) fn shmem(&mut self, unified: &Unified, sets: &BTreeSet<Set>) -> Windows {
+        let first_window = unified.windows.len() as u32;
+        let (windows, definitions) = Windows::new(unified.size, first_window, sets);
+        let (paradigm, name) = (Paradigm::SHMEM, self.strings.id("OpenSHMEM"));
+        self.add(ParadigmRecord { paradigm, name, paradigm_class: ParadigmClass::PROCESS });
+        let template = self.strings.id("Active set ${id}");
+        for (property, kind, bits) in [
+            (ParadigmProperty::RMA_ONLY, Type::UINT8, 1),
+            (ParadigmProperty::RMA_WIN_NAME_TEMPLATE, Type::STRING, u64::from(template)),
+        ] {
+            self.add(ParadigmPropertyRecord { paradigm, property, value: TypedValue { kind, bits } });
+        }
+        let first_group = unified.groups.len() as u32 + self.teams;
+        let first_comm = unified.comms.len() as u32 + self.teams;
+        let locations = (0..unified.size).map(|rank| location(rank, 0)).collect();
+        self.pes(first_group, GroupTypePre12::COMM_LOCATIONS, GroupType::COMM_LOCATIONS, locations);
+        for (place, (name, members)) in (0..).zip(&definitions) {
+            let (group, comm) = (first_group + 1 + place, first_comm + place);
+            match members {
+                Some(members) => {
+                    self.pes(group, GroupTypePre12::COMM_GROUP, GroupType::COMM_GROUP, members.clone());
+                }
+                None => self.pes(group, GroupTypePre12::COMM_SELF, GroupType::COMM_SELF, Vec::new()),
+            }
+            self.add(Comm { id: comm, name: 0, group, parent: UNDEFINED, flags: CommFlag::NONE });
+            let (id, name) = (first_window + place, self.strings.id(name));
+            self.add(RmaWin { id, name, comm, flags: RmaWinFlag::CREATE_DESTROY_EVENTS });
+        }
+        // One group more than communicators.
+        self.teams += definitions.len() as u32 + 1;
+        windows
+    }
+
+    fn pes(&mut self, id: u32, group_type_pre12: GroupTypePre12, group_type: GroupType, members: Vec<u64>) {
+        let (paradigm, group_flags) = (Paradigm::SHMEM, GroupFlag::GLOBAL_MEMBERS);
+        self.add(GroupRecord { id, name: 0, group_type_pre12, members, group_type, paradigm, group_flags });
     }
 
     /// Defines the constructs of OpenMP of a process.

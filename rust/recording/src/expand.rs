@@ -17,6 +17,7 @@ use crate::openmp::{Constructs, Ended, OpenMp};
 use crate::paths::Paths;
 use crate::requests::{Request, listed, wide};
 use crate::rma::{Completion, Pending};
+use crate::shmem::{Shmem, Windows};
 use crate::spool::{Process, Slot, Slots};
 use crate::survey::Survey;
 use crate::thread::{Out, Thread, before, location};
@@ -64,6 +65,8 @@ pub(crate) struct Job<'a> {
     pub(crate) constructs: &'a Constructs,
     /// Its counters: of the first thread, and of the others.
     pub(crate) counters: (Classes, Classes),
+    /// The windows of OpenSHMEM, if the program uses it.
+    pub(crate) shmem: Option<&'a Windows>,
     /// Written into the local definitions.
     pub(crate) clock_offsets: &'a [whywait_otf2::records::ClockOffset],
 }
@@ -112,6 +115,7 @@ impl Job<'_> {
             modes: Modes::of(self.process),
             pending: Pending::default(),
             files: Files::default(),
+            shmem: Shmem::new(self.shmem),
             ignored: FxHashSet::default(),
         };
         for thread in &mut threads {
@@ -172,6 +176,7 @@ struct State<'a> {
     modes: Modes,
     pending: Pending,
     files: Files,
+    shmem: Shmem<'a>,
     /// Requests that Score-P does not know.
     ignored: FxHashSet<u64>,
 }
@@ -223,11 +228,16 @@ impl State<'_> {
         if function.class == Class::ThreadCondition {
             Self::lock(out, call.enter, call.object, bytes, false);
         }
-        if !failed {
+        if !failed && function.paradigm() == Paradigm::SHMEM {
+            self.shmem.enter(out, function, &call, bytes);
+            if returned {
+                self.shmem.leave(out, function, &call, bytes);
+            }
+        } else if !failed {
             self.on_entry(out, function, &call, bytes, &thread.after);
-        }
-        if returned && !failed {
-            self.on_return(out, function, &call, bytes);
+            if returned {
+                self.on_return(out, function, &call, bytes);
+            }
         }
         if returned {
             self.completions(out, function, &call, &thread.after);

@@ -254,8 +254,12 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
         programs.push(catalog.strings.id(program));
     }
     let regions = catalog.regions(&used, &selection, &symbolizer.functions);
-    catalog.system(spool, &unified);
+    let uses = |paradigm| used.iter().zip(FUNCTIONS).any(|(used, function)| *used && function.paradigm() == paradigm);
+    let uses_shmem = uses(Paradigm::SHMEM);
+    catalog.system(spool, &unified, uses_shmem && !uses(Paradigm::MPI));
     catalog.objects(&unified, model);
+    let sets = threads.iter().flatten().flat_map(|(_, survey, _)| &survey.sets).copied().collect();
+    let windows = uses_shmem.then(|| catalog.shmem(&unified, &sets));
 
     let contingents = contingents(&mut catalog, &unified, spool, &threads);
     let constructs = constructs(&mut catalog, &mut symbolizer, &unified, spool, &threads);
@@ -292,6 +296,7 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
                 counters,
                 contingent,
                 constructs,
+                shmem: windows.as_ref(),
                 clock_offsets,
             }
         })

@@ -20,7 +20,7 @@
 //!
 //! # Functions
 //!
-//! [`Call::function`] is an index into the lists `function` of `rust/record/mpi.toml` and `threads.toml`, in the order of these files. Functions whose names
+//! [`Call::function`] is an index into the lists `function` of `rust/record/mpi.toml`, `threads.toml` and `shmem.toml`, in the order of these files. Functions whose names
 //! end in `_c` are no entries of their own: they record the plain function and the flag [`flags::LARGE`]. Which fields a
 //! call fills follows from the `class` of its function:
 //!
@@ -65,6 +65,10 @@
 //! | `thread_condition` | -, -, mutex, acquisition order of its release | -, -, -, that of its acquisition (0: none) |
 //! | `thread_create` | -, -, -, number of the new thread | - |
 //! | `thread_join` | - | -, -, -, number of the thread that ended (0: unknown) |
+//! | `shmem_put`, `shmem_get`, `shmem_atomic` | PE, -, -, bytes (of one element of an atomic operation) | - |
+//! | `shmem_lock`, `shmem_try_lock`, `shmem_unlock` | -, -, lower half of the address of the lock, upper half | flag (0 if `shmem_try_lock` got it), -, -, - |
+//! | `shmem_coll` | first PE, logarithm of the stride, number of PEs ([`NONE`]: all), bytes of the own part | - |
+//! | `shmem_init`, `shmem_finalize`, `shmem_wait` | - | - |
 //! | `omp` | [`BEGINS`] or [`ENDS`], threads asked for, team or lock, acquisition order; a moment | -, -, address of the construct (0: unknown), number of the task |
 //! | `thread_begin`, `thread_end` | -; a moment: entered and returned at once | -, -, -, number of the thread |
 //!

@@ -78,12 +78,22 @@ pub(crate) enum Class {
     ThreadBegin,
     ThreadEnd,
     Omp,
+    ShmemInit,
+    ShmemFinalize,
+    ShmemPut,
+    ShmemGet,
+    ShmemAtomic,
+    ShmemWait,
+    ShmemLock,
+    ShmemTryLock,
+    ShmemUnlock,
+    ShmemColl,
 }
 
-/// A function of MPI or of the thread library.
+/// A function of MPI, of the thread library or of OpenSHMEM.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Function {
-    /// Name, `MPI_...` or `pthread_...`.
+    /// Name, `MPI_...`, `pthread_...` or mostly `shmem_...`.
     pub(crate) name: &'static str,
     /// How its calls are recorded.
     pub(crate) class: Class,
@@ -115,7 +125,8 @@ impl Function {
         match self.name.split('_').next() {
             Some("MPI") => Paradigm::MPI,
             Some("omp") => Paradigm::OPENMP,
-            _ => Paradigm::PTHREAD,
+            Some("pthread" | "thread") => Paradigm::PTHREAD,
+            _ => Paradigm::SHMEM,
         }
     }
 
@@ -125,6 +136,7 @@ impl Function {
         match self.paradigm() {
             Paradigm::MPI => "MPI",
             Paradigm::OPENMP => "OMP",
+            Paradigm::SHMEM => "SHMEM",
             _ => "PTHREAD",
         }
     }
@@ -151,23 +163,34 @@ impl Function {
             | Class::RecvInit
             | Class::Probe
             | Class::Mprobe => RegionRole::POINT2POINT,
-            Class::Coll | Class::Icoll | Class::CollInit => match self.operation.unwrap_or(CollectiveOp::ALLTOALL) {
-                CollectiveOp::BARRIER => RegionRole::BARRIER,
-                CollectiveOp::BCAST | CollectiveOp::SCATTER | CollectiveOp::SCATTERV => RegionRole::COLL_ONE2ALL,
-                CollectiveOp::GATHER | CollectiveOp::GATHERV | CollectiveOp::REDUCE => RegionRole::COLL_ALL2ONE,
-                CollectiveOp::SCAN | CollectiveOp::EXSCAN => RegionRole::COLL_OTHER,
-                _ => RegionRole::COLL_ALL2ALL,
-            },
-            Class::Rma | Class::RmaRequest => RegionRole::RMA,
-            Class::Atomic | Class::AtomicRequest => RegionRole::ATOMIC,
+            Class::Coll | Class::Icoll | Class::CollInit | Class::ShmemColl => {
+                match self.operation.unwrap_or(CollectiveOp::ALLTOALL) {
+                    CollectiveOp::BARRIER => RegionRole::BARRIER,
+                    CollectiveOp::BCAST | CollectiveOp::SCATTER | CollectiveOp::SCATTERV => RegionRole::COLL_ONE2ALL,
+                    CollectiveOp::REDUCE if self.class == Class::ShmemColl => RegionRole::COLL_ALL2ALL,
+                    CollectiveOp::GATHER | CollectiveOp::GATHERV | CollectiveOp::REDUCE => RegionRole::COLL_ALL2ONE,
+                    CollectiveOp::SCAN | CollectiveOp::EXSCAN => RegionRole::COLL_OTHER,
+                    _ => RegionRole::COLL_ALL2ALL,
+                }
+            }
+            Class::Rma | Class::RmaRequest | Class::ShmemPut | Class::ShmemGet => RegionRole::RMA,
+            Class::Atomic | Class::AtomicRequest | Class::ShmemAtomic => RegionRole::ATOMIC,
             Class::Io | Class::IoBegin | Class::IoEnd | Class::Iio => RegionRole::FILE_IO,
             Class::FileOpen | Class::FileClose => RegionRole::FILE_IO_METADATA,
             Class::ThreadCreate => RegionRole::THREAD_CREATE,
             Class::ThreadJoin => RegionRole::THREAD_WAIT,
             _ if self.paradigm() == Paradigm::PTHREAD => RegionRole::WRAPPER,
             _ => match self.name {
-                "MPI_Win_allocate" | "MPI_Win_allocate_shared" | "MPI_Alloc_mem" => RegionRole::ALLOCATE,
-                "MPI_Free_mem" => RegionRole::DEALLOCATE,
+                "MPI_Win_allocate"
+                | "MPI_Win_allocate_shared"
+                | "MPI_Alloc_mem"
+                | "shmem_malloc"
+                | "shmem_calloc"
+                | "shmem_align"
+                | "shmalloc"
+                | "shmemalign" => RegionRole::ALLOCATE,
+                "shmem_realloc" | "shrealloc" => RegionRole::REALLOCATE,
+                "MPI_Free_mem" | "shmem_free" | "shfree" => RegionRole::DEALLOCATE,
                 "MPI_File_sync" => RegionRole::FILE_IO,
                 "MPI_File_seek" | "MPI_File_seek_shared" | "MPI_File_delete" => RegionRole::FILE_IO_METADATA,
                 _ => RegionRole::FUNCTION,

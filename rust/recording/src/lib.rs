@@ -26,6 +26,7 @@ mod paths;
 mod requests;
 mod rma;
 mod selection;
+mod shmem;
 mod spool;
 mod survey;
 mod symbols;

@@ -100,6 +100,7 @@ fn is_left_out(path: &str) -> bool {
         "libmpi_mpifh",
         "libmpi_usempif08",
         "libmpi_usempi",
+        "liboshmem",
         "libc",
         "libffi",
         "libomp",

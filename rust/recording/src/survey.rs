@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::format::{BEGINS, Call, Extension};
 use crate::functions::{Class, FUNCTIONS};
 use crate::openmp;
+use crate::shmem::Set;
 use crate::spool::{Slots, call, extension, word};
 
 /// A node of the tree of call paths.
@@ -42,6 +43,8 @@ pub(crate) struct Survey {
     pub(crate) switched: bool,
     /// Constructs of OpenMP: functions of the table and addresses, each with the time when it was first seen.
     pub(crate) constructs: BTreeMap<(u16, u64), u64>,
+    /// Active sets of OpenSHMEM's collective operations.
+    pub(crate) sets: BTreeSet<Set>,
     /// Teams that the thread is in.
     pub(crate) teams: BTreeSet<u32>,
     /// Why the rest was not used.
@@ -87,6 +90,9 @@ impl Survey {
         let function = &FUNCTIONS[usize::from(call.function)];
         if function.class == Class::Coll {
             *self.collectives.entry(call.object).or_default() += 1;
+        }
+        if function.class == Class::ShmemColl {
+            self.sets.extend(Set::of(call));
         }
         if function.class == Class::Omp {
             for key in openmp::keys(call) {
