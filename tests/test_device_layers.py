@@ -53,7 +53,7 @@ def test_layers_multiply_to_the_adjusted_time(comd, capsys):
     found = comd.gpu().summary()
     layers = found["layers"]
     assert [one["layer"] for one in layers] == ["time", "multiprocessors", "threads of a warp"]
-    whole = RANKS * comd.facts["length"]
+    whole = RANKS * (comd.facts["focus_end"] - comd.facts["focus_begin"])
     adjusted = sum(one["adjusted"] for one in found["devices"])
     assert whole * np.prod([one["efficiency"] for one in layers]) == pytest.approx(adjusted)
     assert sum(one["lost"] for one in layers) == pytest.approx(whole - adjusted)

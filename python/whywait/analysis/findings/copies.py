@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from whywait.analysis.findings.finding import Price
-from whywait.analysis.findings.words import percent, seconds
+from whywait.analysis.findings.words import devices, percent, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,16 +36,15 @@ def detect(run: Run) -> Iterator[Finding]:
     if not total or loss < _LEAST * total:
         return
     blocking = sum(line["time"] for line in found if line["row"] != "busy.copy")
-    devices = len({line["device"] for line in lines})
-    what = "the device" if devices == 1 else f"{devices} devices"
+    which, _ = devices(names := {line["device"] for line in lines})
     also = f", {percent(blocking / loss)} of it in blocking calls" if blocking else ""
     finding = run.finding(
         NAME,
-        f"Copies take {seconds(loss)} in which no kernel runs on {what}{also}.",
+        f"Copies take {seconds(loss)} in which no kernel runs on {which}{also}.",
         "Leave data on the device, copy less, or copy on a stream of its own while kernels run.",
         loss,
         base="device",
-        evidence={"idle": {"copies": loss - blocking, "blocking copies": blocking}, "devices": devices},
+        evidence={"idle": {"copies": loss - blocking, "blocking copies": blocking}, "devices": len(names)},
     )
     finding.share = loss / total
     yield finding

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from whywait.analysis.findings.copies import is_copy
 from whywait.analysis.findings.small_kernels import small
-from whywait.analysis.findings.words import seconds
+from whywait.analysis.findings.words import devices, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +25,8 @@ run meanwhile. The loss is time of devices, not of CPUs.
 """
 
 _LEAST, _LEAST_CALLS = 0.1, 0.05
+# What is at least this share is all.
+_ALL = 0.9
 _ROWS = frozenset({"idle.computes", "idle.waits", "latency"})
 
 
@@ -38,14 +41,19 @@ def detect(run: Run) -> Iterator[Finding]:
     loss = sum(line["time"] for line in idle)
     if not total or loss < _LEAST * total:
         return
-    most = max(idle, key=lambda line: line["time"])
-    place = "Each launch" if most["callpath"] is None else f"On the host, {run.place(most['callpath'])}"
+    times = Counter[int | None]()
+    for line in idle:
+        times[line["callpath"]] += line["time"]
+    [(callpath, time)] = times.most_common(1)
+    place = "Each launch" if callpath is None else f"On the host, {run.place(callpath)}"
+    which, are = devices({line["device"] for line in lines})
+    there = f", {seconds(time)} of it there" if time < _ALL * loss else ""
     finding = run.finding(
         NAME,
-        f"{place} keeps the device waiting: it is idle for {seconds(loss)}.",
+        f"{place} keeps {which} waiting: {are} idle for {seconds(loss)}{there}.",
         "Launch kernels earlier, or do this work while they run.",
         loss,
-        callpath=most["callpath"],
+        callpath=callpath,
         base="device",
         evidence={row: sum(line["time"] for line in idle if line["row"] == row) for row in sorted(_ROWS)},
     )
@@ -55,19 +63,17 @@ def detect(run: Run) -> Iterator[Finding]:
 
 def _calls(run: Run, lines: list[dict[str, Any]], total: float) -> Iterator[Finding]:
     """Yield device calls that keep devices waiting."""
-    times: dict[int, float] = {}
+    times = Counter[int]()
     for line in lines:
         if line["row"] == "idle.device_call" and line["callpath"] is not None and not is_copy(run, line):
-            times[line["callpath"]] = times.get(line["callpath"], 0.0) + line["time"]
-    devices = len({line["device"] for line in lines})
-    which = {1: "the device", 2: "both devices"}.get(devices, f"{devices} devices")
+            times[line["callpath"]] += line["time"]
+    which, are = devices({line["device"] for line in lines})
     for callpath, loss in sorted(times.items(), key=lambda one: (-one[1], one[0])):
         if loss < _LEAST_CALLS * total:
             continue
         finding = run.finding(
             NAME,
-            f"{run.place(callpath)} keeps {which} waiting: {'it is' if devices == 1 else 'they are'} idle for "
-            f"{seconds(loss)}.",
+            f"{run.place(callpath)} keeps {which} waiting: {are} idle for {seconds(loss)}.",
             "Call it once, before the kernels, or let kernels run meanwhile.",
             loss,
             callpath=callpath,
@@ -80,11 +86,6 @@ def _calls(run: Run, lines: list[dict[str, Any]], total: float) -> Iterator[Find
 
 def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
     """Yield making the host faster."""
-    if finding.callpath is not None and run.region(finding.callpath).paradigm not in {
-        "cuda",
-        "hip",
-        "opencl",
-        "openacc",
-    }:
+    if finding.callpath is not None and not run.region(finding.callpath).is_library:
         yield run.changes.faster(finding.callpath, 0.75)
         yield run.changes.faster(finding.callpath, 0.0)

@@ -1,6 +1,11 @@
-"""Numbers in the sentences of findings."""
+"""Words in the sentences of findings."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 
 def seconds(value: float) -> str:
@@ -33,3 +38,9 @@ def times(factor: float) -> str:
     if factor < 1.15:
         return f"{factor - 1:.0%} longer than" if factor >= 1.005 else "as long as"
     return f"{factor:,.0f} times as long as" if factor >= 10 else f"{factor:.2g} times as long as"
+
+
+def devices(names: Collection[str]) -> tuple[str, str]:
+    """Return the words for all devices of a run, and those for what they are."""
+    which = {1: "the device", 2: "both devices"}.get(len(names), f"{len(names)} devices")
+    return which, "it is" if len(names) == 1 else "they are"
