@@ -429,6 +429,24 @@ TURNS = "".join(
 )
 
 
+def test_own_code_bears_no_more_waiting_than_it_has_time(tmp_path):
+    """Thread 1 works for 1 s like thread 0, but begins 5 s late: four of these seconds are no matter of the code."""
+    text = "ranks 1\n"
+    for begin in (0, 10, 20):
+        text += f"""
+        0: fork [{begin}, {begin + 7}]
+        0: !$omp parallel @a.c:1 [{begin}, {begin + 7}]
+        0.1: !$omp parallel @a.c:1 [{begin + 5}, {begin + 7}]
+        0: !$omp implicit barrier @a.c:2 [{begin + 1}, {begin + 7}]
+        0.1: !$omp implicit barrier @a.c:2 [{begin + 6}, {begin + 7}]
+        """
+    result = analyzed(text, tmp_path)
+    losses = Losses(result)
+    waiting = {bearer.kind: bearer.waiting for bearer in losses.bearers.values() if bearer.waiting}
+    assert waiting == pytest.approx({"own": 3 * 1.0, "threads": 3 * 4.0})
+    assert losses.sum() == pytest.approx(losses.lost)
+
+
 def test_noise_is_no_imbalance(tmp_path):
     found = by_rule(analyzed(TURNS, tmp_path))
     assert found["varying"].loss == pytest.approx(4)

@@ -12,10 +12,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from whywait.analysis.account import account, rows
 from whywait.analysis.causes import IDLE, IDLE_THREADS, UNATTRIBUTED, cost_classes
 from whywait.analysis.focus import focused
+from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 # Classes whose waits are no rows of CPU locations that are lost.
 _DEVICES = frozenset({"gpu_host", "gpu_device"})
 _MESSAGES = frozenset({"latesender", "latereceiver", "rma_late_post", "rma_early_wait"})
+# Classes of waits for threads of the same process.
+_OF_THREADS = frozenset({"ompbarrier", "task", "join", "signal", "pthreadbarrier", "threadlock"})
 _OF_GROUP = {
     "computation": "own",
     "transfer": "library",
@@ -86,6 +91,13 @@ class Bearer:
         """The waiting for messages that it causes."""
         return sum(time for name, time in self.of_classes.items() if name in _MESSAGES)
 
+    def charge(self, metric: str, of_class: str, costs: npt.NDArray[np.float64]) -> None:
+        """Add costs by location: values of a metric, which belongs to a class of costs."""
+        if amount := float(costs.sum()):
+            self.costs += costs
+            self.of_classes[of_class] = self.of_classes.get(of_class, 0.0) + amount
+            self.long_term += amount if metric.endswith("_longterm") else 0.0
+
     def take(self, row: str, time: float) -> float:
         """Take lost time of a row as explained, as far as there is any left; return how much that is."""
         taken = min(time, self.spent.get(row, 0.0))
@@ -103,6 +115,34 @@ class Bearer:
             self.of_classes = {name: time * left for name, time in self.of_classes.items()}
             self.long_term *= left
         return taken
+
+
+@dataclass
+class _Construct:
+    """The costs that the own code of a construct can have: while it runs, each other location waits at most once.
+
+    Its other costs are those of the runtime that creates and joins its threads.
+
+    Attributes
+    ----------
+    room
+        By location, the costs that it can still have, in seconds.
+    team
+        By location, the costs of waits of other threads of its process that it can have.
+    """
+
+    room: npt.NDArray[np.float64]
+    team: npt.NDArray[np.float64]
+
+    def divide(
+        self, costs: npt.NDArray[np.float64], of_class: str
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Divide costs by location into those of the own code and those of the runtime."""
+        own = np.minimum(costs, self.room)
+        if of_class in _OF_THREADS:
+            own = np.minimum(own, self.team)
+        self.room -= own
+        return own, costs - own
 
 
 class Losses:
@@ -186,6 +226,7 @@ class Losses:
         of_all, inside = (sum(profile.total(name) for name in names) for profile in (part.charged, part.profile))
         # With tasks in barriers, the model charges more than there is.
         scale = min(1.0, waiting / of_all) if of_all > 0 else 0.0
+        constructs = self._constructs()
         self.unattributed += max(0.0, waiting - of_all * scale)
         self.outside += (of_all - inside) * scale
         for kind in classes:
@@ -196,12 +237,30 @@ class Losses:
                     continue
                 for number in np.unique(callpath).tolist():
                     here = callpath == number
-                    bearer = self.bearer(number)
-                    np.add.at(bearer.costs, location[here], value[here] * scale)
-                    amount = float(value[here].sum()) * scale
-                    bearer.of_classes[kind.name] = bearer.of_classes.get(kind.name, 0.0) + amount
-                    if name.endswith("_longterm"):
-                        bearer.long_term += amount
+                    costs = sum_at(location[here], value[here] * scale, self._locations)
+                    if (own := constructs.get(number)) is not None:
+                        costs, of_runtime = own.divide(costs, kind.name)
+                        self.bearer(number, "threads").charge(name, kind.name, of_runtime)
+                    self.bearer(number).charge(name, kind.name, costs)
+
+    def _constructs(self) -> dict[int, _Construct]:
+        """Return the constructs that have own code and a runtime that creates and joins their threads."""
+        lines = [line for line in self._lines if line["group"] == "threads"]
+        runtimes = {line["callpath_id"] for line in lines if self._kinds.get(line["callpath_id"]) == "own"}
+        cells = self.account.cells
+        computes = pa.array([name for name, row in rows().items() if row.group == "computation"])
+        cells = cells.filter(pc.is_in(cells["row"].cast(pa.string()), computes))
+        callpath, location, time = (cells[name].to_numpy() for name in ("callpath", "location", "time"))
+        places = self.result.places
+        working = np.unique(self.account.cells["location"].to_numpy())
+        of_ranks = np.bincount(np.maximum(places.rank[working], 0), minlength=int(places.rank.max(initial=0)) + 1)
+        team = of_ranks[np.maximum(places.rank, 0)] - 1.0
+        found = {}
+        for number in runtimes:
+            here = callpath == number
+            own = sum_at(location[here], time[here], self._locations)
+            found[number] = _Construct(own * (working.size - 1), own * team)
+        return found
 
     def _idle(self) -> None:
         """Book idle threads to what their master does, or to what it waits for."""

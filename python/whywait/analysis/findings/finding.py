@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from whywait.analysis.changes import Changes
+from whywait.analysis.focus import focused
 from whywait.analysis.losses import Losses
 from whywait.model.profile import sum_at
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _COPY = re.compile("copy|memset|transfer", re.IGNORECASE)
 #: A call path is evenly loaded if the mean of its times is at least this share of the longest.
 BALANCED = 0.9
+#: Its differences are steady if they explain this share of the waiting for it.
+STEADY = 0.5
 #: Ranks are the culprits if they have this share of the costs.
 CULPRIT = 0.8
 #: Fewer instances are no pattern.
@@ -270,11 +273,18 @@ class Run:
         return float(end - begin)
 
     def times(self, callpath: int, row: str | None = None) -> npt.NDArray[np.float64]:
-        """Return the computation in a call path by location, in the focus: all, or that of one row."""
+        """Return the time of own code or a kernel by location, in the focus: all, or that of one row of the account."""
+        if row is None and callpath in self.kernels:
+            return self._on_streams(callpath)
         here = self._callpath == callpath
         if row is not None:
             here &= self._row == row
         return sum_at(self._location[here], self._ticks[here], self.result.profile.locations)
+
+    def _on_streams(self, callpath: int) -> npt.NDArray[np.float64]:
+        profile = focused(self.result).profile
+        rows = list(profile.rows("time", [int(self.result.tree.position[callpath])]))
+        return np.asarray(rows[0][1], float) if rows else np.zeros(profile.locations)
 
     def visits(self, callpath: int) -> npt.NDArray[np.float64]:
         """Return how often each location runs a call path, in the whole run; of a time window, that is not known."""
@@ -291,6 +301,16 @@ class Run:
         times = self.times(callpath)
         times = times[times > 0]
         return float(times.mean() / times.max()) if times.size else 1.0
+
+    def steady(self, bearer: Bearer) -> float:
+        """Return the share of a bearer's waiting that its total times explain.
+
+        If each location spent its time in one piece, all would wait for the one with the longest: by the sum of what
+        the others lack. What varies from time to time, or is passed on from rank to rank, exceeds that.
+        """
+        times = self.times(bearer.callpath)
+        times = times[times > 0]
+        return float((times.max() - times).sum() / bearer.waiting) if times.size and bearer.waiting > 0 else 0.0
 
     @cached_property
     def changes(self) -> Changes:

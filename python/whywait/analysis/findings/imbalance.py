@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait.analysis.findings.finding import BALANCED
+from whywait.analysis.findings.finding import BALANCED, STEADY
 from whywait.analysis.findings.words import seconds
 from whywait.analysis.findings.words import times as times_as
 
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 NAME = "imbalance"
 TITLE = "Imbalance of a call path"
 DOCUMENT = """\
-A call path takes longer on some locations than on others: the mean of its times is below 90% of the longest, or
-one location has at least 40% of the costs and the mean is below 97%. The others wait for it. Give the slow rank
-less work, or find out why it is slower: other counters (instructions) tell whether it does more.
+A call path takes longer on some locations than on others, and the others wait for it: the mean of its times is below
+90% of the longest, or below 97% if one location has at least 40% of the costs, or the differences of its times in all
+are at least half of the waiting. Give the slow rank less work, or find out why it is slower: other counters
+(instructions) tell whether it does more.
 """
 
 _MOST, _ALMOST = 0.4, 0.97
@@ -36,20 +37,22 @@ def detect(run: Run) -> Iterator[Finding]:
         runs = times > 0
         balance = run.balance(bearer.callpath)
         most = float(bearer.costs.max() / bearer.waiting)
-        if runs.sum() < 2 or not (balance < BALANCED or (most >= _MOST and balance < _ALMOST)):
+        is_uneven = balance < BALANCED or (most >= _MOST and balance < _ALMOST) or run.steady(bearer) >= STEADY
+        if runs.sum() < 2 or not is_uneven:
             continue
         ranks = run.culprits(bearer.costs)
         slow = np.isin(run.result.places.rank, ranks) & runs
         others = times[runs & ~slow]
         place = run.place(bearer.callpath)
-        if others.size and others.mean() > 0 and len(ranks) <= run.few():
+        if others.size and others.mean() > 0 and len(ranks) <= run.few() and bearer.callpath not in run.kernels:
             factor = times[slow].max() / others.mean()
             verb = "works" if len(ranks) == 1 else "work"
             sentence = f"{run.who(ranks)} {verb} {times_as(factor)} the others in {place}; "
             advice = f"Give {run.who(ranks).lower()} less work, or find out why it is slower."
         else:
-            longest = times[runs].max() / times[runs].mean()
-            sentence = f"{place} takes up to {times_as(longest)} on average; "
+            slowest = int(times.argmax())
+            factor = times[slowest] / times[runs].mean()
+            sentence = f"{place} takes up to {times_as(factor)} on average (on {run.location(slowest)}); "
             advice = f"Distribute the work of {place} more evenly."
         yield run.finding(
             NAME,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.finding import BALANCED, Price
+from whywait.analysis.findings.finding import BALANCED, STEADY, Price
 from whywait.analysis.findings.words import percent
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ NAME = "pipeline"
 TITLE = "Pipeline or wavefront"
 DOCUMENT = """\
 A call path takes as long on all ranks, but each waits for the one before it: at least 40% of the waiting is
-passed on along chains, most of it in waits for messages. Filling and draining the pipeline takes the time. Use
+passed on along chains, most of it in waits for messages, and the differences of its times in all explain less than
+half of it. Filling and draining the pipeline takes the time. Use
 smaller blocks, more sweeps at once, or start the next sweep before the last has ended. Balancing work does not
 help.
 """
@@ -32,6 +33,8 @@ def detect(run: Run) -> Iterator[Finding]:
         if run.ranks < _CHAIN or waiting <= 0 or run.balance(bearer.callpath) < BALANCED:
             continue
         if bearer.long_term < _PASSED_ON * waiting or bearer.of_messages < waiting / 2:
+            continue
+        if run.steady(bearer) >= STEADY:
             continue
         share = waiting / run.time
         sentence = (
