@@ -216,7 +216,7 @@ class Changes:
     def faster(self, number: int, factor: float) -> Change:
         """Return a change that multiplies the time in a call path: a factor of 0 is a bound."""
         known = {0.75: ("a quarter faster",) * 2, 0.5: ("twice as fast",) * 2, 0.0: ("in no time", "no time")}
-        words, label = known.get(factor, (f"{1 / factor if factor else 0:g} times as fast",) * 2)
+        words, label = known.get(factor, (f"{1 / factor if factor else 0:.2g} times as fast",) * 2)
         selection = self.selection(number)
         return Change(
             Scale(selection, factor),

@@ -16,11 +16,12 @@ NAME = "memory_contention"
 TITLE = "Contention of memory"
 DOCUMENT = """\
 A function without calls takes longer on the same rank or thread while more others of its node compute: by at least 20%,
-and the more others, the longer (Pearson's r of at least 0.4). They share memory bandwidth, caches, or the clock rate of
-the processor; counters tell which. Use fewer ranks per node, or make the function need less memory traffic. Where
-locations share cores, this rule says nothing, since these explain it. The loss is the excess over the instances with
-the fewest others. It is computation, and so no part of the lost time of the account. Where all always compute at the
-same time, a trace cannot tell. Only runs of up to a million events are searched.
+and the more others, the longer (Pearson's r of at least 0.4), but at most half as much again as their number explains:
+more is other work. They share memory bandwidth, caches, or the clock rate of the processor; counters tell which. Use
+fewer ranks per node, or make the function need less memory traffic. Where locations share cores, this rule says
+nothing, since these explain it. The loss is the excess over the instances with the fewest others. It is computation,
+and so no part of the lost time of the account. Where all always compute at the same time, a trace cannot tell. Only
+runs of up to a million events are searched.
 """
 
 

@@ -32,6 +32,8 @@ use crate::trace::{Shard, Trace};
 const CORRELATED: f64 = 0.4;
 /// How much longer the crowded ones are than the quiet ones, at least.
 const LONGER: f64 = 1.2;
+/// What computes this many times longer than its smaller share of a node explains does other work.
+const OTHER_WORK: f64 = 1.5;
 /// How many more others they have.
 const MORE: f64 = 0.5;
 /// Fewer samples say nothing, of all together, and of those that are alike.
@@ -348,6 +350,10 @@ fn compare(resource: Resource, uses: &[Use], active: &FxHashMap<u32, Course>) ->
     let [fewest, most] = [quiet, crowded].map(|of| mean(of, |pair| pair.0));
     let ratio = mean(crowded, |pair| pair.1) / mean(quiet, |pair| pair.1);
     let r = pearson(&pairs);
+    let share = (1.0 + most) / (1.0 + fewest);
+    if resource == Resource::Memory && ratio > OTHER_WORK * share {
+        return None;
+    }
     (r >= CORRELATED && ratio >= LONGER && most - fewest >= MORE).then(|| Sharing {
         resource,
         callpath: uses[0].callpath,
@@ -413,6 +419,9 @@ mod tests {
     #[test]
     fn what_takes_as_long_beside_others_is_not() {
         assert!(judge(Resource::Files, uses(0), None).is_empty());
+        // More than a smaller share of memory explains.
+        assert_eq!(judge(Resource::Memory, uses(10), None).len(), 1);
+        assert!(judge(Resource::Memory, uses(200), None).is_empty());
         // Longer, but not beside others.
         let mut alone = uses(0);
         for of in &mut alone {
