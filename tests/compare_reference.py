@@ -64,7 +64,14 @@ CASE_DEVIATIONS: dict[str, dict[str, str]] = {
         "non_critical_path_activities": _PTHREADS,
     },
     "omp_tasks": dict.fromkeys(
-        ("omp_ibarrier_task_wait", "omp_ibarrier_starvation", "omp_taskwait_wait", "omp_tasks", "omp_tasks_elsewhere"),
+        (
+            "omp_ibarrier_task_wait",
+            "omp_ibarrier_starvation",
+            "omp_taskwait_wait",
+            "omp_taskgroup_wait",
+            "omp_tasks",
+            "omp_tasks_elsewhere",
+        ),
         _OF_TASKS,
     )
     | dict.fromkeys(

@@ -51,6 +51,7 @@ SCAN = {CollectiveOp.SCAN, CollectiveOp.EXSCAN}
 # Alltoallv and Alltoallw are left out on purpose: totals do not tell who waits for whom.
 
 WAIT_SINGLE = {"MPI_Wait", "MPI_Waitany"}
+CREATORS = {"MPI_Comm_split", "MPI_Comm_dup", "MPI_Comm_create", "MPI_Cart_create", "MPI_Intercomm_create"}
 WAIT_MANY = {"MPI_Waitall", "MPI_Waitsome"}
 TESTS = {"MPI_Test", "MPI_Testany", "MPI_Testall", "MPI_Testsome"}
 SEND_AND_RECEIVE = {"MPI_Isendrecv", "MPI_Isendrecv_replace"}
@@ -300,9 +301,11 @@ def analyze(trace: Trace, wrong_order_window: int = 100) -> Result:
     messages = match(trace, result)
     late_senders(trace, messages, result, wrong_order_window)
     late_receivers(trace, messages, result)
+    probes(trace, messages, result)
     collectives(trace, result)
     nonblocking(trace, result)
     init_and_finalize(trace, result)
+    creations(trace, result)
     teams(trace, result)
     naive_tasks.book(trace, result)
     locks(trace, result)
@@ -483,6 +486,24 @@ def book_late_receiver(idle: int, s: Message, result: Result) -> None:
     result.add("mpi_clr_count" if s.event.msg_length else "mpi_slr_count", s.done, 1)
 
 
+def probes(trace: Trace, messages: dict[int, list[Message]], result: Result) -> None:
+    """A call that probes waits for the message of the next receive of its caller (inferred-synchronization.md)."""
+    for thread in trace.threads.values():
+        received = [m for m in messages[thread.ref] if is_receive(m)]
+        probed: dict[int, tuple[Instance, Message]] = {}
+        for call in (i for i in thread.instances if i.is_mpi and i.name == "MPI_Probe"):
+            posted = [m for m in received if m.start.enter >= call.leave]
+            first = min(posted, key=lambda m: m.start.enter, default=None)
+            if first is not None and first.start.callpath[:-1] == call.callpath[:-1]:
+                probed[id(first)] = call, first
+        for call, m in probed.values():
+            if m.partner is not None:
+                sent = m.partner.start
+                waiting = min(sent.enter, call.leave) - call.enter
+                if waiting > 0:
+                    result.wait("mpi_probe_latesender", call, waiting, sent)
+
+
 # --- collectives ---------------------------------------------------------------------------------------------------
 
 
@@ -576,6 +597,29 @@ def collective(op: CollectiveOp, parts: list[Part], result: Result) -> None:
             senders = [q for q in parts if q.sent and q.rank <= p.rank]
             if senders:
                 wait_for(last(senders), p, "mpi_earlyscan", result)
+    elif op in {CollectiveOp.ALLTOALLV, CollectiveOp.ALLTOALLW} and all(p.sent and p.received for p in parts):
+        at_once(parts, "mpi_alltoallv_wait", result)
+
+
+def at_once(parts: list[Part], wait: str, result: Result) -> None:
+    """All wait for the latest, if all are in their calls at the same time (inferred-synchronization.md)."""
+    if min(p.end for p in parts) > last(parts).begin:
+        together(parts, last(parts), wait, "", result)
+
+
+def creations(trace: Trace, result: Result) -> None:
+    """The n-th calls that create communicators and leave no record are one if all processes have equally many."""
+    calls: dict[str, dict[int, list[Part]]] = defaultdict(lambda: defaultdict(list))
+    for process, threads in trace.processes.items():
+        for thread in threads:
+            recorded = {id(call) for event, call in thread.records if isinstance(event, ev.MpiCollectiveEnd)}
+            for i in thread.instances:
+                if i.is_mpi and i.name in CREATORS and id(i) not in recorded:
+                    calls[i.name][process].append(Part(i, thread.rank, i.enter, i.leave))
+    for of in calls.values():
+        if len(of) == len(trace.processes) > 1 and len({len(one) for one in of.values()}) == 1:
+            for parts in zip(*(sorted(one, key=lambda p: p.begin) for one in of.values()), strict=True):
+                at_once(sorted(parts, key=lambda p: p.rank), "mpi_comm_create_wait", result)
 
 
 def wait_for(culprit: Part, p: Part, kind: str, result: Result) -> None:

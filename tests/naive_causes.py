@@ -38,6 +38,7 @@ NONBLOCKING = {  # metrics and their classes; Early Scan has none
     "mpi_nbc_wait_nxn": "n2n",
     "mpi_nbc_latebroadcast": "12n",
     "mpi_nbc_earlyreduce": "n21",
+    "mpi_probe_latesender": "latesender",
 }
 LIMIT = 128  # call paths in a profile of release 2.6; the smallest are dropped
 WAIT_MANY = {"MPI_Waitall", "MPI_Waitsome"}
@@ -368,6 +369,7 @@ class Analysis:
         if self.model == "thesis":
             self.find_one_sided()
             self.find_nonblocking()
+            self.find_creations()
             self.find_waits_for_locks()
         self.number = self.number_callpaths()
         self.cut()
@@ -484,7 +486,10 @@ class Analysis:
         def latest_of(candidates):
             return max(candidates, key=lambda i: (B[i], -i))
 
-        if op in BARRIER or op in N_TO_N:
+        varies = op in {"ALLTOALLV", "ALLTOALLW"} and self.model == "thesis"
+        if varies and not (all(e.sent and e.received for e in ends) and min(X) > max(B)):
+            return
+        if op in BARRIER or op in N_TO_N or varies:
             # Who neither sends nor receives does not take part in an exchange.
             present = [i for i in n if op in BARRIER or ends[i].sent > 0 or ends[i].received > 0]
             if not present:
@@ -510,7 +515,8 @@ class Analysis:
             partners = {i: {ranks[j] for j in taking} for i in taking}
             metric = "mpi_barrier_completion" if op in BARRIER else "mpi_nxn_completion"
             for i in taking:
-                self.add(metric, ends[i], completions[i])
+                if not varies:
+                    self.add(metric, ends[i], completions[i])
         elif op in ONE_TO_N:
             culprit = ends[0].root
             if ends[culprit].sent == 0:
@@ -548,7 +554,7 @@ class Analysis:
         else:
             return
         for i in taking:
-            self.add(COLLECTIVE_METRIC[cls], ends[i], waits[i])
+            self.add("mpi_alltoallv_wait" if varies else COLLECTIVE_METRIC[cls], ends[i], waits[i])
         points = {i: self.point(ends[i], waits[i], completions[i], partners[i], cls) for i in taking}
         if culprit in taking:
             waiters = [(points[i], waits[i]) for i in taking if i != culprit]
@@ -585,6 +591,31 @@ class Analysis:
                 culprit = min(rank for rank, e in calls.items() if latest == e.call.E)
                 waiters = [of_rank for rank, of_rank in points.items() if rank != culprit]
                 self.instances.append(Instance(cls, points[culprit][0], waiters, set(self.trace.by_rank)))
+
+    def find_creations(self):
+        """Add waits in calls that create communicators (specification.md#inferred-synchronization)."""
+        calls = defaultdict(lambda: defaultdict(list))
+        for rank, loc in self.trace.by_rank.items():
+            recorded = {e.call for e in loc.events if e.kind == "coll_end"}
+            for e in loc.events:
+                if e.kind == "leave" and e.call.name in naive.CREATORS and e.call not in recorded:
+                    calls[e.call.name][rank].append(e)
+        everybody = set(self.trace.by_rank)
+        for by_rank in calls.values():
+            counts = {len(of_rank) for of_rank in by_rank.values()}
+            if len(everybody) == 1 or by_rank.keys() != everybody or len(counts) > 1:
+                continue
+            for ends in zip(*(by_rank[rank] for rank in sorted(everybody)), strict=True):
+                latest, first = max(e.call.E for e in ends), min(e.call.L for e in ends)
+                if first <= latest:
+                    continue
+                points = [
+                    (self.point(e, latest - e.call.E, e.call.L - first, everybody, "barrier"), latest - e.call.E)
+                    for e in ends
+                ]
+                culprit = next(i for i, e in enumerate(ends) if latest == e.call.E)
+                waiters = [point for i, point in enumerate(points) if i != culprit]
+                self.instances.append(Instance("barrier", points[culprit][0], waiters, everybody))
 
     def find_openmp(self):
         by_process = defaultdict(list)
@@ -663,8 +694,9 @@ class Analysis:
                 self.one_sided_pair(PAIRS[kind], waiter, w.waiting, cause, w.cause_time)
 
     def find_nonblocking(self):
-        """Add waits for non-blocking collective operations, which tests/naive.py finds."""
-        if not any(e.kind == "nonblocking" for loc in self.trace.locations for e in loc.events):
+        """Add waits for non-blocking collective operations, and of probes, which tests/naive.py finds."""
+        events = [e for loc in self.trace.locations for e in loc.events]
+        if not any(e.kind == "nonblocking" or (e.kind == "enter" and e.call.name == "MPI_Probe") for e in events):
             return
         calls = {}
         for loc in self.trace.locations:

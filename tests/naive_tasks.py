@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from tests.naive import Instance, Result, Team, Trace
 
 SCHEDULING = (RegionRole.BARRIER, RegionRole.IMPLICIT_BARRIER, RegionRole.TASK_WAIT)
+GROUP = RegionRole.FUNCTION  # of the construct, by its name
 NAMES = {
+    GROUP: ("omp_taskgroup_wait", ""),
     RegionRole.BARRIER: ("omp_ebarrier_task_wait", "omp_ebarrier_starvation"),
     RegionRole.IMPLICIT_BARRIER: ("omp_ibarrier_task_wait", "omp_ibarrier_starvation"),
     RegionRole.TASK_WAIT: ("omp_taskwait_wait", ""),
@@ -57,17 +59,27 @@ class Tasks:
         for task in self.tasks:
             task.runs.sort(key=lambda run: run[1])
         self.calls = [
-            (i, self._task_at(i.thread, i.enter)) for member in team.members for i in member if i.is_openmp(*SCHEDULING)
+            (i, self._task_at(i.thread, i.enter))
+            for member in team.members
+            for i in member
+            if i.is_openmp(*SCHEDULING) or is_group(i)
         ]
-        times = {t for task in self.tasks for run in task.runs for t in (run[1], run[2])}
+        self.blocks = {id(i): self._end_of_block(i, around) for i, around in self.calls if is_group(i)}
+        times = set(self.blocks.values())
+        times |= {t for task in self.tasks for run in task.runs for t in (run[1], run[2])}
         times |= {t for i, _ in self.calls for t in (i.enter, i.leave)} | {task.created for task in self.tasks}
         self.moments = list(pairwise(sorted(times)))
 
     def _read(self, thread: Any, found: dict[Any, Task]) -> None:
         begin, end = self.spans[thread.ref]
         running: Task | None = None
+        inner = 0  # teams that tasks have begun
         for event, around in thread.records:
             if not begin <= event.time <= end:
+                continue
+            if isinstance(event, ev.ThreadTeamBegin | ev.ThreadTeamEnd) and begin < event.time < end:
+                inner += 1 if isinstance(event, ev.ThreadTeamBegin) else -1
+            if inner:
                 continue
             if isinstance(event, ev.ThreadTaskCreate | ev.ThreadTaskSwitch | ev.ThreadTaskComplete):
                 task = found.setdefault((event.creating_thread, event.generation_number), Task())
@@ -85,6 +97,15 @@ class Tasks:
                 first = next((run[3] for run in running.runs if run[3] is not None), None)
                 running.runs[-1][3] = first or around
 
+    def _end_of_block(self, group: Instance, around: Task | None) -> int:
+        """Return the time of the last event in a group that is of its own task."""
+        others = [run for task in self.tasks if task is not around for run in task.runs if run[0] is group.thread]
+        events = [
+            time for i in group.thread.instances for time in (i.enter, i.leave) if group.enter < time < group.leave
+        ]
+        own = [time for time in events if not any(run[1] <= time <= run[2] for run in others)]
+        return max(own, default=group.enter)
+
     def _task_at(self, thread: Any, time: int) -> Task | None:
         """Return the task that runs on a thread just after a time, if it began before."""
         return next((t for t in self.tasks for run in t.runs if run[0] is thread and run[1] < time < run[2]), None)
@@ -93,6 +114,8 @@ class Tasks:
         """Whether a thread runs no other task at a moment of a call, which is the innermost one then."""
         runs = (run for task in self.tasks if task is not around for run in task.runs)
         if any(run[0] is call.thread and run[1] < time < run[2] for run in runs):
+            return False
+        if time < self.blocks.get(id(call), 0):
             return False
         open_then = [i for i, _ in self.calls if i.thread is call.thread and i.enter < time < i.leave]
         return call is max(open_then, key=lambda i: (i.enter, -i.leave), default=None)
@@ -135,7 +158,13 @@ def waits(tasks: Tasks, team: Team) -> Iterator[tuple[str, Instance, int, Instan
     for call, around in tasks.calls:
         role = call.region.region_role
         begin = call.enter
-        if role == RegionRole.TASK_WAIT:
+        if is_group(call):
+            parent = around or call.thread
+            inside = [t for t in tasks.tasks if t.parent is parent and call.enter <= t.created <= call.leave]
+            eligible = [t for t in tasks.tasks if any(descends(t, root) for root in inside)]
+            awaited = eligible
+            begin = tasks.blocks[id(call)]
+        elif role == RegionRole.TASK_WAIT:
             parent = around or call.thread
             eligible = [t for t in tasks.tasks if t.parent is parent and t.created <= call.enter]
             awaited = [t for t in eligible if t.end > call.enter]
@@ -162,6 +191,19 @@ def waits(tasks: Tasks, team: Team) -> Iterator[tuple[str, Instance, int, Instan
         )
         if waiting:
             yield NAMES[role][0], call, waiting, last.runs[-1][3]
+
+
+def is_group(call: Instance) -> bool:
+    return call.is_openmp(GROUP) and call.name.startswith("!$omp taskgroup")
+
+
+def descends(task: Any, root: Task) -> bool:
+    """Return whether a task is another one, or one that it or its descendants created."""
+    while isinstance(task, Task):
+        if task is root:
+            return True
+        task = task.parent
+    return False
 
 
 def starvation(tasks: Tasks, call: tuple[Instance, Task | None], latest: Instance, ready: dict[int, int]) -> int:

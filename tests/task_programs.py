@@ -18,12 +18,29 @@ BODY = st.recursive(
             st.tuples(st.just("work"), st.integers(1, 40)),
             st.tuples(st.just("create"), inner),
             st.just(("taskwait",)),
+            st.tuples(st.just("taskgroup"), inner),
         ),
         min_size=1,
         max_size=4,
     ),
     max_leaves=6,
 )
+
+
+@dataclass(eq=False)
+class Group:
+    """A task group, and the one around it."""
+
+    around: Group | None
+    begin: int
+    open: int = 0  # number of its tasks that are not complete
+    waits: bool = False
+
+    def __contains__(self, task: Task) -> bool:
+        group = task.group
+        while group is not None and group is not self:
+            group = group.around
+        return group is self
 
 
 @dataclass(eq=False)
@@ -37,6 +54,17 @@ class Task:
     children: list[Task] = field(default_factory=list)
     is_complete: bool = False
     waits_since: int | None = None  # in a taskwait construct
+    group: Group | None = None  # in which it was created
+    groups: list[Group] = field(default_factory=list)  # in which it is
+
+    @property
+    def innermost(self) -> Group | None:
+        """The group that its next tasks are part of."""
+        return self.groups[-1] if self.groups else self.group
+
+    @property
+    def ends_group(self) -> bool:
+        return bool(self.groups) and self.groups[-1].waits
 
 
 class Run:
@@ -90,7 +118,7 @@ class Run:
         stack = self.stacks[thread]
         task = stack[-1]
         now = self.now[thread]
-        if task.waits_since is not None or (len(stack) == 1 and self.arrived[thread] is not None):
+        if task.waits_since is not None or task.ends_group or (len(stack) == 1 and self.arrived[thread] is not None):
             self.schedule(thread, task)
         elif task.body:
             self.act(thread, task, task.body.pop(0))
@@ -98,6 +126,10 @@ class Run:
             stack.pop()
             task.is_complete = True
             self.open.remove(task)
+            group = task.group
+            while group is not None:
+                group.open -= 1
+                group = group.around
             self.note(thread, f"!$omp task @a:5(task={task.number})", task.begin, now)
             self.now[thread] = self.time(now + 1)
             self.wake(now)
@@ -111,7 +143,11 @@ class Run:
             self.now[thread] = self.time(now + action[1])
         elif action[0] == "create":
             self.tasks += 1
-            new = Task(list(action[1]), self.tasks, task)
+            new = Task(list(action[1]), self.tasks, task, group=task.innermost)
+            group = new.group
+            while group is not None:
+                group.open += 1
+                group = group.around
             task.children.append(new)
             self.open.append(new)
             self.ready.append(new)
@@ -119,6 +155,13 @@ class Run:
             self.note(thread, f"!$omp create task @a:5(task={new.number})", now, self.now[thread])
             self.wake(now)
             self.now[thread] = self.time(self.now[thread] + 1)
+        elif action[0] == "taskgroup":
+            task.groups.append(Group(task.innermost, now))
+            task.body[:0] = [*action[1], ("end",)]
+            self.now[thread] = self.time(now + 1)
+        elif action[0] == "end":
+            task.groups[-1].waits = True
+            self.now[thread] = self.time(now + 1)
         else:
             task.waits_since = now
             self.now[thread] = self.time(now + 1)
@@ -126,15 +169,20 @@ class Run:
     def schedule(self, thread: int, task: Task) -> None:
         """Run a ready task, end a taskwait construct, or wait for something to happen."""
         now = self.now[thread]
-        is_barrier = task.waits_since is None
-        candidates = [new for new in self.ready if is_barrier or new.parent is task]
+        group = task.groups[-1] if task.ends_group else None
+        is_barrier = task.waits_since is None and group is None
+        candidates = [new for new in self.ready if is_barrier or (new in group if group else new.parent is task)]
         if candidates:
             new = candidates[0]
             self.ready.remove(new)
             new.begin = now
             self.stacks[thread].append(new)
             self.now[thread] = self.time(now + 1)
-        elif not is_barrier and all(child.is_complete for child in task.children):
+        elif group is not None and group.open == 0:
+            task.groups.pop()
+            self.note(thread, "!$omp taskgroup @a:4", group.begin, now)
+            self.now[thread] = self.time(now + 1)
+        elif group is None and not is_barrier and all(child.is_complete for child in task.children):
             self.note(thread, "!$omp taskwait @a:6", task.waits_since, now)
             task.waits_since = None
             self.now[thread] = self.time(now + 1)

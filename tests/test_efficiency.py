@@ -406,8 +406,10 @@ def test_an_ideal_network_is_simulated_for_hybrid_programs(tmp_path, capsys):
 
 
 def test_what_cube_has_is_shown_where_it_differs(tmp_path, capsys):
-    for trace, differs in (("sor_gats", True), ("p2p", False)):
-        whywait.analyze(DATA / trace).write(tmp_path / trace)
+    plain = trace_from_text("0: f [0, 3]\n0: MPI_Barrier [3, 5]\n1: MPI_Barrier [4, 5]", tmp_path / "plain")
+    for source, differs in ((DATA / "sor_gats", True), (plain, False)):
+        trace = source.name
+        whywait.analyze(source).write(tmp_path / trace)
         assert cli.main(["efficiency", str(tmp_path / trace)]) == 0
         assert ("Transfer, as Cube has it" in capsys.readouterr().out) is differs
 
@@ -446,3 +448,28 @@ def test_a_simulated_run_is_not_compared_with_an_estimated_one():
     assert both[0].efficiencies(window=windows[0])["transfer"].value != estimated[0]["transfer"].value
     again = scaling(both, windows=windows)
     assert [row["transfer"].value for row in again] == [row["transfer"].value for row in estimated]
+
+
+def test_talp_splits_the_idle_time_of_threads(tmp_path, capsys):
+    """Of 10 s on two threads, 2 s are serial; then thread 0 computes for 8 s, and thread 1 for 4 s."""
+    text = """
+        0: main [0, 10]
+        0: fork [2, 10]
+        0: !$omp parallel @a:1 [2, 10]
+        0: f [2, 10]
+        0.1: !$omp parallel @a:1 [2, 10]
+        0.1: f [2, 3]
+        0.1: !$omp critical @a:3(order=2) [3, 4]
+        0.1: f [4, 7]
+        0.1: !$omp implicit barrier @a:9 [7, 10]
+    """
+    anchor = trace_from_text(text, tmp_path / "trace")
+    found = whywait.analyze(anchor).efficiencies()
+    names = ("serialization_efficiency", "load_balance", "scheduling_efficiency", "parallel_efficiency")
+    assert [found[f"talp_{name}"].value for name in names] == pytest.approx([0.9, 7 / 9, 1, 0.7])
+    assert cli.main(["efficiency", "--talp", str(anchor)]) == 0
+    assert "OpenMP (TALP)" in capsys.readouterr().out
+    assert cli.main(["efficiency", "--talp", "--json", str(anchor)]) == 0
+    assert json.loads(capsys.readouterr().out)["methods"]["all"][0]["talp"]["talp_load_balance"]["value"] > 0.7
+    assert cli.main(["efficiency", str(anchor)]) == 0
+    assert "TALP" not in capsys.readouterr().out

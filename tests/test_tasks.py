@@ -38,6 +38,7 @@ def naive_metrics(oracle):
         "omp_ibarrier_task_wait",
         "omp_ibarrier_starvation",
         "omp_taskwait_wait",
+        "omp_taskgroup_wait",
         "omp_tasks",
         "omp_tasks_elsewhere",
     }

@@ -191,6 +191,8 @@ OPENMP_ROLES = {
     "!$omp ordered sblock": RegionRole.ORDERED_SBLOCK,
     "!$omp ordered": RegionRole.ORDERED,
     "!$omp for": RegionRole.LOOP,
+    "!$omp sections": RegionRole.SECTIONS,
+    "!$omp section": RegionRole.SECTION,
     "!$omp create task": RegionRole.TASK_CREATE,
     "!$omp taskwait": RegionRole.TASK_WAIT,
     "!$omp taskgroup": RegionRole.FUNCTION,
@@ -596,9 +598,10 @@ class Archive:
                 here = inner
             here.records.append((time, self._raw(time, name, options)))
         for enter, leave in stream.forks:
-            program.records.append((enter, ev.ThreadFork(enter, Paradigm.OPENMP, self.script.threads)))
-            program.records.append((leave, ev.ThreadJoin(leave, Paradigm.OPENMP)))
-            self._into_caller(program)
+            fork = ev.ThreadFork(enter, Paradigm.OPENMP, self.script.threads)
+            join = ev.ThreadJoin(leave, Paradigm.OPENMP)
+            for time, event in ((enter, fork), (leave, join)):
+                self._caller(program, time, (enter, leave)).records.append((time, event))
         events = list(self._walk(program, stream, dict.fromkeys(self.script.counters, 0)))
         if (stream.rank, stream.thread) in self.script.created and events:
             life = self.comms[f"threads {stream.rank}"], stream.thread
@@ -613,14 +616,16 @@ class Archive:
                 event.stop_time -= shift
             writer(event)
 
-    def _into_caller(self, program: Call) -> None:
-        """Move a fork and its join from the top of the stream into the function around them."""
-        records, program.records = program.records, []
-        for time, event in records:
-            here = program
-            while inner := next((c for c in here.children if c.enter <= time <= c.leave and not is_parallel(c)), None):
-                here = inner
-            here.records.append((time, event))
+    def _caller(self, here: Call, time: int, fork: tuple[int, int]) -> Call:
+        """Return the innermost call around a record of a fork or its join, but not the team's own parallel region."""
+
+        def is_around(call: Call) -> bool:
+            is_outer = call.enter < fork[0] and fork[1] < call.leave
+            return call.enter <= time <= call.leave and (is_outer or not is_parallel(call))
+
+        while inner := next(filter(is_around, here.children), None):
+            here = inner
+        return here
 
     def _walk(self, call: Call, stream: Stream, totals: dict[str, int]) -> Any:
         """Return the events in a call in file order; at equal times, records precede calls."""
@@ -669,9 +674,10 @@ class Archive:
         return event(time, self.comms[f"team {rank}"], self.script.creators.get((rank, task), 0), task)
 
     def _around(self, call: Call, stream: Stream) -> int:
-        """Return the task that runs a call."""
-        around = [c for c in stream.calls if is_task(c) and c.enter <= call.enter and call.leave <= c.leave]
-        inner = [c for c in around if c is not call]
+        """Return the task of the innermost team that runs a call."""
+        around = [c for c in stream.calls if c.enter <= call.enter and call.leave <= c.leave]
+        team = max((c.enter for c in around if is_parallel(c)), default=0)
+        inner = [c for c in around if is_task(c) and c.enter > team and c is not call]
         return max(inner, key=lambda c: c.enter).options["task"] if inner else 0
 
     def _attributes(self, rank: int, options: dict[str, Any]) -> dict[Any, Any] | None:

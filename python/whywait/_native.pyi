@@ -269,9 +269,17 @@ class Analysis:
         Tasks: ``rank``, ``callpath`` (nullable), ``tasks``, ``elsewhere``, ``migrations``, ``execution``, ``median``,
         ``shortest``, ``longest``, ``creation``, ``median_creation``, ``median_delay``.
 
-        Regions: ``rank``, ``callpath`` (nullable), ``instances``, ``threads``, ``elapsed``, ``work``, ``span``.
+        Regions: ``rank``, ``callpath`` (nullable), ``instances``, ``threads``, ``elapsed``, ``work``, ``span``,
+        ``burdened_span``.
 
         Times in s. Needs the events.
+        """
+    def worksharing(self) -> Table:
+        """Return the worksharing constructs, those that lose most first.
+
+        ``rank``, ``callpath`` (nullable), ``instances``, ``threads``, ``mean``, ``longest``, ``loss``, ``late_start``,
+        ``uneven``, ``distribution`` (dictionary), ``last_thread``, ``last_count``, ``without_section``. Times in s.
+        Needs the events.
         """
     def transfers(self) -> Table:
         """Return one-sided transfers, by location of the origin and time.

@@ -118,6 +118,8 @@ class Efficiencies:
         POP's hybrid efficiencies of programs with teams of threads, first those of the multiplicative model, then those
         of the additive one, then the losses in parallel regions: see `whywait.analysis.hybrid`. Of a run without
         communication only those of threads.
+    talp
+        The OpenMP efficiencies of DLB's TALP, of the same programs: `whywait.analysis.hybrid.TALP`.
     """
 
     run: str
@@ -128,15 +130,16 @@ class Efficiencies:
     definitions: dict[str, str]
     values: tuple[Efficiency, ...]
     hybrid: tuple[Efficiency, ...] = ()
+    talp: tuple[Efficiency, ...] = ()
 
     def __getitem__(self, name: str) -> Efficiency:
-        for value in (*self.values, *self.hybrid):
+        for value in (*self.values, *self.hybrid, *self.talp):
             if value.name == name:
                 return value
         raise KeyError(f"{name}{close(name, self._ipython_key_completions_())}")
 
     def _ipython_key_completions_(self) -> list[str]:
-        return [value.name for value in (*self.values, *self.hybrid)]
+        return [value.name for value in (*self.values, *self.hybrid, *self.talp)]
 
     def __iter__(self) -> Iterator[Efficiency]:
         return iter(self.values)
@@ -241,7 +244,7 @@ def efficiencies(
         len(processes),
         _definitions(profile, waits) | {name: text for name, text in _LOADS.items() if name in _named(values)},
         values,
-        tuple(_hybrid(hybrid.shares(profile, result.places, positions))),
+        *_hybrid(hybrid.shares(profile, result.places, positions)),
     )
     return found if share is None else with_ideal_time(found, share)
 
@@ -305,15 +308,21 @@ def _without_ideal_time(one: Efficiency) -> Efficiency:
     return replace(one, value=None, inputs={name: value for name, value in one.inputs.items() if name != "max(ideal)"})
 
 
-def _hybrid(found: hybrid.Shares | None) -> Iterator[Efficiency]:
+def _hybrid(found: hybrid.Shares | None) -> tuple[tuple[Efficiency, ...], tuple[Efficiency, ...]]:
+    """Return the hybrid efficiencies of POP, and those of TALP."""
     if found is None:
-        return
+        return (), ()
     values = hybrid.values(found)
     is_mixed = bool(found.libraries)
     efficiencies = (*hybrid.MULTIPLICATIVE, *hybrid.ADDITIVE) if is_mixed else hybrid.THREADS
-    for name, display_name, formula in (*efficiencies, *hybrid.LOSSES):
-        label = display_name.format(found.libraries)
-        yield Efficiency(name, label, values[name], formula, hybrid.inputs(found, formula))
+
+    def judge(rows: tuple[tuple[str, str, str], ...]) -> tuple[Efficiency, ...]:
+        return tuple(
+            Efficiency(name, text.format(found.libraries), values[name], formula, hybrid.inputs(found, formula))
+            for name, text, formula in rows
+        )
+
+    return judge((*efficiencies, *hybrid.LOSSES)), judge(hybrid.TALP)
 
 
 def waits_of(metrics: MetricTree, method: Method) -> list[str]:
@@ -626,4 +635,5 @@ def _compared(one: Efficiencies, reference: Efficiencies, mode: Scaling | None) 
             speedup,
         ),
         one.hybrid,
+        one.talp,
     )

@@ -20,14 +20,21 @@ import numpy as np
 from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     import numpy.typing as npt
 
+    from whywait.model.calltree import CallTree
     from whywait.model.profile import Profile
     from whywait.model.tables import Locations
 
-_TASKS = ("omp_ebarrier_task_wait", "omp_ibarrier_task_wait", "omp_taskwait_wait", "omp_task_creation")
+_TASKS = (
+    "omp_ebarrier_task_wait",
+    "omp_ibarrier_task_wait",
+    "omp_taskwait_wait",
+    "omp_taskgroup_wait",
+    "omp_task_creation",
+)
 _CONTENTION = (
     "omp_lock_contention_critical",
     "omp_lock_contention_api",
@@ -63,6 +70,10 @@ class Shares(NamedTuple):
         for tasks, starvation, and creation of tasks; in forks and joins; in communication.
     libraries
         The display names of the communication libraries that occur.
+    capacity, serial, uneven, overhead
+        For `TALP`: all processor time of each process, and the time of threads without computation and communication:
+        outside parallel regions; in them, what a thread has more than the one that has least; and the least, on all
+        threads.
     """
 
     whole: float
@@ -77,6 +88,10 @@ class Shares(NamedTuple):
     management: float
     communication: float
     libraries: str
+    capacity: float
+    serial: float
+    uneven: float
+    overhead: float
 
     @property
     def rest(self) -> float:
@@ -150,7 +165,40 @@ def shares(profile: Profile, places: Locations, positions: Iterable[int] | None 
         management=lost("omp_management"),
         communication=lost(*libraries),
         libraries=" and ".join(_LIBRARIES[name] for name in libraries),
+        capacity=float((threads * elapsed).sum()),
+        **_idle(tree, places, at, ("comp", *libraries), (masters, alone, together)),
     )
+
+
+def _idle(
+    tree: CallTree,
+    places: Locations,
+    at: Callable[[str, npt.NDArray[np.bool_]], npt.NDArray[np.float64]],
+    busy: tuple[str, ...],
+    part: tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_], npt.NDArray[np.bool_]],
+) -> dict[str, float]:
+    """Return the time in which threads do nothing of use, by the reasons of `TALP`."""
+    masters, alone, together = part
+    found = {"serial": 0.0, "uneven": 0.0, "overhead": 0.0}
+    inside = np.flatnonzero(together)
+    # A parallel region that a call path is in, if it is not in another one.
+    outermost = [position for position in inside if tree.above[position] < 0 or not together[tree.above[position]]]
+    for region in (None, *outermost):
+        here = alone
+        if region is not None:
+            here = np.zeros(len(tree), np.bool_)
+            here[region : tree.end[region]] = True
+            here &= together
+        elapsed, useful = at("execution", here), np.sum([at(name, here) for name in busy], axis=0)
+        for master in masters:
+            own = np.flatnonzero(places.works & (places.rank == places.rank[master]))
+            idle = np.maximum(elapsed[master] - useful[own], 0.0)
+            if region is None:
+                found["serial"] += float(idle.sum())
+            else:
+                found["overhead"] += float(idle.min() * len(own))
+                found["uneven"] += float((idle - idle.min()).sum())
+    return found
 
 
 #: The multiplicative model: name, display name, and formula. The first is the product of the hybrid load
@@ -188,6 +236,19 @@ LOSSES = (
     ("parallel_region_loss_management", "Management of teams", "management / whole"),
     ("parallel_region_loss_communication", "Communication", "communication / whole"),
     ("parallel_region_loss_rest", "Rest", "rest / whole"),
+)
+
+
+#: The OpenMP efficiencies of DLB's TALP (dlb-docs.readthedocs.io, POP metrics): the first is the product of the others.
+TALP = (
+    ("talp_parallel_efficiency", "OpenMP parallel efficiency", "(capacity - serial - uneven - overhead) / capacity"),
+    ("talp_serialization_efficiency", "Serialization efficiency", "(capacity - serial) / capacity"),
+    ("talp_load_balance", "Load balance", "(capacity - serial - uneven) / (capacity - serial)"),
+    (
+        "talp_scheduling_efficiency",
+        "Scheduling efficiency",
+        "(capacity - serial - uneven - overhead) / (capacity - serial - uneven)",
+    ),
 )
 
 
@@ -242,6 +303,19 @@ def values(found: Shares) -> dict[str, float | None]:
         "serial_region_efficiency": without(outside - parallel),
         "parallel_region_efficiency": without(parallel - computation),
         **{name: ratio(getattr(found, formula.split()[0]), whole) for name, _, formula in LOSSES},
+        **talp(found.capacity, found.serial, found.uneven, found.overhead),
+    }
+
+
+def talp(capacity: float, serial: float, uneven: float, overhead: float) -> dict[str, float | None]:
+    """Return the efficiencies of `TALP` by name; None for a division by zero."""
+    parallel, balanced = capacity - serial, capacity - serial - uneven
+    best = balanced - overhead
+    return {
+        "talp_parallel_efficiency": best / capacity if capacity > 0 else None,
+        "talp_serialization_efficiency": parallel / capacity if capacity > 0 else None,
+        "talp_load_balance": balanced / parallel if parallel > 0 else None,
+        "talp_scheduling_efficiency": best / balanced if balanced > 0 else None,
     }
 
 

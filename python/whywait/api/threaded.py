@@ -1,4 +1,4 @@
-"""The part of `whywait.Result` that tells about threads: their locks and tasks."""
+"""The part of `whywait.Result` that tells about threads: their locks, tasks, and loops."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ThreadedResult(ClockedResult):
-    """A result with the locks and tasks of threads."""
+    """A result with the locks, tasks, and loops of threads."""
 
     def locks(self) -> pa.Table:
         """Return the locks of threads, and the ordered constructs, of each process.
@@ -81,6 +81,8 @@ class ThreadedResult(ClockedResult):
             * ``rank``, ``callpath``, ``instances``, ``threads``: where it is, how often, and the largest team.
             * ``elapsed``, ``work``, ``span``: its time, the work of all threads without waits, and the longest chain of
               work that cannot run in parallel (s), summed over instances.
+            * ``burdened_span``: the longest such chain if each task also takes the median time from when one of its
+              construct could run to its start on an idle thread (He, Leiserson, Leiserson, SPAA 2010).
 
         Raises
         ------
@@ -92,6 +94,33 @@ class ThreadedResult(ClockedResult):
         ``work / span`` is the parallelism: more threads than that are of no use.
         """
         return self._tasks(1, tables.TASK_REGIONS)
+
+    def loops(self) -> pa.Table:
+        """Return how evenly threads share the work of worksharing constructs: loops, sections, and single blocks.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row for each construct of a process, the one that loses most first.
+
+            * ``rank``, ``callpath``, ``instances``, ``threads``: where it is, how often, and the most threads.
+            * ``mean``, ``longest``, ``loss``: the mean time of a thread, that of the thread which takes longest, and
+              the difference (s), summed over instances; without waits and the barrier at the end.
+            * ``late_start``, ``uneven``: waiting in the barriers behind it because the last thread entered the
+              construct later, and the rest (s).
+            * ``distribution``: ``tiny`` (less than ten times as long as fork and join), ``persistent`` (``last_thread``
+              is last in at least 80% of the instances), ``tail`` (the last thread is late by less than a tenth of its
+              time), ``alternating``, or ``few`` (fewer than five instances).
+            * ``last_thread``, ``last_count``: the thread that is last most often, and how often.
+            * ``without_section``: threads without a section, summed over instances.
+
+        Raises
+        ------
+        whywait.UsageError
+            If the result was read from a directory.
+        """
+        table = mpi.together(self._analysis("loops").worksharing)
+        return tables.table(tables.LOOPS, tables.task_pieces(self.tree, self.places, table, tables.LOOPS))
 
     def _tasks(self, part: int, schema: pa.Schema) -> pa.Table:
         return tables.table(schema, tables.task_pieces(self.tree, self.places, self._task_tables[part], schema))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
@@ -60,6 +61,11 @@ def add(verbs: Any) -> None:
         help="simulate serialization and transfer on an ideal network instead of estimating them; analyzes the trace "
         "of a result again",
     )
+    parser.add_argument(
+        "--talp",
+        action="store_true",
+        help="also show the OpenMP efficiencies of DLB's TALP: serialization, load balance, and scheduling",
+    )
 
 
 def add_scaling(parser: argparse.ArgumentParser) -> None:
@@ -104,7 +110,9 @@ def run(options: argparse.Namespace) -> Answer:
     methods = {method: list(map(shown, rows, options.runs)) for method, rows in methods.items()}
     several = len(results) > 1
     scale = {"scaling": mode, "detected": detected._asdict()} if several else {}
-    data = {**scale, "methods": {method: [row.as_dict() for row in rows] for method, rows in methods.items()}}
+    if not options.talp:
+        methods = {method: [replace(row, talp=()) for row in rows] for method, rows in methods.items()}
+    data = {**scale, "methods": {method: [_as_dict(row) for row in rows] for method, rows in methods.items()}}
 
     def text(screen: Screen) -> Iterator[Line]:
         if several and not options.scaling and detected.sentence:
@@ -200,9 +208,14 @@ def _waits(rows: list[Efficiencies]) -> str:
     return " + ".join(name for name in names if name != "0" or len(names) == 1)
 
 
+def _as_dict(row: Efficiencies) -> dict[str, Any]:
+    talp = {value.name: value.as_dict() for value in row.talp}
+    return row.as_dict() | ({"talp": talp} if talp else {})
+
+
 def _hybrid(rows: list[Efficiencies], width: int) -> Iterator[Line]:
-    """Yield the hybrid efficiencies of the runs that have them, by both models."""
-    from whywait.analysis.hybrid import ADDITIVE, LOSSES, MULTIPLICATIVE, SIMULATED
+    """Yield the hybrid efficiencies of the runs that have them, by both models, and those of TALP."""
+    from whywait.analysis.hybrid import ADDITIVE, LOSSES, MULTIPLICATIVE, SIMULATED, TALP
 
     hybrid = [row for row in rows if row.hybrid]
     losses = "What threads do in parallel regions instead of computing, as shares of the whole."
@@ -218,6 +231,11 @@ def _hybrid(rows: list[Efficiencies], width: int) -> Iterator[Line]:
             "Losses add up: what processes and threads lack of 100% is what the hybrid parallel efficiency lacks.",
         ),
         ("Loss in parallel regions", LOSSES, losses),
+        (
+            "OpenMP (TALP)",
+            TALP,
+            "The first is the product of the others, of which the last is about each region's least idle thread.",
+        ),
     )
     step = max(1, (width - _LABEL) // _COLUMN)
     for start in range(0, len(hybrid), step):
@@ -248,7 +266,7 @@ def _hybrid(rows: list[Efficiencies], width: int) -> Iterator[Line]:
 
 
 def _keys(row: Efficiencies) -> set[str]:
-    return {value.name for value in row.hybrid}
+    return {value.name for value in (*row.hybrid, *row.talp)}
 
 
 _HYBRID_DEPTH = {
@@ -263,6 +281,7 @@ _HYBRID_DEPTH = {
     "openmp_communication_efficiency": 2,
     "process_efficiency": 0,
     "thread_efficiency": 0,
+    "talp_parallel_efficiency": 0,
 }
 
 

@@ -193,7 +193,8 @@ MASKS: dict[str, tuple[Class, ...]] = {
         Class("openmp", r"omp_(destroy|init|set|test|unset)(_nest)?_lock|OpenMP (Set|Test|Unset)( Nest)? Lock"),
     ),
     "omp_sync_ordered": _openmp("ordered"),
-    "omp_sync_taskwait": _openmp("taskwait"),
+    # Only the wait at the end of a task group is synchronization: the rest is its block.
+    "omp_sync_taskwait": (Class("openmp", roles=frozenset({"taskwait"}), but="(?i).*task ?group.*"),),
     "omp_task_creation": _openmp("task create"),
     "omp_flush": _openmp("flush"),
     "pthread_mgmt": _calls("pthread", r"pthread_(cancel|create|detach|exit|join)"),

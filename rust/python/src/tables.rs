@@ -14,6 +14,7 @@ use whywait_core::diagnostics::DiagnosticKind;
 use whywait_core::ids::{InstanceId, ProcessId};
 use whywait_core::matching::transfers::{EpochKind, Transfer};
 use whywait_core::query::locks::LockUse;
+use whywait_core::query::loops::LoopUse;
 use whywait_core::query::tasks::{TaskRegion, TaskUse};
 use whywait_core::queues::Cell as QueueCell;
 use whywait_core::schema::Unit;
@@ -396,8 +397,40 @@ impl Analysis {
             ("elapsed", time(|one| one.elapsed)),
             ("work", time(|one| one.work)),
             ("span", time(|one| one.span)),
+            ("burdened_span", time(|one| one.burdened_span)),
         ])?;
         Ok((of_tasks, of_regions))
+    }
+
+    /// The worksharing constructs, those that lose most first.
+    fn worksharing(&self, py: Python<'_>) -> PyResult<Table> {
+        let found = self.collective(py, CoreAnalysis::worksharing)?;
+        let (mut callpaths, mut distributions) = (Optional::default(), Names::default());
+        for one in &found {
+            callpaths.push(one.callpath.known());
+            distributions.push(one.distribution.name());
+        }
+        let rank = |one: &LoopUse| self.result.trace.definitions.processes[one.process].rank as i32;
+        let count =
+            |count: fn(&LoopUse) -> u64| -> ArrayRef { Arc::new(found.iter().map(count).collect::<UInt64Array>()) };
+        let time = |ticks: fn(&LoopUse) -> i64| -> ArrayRef {
+            Arc::new(found.iter().map(|one| self.seconds(ticks(one))).collect::<Float64Array>())
+        };
+        Table::new(vec![
+            ("rank", Arc::new(found.iter().map(rank).collect::<Int32Array>())),
+            ("callpath", callpaths.finish()),
+            ("instances", count(|one| one.instances)),
+            ("threads", count(|one| one.threads)),
+            ("mean", time(|one| one.mean)),
+            ("longest", time(|one| one.longest)),
+            ("loss", time(|one| one.longest - one.mean)),
+            ("late_start", time(|one| one.late_start)),
+            ("uneven", time(|one| one.uneven)),
+            ("distribution", distributions.finish()),
+            ("last_thread", Arc::new(found.iter().map(|one| one.last.0 as i32).collect::<Int32Array>())),
+            ("last_count", count(|one| one.last.1)),
+            ("without_section", count(|one| one.without_section)),
+        ])
     }
 
     /// All transfers of one-sided communication.

@@ -7,6 +7,7 @@
 //! | collective operations | end record | end record | [`CollectiveSync`] |
 //! | Late Post, Early Wait | Leave | Leave | `[L(own) − L(other)]+` |
 //! | Wait for Progress | Leave | after the Enter of the call that makes progress | `[L − E(progress)]+`; all of it |
+//! | Late Sender at a probe | Leave | after the Enter of the send | `[L − E(send)]+`; all of it |
 //! | non-blocking collective operations | Leave | after the Enter of the call that starts it | `[L − E(start)]+`; all of it |
 //! | contention | Leave | after the Leave of the release | all but the wait; nothing |
 //! | contention of threads | after the Enter | after the Leave of the release | no synchronization |
@@ -46,8 +47,7 @@ pub(super) fn collect<'a>(
     let mut sync_points = SyncPoints { pairs: Vec::with_capacity(waits.len()), ..SyncPoints::default() };
     let mut states = States::new(shard, waits, first);
     let of_two = |(wait, state): (&'a WaitState, u32)| {
-        let class =
-            Pattern::class_of(wait.kind).filter(|class| wait.cause_instance.is_some() && has_costs(*class, model))?;
+        let class = class_of(wait.kind, model).filter(|_| wait.cause_instance.is_some())?;
         Some(PairwiseWait { class, places: sync_places(wait.kind, class)?, wait, state })
     };
     let mut of_two = waits.iter().zip(first as u32..).filter_map(of_two).peekable();
@@ -90,10 +90,11 @@ pub(super) fn collect<'a>(
     sync_points
 }
 
-/// The class of a collective synchronization. Scalasca computes no costs of waits in `MPI_Finalize`.
+/// The class of a wait. Scalasca computes no costs of waits in `MPI_Finalize`, and does not infer any.
 fn class_of(kind: Metric, model: CostModel) -> Option<Class> {
     match (kind, model) {
         (Metric::FinalizeWait, CostModel::Scalasca) => Some(Class::Library),
+        (Metric::AlltoallvWait | Metric::CreationWait | Metric::ProbeLateSender, CostModel::Scalasca) => None,
         _ => Pattern::class_of(kind).filter(|&class| has_costs(class, model)),
     }
 }
@@ -104,7 +105,7 @@ fn has_costs(class: Class, model: CostModel) -> bool {
 
 /// The places of both sides of a pairwise wait; `None` for collective ones, which come as collective synchronizations.
 fn sync_places(kind: Metric, class: Class) -> Option<(Place, Place)> {
-    if is_nonblocking(kind) {
+    if has_to_start(kind) {
         return Some((Place::Leave, Place::Begin));
     }
     if matches!(kind, Metric::ConditionContention | Metric::LateSignal) {
@@ -123,10 +124,11 @@ fn sync_places(kind: Metric, class: Class) -> Option<(Place, Place)> {
     })
 }
 
-/// Whether a wait is for a non-blocking collective operation: its cause only has to start it.
-fn is_nonblocking(kind: Metric) -> bool {
+/// Whether the cause of a wait only has to start a call: the send of a probed message, or a non-blocking operation.
+fn has_to_start(kind: Metric) -> bool {
     use Metric::{NonblockingBarrierWait, NonblockingEarlyReduce, NonblockingLateBroadcast, NonblockingWaitNxN};
     matches!(kind, NonblockingBarrierWait | NonblockingWaitNxN | NonblockingLateBroadcast | NonblockingEarlyReduce)
+        || kind == Metric::ProbeLateSender
 }
 
 /// A pairwise wait.
@@ -152,7 +154,7 @@ impl PairwiseWait<'_> {
             }
             Class::Progress => ((leave - cause_enter).max(0), cause_leave - cause_enter),
             Class::Join => ((leave - shard.enter(own.1) - wait.waiting).max(0), 0),
-            _ if is_nonblocking(wait.kind) => ((leave - cause_enter).max(0), cause_leave - cause_enter),
+            _ if has_to_start(wait.kind) => ((leave - cause_enter).max(0), cause_leave - cause_enter),
             _ => ((leave - cause_leave).max(0), (cause_leave - leave).max(0)),
         };
         let (relation, end) = match class {
@@ -186,7 +188,9 @@ fn record(
     sync_points: &mut SyncPoints,
 ) {
     let place = match collective_sync.kind {
-        Metric::BarrierWait | Metric::WaitNxN | Metric::LateBroadcast | Metric::EarlyReduce => Place::Collective,
+        Metric::BarrierWait | Metric::WaitNxN | Metric::AlltoallvWait | Metric::LateBroadcast | Metric::EarlyReduce => {
+            Place::Collective
+        }
         _ => Place::Leave,
     };
     let anchor = Anchor::new(collective_sync.call, place);

@@ -2,12 +2,13 @@
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::time_order::in_time_order;
+use super::unrecorded;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
-use crate::ids::{CommId, InstanceId, LocationId, ProcessId};
+use crate::ids::{CommId, InstanceId, LocationId, ProcessId, RegionKey};
 use crate::parallel::exchange::Outbox;
 use crate::parallel::rounds::Rounds;
 use crate::trace::columns::{COLLECTIVE_IO, Collective, Nonblocking};
@@ -101,13 +102,15 @@ impl Member {
         Self { begin, end, sent, received, comm, sequence, rank, root, location, instance, operation }
     }
 
-    /// Index of the communicator; `None` for start-up and shutdown of the library.
+    /// Index of the communicator; `None` for start-up and shutdown of the library, and for calls without records.
     #[must_use]
     pub fn comm(&self) -> Option<CommId> {
-        (self.comm != INIT && self.comm != FINALIZE).then_some(self.comm)
+        (self.comm.number() < UNRECORDED).then_some(self.comm)
     }
 }
 
+/// From here on, numbers stand for the communicators of calls without records, by region.
+const UNRECORDED: u32 = 1 << 31;
 /// Stands for the communicator of all processes that initialize the library.
 const INIT: CommId = CommId::new(u32::MAX - 1);
 /// Stands for the communicator of all processes that finalize the library.
@@ -124,13 +127,14 @@ pub fn match_all<R: Send>(
 ) -> Result<(Vec<R>, Diagnostics)> {
     let total = trace.exchange.sum(trace.shards.iter().map(|shard| shard.collectives.rows.len()).sum())?;
     let expected = [(INIT, participants(trace, INIT)?), (FINALIZE, participants(trace, FINALIZE)?)];
+    let (regions, processes) = unrecorded::of_everybody(trace)?;
     let mut results = Vec::with_capacity(trace.shards.len());
     let mut diagnostics = Diagnostics::default();
     let rounds = Rounds::new(&trace.exchange, total * size_of::<Member>());
     for round in 0..rounds.count {
         let is_served = |owner: u32| rounds.serves(owner, round);
         let posted: Vec<(Outbox<Member>, Diagnostics)> =
-            trace.par_shards().map(|shard| post(trace, shard, is_served)).collect();
+            trace.par_shards().map(|shard| post(trace, shard, &regions, is_served)).collect();
         let mut outgoing = Vec::with_capacity(posted.len());
         for (outbox, shard_notes) in posted {
             outgoing.push(outbox);
@@ -152,10 +156,11 @@ pub fn match_all<R: Send>(
                 let mut diagnostics = Diagnostics::default();
                 for instance in members.chunk_by(|a, b| a.comm == b.comm && a.sequence == b.sequence) {
                     let comm = instance[0].comm;
-                    let size = expected
-                        .iter()
-                        .find(|(library, _)| *library == comm)
-                        .map_or_else(|| trace.definitions.comms[comm].size, |(_, size)| *size);
+                    let size = match expected.iter().find(|(library, _)| *library == comm) {
+                        Some(&(_, size)) => size,
+                        None if comm.number() >= UNRECORDED => processes,
+                        None => trace.definitions.comms[comm].size,
+                    };
                     if let Some(kind) = check(instance, size, &mut diagnostics) {
                         consume(&mut result, kind, instance);
                     }
@@ -246,7 +251,12 @@ fn library_calls(
     })
 }
 
-fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> (Outbox<Member>, Diagnostics) {
+fn post(
+    trace: &Trace,
+    shard: &Shard,
+    unrecorded: &FxHashSet<RegionKey>,
+    is_served: impl Fn(u32) -> bool,
+) -> (Outbox<Member>, Diagnostics) {
     let mut outbox = trace.exchange.outbox();
     let mut diagnostics = Diagnostics::default();
     let mut deliver = |member: Member| {
@@ -280,25 +290,42 @@ fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> (Outbo
             }
         }
     }
+    let mut without_record = |comm, sequence, location: LocationId, instance, operation| {
+        deliver(Member {
+            begin: shard.enter(instance),
+            end: shard.leave(instance),
+            sent: 0,
+            received: 0,
+            comm,
+            sequence,
+            rank: trace.definitions.locations[location].process.number(),
+            root: NONE,
+            location,
+            instance,
+            operation,
+        });
+    };
     for comm in [INIT, FINALIZE] {
-        for (process, location, instance) in library_calls(trace, shard, comm) {
-            deliver(Member {
-                begin: shard.enter(instance),
-                end: shard.leave(instance),
-                sent: 0,
-                received: 0,
-                comm,
-                sequence: 0,
-                rank: process.number(),
-                root: NONE,
-                location,
-                instance,
-                operation: 0,
-            });
+        for (_, location, instance) in library_calls(trace, shard, comm) {
+            without_record(comm, 0, location, instance, 0);
+        }
+    }
+    if !unrecorded.is_empty() {
+        for calls in unrecorded::of_shard(trace, shard) {
+            let mut sequences: FxHashMap<RegionKey, u32> = FxHashMap::default();
+            for call in calls.iter().filter(|call| unrecorded.contains(&call.region)) {
+                let sequence = sequences.entry(call.region).or_insert(0);
+                let comm = CommId::new(UNRECORDED | call.region.number());
+                without_record(comm, *sequence, call.location, call.instance, CREATE_HANDLE);
+                *sequence += 1;
+            }
         }
     }
     (outbox, diagnostics)
 }
+
+/// A communicator is created: a value of `CollectiveOp`.
+pub(crate) const CREATE_HANDLE: u8 = 17;
 
 /// The kind of the operation, if all members are present and called the same one.
 fn check(instance: &[Member], size: usize, diagnostics: &mut Diagnostics) -> Option<Kind> {
@@ -307,6 +334,7 @@ fn check(instance: &[Member], size: usize, diagnostics: &mut Diagnostics) -> Opt
     match first.comm {
         INIT => return (size > 1).then_some(Kind::Init),
         FINALIZE => return (size > 1).then_some(Kind::Finalize),
+        comm if comm.number() >= UNRECORDED => return (size == instance.len()).then_some(Kind::Undecided),
         _ => {}
     }
     if instance.len() != size {

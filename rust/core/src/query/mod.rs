@@ -4,6 +4,8 @@ pub mod blame;
 pub mod communication;
 pub mod iterations;
 pub mod locks;
+pub mod loops;
 pub mod parameters;
 pub mod tasks;
+mod waited;
 pub mod worst_waits;

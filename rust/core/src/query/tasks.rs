@@ -2,24 +2,23 @@
 //!
 //! *Work* is the time of all threads in a region without waits and without the calls in which they run tasks; *span* is the
 //! longest chain of it that cannot run in parallel. One pass in the order of time: a task begins with the span of the one
-//! that creates it, what runs adds to its own, the end of a taskwait construct takes the largest of the children, and a
-//! barrier the largest of all.
+//! that creates it, what runs adds to its own, the end of a taskwait construct takes the largest of the children, that
+//! of a taskgroup the largest of the descendants created in it, and a barrier the largest of all. The *burdened span* also counts, at each creation, what it takes to start a
+//! task of the construct (He, Leiserson, Leiserson, SPAA 2010).
 //!
 //! *Source*: specification.md#tasks.
 
 use std::cmp::Reverse;
-use std::ops::Range;
 
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
+use super::waited::{Waits, waited, waits};
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{CallPathId, LocationId, ProcessId};
-use crate::schema::Pattern;
 use crate::trace::Shard;
-use crate::waits::interval;
-use crate::waits::tasks::{Around, TaskLife, TeamTasks};
+use crate::waits::tasks::{Around, Scheduling, TaskLife, TeamTasks};
 use crate::waits::teams::{Part, teams};
 
 /// The tasks of a construct in a process.
@@ -66,6 +65,8 @@ pub struct TaskRegion {
     pub work: i64,
     /// The span, ticks.
     pub span: i64,
+    /// The span if each task also takes what it takes to start one, ticks.
+    pub burdened_span: i64,
 }
 
 /// What is measured of a task.
@@ -83,19 +84,23 @@ impl Analysis {
         let mut constructs: FxHashMap<(ProcessId, CallPathId), Vec<Measured>> = FxHashMap::default();
         let mut regions: FxHashMap<(ProcessId, CallPathId), TaskRegion> = FxHashMap::default();
         for shard in &self.trace.shards {
+            if shard.task_instances.is_empty() {
+                continue;
+            }
             let waits = waits(self, shard);
             for process in shard.processes {
                 let all = teams(shard, &self.trace.definitions.processes[process]);
-                for parts in all.chunk_by(|a, b| a.team.fork == b.team.fork) {
-                    let Some(tasks) = TeamTasks::new(shard, parts) else { continue };
+                let of_teams = all.chunk_by(|a, b| a.team.fork == b.team.fork);
+                let of_teams: Vec<(&[Part], TeamTasks)> =
+                    of_teams.filter_map(|parts| Some((parts, TeamTasks::new(shard, parts)?))).collect();
+                let burdens = burdens(shard, &of_teams);
+                for (parts, tasks) in &of_teams {
                     for task in &tasks.tasks {
-                        let instance = tasks.runs[task.runs.start].run.instance;
-                        if instance.is_some() {
-                            let of_construct = constructs.entry((process, shard.callpath(instance))).or_default();
-                            of_construct.push(measure(shard, &tasks, task));
+                        if let Some(callpath) = construct(shard, tasks, task) {
+                            constructs.entry((process, callpath)).or_default().push(measure(shard, tasks, task));
                         }
                     }
-                    region(shard, (process, parts), &tasks, &waits, &mut regions);
+                    region(shard, (process, parts), (tasks, &burdens), &waits, &mut regions);
                 }
             }
         }
@@ -106,6 +111,31 @@ impl Analysis {
         regions.sort_by_key(|one| (Reverse(one.work), one.process, one.callpath));
         Ok((constructs, regions))
     }
+}
+
+/// The construct of a task, by the call path of the task.
+fn construct(shard: &Shard, tasks: &TeamTasks, task: &TaskLife) -> Option<CallPathId> {
+    let instance = tasks.runs[task.runs.start].run.instance;
+    instance.is_some().then(|| shard.callpath(instance))
+}
+
+/// What it takes to start a task of each construct: the median time from when one could run to its start, of those that
+/// idle threads started, if there are enough of them.
+fn burdens(shard: &Shard, of_teams: &[(&[Part], TeamTasks)]) -> FxHashMap<CallPathId, i64> {
+    const ENOUGH: usize = 5;
+    let mut delays: FxHashMap<CallPathId, Vec<i64>> = FxHashMap::default();
+    for (_, tasks) in of_teams {
+        for task in tasks.tasks.iter().filter(|task| task.is_awaited) {
+            if let Some(callpath) = construct(shard, tasks, task) {
+                delays.entry(callpath).or_default().push(tasks.start(task) - task.ready);
+            }
+        }
+    }
+    let medians = delays.into_iter().filter(|(_, delays)| delays.len() >= ENOUGH).map(|(callpath, mut delays)| {
+        let middle = (delays.len() - 1) / 2;
+        (callpath, *delays.select_nth_unstable(middle).1)
+    });
+    medians.collect()
 }
 
 fn measure(shard: &Shard, tasks: &TeamTasks, task: &TaskLife) -> Measured {
@@ -144,38 +174,11 @@ impl TaskUse {
     }
 }
 
-/// When each location waits, in order and without overlaps.
-type Waits = FxHashMap<LocationId, Vec<Range<i64>>>;
-
-fn waits(analysis: &Analysis, shard: &Shard) -> Waits {
-    let mut waits = Waits::default();
-    if shard.task_instances.is_empty() {
-        return waits;
-    }
-    let (_, all) = analysis.waits.of(analysis.trace.position(shard.location(0)));
-    for (wait, begin) in all.iter().zip(interval::begins(&analysis.trace, all)) {
-        if Pattern::class_of(wait.kind).is_some() {
-            waits.entry(wait.location).or_default().push(begin..begin + wait.waiting);
-        }
-    }
-    #[expect(clippy::iter_over_hash_type, reason = "each is put in order for itself")]
-    for of_location in waits.values_mut() {
-        of_location.sort_by_key(|wait| wait.start);
-        let mut last = i64::MIN;
-        for wait in of_location.iter_mut() {
-            wait.start = wait.start.max(last);
-            last = last.max(wait.end);
-        }
-        of_location.retain(|wait| !wait.is_empty());
-    }
-    waits
-}
-
 /// Adds the work and the span of an instance of a parallel region.
 fn region(
     shard: &Shard,
     (process, parts): (ProcessId, &[Part]),
-    tasks: &TeamTasks,
+    (tasks, burdens): (&TeamTasks, &FxHashMap<CallPathId, i64>),
     waits: &Waits,
     regions: &mut FxHashMap<(ProcessId, CallPathId), TaskRegion>,
 ) {
@@ -183,7 +186,9 @@ fn region(
     let Some(callpath) = members().map(|part| shard.callpath(part.team.instance)).next() else { return };
     let begin = members().map(|part| shard.enter(part.team.instance)).min().unwrap_or(0);
     let end = members().map(|part| shard.leave(part.team.instance)).max().unwrap_or(0);
-    let (work, span) = Strands::new(tasks, waits).follow(shard, parts);
+    let burden = |task| construct(shard, tasks, task).and_then(|callpath| burdens.get(&callpath).copied()).unwrap_or(0);
+    let burdens = tasks.tasks.iter().map(burden).collect();
+    let (work, Span { ticks, burdened }) = Strands::new(tasks, waits, burdens).follow(shard, parts);
     let region = regions.entry((process, callpath)).or_insert(TaskRegion {
         process,
         callpath,
@@ -192,12 +197,14 @@ fn region(
         elapsed: 0,
         work: 0,
         span: 0,
+        burdened_span: 0,
     });
     region.instances += 1;
     region.threads = region.threads.max(members().count() as u64);
     region.elapsed += end - begin;
     region.work += work;
-    region.span += span;
+    region.span += ticks;
+    region.burdened_span += burdened;
 }
 
 /// What happens in a team; at equal times, what ends comes first.
@@ -217,33 +224,61 @@ enum Step {
     RunBegins(usize),
 }
 
+/// The longest chain up to some point, without and with the time that it takes to start tasks, ticks.
+#[derive(Clone, Copy, Default)]
+struct Span {
+    ticks: i64,
+    burdened: i64,
+}
+
+impl Span {
+    fn max(self, other: Self) -> Self {
+        Self { ticks: self.ticks.max(other.ticks), burdened: self.burdened.max(other.burdened) }
+    }
+
+    fn plus(self, ticks: i64, burden: i64) -> Self {
+        Self { ticks: self.ticks + ticks, burdened: self.burdened + ticks + burden }
+    }
+}
+
 /// The strands of a team: of tasks, explicit and implicit.
 struct Strands<'a> {
     tasks: &'a TeamTasks,
     waits: &'a Waits,
     /// What runs on each thread, and since when.
     running: FxHashMap<LocationId, (Around, i64)>,
-    spans: FxHashMap<Around, i64>,
+    spans: FxHashMap<Around, Span>,
+    /// What it takes to start each task, ticks.
+    burdens: Vec<i64>,
     work: i64,
     position: FxHashMap<u32, usize>,
+    /// The Enter of the latest taskwait construct in each.
+    since: FxHashMap<Around, i64>,
 }
 
 impl<'a> Strands<'a> {
-    fn new(tasks: &'a TeamTasks, waits: &'a Waits) -> Self {
+    fn new(tasks: &'a TeamTasks, waits: &'a Waits, burdens: Vec<i64>) -> Self {
         let position = tasks.tasks.iter().enumerate().map(|(i, task)| (task.row, i)).collect();
-        Self { tasks, waits, running: FxHashMap::default(), spans: FxHashMap::default(), work: 0, position }
+        Self {
+            tasks,
+            waits,
+            running: FxHashMap::default(),
+            spans: FxHashMap::default(),
+            burdens,
+            work: 0,
+            position,
+            since: FxHashMap::default(),
+        }
     }
 
     /// Adds what has run on a thread since the last step, and lets something else run.
     fn switch(&mut self, location: LocationId, time: i64, next: Option<Around>) {
         if let Some((strand, since)) = self.running.remove(&location) {
             let waits = self.waits.get(&location).map_or(&[][..], Vec::as_slice);
-            let first = waits.partition_point(|wait| wait.end <= since);
-            let inside = waits[first..].iter().take_while(|wait| wait.start < time);
-            let waited: i64 = inside.map(|wait| wait.end.min(time) - wait.start.max(since)).sum();
-            let ticks = time - since - waited;
+            let ticks = time - since - waited(waits, &(since..time));
             self.work += ticks;
-            *self.spans.entry(strand).or_default() += ticks;
+            let span = self.spans.entry(strand).or_default();
+            *span = span.plus(ticks, 0);
         }
         if let Some(next) = next {
             self.running.insert(location, (next, time));
@@ -251,7 +286,7 @@ impl<'a> Strands<'a> {
     }
 
     /// The work and the span of a team.
-    fn follow(mut self, shard: &Shard, parts: &[Part]) -> (i64, i64) {
+    fn follow(mut self, shard: &Shard, parts: &[Part]) -> (i64, Span) {
         let tasks = self.tasks;
         let mut steps: Vec<(i64, Step)> = Vec::new();
         for part in parts.iter().filter(|part| part.team.instance.is_some()) {
@@ -260,8 +295,7 @@ impl<'a> Strands<'a> {
             steps.push((shard.leave(instance), Step::Ends(part.location)));
         }
         for (i, call) in tasks.calls.iter().enumerate() {
-            let (enter, leave) = (shard.enter(call.instance), shard.leave(call.instance));
-            steps.extend([(enter, Step::CallBegins(i)), (leave, Step::CallEnds(i))]);
+            steps.extend([(call.begin, Step::CallBegins(i)), (shard.leave(call.instance), Step::CallEnds(i))]);
         }
         for (i, run) in tasks.runs.iter().enumerate() {
             steps.extend([(run.run.begin, Step::RunBegins(i)), (run.run.end, Step::RunEnds(i))]);
@@ -272,12 +306,17 @@ impl<'a> Strands<'a> {
         steps.sort_unstable();
         let mut met = Vec::new();
         for (time, step) in steps {
-            self.step(time, step, &mut met);
+            self.step(shard, time, step, &mut met);
         }
-        (self.work, self.spans.values().copied().max().unwrap_or(0))
+        (self.work, self.longest())
     }
 
-    fn step(&mut self, time: i64, step: Step, met: &mut Vec<usize>) {
+    /// The longest chain of all strands.
+    fn longest(&self) -> Span {
+        self.spans.values().copied().fold(Span::default(), Span::max)
+    }
+
+    fn step(&mut self, shard: &Shard, time: i64, step: Step, met: &mut Vec<usize>) {
         let tasks = self.tasks;
         match step {
             Step::Begins(location) => self.switch(location, time, Some(Around::Implicit(location))),
@@ -287,8 +326,8 @@ impl<'a> Strands<'a> {
                 let location = tasks.tasks[i].instance.creator;
                 let running = self.running.get(&location).map(|&(running, _)| running);
                 self.switch(location, time, running);
-                let span = self.spans.get(&around).copied().unwrap_or(0);
-                self.spans.insert(Around::Task(tasks.tasks[i].row), span);
+                let span = self.spans.get(&around).copied().unwrap_or_default();
+                self.spans.insert(Around::Task(tasks.tasks[i].row), span.plus(0, self.burdens[i]));
             }
             Step::CallBegins(i) => self.switch(tasks.calls[i].location, time, None),
             Step::RunBegins(i) => {
@@ -301,19 +340,21 @@ impl<'a> Strands<'a> {
             }
             Step::CallEnds(i) => {
                 let call = &tasks.calls[i];
-                match call.barrier {
-                    Some(k) if met.contains(&k) => {}
-                    Some(k) => {
+                match call.kind {
+                    Scheduling::Barrier(k) if met.contains(&k) => {}
+                    Scheduling::Barrier(k) => {
                         met.push(k);
-                        let most = self.spans.values().copied().max().unwrap_or(0);
+                        let most = self.longest();
                         self.spans.retain(|strand, _| matches!(strand, Around::Implicit(_)));
                         self.spans.values_mut().for_each(|span| *span = most);
                     }
-                    None => {
-                        let children = tasks.children.get(&call.around).map_or(&[][..], Vec::as_slice);
-                        let ended = |&&i: &&usize| tasks.end(&tasks.tasks[i]) <= time;
+                    Scheduling::TaskWait | Scheduling::TaskGroup => {
+                        let enter = shard.enter(call.instance);
+                        let is_group = call.kind == Scheduling::TaskGroup;
+                        let since = if is_group { None } else { self.since.insert(call.around, enter) };
+                        let ended = tasks.ended_by(shard, call, since.unwrap_or(i64::MIN));
                         let span = |&i: &usize| self.spans.get(&Around::Task(tasks.tasks[i].row)).copied();
-                        let most = children.iter().filter(ended).filter_map(span).max().unwrap_or(0);
+                        let most = ended.iter().filter_map(span).fold(Span::default(), Span::max);
                         let own = self.spans.entry(call.around).or_default();
                         *own = (*own).max(most);
                     }

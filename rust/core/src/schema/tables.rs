@@ -607,6 +607,23 @@ tables! {
         "elapsed" Double "s": "the time from the first Enter to the last Leave, summed over instances",
         "work" Double "s": "the time of all threads without waits and without the calls in which they run tasks",
         "span" Double "s": "the longest chain of that work which cannot run in parallel",
+        "burdened_span" Double "s": "the longest such chain if each task also takes the median time from when one of its construct could run to its start on an idle thread",
+    }
+    "loops" returned ["loops"] "a worksharing construct in a process (a loop, sections, a single block); the one that loses most first" {
+        "rank" Int32: "the rank of the process",
+        "callpath" Path: "the call path of the construct, by names",
+        "callpath_id" UInt32: "the same as a row of `callpaths`",
+        "instances" UInt64: "the number of its instances",
+        "threads" UInt64: "the most threads of an instance",
+        "mean" Double "s": "the mean time of a thread in an instance, without waits and the barrier at its end, summed over instances",
+        "longest" Double "s": "that of the thread which takes longest in each instance",
+        "loss" Double "s": "the difference: what an even distribution saves at most",
+        "late_start" Double "s": "waiting in the barriers behind it because the last thread entered the construct later",
+        "uneven" Double "s": "the rest of that waiting, which is due to the construct",
+        "distribution" Name: "`tiny`: the work takes less than ten times as long as to fork and join; `persistent`: the same thread is last in at least 80% of the instances; `tail`: the last thread is late by less than a tenth of its time; `alternating`: another thread is last each time; `few`: fewer than five instances",
+        "last_thread" Int32: "the thread that is last most often",
+        "last_count" UInt64: "in how many instances it is",
+        "without_section" UInt64: "threads without a section, summed over instances; 0 for other constructs",
     }
     "statistics" returned ["statistics"] "the distribution of the waits of a kind" {
         "metric" Text: "the metric that they add to",

@@ -467,9 +467,9 @@ pub struct Team {
     pub barriers: u32,
     /// One past the last barrier.
     pub barriers_end: u32,
-    /// First taskwait construct of the team's part in [`super::Shard::taskwaits`].
+    /// First taskwait or taskgroup construct of the team's part in [`super::Shard::taskwaits`].
     pub taskwaits: u32,
-    /// One past the last taskwait construct.
+    /// One past the last one.
     pub taskwaits_end: u32,
 }
 
@@ -486,13 +486,15 @@ impl Team {
     };
 }
 
-/// A taskwait construct.
+/// A taskwait or taskgroup construct.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct TaskWait {
     /// The call.
     pub instance: InstanceId,
     /// Row of the task that waits among those of the shard, or [`NONE`] for an implicit one.
     pub task: u32,
+    /// Whether it is a taskgroup construct.
+    pub is_group: bool,
 }
 
 /// A change of a parameter's value at a location.

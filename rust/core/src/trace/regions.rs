@@ -94,6 +94,8 @@ pub enum RegionClass {
     TaskCreate,
     /// The taskwait construct.
     TaskWait,
+    /// The taskgroup construct: its block, and the wait for the tasks created in it.
+    TaskGroup,
     /// Another OpenMP construct or call.
     OpenMp,
     /// `pthread_mutex_lock`, `pthread_mutex_trylock`.
@@ -165,7 +167,7 @@ impl RegionClass {
         use RegionClass::{Broadcast, ShmemAllocate, ShmemFree, ShmemQuiet, Signal, ThreadBarrier};
         use RegionClass::{Create, ExplicitBarrier, ImplicitBarrier, Init, Ordered, OrderedBlock, Parallel, Probe};
         matches!(self, Init | Probe | Create | Parallel | ExplicitBarrier | ImplicitBarrier | Ordered | OrderedBlock)
-            || matches!(self, Signal | Broadcast | ThreadBarrier | Self::Task | Self::TaskWait)
+            || matches!(self, Signal | Broadcast | ThreadBarrier | Self::Task | Self::TaskWait | Self::TaskGroup)
             || matches!(self, ShmemAllocate | ShmemFree | ShmemQuiet)
             || self.is_shutdown()
     }
@@ -186,7 +188,7 @@ impl RegionClass {
                 "win_test" => Self::WinTest,
                 "win_flush_all" => Self::FlushAll,
                 "isendrecv" | "isendrecv_replace" => Self::SendAndReceive,
-                "probe" => Self::Probe,
+                "probe" | "mprobe" => Self::Probe,
                 _ if CREATORS.contains(&call.as_str()) => Self::Create,
                 _ if STARTS.contains(&call.as_str()) => Self::StartCollective,
                 _ if call.starts_with("test") => Self::Test,
@@ -233,6 +235,8 @@ impl RegionClass {
                 RegionRole::ORDERED_SBLOCK => Self::OrderedBlock,
                 RegionRole::TASK | RegionRole::TASK_UNTIED => Self::Task,
                 RegionRole::TASK_CREATE => Self::TaskCreate,
+                // OTF2 has no role for it.
+                _ if name.to_ascii_lowercase().replace(' ', "").contains("taskgroup") => Self::TaskGroup,
                 RegionRole::TASK_WAIT => Self::TaskWait,
                 _ => DeviceCall::of(name).map_or(Self::OpenMp, Self::Device),
             },

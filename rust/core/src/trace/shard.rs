@@ -164,7 +164,7 @@ pub struct Shard {
     pub teams: Rows<Team>,
     /// Region instances of barriers between threads.
     pub barriers: Rows<InstanceId>,
-    /// Taskwait constructs.
+    /// Taskwait and taskgroup constructs.
     pub taskwaits: Rows<TaskWait>,
     /// Locks between threads.
     pub locks: Rows<Lock>,

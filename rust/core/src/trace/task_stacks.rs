@@ -108,6 +108,8 @@ pub struct TaskParts<'a> {
     location: LocationId,
     number: u32,
     running: Option<TaskPart>,
+    /// For each team of the thread, what ran when it began.
+    hosts: Vec<Option<TaskPart>>,
     parts: Vec<TaskPart>,
 }
 
@@ -115,13 +117,13 @@ impl<'a> TaskParts<'a> {
     /// Nothing yet.
     #[must_use]
     pub fn new(regions: &'a Regions, location: LocationId) -> Self {
-        Self { regions, location, number: 0, running: None, parts: Vec::new() }
+        Self { regions, location, number: 0, running: None, hosts: Vec::new(), parts: Vec::new() }
     }
 
     /// What was found.
     #[must_use]
     pub fn finish(mut self) -> Vec<TaskPart> {
-        self.parts.extend(self.running);
+        self.parts.extend(self.running.into_iter().chain(self.hosts.into_iter().flatten()));
         self.parts
     }
 }
@@ -142,6 +144,15 @@ impl EventSink for TaskParts<'_> {
     }
 
     fn record(&mut self, time: i64, record: &Event<'_>, _: &Attributes<'_>) {
+        match record {
+            Event::ThreadTeamBegin { .. } => self.hosts.push(self.running.take()),
+            Event::ThreadTeamEnd { .. } => {
+                if let Some(host) = self.hosts.pop() {
+                    self.parts.extend(std::mem::replace(&mut self.running, host));
+                }
+            }
+            _ => {}
+        }
         if let Some(task) = switched_to(record) {
             self.parts.extend(self.running.take());
             if task.2 != 0 {

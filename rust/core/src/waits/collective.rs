@@ -10,6 +10,8 @@
 //! Leave for `MPI_Init` and `MPI_Finalize`. *Ties* go to the lowest rank. Every waiting time ends at the latest with the
 //! rank's own call; if this shortens it, the clocks disagree, which is counted.
 //!
+//! Where the records do not show who needs whom, it is inferred from calls that overlap.
+//!
 //! *Source*: specification.md#collective-operations; thesis, equation 2.2. The functions state the formulas.
 
 use super::collective_sync::{CollectiveSync, CollectiveSyncs, Participants};
@@ -18,7 +20,7 @@ use super::wait_state::WaitState;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::ids::{CommId, LocationId, ProcessId};
-use crate::matching::collectives::{Kind, Member, match_all};
+use crate::matching::collectives::{CREATE_HANDLE, Kind, Member, match_all};
 use crate::severity::{Accumulator, Metric};
 use crate::trace::Trace;
 use rayon::prelude::*;
@@ -73,6 +75,10 @@ pub fn detect(trace: &Trace, with_syncs: bool) -> Result<(Vec<Findings>, Vec<Col
     Ok((findings, collective_syncs, diagnostics))
 }
 
+/// Values of `CollectiveOp`.
+const ALLTOALLV: u8 = 9;
+const ALLTOALLW: u8 = 10;
+
 /// Wait states and synchronizations of the instances that one shard owns.
 #[derive(Default)]
 struct Found {
@@ -95,7 +101,7 @@ impl Found {
             Kind::AllToOne => self.all_to_one(members),
             Kind::Scan => self.scan(members),
             Kind::Io => self.io(members),
-            Kind::Undecided => {}
+            Kind::Undecided => self.undecided(members),
         }
     }
 
@@ -178,6 +184,25 @@ impl Found {
             && first_end(members) > last.begin
         {
             self.synchronize(members.iter(), Participants::All, last, Some(Metric::IoWait), None);
+        }
+    }
+
+    /// Wait at Alltoallv, Wait at Creation of Communicators: the records do not show who needs whom. If all members are in
+    /// their calls at the same time, and of an operation on data all send and receive, they probably wait for the latest
+    /// (specification.md#inferred-synchronization).
+    fn undecided(&mut self, members: &[Member]) {
+        let (kind, is_complete) = match members[0].operation {
+            ALLTOALLV | ALLTOALLW => {
+                (Metric::AlltoallvWait, members.iter().all(|member| member.sent > 0 && member.received > 0))
+            }
+            CREATE_HANDLE => (Metric::CreationWait, true),
+            _ => return,
+        };
+        if is_complete
+            && let Some(last) = latest(members)
+            && first_end(members) > last.begin
+        {
+            self.synchronize(members.iter(), Participants::All, last, Some(kind), None);
         }
     }
 

@@ -16,6 +16,9 @@
 //! *Messages in Wrong Order*: a Late Sender whose message was sent after one that is received later. Its whole waiting
 //! time counts, once. Each location keeps its most recent Late Senders (100 by default) to find these.
 //!
+//! *Late Sender at Probe*: likewise for `MPI_Probe` and `MPI_Mprobe`, with the send of the message that was probed. Of
+//! `MPI_Probe`, this is inferred: it is the message of the next receive that the same call path posts.
+//!
 //! Sources are compared as processes, not as ranks of a communicator.
 //!
 //! *Source*: specification.md#late-sender, specification.md#messages-in-wrong-order; thesis, equation 2.1.
@@ -31,6 +34,7 @@ use super::wait_state::WaitState;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{InstanceId, LocationId, ProcessId};
 use crate::matching::messages::{Matches, SendInfo};
+use crate::matching::probes;
 use crate::severity::{Accumulator, Metric, volume};
 use crate::trace::columns::Received;
 use crate::trace::{RegionClass, Shard, Trace};
@@ -86,6 +90,7 @@ pub fn detect(trace: &Trace, shard: &Shard, matches: &Matches, window: usize) ->
         location: LocationId::NONE,
         recent: Recent { instances: VecDeque::with_capacity(window), window, latest: i64::MIN },
     };
+    let probes = probes::find(trace, shard);
     for i in 0..shard.locations.len() {
         detector.location = shard.location(i);
         detector.recent.clear();
@@ -102,6 +107,9 @@ pub fn detect(trace: &Trace, shard: &Shard, matches: &Matches, window: usize) ->
         let mut latest: Option<Instance> = None;
         for row in range {
             let receive = &shard.receives.rows[row];
+            if let (Some(&probe), Some(send)) = (probes.get(&(row as u32)), matches.send(row)) {
+                detector.probe(probe, send);
+            }
             if latest.is_some_and(|latest| latest.call != receive.instance) {
                 detector.book(latest.take());
             }
@@ -169,6 +177,16 @@ impl Detector<'_> {
             call: receive.instance,
             cause: (send.location, send.instance),
         })
+    }
+
+    /// Books the wait of a call that probed a message.
+    fn probe(&mut self, probe: InstanceId, send: &SendInfo) {
+        let waiting = send.enter.min(self.shard.leave(probe)) - self.shard.enter(probe);
+        if waiting > 0 && self.class(probe) == RegionClass::Probe {
+            self.cells.add(Metric::ProbeLateSender, self.shard.callpath(probe), waiting);
+            let (call, cause) = ((self.location, probe), (send.location, send.instance));
+            self.detected.findings.waits.push(WaitState::new(Metric::ProbeLateSender, call, waiting, cause));
+        }
     }
 
     /// Tells the sender how long its call lasted before the receive was posted ([`super::late_receiver`]).

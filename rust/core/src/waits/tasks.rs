@@ -5,10 +5,11 @@
 //!  thread 1  [ barrier |= starved =| [ f                         ]]--
 //! ```
 //!
-//! A moment of a thread in a barrier or a taskwait construct is *executing* if one of its tasks runs, *scheduling* if a
-//! task is ready (all of the team in a barrier, children in a taskwait), else *waiting* while a task that it awaits is
-//! incomplete: in a barrier from the arrival of the last thread. Before that arrival, it is *starvation* as long as the
-//! last thread still creates a task.
+//! A moment of a thread in a barrier, a taskwait or a taskgroup construct is *executing* if one of its tasks runs,
+//! *scheduling* if a task is ready (all of the team in a barrier, children in a taskwait, descendants created in a
+//! taskgroup), else *waiting* while a task that it awaits is incomplete: in a barrier from the arrival of the last thread,
+//! in a taskgroup from the last event of its block. Before that arrival, it is *starvation* as long as the last thread
+//! still creates a task.
 //!
 //! A task is ready from its creation, or, because dependences are not recorded, from the latest completion of a sibling at
 //! which a thread was already idle although the task existed, to its start.
@@ -26,7 +27,7 @@ use super::teams::{Part, barriers_of, taskwaits_of, teams};
 use super::wait_state::WaitState;
 use crate::ids::{InstanceId, LocationId};
 use crate::severity::{Metric, Severity};
-use crate::trace::columns::{TaskInstance, TaskRun};
+use crate::trace::columns::{TaskInstance, TaskRun, TaskWait as Construct};
 use crate::trace::shard::BusyBarrier;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
 
@@ -70,8 +71,20 @@ pub(crate) struct SchedulingCall {
     pub idle: Vec<Range<i64>>,
     /// Whether another task runs in it.
     pub has_tasks: bool,
-    /// Its number among the team's barriers; `None` for a taskwait construct.
-    pub barrier: Option<usize>,
+    pub kind: Scheduling,
+    /// When it begins to wait: at its Enter, or at the end of its block, ticks.
+    pub begin: i64,
+}
+
+/// What tasks a call waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scheduling {
+    /// A barrier, with its number among those of the team: all tasks of the team.
+    Barrier(usize),
+    /// The children that its task created before.
+    TaskWait,
+    /// All descendants that its task created in it.
+    TaskGroup,
 }
 
 /// How a barrier of a team ends.
@@ -150,7 +163,7 @@ impl TeamTasks {
             return None;
         }
         let calls: Vec<SchedulingCall> = parts.iter().flat_map(|part| calls(shard, part)).collect();
-        let barriers = calls.iter().enumerate().filter(|(_, call)| call.barrier.is_some());
+        let barriers = calls.iter().enumerate().filter(|(_, call)| matches!(call.kind, Scheduling::Barrier(_)));
         let barriers = barriers.map(|(i, call)| (call.instance, i)).collect();
         runs.sort_by_key(|run| (run.run.task, run.run.begin, run.location));
         let mut tasks = Vec::new();
@@ -259,34 +272,69 @@ impl TeamTasks {
 
     /// How a call ends that is a barrier.
     fn meeting(&self, call: &SchedulingCall) -> Option<&Meeting> {
-        self.meetings.get(call.barrier?)
+        let Scheduling::Barrier(number) = call.kind else { return None };
+        self.meetings.get(number)
     }
 
-    /// The waits for tasks of a taskwait construct; `since` is the Enter of the one before it in the same task.
-    fn taskwait(&self, shard: &Shard, call: &SchedulingCall, since: i64) -> Option<TaskWait> {
-        let (enter, leave) = (shard.enter(call.instance), shard.leave(call.instance));
-        let children = self.children.get(&call.around)?;
+    /// The tasks that a taskwait or a taskgroup construct waits for; `since` is the Enter of the taskwait construct before
+    /// it in the same task.
+    fn awaited(&self, shard: &Shard, call: &SchedulingCall, since: i64) -> Vec<usize> {
+        let (from, to) = match call.kind {
+            Scheduling::TaskGroup => (shard.enter(call.instance), shard.leave(call.instance)),
+            _ => (since, shard.enter(call.instance)),
+        };
+        let Some(children) = self.children.get(&call.around) else { return Vec::new() };
         let created = |i: usize| self.tasks[i].instance.created;
-        let first = children.partition_point(|&i| created(i) < since);
-        let awaited: Vec<usize> = children[first..].iter().copied().take_while(|&i| created(i) <= enter).collect();
+        let first = children.partition_point(|&i| created(i) < from);
+        let mut awaited: Vec<usize> = children[first..].iter().copied().take_while(|&i| created(i) <= to).collect();
+        if call.kind == Scheduling::TaskGroup {
+            let mut next = 0;
+            while let Some(&parent) = awaited.get(next) {
+                awaited.extend(self.children.get(&Around::Task(self.tasks[parent].row)).into_iter().flatten());
+                next += 1;
+            }
+        }
+        awaited
+    }
+
+    /// The tasks that a taskwait or a taskgroup construct waits for and that are complete at its end; `since` as above.
+    pub(crate) fn ended_by(&self, shard: &Shard, call: &SchedulingCall, since: i64) -> Vec<usize> {
+        let mut awaited = self.awaited(shard, call, since);
+        let leave = shard.leave(call.instance);
+        awaited.retain(|&i| self.end(&self.tasks[i]) <= leave);
+        awaited
+    }
+
+    /// The waits for tasks of a taskwait or a taskgroup construct.
+    fn construct(&self, shard: &Shard, call: &SchedulingCall, since: i64) -> Option<TaskWait> {
+        let (begin, leave) = (call.begin, shard.leave(call.instance));
+        let awaited = self.awaited(shard, call, since);
         let last = awaited.iter().copied().max_by_key(|&i| (self.end(&self.tasks[i]), i))?;
         let until = self.end(&self.tasks[last]).min(leave);
         let ready = awaited.iter().map(|&i| self.tasks[i].ready..self.start(&self.tasks[i]));
-        let ready = union(ready.filter(|ready| ready.end > enter).collect());
-        let parts = without(&within(&call.idle, &(enter..until)), &ready);
-        let wait = TaskWait { call: (call.location, call.instance), kind: Metric::OmpTaskWaitWait, task: last, parts };
+        let ready = union(ready.filter(|ready| ready.end > begin).collect());
+        let parts = without(&within(&call.idle, &(begin..until)), &ready);
+        let kind = match call.kind {
+            Scheduling::TaskGroup => Metric::OmpTaskGroupWait,
+            _ => Metric::OmpTaskWaitWait,
+        };
+        let wait = TaskWait { call: (call.location, call.instance), kind, task: last, parts };
         (!wait.parts.is_empty()).then_some(wait)
     }
 
-    /// The waits for tasks in barriers, from the arrival of the last thread, and in taskwait constructs.
+    /// The waits for tasks in barriers, from the arrival of the last thread, and in taskwait and taskgroup constructs.
     pub(crate) fn waits(&self, trace: &Trace, shard: &Shard) -> Vec<TaskWait> {
         let mut waits = Vec::new();
         let mut before: FxHashMap<Around, i64> = FxHashMap::default();
         for call in &self.calls {
             let enter = shard.enter(call.instance);
-            if call.barrier.is_none() {
+            if call.kind == Scheduling::TaskGroup {
+                waits.extend(self.construct(shard, call, i64::MIN));
+                continue;
+            }
+            if call.kind == Scheduling::TaskWait {
                 let since = before.insert(call.around, enter).unwrap_or(i64::MIN);
-                waits.extend(self.taskwait(shard, call, since));
+                waits.extend(self.construct(shard, call, since));
                 continue;
             }
             let Some(&Meeting { latest, end }) = self.meeting(call) else { continue };
@@ -437,18 +485,20 @@ fn span(shard: &Shard, part: &Part) -> Range<i64> {
 fn calls(shard: &Shard, part: &Part) -> Vec<SchedulingCall> {
     let location = part.location;
     let runs = shard.tasks.of(shard.local(location));
-    // A barrier of a team that a task forked is part of that task.
+    // The calls of a team that a task forked are part of that task.
     let around = |time: i64| {
         let run = runs.get(runs.partition_point(|run| run.end <= time));
         run.filter(|run| run.begin < time).map_or(NONE, |run| run.task)
     };
     let barriers = barriers_of(shard, part).iter().enumerate();
-    let barriers = barriers.map(|(k, &instance)| (instance, around(shard.enter(instance)), Some(k)));
-    let taskwaits = taskwaits_of(shard, part).iter().map(|wait| (wait.instance, wait.task, None));
-    let all = barriers.chain(taskwaits);
+    let barriers = barriers.map(|(k, &instance)| (instance, NONE, Scheduling::Barrier(k)));
+    let kind = |wait: &Construct| if wait.is_group { Scheduling::TaskGroup } else { Scheduling::TaskWait };
+    let constructs = taskwaits_of(shard, part).iter().map(|wait| (wait.instance, wait.task, kind(wait)));
+    let all = barriers.chain(constructs);
     let mut calls: Vec<SchedulingCall> = all
-        .map(|(instance, task, barrier)| {
+        .map(|(instance, own, kind)| {
             let (enter, leave) = (shard.enter(instance), shard.leave(instance));
+            let task = if own == NONE { around(enter) } else { own };
             let first = runs.partition_point(|run| run.end < enter);
             let mut idle = Vec::new();
             let mut from = enter;
@@ -463,13 +513,34 @@ fn calls(shard: &Shard, part: &Part) -> Vec<SchedulingCall> {
             }
             idle.push(from..leave);
             idle.retain(|idle| !idle.is_empty());
-            let around = if task == NONE { Around::Implicit(location) } else { Around::Task(task) };
-            SchedulingCall { location, instance, around, idle, has_tasks, barrier }
+            let mut begin = enter;
+            if kind == Scheduling::TaskGroup {
+                begin = end_of_block(shard, instance, &idle);
+                idle = within(&idle, &(begin..leave));
+            }
+            let around = match (kind, own) {
+                (Scheduling::Barrier(_), _) if task != NONE => Around::Task(task),
+                (_, NONE) => Around::Implicit(location),
+                _ => Around::Task(own),
+            };
+            SchedulingCall { location, instance, around, idle, has_tasks, kind, begin }
         })
         .collect();
     calls.sort_by_key(|call| shard.instances.enter[call.instance]);
     take_apart(shard, &mut calls);
     calls
+}
+
+/// When the block of a taskgroup construct ends: at the last event that is not one of tasks that run in it, as nothing else
+/// is recorded of it.
+fn end_of_block(shard: &Shard, instance: InstanceId, idle: &[Range<i64>]) -> i64 {
+    let (enter, leave) = (shard.instances.enter[instance], shard.instances.leave[instance]);
+    let times = &shard.events.time[enter as usize + 1..leave as usize];
+    let last = |own: &Range<i64>| {
+        let before = times.partition_point(|&time| time < own.end);
+        times[..before].last().copied().filter(|&time| time > own.start)
+    };
+    idle.iter().rev().find_map(last).unwrap_or_else(|| shard.enter(instance))
 }
 
 /// Leaves to each call only its own time: a task that runs in it may wait for tasks itself.

@@ -29,7 +29,7 @@ pub(crate) fn barriers_of<'a>(shard: &'a Shard, part: &Part) -> &'a [InstanceId]
     &shard.barriers.rows[part.team.barriers as usize..part.team.barriers_end as usize]
 }
 
-/// The taskwait constructs in a thread's part.
+/// The taskwait and taskgroup constructs in a thread's part.
 pub(crate) fn taskwaits_of<'a>(shard: &'a Shard, part: &Part) -> &'a [TaskWait] {
     &shard.taskwaits.rows[part.team.taskwaits as usize..part.team.taskwaits_end as usize]
 }

@@ -242,6 +242,44 @@ macro_rules! mpi {
             source: "thesis, equation 2.2",
             ..WAIT
         },
+        /// Time in `MPI_Alltoallv` or `MPI_Alltoallw` before the last process took part, if all exchanged data at the same time.
+        AlltoallvWait = "mpi_alltoallv_wait" {
+            display_name: "Wait at Alltoallv",
+            below: "mpi_collective",
+            waits_for: "for the last process to take part",
+            look_at: LAST_ONE,
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::NxN),
+            position: Position::BeginRecord,
+            document: "inferred-synchronization",
+            source: "whywait",
+            ..WAIT
+        },
+        /// Time in a call that creates a communicator before the last process called it, if all were in it at the same time.
+        CreationWait = "mpi_comm_create_wait" {
+            display_name: "Wait at Creation of Communicators",
+            below: "mpi_mgmt_comm",
+            waits_for: "for the last process to create the communicator",
+            look_at: LAST_ONE,
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::Barrier),
+            document: "inferred-synchronization",
+            source: "whywait",
+            ..WAIT
+        },
+        /// Time in `MPI_Probe` before the message was sent that the process receives next.
+        ProbeLateSender = "mpi_probe_latesender" {
+            display_name: "Late Sender at Probe",
+            below: "mpi_point2point",
+            waits_for: "for messages that are sent late",
+            look_at: "What the sender does before it sends: more work than its neighbors, or waiting of its own \
+                that it propagates.",
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::LateSender),
+            document: "inferred-synchronization",
+            source: "whywait",
+            ..WAIT
+        },
         /// Time in an N-to-N operation after the first process left it.
         NxNCompletion = "mpi_nxn_completion" {
             display_name: "N x N Completion",

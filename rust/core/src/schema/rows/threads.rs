@@ -91,6 +91,19 @@ macro_rules! threads {
             source: "whywait",
             ..WAIT
         },
+        /// Time at the end of a taskgroup construct in which a thread waited for tasks that others run.
+        OmpTaskGroupWait = "omp_taskgroup_wait" {
+            display_name: "Wait for Task Group",
+            below: "omp_synchronization",
+            waits_for: "for a task that another thread runs",
+            look_at: "How long the last tasks run: smaller ones, or the longest first, leave less to wait for.",
+            paradigm: Paradigm::OpenMp,
+            class: Some(Class::Task),
+            position: Position::BeforeEnd,
+            document: "threads-tasks",
+            source: "whywait",
+            ..WAIT
+        },
         /// Number of tasks that began, by the thread that began them.
         OmpTasks = "omp_tasks" in Count,
         /// Number of tasks that began on another thread than the one that created them.

@@ -78,9 +78,9 @@ impl Decoder<'_> {
             RegionClass::ExplicitBarrier | RegionClass::ImplicitBarrier if !self.state.teams.is_empty() => {
                 self.state.barriers.push(instance);
             }
-            RegionClass::TaskWait if !self.state.teams.is_empty() => {
+            RegionClass::TaskWait | RegionClass::TaskGroup if !self.state.teams.is_empty() => {
                 let task = self.state.tasks.running.as_ref().map_or(NONE, |running| running.number);
-                self.state.taskwaits.push(TaskWait { instance, task });
+                self.state.taskwaits.push(TaskWait { instance, task, is_group: class == RegionClass::TaskGroup });
             }
             RegionClass::ExplicitBarrier | RegionClass::ImplicitBarrier if self.state.has_threads => {
                 self.note(DiagnosticKind::BarrierWithoutTeam, self.state.now);

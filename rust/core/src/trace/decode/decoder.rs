@@ -90,7 +90,7 @@ pub(super) struct State {
     /// Barriers of these teams so far, those of the innermost last, and where each team's begin.
     pub(super) barriers: Vec<InstanceId>,
     pub(super) first_barriers: Vec<u32>,
-    /// Likewise their taskwait constructs.
+    /// Likewise their taskwait and taskgroup constructs.
     pub(super) taskwaits: Vec<TaskWait>,
     pub(super) first_taskwaits: Vec<u32>,
     /// Its explicit tasks.
@@ -257,10 +257,10 @@ impl<'a> Decoder<'a> {
         self.settle_flush(i64::MAX);
         self.end_io();
         let last = if self.state.span.first == i64::MAX { i64::MIN } else { self.state.now };
-        self.end_tasks(last);
         while !self.state.teams.is_empty() {
             self.end_team();
         }
+        self.end_tasks(last);
         let open = self.state.outer.len();
         let never_left = (open + self.state.folded.len()) as u64;
         for _ in 0..open {

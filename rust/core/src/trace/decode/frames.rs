@@ -72,6 +72,16 @@ pub(super) struct Tasks {
     pub(super) suspended: FxHashMap<TaskId, SuspendedTask>,
     /// Number of parts of tasks that have run.
     pub(super) parts: u32,
+    /// For each team of the thread, the task that ran when it began the team: its host, which goes on whenever no task
+    /// of the team runs.
+    pub(super) hosts: Vec<Option<RunningTask>>,
+}
+
+impl Tasks {
+    /// The task that hosts the teams of the thread.
+    pub(super) fn host(&mut self) -> Option<&mut RunningTask> {
+        self.hosts.iter_mut().flatten().next_back()
+    }
 }
 
 /// An explicit task that was suspended with open calls.

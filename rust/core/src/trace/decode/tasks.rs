@@ -22,11 +22,14 @@ impl Decoder<'_> {
         let row = self.known_tasks.row(key, &mut self.shard.task_instances);
         let instance = self.instance().unwrap_or(InstanceId::NONE);
         let (base, depth) = (self.state.base, self.state.outer.len());
-        let running = self.state.tasks.running.as_ref();
-        let (parent, is_known) = running.map_or((NONE, true), |running| (running.number, running.path.is_some()));
+        let tasks = &mut self.state.tasks;
+        let (parent, is_known, root, base) = match (&tasks.running, tasks.hosts.iter().flatten().next_back()) {
+            (Some(running), _) => (running.number, running.path.is_some(), None, base),
+            (None, Some(host)) => (NONE, host.path.is_some(), host.path, host.depth),
+            (None, None) => (NONE, true, Some(self.state.root), base),
+        };
         // The innermost call is the one that creates it.
         let open = self.state.outer.iter().skip(base + 1).map(|frame| frame.key);
-        let root = running.is_none().then_some(self.state.root);
         self.known_tasks.note(row, root, open);
         let created = &mut self.shard.task_instances[row as usize];
         (created.created, created.create, created.creator) = (time, instance, self.state.index);
@@ -44,7 +47,32 @@ impl Decoder<'_> {
             self.moved_tasks.extend(self.state.tasks.suspended.keys().map(|&suspended| (suspended, true)));
         }
         if task.2 != 0 {
+            self.pause_host(time);
             self.resume_task(time, task);
+        }
+    }
+
+    /// The task that runs begins a team, and hosts it.
+    pub(super) fn host_team(&mut self) {
+        let running = self.state.tasks.running.take();
+        self.state.tasks.hosts.push(running);
+        self.state.base = 0;
+    }
+
+    /// A team ends, and the task that hosts it goes on.
+    pub(super) fn leave_team(&mut self, time: i64) {
+        self.suspend_task(time, false);
+        let host = self.state.tasks.hosts.pop().flatten();
+        self.state.base = host.as_ref().map_or(0, |host| host.depth);
+        self.state.tasks.running = host;
+    }
+
+    /// Ends the part of the host that runs: a task of its team does.
+    fn pause_host(&mut self, time: i64) {
+        if let Some(&mut RunningTask { begin, number, instance, .. }) = self.state.tasks.host()
+            && begin < time
+        {
+            self.shard.tasks.rows.push(TaskRun { begin, end: time, task: number, instance, completes: false });
         }
     }
 
@@ -70,6 +98,9 @@ impl Decoder<'_> {
         }
         self.state.base = 0;
         self.shard.tasks.rows[row].end = time;
+        if let Some(host) = self.state.tasks.host() {
+            host.begin = time;
+        }
     }
 
     fn resume_task(&mut self, time: i64, task: TaskId) {

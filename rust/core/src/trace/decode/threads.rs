@@ -1,5 +1,7 @@
 //! Teams of threads, their tasks and their locks.
 
+use rustc_hash::FxHashMap;
+
 use super::decoder::Decoder;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CallPathId, CommId, InstanceId};
@@ -28,6 +30,7 @@ impl Decoder<'_> {
         } else if self.state.outer.is_empty() {
             self.state.root = self.shard.forks.rows[fork as usize].callpath;
         }
+        self.host_team();
         self.state.teams.push(self.shard.teams.rows.len() as u32);
         self.state.first_barriers.push(self.state.barriers.len() as u32);
         self.state.first_taskwaits.push(self.state.taskwaits.len() as u32);
@@ -36,6 +39,7 @@ impl Decoder<'_> {
 
     pub(super) fn end_team(&mut self) {
         if let Some(team) = self.state.teams.pop() {
+            self.leave_team(self.state.now);
             let team = &mut self.shard.teams.rows[team as usize];
             // Those of deeper teams went with these teams.
             let state = &mut self.state;
@@ -85,10 +89,11 @@ impl Decoder<'_> {
                 depth += 1;
             }
         }
+        let mut found: Vec<(usize, (u32, u32))> = Vec::new();
         for row in rows {
             let Thread { time, step, .. } = self.shard.threads.rows[row];
             let time_of = |event: u32| self.shard.events.time[event as usize];
-            let found = match step {
+            let call = match step {
                 ThreadStep::Begin => outermost.get(outermost.partition_point(|&(enter, _)| time_of(enter) < time)),
                 ThreadStep::End => {
                     let after = outermost.partition_point(|&(_, leave)| time_of(leave) <= time);
@@ -96,23 +101,23 @@ impl Decoder<'_> {
                 }
                 ThreadStep::Create | ThreadStep::Wait => None,
             };
-            if let Some(&(enter, leave)) = found {
-                self.shard.threads.rows[row].instance = self.instance_at(enter, leave);
+            found.extend(call.map(|&call| (row, call)));
+        }
+        let mut instances: FxHashMap<u32, InstanceId> =
+            found.iter().map(|&(_, (enter, _))| (enter, InstanceId::NONE)).collect();
+        let first = self.shard.instance_offsets.last().copied().unwrap_or(0) as usize;
+        for (i, enter) in self.shard.instances.enter[first..].iter().enumerate() {
+            if let Some(instance) = instances.get_mut(enter) {
+                *instance = InstanceId::at(first + i);
             }
         }
-    }
-
-    /// The instance of the current location with this Enter and Leave.
-    fn instance_at(&mut self, enter: u32, leave: u32) -> InstanceId {
-        let first = self.shard.instance_offsets.last().copied().unwrap_or(0);
-        let known = self.shard.instances.enter[first as usize..].iter().position(|&other| other == enter);
-        known.map_or_else(
-            || {
-                let instance = self.shard.instances.open(enter);
-                self.shard.instances.leave[instance] = leave;
-                instance
-            },
-            |i| InstanceId::at(first as usize + i),
-        )
+        for (row, (enter, leave)) in found {
+            let instance = instances.entry(enter).or_insert(InstanceId::NONE);
+            if instance.is_none() {
+                *instance = self.shard.instances.open(enter);
+                self.shard.instances.leave[*instance] = leave;
+            }
+            self.shard.threads.rows[row].instance = *instance;
+        }
     }
 }

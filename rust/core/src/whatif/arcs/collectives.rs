@@ -6,11 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashSet;
-
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, RegionKey};
 use crate::matching::collectives::{Kind, Member, match_all};
 use crate::matching::nonblocking::{Started, of_process};
+use crate::matching::unrecorded;
 use crate::trace::columns::Nonblocking;
 use crate::trace::{RegionClass, Shard, Trace};
 use crate::whatif::assumptions::{Assumption, Assumptions};
@@ -106,7 +105,7 @@ fn overlapping(calls: &[Call]) -> bool {
 /// Calls that synchronize but have no record: the n-th calls of a region are one operation if all processes have the
 /// same number of them and are in it at the same time. Returns the number of calls for which this does not hold, and
 /// the time in them, ticks.
-fn unrecorded(
+fn without_record(
     trace: &Trace,
     cut: &Cut,
     network: Option<(&Network, &[u32])>,
@@ -114,32 +113,16 @@ fn unrecorded(
     gone: &mut Vec<u32>,
 ) -> (u64, i64) {
     let mut alone = (0, 0);
-    let is_create: Vec<bool> =
-        trace.tree.nodes().iter().map(|path| trace.regions.class(path.region) == RegionClass::Create).collect();
-    if !is_create.contains(&true) {
-        return alone;
-    }
     let mut processes = 0;
     // Calls of each region, by process in turn.
     let mut regions: BTreeMap<RegionKey, Vec<Vec<(LocationId, InstanceId)>>> = BTreeMap::new();
-    for shard in &trace.shards {
-        let recorded: FxHashSet<InstanceId> = shard.collectives.rows.iter().map(|row| row.instance).collect();
-        for process in shard.processes {
-            let locations = trace.definitions.processes[process].locations;
-            if { locations }.all(|location| shard.instances_of(location).len() == 0) {
-                continue;
-            }
-            let calls = locations.flat_map(|location| shard.instances_of(location).map(move |call| (location, call)));
-            for (location, call) in calls {
-                let callpath = shard.callpath(call);
-                if is_create[callpath] && !recorded.contains(&call) {
-                    let of = regions.entry(trace.tree.region(callpath)).or_default();
-                    of.resize(processes + 1, Vec::new());
-                    of[processes].push((location, call));
-                }
-            }
-            processes += 1;
+    for calls in trace.shards.iter().flat_map(|shard| unrecorded::of_shard(trace, shard)) {
+        for call in calls {
+            let of = regions.entry(call.region).or_default();
+            of.resize(processes + 1, Vec::new());
+            of[processes].push((call.location, call.instance));
         }
+        processes += 1;
     }
     let mut wait_for_nobody = |call: (LocationId, InstanceId)| {
         let shard = trace.shard(call.0);
@@ -287,7 +270,7 @@ pub(in crate::whatif) fn collect(
         assumptions.count(Assumption::UnknownCollective, found.undecided);
         found.operations.into_iter().for_each(|operation| operation.add(builder));
     }
-    let (alone, time) = unrecorded(trace, cut, network, builder, &mut gone);
+    let (alone, time) = without_record(trace, cut, network, builder, &mut gone);
     if time > total(trace) / LITTLE {
         assumptions.concern(Assumption::Unrecorded, alone, time);
     }

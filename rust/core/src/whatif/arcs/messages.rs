@@ -17,8 +17,9 @@ use rustc_hash::FxHashMap;
 use crate::Result;
 use crate::ids::{CallPathId, InstanceId, ProcessId, RegionKey};
 use crate::matching::messages::match_all;
+use crate::matching::probes;
 use crate::matching::protocol::{Limits, Proofs, Protocol, ProtocolClassifier};
-use crate::trace::{CallPath, NONE, RegionClass, Shard, Trace};
+use crate::trace::{NONE, RegionClass, Trace};
 use crate::whatif::assumptions::{Assumption, Assumptions};
 use crate::whatif::changes::cut::{Cut, Key};
 use crate::whatif::graph::builder::{Builder, NO_CLASS, OWN, Raw, enter};
@@ -116,7 +117,7 @@ pub(in crate::whatif) fn collect(
 ) -> Result<Sizes> {
     let classifier = ProtocolClassifier::new(trace);
     let is_cutting = !cut.is_empty() || !model.cut_messages.is_empty();
-    let probes: Vec<FxHashMap<u32, InstanceId>> = trace.par_shards().map(|shard| probes(trace, shard)).collect();
+    let probes: Vec<FxHashMap<u32, InstanceId>> = trace.par_shards().map(|shard| probes::find(trace, shard)).collect();
     let (found, _) = match_all(trace, |index, shard, matches| {
         let (mut messages, mut gone) = (Vec::new(), Vec::new());
         for (row, receive) in shard.receives.rows.iter().enumerate() {
@@ -190,33 +191,6 @@ pub(in crate::whatif) fn collect(
     });
     builder.raws.par_extend(arcs);
     Ok(sizes(&found))
-}
-
-/// Calls that probe messages by the rows of their receives: a matched probe is recorded with its message; another one
-/// has found the message of the next receive that the same call path posts (whatif.md#how-it-works).
-fn probes(trace: &Trace, shard: &Shard) -> FxHashMap<u32, InstanceId> {
-    let mut probes: FxHashMap<u32, InstanceId> = shard.probes.iter().copied().collect();
-    let is_probe = |path: &CallPath| trace.regions.class(path.region) == RegionClass::Probe;
-    if !trace.tree.nodes().iter().any(is_probe) {
-        return probes;
-    }
-    let (enters, leaves) = (&shard.instances.enter, &shard.instances.leave);
-    let parent = |instance: InstanceId| trace.tree.nodes()[shard.callpath(instance)].parent;
-    for (i, location) in shard.locations.enumerate() {
-        let mut posted: Vec<(u32, u32)> =
-            shard.receives.range(i).map(|row| (enters[shard.receives.rows[row].request], row as u32)).collect();
-        posted.sort_unstable();
-        let calls = shard.instances_of(location);
-        for probe in calls.filter(|&call| trace.class(shard, call) == RegionClass::Probe) {
-            let next = posted.partition_point(|&(enter, _)| enter < leaves[probe]);
-            if let Some(&(_, row)) = posted.get(next)
-                && parent(shard.receives.rows[row as usize].request) == parent(probe)
-            {
-                probes.insert(row, probe);
-            }
-        }
-    }
-    probes
 }
 
 /// Decides the protocols that times do not prove.

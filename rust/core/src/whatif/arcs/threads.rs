@@ -1,7 +1,7 @@
 //! Arcs between the threads of a process (whatif.md#how-it-works): forks and joins, barriers of a team, locks.
 //!
 //! A thread of a team keeps its measured distance to the fork; the join waits for the ends of all threads. In a barrier
-//! in which threads run tasks, the others wait for the end of their last task; a taskwait construct in which its thread
+//! in which threads run tasks, the others wait for the end of their last task; a taskwait or taskgroup construct in which its thread
 //! waited ends after the task that it waited for. A lock is acquired when its previous owner releases it, in the measured
 //! order. A created thread keeps its measured distance to its creation; a join waits for its end. A wait for a condition
 //! variable ends after the signal that is inferred, and a barrier of POSIX threads when the last thread has arrived.
@@ -122,11 +122,12 @@ impl Threads<'_> {
         }
     }
 
-    /// A taskwait construct ends after the task that its thread waited for.
+    /// A taskwait or taskgroup construct ends after the task that its thread waited for.
     fn taskwaits(&self, trace: &Trace, team: &[Part], builder: &mut Builder) {
         let Some(tasks) = TeamTasks::new(self.shard, team) else { return };
         let waits = tasks.waits(trace, self.shard);
-        for wait in waits.iter().filter(|wait| wait.kind == Metric::OmpTaskWaitWait) {
+        for wait in waits.iter().filter(|wait| matches!(wait.kind, Metric::OmpTaskWaitWait | Metric::OmpTaskGroupWait))
+        {
             let last = tasks.last(&tasks.tasks[wait.task]);
             let Some(ended) = self.stop(builder, last.location, last.run.end, None, Kind::Point) else { continue };
             builder.meet(&[(stop(ended), last.run.end)], &[(self.first + wait.call.1.number(), 1)], MEASURED);

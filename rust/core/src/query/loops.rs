@@ -1,0 +1,319 @@
+//! How evenly threads share the work of worksharing constructs: loops, sections, and single blocks.
+//!
+//! ```text
+//!  thread 0  --[ loop            |= barrier =|]--
+//!  thread 1  -----[ loop                |====|]--      late start: thread 1 enters the loop later, and is last
+//!            |---|                   ^ thread 1 is last
+//! ```
+//!
+//! The n-th calls of a construct by the threads of a team are one instance. A thread's time in it is that without waits and
+//! without the barrier at its end; its loss is the largest time of a thread less the mean. The wait in the barrier behind
+//! it is due to a *late start* as far as the thread that comes last has entered the construct later; the rest is due to the
+//! construct.
+//!
+//! *Source*: specification.md#worksharing.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use bitcode::{Decode, Encode};
+use rustc_hash::FxHashMap;
+use whywait_otf2::enums::{Paradigm, RegionRole};
+
+use super::waited::{Waits, waited, waits};
+use crate::Result;
+use crate::analysis::Analysis;
+use crate::ids::{CallPathId, LocationId, ProcessId};
+use crate::trace::{RegionClass, Shard, Trace};
+use crate::waits::teams::{Part, teams};
+
+/// The share of instances in which one thread is last from which on it always is, the least number of instances, and the
+/// share of a thread's time by which the last thread of a tail is late at most.
+const PERSISTENT: (f64, u64, f64) = (0.8, 5, 0.1);
+
+/// A loop whose threads work less than this many times as long as it takes to fork and join them is too small.
+const TINY: i64 = 10;
+
+/// How the work of a construct is distributed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum Distribution {
+    /// Fork and join take longer than the work.
+    Tiny,
+    /// The same thread is last in most instances.
+    Persistent,
+    /// The last thread is only a little later than the others.
+    Tail,
+    /// Another thread is last each time.
+    Alternating,
+    /// There are too few instances to tell.
+    Few,
+}
+
+impl Distribution {
+    /// Its name in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tiny => "tiny",
+            Self::Persistent => "persistent",
+            Self::Tail => "tail",
+            Self::Alternating => "alternating",
+            Self::Few => "few",
+        }
+    }
+}
+
+/// A worksharing construct in a process.
+#[derive(Clone, Debug, Encode, Decode)]
+pub struct LoopUse {
+    /// The process.
+    pub process: ProcessId,
+    /// The call path of the construct.
+    pub callpath: CallPathId,
+    /// Number of instances.
+    pub instances: u64,
+    /// The most threads of an instance.
+    pub threads: u64,
+    /// The mean time of a thread in an instance, summed over instances, ticks.
+    pub mean: i64,
+    /// That of the thread which works longest.
+    pub longest: i64,
+    /// Waiting in the barriers behind it that is due to late starts, ticks.
+    pub late_start: i64,
+    /// The rest of this waiting, ticks.
+    pub uneven: i64,
+    /// The thread that is last most often, and in how many instances.
+    pub last: (u32, u64),
+    /// Threads without a section, summed over instances.
+    pub without_section: u64,
+    /// How the work is distributed.
+    pub distribution: Distribution,
+}
+
+/// A thread's part in an instance.
+#[derive(Clone, Copy)]
+struct Share {
+    location: LocationId,
+    enter: i64,
+    /// When its work ends.
+    end: i64,
+    /// Without waits, ticks.
+    work: i64,
+    /// Waiting in the barrier behind.
+    waiting: i64,
+    has_section: bool,
+}
+
+impl Analysis {
+    /// The worksharing constructs, those that lose most first. Collective.
+    pub fn worksharing(&self) -> Result<Vec<LoopUse>> {
+        let trace = &self.trace;
+        let classes: Vec<Option<Class>> = trace.tree.nodes().iter().map(|path| class(trace, path.region)).collect();
+        let mut found = Vec::new();
+        if classes.contains(&Some(Class::Construct)) {
+            for shard in &trace.shards {
+                let waits = waits(self, shard);
+                for process in shard.processes {
+                    let mut constructs: FxHashMap<CallPathId, Gathered> = FxHashMap::default();
+                    let all = teams(shard, &trace.definitions.processes[process]);
+                    for parts in all.chunk_by(|a, b| a.team.fork == b.team.fork) {
+                        gather(shard, parts, (&classes, &waits), &mut constructs);
+                    }
+                    found.extend(constructs.into_iter().map(|(path, of)| of.finish(trace, (process, path))));
+                }
+            }
+        }
+        let mut found = trace.exchange.gatherv(found)?;
+        found.sort_by_key(|one| (Reverse(one.longest - one.mean), one.process, one.callpath));
+        Ok(found)
+    }
+}
+
+/// What a call path is for a construct.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Construct,
+    Section,
+    Barrier,
+}
+
+fn class(trace: &Trace, region: crate::ids::RegionKey) -> Option<Class> {
+    let known = trace.regions.get(region)?;
+    match (trace.regions.class(region), known.role) {
+        (RegionClass::ImplicitBarrier | RegionClass::ExplicitBarrier, _) => Some(Class::Barrier),
+        _ if known.paradigm != Paradigm::OPENMP => None,
+        (_, RegionRole::LOOP | RegionRole::SECTIONS | RegionRole::SINGLE | RegionRole::WORKSHARE) => {
+            Some(Class::Construct)
+        }
+        (_, RegionRole::SECTION) => Some(Class::Section),
+        _ => None,
+    }
+}
+
+/// What is known of a construct so far.
+#[derive(Default)]
+struct Gathered {
+    instances: u64,
+    threads: u64,
+    mean: i64,
+    longest: i64,
+    lead: i64,
+    late_start: i64,
+    uneven: i64,
+    without_section: u64,
+    /// Fork and join of the teams of its instances, ticks.
+    management: i64,
+    /// In how many instances each thread is last.
+    last: FxHashMap<LocationId, u64>,
+}
+
+/// Adds the instances of a team's constructs.
+fn gather(
+    shard: &Shard,
+    parts: &[Part],
+    (classes, waits): (&[Option<Class>], &Waits),
+    constructs: &mut FxHashMap<CallPathId, Gathered>,
+) {
+    let mut instances: FxHashMap<(CallPathId, u32), Vec<Share>> = FxHashMap::default();
+    for part in parts.iter().filter(|part| part.team.instance.is_some()) {
+        let of_location = waits.get(&part.location).map_or(&[][..], Vec::as_slice);
+        shares(shard, part, classes, of_location, |key, share| instances.entry(key).or_default().push(share));
+    }
+    let fork = &shard.forks.rows[parts[0].team.fork as usize];
+    let members = || parts.iter().map(|part| part.team.instance).filter(|instance| instance.is_some());
+    let begin = members().map(|instance| shard.enter(instance)).min().unwrap_or(fork.fork);
+    let end = members().map(|instance| shard.leave(instance)).max().unwrap_or(fork.fork);
+    let join = if fork.join == i64::MIN { end } else { fork.join };
+    let management = (begin - fork.fork).max(0) + (join - end).max(0);
+    let mut instances: Vec<_> = instances.into_iter().collect();
+    instances.sort_unstable_by_key(|&(key, _)| key);
+    for ((callpath, _), shares) in instances {
+        constructs.entry(callpath).or_default().add(&shares, management);
+    }
+}
+
+/// The parts of a thread of a team in constructs, by call path and number.
+fn shares(
+    shard: &Shard,
+    part: &Part,
+    classes: &[Option<Class>],
+    waits: &[Range<i64>],
+    mut add: impl FnMut((CallPathId, u32), Share),
+) {
+    let (begin, end) = (shard.instances.enter[part.team.instance], shard.instances.leave[part.team.instance]);
+    let mut numbers: FxHashMap<CallPathId, u32> = FxHashMap::default();
+    // The construct that is open, the barrier in it, and the one that is complete and may have its barrier behind it.
+    let mut open: Option<(CallPathId, Share)> = None;
+    let mut barrier: Option<(CallPathId, i64)> = None;
+    let mut complete: Option<(CallPathId, Share)> = None;
+    for event in begin + 1..end {
+        let callpath = shard.events.callpath(event);
+        let Some(class) = classes[callpath] else { continue };
+        let time = shard.events.time[event as usize];
+        let is_leave = shard.events.is_leave(event);
+        match (class, is_leave) {
+            (Class::Construct, false) if open.is_none() => {
+                let share =
+                    Share { location: part.location, enter: time, end: time, work: 0, waiting: 0, has_section: false };
+                finish(&mut complete, &mut numbers, &mut add);
+                open = Some((callpath, share));
+            }
+            (Class::Construct, true) if open.is_some_and(|(other, _)| other == callpath) => {
+                if let Some((_, mut share)) = open.take() {
+                    // Without a barrier in it, its work ends here.
+                    if share.end == share.enter {
+                        share.end = time;
+                        share.work = time - share.enter - waited(waits, &(share.enter..time));
+                    }
+                    complete = Some((callpath, share));
+                }
+            }
+            (Class::Section, false) => {
+                if let Some((_, share)) = &mut open {
+                    share.has_section = true;
+                }
+            }
+            (Class::Barrier, false) => barrier = Some((callpath, time)),
+            (Class::Barrier, true) => {
+                let Some((_, entered)) = barrier.take().filter(|&(other, _)| other == callpath) else { continue };
+                let waiting = waited(waits, &(entered..time));
+                if let Some((_, share)) = &mut open {
+                    share.end = entered;
+                    share.work = entered - share.enter - waited(waits, &(share.enter..entered));
+                    share.waiting += waiting;
+                } else if let Some((_, share)) = &mut complete {
+                    share.waiting += waiting;
+                    finish(&mut complete, &mut numbers, &mut add);
+                }
+            }
+            _ => {}
+        }
+    }
+    finish(&mut complete, &mut numbers, &mut add);
+}
+
+fn finish(
+    complete: &mut Option<(CallPathId, Share)>,
+    numbers: &mut FxHashMap<CallPathId, u32>,
+    add: &mut impl FnMut((CallPathId, u32), Share),
+) {
+    if let Some((callpath, share)) = complete.take() {
+        let number = numbers.entry(callpath).or_insert(0);
+        add((callpath, *number), share);
+        *number += 1;
+    }
+}
+
+impl Gathered {
+    fn add(&mut self, shares: &[Share], management: i64) {
+        let Some(last) = shares.iter().max_by_key(|share| (share.end, Reverse(share.location))) else { return };
+        let others = shares.iter().filter(|share| share.location != last.location);
+        let second = others.map(|share| share.end).max();
+        let work = || shares.iter().map(|share| share.work);
+        self.instances += 1;
+        self.threads = self.threads.max(shares.len() as u64);
+        self.mean += work().sum::<i64>() / shares.len() as i64;
+        self.longest += work().max().unwrap_or(0);
+        self.lead += second.map_or(0, |second| last.end - second);
+        self.management += management;
+        *self.last.entry(last.location).or_default() += 1;
+        self.without_section += shares.iter().filter(|share| !share.has_section).count() as u64;
+        for share in shares {
+            let late = share.waiting.min((last.enter - share.enter).max(0));
+            self.late_start += late;
+            self.uneven += share.waiting - late;
+        }
+    }
+
+    fn finish(self, trace: &Trace, (process, callpath): (ProcessId, CallPathId)) -> LoopUse {
+        let (share, least, tail) = PERSISTENT;
+        let most = self.last.iter().max_by_key(|&(&location, &count)| (count, Reverse(location)));
+        let (location, count) = most.map_or((LocationId::NONE, 0), |(&location, &count)| (location, count));
+        let is_section =
+            trace.regions.get(trace.tree.region(callpath)).is_some_and(|region| region.role == RegionRole::SECTIONS);
+        let distribution = if self.mean < TINY * self.management {
+            Distribution::Tiny
+        } else if self.instances < least {
+            Distribution::Few
+        } else if count as f64 >= share * self.instances as f64 {
+            Distribution::Persistent
+        } else if (self.lead as f64) < tail * self.mean as f64 {
+            Distribution::Tail
+        } else {
+            Distribution::Alternating
+        };
+        LoopUse {
+            process,
+            callpath,
+            instances: self.instances,
+            threads: self.threads,
+            mean: self.mean,
+            longest: self.longest,
+            late_start: self.late_start,
+            uneven: self.uneven,
+            last: (if count > 0 { trace.definitions.locations[location].thread } else { 0 }, count),
+            without_section: if is_section { self.without_section } else { 0 },
+            distribution,
+        }
+    }
+}

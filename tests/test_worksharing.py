@@ -1,0 +1,113 @@
+"""Worksharing constructs: how evenly threads share their work, and why they wait behind them."""
+
+import pytest
+import whywait
+
+from tests.tracedsl import trace_from_text
+
+
+def loops(text, directory):
+    return whywait.analyze(trace_from_text(text, directory)).loops().to_pylist()
+
+
+def team(lines, end=40):
+    regions = [f"0: fork [0, {end}]", *(f"{who}: !$omp parallel @a:1 [0, {end}]" for who in ("0", "0.1"))]
+    return "\n".join([*regions, *lines])
+
+
+def loop(begin, last):
+    """Return a loop in which one thread works for 3 s, and the other for 1 s, from 0.5 s later on."""
+    first, second = ("0", "0.1") if last == 0 else ("0.1", "0")
+    return [
+        f"{first}: !$omp for @a:3 [{begin}, {begin + 3.9}]",
+        f"{first}: !$omp implicit barrier @a:3 [{begin + 3}, {begin + 3.9}]",
+        f"{second}: !$omp for @a:3 [{begin + 0.5}, {begin + 3.9}]",
+        f"{second}: !$omp implicit barrier @a:3 [{begin + 1.5}, {begin + 3.9}]",
+    ]
+
+
+def test_the_same_thread_is_last(tmp_path):
+    (row,) = loops(team([line for k in range(5) for line in loop(4 * k, 0)]), tmp_path)
+    assert (row["instances"], row["threads"], row["distribution"]) == (5, 2, "persistent")
+    assert (row["last_thread"], row["last_count"]) == (0, 5)
+    assert (row["mean"], row["longest"], row["loss"]) == pytest.approx((10, 15, 5))
+    # Thread 1 waits 1.5 s each time; thread 0 entered the loop before it.
+    assert (row["late_start"], row["uneven"]) == pytest.approx((0, 7.5))
+    assert row["callpath"][-2:] == ["!$omp parallel @a:1", "!$omp for @a:3"]
+
+
+def test_another_thread_is_last_each_time(tmp_path):
+    (row,) = loops(team([line for k in range(6) for line in loop(4 * k, k % 2)]), tmp_path)
+    assert (row["distribution"], row["last_count"]) == ("alternating", 3)
+
+
+def test_few_instances_tell_nothing(tmp_path):
+    (row,) = loops(team(loop(0, 0)), tmp_path)
+    assert row["distribution"] == "few"
+
+
+def test_small_loops_cost_more_to_fork_than_to_run(tmp_path):
+    text = """
+        0: fork [0, 4]
+        0: !$omp parallel @a:1 [0.5, 3.5]
+        0.1: !$omp parallel @a:1 [0.6, 3.5]
+        0: !$omp for @a:3 [1, 3]
+        0.1: !$omp for @a:3 [1, 3]
+    """
+    (row,) = loops(text, tmp_path)
+    assert (row["distribution"], row["mean"]) == ("tiny", pytest.approx(2))
+
+
+def test_the_last_threads_of_a_tail_are_nearly_equal(tmp_path):
+    lines = []
+    for k in range(6):
+        for thread, who in enumerate(("0", "0.1")):
+            end = 5 * k + 3 + 0.1 * ((thread + k) % 2)
+            lines.append(f"{who}: !$omp for @a:3 [{5 * k}, {5 * k + 4}]")
+            lines.append(f"{who}: !$omp implicit barrier @a:3 [{end:.1f}, {5 * k + 4}]")
+    (row,) = loops(team(lines), tmp_path)
+    assert (row["distribution"], row["loss"]) == ("tail", pytest.approx(0.3))
+
+
+def test_a_late_start_is_not_the_fault_of_the_loop(tmp_path):
+    """Thread 1 enters the loop 2 s later; of the 3 s that thread 0 waits behind it, these 2 are due to that."""
+    text = team(
+        [
+            "0: !$omp for @a:3 [1, 2]",
+            "0: !$omp barrier @a:4 [2, 6]",
+            "0.1: f [0, 3]",
+            "0.1: !$omp for @a:3 [3, 5]",
+            "0.1: !$omp barrier @a:4 [5, 6]",
+        ],
+        8,
+    )
+    (row,) = loops(text, tmp_path)
+    assert (row["late_start"], row["uneven"]) == pytest.approx((2, 1))
+    assert (row["mean"], row["longest"]) == pytest.approx((1.5, 2))
+
+
+def test_waits_in_a_loop_are_no_work(tmp_path):
+    text = team(
+        [
+            "0: !$omp for @a:3 [1, 6]",
+            "0: !$omp critical @a:5(order=1) [2, 5] @2, 5",
+            "0.1: !$omp for @a:3 [1, 6]",
+            "0.1: !$omp critical @a:5(order=2) [3, 6] @5, 6",
+        ],
+        8,
+    )
+    (row,) = loops(text, tmp_path)
+    assert (row["mean"], row["longest"]) == pytest.approx((4, 5))
+
+
+def test_threads_without_a_section_are_counted(tmp_path):
+    text = team(
+        [
+            "0: !$omp sections @a:3 [1, 6]",
+            "0: !$omp section @a:4 [1, 6]",
+            "0.1: !$omp sections @a:3 [1, 6]",
+        ],
+        8,
+    )
+    (row,) = loops(text, tmp_path)
+    assert row["without_section"] == 1
