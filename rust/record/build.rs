@@ -54,6 +54,8 @@ const ROLES: &[&str] = &[
     "start",
     "stride",
     "members",
+    "offset",
+    "whence",
 ];
 
 fn camel(name: &str) -> String {

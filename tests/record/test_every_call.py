@@ -91,6 +91,7 @@ def test_records_are_complete(every):
     files = {row["name"] for row in TABLE if row["class"] in {"io", "iio", "io_begin", "io_end"}} & functions
     # Beginning and end have a call each in which the other one is made, too.
     assert counts["IoOperationBegin"] == counts["IoOperationComplete"] == 2 * len(files)
+    assert counts["IoSeek"] == 2 * len({"MPI_File_seek", "MPI_File_seek_shared"} & functions)
     assert counts["IoCreateHandle"] == counts["IoDestroyHandle"]
 
 

@@ -36,7 +36,8 @@ def ended(directory):
 
 
 INSIDE = r"rank {} ended inside {}, entered at \S+ s"
-SEVERAL = "{} for 2 requests, among them a receive from rank {}, tag 7"
+OPEN = "{} for 2 requests, still open: a receive from rank {}, tag 7"
+EITHER = "a receive from rank {0}, tag 7; and a receive from rank {0}, tag 9"
 DEADLOCK = "ranks 0 and 1 waited for each other when they ended: a deadlock"
 # How the other rank ends is up to the launcher, which kills it wherever it is.
 ANYHOW = r"rank {} ended (early|without MPI_Finalize|inside MPI_\w+.*, entered at \S+ s)"
@@ -69,16 +70,32 @@ ANYHOW = r"rank {} ended (early|without MPI_Finalize|inside MPI_\w+.*, entered a
             "stuck in waitall",
             [
                 DEADLOCK,
-                INSIDE.format(0, SEVERAL.format("MPI_Waitall", 1)),
-                INSIDE.format(1, SEVERAL.format("MPI_Waitall", 0)),
+                INSIDE.format(0, OPEN.format("MPI_Waitall", 1)),
+                INSIDE.format(1, OPEN.format("MPI_Waitall", 0)),
             ],
         ),
         (
             # Either of both messages would do.
             "stuck in waitany",
             [
-                INSIDE.format(0, SEVERAL.format("MPI_Waitany", 1)),
-                INSIDE.format(1, SEVERAL.format("MPI_Waitany", 0)),
+                INSIDE.format(0, f"MPI_Waitany for 2 requests, still open: {EITHER.format(1)}"),
+                INSIDE.format(1, f"MPI_Waitany for 2 requests, still open: {EITHER.format(0)}"),
+            ],
+        ),
+        (
+            "stuck in ssend",
+            [
+                DEADLOCK,
+                INSIDE.format(0, "MPI_Ssend to rank 1, tag 7"),
+                INSIDE.format(1, "MPI_Ssend to rank 0, tag 7"),
+            ],
+        ),
+        (
+            "stuck in sendrecv",
+            [
+                DEADLOCK,
+                INSIDE.format(0, "MPI_Sendrecv to rank 1, tag 7, and from rank 1, tag 8"),
+                INSIDE.format(1, "MPI_Sendrecv to rank 0, tag 7, and from rank 0, tag 8"),
             ],
         ),
         (

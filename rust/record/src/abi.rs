@@ -26,6 +26,8 @@ pub(crate) struct Abi {
     /// Of one status and of an array.
     pub(crate) status_ignore: usize,
     pub(crate) lock_exclusive: i32,
+    /// From the beginning, from the present position, from the end.
+    pub(crate) seek: [i32; 3],
     pub(crate) in_status: c_int,
     pub(crate) pending: c_int,
     pub(crate) unsupported: c_int,
@@ -58,6 +60,7 @@ const MPICH: Abi = Abi {
     in_place: usize::MAX,
     status_ignore: 1,
     lock_exclusive: 234,
+    seek: [600, 602, 604],
     in_status: 17,
     pending: 18,
     unsupported: 44,
@@ -91,6 +94,7 @@ const OPEN_MPI: Abi = Abi {
     in_place: 1,
     status_ignore: 0,
     lock_exclusive: 1,
+    seek: [600, 602, 604],
     in_status: 18,
     pending: 19,
     unsupported: 52,
@@ -123,6 +127,7 @@ const MPI5: Abi = Abi {
     in_place: 1,
     status_ignore: 0,
     lock_exclusive: 301,
+    seek: [403, 401, 402],
     in_status: 19,
     pending: 18,
     unsupported: 55,
@@ -307,6 +312,7 @@ mod tests {
             SHOW(root, MPI_ROOT); SHOW(undefined, MPI_UNDEFINED); SHOW(in_place, MPI_IN_PLACE);
             SHOW(status_ignore, MPI_STATUS_IGNORE); SHOW(statuses_ignore, MPI_STATUSES_IGNORE);
             SHOW(lock_exclusive, MPI_LOCK_EXCLUSIVE); SHOW(in_status, MPI_ERR_IN_STATUS); SHOW(pending, MPI_ERR_PENDING);
+            SHOW(seek_set, MPI_SEEK_SET); SHOW(seek_cur, MPI_SEEK_CUR); SHOW(seek_end, MPI_SEEK_END);
             SHOW(unsupported, MPI_ERR_UNSUPPORTED_OPERATION);
             SHOW(cart, MPI_CART); SHOW(graph, MPI_GRAPH); SHOW(dist_graph, MPI_DIST_GRAPH);
         #ifndef OPEN_MPI
@@ -361,6 +367,9 @@ mod tests {
             ("status_ignore", word(abi.status_ignore)),
             ("statuses_ignore", word(abi.status_ignore)),
             ("lock_exclusive", abi.lock_exclusive.into()),
+            ("seek_set", abi.seek[0].into()),
+            ("seek_cur", abi.seek[1].into()),
+            ("seek_end", abi.seek[2].into()),
             ("in_status", abi.in_status.into()),
             ("pending", abi.pending.into()),
             ("unsupported", abi.unsupported.into()),

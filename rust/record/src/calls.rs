@@ -11,6 +11,7 @@ use crate::format::{
     PEER_UNDEFINED, Request as Item, RequestKind, flags,
 };
 use crate::hook::Frame;
+use crate::real::own;
 use crate::requests::{MESSAGES, REQUESTS, Request};
 use crate::spool::{self, Payload};
 use crate::table::{Class, Function, Role, number};
@@ -175,6 +176,9 @@ fn enter_message(context: &mut Context, kind: RequestKind) {
     }
     context.request = request;
     context.enter(peer, tag, object, bytes);
+    if sends && context.has(Role::Source) {
+        context.asks(request.from, request.from_tag);
+    }
 }
 
 /// First half of a call that completes requests: how many, and one that it may wait for. If it never returns, nothing else tells.
@@ -348,6 +352,12 @@ pub(crate) fn before(context: &mut Context) {
             let object = context.file();
             context.enter(PEER_UNDEFINED, 0, object, 0);
         }
+        Class::FileSeek => {
+            let object = context.file();
+            let (offset, whence) = (context.word(Role::Offset) as u64, context.int(Role::Whence));
+            let from = context.abi.seek.iter().position(|known| *known == whence);
+            context.enter(from.map_or(PEER_UNDEFINED, |from| from as i32), offset as i32, object, offset >> 32);
+        }
         Class::ThreadLock => context.enter(PEER_UNDEFINED, 0, locks::id(context.word(Role::Lock)), 0),
         Class::ThreadUnlock | Class::ThreadCondition => {
             let released = locks::releases(context.thread, context.word(Role::Lock));
@@ -427,7 +437,7 @@ pub(crate) fn after(context: &mut Context) {
         }
         Class::Isendrecv => {
             let id = context.made(2);
-            context.leave(0, 0, 0, id);
+            context.leave(context.request.from, context.request.from_tag, 0, id);
         }
         Class::Start => {
             let request = context.request;
@@ -596,6 +606,18 @@ pub(crate) fn after(context: &mut Context) {
                 files::restore(context.handle, file);
             }
             context.leave(0, 0, 0, 0);
+        }
+        Class::FileSeek => {
+            let mut position = 0_u64;
+            let file = context.word(Role::File);
+            if fine && context.record {
+                if context.index == number::FILE_SEEK {
+                    own!(FILE_GET_POSITION, file, &raw mut position);
+                } else {
+                    own!(FILE_GET_POSITION_SHARED, file, &raw mut position);
+                }
+            }
+            context.leave(0, 0, position, 0);
         }
         Class::ThreadLock | Class::ThreadCondition => {
             // A mutex is acquired also if its owner died, and a condition wait acquires it again when time is up.

@@ -13,7 +13,7 @@ use crate::table::{Function, LARGE, NO, Role};
 use crate::thread::Thread;
 use crate::windows::{self, Window};
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 /// A call under way.
 pub(crate) struct Context<'a> {
@@ -216,6 +216,18 @@ impl<'a> Context<'a> {
             (*slot).object = object;
             (*slot).bytes = bytes as u32;
             AtomicU64::from_ptr(&raw mut (*slot).enter).store(now(), Ordering::Release);
+        }
+    }
+
+    /// Adds to the first half whom a call that sends is to receive from.
+    pub(crate) fn asks(&mut self, source: i32, tag: i32) {
+        // SAFETY: as in `enter`.
+        if let Some(slot) = unsafe { self.slot.as_mut() } {
+            (slot.source, slot.arrived_tag) = (source, tag);
+            // The process may end between any two instructions: the flag comes last.
+            let flags = self.flags | flags::ASKED;
+            // SAFETY: the field is aligned and lives as long as the slot.
+            unsafe { AtomicU16::from_ptr(&raw mut slot.flags).store(flags, Ordering::Release) };
         }
     }
 

@@ -378,6 +378,7 @@ fn keeps(class: Class) -> bool {
             | Class::IoEnd
             | Class::Iio
             | Class::FilePlain
+            | Class::FileSeek
             | Class::Init
     )
 }

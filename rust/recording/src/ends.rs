@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
 use crate::error::Result;
 use crate::expand::Job;
-use crate::format::{Call, END_ABORTED, END_FINALIZED, PEER_ANY, RequestKind, TAG_ANY, flags};
+use crate::format::{Call, END_ABORTED, END_FINALIZED, PEER_ANY, RequestKind, TAG_ANY};
 use crate::functions::{Class, FUNCTIONS};
-use crate::requests::listed;
-use crate::spool::{Slots, Spool, call as decoded, extension};
+use crate::messages::{self, Message, Step};
+use crate::spool::Spool;
 use crate::unify::{Group, Id, LocalComm, Unified};
 
 /// How many ranks are named where others are counted.
@@ -19,8 +22,11 @@ pub(crate) fn told(
     unified: &Unified,
     jobs: &[Job<'_>],
     since: impl Fn(&Job<'_>, u64) -> f64,
-) -> Vec<String> {
-    let ends = Ends { unified, jobs: jobs.iter().map(|job| (job.rank, job)).collect() };
+) -> Result<Vec<String>> {
+    if jobs.iter().all(|job| matches!(job.process.definitions.end, Some((_, END_FINALIZED)))) {
+        return Ok(Vec::new());
+    }
+    let ends = Ends::new(unified, jobs)?;
     let mut lines = Vec::new();
     for job in jobs {
         let rank = job.rank;
@@ -35,7 +41,7 @@ pub(crate) fn told(
             None if !job.process.definitions.lost.is_empty() => continue,
             None => "ended early",
         };
-        match job.unfinished().next() {
+        match job.unfinished() {
             None => lines.push(format!("rank {rank} {how}")),
             Some(call) => {
                 let how = if job.process.definitions.end.is_some() { how } else { "ended" };
@@ -49,21 +55,24 @@ pub(crate) fn told(
             lines.push(format!("rank {rank} left no recording"));
         }
     }
-    if let Some(circle) = circle(&ends.waiting()).filter(|circle| ends.is_sure(circle)) {
+    // Sends that MPI may buffer count only if there is no other circle.
+    let sure = circle(&ends.waiting(false)).map(|circle| (circle, ""));
+    let found = sure.or_else(|| circle(&ends.waiting(true)).map(|circle| (circle, ", unless MPI buffers their sends")));
+    if let Some((circle, unless)) = found {
         let names: Vec<String> = circle.iter().map(u32::to_string).collect();
         let line = match &names[..] {
-            [first, second] => format!("ranks {first} and {second} waited for each other when they ended: a deadlock"),
-            _ => format!("ranks {} waited for each other in a circle when they ended: a deadlock", names.join(", ")),
+            [first, second] => format!("ranks {first} and {second} waited for each other when they ended"),
+            _ => format!("ranks {} waited for each other in a circle when they ended", names.join(", ")),
         };
-        lines.insert(0, line);
+        lines.insert(0, format!("{line}: a deadlock{unless}"));
     }
-    lines
+    Ok(lines)
 }
 
 impl Job<'_> {
-    /// Calls that did not return, one of a thread at most.
-    fn unfinished(&self) -> impl Iterator<Item = &Call> {
-        self.threads.iter().filter_map(|(_, survey, _)| survey.unfinished.as_ref())
+    /// A call that did not return; there may be one of each thread.
+    fn unfinished(&self) -> Option<&Call> {
+        self.threads.iter().find_map(|(_, survey, _)| survey.unfinished.as_ref())
     }
 
     /// Whether all calls of the process were recorded.
@@ -80,23 +89,65 @@ impl Job<'_> {
     }
 }
 
-/// A receive that a rank waits for: on which communicator, from whom there, with what tag.
+/// A message without whose other end a call does not return.
 #[derive(Debug, Clone, Copy)]
-struct Receive {
+struct Need {
+    message: Message,
     comm: Id,
-    /// The other rank, and its number there.
-    from: u32,
-    peer: i32,
-    tag: i32,
+    /// The rank at the other end.
+    other: u32,
+    /// The number of the waiting rank on the communicator, for the other one.
+    own: i32,
+    /// How many of the same kind the rank waits for before this one.
+    before: u64,
 }
+
+/// Messages of a rank that are alike: whether it sends them, on which communicator, to or from whom, with what tag.
+type Kind = (bool, Id, i32, i32);
 
 /// The processes, by rank.
 struct Ends<'a> {
     unified: &'a Unified,
     jobs: BTreeMap<u32, &'a Job<'a>>,
+    /// What each rank that did not end as it should have had begun and not completed.
+    open: BTreeMap<u32, Vec<Message>>,
+    /// How many messages each rank began to send, or received, of the kinds that others wait for.
+    counts: BTreeMap<u32, FxHashMap<Kind, u64>>,
 }
 
-impl Ends<'_> {
+impl<'a> Ends<'a> {
+    fn new(unified: &'a Unified, jobs: &'a [Job<'a>]) -> Result<Self> {
+        let ended_early = |job: &&Job<'_>| !matches!(job.process.definitions.end, Some((_, END_FINALIZED)));
+        let open = jobs.par_iter().filter(ended_early).map(|job| Ok((job.rank, open(job)?))).collect::<Result<_>>()?;
+        let by_rank = jobs.iter().map(|job| (job.rank, job)).collect();
+        let mut ends = Self { unified, jobs: by_rank, open, counts: BTreeMap::new() };
+        for (rank, job) in &ends.jobs {
+            let Some(call) = job.unfinished() else { continue };
+            let open = ends.found(*rank, ends.open.get(rank).map_or(&[], Vec::as_slice));
+            for Need { message, comm, other, own, .. } in ends.needs(*rank, call).into_iter().flatten().chain(open) {
+                ends.counts.entry(*rank).or_default().insert((message.sends, comm, message.peer, message.tag), 0);
+                ends.counts.entry(other).or_default().insert((!message.sends, comm, own, message.tag), 0);
+            }
+        }
+        for (rank, counts) in &mut ends.counts {
+            let (Some(job), Some(local)) = (ends.jobs.get(rank), unified.local.get(rank)) else { continue };
+            messages::each(job, |step| {
+                let (Step::Begins(message @ Message { sends: true, .. }, _)
+                | Step::Ends(message @ Message { sends: false, .. }, _)) = step
+                else {
+                    return;
+                };
+                let Some(comm) = local.comms.get(&message.object) else { return };
+                for tag in [message.tag, TAG_ANY] {
+                    if let Some(count) = counts.get_mut(&(message.sends, comm.id, message.peer, tag)) {
+                        *count += 1;
+                    }
+                }
+            })?;
+        }
+        Ok(ends)
+    }
+
     fn comm(&self, rank: u32, object: u32) -> Option<&LocalComm> {
         self.unified.local.get(&rank)?.comms.get(&object)
     }
@@ -123,26 +174,29 @@ impl Ends<'_> {
         let function = &FUNCTIONS[usize::from(call.function)];
         let name = function.name;
         match function.class {
-            Class::Send | Class::Isend | Class::Sendrecv | Class::Isendrecv => {
-                format!("{name}{}", self.message(rank, call, "to"))
+            Class::Send | Class::Isend | Class::Isendrecv => {
+                format!("{name}{}", self.message(rank, &of(call, true), "to"))
+            }
+            Class::Sendrecv => {
+                let to = self.message(rank, &of(call, true), "to");
+                format!("{name}{to}, and{}", self.message(rank, &messages::receives(call), "from"))
             }
             Class::Recv | Class::Irecv | Class::Probe | Class::Mprobe => {
-                format!("{name}{}", self.message(rank, call, "from"))
+                format!("{name}{}", self.message(rank, &of(call, false), "from"))
             }
             Class::Wait | Class::Waitall | Class::Waitany | Class::Waitsome => {
-                let what = match call.kind() {
-                    kind if kind == RequestKind::Send as u8 => format!("a send{}", self.message(rank, call, "to")),
-                    kind if kind == RequestKind::Receive as u8 => {
-                        format!("a receive{}", self.message(rank, call, "from"))
-                    }
+                let one = match call.kind() {
+                    kind if kind == RequestKind::Send as u8 => self.request(rank, &of(call, true)),
+                    kind if kind == RequestKind::Receive as u8 => self.request(rank, &of(call, false)),
                     kind if kind == RequestKind::Collective as u8 => {
                         format!("a collective operation{}", self.place(rank, call))
                     }
                     _ => return name.into(),
                 };
-                match call.bytes {
-                    0 | 1 => format!("{name} for {what}"),
-                    count => format!("{name} for {count} requests, among them {what}"),
+                match (call.bytes, self.still_open(rank, call)) {
+                    (0 | 1, _) => format!("{name} for {one}"),
+                    (count, None) => format!("{name} for {count} requests, among them {one}"),
+                    (count, Some(open)) => format!("{name} for {count} requests, still open: {open}"),
                 }
             }
             Class::Coll => {
@@ -164,17 +218,47 @@ impl Ends<'_> {
     }
 
     /// The other rank and the tag of a message.
-    fn message(&self, rank: u32, call: &Call, word: &str) -> String {
-        let peer = match u32::try_from(call.peer) {
+    fn message(&self, rank: u32, message: &Message, word: &str) -> String {
+        let peer = match u32::try_from(message.peer) {
             Ok(peer) => self
-                .comm(rank, call.object)
+                .comm(rank, message.object)
                 .and_then(|comm| self.unified.world_rank(rank, comm, peer))
                 .map_or_else(String::new, |peer| format!(" {word} rank {peer}")),
-            Err(_) if call.peer == PEER_ANY => format!(" {word} any rank"),
+            Err(_) if message.peer == PEER_ANY => format!(" {word} any rank"),
             Err(_) => String::new(),
         };
-        let tag = if call.tag == TAG_ANY { ", any tag".into() } else { format!(", tag {}", call.tag) };
+        let tag = if message.tag == TAG_ANY { ", any tag".into() } else { format!(", tag {}", message.tag) };
         format!("{peer}{tag}")
+    }
+
+    fn request(&self, rank: u32, message: &Message) -> String {
+        let (what, word) = if message.sends { ("send", "to") } else { ("receive", "from") };
+        format!("a {what}{}", self.message(rank, message, word))
+    }
+
+    /// Which of several requests have nothing at their other ends: receives, or if they all have, sends.
+    fn still_open(&self, rank: u32, call: &Call) -> Option<String> {
+        let open = self.open.get(&rank).filter(|open| open.len() == call.bytes as usize)?;
+        let needs = self.found(rank, open);
+        let lacks = |sends: bool| {
+            let found = needs.iter().filter(move |need| need.message.sends == sends && self.lacks(rank, need));
+            found.map(|need| need.message).collect::<Vec<Message>>()
+        };
+        // Who may send to a receive from any rank is not known.
+        let any = open.iter().filter(|message| !message.sends && message.peer == PEER_ANY).copied();
+        let mut lacking: Vec<Message> = lacks(false).into_iter().chain(any).collect();
+        if lacking.is_empty() {
+            lacking = lacks(true);
+        }
+        let mut words: Vec<String> = lacking.iter().take(NAMED).map(|message| self.request(rank, message)).collect();
+        if lacking.len() > NAMED {
+            words.push(format!("{} more", lacking.len() - NAMED));
+        }
+        match &words[..] {
+            [] => None,
+            [one] => Some(one.clone()),
+            [first @ .., last] => Some(format!("{}; and {last}", first.join("; "))),
+        }
     }
 
     /// The communicator of a call.
@@ -189,94 +273,118 @@ impl Ends<'_> {
     /// The only call that a process can be waiting in: with several threads, another one could still do something.
     fn stuck(&self, rank: u32) -> Option<&Call> {
         let job = self.jobs.get(&rank).filter(|job| job.is_whole() && job.process.definitions.end.is_none())?;
-        job.unfinished().next().filter(|_| job.threads.len() == 1)
+        job.unfinished().filter(|_| job.threads.len() == 1)
     }
 
-    /// For which other ranks each waits.
-    fn waiting(&self) -> BTreeMap<u32, Vec<u32>> {
+    /// For which other ranks each waits; `buffered` are also those that are to receive what MPI may buffer.
+    fn waiting(&self, buffered: bool) -> BTreeMap<u32, Vec<u32>> {
         let mut waiting = BTreeMap::new();
         for rank in self.jobs.keys() {
             let Some(call) = self.stuck(*rank) else { continue };
-            let others = if let Some(receive) = self.receive(*rank, call) {
-                vec![receive.from]
-            } else if FUNCTIONS[usize::from(call.function)].class == Class::Coll {
+            let others = if FUNCTIONS[usize::from(call.function)].class == Class::Coll {
                 self.comm(*rank, call.object).map(|comm| self.missing(*rank, comm.id)).unwrap_or_default()
             } else {
-                continue;
+                let needs = self.needs(*rank, call).unwrap_or_default();
+                let counts = |need: &&Need| buffered || !need.message.sends || need.message.is_synchronous;
+                let lacking = needs.iter().filter(counts).filter(|need| self.lacks(*rank, need));
+                lacking.map(|need| need.other).filter(|other| self.stuck(*other).is_some()).collect()
             };
             waiting.insert(*rank, others);
         }
         waiting
     }
 
-    /// The receive without which a call does not return.
-    fn receive(&self, rank: u32, call: &Call) -> Option<Receive> {
+    /// The messages that a call needs to return, all of them; none if any one would do, or it is not known which.
+    fn needs(&self, rank: u32, call: &Call) -> Option<Vec<Need>> {
         let function = &FUNCTIONS[usize::from(call.function)];
-        let receives = match function.class {
-            Class::Recv => true,
-            Class::Wait | Class::Waitall => call.kind() == RequestKind::Receive as u8,
-            Class::Waitany | Class::Waitsome => call.kind() == RequestKind::Receive as u8 && call.bytes == 1,
-            _ => function.name == "MPI_Probe",
+        let messages = match function.class {
+            // MPI_Bsend and MPI_Rsend do not wait for the receiver.
+            Class::Send if ["MPI_Send", "MPI_Ssend"].contains(&function.name) => {
+                vec![Message { is_synchronous: function.name == "MPI_Ssend", ..of(call, true) }]
+            }
+            Class::Sendrecv => vec![of(call, true), messages::receives(call)],
+            Class::Recv => vec![of(call, false)],
+            Class::Probe if function.name == "MPI_Probe" => vec![of(call, false)],
+            Class::Waitall if call.bytes > 1 && self.open.get(&rank)?.len() == call.bytes as usize => {
+                self.open[&rank].clone()
+            }
+            Class::Wait | Class::Waitall => match call.kind() {
+                kind if kind == RequestKind::Send as u8 => vec![of(call, true)],
+                kind if kind == RequestKind::Receive as u8 => vec![of(call, false)],
+                _ => return None,
+            },
+            Class::Waitany | Class::Waitsome if call.bytes == 1 && call.kind() == RequestKind::Receive as u8 => {
+                vec![of(call, false)]
+            }
+            _ => return None,
         };
-        let peer = u32::try_from(call.peer).ok().filter(|_| receives)?;
-        let comm = self.comm(rank, call.object)?;
-        let from = self.unified.world_rank(rank, comm, peer).filter(|from| *from != rank)?;
-        Some(Receive { comm: comm.id, from, peer: call.peer, tag: call.tag })
+        Some(self.found(rank, &messages))
     }
 
-    /// Whether none of the messages that the ranks of a circle wait for was on its way.
-    fn is_sure(&self, circle: &[u32]) -> bool {
-        circle.iter().all(|rank| {
-            let receive = self.stuck(*rank).and_then(|call| self.receive(*rank, call));
-            let Some(receive) = receive else { return true };
-            let own = self.unified.local.get(rank).into_iter().flat_map(|local| local.comms.values());
-            let Some(own) = own.into_iter().find(|comm| comm.id == receive.comm) else { return false };
-            let sent = self.messages(receive.from, receive.comm, own.rank as i32, receive.tag, RequestKind::Send);
-            let received = self.messages(*rank, receive.comm, receive.peer, receive.tag, RequestKind::Receive);
-            matches!((sent, received), (Ok(sent), Ok(received)) if sent <= received)
-        })
+    /// Who is at the other ends of messages: processes of this run other than the rank itself.
+    fn found(&self, rank: u32, messages: &[Message]) -> Vec<Need> {
+        let mut seen: FxHashMap<(bool, u32, i32, i32), u64> = FxHashMap::default();
+        let need = |message: Message| {
+            let peer = u32::try_from(message.peer).ok()?;
+            let comm = self.comm(rank, message.object)?;
+            let other = self.unified.world_rank(rank, comm, peer).filter(|other| *other != rank)?;
+            let same = seen.entry((message.sends, message.object, message.peer, message.tag)).or_default();
+            *same += 1;
+            Some(Need { message, comm: comm.id, other, own: comm.rank as i32, before: *same - 1 })
+        };
+        messages.iter().copied().filter_map(need).collect()
     }
 
-    /// How many messages a process began to send to another one, or received from it.
-    fn messages(&self, rank: u32, comm: Id, peer: i32, tag: i32, kind: RequestKind) -> Result<u64> {
-        let Some(job) = self.jobs.get(&rank) else { return Ok(0) };
-        let sends = kind == RequestKind::Send;
-        let is = |object: u32, to: i32, with: i32| {
-            to == peer && (tag == TAG_ANY || with == tag) && self.comm(rank, object).is_some_and(|of| of.id == comm)
+    /// Whether the other end of a message was never begun, as far as both processes were recorded.
+    fn lacks(&self, rank: u32, need: &Need) -> bool {
+        let Need { message, comm, other, own, before } = *need;
+        let count = |of: u32, sends: bool, peer: i32| {
+            self.counts.get(&of).and_then(|counts| counts.get(&(sends, comm, peer, message.tag))).copied().unwrap_or(0)
         };
-        let mut count = 0;
-        for (number, survey, _) in job.threads {
-            let mut slots = Slots::open(&job.process.threads[number])?;
-            let mut class = Class::Plain;
-            for _ in 0..survey.slots {
-                let Some(slot) = slots.next()? else { break };
-                if extension(slot).is_some() {
-                    // Startall lists what it started, all others what they completed.
-                    let counts = sends == (class == Class::Startall);
-                    let listed = listed(slot).filter(|item| counts && item.kind == kind as u8);
-                    count += listed.filter(|item| is(item.object, item.peer, item.tag)).count() as u64;
-                    continue;
-                }
-                let call = decoded(slot);
-                class = FUNCTIONS[usize::from(call.function)].class;
-                count += u64::from(if sends {
-                    let starts = matches!(class, Class::Send | Class::Isend | Class::Sendrecv | Class::Isendrecv)
-                        || class == Class::Start && call.kind() == kind as u8;
-                    starts && is(call.object, call.peer, call.tag)
-                } else {
-                    let receives = matches!(class, Class::Recv | Class::Mrecv | Class::Sendrecv)
-                        || matches!(class, Class::Wait | Class::Waitany | Class::Test | Class::Testany)
-                            && call.kind() == kind as u8
-                            && call.flags & flags::LISTED == 0;
-                    receives
-                        && call.leave != 0
-                        && call.flags & flags::FAILED == 0
-                        && is(call.object, call.source, call.arrived_tag)
-                });
+        let is_whole = |rank: u32| self.jobs.get(&rank).is_some_and(|job| job.is_whole());
+        if !is_whole(rank) || !is_whole(other) {
+            return true;
+        }
+        if !message.sends {
+            return count(other, true, own) <= count(rank, false, message.peer) + before;
+        }
+        let open = self.open.get(&other).map_or(&[][..], Vec::as_slice);
+        let is_here = |open: &&Message| self.comm(other, open.object).is_some_and(|known| known.id == comm);
+        let takers = open.iter().filter(|open| open.takes(own, message.tag)).filter(is_here).count() as u64;
+        count(rank, true, message.peer) > count(other, false, own) + takers
+    }
+}
+
+/// What a process had begun and not completed, without blocking sends.
+fn open(job: &Job<'_>) -> Result<Vec<Message>> {
+    let mut blocking = Vec::new();
+    // Threads are read one after the other, so a request may end here before it begins.
+    let mut requests: BTreeMap<u64, (Option<Message>, i64)> = BTreeMap::new();
+    messages::each(job, |step| match step {
+        Step::Begins(message, 0) => blocking.extend(Some(message).filter(|message| !message.sends)),
+        Step::Begins(message, id) => {
+            let (begun, balance) = requests.entry(id).or_default();
+            (*begun, *balance) = (Some(message), *balance + 1);
+            if *balance == 0 {
+                requests.remove(&id);
             }
         }
-        Ok(count)
-    }
+        Step::Ends(_, 0) => {}
+        Step::Ends(_, id) | Step::Stops(id) => {
+            let (_, balance) = requests.entry(id).or_default();
+            *balance -= 1;
+            if *balance == 0 {
+                requests.remove(&id);
+            }
+        }
+    })?;
+    let requests = requests.into_values().filter(|(_, balance)| *balance > 0).filter_map(|(begun, _)| begun);
+    Ok(blocking.into_iter().chain(requests).collect())
+}
+
+/// The message of a call that sends or receives.
+fn of(call: &Call, sends: bool) -> Message {
+    Message { sends, object: call.object, peer: call.peer, tag: call.tag, is_synchronous: false }
 }
 
 /// A circle among ranks of which each waits for others.

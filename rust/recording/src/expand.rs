@@ -3,7 +3,7 @@
 //! The threads of a process are merged by time, because one may complete what another has started.
 
 use rustc_hash::FxHashSet;
-use whywait_otf2::enums::{CollectiveOp, LockType, MeasurementMode, Paradigm, RmaSyncLevel, Type};
+use whywait_otf2::enums::{CollectiveOp, IoSeekOption, LockType, MeasurementMode, Paradigm, RmaSyncLevel, Type};
 use whywait_otf2::records::{AttributeValue, StringRefs, TypedValue, UNDEFINED};
 use whywait_otf2::{ArchiveWriter, Attributes, Event};
 
@@ -476,6 +476,20 @@ impl State<'_> {
                         out.put(time, &Event::IoDeleteFile { io_paradigm: 0, file: file.path });
                     }
                     out.put(time, &Event::IoDestroyHandle { handle: file.id });
+                }
+            }
+            Class::FileSeek => {
+                if let (Some(file), Ok(from)) = (self.file(call.object), u8::try_from(call.peer)) {
+                    let offset = u64::from(call.tag.cast_unsigned()) | bytes << 32;
+                    out.put(
+                        time,
+                        &Event::IoSeek {
+                            handle: file.id,
+                            offset_request: offset.cast_signed(),
+                            whence: IoSeekOption(from),
+                            offset_result: call.received,
+                        },
+                    );
                 }
             }
             Class::ThreadJoin => {

@@ -303,7 +303,7 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
         .collect();
 
     let begin = run_span(&jobs).0;
-    let ended = ends::told(spool, &unified, &jobs, |job, time| since(job, time, begin, &clocks));
+    let ended = ends::told(spool, &unified, &jobs, |job, time| since(job, time, begin, &clocks))?;
     notes.extend(losses(spool, &unified));
     let properties = properties(spool, &ended, &notes, &threads);
     let anchor = Anchor {

@@ -31,10 +31,10 @@
 //! | `send` | destination, tag, communicator, bytes | - |
 //! | `recv` | source, tag, communicator, size of the buffer | real source, real tag, bytes, - |
 //! | `mrecv` | -, -, communicator of the message's probe, size of the buffer | as `recv` |
-//! | `sendrecv` | destination, send tag, communicator, bytes sent | real source, real tag, bytes received, - |
+//! | `sendrecv` | destination, send tag, communicator, bytes sent; while it has not returned, with [`flags::ASKED`] also the source and tag to receive | real source, real tag, bytes received, - |
 //! | `isend` | as `send` | -, -, -, request |
 //! | `irecv`, `imrecv` | as `recv`, `mrecv` | -, -, -, request |
-//! | `isendrecv` | as `sendrecv` | -, -, -, request of the send; that of the receive is one more |
+//! | `isendrecv` | as `send` | source and tag to receive, -, request of the send; that of the receive is one more |
 //! | `send_init`, `recv_init` | as `isend`, `irecv`; bytes of all partitions | -, -, -, request |
 //! | `start` | as `isend`, `irecv` if [`Call::kind`] is SEND, RECEIVE; for COLLECTIVE see [`Collective`] | -, -, -, request |
 //! | `startall` | - | [`Requests`] and [`Collective`] in the order of the array |
@@ -57,6 +57,7 @@
 //! | `atomic`, `atomic_request` | target, -, window, *elements* sent | -, -, *elements* received, matching id |
 //! | `file_open` | -, mode, communicator, - | -, -, -, new file |
 //! | `file_close`, `file_plain` | -, -, file, - | - |
+//! | `file_seek` | 0, 1 or 2 for from the beginning, the present position, the end ([`PEER_UNDEFINED`]: unknown); lower half of the offset; file; upper half | -, -, new position, - |
 //! | `io`, `io_begin` | -, -, file, bytes asked for | -, -, bytes done (`io`), - |
 //! | `io_end` | -, -, file, - | -, -, bytes done |
 //! | `iio` | -, -, file, bytes asked for | -, -, -, request |
@@ -193,6 +194,8 @@ pub mod flags {
     pub const LISTED: u16 = 1 << 4;
     /// MPI_IN_PLACE was given.
     pub const IN_PLACE: u16 = 1 << 5;
+    /// `source` and `arrived_tag` are what a call that has not returned is to receive.
+    pub const ASKED: u16 = 1 << 6;
     /// First bit of the [`RequestKind`](super::RequestKind), of four.
     pub const KIND_SHIFT: u32 = 12;
 }

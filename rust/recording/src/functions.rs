@@ -66,6 +66,7 @@ pub(crate) enum Class {
     FileOpen,
     FileClose,
     FilePlain,
+    FileSeek,
     Io,
     IoBegin,
     IoEnd,

@@ -21,6 +21,7 @@ mod finish;
 #[expect(clippy::doc_markdown, reason = "MPI's own names")]
 pub mod format;
 mod functions;
+mod messages;
 mod openmp;
 mod paths;
 mod requests;

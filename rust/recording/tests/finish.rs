@@ -6,7 +6,7 @@ use std::fs;
 
 use common::{Fields, Process, Scratch, call, events, requests, words};
 use whywait_otf2::Archive;
-use whywait_recording::format::{COMM_WORLD, Call, Entry, Extension, RequestKind, extension, flags};
+use whywait_recording::format::{COMM_WORLD, Call, Entry, Extension, PEER_ANY, RequestKind, extension, flags};
 use whywait_recording::{Error, Model, Options, Progress, Summary, finish, is_unfinished};
 
 fn finished(scratch: &Scratch) -> Summary {
@@ -235,6 +235,70 @@ fn ranks_that_wait_for_each_other_are_a_deadlock_unless_a_message_is_on_its_way(
     assert_eq!(stuck("on_its_way", &[send]), ends);
 }
 
+/// What is said of ranks of which each has these calls, the last without an end.
+fn told(name: &str, ranks: &[Vec<[u64; 8]>]) -> Vec<String> {
+    let scratch = Scratch::new(name);
+    for (rank, slots) in (0..).zip(ranks) {
+        Process::new(rank, ranks.len() as u32).write(&scratch, slots);
+    }
+    finished(&scratch).notes.into_iter().filter(|note| note.starts_with("rank")).collect()
+}
+
+#[test]
+fn sends_that_nobody_receives_are_a_deadlock_unless_they_are_buffered() {
+    let send = |function, peer| Call { peer, tag: 7, object: COMM_WORLD, bytes: 8, ..call(function, 100, 0) };
+    let post = |peer, tag| Call { peer, tag, object: COMM_WORLD, id: 1, ..call("MPI_Irecv", 20, 30) };
+    let circle = "ranks 0, 1, 2 waited for each other in a circle when they ended: a deadlock";
+    let ring = |function| (0..3).map(|rank| vec![words(&send(function, (rank + 1) % 3))]).collect::<Vec<_>>();
+    assert_eq!(told("ssend", &ring("MPI_Ssend"))[0], circle);
+    assert_eq!(told("send", &ring("MPI_Send"))[0], format!("{circle}, unless MPI buffers their sends"));
+    assert_eq!(told("bsend", &ring("MPI_Bsend")).len(), 3, "they need nobody");
+    // One of them has a receive for it, from that rank or from any.
+    for peer in [0, PEER_ANY] {
+        let mut ranks = ring("MPI_Ssend");
+        ranks[1].insert(0, words(&post(peer, 7)));
+        assert_eq!(told("received", &ranks).len(), 3);
+        ranks[1][0] = words(&post(peer, 8));
+        assert_eq!(told("other_tag", &ranks)[0], circle);
+    }
+    // A send of one rank, a receive of the other.
+    let receive = Call { peer: 0, tag: 9, object: COMM_WORLD, ..call("MPI_Recv", 100, 0) };
+    let ranks = [vec![words(&send("MPI_Ssend", 1))], vec![words(&receive)]];
+    assert_eq!(told("mixed", &ranks)[0], "ranks 0 and 1 waited for each other when they ended: a deadlock");
+}
+
+#[test]
+fn a_call_that_completes_several_requests_names_those_that_are_open() {
+    let post = |peer, id| Call { peer, tag: 7, object: COMM_WORLD, id, ..call("MPI_Irecv", 20, 30) };
+    let start = |peer, id| Call { peer, tag: 7, object: COMM_WORLD, id, ..call("MPI_Isend", 20, 30) };
+    let wait = |bytes, peer| Call {
+        peer,
+        tag: 7,
+        object: COMM_WORLD,
+        bytes,
+        flags: kind(RequestKind::Receive),
+        ..call("MPI_Waitall", 5_000_000_010, 0)
+    };
+    let sent = words(&Call { peer: 0, tag: 7, object: COMM_WORLD, bytes: 8, ..call("MPI_Send", 20, 30) });
+    let first = vec![words(&post(1, 1)), words(&post(2, 2)), words(&start(1, 3)), words(&wait(3, 1))];
+    let ranks = [first.clone(), vec![sent], vec![]];
+    let prefix = "rank 0 ended inside MPI_Waitall for 3 requests";
+    let suffix = "entered at 5.000000 s";
+    assert_eq!(told("one", &ranks)[0], format!("{prefix}, still open: a receive from rank 2, tag 7, {suffix}"));
+    // Of two receives that are alike, one has its message.
+    let twice = vec![words(&post(1, 1)), words(&post(1, 2)), words(&start(1, 3)), words(&wait(3, 1))];
+    assert_eq!(
+        told("alike", &[twice, vec![sent], vec![]])[0],
+        format!("{prefix}, still open: a receive from rank 1, tag 7, {suffix}")
+    );
+    // All messages came: the send is left.
+    let ranks = [first, vec![sent], vec![sent]];
+    assert_eq!(told("send", &ranks)[0], format!("{prefix}, still open: a send to rank 1, tag 7, {suffix}"));
+    // It waits for others than those that were begun.
+    let ranks = [vec![words(&post(1, 1)), words(&wait(3, 1))], vec![], vec![]];
+    assert_eq!(told("some", &ranks)[0], format!("{prefix}, among them a receive from rank 1, tag 7, {suffix}"));
+}
+
 #[test]
 fn a_collective_operation_names_who_is_missing() {
     let scratch = Scratch::new("missing");
@@ -268,6 +332,33 @@ fn threads_share_one_sided_operations() {
         events(&scratch.0, 1 << 32)[1..3],
         ["40 RmaOpCompleteNonBlocking { win: 0, matching_id: 1 }", "40 RmaOpCompleteRemote { win: 0, matching_id: 1 }"]
     );
+}
+
+#[test]
+fn seeks_have_both_offsets() {
+    let scratch = Scratch::new("seek");
+    let mut process = Process::new(0, 1);
+    process.end(90);
+    let mut file = Fields::default();
+    file.u32(3).u32(COMM_WORLD).u32(0).u32(0).text("out.dat");
+    process.entry(Entry::File, &file);
+    let offset = (-(5_i64 << 32) - 8).cast_unsigned();
+    let seek = Call {
+        peer: 2,
+        tag: (offset as u32).cast_signed(),
+        object: 3,
+        bytes: (offset >> 32) as u32,
+        received: 1 << 40,
+        ..call("MPI_File_seek", 20, 30)
+    };
+    process.write(&scratch, &[words(&seek)]);
+    finished(&scratch);
+    let expected = format!(
+        "30 IoSeek {{ handle: 0, offset_request: {}, whence: IoSeekOption(2), offset_result: {} }}",
+        -(5_i64 << 32) - 8,
+        1_u64 << 40
+    );
+    assert_eq!(events(&scratch.0, 0)[1], expected);
 }
 
 #[test]

@@ -55,6 +55,10 @@ int main(int argc, char **argv)
             else
                 MPI_Recv(in, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         }
+        if (!strcmp(where, "ssend"))
+            MPI_Ssend(&out, 1, MPI_INT, other, 7, MPI_COMM_WORLD);
+        if (!strcmp(where, "sendrecv"))
+            MPI_Sendrecv(&out, 1, MPI_INT, other, 7, in, 1, MPI_INT, other, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         MPI_Irecv(&in[0], 1, MPI_INT, other, 7, MPI_COMM_WORLD, &requests[0]);
         if (!strcmp(where, "wait"))
             MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
