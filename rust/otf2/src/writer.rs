@@ -83,14 +83,7 @@ impl ArchiveWriter {
     pub fn location(&self, id: u64) -> Result<LocationWriter<'_>> {
         let path = self.locations.join(format!("{id}.evt"));
         let file = ChunkWriter::create(path, self.options.anchor.event_chunk_size, self.options.byte_order)?;
-        Ok(LocationWriter {
-            archive: self,
-            id,
-            file,
-            time: None,
-            attributes: Encoder::new(self.options.byte_order),
-            event: Encoder::new(self.options.byte_order),
-        })
+        Ok(LocationWriter { archive: self, id, file, time: None })
     }
 
     /// Writes definitions and anchor. Locations that are defined but were not written become empty.
@@ -154,37 +147,29 @@ pub struct LocationWriter<'a> {
     file: ChunkWriter,
     /// Time of the last event.
     time: Option<u64>,
-    attributes: Encoder,
-    event: Encoder,
 }
 
 impl LocationWriter<'_> {
     /// Appends an event. `time` and the ids in the event are those of the location: ticks of its own clock, not less
     /// than those of the event before.
     pub fn write(&mut self, time: u64, event: &Event<'_>, attributes: &Attributes<'_>) -> Result<()> {
-        self.attributes.clear();
-        self.event.clear();
+        let chunk = &mut self.file.chunk;
+        let begin = chunk.bytes().len();
+        if self.time != Some(time) {
+            chunk.u8(TIMESTAMP);
+            chunk.full_u64(time);
+        }
+        let record = chunk.bytes().len();
+        attributes.write(chunk);
+        event.write(chunk);
         if let Event::Unknown { id: END_OF_CHUNK..=CHUNK_BEGIN | 5 | 6, .. } = event {
-            self.event.refuse("the number of the record is that of a control record");
+            chunk.refuse("the number of the record is that of a control record");
         }
-        event.write(&mut self.event);
-        attributes.write(&mut self.attributes);
-        for part in [&self.event, &self.attributes] {
-            refused(part, event.name(), &self.file.path)?;
+        let size = chunk.bytes().len() - record;
+        if chunk.refusal().is_some() || begin + TIMESTAMP_SIZE + size + END_SIZE > self.file.chunk_size {
+            self.file.move_to_next(begin, record, time, event.name())?;
         }
-        let size = self.attributes.bytes().len() + self.event.bytes().len();
-        let new_chunk = self.file.reserve(event.name(), size + TIMESTAMP_SIZE)?;
-        if new_chunk || self.time != Some(time) {
-            self.time = Some(time);
-            let time = match self.file.order {
-                ByteOrder::Little => time.to_le_bytes(),
-                ByteOrder::Big => time.to_be_bytes(),
-            };
-            self.file.chunk.push(TIMESTAMP);
-            self.file.chunk.extend_from_slice(&time);
-        }
-        self.file.chunk.extend_from_slice(self.attributes.bytes());
-        self.file.chunk.extend_from_slice(self.event.bytes());
+        self.time = Some(time);
         self.file.events += 1;
         Ok(())
     }
@@ -233,10 +218,9 @@ const SMALLEST_CHUNK: u64 = 64;
 struct ChunkWriter {
     path: PathBuf,
     file: File,
-    order: ByteOrder,
     chunk_size: usize,
     /// The current chunk, header included.
-    chunk: Vec<u8>,
+    chunk: Encoder,
     /// Number of events in the file.
     events: u64,
 }
@@ -244,7 +228,8 @@ struct ChunkWriter {
 impl ChunkWriter {
     fn create(path: PathBuf, chunk_size: u64, order: ByteOrder) -> Result<Self> {
         let file = File::create(&path).map_err(Error::io(&path))?;
-        let mut writer = Self { path, file, order, chunk_size: chunk_size as usize, chunk: Vec::new(), events: 0 };
+        let chunk = Encoder::new(order);
+        let mut writer = Self { path, file, chunk_size: chunk_size as usize, chunk, events: 0 };
         writer.begin();
         Ok(writer)
     }
@@ -252,22 +237,15 @@ impl ChunkWriter {
     /// Begins a chunk; the number of its last event is not known yet.
     fn begin(&mut self) {
         self.chunk.clear();
-        self.chunk.extend([CHUNK_BEGIN, self.order.mark()]);
-        self.chunk.extend(self.number(self.events + 1));
-        self.chunk.extend([0; 8]);
+        self.chunk.raw(&[CHUNK_BEGIN, self.chunk.order().mark()]);
+        self.chunk.full_u64(self.events + 1);
+        self.chunk.full_u64(0);
     }
 
-    fn number(&self, number: u64) -> [u8; 8] {
-        match self.order {
-            ByteOrder::Little => number.to_le_bytes(),
-            ByteOrder::Big => number.to_be_bytes(),
-        }
-    }
-
-    /// Makes room for a record; returns whether a new chunk had to begin.
-    fn reserve(&mut self, record: &'static str, size: usize) -> Result<bool> {
-        if self.chunk.len() + size + END_SIZE <= self.chunk_size {
-            return Ok(false);
+    /// Makes room for a record: in another chunk, if this one is full.
+    fn reserve(&mut self, record: &'static str, size: usize) -> Result<()> {
+        if self.chunk.bytes().len() + size + END_SIZE <= self.chunk_size {
+            return Ok(());
         }
         if HEADER_SIZE + size + END_SIZE > self.chunk_size {
             return Err(Error::Unwritable {
@@ -276,16 +254,31 @@ impl ChunkWriter {
                 why: format!("{size} bytes do not fit a chunk of {} bytes", self.chunk_size).into(),
             });
         }
-        self.chunk.resize(self.chunk_size, END_OF_CHUNK);
+        self.chunk.fill(self.chunk_size, END_OF_CHUNK);
         self.flush()?;
         self.begin();
-        Ok(true)
+        Ok(())
+    }
+
+    /// Moves an event, which begins at `record` after its timestamp at `begin`, to the next chunk: it does not fit this one. Or takes
+    /// it away again, if it cannot be written.
+    #[cold]
+    fn move_to_next(&mut self, begin: usize, record: usize, time: u64, name: &'static str) -> Result<()> {
+        let bytes = self.chunk.bytes()[record..].to_vec();
+        let fine = refused(&self.chunk, name, &self.path);
+        self.chunk.truncate(begin);
+        fine?;
+        self.reserve(name, bytes.len() + TIMESTAMP_SIZE)?;
+        self.chunk.u8(TIMESTAMP);
+        self.chunk.full_u64(time);
+        self.chunk.raw(&bytes);
+        Ok(())
     }
 
     fn record(&mut self, name: &'static str, record: &Encoder) -> Result<()> {
         refused(record, name, &self.path)?;
         self.reserve(name, record.bytes().len())?;
-        self.chunk.extend_from_slice(record.bytes());
+        self.chunk.raw(record.bytes());
         Ok(())
     }
 
@@ -297,13 +290,12 @@ impl ChunkWriter {
     }
 
     fn flush(&mut self) -> Result<()> {
-        let last = self.number(self.events);
-        self.chunk[HEADER_SIZE - 8..HEADER_SIZE].copy_from_slice(&last);
-        self.file.write_all(&self.chunk).map_err(Error::io(&self.path))
+        self.chunk.replace_u64(HEADER_SIZE - 8, self.events);
+        self.file.write_all(self.chunk.bytes()).map_err(Error::io(&self.path))
     }
 
     fn finish(mut self) -> Result<()> {
-        self.chunk.extend([END_OF_FILE, END_OF_BUFFER]);
+        self.chunk.raw(&[END_OF_FILE, END_OF_BUFFER]);
         self.flush()
     }
 }

@@ -228,7 +228,7 @@ impl State<'_> {
         if function.class == Class::ThreadCondition {
             Self::lock(out, call.enter, call.object, bytes, false);
         }
-        if !failed && function.paradigm() == Paradigm::SHMEM {
+        if !failed && function.class.is_of_shmem() {
             self.shmem.enter(out, function, &call, bytes);
             if returned {
                 self.shmem.leave(out, function, &call, bytes);

@@ -79,6 +79,7 @@ pub(crate) enum Class {
     ThreadBegin,
     ThreadEnd,
     Omp,
+    // Those of OpenSHMEM are the last.
     ShmemInit,
     ShmemFinalize,
     ShmemPut,
@@ -89,6 +90,13 @@ pub(crate) enum Class {
     ShmemTryLock,
     ShmemUnlock,
     ShmemColl,
+}
+
+impl Class {
+    /// Whether calls leave records of OpenSHMEM.
+    pub(crate) const fn is_of_shmem(self) -> bool {
+        self as u8 >= Self::ShmemInit as u8
+    }
 }
 
 /// A function of MPI, of the thread library or of OpenSHMEM.

@@ -444,11 +444,26 @@ impl Slots {
     /// The next slot; none at the end of the data.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<&Slot>> {
+        let is_there = self.peek()?.is_some();
+        let at = self.at;
+        self.at += if is_there { SLOT } else { 0 };
+        Ok(if is_there { self.buffer[at..].first_chunk() } else { None })
+    }
+
+    /// The same without going on behind it.
+    #[inline]
+    pub(crate) fn peek(&mut self) -> Result<Option<&Slot>> {
         if self.at == self.end {
             self.fill()?;
         }
         let slot = self.buffer[self.at..self.end].first_chunk::<SLOT>();
-        Ok(slot.filter(|slot| word(slot, 0) != 0).inspect(|_| self.at += SLOT))
+        Ok(slot.filter(|slot| word(slot, 0) != 0))
+    }
+
+    /// Goes on behind a slot that [`peek`](Self::peek) found.
+    #[inline]
+    pub(crate) fn skip(&mut self) {
+        self.at += SLOT;
     }
 
     #[cold]
@@ -481,9 +496,7 @@ impl Slots {
 #[inline]
 #[must_use]
 pub(crate) fn word(slot: &Slot, number: usize) -> u64 {
-    let mut bytes = [0; 8];
-    bytes.copy_from_slice(&slot[8 * number..8 * number + 8]);
-    u64::from_le_bytes(bytes)
+    slot.as_chunks::<8>().0.get(number).map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 /// Kind of an extension, and how many items it claims to have; none for a call.

@@ -71,7 +71,7 @@ impl Survey {
             }
             survey.slots += 1;
         }
-        survey.unfinished = last.filter(|call: &Call| call.leave == 0);
+        survey.unfinished = last;
         Ok(survey)
     }
 
@@ -103,11 +103,13 @@ impl Survey {
             }
         }
         self.calls += 1;
-        self.nodes.extend(pending.drain(..).map(|node| Node { time: call.enter, ..node }));
+        if !pending.is_empty() {
+            self.nodes.extend(pending.drain(..).map(|node| Node { time: call.enter, ..node }));
+        }
         let end = call.enter.max(call.leave);
         let (first, until) = self.span.unwrap_or((call.enter, end));
         self.span = Some((first, until.max(end)));
-        *last = Some(*call);
+        *last = (call.leave == 0).then_some(*call);
         None
     }
 

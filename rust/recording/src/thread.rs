@@ -43,9 +43,7 @@ impl<'a> Out<'a> {
         if let Some((metric, values)) = self.counters.of_thread() {
             self.last = self.last.max(time);
             let counters = Event::Metric { metric, values: MetricValues::new(values) };
-            if self.result.is_ok() {
-                self.result = self.to.write(self.last, &counters, &Attributes::NONE);
-            }
+            note(&mut self.result, || self.to.write(self.last, &counters, &Attributes::NONE));
         }
         self.put(time, event);
     }
@@ -65,10 +63,8 @@ impl<'a> Out<'a> {
     pub(crate) fn count_process(&mut self, time: u64) {
         if let Some((metric, values)) = self.counters.of_process() {
             self.last = self.last.max(time);
-            if self.result.is_ok() {
-                let counters = Event::Metric { metric, values: MetricValues::new(values) };
-                self.result = self.to.write(self.last, &counters, &Attributes::NONE);
-            }
+            let counters = Event::Metric { metric, values: MetricValues::new(values) };
+            note(&mut self.result, || self.to.write(self.last, &counters, &Attributes::NONE));
         }
     }
 
@@ -82,9 +78,7 @@ impl<'a> Out<'a> {
     #[inline]
     pub(crate) fn put_with(&mut self, time: u64, event: &Event<'_>, attributes: &Attributes<'_>) {
         self.last = self.last.max(time);
-        if self.result.is_ok() {
-            self.result = self.to.write(self.last, event, attributes);
-        }
+        note(&mut self.result, || self.to.write(self.last, event, attributes));
     }
 
     /// Completes the location.
@@ -92,6 +86,16 @@ impl<'a> Out<'a> {
         self.result?;
         self.to.finish(&LocalDefinitions { clock_offsets: clock_offsets.to_vec(), ..LocalDefinitions::default() })?;
         Ok(())
+    }
+}
+
+/// Does the next thing and keeps its error, unless there is one already.
+#[inline]
+fn note(result: &mut whywait_otf2::Result<()>, next: impl FnOnce() -> whywait_otf2::Result<()>) {
+    if result.is_ok()
+        && let Err(error) = next()
+    {
+        *result = Err(error);
     }
 }
 
@@ -124,8 +128,6 @@ pub(crate) struct Thread<'a> {
     pub(crate) before: Vec<Slot>,
     /// Extensions of the next call.
     pub(crate) after: Vec<Slot>,
-    /// A slot that was read and belongs to the call after the next.
-    kept: Option<Slot>,
 }
 
 impl<'a> Thread<'a> {
@@ -148,20 +150,7 @@ impl<'a> Thread<'a> {
             next: None,
             before: Vec::new(),
             after: Vec::new(),
-            kept: None,
         }
-    }
-
-    #[inline]
-    fn slot(&mut self) -> Result<Option<Slot>> {
-        if let Some(kept) = self.kept.take() {
-            return Ok(Some(kept));
-        }
-        if self.left == 0 {
-            return Ok(None);
-        }
-        self.left -= 1;
-        Ok(self.slots.next()?.copied())
     }
 
     /// Reads the next call and what belongs to it.
@@ -170,36 +159,23 @@ impl<'a> Thread<'a> {
         self.next = None;
         self.before.clear();
         self.after.clear();
-        while let Some(slot) = self.slot()? {
-            match extension(&slot) {
-                None => {
-                    self.next = Some(decoded(&slot));
-                    break;
+        while self.left > 0
+            && let Some(slot) = self.slots.peek()?
+        {
+            match extension(slot) {
+                None if self.next.is_some() => break,
+                None => self.next = Some(decoded(slot)),
+                Some((kind, _)) if self.next.is_some() => {
+                    if !belongs(kind) {
+                        break;
+                    }
+                    self.after.push(*slot);
                 }
-                Some((kind, _))
-                    if [Extension::Stall, Extension::Switch, Extension::CountersEnter]
-                        .iter()
-                        .any(|known| *known as u8 == kind) =>
-                {
-                    self.before.push(slot);
-                }
+                Some((kind, _)) if stands_before(kind) => self.before.push(*slot),
                 Some(_) => {}
             }
-        }
-        while self.next.is_some()
-            && let Some(slot) = self.slot()?
-        {
-            let belongs = extension(&slot).is_some_and(|(kind, _)| {
-                kind == Extension::Wide as u8
-                    || kind == Extension::Requests as u8
-                    || kind == Extension::Collective as u8
-                    || kind == Extension::CountersLeave as u8
-            });
-            if !belongs {
-                self.kept = Some(slot);
-                break;
-            }
-            self.after.push(slot);
+            self.slots.skip();
+            self.left -= 1;
         }
         Ok(())
     }
@@ -293,6 +269,18 @@ impl<'a> Thread<'a> {
             self.follow(0, self.out.last, regions);
         }
     }
+}
+
+/// Whether an extension is about what happened before the call that follows.
+fn stands_before(kind: u8) -> bool {
+    [Extension::Stall, Extension::Switch, Extension::CountersEnter].iter().any(|known| *known as u8 == kind)
+}
+
+/// Whether an extension belongs to the call before it.
+fn belongs(kind: u8) -> bool {
+    [Extension::Wide, Extension::Requests, Extension::Collective, Extension::CountersLeave]
+        .iter()
+        .any(|known| *known as u8 == kind)
 }
 
 /// Writes what stands before a call.

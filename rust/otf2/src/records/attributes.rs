@@ -79,7 +79,14 @@ impl<'a> Attributes<'a> {
     }
 
     /// Appends the list record; nothing if it would be empty.
+    #[inline]
     pub(crate) fn write(&self, to: &mut Encoder) {
+        if !matches!(self.repr, Repr::Given([])) {
+            self.write_list(to);
+        }
+    }
+
+    fn write_list(&self, to: &mut Encoder) {
         let count = self.iter().count();
         if count == 0 {
             return;

@@ -204,16 +204,19 @@ macro_rules! events {
 
             /// Appends the record.
             pub(crate) fn write(&self, to: &mut Encoder) {
-                to.u8(self.id());
                 match self {
                     $(
                         Event::$name { $( $field ),* } => {
+                            to.u8($id);
                             events!(@write to, $($bare)?, |_to| {
                                 $( <codec!($type $(, $codec)?) as Codec<'a>>::write($field, _to); )*
                             });
                         }
                     )*
-                    Event::Unknown { payload, .. } => to.payload(|to| to.raw(payload)),
+                    Event::Unknown { id, payload } => {
+                        to.u8(*id);
+                        to.payload(|to| to.raw(payload));
+                    }
                 }
             }
         }
