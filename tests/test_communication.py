@@ -141,6 +141,37 @@ def test_pairs_of_the_focus(tmp_path):
     assert sum(column(window.communication(), "messages").values()) == 1
 
 
+def test_pairs_of_a_call_path(tmp_path, capsys):
+    """What `halo` sends counts, wherever it is received, and what is waited for there."""
+    lines = """
+        ranks 2
+        0: halo [0, 4]
+        1: halo [0, 2]
+        0: MPI_Send(1, bytes=8) [1, 1.1]
+        1: MPI_Recv(0) [0.5, 1.2]
+        0: MPI_Send(1, bytes=16) [3, 3.1]
+        1: gather [2, 4]
+        1: MPI_Recv(0) [2.5, 3.2]
+        1: MPI_Send(0, bytes=32) [3.5, 3.6]
+        0: gather [4, 5]
+        0: MPI_Recv(1) [4.5, 4.6]
+    """
+    trace = trace_from_text(lines, tmp_path)
+    result = whywait.analyze(trace)
+    (halo,) = (row for row in result.communication(focus="halo").to_pylist() if row["messages"])
+    assert (halo["rank"], halo["peer"], halo["messages"], halo["bytes"]) == (0, 1, 2, 24)
+    waiting = {
+        focus: sum(column(result.communication(focus=focus), "waiting").values()) for focus in ("halo", "gather")
+    }
+    assert waiting == pytest.approx({"halo": 0.5, "gather": 0.5})
+    assert sum(column(result.communication(), "messages").values()) == 3
+    assert result.message_sizes(focus="gather")["bytes"].to_pylist() == [32]
+    result.write(tmp_path / "results")
+    # A stored result has only the matrix of the focus: its trace is read again.
+    assert main(["messages", str(tmp_path / "results"), "--focus", "gather", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["totals"]["messages"] == 1
+
+
 def test_pairs_are_merged_into_blocks_of_ranks():
     rank, peer = (axis.ravel().astype(np.int32) for axis in np.meshgrid(np.arange(10), np.arange(10), indexing="ij"))
     names = ("messages", "bytes", "transfers", "transfer_bytes", "time", "transfer_time")

@@ -539,12 +539,17 @@ def declared_loops(analysis: Analysis) -> tuple[list[int], Table]:
     """
 
 def communication(
-    analysis: Analysis, *, waiting: list[str], most: int, window: tuple[float, float] | None = None
+    analysis: Analysis,
+    *,
+    waiting: list[str],
+    most: int,
+    window: tuple[float, float] | None = None,
+    callpaths: Sequence[bool] = (),
 ) -> tuple[Table, int, Table]:
     """Return who communicates with whom: pairs, ranks per block, and a histogram of message sizes.
 
-    At most `most` pairs, of ranks or of blocks of ranks. `waiting` are the metrics whose wait states count. Needs
-    the events.
+    At most `most` pairs, of ranks or of blocks of ranks. `waiting` are the metrics whose wait states count.
+    `callpaths` tells for each call path whether what it starts counts, and its waits; all if empty. Needs the events.
     """
 
 def blame(

@@ -199,22 +199,26 @@ class NativeDataset:
             self._iterations[marker, every] = pa.table(found), callpath
         return self._iterations[marker, every]
 
-    def communication(self, *, whole: bool = False) -> tuple[pa.Table, pa.Table]:
-        if whole not in self._communication:
+    def communication(
+        self, *, whole: bool = False, inside: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[pa.Table, pa.Table]:
+        key = whole, None if inside is None else inside.tobytes()
+        if key not in self._communication:
             waiting = [metric.name for metric in metric_tree().computed(self.stored).waiting]
             window = None
             if not whole and self.facts.get("focus_rule", "whole") != "whole":
                 window = self.facts["focus_begin"], self.facts["focus_end"]
             events = self._any_events
+            callpaths = [] if inside is None else inside.tolist()
             pairs, block, sizes = mpi.together(
-                _native.communication, events, waiting=waiting, most=_PAIRS, window=window
+                _native.communication, events, waiting=waiting, most=_PAIRS, window=window, callpaths=callpaths
             )
             last = int(self.locations["rank"].to_numpy().max(initial=0))
-            self._communication[whole] = _with_ends(pa.table(pairs), block, last), pa.table(sizes)
-        return self._communication[whole]
+            self._communication[key] = _with_ends(pa.table(pairs), block, last), pa.table(sizes)
+        return self._communication[key]
 
     @cached_property
-    def _communication(self) -> dict[bool, tuple[pa.Table, pa.Table]]:
+    def _communication(self) -> dict[tuple[bool, bytes | None], tuple[pa.Table, pa.Table]]:
         return {}
 
     @property

@@ -414,9 +414,7 @@ class Result(ThreadedResult):
 
         return iterations(self, loop)
 
-    def communication(
-        self, *, merge: Literal["node"] | int | None = None, focus: Literal["all"] | None = None
-    ) -> pa.Table:
+    def communication(self, *, merge: Literal["node"] | int | None = None, focus: str | None = None) -> pa.Table:
         """Return who communicates with whom, and who waits for whom.
 
         Parameters
@@ -426,7 +424,7 @@ class Result(ThreadedResult):
             None for single ranks.
         focus
             ``"all"`` for the whole run; None for what overlaps the time between start-up and shutdown, or the window
-            that was analyzed.
+            that was analyzed; a call path for what is sent, requested or waited for there and below, in that time.
 
         Returns
         -------
@@ -457,12 +455,12 @@ class Result(ThreadedResult):
         """
         from whywait.analysis.communication import between_nodes, in_blocks
 
-        pairs = self.tables.communication(whole=focus is not None)[0]
+        pairs = self._communication(focus)[0]
         if merge == "node":
             return between_nodes(self, pairs)
         return pairs if merge is None else in_blocks(pairs, merge)
 
-    def message_sizes(self, *, focus: Literal["all"] | None = None) -> pa.Table:
+    def message_sizes(self, *, focus: str | None = None) -> pa.Table:
         """Return a histogram of the sizes of messages and one-sided transfers.
 
         Parameters
@@ -482,7 +480,15 @@ class Result(ThreadedResult):
         whywait.UsageError
             As for `communication`.
         """
-        return self.tables.communication(whole=focus is not None)[1]
+        return self._communication(focus)[1]
+
+    def _communication(self, focus: str | None) -> tuple[pa.Table, pa.Table]:
+        from whywait.analysis.focus import ALL, find_focus
+        from whywait.model.selection import in_subtrees
+
+        part = find_focus(self, focus)
+        inside = None if part.callpath is None else in_subtrees(self.tree, part.callpath)
+        return self.tables.communication(whole=focus == ALL, inside=inside)
 
     @cached_property
     def counters(self) -> Counters:

@@ -63,13 +63,9 @@ def _merge(text: str) -> Literal["node"] | int:
 
 def run(options: argparse.Namespace) -> Answer:
     """Return the communication matrix."""
-    from whywait import UsageError
     from whywait.analysis.communication import coarsen, heaviest, totals
-    from whywait.analysis.focus import ALL
 
     name = options.focus.name
-    if name not in {None, ALL}:
-        raise UsageError("messages are not known by call path: --focus takes 'all' or a time window here")
 
     def question(result: Result) -> tuple[pa.Table, pa.Table]:
         return result.communication(merge=options.merge, focus=name), result.message_sizes(focus=name)

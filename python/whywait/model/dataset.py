@@ -201,11 +201,13 @@ class Dataset(Protocol):
         """The transfers of one-sided communication; not cached, since they can be many."""
         ...
 
-    def communication(self, *, whole: bool = False) -> tuple[pa.Table, pa.Table]:
+    def communication(
+        self, *, whole: bool = False, inside: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[pa.Table, pa.Table]:
         """Return the communication matrix and message sizes: see `whywait.Result.communication`, ``message_sizes``.
 
-        They are of the focus, or of the whole run. Raises `whywait.UsageError` if there are no events and no stored
-        tables.
+        They are of the focus, or of the whole run, and of all call paths, or those inside (by number). Raises
+        `whywait.UsageError` if there are no events and no stored tables.
         """
         ...
 

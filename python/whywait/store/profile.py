@@ -338,8 +338,10 @@ class ProfileDataset(StoredTables):
         del begin, end
         return self.read("windows of time")
 
-    def communication(self, *, whole: bool = False) -> tuple[pa.Table, pa.Table]:
-        del whole
+    def communication(
+        self, *, whole: bool = False, inside: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[pa.Table, pa.Table]:
+        del whole, inside
         raise _native.UsageError(f"{self._path} is a profile, which does not contain communication between ranks")
 
 

@@ -253,7 +253,11 @@ class StoredTables(ABC):
             f"{self.directory} does not contain the iterations of this loop: analyze the trace with `--iterations`"
         )
 
-    def communication(self, *, whole: bool = False) -> tuple[pa.Table, pa.Table]:
+    def communication(
+        self, *, whole: bool = False, inside: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[pa.Table, pa.Table]:
+        if inside is not None:
+            raise _native.UsageError(_NO_EVENTS)
         if whole and self.facts.get("focus_rule", "whole") != "whole":
             raise _native.UsageError(_NO_EVENTS)
         if not self.has("communication"):

@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 
 use crate::Result;
 use crate::analysis::Analysis;
-use crate::ids::{LocationId, ProcessId};
+use crate::ids::{CallPathId, LocationId, ProcessId};
 use crate::matching::{messages, transfers};
 use crate::schema::MetricSet;
 use crate::severity::Metric;
@@ -99,20 +99,26 @@ pub struct Communication {
 /// Sums communication in about `most` pairs; `waiting` are the metrics whose wait states count.
 ///
 /// Of a `window` in ticks, what overlaps it counts, and counts whole: messages and transfers in flight, and calls that
-/// wait. Collective.
+/// wait. `callpaths` says for each call path whether the messages and transfers that it starts count, and its waits;
+/// all count if it is empty. Collective.
 pub fn find(
     analysis: &Analysis,
     waiting: &[Metric],
     most: usize,
     window: Option<&Range<i64>>,
+    callpaths: &[bool],
 ) -> Result<Communication> {
+    let counts_path = |callpath: CallPathId| callpaths.get(callpath.index()) != Some(&false);
     let overlaps = |begin: i64, end: i64| window.is_none_or(|window| begin < window.end && end > window.start);
     let trace = &analysis.trace;
     let (found, _) = messages::match_all(trace, |_, shard, matches| {
         let mut sums = Sums::new(most);
         for row in 0..shard.receives.rows.len() {
             let time = shard.receives.rows[row].time;
-            if let Some(send) = matches.send(row).filter(|send| overlaps(send.time, time.max(send.time + 1))) {
+            if let Some(send) = matches
+                .send(row)
+                .filter(|send| counts_path(send.callpath) && overlaps(send.time, time.max(send.time + 1)))
+            {
                 let traffic = Traffic::one(send.bytes, time.saturating_sub(send.time));
                 let rank = |process: ProcessId| trace.definitions.processes[process].rank;
                 sums.pair((rank(send.source), rank(send.destination)), |pair| pair.messages.add(&traffic));
@@ -130,7 +136,7 @@ pub fn find(
                 OperationKind::Atomic | OperationKind::FetchingAtomic => Kind::Atomic,
             };
             let end = transfer.end.unwrap_or(transfer.time);
-            if !overlaps(transfer.time, end.max(transfer.time + 1)) {
+            if !counts_path(transfer.callpath) || !overlaps(transfer.time, end.max(transfer.time + 1)) {
                 continue;
             }
             let traffic = Traffic::one(transfer.bytes, end.saturating_sub(transfer.time));
@@ -147,7 +153,8 @@ pub fn find(
         let waits = analysis.waits.of(shard).1;
         let inside = waits.iter().filter(|wait| {
             let shard = trace.shard(wait.location);
-            overlaps(shard.enter(wait.instance), shard.leave(wait.instance))
+            counts_path(shard.callpath(wait.instance))
+                && overlaps(shard.enter(wait.instance), shard.leave(wait.instance))
         });
         for wait in inside.filter(|wait| counts[wait.kind.number()] && wait.cause_location.is_some()) {
             let ranks = (rank_of(trace, wait.location), rank_of(trace, wait.cause_location));
