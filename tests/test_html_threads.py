@@ -1,4 +1,4 @@
-"""The card about locks and tasks: the data of the page, and what a browser shows."""
+"""The card about locks, tasks, and loops: the data of the page, and what a browser shows."""
 
 import pytest
 import whywait
@@ -37,7 +37,12 @@ def written(tmp_path_factory):
 def test_the_page_has_the_rows_of_the_tables(written):
     result, path = written
     told = unpack_document(Page(path).blocks["threads"])
-    for name, table in (("locks", result.locks()), ("tasks", result.tasks()), ("regions", result.work_span())):
+    for name, table in (
+        ("locks", result.locks()),
+        ("tasks", result.tasks()),
+        ("regions", result.work_span()),
+        ("loops", result.loops()),
+    ):
         numbers = [column for column in table.column_names if column not in ("callpath", "callpath_id")]
         assert [{column: row[column] for column in numbers} for row in told[name]] == table.select(numbers).to_pylist()
         assert [row["callpath"] for row in told[name]] == table["callpath_id"].to_pylist()

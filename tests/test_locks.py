@@ -53,7 +53,7 @@ def test_threads_shows_the_locks_in_eighty_columns(tmp_path, capsys):
 
 def test_a_run_without_locks_says_so(tmp_path, capsys):
     assert cli.main(["threads", str(trace_from_text("0: main [0, 1]", tmp_path))]) == 0
-    assert "No locks of threads and no tasks" in capsys.readouterr().out
+    assert "No locks of threads, no tasks, and no loops" in capsys.readouterr().out
 
 
 def test_a_stored_result_reads_its_trace_again(tmp_path, capsys):

@@ -1,7 +1,10 @@
 """Worksharing constructs: how evenly threads share their work, and why they wait behind them."""
 
+import json
+
 import pytest
 import whywait
+from whywait import cli
 
 from tests.tracedsl import trace_from_text
 
@@ -111,3 +114,38 @@ def test_threads_without_a_section_are_counted(tmp_path):
     )
     (row,) = loops(text, tmp_path)
     assert row["without_section"] == 1
+
+
+def test_the_verb_lists_loops_in_a_focus(tmp_path, capsys):
+    anchor = str(trace_from_text(team([line for k in range(5) for line in loop(4 * k, 0)]), tmp_path))
+    assert cli.main(["threads", "--loops", anchor]) == 0
+    text = capsys.readouterr().out
+    assert "thread 0 is last in 100% of the instances" in text
+    assert "saves at most 5.00 s" in text
+    # Two of the loops begin in the first 8 s.
+    assert cli.main(["threads", "--loops", "--json", "--focus", "0:7", anchor]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["loops"]
+    assert (row["instances"], row["loss"]) == (2, pytest.approx(2))
+    assert cli.main(["threads", "--locks", "--json", anchor]) == 0
+    assert json.loads(capsys.readouterr().out)["loops"] == []
+
+
+def test_a_window_counts_what_begins_in_it(tmp_path):
+    text = team(
+        [
+            "0: !$omp critical @a:2(order=1) [1, 4] @1, 4",
+            "0.1: !$omp critical @a:2(order=2) [2, 6] @4, 6",
+            "0: !$omp create task @a:5(task=1) [7, 7.5]",
+            "0: !$omp implicit barrier @a:7 [8, 10]",
+            "0.1: !$omp implicit barrier @a:7 [7, 10]",
+            "0.1: !$omp task @a:5(task=1) [7.5, 9]",
+        ],
+        12,
+    )
+    result = whywait.analyze(trace_from_text(text, tmp_path))
+    ((early,), (late,)) = (result.locks(window).to_pylist() for window in ((0, 3), (3, 5)))
+    assert (early["acquisitions"], early["contended"], early["holding"]) == (1, 0, pytest.approx(3))
+    assert (late["acquisitions"], late["contended"], late["waiting"]) == (1, 1, pytest.approx(2))
+    assert result.locks((7, 8)).num_rows == 0
+    assert (result.tasks((0, 7)).num_rows, result.tasks((7, 8)).num_rows) == (0, 1)
+    assert (result.work_span((0, 1)).num_rows, result.work_span((1, 12)).num_rows) == (1, 0)

@@ -704,7 +704,8 @@ class Archive:
         if key == "region":
             return self.region(value)
         if key in {"communicator", "thread_team", "thread_contingent"}:
-            return self.comms[value]
+            # The team, or the threads, of rank 0.
+            return self.comms.get(value) or self.comms[f"{value} 0"]
         if key == "win":
             return self.windows[value]
         if key == "handle":
@@ -720,6 +721,7 @@ class Archive:
             "lock_type": LockType,
             "measurement_mode": MeasurementMode,
             "model": Paradigm,
+            "paradigm": Paradigm,
             "sync_level": RmaSyncLevel,
             "sync_type": RmaSyncType,
         }

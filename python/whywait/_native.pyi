@@ -256,15 +256,19 @@ class Analysis:
 
         Called on all processes, as all functions marked *collective*.
         """
-    def locks(self) -> Table:
+    def locks(self, window: tuple[float, float] | None = None) -> Table:
         """Return the locks of threads, those that threads wait for longest first.
+
+        With a ``window`` (s since the begin of the run), only acquisitions that begin in it.
 
         ``rank``, ``paradigm`` (dictionary), ``lock`` (nullable), ``callpath`` (nullable), ``acquisitions``,
         ``contended``, ``waiting``, ``longest_queue``, ``holding``, ``gap``, ``critical``,
         ``critical_acquisitions``, ``critical_contended``. Times in s. Needs the events.
         """
-    def tasks(self) -> tuple[Table, Table]:
+    def tasks(self, window: tuple[float, float] | None = None) -> tuple[Table, Table]:
         """Return the tasks by construct, and the parallel regions that they run in.
+
+        With a ``window`` (s since the begin of the run), only tasks and regions that begin in it.
 
         Tasks: ``rank``, ``callpath`` (nullable), ``tasks``, ``elsewhere``, ``migrations``, ``execution``, ``median``,
         ``shortest``, ``longest``, ``creation``, ``median_creation``, ``median_delay``.
@@ -274,8 +278,10 @@ class Analysis:
 
         Times in s. Needs the events.
         """
-    def worksharing(self) -> Table:
+    def worksharing(self, window: tuple[float, float] | None = None) -> Table:
         """Return the worksharing constructs, those that lose most first.
+
+        With a ``window`` (s since the begin of the run), only instances that begin in it.
 
         ``rank``, ``callpath`` (nullable), ``instances``, ``threads``, ``mean``, ``longest``, ``loss``, ``late_start``,
         ``uneven``, ``distribution`` (dictionary), ``last_thread``, ``last_count``, ``without_section``. Times in s.

@@ -13,12 +13,19 @@ from whywait.model import tables
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from whywait.analysis.efficiency import Window
+
 
 class ThreadedResult(ClockedResult):
     """A result with the locks, tasks, and loops of threads."""
 
-    def locks(self) -> pa.Table:
+    def locks(self, window: Window | None = None) -> pa.Table:
         """Return the locks of threads, and the ordered constructs, of each process.
+
+        Parameters
+        ----------
+        window
+            Begin and end of a time window (s since the begin of the run): only what begins in it counts.
 
         Returns
         -------
@@ -40,11 +47,16 @@ class ThreadedResult(ClockedResult):
         whywait.UsageError
             If the result was read from a directory.
         """
-        pieces = tables.lock_pieces(self.tree, self.places, mpi.together(self._analysis("locks").locks))
+        pieces = tables.lock_pieces(self.tree, self.places, mpi.together(self._analysis("locks").locks, window))
         return tables.table(tables.LOCKS, pieces)
 
-    def tasks(self) -> pa.Table:
+    def tasks(self, window: Window | None = None) -> pa.Table:
         """Return the sizes of tasks, by construct and process.
+
+        Parameters
+        ----------
+        window
+            Begin and end of a time window (s since the begin of the run): only what begins in it counts.
 
         Returns
         -------
@@ -68,10 +80,15 @@ class ThreadedResult(ClockedResult):
         The *parallel benefit* of a construct is ``median / (median_creation + median_delay)``; tasks with less than 1
         are too small (after Muddukrishna et al., PPoPP 2016).
         """
-        return self._tasks(0, tables.TASKS)
+        return self._tasks(0, tables.TASKS, window)
 
-    def work_span(self) -> pa.Table:
+    def work_span(self, window: Window | None = None) -> pa.Table:
         """Return work and span of the parallel regions in which tasks run.
+
+        Parameters
+        ----------
+        window
+            Begin and end of a time window (s since the begin of the run): only what begins in it counts.
 
         Returns
         -------
@@ -93,10 +110,15 @@ class ThreadedResult(ClockedResult):
         -----
         ``work / span`` is the parallelism: more threads than that are of no use.
         """
-        return self._tasks(1, tables.TASK_REGIONS)
+        return self._tasks(1, tables.TASK_REGIONS, window)
 
-    def loops(self) -> pa.Table:
+    def loops(self, window: Window | None = None) -> pa.Table:
         """Return how evenly threads share the work of worksharing constructs: loops, sections, and single blocks.
+
+        Parameters
+        ----------
+        window
+            Begin and end of a time window (s since the begin of the run): only what begins in it counts.
 
         Returns
         -------
@@ -119,11 +141,12 @@ class ThreadedResult(ClockedResult):
         whywait.UsageError
             If the result was read from a directory.
         """
-        table = mpi.together(self._analysis("loops").worksharing)
+        table = mpi.together(self._analysis("loops").worksharing, window)
         return tables.table(tables.LOOPS, tables.task_pieces(self.tree, self.places, table, tables.LOOPS))
 
-    def _tasks(self, part: int, schema: pa.Schema) -> pa.Table:
-        return tables.table(schema, tables.task_pieces(self.tree, self.places, self._task_tables[part], schema))
+    def _tasks(self, part: int, schema: pa.Schema, window: Window | None) -> pa.Table:
+        found = self._task_tables if window is None else mpi.together(self._analysis("tasks").tasks, window)
+        return tables.table(schema, tables.task_pieces(self.tree, self.places, found[part], schema))
 
     @cached_property
     def _task_tables(self) -> tuple[_native.Table, _native.Table]:

@@ -1,4 +1,4 @@
-"""Show why threads wait for each other: the locks, and the tasks."""
+"""Show why threads wait for each other: the locks, the tasks, and the loops."""
 
 from __future__ import annotations
 
@@ -6,15 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer, Column, table
 from whywait.commands.common import add_top, add_verb
-from whywait.commands.results import RESULT, add_analysis, ask
+from whywait.commands.results import RESULT, Part, add_analysis, add_focus, ask
 from whywait.report.terminal import seconds
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping
 
+    from whywait import Result
     from whywait.commands.answers import Screen
     from whywait.report.terminal import Line
+
+
+#: What can be listed.
+_PARTS = {
+    "locks": "the locks",
+    "tasks": "the tasks and their regions",
+    "loops": "the loops, sections, and single blocks",
+}
 
 
 def add(verbs: Any) -> None:
@@ -22,35 +31,52 @@ def add(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "threads",
-        "show the locks and tasks that threads wait for",
+        "show the locks and tasks that threads wait for, and how evenly loops are shared",
         "List the locks of threads (critical and ordered constructs, OpenMP locks, mutexes, read-write and spin locks) "
         "that threads wait for longest: how often they are acquired, after a wait or not, how many threads wait at the "
         "same time, how long threads own them, and how much of this is on the critical path. Only a lock on the path "
         "determines the run time. Then list the tasks by construct: how many there are, how long they run, "
-        "how long it takes to create and to start them, and how much parallelism their regions have.",
+        "how long it takes to create and to start them, and how much parallelism their regions have. Then list the "
+        "loops, sections, and single blocks: how much longer the longest thread takes than the mean, and which one is "
+        "last.",
         "whywait threads scorep_run/traces.otf2 --top 3",
         run,
         operands={"result": RESULT},
     )
     add_analysis(parser)
-    add_top(parser, "how many locks, task constructs, and regions to list")
+    add_focus(parser)
+    for name, what in _PARTS.items():
+        parser.add_argument(f"--{name}", action="store_true", help=f"list {what}; without any of these, all of them")
+    add_top(parser, "how many locks, task constructs, regions, and loops to list")
 
 
 def run(options: argparse.Namespace) -> Answer:
-    """Return the locks and the tasks of the run."""
-    result, found = ask(options, lambda result: (result.locks(), result.tasks(), result.work_span()))
-    rows, tasks, regions = (table.to_pylist() for table in found)
+    """Return the locks, the tasks, and the loops of the run."""
+    from whywait.analysis.focus import focused
+
+    chosen = {name for name in _PARTS if getattr(options, name)} or set(_PARTS)
+    is_whole = options.focus == Part()
+
+    def found(result: Result) -> tuple[list[Any], ...]:
+        window = None
+        if not is_whole:
+            window = result.options.get("window") or focused(result, options.focus.name).focus.window
+        ways = (("locks", result.locks), ("tasks", result.tasks), ("tasks", result.work_span), ("loops", result.loops))
+        return tuple(way(window).to_pylist() if name in chosen else [] for name, way in ways)
+
+    result, (rows, tasks, regions, loops) = ask(options, found)
     data = {
         "locks": rows[: options.top],
         "count": len(rows),
         "waiting": sum(row["waiting"] for row in rows),
         "tasks": tasks[: options.top],
         "task_regions": regions[: options.top],
+        "loops": loops[: options.top],
     }
 
     def lines(screen: Screen) -> Iterator[Line]:
-        if not rows and not tasks:
-            yield [("No locks of threads and no tasks are recorded.", "")]
+        if not rows and not tasks and not loops:
+            yield [("No locks of threads, no tasks, and no loops are recorded.", "")]
         if rows:
             yield from of_locks(screen)
         if tasks:
@@ -58,6 +84,12 @@ def run(options: argparse.Namespace) -> Answer:
             count, execution = (sum(row[name] for row in tasks) for name in ("tasks", "execution"))
             yield [(f"{count:,} tasks run for {seconds(execution)}.", "")]
             yield from _of_tasks(data["tasks"], data["task_regions"], " → " if screen.unicode else " > ")
+        if loops:
+            yield from [[]] if rows or tasks else []
+            loss = seconds(sum(row["loss"] for row in loops))
+            count = f"{len(loops):,} loops, sections, and single blocks"
+            yield [(f"The longest threads of {count} take {loss} more than the mean.", "")]
+            yield from _of_loops(data["loops"], " → " if screen.unicode else " > ")
 
     def of_locks(screen: Screen) -> Iterator[Line]:
         contended = sum(row["contended"] > 0 for row in rows)
@@ -92,6 +124,17 @@ def _of_tasks(tasks: list[Any], regions: list[Any], arrow: str) -> Iterator[Line
         yield [(f"   {seconds(row['span'])}: {most} ({row['threads']} run).", "")]
 
 
+def _of_loops(loops: list[Any], arrow: str) -> Iterator[Line]:
+    from whywait.analysis.threads import advice
+
+    yield []
+    yield from table(loops, _LOOPS)
+    yield []
+    for number, row in enumerate(loops, 1):
+        yield [(f"{number}. {arrow.join((row['callpath'] or ())[-2:])} of rank {row['rank']}:", "")]
+        yield [(f"   {advice(row, seconds(row['loss']))}.", "")]
+
+
 def _place(row: Mapping[str, Any], arrow: str) -> str:
     path = row["callpath"]
     lock = "ordered construct" if row["lock"] is None else f"{row['paradigm']} lock {row['lock']}"
@@ -106,6 +149,15 @@ _TASKS = (
     Column("longest", 10, "longest", "sec"),
     Column("create", 10, "median_creation", "sec"),
     Column("start", 10, "median_delay", "sec"),
+)
+_LOOPS = (
+    Column("loss", 10, "loss", "sec"),
+    Column("mean", 10, "mean", "sec"),
+    Column("longest", 10, "longest", "sec"),
+    Column("times", 9, "instances", "count"),
+    Column("threads", 9, "threads", "count"),
+    Column("uneven", 10, "uneven", "sec"),
+    Column("late start", 11, "late_start", "sec"),
 )
 _COLUMNS = (
     Column("waiting", 10, "waiting", "sec"),

@@ -233,7 +233,8 @@ impl DiagnosticKind {
                  waiting in them is not computed"
             }
             Self::LockOrder => {
-                "threads acquire locks in an order that is not recorded; it is inferred from the times of acquisition"
+                "threads acquire locks in an order that is not recorded, or that has gaps; it is inferred from the times of \
+                 acquisition, and nobody is known to have waited after a gap"
             }
             Self::OpenLock => "locks of threads are acquired and never released, or the other way round",
             Self::UnknownTask => {

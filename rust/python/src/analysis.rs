@@ -1,6 +1,7 @@
 //! The result of an analysis, shared by all functions that query it.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +46,17 @@ impl Analysis {
         call: impl FnOnce(&CoreAnalysis) -> whywait_core::Result<T> + Send + 'static,
     ) -> PyResult<T> {
         self.collective_until(py, |result, _| call(result))
+    }
+
+    /// The same for a function of a time window, in seconds since the begin of the trace.
+    pub(crate) fn in_window<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        window: Option<(f64, f64)>,
+        call: impl FnOnce(&CoreAnalysis, Option<&Range<i64>>) -> whywait_core::Result<T> + Send + 'static,
+    ) -> PyResult<T> {
+        let window = window.map(|(begin, end)| self.tick(begin)..self.tick(end));
+        self.collective(py, move |result| call(result, window.as_ref()))
     }
 
     /// The same for a function that can be cancelled.

@@ -323,8 +323,9 @@ impl Analysis {
     }
 
     /// The locks of threads, those that threads wait for longest first.
-    fn locks(&self, py: Python<'_>) -> PyResult<Table> {
-        let locks = self.collective(py, CoreAnalysis::locks)?;
+    #[pyo3(signature = (window=None))]
+    fn locks(&self, py: Python<'_>, window: Option<(f64, f64)>) -> PyResult<Table> {
+        let locks = self.in_window(py, window, CoreAnalysis::locks)?;
         let mut paradigms = Names::default();
         let (mut numbers, mut callpaths) = (Optional::default(), Optional::default());
         for lock in &locks {
@@ -356,8 +357,9 @@ impl Analysis {
     }
 
     /// The tasks by construct, and the parallel regions that they run in.
-    fn tasks(&self, py: Python<'_>) -> PyResult<(Table, Table)> {
-        let (tasks, regions) = self.collective(py, CoreAnalysis::tasks)?;
+    #[pyo3(signature = (window=None))]
+    fn tasks(&self, py: Python<'_>, window: Option<(f64, f64)>) -> PyResult<(Table, Table)> {
+        let (tasks, regions) = self.in_window(py, window, CoreAnalysis::tasks)?;
         let mut callpaths = Optional::default();
         for one in &tasks {
             callpaths.push(one.callpath.known());
@@ -403,8 +405,9 @@ impl Analysis {
     }
 
     /// The worksharing constructs, those that lose most first.
-    fn worksharing(&self, py: Python<'_>) -> PyResult<Table> {
-        let found = self.collective(py, CoreAnalysis::worksharing)?;
+    #[pyo3(signature = (window=None))]
+    fn worksharing(&self, py: Python<'_>, window: Option<(f64, f64)>) -> PyResult<Table> {
+        let found = self.in_window(py, window, CoreAnalysis::worksharing)?;
         let (mut callpaths, mut distributions) = (Optional::default(), Names::default());
         for one in &found {
             callpaths.push(one.callpath.known());

@@ -3,6 +3,7 @@
 //! *Source*: specification.md#locks-of-threads.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
@@ -13,7 +14,7 @@ use crate::analysis::Analysis;
 use crate::diagnostics::Diagnostics;
 use crate::ids::{CallPathId, LocationId, ProcessId};
 use crate::trace::{Shard, Trace};
-use crate::waits::locks::{self, LockKey, ThreadLock};
+use crate::waits::locks::{self, LockKey, Ownership, ThreadLock};
 
 /// A lock of a process, or an ordered construct of a team.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
@@ -50,8 +51,9 @@ pub struct LockUse {
 type Path = FxHashMap<LocationId, Vec<(i64, i64)>>;
 
 impl Analysis {
-    /// The locks of threads, those that threads wait for longest first. Collective.
-    pub fn locks(&self) -> Result<Vec<LockUse>> {
+    /// The locks of threads, those that threads wait for longest first; with a window only acquisitions that begin in it.
+    /// Collective.
+    pub fn locks(&self, window: Option<&Range<i64>>) -> Result<Vec<LockUse>> {
         let mut path = Path::default();
         for segment in self.own_path()? {
             path.entry(segment.location).or_default().push((segment.from, segment.to));
@@ -61,7 +63,8 @@ impl Analysis {
             for process in shard.processes {
                 let of_process = &self.trace.definitions.processes[process];
                 for lock in locks::of_process(&self.trace, shard, of_process, &mut Diagnostics::default()) {
-                    found.push(of_lock(&self.trace, shard, process, &lock, &path));
+                    let lock_use = of_lock((&self.trace, shard), process, &lock, &path, window);
+                    found.extend((lock_use.acquisitions > 0).then_some(lock_use));
                 }
             }
         }
@@ -71,7 +74,14 @@ impl Analysis {
     }
 }
 
-fn of_lock(trace: &Trace, shard: &Shard, process: ProcessId, lock: &ThreadLock, path: &Path) -> LockUse {
+fn of_lock(
+    (trace, shard): (&Trace, &Shard),
+    process: ProcessId,
+    lock: &ThreadLock,
+    path: &Path,
+    window: Option<&Range<i64>>,
+) -> LockUse {
+    let counts = |own: &Ownership| window.is_none_or(|window| window.contains(&own.time.start));
     let (paradigm, number) = match lock.key {
         LockKey::Lock { paradigm, number } => (paradigm, Some(number)),
         LockKey::Ordered { .. } => (Paradigm::OPENMP.0, None),
@@ -81,7 +91,7 @@ fn of_lock(trace: &Trace, shard: &Shard, process: ProcessId, lock: &ThreadLock, 
         paradigm,
         number,
         callpath: CallPathId::NONE,
-        acquisitions: lock.ownerships.len() as u64,
+        acquisitions: lock.ownerships.iter().filter(|own| counts(own)).count() as u64,
         contended: 0,
         waiting: 0,
         longest_queue: 0,
@@ -96,6 +106,9 @@ fn of_lock(trace: &Trace, shard: &Shard, process: ProcessId, lock: &ThreadLock, 
     let mut queue: Vec<(i64, i32)> = Vec::new();
     let mut has_waited = vec![false; lock.ownerships.len()];
     lock.each_wait(trace, shard, |acquired, wait| {
+        if !counts(&lock.ownerships[acquired]) {
+            return;
+        }
         let begin = shard.enter(wait.instance);
         let end = begin + wait.waiting;
         has_waited[acquired] = true;
@@ -111,7 +124,7 @@ fn of_lock(trace: &Trace, shard: &Shard, process: ProcessId, lock: &ThreadLock, 
         waiting += change;
         found.longest_queue = found.longest_queue.max(waiting.max(0) as u32);
     }
-    for (own, has_waited) in lock.ownerships.iter().zip(has_waited) {
+    for (own, has_waited) in lock.ownerships.iter().zip(has_waited).filter(|(own, _)| counts(own)) {
         if let Some(acquire) = own.acquire {
             places.entry(shard.callpath(acquire.instance)).or_default().1 += 1;
         }

@@ -105,8 +105,8 @@ struct Share {
 }
 
 impl Analysis {
-    /// The worksharing constructs, those that lose most first. Collective.
-    pub fn worksharing(&self) -> Result<Vec<LoopUse>> {
+    /// The worksharing constructs, those that lose most first; with a window only instances that begin in it. Collective.
+    pub fn worksharing(&self, window: Option<&Range<i64>>) -> Result<Vec<LoopUse>> {
         let trace = &self.trace;
         let classes: Vec<Option<Class>> = trace.tree.nodes().iter().map(|path| class(trace, path.region)).collect();
         let mut found = Vec::new();
@@ -117,7 +117,7 @@ impl Analysis {
                     let mut constructs: FxHashMap<CallPathId, Gathered> = FxHashMap::default();
                     let all = teams(shard, &trace.definitions.processes[process]);
                     for parts in all.chunk_by(|a, b| a.team.fork == b.team.fork) {
-                        gather(shard, parts, (&classes, &waits), &mut constructs);
+                        gather(shard, parts, (&classes, &waits), window, &mut constructs);
                     }
                     found.extend(constructs.into_iter().map(|(path, of)| of.finish(trace, (process, path))));
                 }
@@ -172,6 +172,7 @@ fn gather(
     shard: &Shard,
     parts: &[Part],
     (classes, waits): (&[Option<Class>], &Waits),
+    window: Option<&Range<i64>>,
     constructs: &mut FxHashMap<CallPathId, Gathered>,
 ) {
     let mut instances: FxHashMap<(CallPathId, u32), Vec<Share>> = FxHashMap::default();
@@ -187,7 +188,13 @@ fn gather(
     let management = (begin - fork.fork).max(0) + (join - end).max(0);
     let mut instances: Vec<_> = instances.into_iter().collect();
     instances.sort_unstable_by_key(|&(key, _)| key);
+    let begins_in = |window: &Range<i64>, shares: &[Share]| {
+        shares.iter().map(|share| share.enter).min().is_some_and(|begin| window.contains(&begin))
+    };
     for ((callpath, _), shares) in instances {
+        if !window.is_none_or(|window| begins_in(window, &shares)) {
+            continue;
+        }
         constructs.entry(callpath).or_default().add(&shares, management);
     }
 }

@@ -9,6 +9,7 @@
 //! *Source*: specification.md#tasks.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
@@ -79,8 +80,10 @@ struct Measured {
 }
 
 impl Analysis {
-    /// The tasks by construct, those that run longest in all first, and the regions that they run in. Collective.
-    pub fn tasks(&self) -> Result<(Vec<TaskUse>, Vec<TaskRegion>)> {
+    /// The tasks by construct, those that run longest in all first, and the regions that they run in; with a window only
+    /// tasks and regions that begin in it. Collective.
+    pub fn tasks(&self, window: Option<&Range<i64>>) -> Result<(Vec<TaskUse>, Vec<TaskRegion>)> {
+        let counts = |begin: i64| window.is_none_or(|window| window.contains(&begin));
         let mut constructs: FxHashMap<(ProcessId, CallPathId), Vec<Measured>> = FxHashMap::default();
         let mut regions: FxHashMap<(ProcessId, CallPathId), TaskRegion> = FxHashMap::default();
         for shard in &self.trace.shards {
@@ -95,10 +98,13 @@ impl Analysis {
                     of_teams.filter_map(|parts| Some((parts, TeamTasks::new(shard, parts)?))).collect();
                 let burdens = burdens(shard, &of_teams);
                 for (parts, tasks) in &of_teams {
-                    for task in &tasks.tasks {
+                    for task in tasks.tasks.iter().filter(|task| counts(tasks.start(task))) {
                         if let Some(callpath) = construct(shard, tasks, task) {
                             constructs.entry((process, callpath)).or_default().push(measure(shard, tasks, task));
                         }
+                    }
+                    if !counts(shard.forks.rows[parts[0].team.fork as usize].fork) {
+                        continue;
                     }
                     region(shard, (process, parts), (tasks, &burdens), &waits, &mut regions);
                 }

@@ -125,7 +125,9 @@ fn ownerships(trace: &Trace, shard: &Shard, rows: &[Row], notes: &mut Diagnostic
             numbered.push((order, ownership(trace, shard, of_order)));
         }
     }
-    if let Some(first) = unnumbered.first() {
+    if let Some(gap) = numbered.windows(2).find(|pair| pair[1].0 - pair[0].0 > 1) {
+        notes.add(DiagnosticKind::LockOrder, gap[1].1.location, gap[1].1.time.start);
+    } else if let Some(first) = unnumbered.first() {
         notes.add(DiagnosticKind::LockOrder, first.location, first.time.start);
     }
     let mut all = merge(numbered, unnumbered);

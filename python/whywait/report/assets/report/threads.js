@@ -1,4 +1,4 @@
-// The locks that threads wait for, and their tasks.
+// The locks that threads wait for, their tasks, and their loops.
 
 import { documentBlock, hasBlock } from "../data.js";
 import { fill, make } from "../dom.js";
@@ -43,6 +43,21 @@ function tasksTable(model, found) {
       numberCell(seconds(row.median_delay)), numberCell(benefitText(row))))));
 }
 
+const DISTRIBUTIONS = {
+  tiny: "less than ten times as long as to fork and join", tail: "threads differ little", few: "too few instances to tell",
+  alternating: "another one each time",
+};
+
+function loopsTable(model, found) {
+  const last = (row) => (row.distribution === "persistent"
+    ? `thread ${row.last_thread} in ${whole(row.last_count)} of ${whole(row.instances)}` : DISTRIBUTIONS[row.distribution]);
+  return make("table", { class: "ranking loops" },
+    heads("Loops, sections, single blocks", "Instances", "Threads", "Mean time", "Longest", "Loss", "Late start", "Last thread"),
+    make("tbody", {}, found.loops.map((row) => make("tr", {},
+      whereOf(model, found, row), numberCell(whole(row.instances)), numberCell(whole(row.threads)), numberCell(seconds(row.mean)),
+      numberCell(seconds(row.longest)), numberCell(seconds(row.loss)), numberCell(seconds(row.late_start)), make("td", {}, last(row))))));
+}
+
 function regionText(model, found, row) {
   const least = `the longest chain takes ${seconds(row.span)}, so more than ${row.parallelism.toFixed(1)} threads are of no use`;
   return make("p", {}, row.callpath === null ? "(outside)" : callLink(model, "time", row.callpath), found.ranks > 1 && ` on rank ${row.rank}`,
@@ -53,12 +68,13 @@ function threadsText(model, found) {
   const contended = found.locks.length + found.more_locks;
   const locks = contended && `Threads wait ${seconds(found.waiting)} for ${whole(contended)} of ${plural(found.all_locks, "lock")}.`;
   const tasks = found.count && `${plural(found.count, "task")} run for ${seconds(found.execution)}.`;
-  const more = [[found.more_locks, "lock"], [found.more_tasks, "construct"], [found.more_regions, "region"]];
+  const more = [[found.more_locks, "lock"], [found.more_tasks, "construct"], [found.more_regions, "region"], [found.more_loops, "loop"]];
   const left = more.filter(([count]) => count).map(([count, what]) => plural(count, `more ${what}`));
   return [
     make("p", { class: "lead" }, [locks, tasks].filter(Boolean).join(" ")),
     contended > 0 && make("div", { class: "wide" }, locksTable(model, found)),
     found.tasks.length > 0 && make("div", { class: "wide" }, tasksTable(model, found)),
+    found.loops.length > 0 && make("div", { class: "wide" }, loopsTable(model, found)),
     found.regions.map((row) => regionText(model, found, row)),
     left.length > 0 && make("p", { class: "hint" }, `And ${left.join(", ")}: `, make("code", {}, "whywait threads"), "."),
   ];
@@ -66,7 +82,7 @@ function threadsText(model, found) {
 
 function threadsCard(model) {
   if (!hasBlock("threads")) return null;
-  const title = make("h2", {}, "Locks and tasks of threads");
+  const title = make("h2", {}, "Locks, tasks, and loops of threads");
   const node = make("section", { class: "card threads" }, title);
   documentBlock("threads").then((found) => fill(node, title, threadsText(model, found)));
   return node;

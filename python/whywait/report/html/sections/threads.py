@@ -1,4 +1,4 @@
-"""The locks and tasks that threads wait for; only while the events are known."""
+"""The locks and tasks that threads wait for, and their loops; only while the events are known."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ _SHOWN = 6
 
 
 def data(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield the locks that threads wait for longest, the constructs with most tasks, and their regions."""
+    """Yield the locks that threads wait for longest, the largest task constructs, their regions, and uneven loops."""
     found = summary(report.result)
     locks = [row for row in found["locks"] if row["contended"]]
-    if not locks and not found["tasks"]:
+    loops = [row for row in found["loops"] if row["loss"] > 0]
+    if not locks and not found["tasks"] and not loops:
         return
-    lists = found | {"locks": locks}
+    lists = found | {"locks": locks, "loops": loops}
     yield (
         "threads",
         blocks.document(

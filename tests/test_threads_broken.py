@@ -1,0 +1,231 @@
+"""Records of threads that do not fit together: a clear note and a result, whatever is missing."""
+
+import tempfile
+
+import pytest
+import whywait
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from tests.task_programs import task_programs
+from tests.team_programs import team_programs
+from tests.tracedsl import trace_from_text
+
+TEAM = """
+0: fork [0, 10]
+0: !$omp parallel @a:1 [0, 10]
+0.1: !$omp parallel @a:1 [0, 10]
+"""
+RUN = """
+threads 2
+0: run [0, 10]
+0.1: run [0, 10]
+"""
+
+
+def kinds(result):
+    return {one["kind"] for one in result.warnings}
+
+
+def waits(result):
+    return {
+        (row["kind"], row["thread"]): round(row["waiting"], 6)
+        for row in result.wait_states().to_pylist()
+        if row["kind"] != "omp_ibarrier_wait"
+    }
+
+
+def costs_equal_waiting(result):
+    waiting = result.metrics["waiting"].total
+    rows = result.delay_costs().to_pylist()
+    costs = sum(row["short_term"] + row["long_term"] for row in rows if row["class"] != "ompidle")
+    assert costs == pytest.approx(waiting, rel=1e-9, abs=1e-9)
+
+
+ROWS = {
+    "a lock without release": (
+        TEAM
+        + """
+        0: omp_set_lock(lock=1, order=1) [1, 2]
+        0.1: omp_set_lock(lock=1, order=2) [3, 5]
+        0.1: omp_unset_lock(lock=1, order=2) [6, 7]
+        """,
+        {"open_lock"},
+        {},
+    ),
+    "a release without acquisition": (
+        TEAM + "0: omp_unset_lock(lock=1, order=1) [4, 5]\n0.1: omp_set_lock(lock=1, order=2) [3, 5]\n"
+        "0.1: omp_unset_lock(lock=1, order=2) [6, 7]",
+        {"open_lock"},
+        {("omp_lock_contention_api", 1): 1.0},
+    ),
+    "one order twice": (
+        TEAM
+        + """
+        0: !$omp critical @a:2(order=1) [1, 4] @1, 4
+        0.1: !$omp critical @a:2(order=1) [2, 6] @4, 6
+        """,
+        {"lock_order"},
+        {("omp_lock_contention_critical", 1): 2.0},
+    ),
+    "a gap in the orders": (
+        TEAM
+        + """
+        0: !$omp critical @a:2(order=1) [1, 4] @1, 4
+        0.1: !$omp critical @a:2(order=3) [2, 6] @4, 6
+        """,
+        {"lock_order"},
+        {},
+    ),
+    "an acquisition before the release of the owner": (
+        TEAM
+        + """
+        0: !$omp critical @a:2(order=1) [1, 4] @1, 4
+        0.1: !$omp critical @a:2(order=2) [2, 6] @3, 6
+        """,
+        set(),
+        {("omp_lock_contention_critical", 1): 2.0},
+    ),
+    "records of a lock outside of all calls": (
+        """
+        0: raw OmpAcquireLock(lock_id=1, acquisition_order=1) @1
+        0: raw OmpReleaseLock(lock_id=1, acquisition_order=1) @4
+        0: f [8, 9]
+        0.1: omp_set_lock(lock=1, order=2) [2, 4.5]
+        0.1: omp_unset_lock(lock=1, order=2) [6, 7]
+        """,
+        set(),
+        {("omp_lock_contention_api", 1): 2.0},
+    ),
+    "a signal without waiter": (RUN + "0: pthread_cond_signal [1, 2]", set(), {}),
+    "a wait without signal": (
+        RUN
+        + """
+        0.1: pthread_mutex_lock(lock=1, order=1) [0.9, 1]
+        0.1: pthread_cond_wait(lock=1, released=1, order=2) [1, 3]
+        0.1: pthread_mutex_unlock(lock=1, order=2) [4, 4.1]
+        """,
+        {"no_signal"},
+        {("pthread_cond_late_signal", 1): 2.0},
+    ),
+    "a thread that never begins": (
+        "threads 1\n0: run [0, 10]\n0: pthread_create(7) [1, 2]",
+        {"thread_life"},
+        {},
+    ),
+    "a task that never begins": (
+        TEAM + "0: !$omp create task @a:5(task=1) [1, 1.2]\n0: !$omp taskwait @a:6 [2, 5]\n"
+        "0: !$omp implicit barrier @a:7 [6, 8]\n0.1: !$omp implicit barrier @a:7 [6, 8]",
+        set(),
+        {},
+    ),
+    "a task that never completes": (
+        TEAM + "0: !$omp create task @a:5(task=1) [1, 1.2]\n"
+        "0.1: raw ThreadTaskSwitch(thread_team=team, creating_thread=0, generation_number=1) @2",
+        set(),
+        {},
+    ),
+    "a switch to an unknown task": (
+        TEAM + "0.1: raw ThreadTaskSwitch(thread_team=team, creating_thread=0, generation_number=9) @2\n0.1: f [3, 4]",
+        {"unknown_task"},
+        {},
+    ),
+    "a completion of a suspended task": (
+        TEAM + "0: !$omp create task @a:5(task=1) [1, 1.2]\n"
+        "0.1: raw ThreadTaskComplete(thread_team=team, creating_thread=0, generation_number=1) @2",
+        set(),
+        {},
+    ),
+    "a fork without join, and a team without fork": (
+        """
+        0: raw ThreadFork(model=OPENMP, number_of_requested_threads=2) @1
+        0: f [0, 3]
+        0.1: !$omp parallel @a:1 [1, 2]
+        """,
+        {"unknown_team"},
+        {},
+    ),
+    "unequal numbers of barriers": (
+        TEAM + "0: !$omp barrier @a:3 [1, 4]\n0: !$omp implicit barrier @a:7 [5, 9]\n"
+        "0.1: !$omp implicit barrier @a:7 [3, 9]",
+        {"unknown_team"},
+        {},
+    ),
+    "a request of a collective operation that never completes": (
+        "0: MPI_Ibarrier(req=1) [1, 2]\n0: f [3, 4]\n1: MPI_Ibarrier(req=1) [2, 3]\n1: MPI_Wait(1) [3, 6]",
+        {"pending_request", "incomplete_collective"},
+        {},
+    ),
+    "members that disagree on the operation": (
+        "0: MPI_Ibarrier(req=1) [1, 2]\n0: MPI_Wait(1) [3, 4]\n1: MPI_Iallreduce(req=1) [2, 3]\n1: MPI_Wait(1) [3, 6]",
+        {"mixed_collective"},
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "notes", "expected"), ROWS.values(), ids=ROWS)
+def test_a_row_of_the_table_gives_a_note_and_a_result(text, notes, expected, tmp_path):
+    result = whywait.analyze(trace_from_text(text, tmp_path))
+    assert kinds(result) >= notes
+    assert waits(result) == expected
+    costs_equal_waiting(result)
+    # What is asked later works as well.
+    for table in (result.locks, result.tasks, result.work_span, result.loops):
+        table()
+
+
+RAW = (
+    "ThreadAcquireLock(model=OPENMP, lock_id=0, acquisition_order={})",
+    "ThreadReleaseLock(model=OPENMP, lock_id=0, acquisition_order={})",
+    "ThreadTaskSwitch(thread_team=team, creating_thread=0, generation_number={})",
+    "ThreadTaskComplete(thread_team=team, creating_thread=0, generation_number={})",
+    "ThreadTaskCreate(thread_team=team, creating_thread=0, generation_number={})",
+    "ThreadTeamBegin(thread_team=team)",
+    "ThreadTeamEnd(thread_team=team)",
+    "ThreadFork(model=OPENMP, number_of_requested_threads={})",
+    "ThreadJoin(model=OPENMP)",
+    "ThreadCreate(thread_contingent=threads, sequence_count={})",
+    "ThreadBegin(thread_contingent=threads, sequence_count={})",
+    "ThreadEnd(thread_contingent=threads, sequence_count={})",
+    "ThreadWait(thread_contingent=threads, sequence_count={})",
+)
+
+
+@st.composite
+def broken_programs(draw, programs):
+    """Return a program some of whose calls are missing, with records that do not belong into it."""
+    lines = draw(programs).splitlines()
+    lines = [line for line in lines if draw(st.integers(0, 7)) != 0 or not line.startswith("0")]
+    for _ in range(draw(st.integers(0, 4))):
+        what = draw(st.sampled_from(RAW)).format(draw(st.integers(0, 4)))
+        thread = draw(st.integers(0, 1))
+        lines.append(f"{'0.1' if thread else '0'}: raw {what} @{draw(st.integers(1, 200)) / 1000:.3f}")
+    return "\n".join([*lines, "0: pthread_create(1) [1, 1.001]", "0.1: f [1, 1.001]"])
+
+
+@settings(max_examples=40)
+@given(trace=broken_programs(task_programs()))
+def test_damaged_programs_with_tasks_have_costs_equal_to_their_waiting(trace):
+    costs_equal_waiting(sound(trace))
+
+
+@settings(max_examples=25)
+@given(trace=broken_programs(team_programs()))
+def test_damaged_programs_with_messages_and_locks_have_a_result(trace):
+    sound(trace)
+
+
+def sound(trace):
+    """Return the result of a trace whose waits and tables are possible."""
+    note(trace)
+    with tempfile.TemporaryDirectory() as directory:
+        result = whywait.analyze(trace_from_text(trace, directory))
+        for state in result.wait_states().to_pylist():
+            assert 0 <= state["waiting"] <= state["leave"] - state["enter"] + 1e-9
+        for table in (result.locks, result.tasks, result.work_span, result.loops):
+            table()
+        for row in result.work_span().to_pylist():
+            assert row["span"] <= row["work"] + 1e-9
+            assert row["span"] <= row["burdened_span"] + 1e-9
+    return result
