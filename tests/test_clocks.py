@@ -184,9 +184,13 @@ class Known:
         return outcome(self.anchor)
 
     def skewed(self, name, offsets):
-        """Copy the recording with other clock offsets, in ticks: of each rank, by share of the run."""
+        """Copy the recording with other clock offsets, in ticks: of each location, by share of the run."""
         begin, end = self.span
-        records = [[(round(begin + share * (end - begin)), round(at)) for share, at in of] for of in offsets]
+        of_location = offsets if isinstance(offsets, dict) else dict(enumerate(offsets))
+        records = {
+            location: [(round(begin + share * (end - begin)), round(at)) for share, at in of]
+            for location, of in of_location.items()
+        }
         return with_offsets(self.archive, self.directory / name, lambda location: records[location])
 
     def corrected(self, anchor, method):
@@ -274,6 +278,33 @@ def test_lines_find_random_offsets_and_drifts(case, offset, seed, known):
     (rms, _), (of_clc, _) = (errors(event_times(one["written"]), truth.times, drifts=True) for one in (found, alone))
     assert rms <= 5e-6
     assert rms < of_clc
+
+
+@recorded
+def test_lines_bring_clocks_of_all_recordings_nearer_to_the_truth(tmp_path):
+    """Few constraints say little, and then clocks must not be moved far: they may only be as wrong as they were."""
+    random, shares = np.random.default_rng(100), {}
+    for case in (case for case in RECORDINGS if case.name not in ("skew_us", "skew_ms")):
+        truth = Known(case / "archive", tmp_path / case.name)
+        with otf2.reader.open(str(truth.anchor)) as reader:
+            groups = list(reader.definitions.location_groups)
+            owners = {one._ref: one.group.creating_location_group or one.group for one in reader.definitions.locations}
+        ranks = {ref: groups.index(owner) for ref, owner in owners.items()}
+        length = truth.span[1] - truth.span[0]
+        for offset in (50e-6, 1e-3):
+            of_rank = []
+            for _ in groups:
+                begin = random.uniform(-offset, offset) * truth.resolution
+                of_rank.append([(0, begin), (1, begin + random.uniform(-1e-4, 1e-4) * length)])
+            anchor = truth.skewed(f"{offset}", {ref: of_rank[rank] for ref, rank in ranks.items()})
+            found = truth.corrected(anchor, "lines")
+            if found["violated"]:
+                times = event_times(anchor), event_times(Path(found["written"]))
+                before, after = (errors(one, truth.times, drifts=True)[0] for one in times)
+                shares[case.name, offset] = after / before
+    assert len(shares) >= 30
+    assert max(shares.values()) < 4, shares
+    assert np.exp(np.mean(np.log(list(shares.values())))) < 0.15, shares
 
 
 @recorded

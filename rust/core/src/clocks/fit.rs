@@ -9,6 +9,14 @@
 
 /// The largest drift that is plausible: 10,000 ppm.
 pub(super) const STEEPEST: f64 = 0.01;
+/// What a drift must add to the margin, as a share of what it moves over the run. Where bounds are tight in a part of the
+/// run only, a drift adds next to nothing there, and moves the rest far without evidence.
+const COST: f64 = 0.02;
+/// From which margin on a corridor is wide, as a share of the largest amount of a violation: clocks are known to be wrong by
+/// this amount, not by more.
+const WIDE: f64 = 0.6;
+/// The margin that is enough in a wide corridor, as the same share.
+const ENOUGH: f64 = 0.1;
 /// Steps of bisections: enough for the resolution of a double.
 const STEPS: usize = 60;
 
@@ -49,19 +57,24 @@ impl Corridor {
         Self { lower: hull(lower, 1.0), upper: hull(upper, -1.0) }
     }
 
-    /// The line of the largest margin; of equal ones that with the slope nearest to 0. `None` if one side has no bounds.
-    pub(super) fn fit(&self) -> Option<Fit> {
+    /// The line of the largest margin over a run of a length, where a drift must earn [`COST`] of what it moves, unless all
+    /// lines that satisfy the bounds have one; of equal ones that with the least drift. `None` if one side has no bounds.
+    pub(super) fn fit(&self, length: f64) -> Option<Fit> {
         if self.lower.is_empty() || self.upper.is_empty() {
             return None;
         }
-        let slopes = self.slopes();
-        let gaps: Vec<f64> = slopes.iter().map(|&slope| self.gap(slope)).collect();
-        let best = gaps.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        // The best slopes are an interval; corners that differ only by rounding belong to it.
-        let close = |gap: f64| best - gap <= 1e-9 * best.abs().max(1.0);
-        let first = gaps.iter().position(|&gap| close(gap))?;
-        let last = gaps.iter().rposition(|&gap| close(gap))?;
-        let slope = 0.0_f64.clamp(slopes[first], slopes[last]);
+        // Both are concave, with corners at these slopes.
+        let mut slopes = self.slopes();
+        slopes.push(0.0);
+        let margin = |slope: f64| self.gap(slope) / 2.0;
+        let mut slope = best(&slopes, |slope| margin(slope) - COST * length * slope.abs());
+        if margin(slope) < 0.0 {
+            // No drift is too dear if all bounds can be satisfied.
+            let widest = best(&slopes, margin);
+            if margin(widest) >= 0.0 {
+                slope = widest;
+            }
+        }
         let (low, high) = self.values(slope);
         Some(Fit { line: Line { value: f64::midpoint(low, high), slope }, margin: (high - low) / 2.0 })
     }
@@ -71,6 +84,23 @@ impl Corridor {
         let above = self.lower.iter().map(|&(time, bound)| line.at(time) - bound);
         let below = self.upper.iter().map(|&(time, bound)| bound - line.at(time));
         above.chain(below).fold(f64::INFINITY, f64::min)
+    }
+
+    /// The fit; but in a corridor that is [`WIDE`] for the largest amount of a violation, the line that moves a clock least over
+    /// a run of a length, of those with a margin that is [`ENOUGH`]: its middle is no better a guess than any other line.
+    pub(super) fn least(&self, fit: &Fit, worst: f64, length: f64) -> Line {
+        if fit.margin <= WIDE * worst {
+            return fit.line;
+        }
+        let enough = ENOUGH * worst;
+        if self.margin(Line::default()) >= enough {
+            return Line::default();
+        }
+        let size = self.lower.iter().chain(&self.upper).map(|point| point.1.abs()).fold(1.0, f64::max);
+        let limit = 2.0 * (size + STEEPEST * length);
+        let polygon = polygons(std::slice::from_ref(self), length, enough, limit).and_then(|mut found| found.pop());
+        let nearest = polygon.and_then(|polygon| nearest(&polygon));
+        nearest.map_or(fit.line, |(begin, end)| Line { value: begin, slope: (end - begin) / length })
     }
 
     /// The least and the largest value at a time of all lines that cross no bound, if `fit` does not.
@@ -128,6 +158,16 @@ impl Corridor {
         };
         (touch(&self.lower, 1.0), touch(&self.upper, -1.0))
     }
+}
+
+/// The slope that is worth most; of equal ones that nearest to 0.
+fn best(slopes: &[f64], worth: impl Fn(f64) -> f64) -> f64 {
+    let worths: Vec<f64> = slopes.iter().map(|&slope| worth(slope)).collect();
+    let most = worths.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    // What differs only by rounding is equal.
+    let is_best = |worth: f64| most - worth <= 1e-9 * most.abs().max(1.0);
+    let of_best = slopes.iter().zip(&worths).filter(|(_, worth)| is_best(**worth)).map(|(slope, _)| *slope);
+    of_best.min_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or(0.0)
 }
 
 /// Number of first edges for which something holds.
@@ -245,6 +285,20 @@ fn clip(polygon: &mut Vec<Point>, (a, b, c): (f64, f64, f64)) {
     *polygon = kept;
 }
 
+/// The point on the edges of a polygon whose line, from its first coordinate to its second, is nearest to 0: its mean counts
+/// as much as its change, because clocks are set wrong by far more than they drift in a run.
+fn nearest(polygon: &[Point]) -> Option<Point> {
+    let product = |a: Point, b: Point| f64::midpoint(a.0, a.1) * f64::midpoint(b.0, b.1) + (a.1 - a.0) * (b.1 - b.0);
+    let edges = polygon.iter().zip(polygon.iter().cycle().skip(1));
+    let on_edges = edges.map(|(&from, &to)| {
+        let along = (to.0 - from.0, to.1 - from.1);
+        let length = product(along, along);
+        let share = if length > 0.0 { (-product(from, along) / length).clamp(0.0, 1.0) } else { 0.0 };
+        (from.0 + share * along.0, from.1 + share * along.1)
+    });
+    on_edges.min_by(|&a, &b| product(a, a).total_cmp(&product(b, b)))
+}
+
 /// Least and largest coordinate of a polygon.
 fn extent(polygon: &[Point], axis: usize) -> (f64, f64) {
     let values = polygon.iter().map(|point| if axis == 0 { point.0 } else { point.1 });
@@ -282,7 +336,7 @@ mod tests {
     #[test]
     fn a_drift_is_found_between_the_hulls() {
         let corridor = Corridor::new(vec![(10.251, -0.251), (110.751, -0.751)], vec![(20.1, 0.1), (120.6, -0.4)]);
-        let fit = corridor.fit().unwrap();
+        let fit = corridor.fit(100.0).unwrap();
         assert!((fit.margin - 0.2).abs() < 1e-12 && (fit.line.slope + 1.0 / 201.0).abs() < 1e-12);
         assert!(fit.line.at(0.0).abs() < 1e-12 && (corridor.margin(fit.line) - fit.margin).abs() < 1e-12);
     }
@@ -292,7 +346,7 @@ mod tests {
     fn a_clock_that_bends_needs_two_pieces() {
         let lower = vec![(10.1, -0.1), (90.1, -0.1), (110.201, -0.201), (191.001, -1.001)];
         let upper = vec![(11.0, 0.1), (91.0, 0.1), (111.11, -0.01), (191.91, -0.81)];
-        let fit = Corridor::new(lower.clone(), upper.clone()).fit().unwrap();
+        let fit = Corridor::new(lower.clone(), upper.clone()).fit(100.0).unwrap();
         assert!((fit.margin + 0.098_997).abs() < 1e-6, "{}", fit.margin);
         let values = fit_pieces(&lower, &upper, 200.0, 2).unwrap();
         let expected = [0.0, 0.0, -1.0 / 1.01];
@@ -300,22 +354,29 @@ mod tests {
     }
 
     proptest! {
-        /// No line on a fine grid has a larger margin, and every feasible one lies within the range.
+        /// No line on a fine grid is worth more, every feasible one lies within the range, and in a wide corridor
+        /// none with a margin that is enough is nearer to 0 than the least one.
         #[test]
         fn no_line_is_better(
             lower in prop::collection::vec((0.0..100.0_f64, -1.0..0.2_f64), 1..12),
             upper in prop::collection::vec((0.0..100.0_f64, -0.2..1.0_f64), 1..12),
         ) {
             let corridor = Corridor::new(lower.clone(), upper.clone());
-            let fit = corridor.fit().unwrap();
+            let fit = corridor.fit(100.0).unwrap();
             let all = Corridor { lower, upper };
             prop_assert!((all.margin(fit.line) - fit.margin).abs() < 1e-9);
+            let (worst, size) = (0.2, |line: Line| line.at(50.0).hypot(100.0 * line.slope));
+            let (least, enough, is_wide) = (corridor.least(&fit, worst, 100.0), ENOUGH * worst, fit.margin > WIDE * worst);
+            prop_assert!(all.margin(least) >= fit.margin.min(enough) - 1e-9);
             let (begin, end) = (corridor.range(&fit, 0.0), corridor.range(&fit, 100.0));
             for slope in (-40..=40).map(|step| f64::from(step) * STEEPEST / 40.0) {
                 for value in (-60..=60).map(|step| f64::from(step) / 40.0) {
                     let line = Line { value, slope };
                     let margin = all.margin(line);
-                    prop_assert!(margin <= fit.margin + 1e-9);
+                    let worth = |margin: f64, slope: f64| margin - COST * 100.0 * slope.abs();
+                    prop_assert!(worth(margin, slope) <= worth(fit.margin, fit.line.slope) + 1e-9 || margin < 0.0);
+                    prop_assert!(margin < 0.0 || fit.margin >= 0.0);
+                    prop_assert!(margin < enough || !is_wide || size(least) <= size(line) + 1e-9);
                     if margin >= 0.0 {
                         let ((low, high), (low_end, high_end)) = (begin.unwrap(), end.unwrap());
                         prop_assert!(low - 1e-9 <= value && value <= high + 1e-9);
@@ -325,13 +386,27 @@ mod tests {
             }
         }
 
+        /// A run that is reversed, in which sources and targets change places, has the same fit.
+        #[test]
+        fn a_reversed_run_is_the_same(
+            lower in prop::collection::vec((0.0..100.0_f64, -1.0..0.2_f64), 1..12),
+            upper in prop::collection::vec((0.0..100.0_f64, -0.2..1.0_f64), 1..12),
+        ) {
+            let reversed = |points: &[Point]| points.iter().map(|&(time, bound)| (100.0 - time, -bound)).collect();
+            let back = Corridor::new(reversed(&upper), reversed(&lower)).fit(100.0).unwrap();
+            let fit = Corridor::new(lower, upper).fit(100.0).unwrap();
+            prop_assert!((fit.margin - back.margin).abs() < 1e-6);
+            prop_assert!((fit.line.at(0.0) + back.line.at(100.0)).abs() < 1e-6);
+            prop_assert!((fit.line.at(100.0) + back.line.at(0.0)).abs() < 1e-6);
+        }
+
         /// One piece is a line; more pieces never fit worse.
         #[test]
         fn pieces_are_no_worse_than_a_line(
             lower in prop::collection::vec((0.0..100.0_f64, -1.0..0.2_f64), 1..12),
             upper in prop::collection::vec((0.0..100.0_f64, -0.2..1.0_f64), 1..12),
         ) {
-            let fit = Corridor::new(lower.clone(), upper.clone()).fit().unwrap();
+            let fit = Corridor::new(lower.clone(), upper.clone()).fit(100.0).unwrap();
             for pieces in [1, 2, 4] {
                 let values = fit_pieces(&lower, &upper, 100.0, pieces).unwrap();
                 let at = |time: f64| {
@@ -342,7 +417,7 @@ mod tests {
                 let above = lower.iter().map(|&(time, bound)| at(time) - bound);
                 let margin = above.chain(upper.iter().map(|&(time, bound)| bound - at(time))).fold(f64::INFINITY, f64::min);
                 prop_assert!(margin >= fit.margin - 1e-6, "{} pieces: {} < {}", pieces, margin, fit.margin);
-                prop_assert!(pieces > 1 || margin <= fit.margin + 1e-6);
+                prop_assert!(pieces > 1 || margin <= fit.margin + COST * 100.0 * STEEPEST + 1e-6);
             }
         }
     }

@@ -91,23 +91,24 @@ pub(super) fn fit(arcs: &[Arc], domains: usize, length: f64, left: &dyn Fn(&[Cou
     if !found.pairs.iter().any(Pair::is_violated) {
         return found;
     }
-    let is_reference = found.start(length);
+    let worst = found.pairs.iter().map(|pair| -pair.corridor.margin(Line::default())).fold(0.0, f64::max);
+    let is_reference = found.start(length, worst);
     let of_hulls: Vec<Arc> = found.pairs.iter().flat_map(Pair::arcs).collect();
     let neighbors = Neighbors::new(&of_hulls, domains);
     let mut is_fixed = is_reference.clone();
-    sweep(&mut found.courses, &neighbors, &is_fixed);
+    sweep(&mut found.courses, &neighbors, &is_fixed, worst);
     let mut rests = false;
     for domain in (0..domains).filter(|&domain| !is_reference[domain]) {
         let corridor = neighbors.corridor(domain, &found.courses);
         let rest = corridor.margin(Line::default());
-        if rest > 0.0 && corridor.fit().is_none_or(|fit| rest >= fit.margin / 2.0) {
+        if rest > 0.0 && corridor.fit(length).is_none_or(|fit| rest >= fit.margin.min(worst) / 2.0) {
             is_fixed[domain] = true;
             rests |= !found.courses[domain].is_zero();
             found.courses[domain] = Course::line(Line::default(), length);
         }
     }
     if rests {
-        sweep(&mut found.courses, &neighbors, &is_fixed);
+        sweep(&mut found.courses, &neighbors, &is_fixed, worst);
     }
     let (violated, sum, bends) = left(&found.courses);
     if violated > 0 {
@@ -120,7 +121,7 @@ pub(super) fn fit(arcs: &[Arc], domains: usize, length: f64, left: &dyn Fn(&[Cou
             for (course, _) in courses.iter_mut().zip(&is_fixed).filter(|(_, fixed)| !**fixed) {
                 *course = course.with_pieces(pieces);
             }
-            sweep(&mut courses, &neighbors, &is_fixed);
+            sweep(&mut courses, &neighbors, &is_fixed, worst);
             let (violated, sum, _) = left(&courses);
             if (violated, sum) < best {
                 best = (violated, sum);
@@ -136,7 +137,7 @@ pub(super) fn fit(arcs: &[Arc], domains: usize, length: f64, left: &dyn Fn(&[Cou
 
 impl Lines {
     /// Finds references and composes lines along a spanning tree; returns which domains are references.
-    fn start(&mut self, length: f64) -> Vec<bool> {
+    fn start(&mut self, length: f64, worst: f64) -> Vec<bool> {
         let domains = self.courses.len();
         // Clocks that agree are the truth, even if those of rank 0 do not.
         let mut agreeing = Sets::new(domains);
@@ -192,8 +193,10 @@ impl Lines {
                     if std::mem::replace(&mut is_known[child as usize], true) {
                         continue;
                     }
-                    let difference =
-                        pair.fit.map_or_else(|| Line { value: pair.constant(), slope: 0.0 }, |fit| fit.line);
+                    let difference = match &pair.fit {
+                        Some(fit) => pair.corridor.least(fit, worst, length),
+                        None => Line { value: pair.constant(), slope: 0.0 },
+                    };
                     let difference = if pair.first == parent { difference } else { inverse(difference) };
                     lines[child as usize] = composed(lines[parent as usize], difference);
                     self.reference[child as usize] = root;
@@ -269,8 +272,9 @@ impl<'a> Neighbors<'a> {
     }
 }
 
-/// Fits each domain that is not fixed to the largest margin against its neighbors, until nothing changes by a tick.
-fn sweep(courses: &mut [Course], neighbors: &Neighbors, is_fixed: &[bool]) {
+/// Fits each domain that is not fixed against its neighbors until nothing changes by a tick. `worst` is the largest amount
+/// of a violation.
+fn sweep(courses: &mut [Course], neighbors: &Neighbors, is_fixed: &[bool], worst: f64) {
     for _ in 0..SWEEPS {
         let mut change: f64 = 0.0;
         for domain in (0..courses.len()).filter(|&domain| !is_fixed[domain]) {
@@ -284,9 +288,8 @@ fn sweep(courses: &mut [Course], neighbors: &Neighbors, is_fixed: &[bool]) {
                 fit_pieces(&lower, &upper, length, pieces).unwrap_or_else(|| courses[domain].values.clone())
             } else {
                 let corridor = Corridor { lower: hull(lower, 1.0), upper: hull(upper, -1.0) };
-                corridor
-                    .fit()
-                    .map_or_else(|| courses[domain].values.clone(), |fit| Course::line(fit.line, length).values)
+                let least = |fit| Course::line(corridor.least(&fit, worst, length), length).values;
+                corridor.fit(length).map_or_else(|| courses[domain].values.clone(), least)
             };
             for (old, new) in courses[domain].values.iter().zip(&values) {
                 change = change.max((old - new).abs());

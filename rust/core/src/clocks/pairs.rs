@@ -146,7 +146,7 @@ pub(super) fn pairs(mut arcs: Vec<Arc>, length: f64) -> Vec<Pair> {
             }
             let bounds = (lower.len() as u64, upper.len() as u64);
             let corridor = Corridor::new(lower, upper);
-            let fit = corridor.fit();
+            let fit = corridor.fit(length);
             let ranges = fit.and_then(|fit| Some([corridor.range(&fit, 0.0)?, corridor.range(&fit, length)?]));
             Pair { first, second, corridor, bounds, fit, ranges }
         })
