@@ -1,10 +1,11 @@
 """Measure what the recorder adds to an MPI call: in ns, and in instructions.
 
-    python benches/record.py [--mpicc MPICC] [--library LIBRARY] [--runs N] [--instructions]
+    python benches/record.py [--mpicc MPICC] [--library LIBRARY] [--runs N] [--instructions] [--python]
 
 One process, calls on MPI_COMM_SELF: MPI_Allreduce, and MPI_Irecv + MPI_Send + MPI_Wait, with few and with many frames
 on the stack. Runs with and without the recorder take turns, and the fastest of many rounds counts. Instructions are
-counted by valgrind's callgrind, and do not vary with the load of the machine.
+counted by valgrind's callgrind, and do not vary with the load of the machine. With --python, calls come from functions
+of Python through mpi4py, without call paths, with those of C, and with those of Python as well.
 """
 
 from __future__ import annotations
@@ -26,24 +27,24 @@ ALLOWED = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 FRAMES = {"none": 0, "13 frames": 7, "28 frames": 22}
 
 
-def environment(library: Path, spool: Path, *, callpaths: bool) -> dict[str, str]:
+def environment(library: Path, spool: Path, *, callpaths: bool, python: bool = True) -> dict[str, str]:
     """Variables that have a program recorded."""
     shutil.rmtree(spool, ignore_errors=True)
     return {
         "LD_PRELOAD": str(library),
         "WHYWAIT_RECORD": str(spool),
-        "WHYWAIT_RECORD_OPTIONS": f"callpaths={int(callpaths)}",
+        "WHYWAIT_RECORD_OPTIONS": f"callpaths={int(callpaths)};python={'auto' if python else 'off'}",
     }
 
 
-def run(program: Path, case: str, frames: int, calls: int, rounds: int, variables: dict[str, str]) -> float:
+def run(program: list[str], case: str, frames: int, calls: int, rounds: int, variables: dict[str, str]) -> float:
     """Time of a call in ns."""
-    command = [program, case, str(frames), str(calls), str(rounds)]
+    command = [*program, case, str(frames), str(calls), str(rounds)]
     done = subprocess.run(command, env=os.environ | ALLOWED | variables, check=True, capture_output=True, text=True)
     return float(done.stdout)
 
 
-def instructions(program: Path, case: str, frames: int, calls: int, variables: dict[str, str]) -> float:
+def instructions(program: list[str], case: str, frames: int, calls: int, variables: dict[str, str]) -> float:
     """Instructions of a call: what the second half of the calls needs, so that the start of both does not count."""
     counts = []
     for number in (calls, 2 * calls):
@@ -53,7 +54,7 @@ def instructions(program: Path, case: str, frames: int, calls: int, variables: d
             "valgrind",
             "--tool=callgrind",
             "--callgrind-out-file=/dev/null",
-            program,
+            *program,
             case,
             str(frames),
             str(number),
@@ -64,13 +65,38 @@ def instructions(program: Path, case: str, frames: int, calls: int, variables: d
     return (counts[1] - counts[0]) / calls
 
 
+def from_python(arguments: argparse.Namespace) -> int:
+    """Measure calls from functions of Python."""
+    program = [sys.executable, str(ROOT / "benches" / "record_calls.py")]
+    ways = {"alone": None, "no call path": (False, False), "C": (True, False), "C and Python": (True, True)}
+    with tempfile.TemporaryDirectory() as name:
+        print(f"{'call path':16}{'per call':>10}{'added':>10}")
+        alone = 0.0
+        for title, way in ways.items():
+            variables = {}
+            if way is not None:
+                callpaths, python = way
+                spool = Path(name) / "spool"
+                variables = environment(arguments.library, spool, callpaths=callpaths, python=python)
+            if arguments.instructions:
+                cost = instructions(program, "allreduce", 10, 2_000, variables)
+            else:
+                cost = min(run(program, "allreduce", 10, 20_000, 15, variables) for _ in range(arguments.runs))
+            alone = alone or cost
+            print(f"{title:16}{cost:10.1f}{cost - alone:10.1f}", flush=True)
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mpicc", default="mpicc")
     parser.add_argument("--library", type=Path, default=ROOT / "target" / "release" / "libwhywait_record.so")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--instructions", action="store_true")
+    parser.add_argument("--python", action="store_true")
     arguments = parser.parse_args()
+    if arguments.python:
+        return from_python(arguments)
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         program = directory / "record"
@@ -87,9 +113,9 @@ def main() -> int:
                         else {}
                     )
                     if arguments.instructions:
-                        time = instructions(program, case, frames, 20_000, variables)
+                        time = instructions([str(program)], case, frames, 20_000, variables)
                     else:
-                        time = run(program, case, frames, 20_000, 75, variables)
+                        time = run([str(program)], case, frames, 20_000, 75, variables)
                     best[recorded] = min(best[recorded], time)
                 added = (best[True] - best[False]) / calls
                 print(f"{title:22}{depth:12}{best[False]:10.1f}{best[True]:10.1f}{added:16.1f}", flush=True)

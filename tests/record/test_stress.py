@@ -12,7 +12,7 @@ from .mpis import PROGRAMS, compiled, record
 
 RUNS = int(os.environ.get("WHYWAIT_STRESS", "1"))
 # Eight threads in two ranks.
-REQUESTS, THREADS = 512, 16
+REQUESTS, THREADS = 1024, 16
 
 
 def test_all_messages_are_matched(mpi, tmp_path):

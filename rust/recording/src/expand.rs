@@ -197,7 +197,7 @@ impl State<'_> {
         if self.model == Model::Scorep7 && (!is_known || function.class == Class::Imrecv) {
             self.ignored.insert(call.id);
             if function.class == Class::Isendrecv {
-                self.ignored.insert(call.id + 1);
+                self.ignored.insert(call.id.wrapping_add(1));
             }
         }
         if !is_known {
@@ -365,7 +365,7 @@ impl State<'_> {
             Class::Mrecv if self.model == Model::Full => self.receive(out, call),
             Class::Irecv => self.request(out, call, call.id),
             Class::Imrecv if self.model == Model::Full => self.request(out, call, call.id),
-            Class::Isendrecv => self.request(out, call, call.id + 1),
+            Class::Isendrecv => self.request(out, call, call.id.wrapping_add(1)),
             Class::Start if call.kind() == RequestKind::Receive as u8 => self.request(out, call, call.id),
             Class::Coll => {
                 if let (Some(collective_op), Some(comm)) = (function.operation, self.comm(call.object)) {

@@ -110,7 +110,7 @@ fn of_call(class: Class, call: &Call, tell: &mut impl FnMut(Step)) {
         }
         Class::Isendrecv => {
             tell(Step::Begins(asked(true), call.id));
-            tell(Step::Begins(came, call.id + 1));
+            tell(Step::Begins(came, call.id.wrapping_add(1)));
         }
         Class::Recv | Class::Mrecv => {
             tell(if returned { Step::Ends(came, 0) } else { Step::Begins(asked(false), 0) });

@@ -264,7 +264,7 @@ impl<'a> OpenMp<'a> {
     fn task(&self, thread: &Thread<'_>, task: u64) -> Option<(u32, u32, u32)> {
         let team = thread.constructs.iter().rev().find(|one| one.team != NONE)?.team;
         let (comm, threads) = self.known.teams.get(&team)?;
-        let maker = if task == 0 { thread.number } else { (task >> GENERATION) as u32 - 1 };
+        let maker = if task == 0 { thread.number } else { ((task >> GENERATION) as u32).checked_sub(1)? };
         let creating = threads.iter().position(|thread| *thread == maker)? as u32;
         Some((*comm, creating, (task & ((1 << GENERATION) - 1)) as u32))
     }

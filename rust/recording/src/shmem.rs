@@ -30,11 +30,16 @@ impl Set {
         (set.size != NONE).then_some(set)
     }
 
-    /// The PEs, if all exist.
-    fn members(self, all: u32) -> Option<Vec<u64>> {
+    /// The last PE and the stride, if all of so many exist.
+    fn last(self, all: u32) -> Option<(u64, usize)> {
         let step = 1_u64.checked_shl(self.stride).filter(|_| self.size > 0)?;
         let last = step.checked_mul(u64::from(self.size - 1))?.checked_add(u64::from(self.start))?;
-        (last < u64::from(all)).then(|| (u64::from(self.start)..=last).step_by(step as usize).collect())
+        (last < u64::from(all)).then_some((last, step as usize))
+    }
+
+    /// The PEs.
+    fn members(self, all: u32) -> Option<Vec<u64>> {
+        self.last(all).map(|(last, step)| (u64::from(self.start)..=last).step_by(step).collect())
     }
 }
 
@@ -68,9 +73,10 @@ impl Windows {
     /// The window of an active set and how many PEs it has.
     fn of(&self, set: Option<Set>) -> Option<(Id, u32)> {
         let Some(set) = set else { return Some((self.all, self.size)) };
-        match set.members(self.size)?.len() {
+        set.last(self.size)?;
+        match set.size {
             1 => Some((self.own, 1)),
-            all if all == self.size as usize => Some((self.all, self.size)),
+            all if all == self.size => Some((self.all, self.size)),
             _ => self.sets.get(&set).map(|id| (*id, set.size)),
         }
     }
@@ -112,7 +118,7 @@ impl<'a> Shmem<'a> {
             }
             (Class::ShmemAtomic, Some(remote)) => {
                 let (atomic_type, sent, received) = atomic(function.name);
-                let (bytes_sent, bytes_received) = (sent * bytes, received * bytes);
+                let (bytes_sent, bytes_received) = (bytes.wrapping_mul(sent), bytes.wrapping_mul(received));
                 let event = Event::RmaAtomic { win, remote, atomic_type, bytes_sent, bytes_received, matching_id };
                 out.put(time, &event);
             }

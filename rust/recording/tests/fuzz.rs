@@ -6,7 +6,7 @@ mod common;
 mod spool;
 
 use common::{Item, Scratch, call, requests, words};
-use whywait_recording::format::{COMM_WORLD, Call, Entry, Extension, Node, RequestKind, extension, flags};
+use whywait_recording::format::{COMM_WORLD, Call, Entry, Extension, NONE, Node, RequestKind, extension, flags};
 
 /// The bytes of a process that uses everything.
 fn whole() -> Vec<u8> {
@@ -82,6 +82,33 @@ fn any_byte_may_be_wrong() {
     for at in (0..bytes.len()).step_by(5) {
         let mut bytes = bytes.clone();
         bytes[at] ^= 0xFF;
+        spool::spool(&bytes, &scratch.0);
+    }
+}
+
+#[test]
+fn every_function_may_have_any_fields() {
+    let scratch = Scratch::new("fields");
+    let bytes = whole();
+    let begin = bytes.len() - 16 * 64;
+    for (number, object, id) in [(i32::MAX, 1, u64::MAX), (i32::MIN, NONE, 0), (1, 2, 1), (-1, 0, 1 << 63)] {
+        let slots = (0..u16::MAX).map(|function| Call {
+            enter: 20,
+            leave: 30,
+            function,
+            peer: number,
+            tag: number,
+            object,
+            bytes: number.cast_unsigned(),
+            source: number,
+            arrived_tag: number,
+            received: id,
+            id,
+            ..Call::default()
+        });
+        // The first that does not exist ends it.
+        let mut bytes = bytes[..begin].to_vec();
+        bytes.extend(slots.take(4000).flat_map(|call| words(&call)).flat_map(u64::to_le_bytes));
         spool::spool(&bytes, &scratch.0);
     }
 }
