@@ -101,11 +101,11 @@ def test_costs_are_those_of_the_waits_in_the_focus(tmp_path):
         return {place["callpath"][-1]: place["costs"] for place in of["causes"]}
 
     paid, of_all = costs(focus), costs(whole)
-    assert sum(of_all.values()) == pytest.approx(6)
+    assert sum(of_all.values()) + whole["passed_on"] == pytest.approx(6)
     # Of the wait of rank 1 a quarter is paid for, by what runs in the focus; what caused the wait before it does not.
     assert paid["work"] == pytest.approx(of_all["work"] / 4)
     assert "late" not in paid
-    assert focus["account"]["elsewhere"] == pytest.approx(1 - sum(paid.values()))
+    assert focus["account"]["elsewhere"] == pytest.approx(1 - sum(paid.values()) - focus["passed_on"])
 
 
 def test_a_call_path_is_a_focus(stencil):

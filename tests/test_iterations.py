@@ -230,6 +230,15 @@ def test_calls_that_do_not_repeat_are_no_loop(tmp_path):
         fake_native.result(fake_native.small()).iterations("MPI_Barrier")
 
 
+def test_one_long_visit_among_short_ones_is_no_loop(tmp_path):
+    """An interpreter of commands, the last of which is the run itself: its loop is not recorded."""
+    text = "*: main [0, 40]\n" + "".join(f"*: command [{begin}, {end}]\n" for begin, end in ((0, 1), (1, 1.2), (2, 39)))
+    result = whywait.analyze(trace_from_text(f"ranks 2\n{text}", tmp_path))
+    assert result.iterations() is None
+    # Who names it wants it.
+    assert result.iterations("command").num_rows == 3
+
+
 def test_parts_of_a_loop_count_together(tmp_path):
     """As in NPB LU: what is called four times has less than half of the time, and so has what is called nine times."""
     lines = ["0,1: main [0, 100]", "0,1: MPI_Init [0, 60]"]

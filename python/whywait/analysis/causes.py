@@ -137,6 +137,7 @@ def costliest(
     paid_for: Literal["all", "waiting", "idle"] = "all",
     whole: float | None = None,
     callpath: str | int | None = None,
+    with_libraries: bool = True,
 ) -> list[dict[str, Any]]:
     """Return the call paths whose delays cost most waiting time elsewhere.
 
@@ -152,6 +153,8 @@ def costliest(
         The total that shares refer to (s); None for all of these costs.
     callpath
         What to find call paths by, see `whywait.model.selection.find_callpaths`: only these and what is below them.
+    with_libraries
+        Whether to include calls of communication libraries, which pass waiting on (`passed_on`).
 
     Returns
     -------
@@ -170,6 +173,8 @@ def costliest(
     where, location = (table[name].to_numpy().astype(np.int64) for name in ("callpath", "location"))
     short, long = table["short_term"].to_numpy(), table["long_term"].to_numpy()
     by_callpath = sum_at(where, short + long, size)
+    if not with_libraries:
+        by_callpath[calls_of_libraries(result)] = 0.0
     shorts = sum_at(where, short, size)
     order = np.argsort(-by_callpath, kind="stable")[:count]
     places = []
@@ -194,6 +199,22 @@ def costliest(
             }
         )
     return places
+
+
+def calls_of_libraries(result: ResultData) -> npt.NDArray[np.bool_]:
+    """Return for each call path, by number, whether it is a call of a communication library."""
+    tree = result.tree
+    return np.array([kind.paradigm in {"mpi", "shmem", "armci"} for kind in tree.kinds])[tree.region_rows]
+
+
+def passed_on(result: ResultData) -> float:
+    """Return the waiting that calls of communication libraries cause, in seconds.
+
+    They do not cause it by themselves: they take longer than the same calls elsewhere, or begin to wait late.
+    """
+    table = _costs_below(result, None, lambda kind: kind != UNATTRIBUTED and kind not in IDLE)
+    costs = table["short_term"].to_numpy() + table["long_term"].to_numpy()
+    return float(costs[calls_of_libraries(result)[table["callpath"].to_numpy()]].sum())
 
 
 def total_costs(result: ResultData, *, callpath: str | int | None = None) -> dict[str, float]:

@@ -58,6 +58,8 @@ _FEWEST = 3
 _BEGINS = frozenset({"mpi_isend", "mpi_ibsend", "mpi_issend", "mpi_irsend", "mpi_irecv", "mpi_start", "mpi_startall"})
 _COMPLETES = frozenset({"mpi_wait", "mpi_waitall", "mpi_waitany", "mpi_waitsome"})
 _LEAST_SHARE = 0.5
+# All iterations but the longest take at least this share of a loop that the program does not declare.
+_OTHERS = 0.1
 # Outliers are at least this multiple of the median.
 _ODD = 1.2
 # A trend needs at least this change over the run, and a line that explains at least this share of the variance.
@@ -271,7 +273,15 @@ def iterations(result: ResultData, named: str | int | None = None) -> pa.Table |
     found, callpath = dataset.iterations(marker, loop.every, loop.body, computes(result))
     if not found.num_rows:
         raise _native.UsageError(f"no process records {loop.parameter} on its master thread")
-    return _to_table(result, replace(loop, marker=callpath), found)
+    table = _to_table(result, replace(loop, marker=callpath), found)
+    is_given = named is not None or loop.parameter is not None or loop.marker in dataset.declared_loops[0]
+    return table if is_given or _repeats(table) else None
+
+
+def _repeats(table: pa.Table) -> bool:
+    """Return whether more than one of the iterations takes much of their time."""
+    duration = table["duration"].to_numpy()
+    return bool(duration.sum() - duration.max(initial=0.0) >= _OTHERS * duration.sum())
 
 
 def _matches_loop(loop: Loop, table: pa.Table) -> bool:

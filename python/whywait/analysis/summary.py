@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 import whywait._native as _native
-from whywait.analysis.causes import costliest, critical, on_ranks
+from whywait.analysis.causes import costliest, critical, on_ranks, passed_on
 from whywait.analysis.clocks import sentences
 from whywait.analysis.focus import ALL, FocusedData, focused
 from whywait.analysis.progress import progress_thread
@@ -128,11 +128,11 @@ def headlines(result: ResultData, focus_name: str | None = None, count: int = _W
         how much of that is explained: see `whywait.analysis.waiting.account`), ``times`` (the metrics of the time:
         ``display_name``, ``parent``, ``total``), ``worst`` (see `worst_wait_states`; only waiting, so without
         completion), ``progress`` (whether a progress thread would pay: see
-        `whywait.analysis.progress.progress_thread`; None without waiting for progress), ``causes`` (call paths in the
-        focus that cause waiting in it: see `whywait.analysis.causes.costliest`, with shares of the waiting in the
-        focus, or of that in the whole run if the focus is a call path, since call paths mostly cause waiting
-        elsewhere), ``idle`` (the same of idle threads) and
-        ``critical_path`` (see `whywait.analysis.causes.critical`; these are None if causes were not looked for).
+        `whywait.analysis.progress.progress_thread`; None without waiting for progress), ``causes`` (call paths of own
+        code in the focus that cause waiting in it: see `whywait.analysis.causes.costliest`, with shares of the waiting
+        in the focus, or of that in the whole run if the focus is a call path, since call paths mostly cause waiting
+        elsewhere), ``passed_on`` (the waiting that calls of libraries cause, s), ``idle`` (the causes of idle threads)
+        and ``critical_path`` (see `whywait.analysis.causes.critical`; these are None if causes were not looked for).
     """
     part = focused(result, focus_name)
     focus, profile = part.focus, part.profile
@@ -140,11 +140,12 @@ def headlines(result: ResultData, focus_name: str | None = None, count: int = _W
     if focus.callpath is not None:
         # Call paths mostly cause waiting elsewhere, so shares of their own waiting would make no sense.
         found |= {"elsewhere": None, "unknown": None}
-    causes = idle = path = None
+    causes = idle = path = calls = None
     if result.has_causes:
         waiting = result.profile.total("waiting") if focus.callpath is not None else found["waiting"]
         base = max(waiting, found["charged"])
-        causes = costliest(part, count, paid_for="waiting", whole=base)
+        causes = costliest(part, count, paid_for="waiting", whole=base, with_libraries=False)
+        calls = passed_on(part)
         idle = costliest(part, count, paid_for="idle")
         path = critical(part, count)
     whole = account(result.profile) if focus.name != ALL else found
@@ -165,6 +166,7 @@ def headlines(result: ResultData, focus_name: str | None = None, count: int = _W
         "worst": worst_wait_states(part, count, profile.metrics.waiting),
         "progress": progress_thread(part),
         "causes": causes,
+        "passed_on": calls,
         "idle": idle,
         "critical_path": path,
     }  # fmt: skip

@@ -283,10 +283,14 @@ def unknown_lines(focus: dict[str, Any], width: int, bar: int = 0) -> Iterator[L
     """Yield waiting without a known cause, unexplained waiting and the cost of idle threads, from `headlines`."""
     account = focus["account"]
     amounts = width - 11 - 8 - bar
-    for label, amount in (("causes outside the focus", "elsewhere"), ("no known cause", "unknown")):
-        if account[amount] and account[amount] > _NOTHING * account["waiting"]:
-            share = percent(account[amount] / max(account["waiting"], account["charged"]))
-            yield [(label.ljust(amounts) + seconds(account[amount]).rjust(11) + share.rjust(8), "")]
+    for label, amount in (
+        ("calls of libraries, which pass it on", focus["passed_on"]),
+        ("causes outside the focus", account["elsewhere"]),
+        ("no known cause", account["unknown"]),
+    ):
+        if amount and amount > _NOTHING * account["waiting"]:
+            share = percent(amount / max(account["waiting"], account["charged"]))
+            yield [(label.ljust(amounts) + seconds(amount).rjust(11) + share.rjust(8), "")]
     paid = account["charged"] or 0.0
     if focus["callpath"] is None and paid > (1 + _NOTHING) * account["waiting"]:
         text = f"Delay costs add up to {seconds(paid)}: at barriers they include the tasks that threads execute there."

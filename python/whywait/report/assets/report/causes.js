@@ -5,11 +5,12 @@ import { clock, percent, seconds } from "../format.js";
 import { addCard, callLink, mostText } from "./cards.js";
 
 function causes(model) {
-  const { delay, account } = model.story;
-  if (!delay?.length) return null;
+  const { delay, passed_on: passedOn, account } = model.story;
+  if (!delay?.length && !passedOn) return null;
   // Ignore rounding noise of differences.
   const least = 1e-9 * account.waiting;
   const elsewhere = account.elsewhere > least ? `; causes of ${seconds(account.elsewhere)} lie outside the focus` : "";
+  const calls = passedOn > least ? ` Library calls, which take longer there than elsewhere, pass on ${seconds(passedOn)}.` : "";
   const none = `${elsewhere}${account.unknown > least ? `; ${seconds(account.unknown)} has no known cause` : ""}`;
   const isNamed = account.unexplained >= 0.001 * account.waiting && account.unexplained > 0;
   const unknown = none + (isNamed ? `; ${seconds(account.unexplained)} exceeds the extra time of its causes` : "");
@@ -17,9 +18,9 @@ function causes(model) {
   return card("Who causes the waiting",
     `${account.waiting - account.known <= least && !isNamed ? `The causes of all ${seconds(account.waiting)} of waiting are known`
       : `The causes of ${percent(account.known / account.waiting)} of the ${seconds(account.waiting)} of waiting are known`}${unknown}. `
-      + `What ranks did in these call paths made others wait, there or later.${idle}`,
+      + `What ranks did in these call paths made others wait, there or later.${calls}${idle}`,
     make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "Waiting caused", "Share", "Most on", "Seen as"].map((name) => make("th", {}, name)))),
-      make("tbody", {}, delay.map((row) => make("tr", {},
+      make("tbody", {}, (delay ?? []).map((row) => make("tr", {},
         make("td", {}, callLink(model, "delay", row.callpath_id)),
         make("td", {}, seconds(row.costs), row.long_term > 0.01 * row.costs && make("small", {}, ` ${seconds(row.long_term)} indirectly`)),
         make("td", { class: "bar" }, make("i", { style: { width: `${100 * row.share}%` } }), make("span", {}, percent(row.share))),

@@ -53,6 +53,7 @@ def _story(result: ResultData, summary: dict[str, Any]) -> dict[str, Any]:
         "found": None if where is None else findings_story(result),
         "worst": next((_place(place) for place in focus["worst"] if place["waiting"] > 0), None),
         "delay": (focus["causes"] or [])[:_TOP],
+        "passed_on": focus["passed_on"],
         "critical_path": _critical(part, focus["critical_path"]),
         "efficiencies": efficiency_rows(result, focus),
         "advice": summary.get("advice"),
