@@ -30,21 +30,23 @@ pub(crate) fn told(
     let mut lines = Vec::new();
     for job in jobs {
         let rank = job.rank;
+        let (finalize, abort) =
+            if job.shmem.is_some() { ("shmem_finalize", "shmem_global_exit") } else { ("MPI_Finalize", "MPI_Abort") };
         let how = match job.process.definitions.end.map(|(_, reason)| reason) {
             Some(END_FINALIZED) => continue,
             Some(END_ABORTED) => {
-                lines.push(format!("rank {rank} called MPI_Abort"));
+                lines.push(format!("rank {rank} called {abort}"));
                 continue;
             }
-            Some(_) => "ended without MPI_Finalize",
+            Some(_) => format!("ended without {finalize}"),
             // It stopped recording before, so how it ended is not known.
             None if !job.process.definitions.lost.is_empty() => continue,
-            None => "ended early",
+            None => "ended early".into(),
         };
         match job.unfinished() {
             None => lines.push(format!("rank {rank} {how}")),
             Some(call) => {
-                let how = if job.process.definitions.end.is_some() { how } else { "ended" };
+                let how = if job.process.definitions.end.is_some() { &how } else { "ended" };
                 let (what, since) = (ends.described(rank, call), since(job, call.enter));
                 lines.push(format!("rank {rank} {how} inside {what}, entered at {since:.6} s"));
             }
