@@ -134,3 +134,27 @@ def test_analyzing_with_a_correction_is_analyzing_the_corrected_trace(text, skew
         assert direct.cells.keys() == new.cells.keys()
         for metric, cells in direct.cells.items():
             assert cells == pytest.approx(new.cells[metric], abs=1e-8), metric
+
+
+@given(text=HOSTS, skew=skews())
+@settings(max_examples=25)
+def test_the_truth_is_within_the_ranges_of_each_pair(text, skew):
+    """Of clocks that are lines: what must be added to the second clock, at the begin and at the end of the run."""
+    # Two clocks drift apart by at most 1%, the largest drift that is fitted.
+    skew = [(offset, drift / 2.1) for offset, drift in skew]
+    with tempfile.TemporaryDirectory() as directory:
+        anchor = skewed(text, Path(directory), skew)
+        if any(one.violated for one in naive_clocks.census(Path(directory) / "plain" / "traces.otf2").values()):
+            return
+        result = whywait.analyze(anchor, clocks="lines", clock_domain="process", causes=False, census=True)
+        ranks = {row["domain"]: row["rank"] for row in result.clock_processes().to_pylist()}
+        times = np.concatenate(list(event_times(anchor).values()))
+        for pair in result.clock_pairs().to_pylist():
+            if pair["lowest_begin"] is None:
+                continue
+            first, second = (skew[ranks[pair[name]]] for name in ("first", "second"))
+            # A clock reads t + 1 + offset + drift (t - 1) at t.
+            for where, read in (("begin", times.min()), ("end", times.max())):
+                true = (read - 1 - second[0] + second[1]) / (1 + second[1])
+                difference = true + 1 + first[0] + first[1] * (true - 1) - read
+                assert pair[f"lowest_{where}"] - 1e-6 <= difference <= pair[f"highest_{where}"] + 1e-6
