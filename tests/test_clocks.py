@@ -163,6 +163,30 @@ def test_bad_choices_are_usage_errors(early):
             whywait.analyze(early, min_latency=latency)
 
 
+@pytest.mark.parametrize("how", ["nodes", "lines", "clc", "both", "auto"])
+def test_nothing_is_moved_without_another_process(how, tmp_path):
+    trace = trace_from_text("0: MPI_Barrier [1, 2]", tmp_path)
+    found = whywait.analyze(trace, clocks=how, census=True).clocks
+    assert (found["verdict"], found["done"], found["moved"]) == ("none", [], 0)
+
+
+def test_the_source_and_a_file_are_not_written_over(early, tmp_path, capsys):
+    before = early.read_bytes()
+    with pytest.raises(whywait.UsageError, match="already"):
+        whywait.correct(early, early.parent)
+    assert early.read_bytes() == before
+    (tmp_path / "file").write_text("")
+    assert main(["correct", str(early), "-o", str(tmp_path / "file")]) == 2
+    assert "file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("offsets", [[], [(0, 5)], [(9, 5), (9, 7)]], ids=["none", "one", "at one time"])
+def test_offsets_that_correct_nothing_are_no_measurement(offsets, early, tmp_path):
+    anchor = with_offsets(early.parent, tmp_path / "other", lambda _: offsets)
+    found = whywait.analyze(anchor, clocks="nodes", census=True).clocks
+    assert (found["violated"], found["done"], found["contradicting"]) == (1, [], [0, 0, 0])
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # Recordings with a known truth
 
