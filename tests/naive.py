@@ -246,7 +246,7 @@ class Trace:
                     if isinstance(event, ev.ThreadFork):
                         open_teams.append(Team(event.time, around))
                     elif isinstance(event, ev.ThreadTeamBegin) and open_teams and not open_teams[-1].members:
-                        self._gather(open_teams[-1], forker, threads, turns, event.thread_team._ref)
+                        self._gather(open_teams[-1], forker, threads, turns, event)
                     elif isinstance(event, ev.ThreadJoin) and open_teams:
                         open_teams[-1].join = event.time
                         yield open_teams.pop()
@@ -269,10 +269,18 @@ class Trace:
                         entered.created_in = creations[key]
 
     @staticmethod
-    def _gather(team: Team, forker: Thread, threads: list[Thread], turns: dict, key: int) -> None:
-        """Take the next turn that each thread has in a team, of the one that forks first."""
+    def _gather(team: Team, forker: Thread, threads: list[Thread], turns: dict, begin: ev.ThreadTeamBegin) -> None:
+        """Take the next turn of each thread that begins before the team joins, of the one that forks first."""
+        key, depth, join = begin.thread_team._ref, 0, None
+        has_begun = False
+        for event, _ in forker.records:
+            has_begun |= event is begin
+            if has_begun and join is None:
+                depth += isinstance(event, ev.ThreadFork) - isinstance(event, ev.ThreadJoin)
+                if depth < 0:
+                    join = event.time
         for thread in (forker, *(t for t in threads if t is not forker)):
-            if turns[thread.ref][key]:
+            if turns[thread.ref][key] and (join is None or turns[thread.ref][key][0][0].enter < join):
                 team.members.append(turns[thread.ref][key].pop(0))
                 for instance in team.members[-1]:
                     if instance.parent is None:

@@ -95,7 +95,7 @@ pub(super) struct State {
     pub(super) first_taskwaits: Vec<u32>,
     /// Its explicit tasks.
     pub(super) tasks: Tasks,
-    /// Number of parts in each team so far.
+    /// Number of forks of each team that others have done so far.
     pub(super) parts: FxHashMap<CommId, u32>,
     /// Operations on files.
     pub(super) io: OpenIo,
@@ -176,8 +176,8 @@ pub struct Decoder<'a> {
     pub(super) book: CounterBook<'a>,
     /// Buffer for the values of a metric record.
     pub(super) values: Vec<TypedValue>,
-    /// Parts of the current process' teams at the threads that forked: (team, number of the part) to the fork.
-    pub(super) forks: FxHashMap<(CommId, u32), u32>,
+    /// The forks of each team of the current process.
+    pub(super) forks: FxHashMap<CommId, Vec<u32>>,
     pub(super) room: Room,
     /// Requests that threads of the current process have begun or completed for others.
     pub(super) strays: Strays,

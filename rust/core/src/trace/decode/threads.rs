@@ -11,19 +11,16 @@ use crate::trace::columns::{Lock, Team, Thread, ThreadStep};
 impl Decoder<'_> {
     pub(super) fn begin_team(&mut self, time: i64, communicator: u32) {
         let comm = self.index.comm(communicator).unwrap_or(CommId::NONE);
-        let part = self.state.parts.entry(comm).or_insert(0);
-        let key = (comm, *part);
-        *part += 1;
         let begun = self.state.forks.last().copied().filter(|fork| {
             // A fork belongs to the first team that its thread begins; deeper teams have forks of their own.
             !self.state.teams.iter().any(|&team| self.shard.teams.rows[team as usize].fork == *fork)
         });
         let fork = match begun {
             Some(fork) => {
-                self.forks.insert(key, fork);
+                self.forks.entry(comm).or_default().push(fork);
                 fork
             }
-            None => self.forks.get(&key).copied().unwrap_or(NONE),
+            None => self.next_fork(comm, time),
         };
         if fork == NONE {
             self.note(DiagnosticKind::UnknownTeam, time);
@@ -35,6 +32,24 @@ impl Decoder<'_> {
         self.state.first_barriers.push(self.state.barriers.len() as u32);
         self.state.first_taskwaits.push(self.state.taskwaits.len() as u32);
         self.shard.teams.rows.push(Team { comm, fork, ..Team::EMPTY });
+    }
+
+    /// The fork of a team that the thread begins: the first one behind those before that is not yet joined. The same team
+    /// may have fewer threads in between.
+    fn next_fork(&mut self, comm: CommId, time: i64) -> u32 {
+        let forks = self.forks.get(&comm).map_or(&[][..], Vec::as_slice);
+        let next = self.state.parts.entry(comm).or_insert(0);
+        let is_open = |fork: u32| {
+            let join = self.shard.forks.rows[fork as usize].join;
+            join == i64::MIN || join > time
+        };
+        while let Some(&fork) = forks.get(*next as usize) {
+            *next += 1;
+            if is_open(fork) {
+                return fork;
+            }
+        }
+        NONE
     }
 
     pub(super) fn end_team(&mut self) {
