@@ -121,6 +121,17 @@ def test_programs_of_mpi_and_openshmem_have_both(tmp_path):
     assert "ended" not in done.stderr
 
 
+def test_an_old_program_ends_without_finalizing(tmp_path):
+    """What the library calls then is no part of the program."""
+    program = compiled("shmem_old.c", tmp_path)
+    done = record([*START, "2", program], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "ended" not in done.stderr
+    visits = {name: count for (name,), count in by(whywait.analyze(tmp_path / "out"), "visits", "callpath").items()}
+    assert visits["start_pes"] == visits["shmem_barrier_all"] == 2
+    assert not any(name.startswith("MPI_") for name in visits)
+
+
 def test_other_programs_keep_their_own_functions_of_such_names(program):
     """Not all that is called shmem_init is OpenSHMEM's."""
     libraries = libmpi.libraries_of([str(program)])

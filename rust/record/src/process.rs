@@ -117,6 +117,11 @@ pub(crate) fn begin(symbol: usize, function: &'static Function, frame: Frame) ->
             if let Some(thread) = active.as_mut() {
                 calls::first(function, symbol >> 2, frame, thread, enter);
             }
+            if function.class == Class::ShmemInit {
+                // Before what OpenSHMEM has registered: it calls MPI to finalize itself.
+                // SAFETY: a function of this library, which is never unloaded while the process runs.
+                unsafe { libc::atexit(stops) };
+            }
         }
     });
     returned
@@ -539,7 +544,8 @@ pub(crate) fn finalized() {
     }
 }
 
-extern "C" fn exits() {
+/// The process exits: what libraries call from now on is no part of the program.
+extern "C" fn stops() {
     fault::caught(|| {
         if RECORDING.load(Ordering::Acquire) {
             let is_fine = SESSION.load(Ordering::Relaxed) || PLAIN_EXIT.load(Ordering::Relaxed);
@@ -547,6 +553,12 @@ extern "C" fn exits() {
             RECORDING.store(false, Ordering::Release);
             set_modes();
         }
+    });
+}
+
+extern "C" fn exits() {
+    stops();
+    fault::caught(|| {
         if spool::get().is_some_and(|spool| spool.pid == std::process::id()) {
             spool::move_home();
         }
