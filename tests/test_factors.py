@@ -37,6 +37,9 @@ CLASSES = {
     "mpi_earlyreduce": "n21",
     "omp_ebarrier_wait": "ompbarrier",
     "omp_ibarrier_wait": "ompbarrier",
+    "mpi_comm_create_wait": "barrier",
+    "mpi_alltoallv_wait": "n2n",
+    "mpi_probe_latesender": "latesender",
 }
 PARTS = {
     "wait_at_create": "rma_create",
