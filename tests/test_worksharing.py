@@ -128,6 +128,10 @@ def test_the_verb_lists_loops_in_a_focus(tmp_path, capsys):
     assert (row["instances"], row["loss"]) == (2, pytest.approx(2))
     assert cli.main(["threads", "--locks", "--json", anchor]) == 0
     assert json.loads(capsys.readouterr().out)["loops"] == []
+    # Of call paths, those below: there are none beside the region of the team.
+    for focus, number in (("!$omp parallel @a:1", 1), ("!$omp implicit barrier @a:3", 0)):
+        assert cli.main(["threads", "--json", "--focus", focus, anchor]) == 0
+        assert len(json.loads(capsys.readouterr().out)["loops"]) == number
 
 
 def test_a_window_counts_what_begins_in_it(tmp_path):

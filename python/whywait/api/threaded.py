@@ -145,12 +145,14 @@ class ThreadedResult(ClockedResult):
         return tables.table(tables.LOOPS, tables.task_pieces(self.tree, self.places, table, tables.LOOPS))
 
     def _tasks(self, part: int, schema: pa.Schema, window: Window | None) -> pa.Table:
-        found = self._task_tables if window is None else mpi.together(self._analysis("tasks").tasks, window)
-        return tables.table(schema, tables.task_pieces(self.tree, self.places, found[part], schema))
+        if window not in self._task_tables:
+            self._task_tables[window] = mpi.together(self._analysis("tasks").tasks, window)
+        native = self._task_tables[window][part]
+        return tables.table(schema, tables.task_pieces(self.tree, self.places, native, schema))
 
     @cached_property
-    def _task_tables(self) -> tuple[_native.Table, _native.Table]:
-        return mpi.together(self._analysis("tasks").tasks)
+    def _task_tables(self) -> dict[Window | None, tuple[_native.Table, _native.Table]]:
+        return {}
 
     def _analysis(self, what: str) -> _native.Analysis:
         if (analysis := self.tables.analysis) is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer, Column, table
 from whywait.commands.common import add_top, add_verb
-from whywait.commands.results import RESULT, Part, add_analysis, add_focus, ask
+from whywait.commands.results import RESULT, add_analysis, add_focus, asked_focus
 from whywait.report.terminal import seconds
 
 if TYPE_CHECKING:
@@ -52,19 +52,23 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> Answer:
     """Return the locks, the tasks, and the loops of the run."""
-    from whywait.analysis.focus import focused
+    from whywait.analysis.focus import find_focus
+    from whywait.model.selection import in_subtrees
 
     chosen = {name for name in _PARTS if getattr(options, name)} or set(_PARTS)
-    is_whole = options.focus == Part()
 
-    def found(result: Result) -> tuple[list[Any], ...]:
-        window = None
-        if not is_whole:
-            window = result.options.get("window") or focused(result, options.focus.name).focus.window
+    def found(result: Result) -> list[list[Any]]:
+        part = find_focus(result, options.focus.name)
+        window = result.options.get("window") or part.window
+        inside = None if part.callpath is None else in_subtrees(result.tree, part.callpath)
         ways = (("locks", result.locks), ("tasks", result.tasks), ("tasks", result.work_span), ("loops", result.loops))
-        return tuple(way(window).to_pylist() if name in chosen else [] for name, way in ways)
 
-    result, (rows, tasks, regions, loops) = ask(options, found)
+        def is_in(row: Mapping[str, Any]) -> bool:
+            return inside is None or (row["callpath_id"] is not None and bool(inside[row["callpath_id"]]))
+
+        return [list(filter(is_in, way(window).to_pylist())) if name in chosen else [] for name, way in ways]
+
+    focus, (rows, tasks, regions, loops) = asked_focus(options, found)
     data = {
         "locks": rows[: options.top],
         "count": len(rows),
@@ -102,7 +106,7 @@ def run(options: argparse.Namespace) -> Answer:
         for number, row in enumerate(data["locks"], 1):
             yield [(f"{number}. {_place(row, arrow)}", "")]
 
-    return Answer(data, lines, results=[result])
+    return Answer(data, lines, focus=focus)
 
 
 def _of_tasks(tasks: list[Any], regions: list[Any], arrow: str) -> Iterator[Line]:
