@@ -44,6 +44,10 @@ DEVIATIONS: dict[str, str] = {
     "mpi_rma_late_complete": "never longer than the call",
     "mpi_rma_pairsync_count": "a successful test synchronizes as a wait does",
     "mpi_rma_pairsync_unneeded_count": _PARTNERS,
+    **dict.fromkeys(
+        ("mpi_comm_create_wait", "mpi_alltoallv_wait", "mpi_probe_latesender"),
+        "inferred from Enter and Leave; Scalasca has no such metric",
+    ),
 }
 
 
@@ -68,7 +72,6 @@ CASE_DEVIATIONS: dict[str, dict[str, str]] = {
             "omp_ibarrier_task_wait",
             "omp_ibarrier_starvation",
             "omp_taskwait_wait",
-            "omp_taskgroup_wait",
             "omp_tasks",
             "omp_tasks_elsewhere",
         ),

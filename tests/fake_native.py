@@ -244,6 +244,9 @@ class FakeAnalysis:
     def locks(self):
         return pa.table({})
 
+    def worksharing(self):
+        return pa.table({})
+
     def tasks(self):
         return pa.table({}), pa.table({})
 

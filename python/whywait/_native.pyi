@@ -550,12 +550,12 @@ def communication(
     waiting: list[str],
     most: int,
     window: tuple[float, float] | None = None,
-    callpaths: Sequence[bool] = (),
+    callpaths: Sequence[bool] | None = None,
 ) -> tuple[Table, int, Table]:
     """Return who communicates with whom: pairs, ranks per block, and a histogram of message sizes.
 
     At most `most` pairs, of ranks or of blocks of ranks. `waiting` are the metrics whose wait states count.
-    `callpaths` tells for each call path whether what it starts counts, and its waits; all if empty. Needs the events.
+    `callpaths` tells for each call path whether what it starts counts, and its waits; None for all. Needs the events.
     """
 
 def blame(

@@ -204,7 +204,7 @@ def costliest(
 def calls_of_libraries(result: ResultData) -> npt.NDArray[np.bool_]:
     """Return for each call path, by number, whether it is a call of a communication library."""
     tree = result.tree
-    return np.array([kind.paradigm in {"mpi", "shmem", "armci"} for kind in tree.kinds])[tree.region_rows]
+    return np.array([kind.paradigm in {"mpi", "shmem", "armci"} for kind in tree.kinds], bool)[tree.region_rows]
 
 
 def passed_on(result: ResultData) -> float:

@@ -209,7 +209,7 @@ class NativeDataset:
             if not whole and self.facts.get("focus_rule", "whole") != "whole":
                 window = self.facts["focus_begin"], self.facts["focus_end"]
             events = self._any_events
-            callpaths = [] if inside is None else inside.tolist()
+            callpaths = None if inside is None else inside.tolist()
             pairs, block, sizes = mpi.together(
                 _native.communication, events, waiting=waiting, most=_PAIRS, window=window, callpaths=callpaths
             )

@@ -174,22 +174,24 @@ pub(crate) fn declared_loops(py: Python<'_>, analysis: &Bound<'_, Analysis>) -> 
 
 /// Communication by pairs of ranks (or blocks of ranks, if there are more pairs than `most`), the number of ranks per
 /// block, and communication by size class; only what overlaps a window, in seconds since the begin of the trace, and what
-/// chosen call paths start or wait for (all if empty).
+/// chosen call paths start or wait for.
 #[pyfunction]
-#[pyo3(name = "communication", signature = (analysis, *, waiting, most, window=None, callpaths=vec![]))]
+#[pyo3(name = "communication", signature = (analysis, *, waiting, most, window=None, callpaths=None))]
 pub(crate) fn find_communication(
     py: Python<'_>,
     analysis: &Bound<'_, Analysis>,
     waiting: Vec<String>,
     most: usize,
     window: Option<(f64, f64)>,
-    callpaths: Vec<bool>,
+    callpaths: Option<Vec<bool>>,
 ) -> PyResult<(Table, u32, Table)> {
     let analysis = analysis.get();
     let window = window.map(|(begin, end)| analysis.tick(begin)..analysis.tick(end));
     let is_waiting = |metric: &&Metric| waiting.iter().any(|name| name == metric.name());
     let kinds: Vec<Metric> = Metric::ALL.iter().filter(is_waiting).copied().collect();
-    let find = move |result: &_| communication::find(result, &kinds, most, window.as_ref(), &callpaths);
+    let find = move |result: &_| {
+        communication::find(result, &kinds, most, window.as_ref(), callpaths.as_deref().unwrap_or_default())
+    };
     let found = analysis.collective(py, find)?;
     let resolution = analysis.result.trace.resolution as f64;
     let seconds = |ticks: i128| ticks as f64 / resolution;

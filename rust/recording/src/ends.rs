@@ -23,7 +23,8 @@ pub(crate) fn told(
     jobs: &[Job<'_>],
     since: impl Fn(&Job<'_>, u64) -> f64,
 ) -> Result<Vec<String>> {
-    if jobs.iter().all(|job| matches!(job.process.definitions.end, Some((_, END_FINALIZED)))) {
+    let has_finalized = |job: &Job<'_>| matches!(job.process.definitions.end, Some((_, END_FINALIZED)));
+    if jobs.iter().all(has_finalized) && (0..unified.size).all(|rank| spool.ranks.contains_key(&rank)) {
         return Ok(Vec::new());
     }
     let ends = Ends::new(unified, jobs)?;

@@ -38,7 +38,8 @@ pub(super) fn collect(
             let forker = shard.location_of(&shard.forks, row);
             let fork = &shard.forks.rows[row as usize];
             let first = members.iter().map(|part| shard.enter(part.team.instance)).min().unwrap_or(i64::MAX);
-            let mut locations: Vec<LocationId> = members.iter().map(|part| part.location).collect();
+            // Who has lost its region still takes part in barriers.
+            let mut locations: Vec<LocationId> = team.iter().map(|part| part.location).collect();
             locations.sort_unstable();
             let scope = SyncScope::Threads { set: sets.number(locations) };
             for part in &members {
@@ -49,7 +50,7 @@ pub(super) fn collect(
             }
             // With tasks, Scalasca's costs are those of all time in a barrier until the last thread arrives.
             let tasks = if model == CostModel::Scalasca { None } else { TeamTasks::new(shard, team) };
-            barriers(trace, shard, states, (&members, scope, tasks.as_ref()), sync_points);
+            barriers(trace, shard, states, (team, scope, tasks.as_ref()), sync_points);
             if let Some(tasks) = &tasks {
                 tasks::collect(trace, shard, tasks, states, &mut sync_points.pairs);
             }
@@ -110,7 +111,7 @@ fn barriers(
     trace: &Trace,
     shard: &Shard,
     states: &mut States,
-    (members, scope, tasks): (&[&Part], SyncScope, Option<&TeamTasks>),
+    (members, scope, tasks): (&[Part], SyncScope, Option<&TeamTasks>),
     sync_points: &mut SyncPoints,
 ) {
     let count = members.iter().map(|part| barriers_of(shard, part).len()).min().unwrap_or(0);

@@ -600,14 +600,14 @@ mod tests {
     use super::*;
     use crate::ids::{LocationId, ProcessId};
 
-    const CLOCKS: usize = 6;
+    const PROCESSES: usize = 6;
 
     /// Messages between clocks that are wrong by an offset each, as (clock, time) of source and target.
     type Messages = Vec<((usize, i64), (usize, i64))>;
 
     fn messages() -> impl Strategy<Value = Messages> {
-        let message = (0..CLOCKS, 0..CLOCKS, 0..50_000_000i64, 0..2_000i64);
-        let offsets = prop::collection::vec(-300_000..300_000i64, CLOCKS);
+        let message = (0..PROCESSES, 0..PROCESSES, 0..50_000_000i64, 0..2_000i64);
+        let offsets = prop::collection::vec(-300_000..300_000i64, PROCESSES);
         (prop::collection::vec(message, 1..30), offsets).prop_map(|(all, offsets)| {
             let different = all.into_iter().filter(|(from, to, ..)| from != to);
             let skewed = |clock: usize, time: i64| (clock, 1_000_000 + time + offsets[clock]);
@@ -621,7 +621,7 @@ mod tests {
         for &(source, target) in messages {
             found.link(Kind::Message, at(source), at(target));
         }
-        Constraints::new(found, (0..CLOCKS).map(ProcessId::at).collect(), Vec::new())
+        Constraints::new(found, (0..PROCESSES).map(ProcessId::at).collect(), Vec::new())
     }
 
     /// The shift of every moment, by the definition: all are 0 at first, and grow until nothing changes.
@@ -630,7 +630,7 @@ mod tests {
         let mut shifts: BTreeMap<(usize, i64), i64> = moments.map(|moment| (moment, 0)).collect();
         loop {
             let before = shifts.clone();
-            for clock in 0..CLOCKS {
+            for clock in 0..PROCESSES {
                 let mut last: Option<(i64, i64)> = None;
                 for (&(_, time), shift) in shifts.range_mut((clock, i64::MIN)..(clock + 1, i64::MIN)) {
                     let own = last.map_or(0, |(at, jump)| (jump - (time - at) / DECAY).max(0));
@@ -664,7 +664,7 @@ mod tests {
                 let place = places.start + net.times[places].partition_point(|&at| at < time);
                 prop_assert_eq!(forward.shifted[place], time + shift);
             }
-            let (found, is_impossible) = find(&constraints, &clocks, &[0; CLOCKS], latency);
+            let (found, is_impossible) = find(&constraints, &clocks, &[0; PROCESSES], latency);
             prop_assert!(!is_impossible);
             let time = |(clock, time): (usize, i64)| found[clock].apply(time);
             for &(source, target) in &messages {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, RegionKey};
-use crate::matching::collectives::{Kind, Member, match_all};
+use crate::matching::collectives::{CREATE_HANDLE, Kind, Member, match_all};
 use crate::matching::nonblocking::{Started, of_process};
 use crate::matching::unrecorded;
 use crate::trace::columns::Nonblocking;
@@ -249,6 +249,10 @@ pub(in crate::whatif) fn collect(
         trace,
         |_| Found::default(),
         |found, kind, members| {
+            // Calls without records may also be those of a part of the processes.
+            if members[0].comm().is_none() && members[0].operation == CREATE_HANDLE {
+                return;
+            }
             let is_gone = |member: &Member| cut.has_instance(trace, (member.location, member.instance));
             if !cut.is_empty() && members.iter().any(is_gone) {
                 let number = |member: &Member| builder.instance(trace, (member.location, member.instance));
