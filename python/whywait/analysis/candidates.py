@@ -25,6 +25,7 @@ from whywait.hypotheses.kinds import (
     Scale,
 )
 from whywait.model.profile import sum_at
+from whywait.model.regions import COMMUNICATION
 from whywait.model.schema import patterns
 
 if TYPE_CHECKING:
@@ -269,7 +270,7 @@ class _Proposer:
                 AsynchronousProgress(), "asynchronous progress at targets", "progress",
                 "--progress asynchronous", math.inf, everywhere,
             )  # fmt: skip
-        if self._tree.paradigms & {"mpi", "shmem", "armci"}:
+        if self._tree.paradigms & COMMUNICATION:
             yield self._candidate(self._changes.ideal_network(), "network", math.inf)
         if self._network:
             yield from self._from_network(self._network, everywhere)

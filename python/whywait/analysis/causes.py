@@ -204,7 +204,7 @@ def costliest(
 def calls_of_libraries(result: ResultData) -> npt.NDArray[np.bool_]:
     """Return for each call path, by number, whether it is a call of a communication library."""
     tree = result.tree
-    return np.array([kind.paradigm in {"mpi", "shmem", "armci"} for kind in tree.kinds], bool)[tree.region_rows]
+    return np.array([kind.is_communication for kind in tree.kinds], bool)[tree.region_rows]
 
 
 def passed_on(result: ResultData) -> float:
@@ -212,9 +212,9 @@ def passed_on(result: ResultData) -> float:
 
     They do not cause it by themselves: they take longer than the same calls elsewhere, or begin to wait late.
     """
-    table = _costs_below(result, None, lambda kind: kind != UNATTRIBUTED and kind not in IDLE)
-    costs = table["short_term"].to_numpy() + table["long_term"].to_numpy()
-    return float(costs[calls_of_libraries(result)[table["callpath"].to_numpy()]].sum())
+    profile, calls = result.profile, calls_of_libraries(result)[result.tree.preorder]
+    kinds = (kind for kind in cost_classes(profile.metrics) if kind.name not in IDLE | {UNATTRIBUTED})
+    return sum(float(profile.by_position(name)[calls].sum()) for kind in kinds for name in kind.metrics)
 
 
 def total_costs(result: ResultData, *, callpath: str | int | None = None) -> dict[str, float]:
@@ -299,7 +299,7 @@ def critical(result: ResultData, count: int, *, callpath: str | int | None = Non
     order = np.argsort(-path, kind="stable")[:count]
     places = []
     for position in order[path[order] > 0].tolist():
-        (_, row), *_ = profile.rows("critical_path", [position])
+        row = profile.row("critical_path", position)
         (location,) = np.nonzero(row)
         number = int(tree.preorder[position])
         places.append(

@@ -263,8 +263,7 @@ class Changes:
 
     def by_location(self, metric: str, number: int) -> npt.NDArray[np.float64]:
         """Return a metric in a call path by location."""
-        rows = list(self._profile.rows(metric, [int(self._tree.position[number])]))
-        return rows[0][1] if rows else np.zeros(len(self._result.places))
+        return self._profile.row(metric, int(self._tree.position[number]))
 
     def location_count(self, number: int) -> int:
         """Return how many locations run a call path."""

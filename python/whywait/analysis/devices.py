@@ -19,7 +19,7 @@ from whywait.analysis.focus import ALL
 from whywait.analysis.load_balance import imbalance
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -193,12 +193,12 @@ class Devices:
         is_default = part == device_focus(self._result, None)
         kernels = kernels_in(self._result, self.kernels, part)
         known = efficiencies(self._result, kernels, efficiency)
-        length = float(self._result.facts["length"]) if part.window is None else part.window[1] - part.window[0]
-        devices = _devices(self._result, self.kernels, kernels, known, length)
+        length = part.length(self._result)
+        of_devices = _device_names(self._result, self.kernels)
+        devices = _devices(of_devices, self.kernels, kernels, known, length)
         account = idle_times(self._result) if is_default else {}
         for device in devices:
             device["account"] = account.get(device["name"], {})
-        of_devices = _device_names(self._result, self.kernels)
         names = np.array([of_devices[device] for device in kernels["device"].to_pylist()], object)
         busy = [device["busy"] for device in devices]
         adjusted = [device["adjusted"] for device in devices]
@@ -222,15 +222,14 @@ class Devices:
 
 
 def _devices(
-    result: ResultData, whole: pa.Table, kernels: pa.Table, known: Efficiencies, length: float
+    names: Mapping[int, str], whole: pa.Table, kernels: pa.Table, known: Efficiencies, length: float
 ) -> list[dict[str, Any]]:
-    """Return what each device of the run did: `kernels` are those in a focus of `length` seconds."""
+    """Return what each device of the run did: `kernels` are those of the `whole` in a focus of `length` seconds."""
     numbers = whole["device"].to_numpy()
     devices = np.unique(numbers)
     number = np.searchsorted(devices, kernels["device"].to_numpy())
     busy, adjusted = kernel_times(kernels, number, known.values, devices.size)
     both = overlaps(kernels, number, devices.size)
-    names = _device_names(result, whole)
     found = []
     for one, device in enumerate(devices.tolist()):
         own = kernels.filter(pa.array(number == one))

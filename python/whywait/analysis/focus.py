@@ -52,6 +52,10 @@ class Focus(NamedTuple):
             return f"the time in {self.callpath}"
         return "the time between start-up and shutdown" if self.window else "all time"
 
+    def length(self, result: ResultData) -> float:
+        """Return how long it is in a result, in seconds."""
+        return float(result.facts["length"]) if self.window is None else self.window[1] - self.window[0]
+
 
 def find_focus(result: ResultData, name: str | None = None) -> Focus:
     """Return the focus of a result.

@@ -20,6 +20,7 @@ from whywait.hypotheses.compiler import OF_MODEL
 from whywait.hypotheses.kinds import Trim
 from whywait.hypotheses.lengths import Lengths
 from whywait.model import tables
+from whywait.model.regions import COMMUNICATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -112,7 +113,7 @@ def _simulate(
 ) -> None:
     """Simulate the changes that findings propose, and an ideal network; add the prices."""
     run = Run(result)
-    ideal = run.changes.ideal_network() if result.tree.paradigms & {"mpi", "shmem", "armci"} else None
+    ideal = run.changes.ideal_network() if result.tree.paradigms & COMMUNICATION else None
     if not shown and ideal is None:
         return
     wanted: list[tuple[Finding, Change | Price]] = []

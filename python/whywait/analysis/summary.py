@@ -215,7 +215,7 @@ def worst_wait_states(
     causes = _causes(result, [int(tree.preorder[position]) for _, _, position in ranked])
     places = []
     for waiting, metric, position in ranked:
-        (_, row), *_ = profile.rows(metric.name, [position])
+        row = profile.row(metric.name, position)
         (location,) = np.nonzero(row)
         callpath = int(tree.preorder[position])
         places.append(

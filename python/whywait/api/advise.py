@@ -212,7 +212,7 @@ def advise(
     result = run if isinstance(run, Result) else analyze(run, threads=threads, progress=progress)
     first: AdviceList | None = None
     base = result
-    measured = _measured(result, focus)
+    measured = find_focus(result, focus).length(result)
     plan: list[Advice] = []
     for step in range(max(rounds, 1)):
         report = _PlanProgress(progress, step / max(rounds, 1), 1 / max(rounds, 1))
@@ -231,12 +231,6 @@ def advise(
         if step + 1 < rounds:
             base = best.result
     return first or AdviceList([], measured, plan)
-
-
-def _measured(result: Result, focus: str | None) -> float:
-    """Return the measured length of a focus."""
-    window = find_focus(result, focus).window
-    return float(result.facts["length"]) if window is None else window[1] - window[0]
 
 
 class _PlanProgress:
@@ -267,7 +261,7 @@ def _best_advice(
     proposed = [candidate for candidate in proposed if candidate.option not in done]
     if not proposed:
         return []
-    measured = _measured(base, focus)
+    measured = find_focus(base, focus).length(base)
     processes = len({int(rank) for rank in base.places.rank if rank >= 0})
     whole = base.profile.total("time")
     share = lengths.assumed / whole if whole else 0.0
@@ -306,8 +300,8 @@ def _simulate_candidates(
     report: _PlanProgress,
 ) -> Iterator[tuple[Candidate, float, float]]:
     """Yield candidates with the lengths before and after, except those that cannot be among the best `top`."""
-    measured = _measured(base, focus)
-    is_whole = find_focus(base, focus).window is None
+    part = find_focus(base, focus)
+    measured = part.length(base)
     # What the best changes save, and the best bounds: these are listed apart.
     saved: dict[bool, list[float]] = {False: [], True: []}
 
@@ -316,7 +310,7 @@ def _simulate_candidates(
         return [one for one in batch if one.bound >= least[one.is_bound]]
 
     def length(found: Length | None) -> float | None:
-        return found and (found.run if is_whole else found.focus)
+        return found and (found.run if part.window is None else found.focus)
 
     alone = [[one] for one in proposed if isinstance(one.hypothesis, _OWN_GRAPH) and not one.base]
     # Try the highest bounds first, so that the rest can be skipped.

@@ -56,7 +56,7 @@ class ThreadedResult(ClockedResult):
         Parameters
         ----------
         window
-            Begin and end of a time window (s since the begin of the run): only what begins in it counts.
+            As for `locks`.
 
         Returns
         -------
@@ -88,7 +88,7 @@ class ThreadedResult(ClockedResult):
         Parameters
         ----------
         window
-            Begin and end of a time window (s since the begin of the run): only what begins in it counts.
+            As for `locks`.
 
         Returns
         -------
@@ -118,7 +118,7 @@ class ThreadedResult(ClockedResult):
         Parameters
         ----------
         window
-            Begin and end of a time window (s since the begin of the run): only what begins in it counts.
+            As for `locks`.
 
         Returns
         -------

@@ -113,7 +113,7 @@ class Compiler:
         tree = self._tree
         for position in all_callpaths(tree, hypothesis.selected.path):
             kind = tree.kinds[tree.region_rows[tree.preorder[position]]]
-            if kind.paradigm in {"mpi", "shmem", "armci"}:
+            if kind.is_communication:
                 raise _native.UsageError(
                     f"{hypothesis}: time in {kind.name} is no work that could move from one rank to another; balance "
                     "the call path that its partners wait for"
@@ -232,7 +232,7 @@ class Compiler:
 def _communicates(region: Region) -> bool:
     """Return whether a region is a communication call that takes no time on an ideal network."""
     file = region.paradigm == "mpi" and region.name.upper().startswith("MPI_FILE_")
-    return region.paradigm in {"mpi", "shmem", "armci"} and not file
+    return region.is_communication and not file
 
 
 def _starts_or_ends(region: Region) -> bool:

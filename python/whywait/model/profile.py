@@ -277,6 +277,10 @@ class Profile:
         """Yield the exclusive values of call paths at all locations, without call paths that have none."""
         return self._rows(name, positions, np.arange(1, len(self.tree) + 1))
 
+    def row(self, name: str, position: int) -> npt.NDArray[np.float64]:
+        """Return the exclusive values of a call path at all locations."""
+        return next((values for _, values in self.rows(name, [position])), np.zeros(self.locations))
+
     def inclusive_rows(self, name: str, positions: Iterable[int]) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
         """Yield the inclusive values of call paths at all locations, without call paths that have none."""
         return self._rows(name, positions, self.tree.end)

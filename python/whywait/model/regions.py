@@ -11,8 +11,10 @@ import whywait._native as _native
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+#: Paradigms of communication between processes.
+COMMUNICATION = frozenset({"mpi", "shmem", "armci"})
 # Paradigms whose regions do not count as computation.
-_LIBRARIES = frozenset({"mpi", "shmem", "armci", "openmp", "pthread", "openacc", "opencl", "cuda", "hip", "io"})
+_LIBRARIES = COMMUNICATION | {"openmp", "pthread", "openacc", "opencl", "cuda", "hip", "io"}
 
 # Variants of MPI calls: for large counts, and with the underscores of Fortran compilers.
 _VARIANT = "(_c)?_*"
@@ -49,6 +51,11 @@ class Region:
     def is_library(self) -> bool:
         """Whether it belongs to a library, so that its time is not computation of the program."""
         return self.paradigm in _LIBRARIES
+
+    @property
+    def is_communication(self) -> bool:
+        """Whether it belongs to a library of communication between processes."""
+        return self.paradigm in COMMUNICATION
 
     def is_in(self, mask: str) -> bool:
         """Return whether call paths that end in this region are in a mask.

@@ -231,8 +231,7 @@ class Run:
 
     def total(self, metric: str, callpath: int) -> float:
         """Return a metric of a call path over all locations, in the whole run."""
-        rows = list(self.result.profile.rows(metric, [int(self.result.tree.position[callpath])]))
-        return float(rows[0][1].sum()) if rows else 0.0
+        return float(self.result.profile.row(metric, int(self.result.tree.position[callpath])).sum())
 
     @cached_property
     def kernels(self) -> list[int]:
@@ -275,16 +274,11 @@ class Run:
     def times(self, callpath: int, row: str | None = None) -> npt.NDArray[np.float64]:
         """Return the time of own code or a kernel by location, in the focus: all, or that of one row of the account."""
         if row is None and callpath in self.kernels:
-            return self._on_streams(callpath)
+            return focused(self.result).profile.row("time", int(self.result.tree.position[callpath]))
         here = self._callpath == callpath
         if row is not None:
             here &= self._row == row
         return sum_at(self._location[here], self._ticks[here], self.result.profile.locations)
-
-    def _on_streams(self, callpath: int) -> npt.NDArray[np.float64]:
-        profile = focused(self.result).profile
-        rows = list(profile.rows("time", [int(self.result.tree.position[callpath])]))
-        return np.asarray(rows[0][1], float) if rows else np.zeros(profile.locations)
 
     def visits(self, callpath: int) -> npt.NDArray[np.float64]:
         """Return how often each location runs a call path, in the whole run; of a time window, that is not known."""

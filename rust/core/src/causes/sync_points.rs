@@ -127,8 +127,14 @@ fn sync_places(kind: Metric, class: Class) -> Option<(Place, Place)> {
 /// Whether the cause of a wait only has to start a call: the send of a probed message, or a non-blocking operation.
 fn has_to_start(kind: Metric) -> bool {
     use Metric::{NonblockingBarrierWait, NonblockingEarlyReduce, NonblockingLateBroadcast, NonblockingWaitNxN};
-    matches!(kind, NonblockingBarrierWait | NonblockingWaitNxN | NonblockingLateBroadcast | NonblockingEarlyReduce)
-        || kind == Metric::ProbeLateSender
+    matches!(
+        kind,
+        NonblockingBarrierWait
+            | NonblockingWaitNxN
+            | NonblockingLateBroadcast
+            | NonblockingEarlyReduce
+            | Metric::ProbeLateSender
+    )
 }
 
 /// A pairwise wait.

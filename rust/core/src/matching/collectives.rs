@@ -2,10 +2,10 @@
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::time_order::in_time_order;
-use super::unrecorded;
+use super::unrecorded::{self, Unrecorded};
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CommId, InstanceId, LocationId, ProcessId, RegionKey};
@@ -127,14 +127,14 @@ pub fn match_all<R: Send>(
 ) -> Result<(Vec<R>, Diagnostics)> {
     let total = trace.exchange.sum(trace.shards.iter().map(|shard| shard.collectives.rows.len()).sum())?;
     let expected = [(INIT, participants(trace, INIT)?), (FINALIZE, participants(trace, FINALIZE)?)];
-    let (regions, processes) = unrecorded::of_everybody(trace)?;
+    let (unrecorded, processes) = unrecorded::of_everybody(trace)?;
     let mut results = Vec::with_capacity(trace.shards.len());
     let mut diagnostics = Diagnostics::default();
     let rounds = Rounds::new(&trace.exchange, total * size_of::<Member>());
     for round in 0..rounds.count {
         let is_served = |owner: u32| rounds.serves(owner, round);
         let posted: Vec<(Outbox<Member>, Diagnostics)> =
-            trace.par_shards().map(|shard| post(trace, shard, &regions, is_served)).collect();
+            trace.par_shards().zip(&unrecorded).map(|(shard, calls)| post(trace, shard, calls, is_served)).collect();
         let mut outgoing = Vec::with_capacity(posted.len());
         for (outbox, shard_notes) in posted {
             outgoing.push(outbox);
@@ -254,7 +254,7 @@ fn library_calls(
 fn post(
     trace: &Trace,
     shard: &Shard,
-    unrecorded: &FxHashSet<RegionKey>,
+    unrecorded: &[Vec<Unrecorded>],
     is_served: impl Fn(u32) -> bool,
 ) -> (Outbox<Member>, Diagnostics) {
     let mut outbox = trace.exchange.outbox();
@@ -310,15 +310,13 @@ fn post(
             without_record(comm, 0, location, instance, 0);
         }
     }
-    if !unrecorded.is_empty() {
-        for calls in unrecorded::of_shard(trace, shard) {
-            let mut sequences: FxHashMap<RegionKey, u32> = FxHashMap::default();
-            for call in calls.iter().filter(|call| unrecorded.contains(&call.region)) {
-                let sequence = sequences.entry(call.region).or_insert(0);
-                let comm = CommId::new(UNRECORDED | call.region.number());
-                without_record(comm, *sequence, call.location, call.instance, CREATE_HANDLE);
-                *sequence += 1;
-            }
+    for calls in unrecorded {
+        let mut sequences: FxHashMap<RegionKey, u32> = FxHashMap::default();
+        for call in calls {
+            let sequence = sequences.entry(call.region).or_insert(0);
+            let comm = CommId::new(UNRECORDED | call.region.number());
+            without_record(comm, *sequence, call.location, call.instance, CREATE_HANDLE);
+            *sequence += 1;
         }
     }
     (outbox, diagnostics)

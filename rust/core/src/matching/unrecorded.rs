@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 use crate::Result;
@@ -56,22 +57,19 @@ fn of_process(trace: &Trace, shard: &Shard, process: &Process, recorded: &FxHash
     calls
 }
 
-/// The regions that create communicators and that all processes call equally often, and the number of processes.
-/// Collective.
-pub(crate) fn of_everybody(trace: &Trace) -> Result<(FxHashSet<RegionKey>, usize)> {
+/// The calls of each shard, by process, that create communicators in regions that all processes call equally often, and
+/// the number of processes. Collective.
+pub(crate) fn of_everybody(trace: &Trace) -> Result<(Vec<Vec<Vec<Unrecorded>>>, usize)> {
+    let mut found: Vec<Vec<Vec<Unrecorded>>> = trace.par_shards().map(|shard| of_shard(trace, shard)).collect();
     let mut own: Vec<(RegionKey, u32)> = Vec::new();
     let mut processes = 0u64;
-    if trace.regions.has(RegionClass::Create) {
-        for shard in &trace.shards {
-            for calls in of_shard(trace, shard) {
-                let mut counts: BTreeMap<RegionKey, u32> = BTreeMap::new();
-                for call in calls.iter().filter(|call| creates_communicator(trace, call.region)) {
-                    *counts.entry(call.region).or_default() += 1;
-                }
-                own.extend(counts);
-                processes += 1;
-            }
+    for calls in found.iter().flatten() {
+        let mut counts: BTreeMap<RegionKey, u32> = BTreeMap::new();
+        for call in calls.iter().filter(|call| creates_communicator(trace, call.region)) {
+            *counts.entry(call.region).or_default() += 1;
         }
+        own.extend(counts);
+        processes += 1;
     }
     // By region: processes that call it, the fewest and the most calls.
     let mut all: BTreeMap<RegionKey, (u64, u32, u32)> = BTreeMap::new();
@@ -84,7 +82,11 @@ pub(crate) fn of_everybody(trace: &Trace) -> Result<(FxHashSet<RegionKey>, usize
         }
     }
     let equal = all.into_iter().filter(|&(_, (callers, fewest, most))| total > 1 && callers == total && fewest == most);
-    Ok((equal.map(|(region, _)| region).collect(), total as usize))
+    let regions: FxHashSet<RegionKey> = equal.map(|(region, _)| region).collect();
+    for calls in found.iter_mut().flatten() {
+        calls.retain(|call| regions.contains(&call.region));
+    }
+    Ok((found, total as usize))
 }
 
 /// Whether a call creates a communicator; windows and files are synchronized by records of their own.

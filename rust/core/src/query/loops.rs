@@ -23,7 +23,7 @@ use whywait_otf2::enums::{Paradigm, RegionRole};
 use super::waited::{Waits, waited, waits};
 use crate::Result;
 use crate::analysis::Analysis;
-use crate::ids::{CallPathId, LocationId, ProcessId};
+use crate::ids::{CallPathId, LocationId, ProcessId, RegionKey};
 use crate::trace::{RegionClass, Shard, Trace};
 use crate::waits::teams::{Part, teams};
 
@@ -137,7 +137,7 @@ enum Class {
     Barrier,
 }
 
-fn class(trace: &Trace, region: crate::ids::RegionKey) -> Option<Class> {
+fn class(trace: &Trace, region: RegionKey) -> Option<Class> {
     let known = trace.regions.get(region)?;
     match (trace.regions.class(region), known.role) {
         (RegionClass::ImplicitBarrier | RegionClass::ExplicitBarrier, _) => Some(Class::Barrier),

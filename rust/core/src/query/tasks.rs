@@ -3,8 +3,8 @@
 //! *Work* is the time of all threads in a region without waits and without the calls in which they run tasks; *span* is the
 //! longest chain of it that cannot run in parallel. One pass in the order of time: a task begins with the span of the one
 //! that creates it, what runs adds to its own, the end of a taskwait construct takes the largest of the children, that
-//! of a taskgroup the largest of the descendants created in it, and a barrier the largest of all. The *burdened span* also counts, at each creation, what it takes to start a
-//! task of the construct (He, Leiserson, Leiserson, SPAA 2010).
+//! of a taskgroup the largest of the descendants created in it, and a barrier the largest of all. The *burdened span*
+//! also counts, at each creation, what it takes to start a task of the construct (He, Leiserson, Leiserson, SPAA 2010).
 //!
 //! *Source*: specification.md#tasks.
 

@@ -249,7 +249,7 @@ pub(in crate::whatif) fn collect(
         trace,
         |_| Found::default(),
         |found, kind, members| {
-            // Calls without records may also be those of a part of the processes.
+            // `without_record` finds these, and those that create windows and files.
             if members[0].comm().is_none() && members[0].operation == CREATE_HANDLE {
                 return;
             }
