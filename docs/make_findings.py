@@ -19,7 +19,7 @@ of which the trace shows no cause, and waiting that is caused before the focus, 
 Rules are asked in the order of this page, and each takes what it explains. A rule whose condition fails says nothing.
 A finding is shown if it has at least 1% of the CPU time: the first three, and others until 90% of the lost time are
 named, at most five. What ran fewer than three times is left out if the rest names 90%. `findings.parquet` has all of
-them.
+them. `whywait findings --focus PATH` shows only what these call paths are to blame for, with the same losses.
 
 `docs/make_findings.py` generates this page from `python/whywait/analysis/findings`.
 """

@@ -158,11 +158,24 @@ def sizes(trace: naive.Trace) -> dict[int, tuple[int, int]]:
     return {call: (members.get(call, 0), moved[call].bit_length()) for call in calls}
 
 
+def leads(trace: naive.Trace) -> dict[int, int]:
+    """Return by call how long the last of its messages had been sent when it began, if that is known."""
+    found = {}
+    result = naive.Result(trace.resolution, trace.begin)
+    for messages in naive.match(trace, result).values():
+        for message in filter(naive.is_receive, messages):
+            if message.partner is not None and message.done is not None:
+                lead = message.done.enter - message.partner.start.enter
+                if lead >= 0:
+                    found[id(message.done)] = min(lead, found.get(id(message.done), lead))
+    return found
+
+
 def account(anchor: Path | str) -> Counter[tuple[str, tuple[str, ...] | None, int, int]]:  # noqa: PLR0915
     """Return the ticks of each row by call path, rank and thread; all computation is one row."""
     trace = naive.Trace(anchor)
     begin, end = focus(trace)
-    moved = sizes(trace)
+    moved, lead = sizes(trace), leads(trace)
     known = truth(anchor).waits
     waits = defaultdict(list)
     for wait in known:
@@ -180,7 +193,7 @@ def account(anchor: Path | str) -> Counter[tuple[str, tuple[str, ...] | None, in
     for line in lines.values():
         for stretch in line:
             own[id(stretch.call)].append(stretch)
-    rests, kinds, waited = defaultdict(list), {}, {}
+    rests, kinds, waited, undecided = defaultdict(list), {}, {}, []
     for thread in trace.threads.values():
         for call in thread.instances:
             what = activity(call, has_own=has_own)
@@ -192,8 +205,21 @@ def account(anchor: Path | str) -> Counter[tuple[str, tuple[str, ...] | None, in
             waited[id(call)] = min(sum(mine), length)
             members, size = moved.get(id(call), (0, 0))
             kinds[id(call)] = (call.name, bool(mine), members, size)
-            if what != "io":
-                rests[kinds[id(call)]].append(length - waited[id(call)])
+            rest = length - waited[id(call)]
+            if what == "io":
+                continue
+            of_kind = rests[kinds[id(call)]]
+            if mine or lead.get(id(call), rest) >= rest:
+                of_kind.append(rest)
+            else:
+                undecided.append((call, rest))
+    # A message that had not been there for as long as such a call needs kept its call waiting.
+    certain = floors(rests)
+    for call, rest in undecided:
+        region, _, members, size = kinds[id(call)]
+        if lead[id(call)] < certain[kinds[id(call)]] < float("inf"):
+            kinds[id(call)] = (region, True, members, size)
+        rests[kinds[id(call)]].append(rest)
     needs = floors(rests)
 
     rows = Counter()

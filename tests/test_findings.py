@@ -14,7 +14,7 @@ from hypothesis import given, note, settings
 from whywait import _native, cli
 from whywait.analysis.findings import findings, rules
 from whywait.analysis.losses import Losses
-from whywait.hypotheses import parse
+from whywait.hypotheses import Network, parse
 
 from tests.programs import programs
 from tests.results import SHARED
@@ -315,10 +315,12 @@ def test_prices_are_those_of_whatif(stencil):
 def simulated(result, option):
     """Simulate the changes that an option of the command line names."""
     words = shlex.split(option)
-    given = dict(zip(words[::2], words[1::2], strict=True)) if "--window" in words else {}
-    pairs = [(kind.lstrip("-"), text) for kind, text in zip(words[::2], words[1::2], strict=True) if kind != "--window"]
-    window = tuple(map(float, given["--window"].split(":"))) if given else None
-    return whywait.whatif(result, [parse(kind, text) for kind, text in pairs], window=window)
+    pairs = list(zip(words[::2], words[1::2], strict=True))
+    given = dict(pairs)
+    window = tuple(map(float, given["--window"].split(":"))) if "--window" in given else None
+    base = Network.parse(given["--base"]) if "--base" in given else None
+    changes = [parse(kind.lstrip("-"), text) for kind, text in pairs if kind not in {"--window", "--base"}]
+    return whywait.whatif(result, changes, base=base, window=window)
 
 
 def test_prices_are_stored_with_the_result(stencil, tmp_path):
@@ -512,6 +514,56 @@ def test_small_messages_are_bound_by_latency(tmp_path):
     assert found["latency_bound"].sentence.startswith("20 calls transfer less than 8 KiB each and need 2.00 s, 50% of")
     assert "latency_bound" not in by_rule(analyzed(messages(10, 1 << 20, 0.4), tmp_path / "large"))
     assert "latency_bound" not in by_rule(analyzed(messages(10, 64, 9.9), tmp_path / "few"))
+
+
+def ping_pong(size: int, took: float) -> str:
+    """Two ranks exchange messages of a size, which take a time, and each waits for the other."""
+    return "\n".join(
+        f"0: work [{t}, {t + 0.1:.2f}]\n"
+        f"0: MPI_Send(1, bytes={size}) [{t + 0.1:.2f}, {t + 0.11:.2f}]\n"
+        f"0: MPI_Recv(1, bytes={size}) [{t + 0.11:.2f}, {t + 0.22 + 2 * took:.2f}]\n"
+        f"0: work [{t + 0.22 + 2 * took:.2f}, {t + 1}]\n"
+        f"1: MPI_Recv(0, bytes={size}) [{t}, {t + 0.1 + took:.2f}]\n"
+        f"1: work [{t + 0.1 + took:.2f}, {t + 0.22 + took:.2f}]\n"
+        f"1: MPI_Send(0, bytes={size}) [{t + 0.22 + took:.2f}, {t + 0.23 + took:.2f}]\n"
+        f"1: work [{t + 0.23 + took:.2f}, {t + 1}]"
+        for t in range(60)
+    )
+
+
+def test_half_the_latency_has_a_price(tmp_path):
+    """Each rank waits 0.18 s for a message: with half the latency, each of 60 steps is 0.18 s shorter."""
+    result = analyzed(ping_pong(8, 0.18), tmp_path)
+    one = next(one for one in result.findings(prices=True) if one.rule == "latency_bound")
+    assert one.price.what == "half the latency of the network that fits"
+    assert one.price.option == "--network 'latency=0.09s' --base 'latency=0.18s'"
+    assert one.price.saved == pytest.approx(60 * 0.18, rel=0.01)
+    assert one.price.saved == simulated(result, one.price.option).focus_saved
+
+
+def test_without_a_network_that_fits_latency_has_no_price(tmp_path):
+    """No receive waits, so nothing says how long messages take."""
+    result = analyzed(messages(10, 64, 0.4), tmp_path)
+    one = next(one for one in result.findings(prices=True) if one.rule == "latency_bound")
+    assert one.price is None
+    assert [price.is_bound for price in one.prices] == [True]
+
+
+def test_findings_of_a_call_path_are_those_that_it_is_to_blame_for(stencil, capsys):
+    everywhere = {(one.rule, one.callpath): one.loss for one in findings(stencil)}
+    found = stencil.findings(focus="solve")
+    assert [one.rule for one in found.shown] == ["imbalance"]
+    assert {(one.rule, one.callpath): one.loss for one in found}.items() <= everywhere.items()
+    assert found.shown[0].loss <= found.lost < findings(stencil).lost
+    assert found.verdict().startswith("26% of the CPU time is lost because of solve. Rank 5 works 1.5 times")
+    assert stencil.findings(focus="main").lost == pytest.approx(findings(stencil).lost, rel=0.02)
+    with pytest.raises(whywait.UsageError, match="nowhere"):
+        stencil.findings(focus="nowhere")
+    trace = str(DATA / "stencil")
+    assert cli.main(["findings", trace, "--focus", "solve"]) == 0
+    assert "because of solve" in capsys.readouterr().out
+    assert cli.main(["explain", trace, "1", "--focus", "collect_reports"]) == 0
+    assert capsys.readouterr().out.startswith("At the end, rank 1 works in collect_reports/work")
 
 
 def test_collective_operations_are_named(tmp_path):

@@ -7,7 +7,7 @@ imbalance, propose a change. What each change gains, only a simulation says.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +20,6 @@ from whywait.hypotheses.kinds import (
     Cut,
     CutMessages,
     EagerLimit,
-    Network,
     Overlap,
     Scale,
 )
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from whywait.analysis.changes import Change
-    from whywait.hypotheses.kinds import Hypothesis
+    from whywait.hypotheses.kinds import Hypothesis, Network
     from whywait.model.result import ResultData
 
 #: The kinds of changes, by name.
@@ -120,9 +119,9 @@ def candidates(
 
 class _Proposer:
     def __init__(self, result: ResultData, network: Network | None) -> None:
-        self._result, self._network = result, network
+        self._result = result
         whole = whole_of(result)
-        self._changes = Changes(whole)
+        self._changes = Changes(whole, network)
         self._profile, self._tree = result.profile, result.tree
         self._time = self._profile.total("time")
         self._path = critical(result, _PLACES)
@@ -155,7 +154,7 @@ class _Proposer:
     def _candidate(self, change: Change, kind: str, bound: float) -> Candidate:
         return Candidate(
             change.hypothesis, change.what, kind, change.option, bound, change.locations,
-            is_bound=change.is_bound, window=change.window,
+            base=change.base, is_bound=change.is_bound, window=change.window,
         )  # fmt: skip
 
     def _like_others(self, number: int, costs: npt.NDArray[np.float64]) -> Iterator[Candidate]:
@@ -272,28 +271,11 @@ class _Proposer:
             )  # fmt: skip
         if self._tree.paradigms & COMMUNICATION:
             yield self._candidate(self._changes.ideal_network(), "network", math.inf)
-        if self._network:
-            yield from self._from_network(self._network, everywhere)
-
-    def _from_network(self, network: Network, everywhere: int) -> Iterator[Candidate]:
-        """Yield changes of the network, compared with the network that fits the run."""
         on_path = self._path["callpaths"]
         computation = sum(place["time"] for place in on_path if self._computes(place["callpath_id"]))
-        bound = self._path["length"] - computation
-
-        def changed_network(what: str, changed: Network) -> Candidate:
-            option = f"--network '{str(changed).removeprefix('network ')}'"
-            return Candidate(changed, what, "network", option, bound, everywhere, network)
-
-        half = None if network.local_latency is None else network.local_latency / 2
-        yield changed_network(
-            "half the latency of the network that fits",
-            replace(network, latency=network.latency / 2, local_latency=half),
-        )
-        double = None if network.local_bandwidth is None else 2 * network.local_bandwidth
-        broader = replace(network, bandwidth=2 * network.bandwidth, local_bandwidth=double)
-        if broader != network:
-            yield changed_network("twice the bandwidth of the network that fits", broader)
+        for change in (self._changes.half_latency(), self._changes.twice_bandwidth()):
+            if change is not None:
+                yield self._candidate(change, "network", self._path["length"] - computation)
 
     def _waiting(self, cost_class: str) -> float:
         """Return the waiting whose costs belong to a class."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,13 +27,15 @@ from whywait.model.selection import every_callpath
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from whywait.hypotheses.kinds import Hypothesis
+    from whywait.hypotheses.kinds import Hypothesis, Network
     from whywait.model.result import ResultData
 
 # Longer lists of ranks are counted.
 _READABLE = 40
 # If a few locations account for this share of the costs, a change adjusts these to the others.
 _SLOW_COSTS, _SLOW_SHARE = 0.8, 0.1
+# The words for the call paths below.
+_BELOW = " and what it calls"
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ class Change:
         The part of the run to which it is restricted, seconds since the start of the trace; None for all.
     locations
         Number of locations that change.
+    base
+        The network of the run to compare with; None for the measured run.
     """
 
     hypothesis: Hypothesis
@@ -68,6 +72,7 @@ class Change:
     is_bound: bool = False
     window: tuple[float, float] | None = None
     locations: int = 0
+    base: Network | None = None
 
 
 class Changes:
@@ -77,13 +82,18 @@ class Changes:
     ----------
     result
         The result.
+
+    Attributes
+    ----------
+    fitted
+        The network that fits the messages of the run best; None if it is unknown.
     """
 
-    def __init__(self, result: ResultData) -> None:
-        self._result = result
+    def __init__(self, result: ResultData, fitted: Network | None = None) -> None:
+        self._result, self.fitted = result, fitted
         self._profile, self._tree = result.profile, result.tree
 
-    def balance(self, number: int, among: str | None = None) -> Change | None:
+    def balance(self, number: int, among: str | None = None, *, below: bool = False) -> Change | None:
         """Return a balance of a call path over the locations that run it; None if there is only one.
 
         Parameters
@@ -92,17 +102,19 @@ class Changes:
             The call path.
         among
             ``process`` to balance the threads of each process only.
+        below
+            Whether to change the computation in the call paths below, too.
         """
         visits = self.by_location("visits", number)
         visits = visits[visits > 0]
         if visits.size < 2:
             return None
-        alike = bool((visits == visits[0]).all())
-        balance = Balance(self.selection(number), mode="instance" if alike else "scaled", among=among)
+        alike = bool((visits == visits[0]).all()) and not below
+        balance = Balance(self.selection(number, below=below), mode="instance" if alike else "scaled", among=among)
         threads = "" if among is None else " among the threads of each process"
         return Change(
             balance,
-            f"balance {self.name(number)}{threads}",
+            f"balance {self.name(number)}{_BELOW * below}{threads}",
             "balance" if among is None else "balance threads",
             "Balanced",
             _option(balance),
@@ -180,7 +192,7 @@ class Changes:
             f"--cut '{selection}'",
         )
 
-    def like_others(self, number: int, costs: npt.NDArray[np.float64]) -> Change | None:
+    def like_others(self, number: int, costs: npt.NDArray[np.float64], *, below: bool = False) -> Change | None:
         """Return a change that makes the slow locations as fast as the others, if few have most of the costs.
 
         Parameters
@@ -189,8 +201,10 @@ class Changes:
             The call path.
         costs
             What it costs, by location.
+        below
+            Whether to change the computation in the call paths below, too.
         """
-        time = self.by_location("time", number)
+        time = self._computation(number, below=below)
         here = np.flatnonzero(self.by_location("visits", number))
         slow = np.argsort(-costs, kind="stable")[: max(1, int(_SLOW_SHARE * here.size))]
         slow = slow[costs[slow] > 0]
@@ -202,25 +216,25 @@ class Changes:
             return None
         ranks = rank_list([self._rank_label(one) for one in sorted(slow.tolist())])
         factor = float(f"{other_time / slow_time:.4g}")
-        selection = self.selection(number, ranks)
+        selection = self.selection(number, ranks, below=below)
         who = f"rank{'s' * (slow.size > 1)} {ranks}" if len(ranks) <= _READABLE else f"{slow.size:,} ranks"
         return Change(
             Scale(selection, factor),
-            f"{self.name(number)} on {who} as fast as elsewhere",
+            f"{self.name(number)}{_BELOW * below} on {who} as fast as elsewhere",
             "as elsewhere",
             "As fast as elsewhere",
             f"--scale '{selection}={factor:g}'",
             locations=int(slow.size),
         )
 
-    def faster(self, number: int, factor: float) -> Change:
-        """Return a change that multiplies the time in a call path: a factor of 0 is a bound."""
+    def faster(self, number: int, factor: float, *, below: bool = False) -> Change:
+        """Return a change that multiplies the time in a call path, and in those below: a factor of 0 is a bound."""
         known = {0.75: ("a quarter faster",) * 2, 0.5: ("twice as fast",) * 2, 0.0: ("in no time", "no time")}
         words, label = known.get(factor, (f"{1 / factor if factor else 0:.2g} times as fast",) * 2)
-        selection = self.selection(number)
+        selection = self.selection(number, below=below)
         return Change(
             Scale(selection, factor),
-            f"{self.name(number)} {words}",
+            f"{self.name(number)}{_BELOW * below} {words}",
             label,
             f"{words[0].upper()}{words[1:]}",
             f"--scale '{selection}={factor:g}'",
@@ -261,9 +275,48 @@ class Changes:
             locations=len(self._result.places),
         )
 
+    def half_latency(self) -> Change | None:
+        """Return a network with half the latency of the one that fits; None if that is unknown."""
+        if (fitted := self.fitted) is None:
+            return None
+        local = None if fitted.local_latency is None else fitted.local_latency / 2
+        changed = replace(fitted, latency=fitted.latency / 2, local_latency=local)
+        return self._network(changed, "half the latency", "half latency")
+
+    def twice_bandwidth(self) -> Change | None:
+        """Return a network with twice the bandwidth of the one that fits; None if that is unknown or infinite."""
+        if (fitted := self.fitted) is None:
+            return None
+        local = None if fitted.local_bandwidth is None else 2 * fitted.local_bandwidth
+        changed = replace(fitted, bandwidth=2 * fitted.bandwidth, local_bandwidth=local)
+        return None if changed == fitted else self._network(changed, "twice the bandwidth", "twice bandwidth")
+
+    def _network(self, changed: Network, what: str, label: str) -> Change:
+        numbers = (str(network).removeprefix("network ") for network in (changed, self.fitted))
+        return Change(
+            changed,
+            f"{what} of the network that fits",
+            label,
+            f"With {what}",
+            "--network '{}' --base '{}'".format(*numbers),
+            locations=len(self._result.places),
+            base=self.fitted,
+        )
+
     def by_location(self, metric: str, number: int) -> npt.NDArray[np.float64]:
         """Return a metric in a call path by location."""
         return self._profile.row(metric, int(self._tree.position[number]))
+
+    def _computation(self, number: int, *, below: bool) -> npt.NDArray[np.float64]:
+        """Return the time in a call path by location, with the program's own code below it if that is asked for."""
+        time = self.by_location("time", number)
+        if below:
+            first = int(self._tree.position[number])
+            for position in range(first + 1, int(self._tree.end[first])):
+                region = self._tree.kinds[self._tree.region_rows[int(self._tree.preorder[position])]]
+                if not region.is_library and region.paradigm != "measurement":
+                    time = time + self._profile.row("time", position)
+        return time
 
     def location_count(self, number: int) -> int:
         """Return how many locations run a call path."""
@@ -279,8 +332,8 @@ class Changes:
         path = self.selection(number).path
         return short_name(self._tree.path(number)[-1]) if path.isdecimal() else path
 
-    def selection(self, number: int, ranks: str | None = None) -> Selection:
-        """Return the shortest text that selects this call path only; its number if there is none."""
+    def selection(self, number: int, ranks: str | None = None, *, below: bool = False) -> Selection:
+        """Return the shortest text that selects only this call path, or it and those below; its number if none does."""
         names = [short_name(name) for name in self._tree.path(number)]
         position = int(self._tree.position[number])
         for first in reversed(range(len(names))):
@@ -288,8 +341,8 @@ class Changes:
             if every_callpath(self._tree, text) == [position]:
                 if not re.fullmatch(r"[\w/.:+-]+", text) or text.isdecimal():
                     break
-                return Selection(text, ranks=ranks)
-        return Selection(str(number), ranks=ranks)
+                return Selection(text, below, ranks=ranks)
+        return Selection(str(number), below, ranks=ranks)
 
 
 def _option(balance: Balance) -> str:

@@ -6,6 +6,7 @@ the change (`Simulation.focus_saved`). Prices do not add up, so the first ones a
 
 from __future__ import annotations
 
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,9 @@ from whywait.analysis.changes import Change
 from whywait.analysis.findings import findings, rules
 from whywait.analysis.findings.finding import Price, Run
 from whywait.analysis.native import NativeDataset
-from whywait.hypotheses.compiler import OF_MODEL
-from whywait.hypotheses.kinds import Trim
-from whywait.hypotheses.lengths import Lengths
+from whywait.hypotheses.compiler import OWN_GRAPH
+from whywait.hypotheses.kinds import Network, Trim
+from whywait.hypotheses.lengths import FIT_TOLERANCE, Lengths, length_with
 from whywait.model import tables
 from whywait.model.regions import COMMUNICATION
 
@@ -45,12 +46,14 @@ NO_EVENTS = "Not simulated: the result has no events."
 TOO_EXPENSIVE = "Not simulated: too expensive here; run `whywait advise TRACE`."
 UNKNOWN = "Not simulated: no change of durations removes it."
 REFUSED = "Not simulated: the change cannot be applied to this run."
+NO_FIT = "Not simulated: no network of this model explains the length of the run."
 
 
 def priced_findings(
     result: ResultData,
     limit: int = 5,
     *,
+    focus: str | None = None,
     simulate: bool = False,
     threads: int | None = None,
     seconds: float | None = None,
@@ -64,8 +67,10 @@ def priced_findings(
         The result.
     limit
         How many to show at most.
+    focus
+        A call path: only what it, and what is below it, is to blame for. None for all.
     simulate
-        Whether to simulate prices that are not known; the result keeps them.
+        Whether to simulate prices that are not known; the result keeps them if they are of all call paths.
     threads
         The number of threads to use; None for one per core.
     seconds
@@ -73,13 +78,14 @@ def priced_findings(
     progress
         Called with ``prices`` and the share that is done, 0..1.
     """
-    found = findings(result, limit)
+    found = findings(result, limit, focus)
     if result.tables.prices.num_rows:
         _attach(found, result.tables.prices)
-    elif simulate:
+    if simulate and not any(one.prices or one.unpriced for one in found):
         # Prices can change the order: a few more are simulated than are shown.
         _simulate(result, found, found.notable[:_PRICED], threads, seconds, progress)
-        _keep(result, found)
+        if focus is None:
+            _keep(result, found)
     return found
 
 
@@ -116,6 +122,11 @@ def _simulate(
     ideal = run.changes.ideal_network() if result.tree.paradigms & COMMUNICATION else None
     if not shown and ideal is None:
         return
+    begin = monotonic()
+    lengths = None
+    with suppress(_native.UsageError):
+        lengths = Lengths(result, threads=threads)
+        run.changes.fitted = lengths.network
     wanted: list[tuple[Finding, Change | Price]] = []
     for one in shown:
         one.prices = []
@@ -124,10 +135,10 @@ def _simulate(
     if ideal is not None:
         # Efficiencies need it.
         changes.insert(0, ideal)
-    try:
-        simulated = _Simulated(result, changes, threads, seconds, progress)
-    except _native.UsageError:
-        simulated = None
+    simulated = None
+    if lengths is not None:
+        left = None if seconds is None else seconds - (monotonic() - begin)
+        simulated = _Simulated(result, lengths, changes, threads, left, progress)
     for one, change in wanted:
         if isinstance(change, Price):
             one.prices.append(change)
@@ -147,7 +158,9 @@ class _Simulated:
     Parameters
     ----------
     result, threads, seconds, progress
-        As for `price`.
+        As for `priced_findings`.
+    lengths
+        The lengths of the run under changes that keep who waits for whom.
     changes
         The changes.
     """
@@ -155,15 +168,16 @@ class _Simulated:
     def __init__(
         self,
         result: ResultData,
+        lengths: Lengths,
         changes: Sequence[Change],
         threads: int | None,
         seconds: float | None,
         progress: Callable[[str, float], object] | None,
     ) -> None:
         begin = monotonic()
-        self._result, self._threads = result, threads
-        self._lengths = Lengths(result, threads=threads)
+        self._result, self._lengths, self._threads = result, lengths, threads
         self._facts = result.facts
+        self._on_networks: dict[Network, float | None] = {}
         whole = result.profile.total("time")
         self._is_rough = bool(whole) and self._lengths.assumed > _ROUGH * whole
         self._saved: dict[str, float | None] = {}
@@ -181,13 +195,27 @@ class _Simulated:
         self._left = None if seconds is None else seconds - (monotonic() - begin)
 
     def _saves(self, batch: Iterable[Change]) -> list[float | None]:
-        return [None if one is None else self._focus - one.focus for one in self._find([one] for one in batch)]
+        batch = list(batch)
+        before = [self._focus if one.base is None else self._on_network(one.base) for one in batch]
+        after = self._find([one] for one in batch)
+        return [
+            None if length is None or focus is None else focus - length.focus
+            for focus, length in zip(before, after, strict=True)
+        ]
+
+    def _on_network(self, network: Network) -> float | None:
+        """Return the length of the focus on a network, which must be about the measured one; None otherwise."""
+        if network not in self._on_networks:
+            found = length_with(self._result, network, self._threads)
+            is_near = found is not None and abs(found.focus - self._focus) <= FIT_TOLERANCE * self._focus
+            self._on_networks[network] = found.focus if found is not None and is_near else None
+        return self._on_networks[network]
 
     def _find(self, candidates: Iterable[Sequence[Change]]) -> list[Length | None]:
         """Return the lengths under changes; those of who waits for whom need a graph of their own."""
         candidates = list(candidates)
         lengths: list[Length | None] = [None] * len(candidates)
-        models = [tuple(one.hypothesis for one in each if isinstance(one.hypothesis, OF_MODEL)) for each in candidates]
+        models = [tuple(one.hypothesis for one in each if isinstance(one.hypothesis, OWN_GRAPH)) for each in candidates]
         for model in dict.fromkeys(models):
             these = [number for number, other in enumerate(models) if other == model]
             try:
@@ -212,6 +240,8 @@ class _Simulated:
         reason = None
         if saved is None:
             reason = REFUSED if change.option in self._saved else TOO_EXPENSIVE
+            if change.base in self._on_networks:
+                reason = NO_FIT
         return Price(
             change.what,
             change.label,
@@ -234,7 +264,8 @@ class _Simulated:
             price = one.price
             if price is not None and price.option is not None and (price.saved or 0.0) > NOTHING * self._focus:
                 best[number] = chosen[price.option]
-        changes = {number: change for number, change in best.items() if not isinstance(change.hypothesis, Trim)}
+        of_calls = (Trim, Network)
+        changes = {number: change for number, change in best.items() if not isinstance(change.hypothesis, of_calls)}
         if len(changes) < 2 or (self._left is not None and self._left <= 0):
             return None
         [found] = self._find([list(changes.values())])

@@ -92,7 +92,7 @@ class AccountedResult(ResultData):
         """
         return tables.table(tables.IO, tables.io_pieces(self.tree, self.places, self.tables.io))
 
-    def findings(self, limit: int = 5, *, prices: bool = False) -> Findings:
+    def findings(self, limit: int = 5, *, focus: str | None = None, prices: bool = False) -> Findings:
         """Return the findings: the largest losses of the focus, each with its reason.
 
         >>> result.findings()[0].rule
@@ -105,6 +105,8 @@ class AccountedResult(ResultData):
         ----------
         limit
             How many to show at most: see ``Findings.shown``.
+        focus
+            A call path: only what it, and what is below it, is to blame for. None for all.
         prices
             Whether to simulate what changes would save, if that is not known yet. The result keeps it.
 
@@ -119,11 +121,11 @@ class AccountedResult(ResultData):
         Raises
         ------
         whywait.UsageError
-            If the result has no account: a profile, or a result of version 0.2.0.
+            If the result has no account (a profile, or a result of version 0.2.0), or there is no such call path.
         """
         from whywait.analysis.prices import priced_findings
 
-        return priced_findings(self, limit, simulate=prices)
+        return priced_findings(self, limit, focus=focus, simulate=prices)
 
     def verdict(self) -> str:
         """Return what to say first: how much of the CPU time is lost, why most of it, and what that costs.

@@ -20,23 +20,18 @@ from whywait.analysis.waiting import account
 from whywait.api.analyze import analyze
 from whywait.api.result import Result
 from whywait.api.whatif import Simulation, whatif
-from whywait.hypotheses.kinds import AsynchronousProgress, Cut, CutMessages, EagerLimit, Network, Overlap
-from whywait.hypotheses.lengths import Lengths
+from whywait.hypotheses.compiler import OWN_GRAPH
+from whywait.hypotheses.lengths import FIT_TOLERANCE, Lengths, length_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
     from os import PathLike
 
     from whywait.api.run import Run
-    from whywait.hypotheses.kinds import Hypothesis
     from whywait.hypotheses.lengths import Length
 
 Goal = Literal["time", "cpu"]
 
-# What changes who waits for whom, and so needs a graph of its own.
-_OWN_GRAPH = (Cut, CutMessages, EagerLimit, AsynchronousProgress, Network, Overlap)
-# A network on which the run is further from the measured one says nothing of other networks.
-_FIT_TOLERANCE = 0.1
 # So many are simulated together.
 _BATCH_SIZE = 8
 # Number of changes that are analyzed for the waits that they expose.
@@ -312,9 +307,9 @@ def _simulate_candidates(
     def length(found: Length | None) -> float | None:
         return found and (found.run if part.window is None else found.focus)
 
-    alone = [[one] for one in proposed if isinstance(one.hypothesis, _OWN_GRAPH) and not one.base]
+    alone = [[one] for one in proposed if isinstance(one.hypothesis, OWN_GRAPH) and not one.base]
     # Try the highest bounds first, so that the rest can be skipped.
-    others = sorted((one for one in proposed if not isinstance(one.hypothesis, _OWN_GRAPH)), key=lambda one: -one.bound)
+    others = sorted((one for one in proposed if not isinstance(one.hypothesis, OWN_GRAPH)), key=lambda one: -one.bound)
     batches = [*alone, *(others[i : i + _BATCH_SIZE] for i in range(0, len(others), _BATCH_SIZE))]
     for number, batch in enumerate(batches):
         report(0.8 * number / len(batches))
@@ -325,25 +320,17 @@ def _simulate_candidates(
                 yield one, measured, after
     networks = promising([one for one in proposed if one.base])
     if networks and (fitted := networks[0].base):
-        before = length(_length_with_own_graph(base, fitted, threads))
-        if before is not None and abs(before - measured) <= _FIT_TOLERANCE * measured:
+        before = length(length_with(base, fitted, threads))
+        if before is not None and abs(before - measured) <= FIT_TOLERANCE * measured:
             for one in networks:
-                if (after := length(_length_with_own_graph(base, one.hypothesis, threads))) is not None:
+                if (after := length(length_with(base, one.hypothesis, threads))) is not None:
                     yield one, before, after
 
 
 def _lengths(base: Result, lengths: Lengths, batch: list[Candidate], threads: int | None) -> list[Length | None]:
-    if batch and isinstance(batch[0].hypothesis, _OWN_GRAPH):
-        return [_length_with_own_graph(base, one.hypothesis, threads) for one in batch]
+    if batch and isinstance(batch[0].hypothesis, OWN_GRAPH):
+        return [length_with(base, one.hypothesis, threads) for one in batch]
     return lengths.all_of(([one.hypothesis], one.window) for one in batch)
-
-
-def _length_with_own_graph(base: Result, hypothesis: Hypothesis, threads: int | None) -> Length | None:
-    """Return the length under a change that needs a graph of its own; None if it cannot be applied."""
-    try:
-        return Lengths(base, [hypothesis], threads=threads).all_of([([hypothesis], None)])[0]
-    except _native.UsageError:
-        return None
 
 
 def _busy_time(result: Result, focus: str | None) -> float:

@@ -69,7 +69,7 @@ class Simulation:
     left_out
         The hypotheses that match nothing in the run, each with the reason.
     base
-        The run to compare with, if not the measured one: the run on another network without other changes.
+        The run to compare with, if not the measured one: a run on another network without other changes.
     options
         How to analyze the simulated run: arguments of `whywait.analyze` that affect the result.
     threads, memory_limit, progress
@@ -354,6 +354,7 @@ def whatif(
     hypotheses: Iterable[Hypothesis] = (),
     *,
     network: Literal["measured", "ideal"] | Network = "measured",
+    base: Network | None = None,
     hidden: Literal["estimate", "remainder"] = "estimate",
     window: tuple[float, float] | None = None,
     callpath: str | int | None = None,
@@ -377,6 +378,9 @@ def whatif(
     network
         ``"ideal"`` for an `IdealNetwork`, or a `Network` with a given latency and bandwidth. The run on this network
         without other changes is then the run to compare with.
+    base
+        The network of the run to compare with; None for the measured run, or that of the changed run if there are
+        other changes.
     hidden
         The duration of transfers for which no receive had to wait: that of others of their class (``estimate``), or the
         rest of their call (``remainder``).
@@ -427,16 +431,22 @@ def whatif(
         progress=progress,
     )
     networks = [hypothesis for hypothesis in chosen if isinstance(hypothesis, (IdealNetwork, Network))]
-    base = None
-    if networks and len(found.hypotheses) > len(networks):
-        base = whatif(result, networks, hidden=hidden, threads=threads, memory_limit=memory_limit, progress=progress)
+    if base is not None:
+        networks = [base]
+    elif len(found.hypotheses) == len(networks):
+        networks = []
+    compared = None
+    if networks:
+        compared = whatif(
+            result, networks, hidden=hidden, threads=threads, memory_limit=memory_limit, progress=progress
+        )
     known = result.options if result is run else {}
     options = _DEFAULTS | {
         name: known[name] for name in (*_DEFAULTS, "counter_modes", "fold_recursion") if name in known
     }
     limits: dict[str, Any] = {"threads": threads, "memory_limit": memory_limit, "progress": progress}
     simulated, applied, left_out = found
-    return Simulation(result, applied, simulated, left_out=left_out, base=base, options=options, **limits)
+    return Simulation(result, applied, simulated, left_out=left_out, base=compared, options=options, **limits)
 
 
 # How a simulated run is analyzed, unless the measured one was analyzed differently.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from whywait.commands.answers import Answer
@@ -12,7 +13,7 @@ from whywait.report.values import quantity
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from whywait.api.advise import Advice, AdviceList
@@ -77,7 +78,7 @@ def _count(text: str) -> int:
 def run(options: argparse.Namespace) -> Answer:
     """Find candidate changes, simulate each, and return their savings."""
     import whywait
-    from whywait.analysis.focus import focused
+    from whywait.analysis.focus import ALL, focused
     from whywait.analysis.prices import priced_findings
     from whywait.commands.findings import findings_data
     from whywait.report.findings import finding_lines
@@ -100,16 +101,26 @@ def run(options: argparse.Namespace) -> Answer:
             progress=progress,
         )
         found = priced_findings(
-            result, simulate=True, threads=options.threads, seconds=options.limit, progress=progress
+            result,
+            focus=None if options.focus == ALL else options.focus,
+            simulate=True,
+            threads=options.threads,
+            seconds=options.limit,
+            progress=progress,
         )
+        of_option = {price.option: number for number, one in enumerate(found.shown, 1) for price in one.prices}
         # The remaining waits are simulated here only for JSON, which has those of all changes.
-        data = advice.as_dict() | {"findings": findings_data(found, result)} if options.json else None
+        data = None
+        if options.json:
+            data = advice.as_dict() | {"findings": findings_data(found, result)}
+            for one in (*data["advice"], *data["bounds"], *data["plan"]):
+                one["finding"] = of_option.get(one["option"])
 
     def all_lines(screen: Screen) -> Iterator[Line]:
         if found.shown:
             yield from finding_lines(found, screen.width)
             yield []
-        yield from lines(advice, screen.width)
+        yield from lines(advice, screen.width, of_option)
 
     return Answer(data, all_lines, focus=focused(result, options.focus))
 
@@ -117,8 +128,12 @@ def run(options: argparse.Namespace) -> Answer:
 _COLUMN = 11
 
 
-def lines(advice: AdviceList, width: int) -> Iterator[Line]:
-    """Yield the list of changes, then the plan."""
+def lines(advice: AdviceList, width: int, of_option: Mapping[str | None, int] = MappingProxyType({})) -> Iterator[Line]:
+    """Yield the list of changes, then the plan; `of_option` has the numbers of the findings that propose them."""
+
+    def entry(number: str, one: Advice, saved: float, share: float, style: str = "green") -> Iterator[Line]:
+        yield from _entry(number, one, (saved, share), head, of_option.get(one.option), style)
+
     if not advice:
         yield [("None of the simulated changes saves time.", "")]
         return
@@ -126,7 +141,7 @@ def lines(advice: AdviceList, width: int) -> Iterator[Line]:
     title = f"What would help ({quantity(advice.before, 'sec')} measured)"
     yield [(title.ljust(head) + "length".rjust(_COLUMN) + "saved".rjust(_COLUMN) + "share".rjust(8), "bold")]
     for number, one in enumerate(advice, 1):
-        yield from _entry(f"{number}. ", one, one.after, one.saved, one.share, head)
+        yield from entry(f"{number}. ", one, one.saved, one.share)
         if number <= 3:
             yield from _exposed(one)
     if advice.bounds:
@@ -138,13 +153,13 @@ def lines(advice: AdviceList, width: int) -> Iterator[Line]:
             )
         ]
         for one in advice.bounds:
-            yield from _entry("   ", one, one.after, one.saved, one.share, head, "dim")
+            yield from entry("   ", one, one.saved, one.share, "dim")
     if advice.plan:
         yield []
         yield [("Plan: combined, step by step".ljust(head) + "length".rjust(_COLUMN) + "saved".rjust(_COLUMN), "bold")]
         for number, one in enumerate(advice.plan, 1):
             saved = advice.before - one.after
-            yield from _entry(f"{number}. ", one, one.after, saved, saved / advice.before, head)
+            yield from entry(f"{number}. ", one, saved, saved / advice.before)
     if advice.progress:
         yield []
         yield from paragraph(progress_sentence(advice.progress), width)
@@ -153,12 +168,13 @@ def lines(advice: AdviceList, width: int) -> Iterator[Line]:
 
 
 def _entry(
-    number: str, one: Advice, after: float, saved: float, share: float, head: int, style: str = "green"
+    number: str, one: Advice, saves: tuple[float, float], head: int, finding: int | None, style: str
 ) -> Iterator[Line]:
     label = _fitted(one.what, head - len(number) - 1)
-    cells = quantity(after, "sec").rjust(_COLUMN) + quantity(saved, "sec").rjust(_COLUMN) + percent(share).rjust(8)
+    saved, share = saves
+    cells = quantity(one.after, "sec").rjust(_COLUMN) + quantity(saved, "sec").rjust(_COLUMN) + percent(share).rjust(8)
     yield [(number, ""), (label.ljust(head - len(number)), ""), (cells, style)]
-    yield [(f"   {one.option}", "dim")]
+    yield [(f"   {one.option}" + ("" if finding is None else f"   (finding {finding})"), "dim")]
     if one.base:
         yield [(f"   compared with {quantity(one.before, 'sec')} on the network that fits the run", "dim")]
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from whywait.api.result import Result
     from whywait.commands.answers import Screen
     from whywait.report.terminal import Line
 
@@ -52,9 +51,9 @@ def run(options: argparse.Namespace) -> Answer:
     from whywait.analysis.ranking import Choice
     from whywait.report.explanation import explanation_lines
 
-    result = load(options.trace, choices=analysis_choices(options))
     if options.number is not None:
-        return _of_finding(result, options)
+        return _of_finding(options)
+    result = load(options.trace, choices=analysis_choices(options))
     part = find_focus(result, options.focus.name)
     window = options.focus.window(result.facts["length"]) if options.focus.window else part.window
     choice = Choice(options.metric, options.rank, options.callpath or part.callpath, window=window)
@@ -69,18 +68,18 @@ def run(options: argparse.Namespace) -> Answer:
     )
 
 
-def _of_finding(result: Result, options: argparse.Namespace) -> Answer:
+def _of_finding(options: argparse.Namespace) -> Answer:
     """Return what a finding rests on: its sums, and a wait as an example."""
     import whywait._native as _native
     from whywait.analysis.findings.evidence import by_rank, example, parts
     from whywait.analysis.findings.finding import Run
-    from whywait.analysis.prices import priced_findings
+    from whywait.commands.findings import load_findings
     from whywait.report.explanation import explanation_lines
     from whywait.report.findings import evidence_lines
 
     if options.metric or options.callpath or options.rank is not None:
         raise _native.UsageError("a finding has a number; --metric, --callpath and --rank choose a wait state")
-    found = priced_findings(result, max(options.number, 5))
+    result, found = load_findings(options, options.trace, max(options.number, 5))
     if options.number > len(found.shown):
         have = f"there are {len(found.shown)}" if found.shown else found.verdict()
         raise _native.UsageError(f"there is no finding {options.number}: {have}")

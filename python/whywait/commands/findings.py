@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from whywait import Result
     from whywait.analysis.findings import Findings
     from whywait.commands.answers import Screen
     from whywait.model.result import ResultData
@@ -41,17 +42,10 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> Answer:
     """Return the findings."""
-    from whywait import UsageError
-    from whywait.analysis.focus import ALL, focused
-    from whywait.analysis.prices import priced_findings
+    from whywait.analysis.focus import focused
     from whywait.report.findings import finding_lines
 
-    if options.focus.name == ALL:
-        options.focus = Part(window=lambda length: (0.0, length))
-    elif options.focus.name is not None:
-        raise UsageError("findings are of all call paths: --focus takes 'all' or a time window here")
-    result = load_focus(options)
-    found = priced_findings(result, options.top)
+    result, found = load_findings(options, options.result, options.top)
 
     def lines(screen: Screen) -> Iterator[Line]:
         yield from ([(line[0][0], "bold")] for line in paragraph(found.verdict(), screen.width))
@@ -59,7 +53,28 @@ def run(options: argparse.Namespace) -> Answer:
             yield []
             yield from finding_lines(found, screen.width)
 
-    return Answer(findings_data(found, result), lines, focus=focused(result))
+    return Answer(findings_data(found, result), lines, focus=focused(result, options.focus.name))
+
+
+def load_findings(options: argparse.Namespace, path: str, limit: int) -> tuple[Result, Findings]:
+    """Return a stored result or that of a trace, and its findings in the focus.
+
+    Parameters
+    ----------
+    options
+        With the ``focus``, and how to analyze a trace.
+    path
+        The result or the trace.
+    limit
+        How many to show at most.
+    """
+    from whywait.analysis.focus import ALL
+    from whywait.analysis.prices import priced_findings
+
+    if options.focus.name == ALL:
+        options.focus = Part(window=lambda length: (0.0, length))
+    result = load_focus(options, path)
+    return result, priced_findings(result, limit, focus=options.focus.name)
 
 
 def findings_data(found: Findings, result: ResultData) -> dict[str, Any]:

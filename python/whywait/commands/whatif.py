@@ -110,6 +110,12 @@ def add(verbs: Any) -> None:
     add_analysis(parser)
     for name, (value, text) in _HYPOTHESES.items():
         parser.add_argument(f"--{name}", action=_Collect, metavar=value, dest="hypotheses", help=text)
+    parser.add_argument(
+        "--base",
+        metavar="NETWORK",
+        help="compare with the run on this network instead of the measured run: for changes of the network that "
+        "--network fit prints",
+    )
     parser.epilog = f"{_SELECTION}\n{parser.epilog}"
     parser.add_argument(
         "--hypotheses",
@@ -153,13 +159,14 @@ def run(options: argparse.Namespace) -> Answer:
     """Simulate the changes and return their effects on the run."""
     import whywait
     from whywait.api.whatif import refuse_archive
-    from whywait.hypotheses import parse
+    from whywait.hypotheses import Network, parse
 
     given = [one for one in options.hypotheses or () if one != ("network", "measured")]
     hypotheses = [parse(kind, text) for kind, text in given if (kind, text) != ("network", "fit")]
     if options.file:
         hypotheses = [*_from_file(options.file), *hypotheses]
     window = _window(options.window) if options.window else None
+    base = Network.parse(options.base) if options.base else None
     if options.only_time and (options.output or options.html or options.results or options.fail_on):
         raise whywait.UsageError(
             "--only-time does not analyze the run, so it cannot be combined with -o, --results, --html, or --fail-on"
@@ -174,6 +181,7 @@ def run(options: argparse.Namespace) -> Answer:
         sim = whywait.whatif(
             result,
             hypotheses,
+            base=base,
             hidden=options.hidden,
             window=window,
             callpath=options.callpath,
@@ -324,12 +332,11 @@ def _summary(sim: Simulation) -> Iterator[Line]:
     speedup = f", speed-up {sim.before / sim.after:.3f}" if sim.after > 0 else ""
     if sim.base:
         measured = float(sim.measured.facts["length"])
-        yield [(f"On this network alone the run takes {_time(sim.before)} (measured: {_time(measured)}).", "")]
+        yield [(f"On {_base(sim.base, sim)} the run takes {_time(sim.before)} (measured: {_time(measured)}).", "")]
     yield [(f"{_time(sim.before)} -> {_time(sim.after)}, {saved}{share}{speedup}", "green" if sim.saved > 0 else "")]
     # Another network changes the start-up, too, unless it is restricted to a window.
-    if sim.measured.facts.get("focus_rule") == "last_finalize" and not any(
-        isinstance(one, (IdealNetwork, NetworkChange)) for one in sim.hypotheses
-    ):
+    on_networks = any(isinstance(one, (IdealNetwork, NetworkChange)) for one in sim.hypotheses)
+    if sim.measured.facts.get("focus_rule") == "last_finalize" and (sim.base or not on_networks):
         less, before = sim.focus_saved, sim.focus_before
         saved = f"{_time(less)} saved" if less >= 0 else f"{_time(-less)} lost"
         share = f" ({abs(less) / before:.1%})" if before else ""
@@ -358,8 +365,14 @@ _BETWEEN = " between start-up and shutdown"
 def _deviations(sim: Simulation) -> Iterator[Line]:
     """Yield by how much each part of the processor time changes."""
     if sim.base:
-        yield from _deviation("On this network alone, CPU time", sim.base)
+        yield from _deviation(f"On {_base(sim.base, sim)}, CPU time", sim.base)
     yield from _deviation("CPU time", sim)
+
+
+def _base(base: Simulation, sim: Simulation) -> str:
+    """Return the words for the network of the run to compare with."""
+    networks = base.hypotheses
+    return "this network alone" if set(networks) <= set(sim.hypotheses) else "; ".join(map(str, networks))
 
 
 def _deviation(of: str, sim: Simulation) -> Iterator[Line]:

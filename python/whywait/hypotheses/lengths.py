@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from whywait.model.result import ResultData
 
 
+#: A network on which the run is further from the measured one, as a share, says nothing of other networks.
+FIT_TOLERANCE = 0.1
+
+
 class Length(NamedTuple):
     """How long a changed run takes: all of it, and its focus from the measured begin on, in seconds."""
 
@@ -95,6 +99,14 @@ class Lengths:
         found = iter(self._native.lengths([one for one in compiled if one is not None], threads=self._threads))
         lengths = [None if one is None else next(found) for one in compiled]
         return [None if one is None else Length(*one) for one in lengths]
+
+
+def length_with(result: ResultData, hypothesis: Hypothesis, threads: int | None = None) -> Length | None:
+    """Return the length under one change, with a graph of its own; None if it cannot be applied."""
+    try:
+        return Lengths(result, [hypothesis], threads=threads).all_of([([hypothesis], None)])[0]
+    except _native.UsageError:
+        return None
 
 
 def native_analysis(result: ResultData) -> _native.Analysis:

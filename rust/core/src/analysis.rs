@@ -588,7 +588,7 @@ impl Met {
         monitor.enter(Stage::Messages)?;
         let mut found: Vec<Findings> = trace.shards.iter().map(|_| Findings::default()).collect();
         let classifier = options.queues.as_ref().map(|_| ProtocolClassifier::new(&trace));
-        let (of_messages, messages) = analyze_messages(&trace, options, classifier.as_ref(), &mut diagnostics)?;
+        let (of_messages, messages) = analyze_messages(&mut trace, options, classifier.as_ref(), &mut diagnostics)?;
         for findings in of_messages {
             add(&mut found, findings);
         }
@@ -638,9 +638,9 @@ fn add(found: &mut [Findings], stage: Vec<Findings>) {
 }
 
 /// Detects Late Senders at the receivers, then Late Receivers at the senders. Passes the matched messages of each shard
-/// on.
+/// on, and notes the lead of each message.
 fn analyze_messages(
-    trace: &Trace,
+    trace: &mut Trace,
     options: &Options,
     classifier: Option<&ProtocolClassifier>,
     diagnostics: &mut Vec<Diagnostics>,
@@ -654,7 +654,11 @@ fn analyze_messages(
     let mut late_senders = Vec::with_capacity(detected.len());
     let mut outgoing = Vec::with_capacity(detected.len());
     let mut candidates = Vec::with_capacity(detected.len());
-    for Detected { findings, late_receivers, candidates: of_shard } in detected {
+    for (shard, found) in trace.shards.iter_mut().zip(detected) {
+        let Detected { findings, late_receivers, candidates: of_shard, leads } = found;
+        for (receive, lead) in shard.receives.rows.iter_mut().zip(leads) {
+            receive.lead = lead;
+        }
         let mut outbox = trace.exchange.outbox();
         for late in late_receivers {
             outbox.push(late.shard, late);

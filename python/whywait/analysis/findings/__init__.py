@@ -57,6 +57,7 @@ from whywait.analysis.findings import (
 from whywait.analysis.findings.finding import INSTANCES, Finding, Rule, Run
 from whywait.analysis.findings.words import percent, seconds
 from whywait.model import tables
+from whywait.model.selection import in_subtrees
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,7 +130,7 @@ class Findings(list[Finding]):
     Attributes
     ----------
     lost
-        All lost CPU time of the focus, in seconds.
+        All lost CPU time of the focus, in seconds; with a `place`, what that is to blame for.
     time
         All CPU time of the focus.
     locations, length
@@ -139,6 +140,8 @@ class Findings(list[Finding]):
         otherwise.
     silent
         Why no findings are shown, as a sentence; None if there are some.
+    place
+        The call path that these are the findings of; None for all.
     together
         What the changes of the first findings save together, by simulation; None if that is not known.
     ideal
@@ -155,12 +158,14 @@ class Findings(list[Finding]):
         locations: int = 1,
         length: float = 0.0,
         computing: float | None = None,
+        place: str | None = None,
     ) -> None:
         super().__init__(found)
         self.lost, self.time, self.silent = lost, time, silent
         self.together: Price | None = None
         self.ideal: Price | None = None
         self._limit, self.locations, self.length, self.computing = limit, locations, length, computing
+        self.place = place
         self.rank()
 
     def rank(self) -> None:
@@ -211,7 +216,9 @@ class Findings(list[Finding]):
         lost = f"{percent(self.lost / self.time if self.time else 0.0)} of the CPU time is lost"
         if self.silent is not None:
             return self.silent
-        if self.computing is not None:
+        if self.place is not None:
+            lost += f" because of {self.place}"
+        elif self.computing is not None:
             lost = f"The devices compute {percent(self.computing)} of their time"
         if not self.shown:
             return f"{lost}; no single reason has a percent of {'the rest' if self.computing is not None else 'it'}."
@@ -240,13 +247,14 @@ class Findings(list[Finding]):
             "callpath_id": numbers,
             "ranks": [one.ranks for one in self],
             "evidence": [json.dumps(one.evidence) for one in self],
+            "merged": [one.merged for one in self],
             "remarks": [" ".join(one.remarks.values()) or None for one in self],
             "shown": [id(one) in shown for one in self],
         }
         return pa.table(columns, schema=tables.FINDINGS)
 
 
-def findings(result: ResultData, limit: int = 5) -> Findings:
+def findings(result: ResultData, limit: int = 5, focus: str | None = None) -> Findings:
     """Return the findings of the focus of a run.
 
     Parameters
@@ -255,20 +263,27 @@ def findings(result: ResultData, limit: int = 5) -> Findings:
         The result.
     limit
         How many to show at most.
+    focus
+        A call path: only what it, and what is below it, is to blame for. None for all.
 
     Raises
     ------
     whywait.UsageError
-        If the result has no account.
+        If the result has no account, or there is no such call path.
     """
     run = Run(result)
+    inside = None if focus is None else in_subtrees(result.tree, focus)
     lost = run.losses.lost
+    if inside is not None:
+        lost = sum(bearer.loss for bearer in run.losses.bearers.values() if inside[bearer.callpath])
     found = list(_detect(run))
     for rule in rules().values():
         rule.remark(run, found)
+    if inside is not None:
+        found = [one for one in found if one.callpath is not None and inside[one.callpath]]
     begin, end = run.losses.account.window
-    silent = _silence(run, lost)
-    return Findings(found, lost, run.time, silent, limit, run.locations, end - begin, _computing(run))
+    silent = _silence(run)
+    return Findings(found, lost, run.time, silent, limit, run.locations, end - begin, _computing(run), focus)
 
 
 def _detect(run: Run) -> Iterator[Finding]:
@@ -285,12 +300,12 @@ def _computing(run: Run) -> float | None:
     return devices.computes / devices.time if busy > run.losses.account.of_groups["computation"] else None
 
 
-def _silence(run: Run, lost: float) -> str | None:
+def _silence(run: Run) -> str | None:
     """Return why there is nothing to show."""
     begin, end = run.losses.account.window
     if end - begin < _SECONDS or run.result.facts.get("events", 0) < _EVENTS:
         return "The run is too short for findings."
     of_devices = run.result.tables.device_account.num_rows
-    if run.time and lost < _LITTLE * run.time and not of_devices:
-        return f"Little is lost: {percent(1 - lost / run.time)} of the CPU time is computation."
+    if run.time and run.losses.lost < _LITTLE * run.time and not of_devices:
+        return f"Little is lost: {percent(1 - run.losses.lost / run.time)} of the CPU time is computation."
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,12 +23,16 @@ _TRIED = 100
 def parts(run: Run, one: Finding) -> list[tuple[str, float]]:
     """Return the parts of the loss of a finding, or what is slow: each with a label and its time, the largest first."""
     result = run.result
-    if one.callpath is not None and one.base == "cpu":
-        bearer = run.losses.bearer(one.callpath)
+    if one.causes and one.base == "cpu":
         labels = {kind.name: kind.display_name for kind in cost_classes(focused(result).profile.metrics)}
-        lines = [(labels.get(name, name), time) for name, time in bearer.of_classes.items()]
-        lines += [("Idle threads", bearer.idle)] * (bearer.idle > 0)
-        lines += [(rows()[name].label, time) for name, time in bearer.spent.items()]
+        of_labels: dict[str, float] = defaultdict(float)
+        for bearer in map(run.losses.bearer, one.causes):
+            for name, time in bearer.of_classes.items():
+                of_labels[labels.get(name, name)] += time
+            for name, time in bearer.spent.items():
+                of_labels[rows()[name].label] += time
+            of_labels["Idle threads"] += bearer.idle
+        lines = list(of_labels.items())
     elif one.base == "device":
         evidence = one.evidence.get("idle", one.evidence)
         lines = [(str(name), float(time)) for name, time in evidence.items()]
@@ -45,9 +50,9 @@ def parts(run: Run, one: Finding) -> list[tuple[str, float]]:
 
 def by_rank(run: Run, one: Finding) -> list[tuple[int, float]]:
     """Return the ranks whose time in the call path of a finding others wait for, with this waiting, the most first."""
-    if one.callpath is None or one.base != "cpu":
+    if not one.causes or one.base != "cpu":
         return []
-    costs = run.losses.bearer(one.callpath).costs
+    costs = run.sum_of_costs(one.causes)
     of_ranks = np.bincount(np.maximum(run.result.places.rank, 0), costs)
     order = np.argsort(-of_ranks, kind="stable")
     return [(int(rank), float(of_ranks[rank])) for rank in order if of_ranks[rank] > 0]
@@ -55,7 +60,7 @@ def by_rank(run: Run, one: Finding) -> list[tuple[int, float]]:
 
 def example(result: ResultData, one: Finding) -> dict[str, Any] | None:
     """Return a long wait of which the call path of a finding explains the largest part; None if none is known."""
-    if one.callpath is None or not result.has_causes:
+    if not one.causes or not result.has_causes:
         return None
     part = focused(result)
     waits, metrics = part.whole.tables.wait_states, result.profile.metrics
@@ -75,7 +80,7 @@ def example(result: ResultData, one: Finding) -> dict[str, Any] | None:
     for line in sums:
         largest[line["wait"]] = max(largest.get(line["wait"], (0.0, None)), (line["share_sum"], line["callpath"] or 0))
     for row in order.tolist():
-        if largest.get(row, (0.0, None))[1] != one.callpath:
+        if largest.get(row, (0.0, None))[1] not in one.causes:
             continue
         location = int(waits["location"][row].as_py())
         return {

@@ -33,6 +33,8 @@ BALANCED = 0.9
 STEADY = 0.5
 #: Ranks are the culprits if they have this share of the costs.
 CULPRIT = 0.8
+# So many call paths with one reason are named.
+_NAMED = 3
 #: Fewer instances are no pattern.
 INSTANCES = 3
 
@@ -122,6 +124,11 @@ class Finding:
     remarks: dict[str, str] = field(default_factory=dict)
 
     @property
+    def causes(self) -> list[int]:
+        """The call paths whose losses it explains; none if these are not of call paths."""
+        return self.merged or ([] if self.callpath is None else [self.callpath])
+
+    @property
     def price(self) -> Price | None:
         """The price: what the first change saves that somebody can make; None if none is known."""
         return next((one for one in self.prices if not one.is_bound and one.saved is not None), None)
@@ -198,12 +205,62 @@ class Run:
         found = [bearer for bearer in self.rest.values() if bearer.kind == "own" and bearer.loss > 0]
         return sorted(found, key=lambda bearer: (-bearer.loss, bearer.callpath))
 
+    def families(self, bearers: Iterable[Bearer]) -> Iterator[list[Bearer]]:
+        """Yield bearers in groups: those below one call path that the same rank delays; each other is alone."""
+        bearers = list(bearers)
+        # A call path has one finding of a kind.
+        taken = {-1, *(bearer.callpath for bearer in bearers)}
+        groups: dict[tuple[int, int], list[Bearer]] = {}
+        for bearer in bearers:
+            ranks = self.culprits(bearer.costs)
+            parent = self.result.tree.parents[bearer.callpath]
+            is_alone = parent in taken or len(ranks) > 1 or self.ranks == 1 or bearer.callpath in self.kernels
+            groups.setdefault((-1, bearer.callpath) if is_alone else (parent, ranks[0]), []).append(bearer)
+        for (parent, _), group in groups.items():
+            if len(group) > 1 and parent not in taken:
+                taken.add(parent)
+                yield group
+            else:
+                yield from ([bearer] for bearer in group)
+
     def mostly(self, of_class: str) -> Iterator[tuple[Bearer, float]]:
         """Yield the bearers that no rule has explained and whose loss is at least half waiting of a class, with it."""
         for bearer in sorted(self.rest.values(), key=lambda bearer: (-bearer.loss, bearer.callpath)):
             waiting = bearer.of_classes.get(of_class, 0.0)
             if bearer.waiting > 0 and waiting >= bearer.loss / 2:
                 yield bearer, waiting
+
+    def sum_of_costs(self, callpaths: Iterable[int]) -> npt.NDArray[np.float64]:
+        """Return the waiting that some call paths of own code cause, by location of the cause."""
+        costs = np.zeros(self.result.profile.locations)
+        for callpath in callpaths:
+            costs += self.losses.bearer(callpath).costs
+        return costs
+
+    def family(self, bearers: list[Bearer]) -> dict[str, Any]:
+        """Return what a finding has of a group of bearers: its call path, that of their parent if these are several."""
+        of_classes: dict[str, float] = {}
+        for bearer in bearers:
+            for name, time in bearer.of_classes.items():
+                of_classes[name] = of_classes.get(name, 0.0) + time
+        callpaths = [bearer.callpath for bearer in bearers]
+        several = len(callpaths) > 1
+        return {
+            "callpath": self.result.tree.parents[callpaths[0]] if several else callpaths[0],
+            "merged": callpaths if several else [],
+            "instances": max(int(self.visits(callpath).max()) for callpath in callpaths),
+            "evidence": {"of_classes": of_classes},
+        }
+
+    def places(self, callpaths: list[int]) -> str:
+        """Return a short name of call paths: that of one, or that of the parent of several with their functions."""
+        if len(callpaths) == 1:
+            return self.place(callpaths[0])
+        names = [self.region(callpath).name for callpath in callpaths]
+        if len(names) > _NAMED:
+            names[_NAMED - 1 :] = [f"{len(names) - _NAMED + 1} more"]
+        parent = self.place(self.result.tree.parents[callpaths[0]])
+        return f"{parent} ({', '.join(names[:-1])} and {names[-1]})"
 
     def take(self, *bearers: Bearer) -> None:
         """Take bearers as explained."""

@@ -25,28 +25,18 @@ often, or at another time. Look at the order of the calls around it.
 
 def detect(run: Run) -> Iterator[Finding]:
     """Yield call paths of own code that others wait for."""
-    for bearer in run.own():
-        if bearer.waiting <= 0:
-            continue
-        ranks = run.culprits(bearer.costs)
-        place = run.place(bearer.callpath)
-        yield run.finding(
-            NAME,
-            _sentence(run, bearer, place, ranks),
-            None,
-            bearer.loss,
-            callpath=bearer.callpath,
-            ranks=ranks,
-            instances=int(run.visits(bearer.callpath).max()),
-            evidence={"of_classes": bearer.of_classes},
-        )
-        run.take(bearer)
+    for bearers in run.families(bearer for bearer in run.own() if bearer.waiting > 0):
+        ranks = run.culprits(run.sum_of_costs(bearer.callpath for bearer in bearers))
+        loss = sum(bearer.loss for bearer in bearers)
+        yield run.finding(NAME, _sentence(run, bearers, ranks), None, loss, ranks=ranks, **run.family(bearers))
+        run.take(*bearers)
 
 
-def _sentence(run: Run, bearer: Bearer, place: str, ranks: list[int]) -> str:
-    """Say that only one rank or thread runs the call path, or else for which ranks most of the waiting is."""
-    waiting = seconds(bearer.waiting)
-    here = np.flatnonzero(run.times(bearer.callpath))
+def _sentence(run: Run, bearers: list[Bearer], ranks: list[int]) -> str:
+    """Say that only one rank or thread runs the call paths, or else for which ranks most of the waiting is."""
+    callpaths = [bearer.callpath for bearer in bearers]
+    place, waiting = run.places(callpaths), seconds(sum(bearer.waiting for bearer in bearers))
+    here = np.flatnonzero(np.sum([run.times(callpath) for callpath in callpaths], axis=0))
     if here.size == 1 and run.locations > 1:
         return f"Only {run.location(int(here[0]))} runs {place}; others wait {waiting} for it."
     who = "" if len(ranks) == run.ranks else f", most of it for {run.who(ranks).lower()}"
@@ -56,6 +46,5 @@ def _sentence(run: Run, bearer: Bearer, place: str, ranks: list[int]) -> str:
 def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
     """Yield making the call path faster."""
     if finding.callpath is not None:
-        yield run.changes.faster(finding.callpath, 0.75)
-        yield run.changes.faster(finding.callpath, 0.5)
-        yield run.changes.faster(finding.callpath, 0.0)
+        for factor in (0.75, 0.5, 0.0):
+            yield run.changes.faster(finding.callpath, factor, below=bool(finding.merged))

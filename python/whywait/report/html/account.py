@@ -156,6 +156,7 @@ def _price(price: Price) -> dict[str, Any]:
 
 def _by_place(result: ResultData, run: Run, one: Finding) -> list[float]:
     """Return the time in the call path of a finding by place; empty if it has none."""
-    if one.callpath is None or one.base != "cpu":
+    if not one.causes or one.base != "cpu":
         return []
-    return coarse(run.times(one.callpath)[computing(result.places)])
+    times = np.sum([run.times(callpath) for callpath in one.causes], axis=0)
+    return coarse(times[computing(result.places)])

@@ -68,6 +68,18 @@ impl Moved {
     }
 }
 
+/// How long the last of the messages that a call receives had been sent when it began, ticks; `u32::MAX` if longer or
+/// unknown.
+pub(super) fn leads(shard: &Shard) -> Vec<u32> {
+    let mut all = vec![u32::MAX; shard.instances.enter.len()];
+    for receive in &shard.receives.rows {
+        if let Some(lead) = all.get_mut(receive.instance.index()) {
+            *lead = receive.lead.min(*lead);
+        }
+    }
+    all
+}
+
 /// What each region instance of a shard sends, receives or completes.
 pub(super) fn moved(trace: &Trace, shard: &Shard, partners: &Partners) -> Vec<Moved> {
     let mut all = vec![Moved::default(); shard.instances.enter.len()];

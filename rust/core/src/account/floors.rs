@@ -16,7 +16,7 @@ use crate::parallel::exchange::Exchange;
 pub struct Kind {
     /// The region that is called; one for all of the same name.
     pub region: RegionKey,
-    /// Whether the call waited; otherwise, what it moves had been there.
+    /// Whether the call waited, or the message had not been there for as long as a hidden transfer needs.
     pub exposed: bool,
     /// Whether all processes that it communicates with are on its node.
     pub local: bool,
@@ -222,6 +222,13 @@ impl Floors {
         let mut all: Vec<(Kind, Histogram)> = all.into_iter().collect();
         all.sort_unstable_by_key(|&(kind, _)| kind);
         Ok(Self { all: floors(&all, bad_clocks), is_coarse })
+    }
+
+    /// The floor of a kind, if there are calls to compare with.
+    pub(super) fn known(&self, kind: Kind) -> Option<i64> {
+        let kind = if self.is_coarse { coarsened(kind) } else { kind };
+        let found = self.all.binary_search_by_key(&kind, |floor| floor.kind).ok()?;
+        Some(self.all[found].floor).filter(|&floor| floor < i64::MAX)
     }
 
     /// The position of a kind.

@@ -57,7 +57,7 @@ use busy::BusyWaits;
 use calls::Partners;
 use floors::{Floors, Histogram};
 use reasons::Calls;
-use sweep::{CallPaths, CutRest, Found, Rest, Sweep};
+use sweep::{CallPaths, CutRest, Found, Place, Rest, Sweep, Undecided};
 
 pub use cores::FewCores;
 pub(crate) use cores::find as few_cores;
@@ -132,6 +132,85 @@ struct FirstPass {
     histograms: Vec<Histogram>,
     rests: Vec<Rest>,
     cuts: Vec<CutRest>,
+    undecided: Vec<Undecided>,
+}
+
+impl FirstPass {
+    /// Decides which calls are exposed, given the floors of those that are certain.
+    fn decide(&mut self, floors: &Floors) {
+        let mut exposed: Vec<Option<u32>> = vec![None; self.kinds.len()];
+        for Undecided { rest, place, lead } in std::mem::take(&mut self.undecided) {
+            let hidden = rest.kind as usize;
+            let is_exposed = floors.known(self.kinds[hidden]).is_some_and(|floor| i64::from(lead) < floor);
+            let kind = if is_exposed {
+                *exposed[hidden].get_or_insert_with(|| {
+                    let kind = Kind { exposed: true, ..self.kinds[hidden] };
+                    let known = self.kinds.iter().position(|&other| other == kind);
+                    let position = known.unwrap_or(self.kinds.len());
+                    if known.is_none() {
+                        self.kinds.push(kind);
+                        self.histograms.push(Histogram::default());
+                    }
+                    position as u32
+                })
+            } else {
+                rest.kind
+            };
+            self.histograms[kind as usize].add(rest.ticks);
+            match place {
+                Place::Rest(position) => self.rests[position].kind = kind,
+                Place::Cut(position) => self.cuts[position].rest.kind = kind,
+                Place::Nowhere => {}
+            }
+        }
+    }
+}
+
+/// The first pass over all shards. `allocated` says of each location when it belongs to the program, if it does.
+fn first_passes(
+    trace: &Trace,
+    waits: &PerShard<WaitState>,
+    callpaths: &CallPaths,
+    busy: &BusyWaits,
+    focus: &Range<i64>,
+    allocated: impl Fn(&Shard, LocationId) -> Option<Allocated> + Sync,
+) -> Vec<FirstPass> {
+    let partners = Partners::new(trace);
+    trace
+        .par_shards()
+        .enumerate()
+        .map(|(i, shard)| {
+            let moved = calls::moved(trace, shard, &partners);
+            let mut sweep = Sweep::new(trace, shard, callpaths, focus.clone(), moved, busy);
+            let mut waits = waits.of(i).1.chunk_by(|a, b| a.location == b.location).peekable();
+            let mut found = Vec::new();
+            for location in shard.locations {
+                let of_location = waits.next_if(|waits| waits[0].location == location).unwrap_or_default();
+                if let Some(allocated) = allocated(shard, location) {
+                    let is_worker = allocated.master.is_some();
+                    found.push((allocated, Found::default()));
+                    let (allocated, of_pass) = found.last_mut().expect("was just added");
+                    *of_pass = sweep.location(location, of_location, &allocated.span, is_worker);
+                }
+            }
+            let Sweep { kinds, histograms, rests, cuts, undecided, .. } = sweep;
+            FirstPass { found, kinds, histograms, rests, cuts, undecided }
+        })
+        .collect()
+}
+
+/// The floors of all kinds, once it is decided which calls are exposed.
+fn floors(trace: &Trace, passes: &mut [FirstPass], has_bad_clocks: bool) -> Result<Floors> {
+    let find = |passes: &[FirstPass]| {
+        let histograms = passes.iter().flat_map(|pass| pass.kinds.iter().copied().zip(&pass.histograms));
+        Floors::find(&trace.exchange, histograms, has_bad_clocks)
+    };
+    let certain = find(passes)?;
+    if !trace.exchange.any(passes.iter().any(|pass| !pass.undecided.is_empty()))? {
+        return Ok(certain);
+    }
+    passes.par_iter_mut().for_each(|pass| pass.decide(&certain));
+    find(passes)
 }
 
 /// Makes the account of a focus. All own code counts as off the critical path: see [`Account::divide`].
@@ -148,32 +227,12 @@ pub(crate) fn find(
     with_reasons: bool,
 ) -> Result<Account> {
     let callpaths = CallPaths::of(trace);
-    let partners = Partners::new(trace);
     let team_members = team_members(trace);
     let busy = BusyWaits::new(devices);
-    let passes: Vec<FirstPass> = trace
-        .par_shards()
-        .enumerate()
-        .map(|(i, shard)| {
-            let moved = calls::moved(trace, shard, &partners);
-            let mut sweep = Sweep::new(trace, shard, &callpaths, focus.clone(), (moved, &busy));
-            let mut waits = waits.of(i).1.chunk_by(|a, b| a.location == b.location).peekable();
-            let mut found = Vec::new();
-            for location in shard.locations {
-                let of_location = waits.next_if(|waits| waits[0].location == location).unwrap_or_default();
-                if let Some(allocated) = allocated(trace, shard, location, focus, &team_members) {
-                    let is_worker = allocated.master.is_some();
-                    found.push((allocated, Found::default()));
-                    let (allocated, of_pass) = found.last_mut().expect("was just added");
-                    *of_pass = sweep.location(location, of_location, &allocated.span, is_worker);
-                }
-            }
-            let Sweep { kinds, histograms, rests, cuts, .. } = sweep;
-            FirstPass { found, kinds, histograms, rests, cuts }
-        })
-        .collect();
-    let histograms = passes.iter().flat_map(|pass| pass.kinds.iter().copied().zip(&pass.histograms));
-    let floors = Floors::find(&trace.exchange, histograms, has_bad_clocks)?;
+    let mut passes = first_passes(trace, waits, &callpaths, &busy, focus, |shard, location| {
+        allocated(trace, shard, location, focus, &team_members)
+    });
+    let floors = floors(trace, &mut passes, has_bad_clocks)?;
     let of_shards: Vec<(Vec<Cell>, OfKinds, (u64, i64))> = trace
         .par_shards()
         .zip(&passes)
@@ -209,6 +268,8 @@ pub(crate) fn find(
         });
         account.reasons = Reasons::find(&Calls::new(trace, &callpaths, &floors, focus, of_shards))?;
     }
+    // All calls of a kind may have turned out to be exposed.
+    account.network.retain(|of_kind| of_kind.floor.calls > 0);
     account.sort();
     Ok(account)
 }
@@ -230,9 +291,6 @@ pub(crate) fn groups_of_callpaths(trace: &Trace) -> Vec<Group> {
 /// event, and its excess, ticks; in the order of positions.
 pub type Excess = Vec<Vec<(u32, i64)>>;
 
-/// The calls of a shard: their kinds, how long those of each take, and by location their rests.
-type OfCalls = (Vec<Kind>, Vec<Histogram>, Vec<Vec<Rest>>);
-
 /// What calls take beyond the fastest 5% of their kind. Needs the events of all processes.
 pub(crate) fn excesses(
     trace: &Trace,
@@ -241,36 +299,21 @@ pub(crate) fn excesses(
     has_bad_clocks: bool,
 ) -> Result<Excess> {
     let callpaths = CallPaths::of(trace);
-    let partners = Partners::new(trace);
     let busy = BusyWaits::new(devices);
     let (first, last) = trace.span().unwrap_or_default();
-    let passes: Vec<OfCalls> = trace
-        .par_shards()
-        .enumerate()
-        .map(|(i, shard)| {
-            let moved = calls::moved(trace, shard, &partners);
-            // No call reaches out of the run.
-            let mut sweep = Sweep::new(trace, shard, &callpaths, first..last, (moved, &busy));
-            let mut waits = waits.of(i).1.chunk_by(|a, b| a.location == b.location).peekable();
-            let mut of_locations = Vec::with_capacity(shard.locations.len());
-            for location in shard.locations {
-                let of_location = waits.next_if(|waits| waits[0].location == location).unwrap_or_default();
-                sweep.location(location, of_location, &(first..first), false);
-                of_locations.push(std::mem::take(&mut sweep.rests));
-            }
-            (sweep.kinds, sweep.histograms, of_locations)
-        })
-        .collect();
-    let histograms = passes.iter().flat_map(|(kinds, of_kinds, _)| kinds.iter().copied().zip(of_kinds));
-    let floors = Floors::find(&trace.exchange, histograms, has_bad_clocks)?;
+    // No call reaches out of the run.
+    let mut passes = first_passes(trace, waits, &callpaths, &busy, &(first..last), |_, location| {
+        Some(Allocated { location, span: first..first, master: None })
+    });
+    let floors = floors(trace, &mut passes, has_bad_clocks)?;
     let mut all = Vec::with_capacity(trace.definitions.locations.len());
-    for (kinds, _, of_locations) in passes {
+    for FirstPass { found, kinds, rests, .. } in passes {
         let of_kinds: Vec<i64> = kinds.iter().map(|&kind| floors.all[floors.position(kind)].floor).collect();
-        let excess = |rest: Rest| {
+        let excess = |rest: &Rest| {
             let excess = rest.ticks.saturating_sub(of_kinds[rest.kind as usize]);
             (excess > 0).then_some((rest.leave, excess))
         };
-        all.extend(of_locations.into_iter().map(|calls| calls.into_iter().filter_map(excess).collect()));
+        all.extend(found.iter().map(|(_, found)| rests[found.rests.clone()].iter().filter_map(excess).collect()));
     }
     Ok(all)
 }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::activities::{self, Activity};
 use super::busy::BusyWaits;
-use super::calls::Moved;
+use super::calls::{self, Moved};
 use super::floors::{Histogram, Kind};
 use super::rows::Row;
 use crate::ids::{CallPathId, Ids, InstanceId, LocationId, RegionKey};
@@ -74,6 +74,26 @@ pub(super) struct CutRest {
     pub rest: Rest,
     pub before: i64,
     pub inside: i64,
+}
+
+/// A call that did not wait, but whose message was sent later before it than it takes: exposed if the message had not
+/// been there for as long as such a call needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Undecided {
+    /// Its kind if it is hidden, and the ticks of its rest.
+    pub rest: Rest,
+    /// Where it is among the rests, or the cut ones, if it is.
+    pub place: Place,
+    /// How long the message had been there, ticks.
+    pub lead: u32,
+}
+
+/// Where the rest of a call is kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    Rest(usize),
+    Cut(usize),
+    Nowhere,
 }
 
 /// What a pass over a location finds.
@@ -161,6 +181,7 @@ pub(super) struct Sweep<'a> {
     callpaths: &'a CallPaths,
     focus: Range<i64>,
     moved: Vec<Moved>,
+    leads: Vec<u32>,
     busy: &'a BusyWaits,
     /// The row of waits of each metric.
     rows: Vec<Option<Row>>,
@@ -171,6 +192,7 @@ pub(super) struct Sweep<'a> {
     pub histograms: Vec<Histogram>,
     pub rests: Vec<Rest>,
     pub cuts: Vec<CutRest>,
+    pub undecided: Vec<Undecided>,
     /// Ticks of own code by call path, and the call paths that have any.
     own: Vec<i64>,
     touched: Vec<CallPathId>,
@@ -184,7 +206,8 @@ impl<'a> Sweep<'a> {
         shard: &'a Shard,
         callpaths: &'a CallPaths,
         focus: Range<i64>,
-        (moved, busy): (Vec<Moved>, &'a BusyWaits),
+        moved: Vec<Moved>,
+        busy: &'a BusyWaits,
     ) -> Self {
         Self {
             trace,
@@ -192,6 +215,7 @@ impl<'a> Sweep<'a> {
             callpaths,
             focus,
             moved,
+            leads: calls::leads(shard),
             busy,
             rows: Metric::ALL.iter().map(|&kind| Row::of_wait(kind)).collect(),
             numbers: FxHashMap::default(),
@@ -200,6 +224,7 @@ impl<'a> Sweep<'a> {
             histograms: Vec::new(),
             rests: Vec::new(),
             cuts: Vec::new(),
+            undecided: Vec::new(),
             own: vec![0; trace.tree.len()],
             touched: Vec::new(),
             of_rows: FxHashMap::default(),
@@ -385,14 +410,22 @@ impl<'a> Sweep<'a> {
             return;
         }
         let kind = self.kind(frame, exposed);
-        self.histograms[kind as usize].add(rest);
         let rest = Rest { kind, leave: position, ticks: rest };
+        let mut place = Place::Nowhere;
         if is_inside {
+            place = Place::Rest(self.rests.len());
             self.rests.push(rest);
             self.booked += rest.ticks;
         } else if inside > 0 {
+            place = Place::Cut(self.cuts.len());
             self.cuts.push(CutRest { rest, before: frame.before - waited_before, inside });
             self.booked += inside;
+        }
+        let lead = self.leads.get(frame.instance.index()).copied().unwrap_or(u32::MAX);
+        if exposed || lead == u32::MAX || i64::from(lead) >= rest.ticks {
+            self.histograms[kind as usize].add(rest.ticks);
+        } else {
+            self.undecided.push(Undecided { rest, place, lead });
         }
     }
 

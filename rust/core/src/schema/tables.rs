@@ -192,6 +192,7 @@ tables! {
         "callpath_id" UInt32: "the same as a row of `callpaths`",
         "ranks" Numbers: "the ranks that are to blame; empty if these are all",
         "evidence" Text: "the numbers that the sentence rests on, as JSON",
+        "merged" Numbers: "the call paths whose losses are part of it, as rows of `callpaths`; empty if that is only its own",
         "remarks" Text: "what other rules add to it, as sentences; null if nothing",
         "shown" Bool: "whether it is one of those to show first",
     }
@@ -214,7 +215,7 @@ tables! {
         "bytes_below" UInt64 "bytes": "the end of the range, exclusive",
         "local" Bool: "whether all processes that they communicate with are on their node",
         "members" UInt32: "members of the communicator of a collective operation, rounded up to a power of two; 0 for other calls",
-        "exposed" Bool: "whether they waited; otherwise what they wait for had been there",
+        "exposed" Bool: "whether they waited, or what they wait for had not been there for as long as the others need",
         "calls" UInt64: "their number in the run",
         "floor" Double "s": "what such a call needs; null if there is nothing to compare it with",
         "median" Double "s": "the median of their time without waits",

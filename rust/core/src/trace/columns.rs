@@ -188,6 +188,9 @@ pub struct Received {
     pub comm: CommId,
     /// Message tag.
     pub tag: u32,
+    /// How long before the Enter of the call that completed the receive the send was entered, ticks, once messages are
+    /// matched; `u32::MAX` if longer, later or unknown.
+    pub lead: u32,
 }
 
 /// A request without completion in any row of a message: it was cancelled or never completed.

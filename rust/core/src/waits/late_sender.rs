@@ -63,6 +63,8 @@ pub struct Detected {
     pub late_receivers: Vec<LateReceiver>,
     /// Calls that complete several requests, or one of `MPI_Isendrecv`, and had a late sender.
     pub candidates: FxHashSet<InstanceId>,
+    /// For each receive, [`Received::lead`].
+    pub leads: Vec<u32>,
 }
 
 /// A Late Sender that a later receive may turn into wrong order.
@@ -107,6 +109,8 @@ pub fn detect(trace: &Trace, shard: &Shard, matches: &Matches, window: usize) ->
         let mut latest: Option<Instance> = None;
         for row in range {
             let receive = &shard.receives.rows[row];
+            let lead = matches.send(row).map(|send| shard.enter(receive.instance) - send.enter);
+            detector.detected.leads.push(lead.and_then(|lead| lead.try_into().ok()).unwrap_or(u32::MAX));
             if let (Some(&probe), Some(send)) = (probes.get(&(row as u32)), matches.send(row)) {
                 detector.probe(probe, send);
             }

@@ -87,7 +87,8 @@ impl<'a> Decoder<'a> {
         if message.probe.is_some() {
             self.shard.probes.push((self.shard.receives.rows.len() as u32, message.probe));
         }
-        self.shard.receives.rows.push(Received { time, bytes, instance, request, peer, comm, tag: message.tag });
+        let tag = message.tag;
+        self.shard.receives.rows.push(Received { time, bytes, instance, request, peer, comm, tag, lead: u32::MAX });
     }
 
     pub(super) fn complete_receive(&mut self, time: i64, message: Envelope, bytes: u64, request: u64) {
