@@ -76,10 +76,10 @@ pub(crate) fn facts<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<Optio
     }
     facts.set_item("steps", steps)?;
     facts.set_item("done", report.done().collect::<Vec<_>>())?;
-    facts.set_item("checked", report.census.checked)?;
-    facts.set_item("violated", report.census.violated)?;
-    facts.set_item("left", report.left.violated)?;
-    facts.set_item("worst", seconds(report.census.worst))?;
+    facts.set_item("checked", report.census.total.checked)?;
+    facts.set_item("violated", report.census.total.violated)?;
+    facts.set_item("left", report.left.total.violated)?;
+    facts.set_item("worst", seconds(report.census.total.worst))?;
     let kinds = PyList::empty(py);
     for kind in Kind::ALL {
         let (checked, violated, worst) = report.census.of_kind(kind);
@@ -95,7 +95,7 @@ pub(crate) fn facts<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<Optio
     }
     facts.set_item("kinds", kinds)?;
     facts.set_item("moved", seconds(report.moved()))?;
-    facts.set_item("sum", seconds(report.census.sum))?;
+    facts.set_item("sum", seconds(report.census.total.sum))?;
     facts.set_item("stretch", report.stretch.0)?;
     facts.set_item("stretched", report.stretch.1)?;
     facts.set_item("domain", report.domain.name())?;

@@ -2,17 +2,26 @@
 //!
 //! A target counts once: against the latest of its sources. *Source*: clocks.md#census.
 
+use std::cmp::Reverse;
+
+use bitcode::{Decode, Encode};
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::constraints::{Constraints, Moment, Part};
+use super::constraints::{Constraints, Link, Moment, Part};
 use super::kind::Kind;
+use crate::Result;
 use crate::ids::{LocationId, ProcessId};
+use crate::parallel::exchange::Exchange;
 
 /// Number of bins of time in the course.
 pub const BINS: usize = 100;
 
+/// A kind, the process of the source, and that of the target.
+type Key = (Kind, ProcessId, ProcessId);
+
 /// Constraints of one kind between two processes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Cell {
     /// Their number.
     pub checked: u64,
@@ -57,16 +66,70 @@ impl Cell {
         self.sum += amount;
         self.first = self.first.min(target.time);
         self.last = self.last.max(target.time);
-        let place = |moment: Moment| (moment.time, moment.location);
-        if amount > self.worst || (amount == self.worst && self.worst_at.is_none_or(|at| place(target) < place(at))) {
-            (self.worst, self.worst_at) = (amount, Some(target));
-            self.worst_between = [source.location, target.location];
+        self.see_worst(amount, target, [source.location, target.location]);
+    }
+
+    /// Keeps the largest amount; of equal ones the earliest, so that their order does not matter.
+    fn see_worst(&mut self, amount: i64, target: Moment, between: [LocationId; 2]) {
+        let place = |moment: Moment, between: [LocationId; 2]| (moment.time, between[1], between[0]);
+        let is_before = |at| place(target, between) < place(at, self.worst_between);
+        if amount > self.worst || (amount == self.worst && self.worst_at.is_none_or(is_before)) {
+            (self.worst, self.worst_at, self.worst_between) = (amount, Some(target), between);
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.checked += other.checked;
+        self.violated += other.violated;
+        self.sum += other.sum;
+        self.first = self.first.min(other.first);
+        self.last = self.last.max(other.last);
+        if let Some(at) = other.worst_at {
+            self.see_worst(other.worst, at, other.worst_between);
         }
     }
 }
 
+/// A number of constraints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Total {
+    /// Their number.
+    pub checked: u64,
+    /// How many are violated.
+    pub violated: u64,
+    /// Sum of the amounts, ticks.
+    pub sum: i64,
+    /// The largest amount, ticks.
+    pub worst: i64,
+}
+
+impl Total {
+    fn add(&mut self, amount: i64) {
+        self.checked += 1;
+        if amount > 0 {
+            self.violated += 1;
+            self.sum += amount;
+            self.worst = self.worst.max(amount);
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.checked += other.checked;
+        self.violated += other.violated;
+        self.sum += other.sum;
+        self.worst = self.worst.max(other.worst);
+    }
+
+    /// That of all processes of the analysis.
+    pub(super) fn of_all(self, exchange: &Exchange) -> Result<Self> {
+        let mut all = Self::default();
+        exchange.allgather(self)?.into_iter().for_each(|own| all.merge(own));
+        Ok(all)
+    }
+}
+
 /// Constraints of one kind in a bin of time.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Encode, Decode)]
 pub struct Course {
     /// Their number.
     pub checked: u64,
@@ -76,64 +139,106 @@ pub struct Course {
     pub worst: i64,
 }
 
-/// What is violated.
-#[derive(Clone, Debug, Default)]
+/// What is violated. If several processes share the analysis, each counts its own constraints.
+#[derive(Clone, Debug)]
 pub struct Census {
     /// By kind, process of the source and of the target.
-    pub cells: FxHashMap<(Kind, ProcessId, ProcessId), Cell>,
+    pub cells: FxHashMap<Key, Cell>,
     /// By kind and bin.
     pub course: [Vec<Course>; Kind::ALL.len()],
-    /// Number of constraints.
-    pub checked: u64,
-    /// How many are violated.
-    pub violated: u64,
-    /// Sum of their amounts, ticks.
-    pub sum: i64,
-    /// The largest amount, ticks.
-    pub worst: i64,
+    /// All of them.
+    pub total: Total,
+}
+
+impl Default for Census {
+    fn default() -> Self {
+        let course = Kind::ALL.map(|_| vec![Course::default(); BINS]);
+        Self { cells: FxHashMap::default(), course, total: Total::default() }
+    }
+}
+
+/// How constraints are counted: the least latency between processes and the span of the run, ticks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counting {
+    pub(super) latency: i64,
+    pub(super) span: (i64, i64),
 }
 
 impl Census {
-    /// Counts the violations of constraints in a run of a span; a constraint between processes holds if its target is at
-    /// least `latency` ticks behind all its sources.
-    #[must_use]
-    pub fn new(constraints: &Constraints, latency: i64, span: (i64, i64)) -> Self {
-        let mut census = Self { course: Kind::ALL.map(|_| vec![Course::default(); BINS]), ..Self::default() };
-        each_target(constraints, |kind, source, target| census.add(constraints, latency, span, kind, source, target));
-        census
+    /// Counts the violations of constraints, whose moments `time` moves; a constraint between processes holds if its target is
+    /// at least the latency behind all its sources.
+    pub(super) fn new(
+        constraints: &Constraints,
+        counting: Counting,
+        time: impl Fn(LocationId, i64) -> i64 + Sync,
+    ) -> Self {
+        let (links, parts) = (constraints.links(), constraints.parts());
+        let is_one = |a: &Link, b: &Link| a.has_target_of(b, &time);
+        let of_links = links.par_chunk_by(is_one).fold(Self::default, |mut census, links| {
+            let source = |link: &Link| (time(link.source.location, link.source.time), Reverse(link.source.location));
+            if let Some(link) = links.iter().max_by_key(|link| source(link)) {
+                let moved = |moment: Moment| Moment { time: time(moment.location, moment.time), ..moment };
+                census.add(constraints, counting, link.kind, moved(link.source), moved(link.target));
+            }
+            census
+        });
+        let of_parts = parts.par_chunk_by(|_, next| !next.is_first).fold(Self::default, |mut census, parts| {
+            each_target(parts, &time, |source, target| {
+                census.add(constraints, counting, parts[0].kind, source, target);
+            });
+            census
+        });
+        of_links.chain(of_parts).reduce(Self::default, |mut all, census| {
+            all.merge(&census);
+            all
+        })
     }
 
-    fn add(
-        &mut self,
-        constraints: &Constraints,
-        latency: i64,
-        (begin, end): (i64, i64),
-        kind: Kind,
-        source: Moment,
-        target: Moment,
-    ) {
-        let latency = if kind.is_within_a_process() { 0 } else { latency };
+    fn add(&mut self, constraints: &Constraints, counting: Counting, kind: Kind, source: Moment, target: Moment) {
+        let latency = if kind.is_within_a_process() { 0 } else { counting.latency };
         let amount = source.time + latency - target.time;
         let pair = (constraints.process(source.location), constraints.process(target.location));
         self.cells.entry((kind, pair.0, pair.1)).or_default().add(amount, source, target);
+        let (begin, end) = counting.span;
         let bin = (i128::from(target.time - begin) * BINS as i128 / i128::from(end - begin + 1)) as usize;
         let course = &mut self.course[kind as usize][bin.min(BINS - 1)];
         course.checked += 1;
+        course.violated += u64::from(amount > 0);
         course.worst = course.worst.max(amount);
-        self.checked += 1;
-        if amount > 0 {
-            course.violated += 1;
-            self.violated += 1;
-            self.sum += amount;
-            self.worst = self.worst.max(amount);
-        }
+        self.total.add(amount);
     }
 
-    /// Number of violations between processes that `selects`, and the largest amount, ticks.
-    #[must_use]
-    pub fn violated_between(&self, selects: impl Fn(ProcessId, ProcessId) -> bool) -> (u64, i64) {
+    #[expect(clippy::iter_over_hash_type, reason = "the order of cells does not matter")]
+    fn merge(&mut self, other: &Self) {
+        for (key, cell) in &other.cells {
+            self.cells.entry(*key).or_default().merge(cell);
+        }
+        for (bin, of_other) in self.course.iter_mut().flatten().zip(other.course.iter().flatten()) {
+            bin.checked += of_other.checked;
+            bin.violated += of_other.violated;
+            bin.worst = bin.worst.max(of_other.worst);
+        }
+        self.total.merge(other.total);
+    }
+
+    /// That of all processes of the analysis at the first one.
+    pub(super) fn gather(&mut self, exchange: &Exchange) -> Result<()> {
+        let own = (!exchange.is_root()).then(|| {
+            let cells: Vec<(Key, Cell)> = self.cells.iter().map(|(key, cell)| (*key, *cell)).collect();
+            (cells, self.course.iter().flatten().copied().collect::<Vec<Course>>(), self.total)
+        });
+        for (cells, course, total) in exchange.gather(own)?.into_iter().flatten() {
+            let mut bins = course.chunks(BINS).map(<[Course]>::to_vec);
+            let course = Kind::ALL.map(|_| bins.next().unwrap_or_default());
+            self.merge(&Self { cells: cells.into_iter().collect(), course, total });
+        }
+        Ok(())
+    }
+
+    /// Number of violations between processes that `selects`.
+    pub(super) fn violated_between(&self, selects: impl Fn(ProcessId, ProcessId) -> bool) -> u64 {
         let cells = self.cells.iter().filter(|((_, from, to), _)| selects(*from, *to));
-        cells.fold((0, 0), |(count, worst), (_, cell)| (count + cell.violated, cell.worst.max(worst)))
+        cells.map(|(_, cell)| cell.violated).sum()
     }
 
     /// Number of constraints of a kind, number of violations, and the largest amount, ticks.
@@ -146,51 +251,43 @@ impl Census {
     }
 }
 
-/// Calls `found` with each target, and the latest of its sources on other locations.
-fn each_target(constraints: &Constraints, mut found: impl FnMut(Kind, Moment, Moment)) {
-    for links in constraints.targets() {
-        let latest = links.iter().reduce(|a, b| if b.source.time > a.source.time { b } else { a });
-        if let Some(link) = latest {
-            found(link.kind, link.source, link.target);
+/// Calls `found` with the latest source of each target of an instance on another location, and with the target.
+fn each_target(parts: &[Part], time: &impl Fn(LocationId, i64) -> i64, mut found: impl FnMut(Moment, Moment)) {
+    // A source on the target's own location does not count, so the two latest are enough.
+    let mut latest: [Option<Moment>; 2] = [None, None];
+    let mut target = |latest: &[Option<Moment>; 2], part: &Part| {
+        let others = latest.iter().flatten().find(|source| source.location != part.location);
+        if let Some(source) = others.filter(|_| part.is_target) {
+            found(*source, Moment { location: part.location, time: time(part.location, part.end) });
         }
-    }
-    for parts in constraints.instances() {
-        let kind = parts[0].kind;
-        // A source on the target's own location does not count, so the two latest are enough.
-        let mut latest: [Option<&Part>; 2] = [None, None];
-        let target = |latest: &[Option<&Part>; 2], part: &Part, found: &mut dyn FnMut(Kind, Moment, Moment)| {
-            let others = latest.iter().flatten().find(|source| source.location != part.location);
-            if let Some(source) = others.filter(|_| part.is_target) {
-                let source = Moment { location: source.location, time: source.begin };
-                found(kind, source, Moment { location: part.location, time: part.end });
-            }
-        };
-        if parts[0].is_prefix {
-            for part in parts {
-                target(&latest, part, &mut found);
-                latest_two(&mut latest, part);
-            }
-        } else {
-            for part in parts {
-                latest_two(&mut latest, part);
-            }
-            for part in parts {
-                target(&latest, part, &mut found);
-            }
+    };
+    let see = |latest: &mut [Option<Moment>; 2], part: &Part| {
+        if part.is_source {
+            latest_two(latest, Moment { location: part.location, time: time(part.location, part.begin) });
+        }
+    };
+    if parts[0].is_prefix {
+        for part in parts {
+            target(&latest, part);
+            see(&mut latest, part);
+        }
+    } else {
+        for part in parts {
+            see(&mut latest, part);
+        }
+        for part in parts {
+            target(&latest, part);
         }
     }
 }
 
 /// Keeps the two latest sources, the one of lower rank first if they begin at the same time.
-fn latest_two<'a>(latest: &mut [Option<&'a Part>; 2], part: &'a Part) {
-    if !part.is_source {
-        return;
-    }
+fn latest_two(latest: &mut [Option<Moment>; 2], source: Moment) {
     match latest {
-        [None, _] => latest[0] = Some(part),
-        [Some(first), _] if part.begin > first.begin => *latest = [Some(part), latest[0]],
-        [_, None] => latest[1] = Some(part),
-        [_, Some(second)] if part.begin > second.begin => latest[1] = Some(part),
+        [None, _] => latest[0] = Some(source),
+        [Some(first), _] if source.time > first.time => *latest = [Some(source), latest[0]],
+        [_, None] => latest[1] = Some(source),
+        [_, Some(second)] if source.time > second.time => latest[1] = Some(source),
         _ => {}
     }
 }

@@ -599,6 +599,7 @@ mod tests {
     use super::super::kind::Kind;
     use super::*;
     use crate::ids::{LocationId, ProcessId};
+    use crate::parallel::exchange::Exchange;
 
     const PROCESSES: usize = 6;
 
@@ -654,7 +655,8 @@ mod tests {
         #[test]
         fn the_passes_keep_their_promises(messages in messages(), latency in prop::sample::select(vec![0, 1])) {
             let constraints = constraints(&messages);
-            let clocks = domains::logical(&constraints, &Census::default());
+            let clocks = domains::logical(&constraints, &Census::default(), &Exchange::new(None, &[], &[]))
+                .expect("one process exchanges nothing");
             let net = Net::new(&constraints, &clocks, latency);
             let mut forward = Forward::new(&net);
             forward.run();

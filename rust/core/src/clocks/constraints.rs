@@ -3,9 +3,12 @@
 //! *Source*: clocks.md#constraints.
 
 use bitcode::{Decode, Encode};
+use rayon::prelude::*;
 
 use super::kind::Kind;
+use crate::Result;
 use crate::ids::{LocationId, ProcessId};
+use crate::parallel::exchange::Exchange;
 
 /// A moment on a location, ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -27,6 +30,14 @@ pub struct Link {
     pub target: Moment,
 }
 
+impl Link {
+    /// Whether another link has the same target, if `time` moves both.
+    pub(super) fn has_target_of(&self, other: &Self, time: impl Fn(LocationId, i64) -> i64) -> bool {
+        let at = |moment: Moment| (moment.location, time(moment.location, moment.time));
+        self.kind != Kind::Message && self.kind == other.kind && at(self.target) == at(other.target)
+    }
+}
+
 /// One member's part in an operation of many.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent")]
@@ -40,7 +51,7 @@ pub struct Part {
     /// Kind of the operation.
     pub kind: Kind,
     /// Whether it is the first part of its instance; parts are in the order of ranks.
-    is_first: bool,
+    pub(super) is_first: bool,
     /// Whether others cannot end before it has begun.
     pub is_source: bool,
     /// Whether it cannot end before others have begun.
@@ -96,7 +107,8 @@ impl Found {
     }
 }
 
-/// All constraints of a run. If several processes share the analysis, the first has them.
+/// The constraints of a run. If several processes share the analysis, each has the links with targets on its locations, and
+/// some of the operations.
 #[derive(Debug, Default)]
 pub struct Constraints {
     /// Pairs of moments; those of one kind with one target are neighbors.
@@ -117,7 +129,7 @@ impl Constraints {
             Kind::Message => (link.kind, LocationId::NONE, 0),
             kind => (kind, link.target.location, link.target.time),
         };
-        links.sort_by_key(target);
+        links.par_sort_by_key(target);
         devices.sort_unstable();
         devices.dedup();
         Self { links, parts, processes, devices }
@@ -146,9 +158,9 @@ impl Constraints {
         &self.links
     }
 
-    /// The pairs of moments by target.
-    pub fn targets(&self) -> impl Iterator<Item = &[Link]> + Clone {
-        self.links.chunk_by(|a, b| a.kind != Kind::Message && a.kind == b.kind && a.target == b.target)
+    /// Parts in operations of many, instance by instance, each by rank.
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
     }
 
     /// The operations of many, each by rank.
@@ -156,26 +168,37 @@ impl Constraints {
         self.parts.chunk_by(|_, next| !next.is_first)
     }
 
-    /// What the same constraints at other times are moved by, where that is largest in size, for each process.
-    #[must_use]
-    pub(super) fn largest_moves(&self, moved: &Self, processes: usize) -> Vec<i64> {
-        let mut largest = vec![0i64; processes];
-        let mut see = |location, before: i64, after: i64| {
-            if let Some(largest) = largest.get_mut(self.process(location).index())
-                && (after - before).abs() > largest.abs()
-            {
-                *largest = after - before;
+    /// What `time` moves the moments of each process by, where that is largest in size, of all processes of the analysis at
+    /// the first one.
+    pub(super) fn largest_moves(
+        &self,
+        processes: usize,
+        time: impl Fn(LocationId, i64) -> i64,
+        exchange: &Exchange,
+    ) -> Result<Vec<i64>> {
+        let larger = |a: i64, b: i64| if (a.abs(), a) < (b.abs(), b) { b } else { a };
+        let mut largest = vec![0; processes];
+        let mut see = |location, at| {
+            if let Some(largest) = largest.get_mut(self.process(location).index()) {
+                *largest = larger(*largest, time(location, at) - at);
             }
         };
-        for (before, after) in self.links.iter().zip(&moved.links) {
-            see(before.source.location, before.source.time, after.source.time);
-            see(before.target.location, before.target.time, after.target.time);
+        for moment in self.links.iter().flat_map(|link| [link.source, link.target]) {
+            see(moment.location, moment.time);
         }
-        for (before, after) in self.parts.iter().zip(&moved.parts) {
-            see(before.location, before.begin, after.begin);
-            see(before.location, before.end, after.end);
+        for part in &self.parts {
+            see(part.location, part.begin);
+            see(part.location, part.end);
         }
-        largest
+        let add = |all: Vec<i64>, own: Vec<i64>| all.into_iter().zip(own).map(|(a, b)| larger(a, b)).collect();
+        Ok(exchange.gather(largest)?.into_iter().reduce(add).unwrap_or_default())
+    }
+
+    /// Those of all processes of the analysis at the first one, where `time` moves them to; nothing at the others.
+    pub(super) fn gather(&self, time: impl Fn(LocationId, i64) -> i64, exchange: &Exchange) -> Result<Self> {
+        let moved = self.at(time);
+        let found = Found { links: exchange.gatherv(moved.links)?, parts: exchange.gatherv(moved.parts)? };
+        Ok(Self::new(found, moved.processes, moved.devices))
     }
 
     /// The same constraints at other times: `time` maps a moment to its time.

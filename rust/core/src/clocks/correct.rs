@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use whywait_otf2::Recording;
 
-use super::census::{BINS, Census};
+use super::census::{BINS, Census, Counting, Total};
 use super::clc;
 use super::constraints::Constraints;
 use super::corrected::{Corrected, Correction};
@@ -12,13 +12,13 @@ use super::domains::{self, Clocks, Domain};
 use super::gather::gather;
 use super::lines::{self, Course, Lines};
 use super::nodes::Nodes;
-use super::pairs::{Pair, arcs};
+use super::pairs::{Cut, Hulls, Pair};
 use super::report::{OfPair, OfProcess, Report, Step, Verdict};
 use super::timing::Timing;
 use crate::Result;
 use crate::ids::{LocationId, ProcessId};
 use crate::matching::protocol;
-use crate::parallel::exchange::{Exchange, Row};
+use crate::parallel::exchange::Exchange;
 use crate::trace::Trace;
 
 /// Number of pairs that the report has for each domain.
@@ -94,17 +94,19 @@ pub fn correct(
     let method = options.method;
     let latency = (options.latency * trace.resolution as f64).round() as i64;
     let nodes = nodes_of(&trace);
+    let exchange = trace.exchange.clone();
     let ends_before = ends(&trace)?;
     let span = trace.span().unwrap_or((0, 0));
     let mut constraints = gather(&trace)?;
-    let census = Census::new(&constraints, latency, span);
-    let offsets = from_first(&trace.exchange, || Nodes::find(&trace, &nodes))?;
-    let mut steps = vec![step("measured", &census)];
+    let mut census = Census::new(&constraints, Counting { latency, span }, as_it_is);
+    let total = census.total.of_all(&exchange)?;
+    let offsets = Nodes::find(&trace, &nodes)?;
+    let mut steps = vec![step("measured", true, total)];
 
     let mut trace = trace;
     let (mut shares_nodes, mut is_new) = (false, false);
     let tries_nodes = matches!(method, Method::Nodes | Method::Auto) && !offsets.changed.is_empty();
-    if tries_nodes && from_first(&trace.exchange, || census.violated > 0)? {
+    if tries_nodes && total.violated > 0 {
         let recorded = trace.recording().clone();
         let corrections = offsets.offsets().map(|(location, offsets)| (location, Correction::Offsets(offsets.into())));
         // Two runs would take twice the memory.
@@ -112,14 +114,14 @@ pub fn correct(
         trace = load(Arc::new(Corrected::new(recorded.clone(), corrections.collect())))?;
         is_new = true;
         let found = gather(&trace)?;
-        let after = Census::new(&found, latency, trace.span().unwrap_or(span));
-        let within = |from: ProcessId, to: ProcessId| nodes[from] == nodes[to];
-        let between = |from: ProcessId, to: ProcessId| !within(from, to);
-        shares_nodes = from_first(&trace.exchange, || {
-            after.violated_between(within).0 < census.violated_between(within).0
-                && after.violated_between(between).0 <= census.violated_between(between).0
-        })?;
-        steps.push(Step { is_kept: shares_nodes, ..step("nodes", &after) });
+        let span = trace.span().unwrap_or(span);
+        let after = Census::new(&found, Counting { latency, span }, as_it_is);
+        let violated = |census: &Census, is_within: bool| {
+            exchange.sum(census.violated_between(|from, to| (nodes[from] == nodes[to]) == is_within) as usize)
+        };
+        shares_nodes =
+            violated(&after, true)? < violated(&census, true)? && violated(&after, false)? <= violated(&census, false)?;
+        steps.push(step("nodes", shares_nodes, after.total.of_all(&exchange)?));
         if shares_nodes {
             constraints = found;
         } else {
@@ -129,11 +131,9 @@ pub fn correct(
     }
 
     let begins = begins(&trace)?;
-    let mut search = Search::new(&trace, constraints, latency, (&nodes, options.domain));
-    let timings = from_first(&trace.exchange, || {
-        search.run(method, &begins, &mut steps);
-        search.moved(&trace)
-    })?;
+    let mut search = Search::new(&trace, constraints, latency, (&nodes, options.domain))?;
+    search.run(method, &begins, &mut steps)?;
+    let timings = search.moved(&trace);
     if !timings.is_empty() {
         let recorded = trace.recording().clone();
         let moved = timings.into_iter().flat_map(|(timing, locations)| {
@@ -146,14 +146,17 @@ pub fn correct(
         is_new = true;
     }
     let ends_after = ends(&trace)?;
-    if !trace.exchange.is_root() {
+    let largest = search.constraints.largest_moves(nodes.len(), |at, time| search.time(at, time), &exchange)?;
+    census.gather(&exchange)?;
+    search.census.gather(&exchange)?;
+    if !exchange.is_root() {
         return Ok((trace, is_new, None));
     }
     let mut processes: Vec<OfProcess> = (0..nodes.len())
         .map(|process| {
             let (before, after) = (ends_before[process], ends_after[process]);
             let (begin, end) = (after.0 - before.0, after.1 - before.1);
-            let largest = [begin, end, search.largest[process]].into_iter().max_by_key(|moved| moved.abs());
+            let largest = [begin, end, largest[process]].into_iter().max_by_key(|moved| moved.abs());
             let domain = search.domain_of(ProcessId::at(process), &trace);
             let lines = search.lines.as_ref();
             OfProcess {
@@ -178,7 +181,7 @@ pub fn correct(
         }
     }
     let report = Report {
-        verdict: search.verdict(&census, shares_nodes),
+        verdict: search.verdict(&total, shares_nodes),
         steps,
         differing: offsets.differing,
         pairs: search.lines.as_ref().map_or_else(Vec::new, |lines| chosen(&lines.pairs, search.domains.count())),
@@ -194,47 +197,50 @@ pub fn correct(
     Ok((trace, is_new, Some(report)))
 }
 
-/// The search for a function of time for each clock.
+/// The search for a function of time for each clock. All processes of an analysis know these; each has its own constraints.
 struct Search {
     constraints: Constraints,
-    /// The constraints at the times of `timings`.
-    current: Option<Constraints>,
-    /// Violations of these.
+    /// Violations at the times of `timings`: of its own constraints, and of all.
     census: Census,
-    latency: i64,
+    total: Total,
+    counting: Counting,
     noise: i64,
-    span: (i64, i64),
     /// The clocks that are moved, and how.
     clocks: Clocks,
     timings: Vec<Timing>,
-    /// What is moved most at a constraint of each process, ticks.
-    largest: Vec<i64>,
     domains: Clocks,
+    /// What is known of lines; at the first process.
     lines: Option<Lines>,
     is_impossible: bool,
+    exchange: Exchange,
 }
 
 impl Search {
-    fn new(trace: &Trace, constraints: Constraints, latency: i64, (nodes, choice): (&[u32], Domain)) -> Self {
-        let span = trace.span().unwrap_or((0, 0));
+    fn new(trace: &Trace, constraints: Constraints, latency: i64, (nodes, choice): (&[u32], Domain)) -> Result<Self> {
+        let exchange = trace.exchange.clone();
+        let counting = Counting { latency, span: trace.span().unwrap_or((0, 0)) };
         let noise = (1e-6 * trace.resolution as f64).max(2.0) as i64;
-        let census = Census::new(&constraints, latency, span);
-        let domains = domains::domains(&constraints, nodes, &census, choice, noise);
-        let clocks = domains::logical(&constraints, &census);
-        Self {
+        let census = Census::new(&constraints, counting, as_it_is);
+        let domains = domains::domains(&constraints, nodes, &census, (choice, noise), &exchange)?;
+        let clocks = domains::logical(&constraints, &census, &exchange)?;
+        Ok(Self {
             constraints,
-            current: None,
+            total: census.total.of_all(&exchange)?,
             census,
-            latency,
+            counting,
             noise,
-            span,
             timings: vec![Timing::default(); clocks.count()],
             clocks,
-            largest: vec![0; nodes.len()],
             domains,
             lines: None,
             is_impossible: false,
-        }
+            exchange,
+        })
+    }
+
+    /// Where a moment is moved to.
+    fn time(&self, location: LocationId, time: i64) -> i64 {
+        self.timings[self.clocks.of(location) as usize].apply(time)
     }
 
     /// The functions that move a clock, and the ids of the locations that each moves.
@@ -253,40 +259,46 @@ impl Search {
         locations.next().map_or(process.number(), |master| self.domains.of(master))
     }
 
-    fn run(&mut self, method: Method, begins: &[i64], steps: &mut Vec<Step>) {
+    fn run(&mut self, method: Method, begins: &[i64], steps: &mut Vec<Step>) -> Result<()> {
         let is_auto = method == Method::Auto;
-        if matches!(method, Method::Lines | Method::Both) || (is_auto && self.census.worst > self.noise) {
-            self.fit_lines(steps);
+        if matches!(method, Method::Lines | Method::Both) || (is_auto && self.total.worst > self.noise) {
+            self.fit_lines(steps)?;
         }
         if matches!(method, Method::Clc | Method::Both) || is_auto {
-            self.move_logically(begins, steps);
+            self.move_logically(begins, steps)?;
         }
+        Ok(())
     }
 
-    fn fit_lines(&mut self, steps: &mut Vec<Step>) {
-        if self.census.violated == 0 {
-            return;
+    fn fit_lines(&mut self, steps: &mut Vec<Step>) -> Result<()> {
+        if self.total.violated == 0 {
+            return Ok(());
         }
-        let (begin, end) = self.span;
-        let all = arcs(&self.constraints, &self.domains, self.latency, begin);
-        let left = |courses: &[Course]| {
-            let timings = self.timings_of(courses);
-            let census = Census::new(&self.at(&self.clocks, &timings), self.latency, self.span);
-            let mut bends = vec![false; self.domains.count()];
-            for location in census.cells.values().filter(|cell| cell.violated > 0).flat_map(|cell| cell.worst_between) {
-                bends[self.domains.of(location) as usize] = true;
-            }
-            (census.violated, census.sum, bends)
-        };
+        let Counting { latency, span: (begin, end) } = self.counting;
         let length = (end - begin).max(1) as f64;
-        let lines = lines::fit(&all, self.domains.count(), length, &left);
-        let timings = self.timings_of(&lines.courses);
-        self.lines = Some(lines);
-        self.take("lines", (self.clocks.clone(), timings), steps);
+        let hulls = |pieces: usize, is_fixed: &[bool]| {
+            let cut = Cut { begin, length, pieces, is_fixed };
+            Hulls::gather(&self.constraints, &self.domains, latency, &cut, &self.exchange)
+        };
+        let left = |courses: &[Course]| {
+            let census = self.census_at(&self.clocks, &self.timings_of(courses));
+            let mut own = vec![false; self.domains.count()];
+            for location in census.cells.values().filter(|cell| cell.violated > 0).flat_map(|cell| cell.worst_between) {
+                own[self.domains.of(location) as usize] = true;
+            }
+            let bends = self.exchange.allgather(own)?.into_iter();
+            let bends = bends.reduce(|all, own| all.into_iter().zip(own).map(|(a, b)| a || b).collect());
+            let total = census.total.of_all(&self.exchange)?;
+            Ok((total.violated, total.sum, bends.unwrap_or_default()))
+        };
+        let (courses, lines) = lines::find(self.domains.count(), length, &hulls, &left, &self.exchange)?;
+        let timings = self.timings_of(&courses);
+        self.lines = lines;
+        self.take("lines", (self.clocks.clone(), timings), steps)
     }
 
     fn timings_of(&self, courses: &[Course]) -> Vec<Timing> {
-        let begin = self.span.0;
+        let begin = self.counting.span.0;
         let timing = |&first: &LocationId| {
             let course = &courses[self.domains.of(first) as usize];
             Timing { pieces: course.to_pieces(begin), ..Timing::default() }
@@ -294,57 +306,65 @@ impl Search {
         self.clocks.firsts().iter().map(timing).collect()
     }
 
-    fn move_logically(&mut self, begins: &[i64], steps: &mut Vec<Step>) {
-        if self.census.violated == 0 {
-            return;
+    fn move_logically(&mut self, begins: &[i64], steps: &mut Vec<Step>) -> Result<()> {
+        if self.total.violated == 0 {
+            return Ok(());
         }
-        let current = self.current.as_ref().unwrap_or(&self.constraints);
-        let clocks = domains::logical(current, &self.census);
+        let clocks = domains::logical(&self.constraints, &self.census, &self.exchange)?;
         let before: Vec<&Timing> =
             clocks.firsts().iter().map(|&first| &self.timings[self.clocks.of(first) as usize]).collect();
-        let mut first_times = vec![i64::MAX; clocks.count()];
-        for (number, &begin) in begins.iter().enumerate() {
-            let first = &mut first_times[clocks.of(LocationId::at(number)) as usize];
-            *first = begin.min(*first);
-        }
-        let begin = |(&begin, timing): (&i64, &&Timing)| if begin == i64::MAX { 0 } else { timing.apply(begin) };
-        let begins: Vec<i64> = first_times.iter().zip(&before).map(begin).collect();
-        let (found, is_impossible) = clc::find(current, &clocks, &begins, self.latency);
-        self.is_impossible = is_impossible;
+        let current = self.constraints.gather(|location, time| self.time(location, time), &self.exchange)?;
+        let (found, is_impossible) = self.exchange.broadcast(|| {
+            let mut first_times = vec![i64::MAX; clocks.count()];
+            for (number, &begin) in begins.iter().enumerate() {
+                let first = &mut first_times[clocks.of(LocationId::at(number)) as usize];
+                *first = begin.min(*first);
+            }
+            let begin = |(&begin, timing): (&i64, &&Timing)| if begin == i64::MAX { 0 } else { timing.apply(begin) };
+            let begins: Vec<i64> = first_times.iter().zip(&before).map(begin).collect();
+            clc::find(&current, &clocks, &begins, self.counting.latency)
+        })?;
         let with = |(timing, logical): (&Timing, clc::Logical)| Timing { pieces: timing.pieces.clone(), logical };
         let timings = before.into_iter().zip(found).map(with).collect();
-        self.take("clc", (clocks, timings), steps);
+        self.is_impossible = is_impossible;
+        self.take("clc", (clocks, timings), steps)
     }
 
-    fn at(&self, clocks: &Clocks, timings: &[Timing]) -> Constraints {
-        self.constraints.at(|location, time| timings[clocks.of(location) as usize].apply(time))
+    fn census_at(&self, clocks: &Clocks, timings: &[Timing]) -> Census {
+        let time = |location, time| timings[clocks.of(location) as usize].apply(time);
+        Census::new(&self.constraints, self.counting, time)
     }
 
     /// Keeps a step if it leaves fewer violations, or as many with a smaller sum.
-    fn take(&mut self, name: &'static str, (clocks, timings): (Clocks, Vec<Timing>), steps: &mut Vec<Step>) {
-        let current = self.at(&clocks, &timings);
-        let census = Census::new(&current, self.latency, self.span);
-        let is_kept = (census.violated, census.sum) < (self.census.violated, self.census.sum);
-        steps.push(Step { is_kept, ..step(name, &census) });
+    fn take(
+        &mut self,
+        name: &'static str,
+        (clocks, timings): (Clocks, Vec<Timing>),
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let census = self.census_at(&clocks, &timings);
+        let total = census.total.of_all(&self.exchange)?;
+        let is_kept = (total.violated, total.sum) < (self.total.violated, self.total.sum);
+        steps.push(step(name, is_kept, total));
         if is_kept {
-            self.largest = self.constraints.largest_moves(&current, self.largest.len());
             (self.clocks, self.timings) = (clocks, timings);
-            (self.current, self.census) = (Some(current), census);
+            (self.census, self.total) = (census, total);
         }
+        Ok(())
     }
 
-    fn verdict(&self, census: &Census, shares_nodes: bool) -> Verdict {
-        if census.violated == 0 {
+    fn verdict(&self, measured: &Total, shares_nodes: bool) -> Verdict {
+        if measured.violated == 0 {
             return Verdict::None;
         }
-        if census.worst <= self.noise {
+        if measured.worst <= self.noise {
             return Verdict::Noise;
         }
         if self.is_impossible {
             return Verdict::Impossible;
         }
         match &self.lines {
-            None if shares_nodes && self.census.violated == 0 => Verdict::MeasuredOffsets,
+            None if shares_nodes && self.total.violated == 0 => Verdict::MeasuredOffsets,
             None => Verdict::Differ,
             Some(lines) => {
                 let is_line = |course: &Course| course.pieces() == 1;
@@ -366,7 +386,10 @@ impl Search {
         let (steepest, sum) = all.fold((0.0, 0.0), |(steepest, sum): (f64, f64), (own, stretched)| {
             (steepest.max(own), sum + stretched as f64)
         });
-        (steepest, sum / ((self.span.1 - self.span.0).max(1) as f64 * self.clocks.count().max(1) as f64))
+        (
+            steepest,
+            sum / ((self.counting.span.1 - self.counting.span.0).max(1) as f64 * self.clocks.count().max(1) as f64),
+        )
     }
 
     /// What the processes that are moved most are moved by over the run.
@@ -399,7 +422,7 @@ impl Search {
     }
 
     fn are_lines_enough(&self) -> bool {
-        self.census.violated == 0 && self.timings.iter().all(|timing| timing.logical.is_zero())
+        self.total.violated == 0 && self.timings.iter().all(|timing| timing.logical.is_zero())
     }
 }
 
@@ -431,8 +454,13 @@ fn chosen(pairs: &[Pair], domains: usize) -> Vec<OfPair> {
     order.iter().filter_map(of_pair).collect()
 }
 
-fn step(name: &'static str, census: &Census) -> Step {
-    Step { name, is_kept: true, violated: census.violated, worst: census.worst, sum: census.sum }
+fn step(name: &'static str, is_kept: bool, total: Total) -> Step {
+    Step { name, is_kept, violated: total.violated, worst: total.worst, sum: total.sum }
+}
+
+/// Moves nothing.
+fn as_it_is(_: LocationId, time: i64) -> i64 {
+    time
 }
 
 /// A key of each process's node; processes of an unknown node have one of their own.
@@ -442,12 +470,6 @@ fn nodes_of(trace: &Trace) -> Vec<u32> {
         *node = u32::MAX - 1 - process as u32;
     }
     nodes
-}
-
-/// A value that the first process of the analysis knows.
-fn from_first<T: Row>(exchange: &Exchange, value: impl FnOnce() -> T) -> Result<T> {
-    let values = exchange.allgather(exchange.is_root().then(value))?;
-    Ok(values.into_iter().flatten().next().expect("the first process has a value"))
 }
 
 /// First and last time of each process's master, ticks, at the first process; 0 if it has no events.

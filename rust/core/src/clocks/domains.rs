@@ -5,12 +5,16 @@
 //!
 //! *Source*: clocks.md#domains.
 
+use std::hash::Hash;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::census::Census;
 use super::constraints::Constraints;
 use super::kind::Kind;
+use crate::Result;
 use crate::ids::{LocationId, ProcessId};
+use crate::parallel::exchange::{Exchange, Row};
 
 /// What has a clock of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +53,7 @@ pub(super) struct Clocks {
 
 impl Clocks {
     /// Gives all locations with equal keys one clock; those of devices get the clocks of their devices.
-    fn new<K: std::hash::Hash + Eq>(constraints: &Constraints, key: impl Fn(LocationId) -> K) -> Self {
+    fn new<K: Hash + Eq>(constraints: &Constraints, key: impl Fn(LocationId) -> K) -> Self {
         let mut clocks = Self { of: vec![0; constraints.locations()], firsts: Vec::new() };
         let devices: FxHashMap<LocationId, u32> = constraints.devices().iter().copied().collect();
         let (mut by_key, mut by_device) = (FxHashMap::default(), FxHashMap::default());
@@ -88,13 +92,19 @@ fn add(firsts: &mut Vec<LocationId>, location: LocationId) -> u32 {
     firsts.len() as u32 - 1
 }
 
-/// The domains of a run. `nodes` has the node of each process.
-pub(super) fn domains(constraints: &Constraints, nodes: &[u32], census: &Census, choice: Domain, noise: i64) -> Clocks {
+/// The domains of a run; `nodes` has the node of each process. Collective, as all that depends on a census.
+pub(super) fn domains(
+    constraints: &Constraints,
+    nodes: &[u32],
+    census: &Census,
+    (choice, noise): (Domain, i64),
+    exchange: &Exchange,
+) -> Result<Clocks> {
     let node = |process: ProcessId| nodes.get(process.index()).copied();
     let is_violated = census.cells.iter().filter(|((_, from, to), cell)| from != to && cell.worst > noise);
-    let split: FxHashSet<u32> =
-        is_violated.filter_map(|((_, from, to), _)| node(*from).filter(|of| Some(*of) == node(*to))).collect();
-    Clocks::new(constraints, |location| {
+    let split = is_violated.filter_map(|((_, from, to), _)| node(*from).filter(|of| Some(*of) == node(*to)));
+    let split = of_all(split, exchange)?;
+    Ok(Clocks::new(constraints, |location| {
         let process = constraints.process(location);
         let is_alone = match choice {
             Domain::Auto => node(process).is_none_or(|node| split.contains(&node)),
@@ -102,17 +112,23 @@ pub(super) fn domains(constraints: &Constraints, nodes: &[u32], census: &Census,
             Domain::Node => false,
         };
         (node(process), is_alone.then_some(process))
-    })
+    }))
 }
 
 /// The clocks that the logical clock moves on their own: those of processes, so that nothing within one is turned around;
 /// of their threads where these contradict each other.
-pub(super) fn logical(constraints: &Constraints, census: &Census) -> Clocks {
+pub(super) fn logical(constraints: &Constraints, census: &Census, exchange: &Exchange) -> Result<Clocks> {
     let is_within = |((kind, from, to), _): &(&(Kind, ProcessId, ProcessId), _)| from == to && *kind != Kind::Device;
     let violated = census.cells.iter().filter(|(_, cell)| cell.violated > 0).filter(is_within);
-    let split: FxHashSet<ProcessId> = violated.map(|((_, from, _), _)| *from).collect();
-    Clocks::new(constraints, |location| {
+    let split = of_all(violated.map(|((_, from, _), _)| *from), exchange)?;
+    Ok(Clocks::new(constraints, |location| {
         let process = constraints.process(location);
         (process, split.contains(&process).then_some(location))
-    })
+    }))
+}
+
+/// The values of all processes of the analysis.
+fn of_all<T: Row + Clone + Eq + Hash>(own: impl Iterator<Item = T>, exchange: &Exchange) -> Result<FxHashSet<T>> {
+    let own: FxHashSet<T> = own.collect();
+    Ok(exchange.allgather(own.into_iter().collect::<Vec<T>>())?.into_iter().flatten().collect())
 }

@@ -202,6 +202,12 @@ pub(super) fn hull(mut points: Vec<Point>, side: f64) -> Vec<Point> {
     hull
 }
 
+/// The piece of a time, if the time from 0 to `length` is cut into pieces of equal length; what is outside belongs to the first
+/// and the last.
+pub(super) fn piece(time: f64, length: f64, pieces: usize) -> usize {
+    ((time * pieces as f64 / length).max(0.0) as usize).min(pieces - 1)
+}
+
 /// Fits a continuous line of pieces of equal length between 0 and `length`: its values at the knots. Bounds outside are
 /// those of the first and the last piece. If the bounds of one side are missing everywhere, nothing is fitted.
 pub(super) fn fit_pieces(lower: &[Point], upper: &[Point], length: f64, pieces: usize) -> Option<Vec<f64>> {
@@ -209,7 +215,7 @@ pub(super) fn fit_pieces(lower: &[Point], upper: &[Point], length: f64, pieces: 
         return None;
     }
     let width = length / pieces as f64;
-    let piece = |time: f64| ((time / width).floor().max(0.0) as usize).min(pieces - 1);
+    let piece = |time: f64| piece(time, length, pieces);
     let mut by_piece: Vec<(Vec<Point>, Vec<Point>)> = vec![<(Vec<Point>, Vec<Point>)>::default(); pieces];
     for &point in lower {
         by_piece[piece(point.0)].0.push(point);

@@ -7,16 +7,20 @@
 //! *Source*: clocks.md#lines; B. Poirier et al.: Accurate offline synchronization of distributed traces using kernel-level
 //! events, Operating Systems Review 44(3), 2010, for the tree.
 
-use super::fit::{Corridor, Line, Point, fit_pieces, hull};
-use super::pairs::{Arc, Pair, pairs};
+use bitcode::{Decode, Encode};
+
+use super::fit::{Corridor, Line, Point, fit_pieces, hull, piece};
+use super::pairs::{Arc, Hulls, Pair};
 use super::timing::Pieces;
+use crate::Result;
+use crate::parallel::exchange::Exchange;
 
 /// Numbers of pieces that are tried.
 const PIECES: [usize; 11] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 const SWEEPS: usize = 12;
 
 /// What is added to a clock: values at knots at equal distances over the run, ticks.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub(super) struct Course {
     values: Vec<f64>,
     length: f64,
@@ -33,7 +37,7 @@ impl Course {
 
     fn at(&self, time: f64) -> f64 {
         let width = self.length / self.pieces() as f64;
-        let piece = ((time / width).max(0.0) as usize).min(self.pieces() - 1);
+        let piece = piece(time, self.length, self.pieces());
         let share = time / width - piece as f64;
         self.values[piece] + share * (self.values[piece + 1] - self.values[piece])
     }
@@ -78,64 +82,86 @@ pub(super) struct Lines {
 /// What courses leave violated: number and sum of the amounts, and which domains take part.
 type Left = (u64, i64, Vec<bool>);
 
-/// Fits lines to the arcs between domains. `left` counts what courses violate: number and sum, and marks the domains.
-pub(super) fn fit(arcs: &[Arc], domains: usize, length: f64, left: &dyn Fn(&[Course]) -> Left) -> Lines {
-    let pairs = pairs(arcs.to_vec(), length);
-    let zero = Course::line(Line::default(), length);
-    let mut found = Lines {
-        courses: vec![zero; domains],
-        reference: (0..domains as u32).collect(),
-        uncertainty: vec![Some(0.0); domains],
-        pairs,
-    };
-    if !found.pairs.iter().any(Pair::is_violated) {
-        return found;
-    }
-    let worst = found.pairs.iter().map(|pair| -pair.corridor.margin(Line::default())).fold(0.0, f64::max);
-    let is_reference = found.start(length, worst);
-    let of_hulls: Vec<Arc> = found.pairs.iter().flat_map(Pair::arcs).collect();
-    let neighbors = Neighbors::new(&of_hulls, domains);
-    let mut is_fixed = is_reference.clone();
-    sweep(&mut found.courses, &neighbors, &is_fixed, worst);
-    let mut rests = false;
-    for domain in (0..domains).filter(|&domain| !is_reference[domain]) {
-        let corridor = neighbors.corridor(domain, &found.courses);
-        let rest = corridor.margin(Line::default());
-        if rest > 0.0 && corridor.fit(length).is_none_or(|fit| rest >= fit.margin.min(worst) / 2.0) {
-            is_fixed[domain] = true;
-            rests |= !found.courses[domain].is_zero();
-            found.courses[domain] = Course::line(Line::default(), length);
-        }
-    }
-    if rests {
-        sweep(&mut found.courses, &neighbors, &is_fixed, worst);
-    }
-    let (violated, sum, bends) = left(&found.courses);
-    if violated > 0 {
-        let is_fixed: Vec<bool> = is_reference.iter().zip(&bends).map(|(fixed, bends)| *fixed || !bends).collect();
-        let neighbors = Neighbors::new(arcs, domains);
+/// The courses of all domains, and the lines behind them at the first process of an analysis. Collective: `hulls` gathers the
+/// bounds of the domains that are not fixed, for a number of pieces; `left` counts what courses violate.
+pub(super) fn find(
+    domains: usize,
+    length: f64,
+    hulls: &dyn Fn(usize, &[bool]) -> Result<Hulls>,
+    left: &dyn Fn(&[Course]) -> Result<Left>,
+    exchange: &Exchange,
+) -> Result<(Vec<Course>, Option<Lines>)> {
+    let pairs = hulls(1, &vec![false; domains])?.into_pairs(length);
+    let worst = pairs.iter().map(|pair| -pair.corridor.margin(Line::default())).fold(0.0, f64::max);
+    let mut lines = exchange.is_root().then(|| Lines::fit(pairs, domains, length, worst));
+    let known = lines.as_ref().map(|(lines, is_reference)| (lines.courses.clone(), is_reference.clone()));
+    let (mut courses, is_reference) = exchange.broadcast(|| known.unwrap_or_default())?;
+    let (violated, sum, bends) = left(&courses)?;
+    let is_fixed: Vec<bool> = is_reference.iter().zip(&bends).map(|(fixed, bends)| *fixed || !bends).collect();
+    if is_fixed.contains(&false) {
         let mut best = (violated, sum);
-        let lines = found.courses.clone();
+        let straight = courses.clone();
         for pieces in PIECES {
-            let mut courses = lines.clone();
-            for (course, _) in courses.iter_mut().zip(&is_fixed).filter(|(_, fixed)| !**fixed) {
-                *course = course.with_pieces(pieces);
-            }
-            sweep(&mut courses, &neighbors, &is_fixed, worst);
-            let (violated, sum, _) = left(&courses);
+            let arcs = hulls(pieces, &is_fixed)?.arcs();
+            let bent = exchange.broadcast(|| {
+                let mut bent = straight.clone();
+                for (course, _) in bent.iter_mut().zip(&is_fixed).filter(|(_, fixed)| !**fixed) {
+                    *course = course.with_pieces(pieces);
+                }
+                sweep(&mut bent, &Neighbors::new(&arcs, domains), &is_fixed, worst);
+                bent
+            })?;
+            let (violated, sum, _) = left(&bent)?;
             if (violated, sum) < best {
                 best = (violated, sum);
-                found.courses = courses;
+                courses = bent;
             }
             if violated == 0 {
                 break;
             }
         }
     }
-    found
+    if let Some((lines, _)) = &mut lines {
+        lines.courses.clone_from(&courses);
+    }
+    Ok((courses, lines.map(|(lines, _)| lines)))
 }
 
 impl Lines {
+    /// Fits a line to each domain, and says which are references: all, if no pair is violated. `worst` is the largest amount of a
+    /// violation.
+    fn fit(pairs: Vec<Pair>, domains: usize, length: f64, worst: f64) -> (Self, Vec<bool>) {
+        let zero = Course::line(Line::default(), length);
+        let mut found = Self {
+            courses: vec![zero.clone(); domains],
+            reference: (0..domains as u32).collect(),
+            uncertainty: vec![Some(0.0); domains],
+            pairs,
+        };
+        if !found.pairs.iter().any(Pair::is_violated) {
+            return (found, vec![true; domains]);
+        }
+        let is_reference = found.start(length, worst);
+        let of_hulls: Vec<Arc> = found.pairs.iter().flat_map(Pair::arcs).collect();
+        let neighbors = Neighbors::new(&of_hulls, domains);
+        let mut is_fixed = is_reference.clone();
+        sweep(&mut found.courses, &neighbors, &is_fixed, worst);
+        let mut rests = false;
+        for domain in (0..domains).filter(|&domain| !is_reference[domain]) {
+            let corridor = neighbors.corridor(domain, &found.courses);
+            let rest = corridor.margin(Line::default());
+            if rest > 0.0 && corridor.fit(length).is_none_or(|fit| rest >= fit.margin.min(worst) / 2.0) {
+                is_fixed[domain] = true;
+                rests |= !found.courses[domain].is_zero();
+                found.courses[domain] = zero.clone();
+            }
+        }
+        if rests {
+            sweep(&mut found.courses, &neighbors, &is_fixed, worst);
+        }
+        (found, is_reference)
+    }
+
     /// Finds references and composes lines along a spanning tree; returns which domains are references.
     fn start(&mut self, length: f64, worst: f64) -> Vec<bool> {
         let domains = self.courses.len();

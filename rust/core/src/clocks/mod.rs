@@ -27,7 +27,7 @@ mod report;
 mod rewritten;
 mod timing;
 
-pub use census::{BINS, Cell, Census, Course};
+pub use census::{BINS, Cell, Census, Course, Total};
 pub use constraints::{Constraints, Moment};
 pub use correct::{Method, Options, correct};
 pub use domains::Domain;

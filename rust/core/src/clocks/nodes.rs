@@ -10,7 +10,8 @@ use rayon::prelude::*;
 use whywait_otf2::clock::ClockCorrection;
 use whywait_otf2::records::ClockOffset;
 
-use crate::ids::ProcessId;
+use crate::Result;
+use crate::ids::{LocationId, ProcessId};
 use crate::trace::Trace;
 
 /// Clock offsets: local time and offset, ticks.
@@ -32,11 +33,19 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    /// Finds the offsets from the files of a run. `nodes` has the node of each process.
-    pub(super) fn find(trace: &Trace, nodes: &[u32]) -> Self {
+    /// Finds the offsets from the files of a run. `nodes` has the node of each process. Collective.
+    pub(super) fn find(trace: &Trace, nodes: &[u32]) -> Result<Self> {
+        let own: Vec<LocationId> =
+            trace.shards.iter().flat_map(|shard| (0..shard.locations.len()).map(|i| shard.location(i))).collect();
+        let own: Vec<Offsets> =
+            own.par_iter().map(|&location| offsets(trace, trace.definitions.locations[location].id)).collect();
+        let offsets = trace.exchange.gatherv(own)?;
+        trace.exchange.broadcast(|| Self::choose(trace, nodes, &offsets))
+    }
+
+    /// Chooses offsets for each node; `offsets` has those of each location.
+    fn choose(trace: &Trace, nodes: &[u32], offsets: &[Offsets]) -> Self {
         let (begin, end) = trace.span().unwrap_or((0, 0));
-        let offsets: Vec<Offsets> =
-            trace.definitions.locations.par_iter().map(|location| offsets(trace, location.id)).collect();
         let of_process = |process: ProcessId| offsets.get(trace.definitions.master(process).index());
         let mut by_node: Vec<(u32, Vec<ProcessId>)> = Vec::new();
         let mut order: Vec<ProcessId> = (0..nodes.len()).map(ProcessId::at).collect();
@@ -76,7 +85,7 @@ impl Nodes {
                     distinct.push(own);
                 }
                 for location in trace.definitions.processes[process].locations {
-                    if correction(&offsets[location]) != wanted {
+                    if correction(&offsets[location.index()]) != wanted {
                         found.changed.push((trace.definitions.locations[location].id, found.functions.len() as u32));
                     }
                 }

@@ -5,13 +5,19 @@
 //! is at most as much. The time is always that of `second`: a middle of both would be wrong by the drift during transit,
 //! which can take long. *Source*: clocks.md#lines.
 
-use rayon::prelude::*;
+use std::collections::hash_map::Entry;
 
-use super::constraints::{Constraints, Link};
+use bitcode::{Decode, Encode};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::constraints::{Constraints, Link, Part};
 use super::domains::Clocks;
-use super::fit::{Corridor, Fit, Line, Point};
+use super::fit::{Corridor, Fit, Line, Point, piece};
 use super::kind::Kind;
+use crate::Result;
 use crate::ids::LocationId;
+use crate::parallel::exchange::Exchange;
 
 /// A constraint between two domains: `received` on `to` comes no earlier than `sent` on `from`, which includes the least
 /// latency. Ticks since the begin of the run.
@@ -23,54 +29,218 @@ pub(super) struct Arc {
     pub(super) received: f64,
 }
 
-/// All arcs between domains, whose least latency is in ticks.
-///
-/// Between the members of a collective operation, all would be their square. Rooted operations have all; in others, a
-/// member has arcs to those 1, 2, 4, ... ranks behind it, and the latest has arcs to all.
-pub(super) fn arcs(constraints: &Constraints, domains: &Clocks, latency: i64, begin: i64) -> Vec<Arc> {
-    let mut arcs = Vec::new();
-    let mut add = |kind: Kind, source: (LocationId, i64), target: (LocationId, i64)| {
-        let (from, to) = (domains.of(source.0), domains.of(target.0));
-        if from != to {
+/// Time and bound, ticks.
+type Bound = (i64, i64);
+
+/// Which bounds share hulls: those of a pair of domains, and within it of one piece of the first and one of the second.
+type Cell = (u32, u32, u32, u32);
+
+/// Bounds that a hull may have beyond those that are needed, before it is computed again.
+const SLACK: usize = 64;
+
+/// Bounds of a difference from one side, of which only the hull matters: no line crosses another bound without crossing it.
+#[derive(Clone, Debug, Default, Encode, Decode)]
+struct Side {
+    bounds: Vec<Bound>,
+    /// Number of first bounds that are a hull.
+    hull: usize,
+    /// Number of all bounds.
+    count: u64,
+}
+
+impl Side {
+    fn push(&mut self, bound: Bound, side: i128) {
+        self.bounds.push(bound);
+        self.count += 1;
+        if self.bounds.len() > 2 * self.hull + SLACK {
+            self.shrink(side);
+        }
+    }
+
+    fn append(&mut self, other: Self, side: i128) {
+        self.bounds.extend(other.bounds);
+        self.count += other.count;
+        self.shrink(side);
+    }
+
+    /// Keeps the hull: the upper one (`side` 1), or the lower one (-1), by time. It is exact, so that it does not depend on the
+    /// order in which bounds arrive.
+    fn shrink(&mut self, side: i128) {
+        let height = |bound: &Bound| i128::from(bound.1) * side;
+        self.bounds.sort_unstable_by_key(|bound| (bound.0, -height(bound)));
+        self.bounds.dedup_by_key(|bound| bound.0);
+        let turn = |a: Bound, b: Bound, c: Bound| {
+            let (ab, ac) = (i128::from(b.0 - a.0), i128::from(c.0 - a.0));
+            side * (ab * i128::from(c.1 - a.1) - ac * i128::from(b.1 - a.1))
+        };
+        let mut kept = 0;
+        for number in 0..self.bounds.len() {
+            let bound = self.bounds[number];
+            while kept > 1 && turn(self.bounds[kept - 2], self.bounds[kept - 1], bound) >= 0 {
+                kept -= 1;
+            }
+            self.bounds[kept] = bound;
+            kept += 1;
+        }
+        self.bounds.truncate(kept);
+        self.hull = kept;
+    }
+
+    fn points(&self) -> Vec<Point> {
+        self.bounds.iter().map(|&(time, bound)| (time as f64, bound as f64)).collect()
+    }
+}
+
+/// Lower and upper bounds of the differences of clocks, by cell.
+#[derive(Debug, Default)]
+pub(super) struct Hulls(FxHashMap<Cell, [Side; 2]>);
+
+/// What a side of [`Hulls`] looks for: the upper hull of lower bounds, and the lower one of upper bounds.
+const SIDES: [i128; 2] = [1, -1];
+
+/// How times are cut into pieces: the begin of the run, ticks, its length, the number of pieces, and which domains only have
+/// bounds that matter if the other one of a pair does.
+pub(super) struct Cut<'a> {
+    pub(super) begin: i64,
+    pub(super) length: f64,
+    pub(super) pieces: usize,
+    pub(super) is_fixed: &'a [bool],
+}
+
+impl Hulls {
+    /// The bounds of all constraints, whose least latency is in ticks, at the first process of an analysis; each process adds
+    /// its own.
+    ///
+    /// Between the members of a collective operation, all would be their square. Rooted operations have all; in others, a
+    /// member has arcs to those 1, 2, 4, ... ranks behind it, and the latest has arcs to all.
+    pub(super) fn gather(
+        constraints: &Constraints,
+        domains: &Clocks,
+        latency: i64,
+        cut: &Cut,
+        exchange: &Exchange,
+    ) -> Result<Self> {
+        let add = |hulls: &mut Self, kind: Kind, source: (LocationId, i64), target: (LocationId, i64)| {
             let latency = if kind.is_within_a_process() { 0 } else { latency };
-            arcs.push(Arc { from, to, sent: (source.1 + latency - begin) as f64, received: (target.1 - begin) as f64 });
+            let (from, to) = (domains.of(source.0), domains.of(target.0));
+            hulls.add((from, to), (source.1 + latency - cut.begin, target.1 - cut.begin), cut);
+        };
+        let of_links = constraints.links().par_iter().fold(Self::default, |mut hulls, link| {
+            let &Link { kind, source, target } = link;
+            if !kind.is_ordered_by_time() {
+                add(&mut hulls, kind, (source.location, source.time), (target.location, target.time));
+            }
+            hulls
+        });
+        let of_parts = constraints.parts().par_chunk_by(|_, next: &Part| !next.is_first).fold(
+            Self::default,
+            |mut hulls, parts| {
+                each_arc(parts, |source, target| {
+                    add(&mut hulls, parts[0].kind, (source.location, source.begin), (target.location, target.end));
+                });
+                hulls
+            },
+        );
+        let mut hulls = of_links.chain(of_parts).reduce(Self::default, |mut all, own| {
+            all.merge(own.0);
+            all
+        });
+        hulls.0.par_iter_mut().for_each(|(_, sides)| {
+            sides.iter_mut().zip(SIDES).for_each(|(of, side)| of.shrink(side));
+        });
+        let own: Vec<(Cell, [Side; 2])> = if exchange.is_root() { Vec::new() } else { hulls.0.drain().collect() };
+        hulls.merge(exchange.gatherv(own)?);
+        Ok(hulls)
+    }
+
+    fn add(&mut self, (from, to): (u32, u32), (sent, received): (i64, i64), cut: &Cut) {
+        if from == to || (cut.is_fixed[from as usize] && cut.is_fixed[to as usize]) {
+            return;
         }
+        let at = |time: i64| piece(time as f64, cut.length, cut.pieces) as u32;
+        let (cell, number, bound) = if from < to {
+            ((from, to, at(sent), at(received)), 0, (received, sent - received))
+        } else {
+            ((to, from, at(received), at(sent)), 1, (sent, received - sent))
+        };
+        self.0.entry(cell).or_default()[number].push(bound, SIDES[number]);
+    }
+
+    fn merge(&mut self, other: impl IntoIterator<Item = (Cell, [Side; 2])>) {
+        for (cell, sides) in other {
+            match self.0.entry(cell) {
+                Entry::Vacant(entry) => {
+                    entry.insert(sides);
+                }
+                Entry::Occupied(mut entry) => {
+                    let all = entry.get_mut().iter_mut().zip(SIDES);
+                    all.zip(sides).for_each(|((all, side), own)| all.append(own, side));
+                }
+            }
+        }
+    }
+
+    /// The arcs of the hulls, by cell: no line violates another arc without violating one of these.
+    pub(super) fn arcs(&self) -> Vec<Arc> {
+        let mut cells: Vec<_> = self.0.iter().collect();
+        cells.sort_unstable_by_key(|(cell, _)| **cell);
+        let arcs = |(&(first, second, ..), [lower, upper]): (&Cell, &[Side; 2])| {
+            [arcs((first, second), &lower.points(), 0), arcs((first, second), &upper.points(), 1)].concat()
+        };
+        cells.into_iter().flat_map(arcs).collect()
+    }
+
+    /// The pairs of a run of a length, by number.
+    pub(super) fn into_pairs(self, length: f64) -> Vec<Pair> {
+        let mut cells: Vec<_> = self.0.into_iter().collect();
+        cells.par_sort_unstable_by_key(|(cell, _)| *cell);
+        let pair = |((first, second, ..), [lower, upper]): (Cell, [Side; 2])| {
+            let corridor = Corridor { lower: lower.points(), upper: upper.points() };
+            let fit = corridor.fit(length);
+            let ranges = fit.and_then(|fit| Some([corridor.range(&fit, 0.0)?, corridor.range(&fit, length)?]));
+            Pair { first, second, corridor, bounds: (lower.count, upper.count), fit, ranges }
+        };
+        cells.into_par_iter().map(pair).collect()
+    }
+}
+
+/// The arcs of the lower (0) or upper (1) bounds of a pair.
+fn arcs((first, second): (u32, u32), points: &[Point], number: usize) -> Vec<Arc> {
+    let arc = |&(time, bound): &Point| match number {
+        0 => Arc { from: first, to: second, sent: time + bound, received: time },
+        _ => Arc { from: second, to: first, sent: time, received: time + bound },
     };
-    for Link { kind, source, target } in constraints.links().iter().filter(|link| !link.kind.is_ordered_by_time()) {
-        add(*kind, (source.location, source.time), (target.location, target.time));
+    points.iter().map(arc).collect()
+}
+
+/// Calls `add` with sources and targets of an instance whose arcs say enough.
+fn each_arc(parts: &[Part], mut add: impl FnMut(&Part, &Part)) {
+    let members = parts.len();
+    let (sources, targets) =
+        (|| parts.iter().filter(|part| part.is_source), || parts.iter().filter(|part| part.is_target));
+    // Of a rooted operation.
+    if sources().nth(1).is_none() || targets().nth(1).is_none() {
+        for source in sources() {
+            targets().for_each(|target| add(source, target));
+        }
+        return;
     }
-    for parts in constraints.instances() {
-        let members = parts.len();
-        let kind = parts[0].kind;
-        let (sources, targets) =
-            (|| parts.iter().filter(|part| part.is_source), || parts.iter().filter(|part| part.is_target));
-        // Of a rooted operation.
-        if sources().nth(1).is_none() || targets().nth(1).is_none() {
-            for source in sources() {
-                for target in targets() {
-                    add(kind, (source.location, source.begin), (target.location, target.end));
-                }
-            }
-            continue;
+    let latest = sources().reduce(|a, b| if b.begin > a.begin { b } else { a });
+    for target in targets().filter(|part| !part.is_prefix) {
+        if let Some(latest) = latest {
+            add(latest, target);
         }
-        let latest = sources().reduce(|a, b| if b.begin > a.begin { b } else { a });
-        for target in targets().filter(|part| !part.is_prefix) {
-            if let Some(latest) = latest {
-                add(kind, (latest.location, latest.begin), (target.location, target.end));
-            }
-        }
-        for (number, source) in parts.iter().enumerate().filter(|(_, part)| part.is_source) {
-            let steps = std::iter::successors(Some(1), |step| Some(2 * step)).take_while(|&step| step < members);
-            for target in steps.map(|step| number + step) {
-                let is_behind = target < members || !parts[0].is_prefix;
-                let target = &parts[target % members];
-                if target.is_target && is_behind {
-                    add(kind, (source.location, source.begin), (target.location, target.end));
-                }
+    }
+    for (number, source) in parts.iter().enumerate().filter(|(_, part)| part.is_source) {
+        let steps = std::iter::successors(Some(1), |step| Some(2 * step)).take_while(|&step| step < members);
+        for target in steps.map(|step| number + step) {
+            let is_behind = target < members || !parts[0].is_prefix;
+            let target = &parts[target % members];
+            if target.is_target && is_behind {
+                add(source, target);
             }
         }
     }
-    arcs
 }
 
 /// A pair of domains with constraints between them.
@@ -105,50 +275,9 @@ impl Pair {
         if self.corridor.upper.is_empty() { low } else { high }
     }
 
-    /// The arcs of the hulls: no line violates another arc without violating one of these.
-    pub(super) fn arcs(&self) -> impl Iterator<Item = Arc> {
-        let &Self { first, second, .. } = self;
-        let lower = self.corridor.lower.iter();
-        let lower =
-            lower.map(move |&(time, bound)| Arc { from: first, to: second, sent: time + bound, received: time });
-        let upper = self.corridor.upper.iter();
-        lower.chain(upper.map(move |&(time, bound)| Arc {
-            from: second,
-            to: first,
-            sent: time,
-            received: time + bound,
-        }))
+    /// The arcs of its hulls.
+    pub(super) fn arcs(&self) -> Vec<Arc> {
+        let pair = (self.first, self.second);
+        [arcs(pair, &self.corridor.lower, 0), arcs(pair, &self.corridor.upper, 1)].concat()
     }
-}
-
-/// The pairs of a run of a length, by number.
-pub(super) fn pairs(mut arcs: Vec<Arc>, length: f64) -> Vec<Pair> {
-    let key = |arc: &Arc| (arc.from.min(arc.to), arc.from.max(arc.to));
-    arcs.par_sort_unstable_by(|a, b| {
-        key(a)
-            .cmp(&key(b))
-            .then(a.sent.total_cmp(&b.sent))
-            .then(a.received.total_cmp(&b.received))
-            .then(a.from.cmp(&b.from))
-    });
-    let by_pair: Vec<&[Arc]> = arcs.chunk_by(|a, b| key(a) == key(b)).collect();
-    by_pair
-        .into_par_iter()
-        .map(|arcs| {
-            let (first, second) = key(&arcs[0]);
-            let (mut lower, mut upper): (Vec<Point>, Vec<Point>) = Default::default();
-            for arc in arcs {
-                if arc.from == first {
-                    lower.push((arc.received, arc.sent - arc.received));
-                } else {
-                    upper.push((arc.sent, arc.received - arc.sent));
-                }
-            }
-            let bounds = (lower.len() as u64, upper.len() as u64);
-            let corridor = Corridor::new(lower, upper);
-            let fit = corridor.fit(length);
-            let ranges = fit.and_then(|fit| Some([corridor.range(&fit, 0.0)?, corridor.range(&fit, length)?]));
-            Pair { first, second, corridor, bounds, fit, ranges }
-        })
-        .collect()
 }

@@ -375,6 +375,12 @@ impl Exchange {
         self.values(outgoing, Some(value))
     }
 
+    /// A value that the first process knows, at all of them.
+    pub(crate) fn broadcast<T: Row>(&self, value: impl FnOnce() -> T) -> Result<T> {
+        let values = self.allgather(self.is_root().then(value))?;
+        Ok(values.into_iter().flatten().next().expect("the first process has a value"))
+    }
+
     /// The value of each process at the first process; nothing at the others.
     pub fn gather<T: Row>(&self, value: T) -> Result<Vec<T>> {
         let mut outgoing = vec![Bytes::new(); self.processes()];

@@ -8,12 +8,14 @@ mod threads;
 
 use rayon::prelude::*;
 
-use super::constraints::{Constraints, Found};
+use super::constraints::{Constraints, Found, Link};
 use crate::Result;
+use crate::ids::ProcessId;
 use crate::matching;
 use crate::trace::Trace;
 
-/// Collects the constraints of a run at its first process.
+/// Collects the constraints of a run; each process of the analysis has those with targets on its locations, and the
+/// operations that its shards evaluate.
 pub(super) fn gather(trace: &Trace) -> Result<Constraints> {
     let mut found = messages::collect(trace)?;
     found.extend(operations::blocking(trace)?);
@@ -26,13 +28,20 @@ pub(super) fn gather(trace: &Trace) -> Result<Constraints> {
     if trace.definitions.has_streams {
         let (links, streams) = devices::collect(trace);
         found.push(links);
-        devices = trace.exchange.gatherv(streams)?;
+        devices = trace.exchange.allgather(streams)?.concat();
     }
     let mut all = Found::default();
     for of_shard in found {
         all.extend(of_shard);
     }
-    let all = Found { links: trace.exchange.gatherv(all.links)?, parts: trace.exchange.gatherv(all.parts)? };
-    let processes = trace.definitions.locations.iter().map(|location| location.process).collect();
+    let processes: Vec<ProcessId> = trace.definitions.locations.iter().map(|location| location.process).collect();
+    if trace.exchange.processes() > 1 {
+        let mut links: Vec<Vec<Link>> = vec![Vec::new(); trace.exchange.processes()];
+        for link in all.links {
+            let owner = trace.owner(processes[link.target.location.index()]);
+            links[trace.exchange.process_of(owner)].push(link);
+        }
+        all.links = trace.exchange.alltoall(links)?.concat();
+    }
     Ok(Constraints::new(all, processes, devices))
 }
