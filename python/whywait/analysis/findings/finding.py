@@ -33,8 +33,8 @@ BALANCED = 0.9
 STEADY = 0.5
 #: Ranks are the culprits if they have this share of the costs.
 CULPRIT = 0.8
-# So many call paths with one reason are named.
-_NAMED = 3
+# So many call paths with one reason are named; smaller shares of the largest loss are no part of it.
+_NAMED, _SIBLING = 3, 0.1
 #: Fewer instances are no pattern.
 INSTANCES = 3
 
@@ -217,9 +217,12 @@ class Run:
             is_alone = parent in taken or len(ranks) > 1 or self.ranks == 1 or bearer.callpath in self.kernels
             groups.setdefault((-1, bearer.callpath) if is_alone else (parent, ranks[0]), []).append(bearer)
         for (parent, _), group in groups.items():
-            if len(group) > 1 and parent not in taken:
+            least = _SIBLING * max(bearer.loss for bearer in group)
+            large = [bearer for bearer in group if bearer.loss >= least]
+            if len(large) > 1 and parent not in taken:
                 taken.add(parent)
-                yield group
+                yield large
+                yield from ([bearer] for bearer in group if bearer.loss < least)
             else:
                 yield from ([bearer] for bearer in group)
 
