@@ -63,7 +63,7 @@ COMMANDS = [
     correct correct {trace} -o {to}/archive
     whatif whatif {trace} --scale main=0.5 -o {to}/archive --json
     html whatif {trace} --cpu 2 --html {file}.html
-    advise advise {trace} --json
+    advise advise {trace} --json --limit 600
     validate validate {trace} --json
     info info {trace} --events --json
     report report {trace}

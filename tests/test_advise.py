@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ import whywait
 from whywait import UsageError, _native, cli
 from whywait.api import advise
 from whywait.commands.advise import _fitted
-from whywait.hypotheses import Network, parse
-from whywait.hypotheses.lengths import Lengths
+from whywait.hypotheses import EagerLimit, Network, Scale, parse
+from whywait.hypotheses.compiler import Compiler
+from whywait.hypotheses.lengths import Graph, Lengths
 
 from tests.programs import messages_of_two_sizes
 from tests.tracedsl import trace_from_text
@@ -210,6 +212,31 @@ def test_the_verb_lists_changes_and_a_plan(example, capsys):
     assert "is not a kind of change" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         cli.main(["advise", trace, "--keep-going", "much"])
+
+
+def test_what_there_is_no_time_for_is_left_out(example, capsys):
+    every = whywait.advise(example, top=30)
+    none = whywait.advise(example, top=30, seconds=0.0)
+    assert (every.left_out, every.is_cut) == (0, False)
+    assert not none
+    assert none.left_out >= len(every) + len(every.bounds)
+    assert every.expose(0.0) == 0
+    assert cli.main(["advise", str(example.run.path), "--limit", "1e-9"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"Not simulated: \d+ changes; the time was up", out)
+    assert cli.main(["advise", str(example.run.path), "--limit", "1e-9", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["left_out"] == none.left_out
+
+
+def test_the_graph_of_the_unchanged_run_is_shared_while_it_is_used(example):
+    compiler = Compiler(example, None)
+    first = Graph.of(example, compiler)
+    assert Graph.of(example, compiler) is first
+    assert Graph.of(example, compiler, hidden=False) is not first
+    assert Graph.of(example, compiler, [EagerLimit(8)]) is not first
+    assert Lengths(example).of([[Scale("foo", 0.5)]]) == [whywait.whatif(example, [Scale("foo", 0.5)]).after]
+    del first
+    assert not example.graphs
 
 
 @pytest.mark.parametrize("name", ["stencil", "rma_fence", "mixed", "omp_nested", "rma_lock_sm"])

@@ -7,7 +7,6 @@ the change (`Simulation.focus_saved`). Prices do not add up, so the first ones a
 from __future__ import annotations
 
 from contextlib import suppress
-from time import monotonic
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from whywait.analysis.changes import Change
 from whywait.analysis.findings import findings, rules
 from whywait.analysis.findings.finding import Price, Run
 from whywait.analysis.native import NativeDataset
+from whywait.analysis.time_limit import Clock
 from whywait.hypotheses.compiler import OWN_GRAPH
 from whywait.hypotheses.kinds import Network, Trim
 from whywait.hypotheses.lengths import FIT_TOLERANCE, Lengths, length_with
@@ -122,7 +122,7 @@ def _simulate(
     ideal = run.changes.ideal_network() if result.tree.paradigms & COMMUNICATION else None
     if not shown and ideal is None:
         return
-    begin = monotonic()
+    clock = Clock(seconds)
     lengths = None
     with suppress(_native.UsageError):
         lengths = Lengths(result, threads=threads)
@@ -137,8 +137,7 @@ def _simulate(
         changes.insert(0, ideal)
     simulated = None
     if lengths is not None:
-        left = None if seconds is None else seconds - (monotonic() - begin)
-        simulated = _Simulated(result, lengths, changes, threads, left, progress)
+        simulated = _Simulated(result, lengths, changes, threads, clock, progress)
     for one, change in wanted:
         if isinstance(change, Price):
             one.prices.append(change)
@@ -157,8 +156,10 @@ class _Simulated:
 
     Parameters
     ----------
-    result, threads, seconds, progress
+    result, threads, progress
         As for `priced_findings`.
+    clock
+        Says whether there is time for another batch.
     lengths
         The lengths of the run under changes that keep who waits for whom.
     changes
@@ -171,10 +172,9 @@ class _Simulated:
         lengths: Lengths,
         changes: Sequence[Change],
         threads: int | None,
-        seconds: float | None,
+        clock: Clock,
         progress: Callable[[str, float], object] | None,
     ) -> None:
-        begin = monotonic()
         self._result, self._lengths, self._threads = result, lengths, threads
         self._facts = result.facts
         self._on_networks: dict[Network, float | None] = {}
@@ -182,17 +182,14 @@ class _Simulated:
         self._is_rough = bool(whole) and self._lengths.assumed > _ROUGH * whole
         self._saved: dict[str, float | None] = {}
         different = list({change.option: change for change in changes}.values())
-        longest = 0.0
+        self._clock = clock
         for first in range(0, len(different), _BATCH):
             if progress is not None:
                 progress("prices", first / len(different))
-            before = monotonic()
-            if seconds is not None and before - begin + longest > seconds:
+            if not clock.has_time():
                 break
             batch = different[first : first + _BATCH]
             self._saved |= dict(zip((one.option for one in batch), self._saves(batch), strict=True))
-            longest = max(longest, monotonic() - before)
-        self._left = None if seconds is None else seconds - (monotonic() - begin)
 
     def _saves(self, batch: Iterable[Change]) -> list[float | None]:
         batch = list(batch)
@@ -266,7 +263,7 @@ class _Simulated:
                 best[number] = chosen[price.option]
         of_calls = (Trim, Network)
         changes = {number: change for number, change in best.items() if not isinstance(change.hypothesis, of_calls)}
-        if len(changes) < 2 or (self._left is not None and self._left <= 0):
+        if len(changes) < 2 or not self._clock.has_time():
             return None
         [found] = self._find([list(changes.values())])
         if found is None:

@@ -16,6 +16,7 @@ import whywait._native as _native
 from whywait.analysis.candidates import KINDS, Candidate, candidates
 from whywait.analysis.focus import find_focus, focused
 from whywait.analysis.progress import progress_thread
+from whywait.analysis.time_limit import Clock
 from whywait.analysis.waiting import account
 from whywait.api.analyze import analyze
 from whywait.api.result import Result
@@ -84,14 +85,21 @@ class Advice(Candidate):
         """The result of the changed run."""
         return self.simulation.analyze()
 
+    @property
+    def _waits(self) -> Result:
+        """The result of the changed run, perhaps without causes, which take most of the time."""
+        return self.result if "result" in vars(self) else self.simulation.analyze(causes=False)
+
     @cached_property
     def exposed(self) -> dict[str, Any]:
         """The effect on waiting in the focus: ``waiting_saved`` (s of CPU time) and the ``worst`` remaining wait state.
 
         ``worst`` has ``metric``, ``display_name`` and ``waiting`` (s); it is None if no wait state remains.
         """
-        reference = whatif(self._base, [self.base], threads=self._threads).result if self.base else self._base
-        before, after = (account(focused(one, self._focus).profile) for one in (reference, self.result))
+        reference, changed = self._base, self._waits
+        if self.base:
+            reference = whatif(self._base, [self.base], threads=self._threads).analyze(causes=False)
+        before, after = (account(focused(one, self._focus).profile) for one in (reference, changed))
         worst = max(after["wait_states"].items(), key=lambda item: item[1], default=None)
         return {
             "waiting_saved": before["waiting"] - after["waiting"],
@@ -99,7 +107,7 @@ class Advice(Candidate):
             if worst is None
             else {
                 "metric": worst[0],
-                "display_name": self.result.profile.metrics[worst[0]].display_name,
+                "display_name": changed.profile.metrics[worst[0]].display_name,
                 "waiting": worst[1],
             },
         }
@@ -123,6 +131,10 @@ class AdviceList(list[Advice]):
         Whether a progress thread would pay off: `whywait.analysis.progress.progress_thread` of the focus.
     bounds
         Changes that nobody can make, such as a call path that takes no time: they bound what others save.
+    left_out
+        The number of changes that were not simulated because the time was up.
+    is_cut
+        Whether the plan may go on: the time was up.
     """
 
     def __init__(
@@ -132,23 +144,41 @@ class AdviceList(list[Advice]):
         plan: list[Advice],
         progress: dict[str, Any] | None = None,
         bounds: Iterable[Advice] = (),
+        left_out: int = 0,
     ) -> None:
         super().__init__(advice)
-        self.bounds = list(bounds)
+        self.bounds, self.left_out, self.is_cut = list(bounds), left_out, False
         self.before = before
         self.plan = plan
         self.progress = progress
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the list as plain data for JSON; the first entries include `Advice.exposed`."""
-        first = [one.as_dict() | one.exposed for one in self[:_EXPOSED]]
+    def as_dict(self, exposed: int = _EXPOSED) -> dict[str, Any]:
+        """Return the list as plain data for JSON; the first `exposed` entries include `Advice.exposed`."""
+        first = [one.as_dict() | one.exposed for one in self[:exposed]]
         return {
             "before": self.before,
-            "advice": first + [one.as_dict() for one in self[_EXPOSED:]],
+            "advice": first + [one.as_dict() for one in self[exposed:]],
             "bounds": [one.as_dict() for one in self.bounds],
             "plan": [one.as_dict() for one in self.plan],
             "progress": self.progress,
+            "left_out": self.left_out,
+            "plan_cut": self.is_cut,
         }
+
+    def expose(self, seconds: float | None = None) -> int:
+        """Analyze the waits that the first changes expose; return for how many of them these are known.
+
+        Parameters
+        ----------
+        seconds
+            About how long this may take; None for no limit.
+        """
+        clock = Clock(seconds)
+        for number, one in enumerate(self[:_EXPOSED]):
+            if not clock.has_time():
+                return number
+            _ = one.exposed
+        return min(len(self), _EXPOSED)
 
 
 def advise(
@@ -160,6 +190,7 @@ def advise(
     keep_going: float = 0.005,
     only: Collection[str] | None = None,
     focus: str | None = None,
+    seconds: float | None = None,
     threads: int | None = None,
     progress: Callable[[str, float], object] | None = None,
 ) -> AdviceList:
@@ -186,6 +217,9 @@ def advise(
         The part of the run that suggests changes and is to become shorter, as `whywait.analysis.focus.find_focus` takes
         it: None for the time between start-up and shutdown, ``all``, or a call path, with which only changes of what
         lies below it are tried.
+    seconds
+        About how long the simulation may take: what does not fit is left out, first the steps of the plan. None for no
+        limit.
     threads
         The number of threads to use; None for one per core.
     progress
@@ -209,14 +243,17 @@ def advise(
     base = result
     measured = find_focus(result, focus).length(result)
     plan: list[Advice] = []
+    clock = Clock(seconds)
     for step in range(max(rounds, 1)):
         report = _PlanProgress(progress, step / max(rounds, 1), 1 / max(rounds, 1))
         report(0.0)
-        ranked = _best_advice(base, focus, [one.option for one in plan], goal, only, threads, top, report)
+        ranked, left_out = _best_advice(
+            base, focus, [one.option for one in plan], goal, only, threads, top, clock, report
+        )
         if first is None:
             made, bounds = ([one for one in ranked if one.is_bound is which] for which in (False, True))
             thread = progress_thread(focused(result, focus))
-            first = AdviceList(made[:top], measured, plan, thread, bounds[:_BOUNDS])
+            first = AdviceList(made[:top], measured, plan, thread, bounds[:_BOUNDS], left_out)
         # Upper bounds cannot be achieved, so they are not steps of a plan.
         best = next((one for one in ranked if one.kind != "network" and not one.is_bound), None)
         if not rounds or best is None or best.saved < keep_going * measured:
@@ -224,8 +261,11 @@ def advise(
         plan.append(best)
         report(0.9)
         if step + 1 < rounds:
+            if not clock.has_time():
+                first.is_cut = True
+                break
             base = best.result
-    return first or AdviceList([], measured, plan)
+    return AdviceList([], measured, plan) if first is None else first
 
 
 class _PlanProgress:
@@ -247,34 +287,43 @@ def _best_advice(
     only: Collection[str] | None,
     threads: int | None,
     top: int,
+    clock: Clock,
     report: _PlanProgress,
-) -> list[Advice]:
-    """Simulate promising changes; return them, best first. For ``time``, only the first `top` are complete."""
+) -> tuple[list[Advice], int]:
+    """Simulate promising changes; return them, best first, and how many there was no time for.
+
+    For ``time``, only the first `top` are complete.
+    """
     lengths = Lengths(base, threads=threads)
     network = lengths.network if only is None or "network" in only else None
     proposed = candidates(focused(base, focus), only, network)
     proposed = [candidate for candidate in proposed if candidate.option not in done]
     if not proposed:
-        return []
+        return [], 0
     measured = find_focus(base, focus).length(base)
     processes = len({int(rank) for rank in base.places.rank if rank >= 0})
     whole = base.profile.total("time")
     share = lengths.assumed / whole if whole else 0.0
     enough = top if goal == "time" else len(proposed)
+    simulated = _Candidates(base, focus, lengths, proposed, enough, threads)
     found = [
         Advice(
             **vars(candidate), before=before, after=after, cpu_saved=(before - after) * processes, assumed=share,
             _base=base, _focus=focus, _threads=threads,
         )
-        for candidate, before, after in _simulate_candidates(base, focus, lengths, proposed, enough, threads, report)
+        for candidate, before, after in simulated.within(clock, report)
         if before - after > 1e-6 * measured
     ]  # fmt: skip
     if goal == "cpu":
         busy = _busy_time(base, focus)
         for number, one in enumerate(found):
             report(0.8 * number / len(found))
-            found[number] = replace(one, cpu_saved=busy - _busy_time(one.simulation.analyze(), focus))
-    return sorted(
+            if not clock.has_time():
+                simulated.left_out += len(found) - number
+                del found[number:]
+                break
+            found[number] = replace(one, cpu_saved=busy - _busy_time(one.simulation.analyze(causes=False), focus))
+    ranked = sorted(
         found,
         key=lambda one: (
             one.is_bound,
@@ -283,54 +332,96 @@ def _best_advice(
             one.option,
         ),
     )
+    return ranked, simulated.left_out
 
 
-def _simulate_candidates(
-    base: Result,
-    focus: str | None,
-    lengths: Lengths,
-    proposed: list[Candidate],
-    top: int,
-    threads: int | None,
-    report: _PlanProgress,
-) -> Iterator[tuple[Candidate, float, float]]:
-    """Yield candidates with the lengths before and after, except those that cannot be among the best `top`."""
-    part = find_focus(base, focus)
-    measured = part.length(base)
-    # What the best changes save, and the best bounds: these are listed apart.
-    saved: dict[bool, list[float]] = {False: [], True: []}
+class _Candidates:
+    """Simulates candidates, except those that cannot be among the best `top`.
 
-    def promising(batch: list[Candidate]) -> list[Candidate]:
+    Parameters
+    ----------
+    base, focus
+        The run, and its focus.
+    lengths
+        Its lengths under changes that keep who waits for whom.
+    proposed
+        The candidates.
+    top
+        How many of the best are wanted.
+    threads
+        The number of threads to use; None for one per core.
+
+    Attributes
+    ----------
+    left_out
+        How many there was no time for.
+    """
+
+    def __init__(
+        self,
+        base: Result,
+        focus: str | None,
+        lengths: Lengths,
+        proposed: list[Candidate],
+        top: int,
+        threads: int | None,
+    ) -> None:
+        self._base, self._lengths, self._proposed = base, lengths, proposed
+        self._top, self._threads = top, threads
+        self._part = find_focus(base, focus)
+        self._measured = self._part.length(base)
+        # What the best changes save, and the best bounds: these are listed apart.
+        self._saved: dict[bool, list[float]] = {False: [], True: []}
+        self.left_out = 0
+
+    def within(self, clock: Clock, report: _PlanProgress) -> Iterator[tuple[Candidate, float, float]]:
+        """Yield candidates with the lengths before and after, as long as there is time."""
+        alone = [[one] for one in self._proposed if isinstance(one.hypothesis, OWN_GRAPH) and not one.base]
+        # Try the highest bounds first, so that the rest can be skipped.
+        others = [one for one in self._proposed if not isinstance(one.hypothesis, OWN_GRAPH)]
+        others.sort(key=lambda one: -one.bound)
+        # What shares a graph is cheap.
+        batches = [*(others[i : i + _BATCH_SIZE] for i in range(0, len(others), _BATCH_SIZE)), *alone]
+        networks = [one for one in self._proposed if one.base]
+        for number, batch in enumerate(batches):
+            report(0.8 * number / len(batches))
+            tries = self._promising(batch)
+            if tries and not clock.has_time():
+                rest = [one for batch in (*batches[number:], networks) for one in batch]
+                self.left_out += len(self._promising(rest))
+                return
+            for one, after in zip(tries, map(self._length, self._of_batch(tries)), strict=True):
+                if after is not None:
+                    self._saved[one.is_bound].append(self._measured - after)
+                    yield one, self._measured, after
+        yield from self._on_networks(self._promising(networks), clock)
+
+    def _on_networks(self, networks: list[Candidate], clock: Clock) -> Iterator[tuple[Candidate, float, float]]:
+        """Yield changes of the network, if the run on the one that fits is about as long as measured."""
+        if not networks or (fitted := networks[0].base) is None:
+            return
+        if not clock.has_time():
+            self.left_out += len(networks)
+            return
+        before = self._length(length_with(self._base, fitted, self._threads))
+        if before is None or abs(before - self._measured) > FIT_TOLERANCE * self._measured:
+            return
+        for one in networks:
+            if (after := self._length(length_with(self._base, one.hypothesis, self._threads))) is not None:
+                yield one, before, after
+
+    def _promising(self, batch: list[Candidate]) -> list[Candidate]:
+        top, saved = self._top, self._saved
         least = {kind: sorted(of, reverse=True)[top - 1] if len(of) >= top else 0.0 for kind, of in saved.items()}
         return [one for one in batch if one.bound >= least[one.is_bound]]
 
-    def length(found: Length | None) -> float | None:
-        return found and (found.run if part.window is None else found.focus)
+    def _length(self, found: Length | None) -> float | None:
+        return found and (found.run if self._part.window is None else found.focus)
 
-    alone = [[one] for one in proposed if isinstance(one.hypothesis, OWN_GRAPH) and not one.base]
-    # Try the highest bounds first, so that the rest can be skipped.
-    others = sorted((one for one in proposed if not isinstance(one.hypothesis, OWN_GRAPH)), key=lambda one: -one.bound)
-    batches = [*alone, *(others[i : i + _BATCH_SIZE] for i in range(0, len(others), _BATCH_SIZE))]
-    for number, batch in enumerate(batches):
-        report(0.8 * number / len(batches))
-        tries = promising(batch)
-        for one, after in zip(tries, map(length, _lengths(base, lengths, tries, threads)), strict=True):
-            if after is not None:
-                saved[one.is_bound].append(measured - after)
-                yield one, measured, after
-    networks = promising([one for one in proposed if one.base])
-    if networks and (fitted := networks[0].base):
-        before = length(length_with(base, fitted, threads))
-        if before is not None and abs(before - measured) <= FIT_TOLERANCE * measured:
-            for one in networks:
-                if (after := length(length_with(base, one.hypothesis, threads))) is not None:
-                    yield one, before, after
-
-
-def _lengths(base: Result, lengths: Lengths, batch: list[Candidate], threads: int | None) -> list[Length | None]:
-    if batch and isinstance(batch[0].hypothesis, OWN_GRAPH):
-        return [length_with(base, one.hypothesis, threads) for one in batch]
-    return lengths.all_of(([one.hypothesis], one.window) for one in batch)
+    def _of_batch(self, batch: list[Candidate]) -> list[Length | None]:
+        if batch and isinstance(batch[0].hypothesis, OWN_GRAPH):
+            return [length_with(self._base, one.hypothesis, self._threads) for one in batch]
+        return self._lengths.all_of(([one.hypothesis], one.window) for one in batch)
 
 
 def _busy_time(result: Result, focus: str | None) -> float:

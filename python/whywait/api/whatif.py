@@ -28,7 +28,7 @@ from whywait.api.run import Run
 from whywait.hypotheses.apply import apply
 from whywait.hypotheses.compiler import Compiler
 from whywait.hypotheses.kinds import IdealNetwork, Network, Overhead
-from whywait.hypotheses.lengths import fitted_networks, native_analysis
+from whywait.hypotheses.lengths import Graph, fitted_networks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -202,20 +202,24 @@ class Simulation:
         """The result of the simulated run."""
         return self.analyze(self._progress)
 
-    def analyze(self, progress: Callable[[str, float], object] | None = None) -> Result:
+    def analyze(self, progress: Callable[[str, float], object] | None = None, *, causes: bool | None = None) -> Result:
         """Analyze the simulated run anew; `result` does so once.
 
         Parameters
         ----------
         progress
             As for `whywait.analyze`.
+        causes
+            Whether to find the causes of waits; None as for the measured run.
 
         Returns
         -------
         Result
         """
-        run = SimulatedRun(self)
-        return analyze(run, threads=self._threads, memory_limit=self._memory_limit, progress=progress, **self._options)
+        run, options = SimulatedRun(self), dict(self._options)
+        if causes is not None:
+            options["causes"] = causes
+        return analyze(run, threads=self._threads, memory_limit=self._memory_limit, progress=progress, **options)
 
     @cached_property
     def comparison(self) -> Comparison:
@@ -425,7 +429,7 @@ def whatif(
         Compiler(result, window, callpath),
         chosen,
         strict=strict,
-        analysis=native_analysis(result),
+        result=result,
         hidden=hidden == "estimate",
         threads=threads,
         progress=progress,
@@ -475,4 +479,4 @@ def fit_network(run: Result | Run | str | PathLike[str], *, threads: int | None 
     >>> network = whywait.fit_network("tests/data/stencil")
     """
     result = run if isinstance(run, Result) else analyze(run, threads=threads, causes=False)
-    return fitted_networks(_native.Simulator(native_analysis(result), threads=threads))
+    return fitted_networks(Graph.of(result, Compiler(result, None), threads=threads).native)

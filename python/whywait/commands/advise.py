@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import Progress, add_top, add_verb, positive, share
 from whywait.commands.results import TRACE, add_analysis, add_named_focus, analysis_choices, open_trace
-from whywait.report.terminal import paragraph, percent, progress_sentence
+from whywait.report.terminal import count, paragraph, percent, progress_sentence
 from whywait.report.values import quantity
 
 if TYPE_CHECKING:
@@ -65,10 +64,14 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--limit",
         type=float,
-        default=10.0,
         metavar="SECONDS",
-        help="how long to simulate changes for findings; what does not fit has no price (default: %(default)g)",
+        help="about how long to simulate changes: the prices of findings first, then other changes, and the plan last "
+        "(default: 10, and another second for each million events beyond 10)",
     )
+
+
+# How long simulations may take by default.
+_SECONDS, _SECONDS_PER_EVENT = 10.0, 1e-6
 
 
 def _count(text: str) -> int:
@@ -80,7 +83,10 @@ def run(options: argparse.Namespace) -> Answer:
     import whywait
     from whywait.analysis.focus import ALL, focused
     from whywait.analysis.prices import priced_findings
+    from whywait.analysis.time_limit import Clock
     from whywait.commands.findings import findings_data
+    from whywait.hypotheses.compiler import Compiler
+    from whywait.hypotheses.lengths import Graph
     from whywait.report.findings import finding_lines
 
     with Progress(quiet=options.json) as progress:
@@ -88,6 +94,20 @@ def run(options: argparse.Namespace) -> Answer:
             open_trace(options.trace),
             progress=progress,
             **analysis_choices(options),
+        )
+        limit = options.limit
+        if limit is None:
+            limit = max(_SECONDS, result.facts["events"] * _SECONDS_PER_EVENT)
+        clock = Clock(limit)
+        # All of them simulate the same graph.
+        graph = Graph.of(result, Compiler(result, None), threads=options.threads, progress=progress)
+        found = priced_findings(
+            result,
+            focus=None if options.focus == ALL else options.focus,
+            simulate=True,
+            threads=options.threads,
+            seconds=clock.left,
+            progress=progress,
         )
         advice = whywait.advise(
             result,
@@ -97,22 +117,16 @@ def run(options: argparse.Namespace) -> Answer:
             keep_going=options.keep_going,
             only=[kind.strip() for kind in options.only.split(",")] if options.only else None,
             focus=options.focus,
+            seconds=clock.left,
             threads=options.threads,
             progress=progress,
         )
-        found = priced_findings(
-            result,
-            focus=None if options.focus == ALL else options.focus,
-            simulate=True,
-            threads=options.threads,
-            seconds=options.limit,
-            progress=progress,
-        )
+        exposed = advice.expose(clock.left)
+        del graph
         of_option = {price.option: number for number, one in enumerate(found.shown, 1) for price in one.prices}
-        # The remaining waits are simulated here only for JSON, which has those of all changes.
         data = None
         if options.json:
-            data = advice.as_dict() | {"findings": findings_data(found, result)}
+            data = advice.as_dict(exposed) | {"findings": findings_data(found, result)}
             for one in (*data["advice"], *data["bounds"], *data["plan"]):
                 one["finding"] = of_option.get(one["option"])
 
@@ -120,7 +134,7 @@ def run(options: argparse.Namespace) -> Answer:
         if found.shown:
             yield from finding_lines(found, screen.width)
             yield []
-        yield from lines(advice, screen.width, of_option)
+        yield from lines(advice, screen.width, exposed, of_option)
 
     return Answer(data, all_lines, focus=focused(result, options.focus))
 
@@ -128,21 +142,33 @@ def run(options: argparse.Namespace) -> Answer:
 _COLUMN = 11
 
 
-def lines(advice: AdviceList, width: int, of_option: Mapping[str | None, int] = MappingProxyType({})) -> Iterator[Line]:
-    """Yield the list of changes, then the plan; `of_option` has the numbers of the findings that propose them."""
+def lines(advice: AdviceList, width: int, exposed: int, of_option: Mapping[str | None, int]) -> Iterator[Line]:
+    """Yield the list of changes, then the plan.
+
+    Parameters
+    ----------
+    advice
+        The advice.
+    width
+        The number of columns.
+    exposed
+        For how many changes it is known which waits they expose.
+    of_option
+        The numbers of the findings that propose changes, by their options.
+    """
 
     def entry(number: str, one: Advice, saved: float, share: float, style: str = "green") -> Iterator[Line]:
         yield from _entry(number, one, (saved, share), head, of_option.get(one.option), style)
 
     if not advice:
-        yield [("None of the simulated changes saves time.", "")]
+        yield [("None of the simulated changes saves time." if not advice.left_out else _left(advice), "")]
         return
     head = width - 2 * _COLUMN - 8
     title = f"What would help ({quantity(advice.before, 'sec')} measured)"
     yield [(title.ljust(head) + "length".rjust(_COLUMN) + "saved".rjust(_COLUMN) + "share".rjust(8), "bold")]
     for number, one in enumerate(advice, 1):
         yield from entry(f"{number}. ", one, one.saved, one.share)
-        if number <= 3:
+        if number <= exposed:
             yield from _exposed(one)
     if advice.bounds:
         yield []
@@ -160,11 +186,19 @@ def lines(advice: AdviceList, width: int, of_option: Mapping[str | None, int] = 
         for number, one in enumerate(advice.plan, 1):
             saved = advice.before - one.after
             yield from entry(f"{number}. ", one, saved, saved / advice.before)
+    if advice.left_out or advice.is_cut:
+        yield [(_left(advice), "dim")]
     if advice.progress:
         yield []
         yield from paragraph(progress_sentence(advice.progress), width)
     if advice[0].assumed >= 0.001:
         yield [(f"{advice[0].assumed:.1%} of the time is in calls for which something is assumed.", "dim")]
+
+
+def _left(advice: AdviceList) -> str:
+    """Return what there was no time for."""
+    left = f"Not simulated: {count(advice.left_out, 'change')}" if advice.left_out else "The plan may go on"
+    return f"{left}; the time was up (--limit SECONDS gives more)."
 
 
 def _entry(

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import whywait._native as _native
 from whywait.hypotheses.compiler import OF_MODEL, Compiler
 from whywait.hypotheses.kinds import Cpu, Cut, CutMessages, IdealNetwork, Network, Overlap, Split
+from whywait.hypotheses.lengths import Graph
 from whywait.model.selection import NothingSelectedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from whywait.hypotheses.kinds import Hypothesis
+    from whywait.model.result import ResultData
 
 
 class LeftOut(NamedTuple):
@@ -91,7 +93,7 @@ def simulate(
     compiler: Compiler,
     hypotheses: Sequence[Hypothesis],
     *,
-    analysis: _native.Analysis,
+    result: ResultData,
     hidden: bool,
     threads: int | None,
     progress: Callable[[str, float], object] | None,
@@ -102,8 +104,8 @@ def simulate(
     ----------
     compiler, hypotheses
         As for `apply`.
-    analysis
-        The analysis of the run.
+    result
+        The result of the run.
     hidden
         Whether to estimate hidden transfers.
     threads, progress
@@ -127,8 +129,7 @@ def simulate(
             compiler.model([hypotheses[position]])
 
     def build(chosen: Sequence[Hypothesis]) -> _native.Simulator:
-        model = compiler.model(chosen)
-        return _native.Simulator(analysis, hidden=hidden, threads=threads, progress=progress, **model)
+        return Graph.of(result, compiler, chosen, hidden=hidden, threads=threads, progress=progress).native
 
     selective = (Cut, CutMessages, Overlap, Split)
     cuts = [position for position in waits if isinstance(hypotheses[position], selective)]

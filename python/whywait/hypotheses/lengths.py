@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import whywait._native as _native
-from whywait.hypotheses.compiler import OF_MODEL, Compiler
+from whywait.hypotheses.compiler import OF_MODEL, OWN_GRAPH, Compiler
 from whywait.hypotheses.kinds import Network
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from whywait.hypotheses.kinds import Hypothesis
     from whywait.model.result import ResultData
@@ -18,6 +18,59 @@ if TYPE_CHECKING:
 
 #: A network on which the run is further from the measured one, as a share, says nothing of other networks.
 FIT_TOLERANCE = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Who waits for whom in a run, ready to be simulated.
+
+    Attributes
+    ----------
+    native
+        The native simulator.
+    """
+
+    native: _native.Simulator
+
+    @classmethod
+    def of(
+        cls,
+        result: ResultData,
+        compiler: Compiler,
+        hypotheses: Iterable[Hypothesis] = (),
+        *,
+        hidden: bool = True,
+        threads: int | None = None,
+        progress: Callable[[str, float], object] | None = None,
+    ) -> Graph:
+        """Build a graph, unless it is that of the unchanged run and somebody uses it already.
+
+        Parameters
+        ----------
+        result
+            The result of the run.
+        compiler
+            The compiler of hypotheses for it.
+        hypotheses
+            Those that change who waits for whom count.
+        hidden
+            Whether to estimate transfers that no receive had to wait for.
+        threads, progress
+            As for `whywait.whatif`.
+
+        Raises
+        ------
+        whywait.UsageError
+            If these hypotheses cannot be applied, or the result has no events.
+        """
+        hypotheses = list(hypotheses)
+        analysis = native_analysis(result)
+        known = {} if any(isinstance(one, OWN_GRAPH) for one in hypotheses) else result.graphs
+        if (graph := known.get(hidden)) is None:
+            model = compiler.model(hypotheses)
+            graph = cls(_native.Simulator(analysis, hidden=hidden, threads=threads, progress=progress, **model))
+            known[hidden] = graph
+        return graph
 
 
 class Length(NamedTuple):
@@ -49,7 +102,8 @@ class Lengths:
         self._result = result
         self._compiler = Compiler(result, None)
         self._threads = threads
-        self._native = _native.Simulator(native_analysis(result), threads=threads, **self._compiler.model(waits))
+        self._graph = Graph.of(result, self._compiler, waits, threads=threads)
+        self._native = self._graph.native
 
     @property
     def assumed(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -188,6 +189,11 @@ class ResultData:
             raise _native.UsageError(f"{path} is a profile, which has no events, so no causes: analyze a trace")
         if not self.has_causes:
             raise _native.UsageError("this result has no causes: it was analyzed with --no-causes")
+
+    @cached_property
+    def graphs(self) -> WeakValueDictionary[bool, Any]:
+        """The graphs of the run without changes that are in use: see `whywait.hypotheses.lengths`."""
+        return WeakValueDictionary()
 
     @cached_property
     def parts(self) -> dict[str | None, ResultData]:
