@@ -207,6 +207,19 @@ def test_a_full_disk_ends_the_recording_and_not_the_program(faults, tmp_path, si
         subprocess.run(["umount", "--lazy", small], check=True)
 
 
+def test_a_limit_of_file_sizes_ends_the_recording_and_not_the_program(faults, tmp_path):
+    """The system would end it with a signal. With 5,000 blocks of 1 KiB, the first 65,536 calls have a place."""
+    # A launcher may have files of its own.
+    program = faults("")[-2]
+    limited = ["bash", "-c", 'ulimit -f 5000; exec "$@"', "bash"]
+    if run([*limited, program, "many", "100000"], tmp_path).returncode:
+        pytest.skip("MPI itself does not start with this limit")
+    done = record([*limited, program, "many", "100000"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "stops recording: File too large" in done.stderr
+    assert whywait.open(tmp_path / "out").info(events=True)["events_by_type"]["MpiSend"] >= 65000
+
+
 def test_a_recording_ends_at_its_largest_size(faults, tmp_path):
     done = record(faults("many", "100000"), tmp_path, "--max-size", "5M")
     assert done.returncode == 0
@@ -311,6 +324,13 @@ def test_programs_without_mpi(tmp_path, options, text):
     assert done.returncode == 4
     assert text in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_signals_are_those_of_the_program(tmp_path):
+    """Also where whywait becomes the program: Python ignores some."""
+    command = ["grep", "SigIgn", "/proc/self/status"]
+    plain = run(command, tmp_path)
+    assert record(command, tmp_path).stdout == record(command, tmp_path, PMI_RANK="0").stdout == plain.stdout
 
 
 def test_programs_of_32_bits(tmp_path):

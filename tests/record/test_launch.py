@@ -25,13 +25,19 @@ def test_groups(text, expected):
     assert launch.chosen_groups(text) == expected
 
 
-@pytest.mark.parametrize(("window", "known"), [("1.5:3", True), (":3", True), ("call:2..", True), ("3", False)])
+@pytest.mark.parametrize(
+    ("window", "known"),
+    [
+        *(("1.5:3", True), (":3", True), ("1:", True), ("call:2..", True), ("call:2..5", True)),
+        *(("3", False), ("5:2", False), ("2:2", False), ("call:5..2", False), ("call:..2", False)),
+    ],
+)
 def test_windows(window, known):
     given = {"groups": "p2p", "callpaths": True, "depth": 1, "max_size": 1, "model": "full", "sync": True}
     if known:
         assert launch.recorder_options(**given, window=window)["window"] == window
     else:
-        with pytest.raises(ValueError, match="'3' is no window"):
+        with pytest.raises(ValueError, match=f"'{window}' is no window"):
             launch.recorder_options(**given, window=window)
 
 

@@ -176,9 +176,12 @@ def report(directory: Path, summary: Mapping[str, Any], *, quiet: bool) -> None:
         say(note, quiet=quiet)
     from whywait.report.values import quantity
 
-    size, calls = quantity(summary["bytes"], "bytes"), quantity(summary["calls"], "")
-    ranks = f"{summary['ranks']} rank{'s' * (summary['ranks'] != 1)}"
-    say(f"recorded {ranks}, {calls} calls, {size}: whywait analyze {directory}", quiet=quiet)
+    size = quantity(summary["bytes"], "bytes")
+    ranks, calls = (
+        f"{quantity(summary[what], '')} {what.removesuffix('s') if summary[what] == 1 else what}"
+        for what in ("ranks", "calls")
+    )
+    say(f"recorded {ranks}, {calls}, {size}: whywait analyze {directory}", quiet=quiet)
 
 
 def _run(recording: launch.Recording) -> tuple[Path, int]:

@@ -47,7 +47,7 @@ _OMPT = "ompt_start_tool"
 _OPEN_MPI_COUNTERS = "OMPI_MCA_mpi_spc_attach"
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 # From when to when in seconds, or from which call of MPI_Pcontrol to which.
-_WINDOW = re.compile(r"(\d+(\.\d*)?)?:(\d+(\.\d*)?)?|call:\d+\.\.\d*")
+_WINDOW = re.compile(r"((?:\d+(?:\.\d*)?)?):((?:\d+(?:\.\d*)?)?)|call:(\d+)\.\.(\d*)")
 
 
 class LaunchError(Exception):
@@ -151,7 +151,7 @@ def recorder_options(
     ValueError
         If there is no such group or counter, or a window is none, or an expression is wrong.
     """
-    if window and not _WINDOW.fullmatch(window):
+    if window and not _is_window(window):
         raise ValueError(f"{window!r} is no window such as 1.5:3 (seconds) or call:2..5 (of MPI_Pcontrol)")
     for expression in (only, filter):
         try:
@@ -314,6 +314,16 @@ def recorder(program: Sequence[str], libraries: Sequence[Path] = (), *, threads:
     return cached
 
 
+def _is_window(text: str) -> bool:
+    match = _WINDOW.fullmatch(text)
+    if match is None:
+        return False
+    begin, end, first, last = match.groups()
+    if first is not None:
+        return not last or int(first) < int(last)
+    return not end or float(begin or 0) < float(end)
+
+
 def _is_caught(name: str, present: Collection[str], *, threads: bool) -> bool:
     """Whether the recorder must keep a function, if the program's libraries have these."""
     if name.startswith("pthread_"):
@@ -362,6 +372,9 @@ def is_rank() -> bool:
 def replace_process(command: Sequence[str], variables: Mapping[str, str]) -> None:
     """Become the program."""
     sys.stdout.flush()
+    # Python ignores these, and the program would inherit it.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
     try:
         os.execvpe(command[0], list(command), {**os.environ, **variables})  # noqa: S606
     except OSError as error:

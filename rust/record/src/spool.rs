@@ -54,6 +54,7 @@ impl Spool {
     ) -> io::Result<&'static Self> {
         let path = directory.join(format!("{rank}.wwd"));
         let mut file = OpenOptions::new().append(true).create_new(true).open(path)?;
+        check_limit(size_of::<DefinitionsHeader>() as u64)?;
         let header = DefinitionsHeader { magic: DEFINITIONS_MAGIC, version: VERSION, run, rank, unused: 0 };
         file.write_all(bytes_of(&header))?;
         let (pid, taken) = (std::process::id(), AtomicU64::new(0));
@@ -71,8 +72,17 @@ impl Spool {
         }
         entry.extend_from_slice(payload);
         let mut file = self.definitions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        check_limit(file.metadata()?.len() + entry.len() as u64)?;
         file.write_all(&entry)
     }
+}
+
+/// An error if the process may not make a file so long (`ulimit -f`). Whoever tries gets a signal that ends the program.
+fn check_limit(length: u64) -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: it writes to the structure only.
+    let is_known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0;
+    if is_known && length > limit.rlim_cur { Err(io::Error::from_raw_os_error(libc::EFBIG)) } else { Ok(()) }
 }
 
 /// CRC-32 of IEEE 802.3, continued from that of what came before. Entries are few and short: no table is worth it.
@@ -162,6 +172,7 @@ impl Slots {
     pub(crate) fn create(spool: &Spool, thread: u32) -> io::Result<Self> {
         let path = spool.directory.join(format!("{}.{thread}.wws", spool.rank));
         let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        check_limit(size_of::<FileHeader>() as u64)?;
         // SAFETY: these calls cannot fail.
         let (pid, tid) = unsafe { (libc::getpid(), libc::gettid()) };
         let header = FileHeader {
@@ -184,7 +195,9 @@ impl Slots {
             spool.taken.fetch_sub(CHUNK as u64, Relaxed);
             return Err(Stop::Limit);
         }
-        let offset = (PAGE as u64 + self.chunks * CHUNK as u64) as libc::off_t;
+        let offset = PAGE as u64 + self.chunks * CHUNK as u64;
+        check_limit(offset + CHUNK as u64).map_err(Stop::Error)?;
+        let offset = offset as libc::off_t;
         let fd = self.file.as_raw_fd();
         // SAFETY: the file is open.
         let code = unsafe { libc::posix_fallocate(fd, offset, CHUNK as libc::off_t) };

@@ -74,6 +74,91 @@ impl Paths {
     pub(crate) fn is_empty(&self) -> bool {
         self.nodes.len() <= 1
     }
+
+    /// The nodes of a path, innermost first.
+    pub(crate) fn upwards(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(Some(node), |node| Some(self.parent(*node))).take_while(|node| *node != 0)
+    }
+
+    /// From the functions of one path to those of another. Of each, so many frames count, innermost ones.
+    fn step(&self, from: u32, to: u32, depth: u32) -> Step {
+        if self.depth(from).max(self.depth(to)) > depth {
+            // What counts of deeper paths is another part of each.
+            let innermost = |node| self.upwards(node).take(depth as usize).collect::<Vec<u32>>();
+            let (left, entered) = self.between(&innermost(from), &innermost(to), 0);
+            return Step { from, to, left, entered };
+        }
+        // From the innermost function of both paths to where they meet.
+        let (mut left, mut entered) = (Vec::new(), Vec::new());
+        let (mut up, mut down) = (from, to);
+        while up != down {
+            let (rises, falls) = (self.depth(up) >= self.depth(down), self.depth(down) >= self.depth(up));
+            if rises {
+                left.push(up);
+                up = self.parent(up);
+            }
+            if falls {
+                entered.push(down);
+                down = self.parent(down);
+            }
+        }
+        // The outermost frames that differ may be one, at another place of the same function.
+        let outer = |nodes: &[u32]| nodes.last().map_or(&[][..], |node| self.functions(*node));
+        let same = outer(&left).iter().zip(outer(&entered)).take_while(|(a, b)| a == b).count();
+        let (left, entered) = self.between(&left, &entered, same);
+        Step { from, to, left, entered }
+    }
+
+    /// The functions of nodes to leave and of nodes to enter, both innermost first, but for the first ones of the outermost.
+    fn between(&self, left: &[u32], entered: &[u32], same: usize) -> (Vec<FunctionId>, Vec<FunctionId>) {
+        let functions = |nodes: &[u32]| -> Vec<FunctionId> {
+            let all = nodes.iter().rev().flat_map(|node| self.functions(*node));
+            all.skip(same).copied().collect()
+        };
+        let (mut left, entered) = (functions(left), functions(entered));
+        left.reverse();
+        (left, entered)
+    }
+}
+
+/// What to leave, and then to enter, to get from a call path to another.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Step {
+    from: u32,
+    to: u32,
+    /// Innermost first.
+    pub(crate) left: Vec<FunctionId>,
+    /// Outermost first.
+    pub(crate) entered: Vec<FunctionId>,
+}
+
+/// Steps between the paths of a thread. Most are those of a loop, so the last ones are kept.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    /// The most frames of a path that count.
+    depth: u32,
+    /// Each at the place that its paths choose; the empty ones lead from no path to none.
+    kept: Vec<Step>,
+}
+
+/// How many steps are kept.
+const STEPS: usize = 256;
+
+impl Steps {
+    /// None yet.
+    pub(crate) fn new(depth: u32) -> Self {
+        Self { depth, kept: vec![Step::default(); STEPS] }
+    }
+
+    /// The step from a path to another.
+    #[inline]
+    pub(crate) fn get(&mut self, paths: &Paths, from: u32, to: u32) -> &Step {
+        let step = &mut self.kept[from.wrapping_mul(31).wrapping_add(to) as usize % STEPS];
+        if (step.from, step.to) != (from, to) {
+            *step = paths.step(from, to, self.depth);
+        }
+        step
+    }
 }
 
 /// Finds the functions of the nodes of one process after the other.
@@ -103,6 +188,7 @@ fn is_left_out(path: &str) -> bool {
         "liboshmem",
         "libc",
         "libffi",
+        "libgomp",
         "libomp",
         "libiomp5",
         "_ctypes",
@@ -275,6 +361,7 @@ mod tests {
             "/usr/bin/python3.11",
             "/venv/lib/python3.12/site-packages/mpi4py/MPI.mpich.cpython-312-x86_64-linux-gnu.so",
             "/lib64/ld-linux-x86-64.so.2",
+            "/usr/lib/x86_64-linux-gnu/libgomp.so.1",
             "/usr/lib/python3.11/lib-dynload/_ctypes.cpython-311-x86_64-linux-gnu.so",
         ] {
             assert!(is_left_out(path), "{path}");
@@ -326,5 +413,41 @@ mod tests {
     fn statements_of_a_file_have_its_name() {
         assert_eq!(of_python("<module>", "/home/me/solve.py", 1).name, "solve.py");
         assert_eq!(of_python("Grid.step", "/home/me/solve.py", 9).name, "Grid.step");
+    }
+
+    #[test]
+    fn steps_are_those_between_their_paths_whatever_was_kept() {
+        // Fifty functions below another, each called from two places.
+        let mut paths = Paths { nodes: vec![Frame::default()], functions: vec![0] };
+        for node in 1..=100_u32 {
+            let (parent, begin) = if node == 1 { (0, 0) } else { (node / 3, node / 2) };
+            paths.functions.push(node);
+            let depth = paths.depth(parent) + 1;
+            paths.nodes.push(Frame { parent, depth, begin, end: begin + 1 });
+        }
+        for depth in [2, 128] {
+            let mut steps = Steps::new(depth);
+            let pairs = (0..=100).flat_map(|from| (0..=100).map(move |to| (from, to)));
+            let mut taken: Vec<FunctionId> = Vec::new();
+            let mut at = 0;
+            for (from, to) in pairs {
+                for (from, to) in [(at, from), (from, to)] {
+                    let step = steps.get(&paths, from, to);
+                    for function in &step.left {
+                        assert_eq!(taken.pop(), Some(*function));
+                    }
+                    taken.extend(&step.entered);
+                    let mut expected: Vec<FunctionId> = paths
+                        .upwards(to)
+                        .take(depth as usize)
+                        .flat_map(|node| paths.functions(node))
+                        .copied()
+                        .collect();
+                    expected.reverse();
+                    assert_eq!(taken, expected);
+                }
+                at = to;
+            }
+        }
     }
 }

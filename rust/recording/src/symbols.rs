@@ -172,14 +172,15 @@ fn unnamed(path: &Path, address: u64, entry: u64) -> Function {
     Function { linkage_name: name.clone(), name, file: String::new(), line: 0 }
 }
 
-/// A name as in the source.
+/// A name as in the source, without parameters: in C++ these may take pages. The linkage name tells functions of one name apart.
 fn demangled(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
     }
     if name.starts_with("_Z")
         && let Ok(symbol) = cpp_demangle::Symbol::new(name)
-        && let Ok(text) = symbol.demangle_with_options(&cpp_demangle::DemangleOptions::new().no_return_type())
+        && let Ok(text) =
+            symbol.demangle_with_options(&cpp_demangle::DemangleOptions::new().no_return_type().no_params())
     {
         return text;
     }
@@ -193,7 +194,8 @@ mod tests {
     #[test]
     fn names_are_those_of_the_source() {
         assert_eq!(demangled("main"), "main");
-        assert_eq!(demangled("_ZN4mesh6refineEid"), "mesh::refine(int, double)");
+        assert_eq!(demangled("_ZN4mesh6refineEid"), "mesh::refine");
+        assert_eq!(demangled("_ZN3fooIiE3barERKSs"), "foo<int>::bar");
         assert_eq!(demangled("_RNvC5solve4step"), "solve::step");
         assert_eq!(demangled("_Z"), "_Z");
     }

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::expand::Regions;
 use crate::format::{Call, Extension};
 use crate::openmp::Construct;
-use crate::paths::{FunctionId, Paths};
+use crate::paths::{FunctionId, Paths, Steps};
 use crate::spool::{Slot, Slots, call as decoded, extension, word};
 
 /// The place of a thread in the archive.
@@ -108,12 +108,9 @@ pub(crate) struct Thread<'a> {
     /// Slots that the survey found to make sense.
     left: u64,
     paths: &'a Paths,
-    /// The most frames of a path that count.
-    depth: u32,
+    steps: Steps,
     /// The call path of the regions that are open.
     pub(crate) node: u32,
-    /// Nodes to be entered, innermost first.
-    entered: Vec<u32>,
     /// Constructs of OpenMP that the thread is in, and the functions that are open in the innermost one.
     pub(crate) constructs: Vec<Construct>,
     pub(crate) inside: Vec<FunctionId>,
@@ -131,7 +128,7 @@ pub(crate) struct Thread<'a> {
 }
 
 impl<'a> Thread<'a> {
-    /// Begins before the first slot of a thread, of which so many make sense.
+    /// Begins before the first slot of a thread, of which so many make sense. Of a path, so many frames count.
     pub(crate) fn new(number: u32, out: Out<'a>, slots: Slots, left: u64, paths: &'a Paths, depth: u32) -> Self {
         Self {
             number,
@@ -139,9 +136,8 @@ impl<'a> Thread<'a> {
             slots,
             left,
             paths,
-            depth,
+            steps: Steps::new(depth),
             node: 0,
-            entered: Vec::new(),
             constructs: Vec::new(),
             inside: Vec::new(),
             barrier_end: None,
@@ -182,8 +178,7 @@ impl<'a> Thread<'a> {
 
     /// The functions of a call path, outermost first.
     pub(crate) fn chain(&self, path: u32) -> Vec<FunctionId> {
-        let nodes =
-            std::iter::successors(Some(path), |node| Some(self.paths.parent(*node))).take_while(|node| *node != 0);
+        let nodes = self.paths.upwards(path);
         let mut chain: Vec<FunctionId> =
             nodes.flat_map(|node| self.paths.functions(node).iter().rev()).copied().collect();
         chain.reverse();
@@ -191,71 +186,18 @@ impl<'a> Thread<'a> {
     }
 
     /// Leaves and enters functions until those of the path are open.
+    #[inline]
     pub(crate) fn follow(&mut self, path: u32, enter: u64, regions: &Regions) {
-        let (paths, leave) = (self.paths, self.out.last);
-        if paths.depth(self.node).max(paths.depth(path)) > self.depth {
-            self.replace(path, enter, regions);
-            return;
-        }
-        // From the innermost function of both paths to where they meet.
-        let (mut from, mut to) = (self.node, path);
-        let mut left = None;
-        self.entered.clear();
-        while from != to {
-            let (up, down) = (paths.depth(from) >= paths.depth(to), paths.depth(to) >= paths.depth(from));
-            if up {
-                if let Some(node) = left.replace(from) {
-                    self.leave_all(node, 0, leave, regions);
-                }
-                from = paths.parent(from);
-            }
-            if down {
-                self.entered.push(to);
-                to = paths.parent(to);
-            }
-        }
-        // The outermost frames that differ may be one, at another place of the same function.
-        let outer = self.entered.last().map_or(&[][..], |node| paths.functions(*node));
-        let same = left.map_or(0, |node| paths.functions(node).iter().zip(outer).take_while(|(a, b)| a == b).count());
-        if let Some(node) = left {
-            self.leave_all(node, same, leave, regions);
+        let step = self.steps.get(self.paths, self.node, path);
+        let leave = self.out.last;
+        for function in &step.left {
+            self.out.region(leave, &Event::Leave { region: regions.functions + function });
         }
         self.out.count(&self.before, Extension::CountersEnter);
-        let mut skipped = same;
-        for node in self.entered.iter().rev() {
-            for function in &paths.functions(*node)[skipped..] {
-                self.out.region(enter, &Event::Enter { region: regions.functions + function });
-            }
-            skipped = 0;
+        for function in &step.entered {
+            self.out.region(enter, &Event::Enter { region: regions.functions + function });
         }
         self.node = path;
-    }
-
-    /// The same where paths are deeper than what counts of them, so that it is another part of each.
-    fn replace(&mut self, path: u32, enter: u64, regions: &Regions) {
-        let (paths, leave) = (self.paths, self.out.last);
-        let innermost = |node: u32| {
-            std::iter::successors(Some(node), |node| Some(paths.parent(*node)))
-                .take_while(|node| *node != 0)
-                .take(self.depth as usize)
-        };
-        let (left, entered) = (innermost(self.node), innermost(path).collect::<Vec<u32>>());
-        for node in left.collect::<Vec<u32>>() {
-            self.leave_all(node, 0, leave, regions);
-        }
-        self.out.count(&self.before, Extension::CountersEnter);
-        for node in entered.into_iter().rev() {
-            for function in paths.functions(node) {
-                self.out.region(enter, &Event::Enter { region: regions.functions + function });
-            }
-        }
-        self.node = path;
-    }
-
-    fn leave_all(&mut self, node: u32, but: usize, time: u64, regions: &Regions) {
-        for function in self.paths.functions(node)[but..].iter().rev() {
-            self.out.region(time, &Event::Leave { region: regions.functions + function });
-        }
     }
 
     /// Leaves all that is open: a call that never returned at the end of its process.

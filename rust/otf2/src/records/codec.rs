@@ -106,6 +106,7 @@ macro_rules! plain {
                     $read_window
                 }
 
+                #[inline]
                 fn write($written: &Self, $to: &mut Encoder) {
                     $write;
                 }
@@ -159,6 +160,7 @@ macro_rules! named {
                     from.$width().map(Self)
                 }
 
+                #[inline]
                 fn write(value: &Self, to: &mut Encoder) {
                     to.$width(value.0);
                 }
@@ -201,6 +203,7 @@ impl<'a, const KIND: u8> Codec<'a> for Ref<KIND> {
         from.u32()
     }
 
+    #[inline]
     fn write(value: &u32, to: &mut Encoder) {
         to.u32(*value);
     }
@@ -238,6 +241,7 @@ macro_rules! ids {
                     T::read(from)
                 }
 
+                #[inline]
                 fn write(value: &T, to: &mut Encoder) {
                     T::write(value, to);
                 }
@@ -278,6 +282,7 @@ impl<'a> Codec<'a> for Time {
         from.full_u64().map(|time| time as i64)
     }
 
+    #[inline]
     fn write(value: &i64, to: &mut Encoder) {
         to.full_u64(*value as u64);
     }
@@ -304,6 +309,7 @@ impl<'a> Codec<'a> for Full {
         from.full_u64()
     }
 
+    #[inline]
     fn write(value: &u64, to: &mut Encoder) {
         to.full_u64(*value);
     }
@@ -332,6 +338,7 @@ macro_rules! counts {
                     from.$width().map(u64::from)
                 }
 
+                #[inline]
                 fn write(count: usize, to: &mut Encoder) {
                     match $width::try_from(count) {
                         Ok(count) => to.$width(count),
@@ -360,6 +367,7 @@ impl<'a, C: Count, E: Codec<'a, Value: Shown>> Codec<'a> for Counted<C, E> {
         (0..count).map(|_| E::read(from)).collect()
     }
 
+    #[inline]
     fn write(values: &Self::Value, to: &mut Encoder) {
         C::write(values.len(), to);
         for value in values {
@@ -419,6 +427,7 @@ impl<'a, C: Count, E: Element + 'a> Codec<'a> for Borrowed<C, E> {
         }
     }
 
+    #[inline]
     fn write(values: &Self::Value, to: &mut Encoder) {
         C::write(values.len(), to);
         for value in values {

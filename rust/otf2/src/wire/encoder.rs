@@ -5,7 +5,10 @@ use super::ByteOrder;
 /// Appends primitives to a buffer.
 #[derive(Debug, Clone, Default)]
 pub struct Encoder {
-    bytes: Vec<u8>,
+    /// What was written, and room for more: a number whose size is known goes where it belongs in one store.
+    buffer: Vec<u8>,
+    /// Where the room begins.
+    end: usize,
     order: ByteOrder,
     refusal: Option<&'static str>,
 }
@@ -14,14 +17,14 @@ impl Encoder {
     /// An empty encoder.
     #[must_use]
     pub const fn new(order: ByteOrder) -> Self {
-        Self { bytes: Vec::new(), order, refusal: None }
+        Self { buffer: Vec::new(), end: 0, order, refusal: None }
     }
 
     /// The bytes written since the last [`clear`](Self::clear).
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.buffer[..self.end]
     }
 
     /// Byte order of the output.
@@ -32,27 +35,28 @@ impl Encoder {
 
     /// Discards the output and keeps the memory.
     pub fn clear(&mut self) {
-        self.bytes.clear();
+        self.end = 0;
         self.refusal = None;
     }
 
     /// Discards what is behind the first bytes.
     pub fn truncate(&mut self, size: usize) {
-        self.bytes.truncate(size);
+        self.end = self.end.min(size);
         self.refusal = None;
     }
 
     /// Adds the same byte until there are so many.
     pub fn fill(&mut self, size: usize, byte: u8) {
-        self.bytes.resize(size, byte);
+        let count = size.saturating_sub(self.end);
+        self.room(count).fill(byte);
+        self.end += count;
     }
 
     /// Replaces eight bytes.
     pub fn replace_u64(&mut self, at: usize, value: u64) {
-        let end = self.bytes.len();
+        let end = std::mem::replace(&mut self.end, at);
         self.full_u64(value);
-        self.bytes.copy_within(end.., at);
-        self.bytes.truncate(end);
+        self.end = end;
     }
 
     /// The reason why something could not be written, if any.
@@ -70,28 +74,29 @@ impl Encoder {
     /// Raw bytes.
     #[inline]
     pub fn raw(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
+        self.room(bytes.len()).copy_from_slice(bytes);
+        self.end += bytes.len();
     }
 
     /// One raw byte.
     #[inline]
     pub fn u8(&mut self, value: u8) {
-        self.bytes.push(value);
+        self.store([value], 1);
     }
 
     /// Two raw bytes.
     pub fn u16(&mut self, value: u16) {
         match self.order {
-            ByteOrder::Little => self.raw(&value.to_le_bytes()),
-            ByteOrder::Big => self.raw(&value.to_be_bytes()),
+            ByteOrder::Little => self.store(value.to_le_bytes(), 2),
+            ByteOrder::Big => self.store(value.to_be_bytes(), 2),
         }
     }
 
     /// Four raw bytes.
     pub fn full_u32(&mut self, value: u32) {
         match self.order {
-            ByteOrder::Little => self.raw(&value.to_le_bytes()),
-            ByteOrder::Big => self.raw(&value.to_be_bytes()),
+            ByteOrder::Little => self.store(value.to_le_bytes(), 4),
+            ByteOrder::Big => self.store(value.to_be_bytes(), 4),
         }
     }
 
@@ -99,8 +104,8 @@ impl Encoder {
     #[inline]
     pub fn full_u64(&mut self, value: u64) {
         match self.order {
-            ByteOrder::Little => self.raw(&value.to_le_bytes()),
-            ByteOrder::Big => self.raw(&value.to_be_bytes()),
+            ByteOrder::Little => self.store(value.to_le_bytes(), 8),
+            ByteOrder::Big => self.store(value.to_be_bytes(), 8),
         }
     }
 
@@ -136,16 +141,18 @@ impl Encoder {
 
     #[inline]
     fn compressed(&mut self, value: u64) {
-        let size = (71 - value.leading_zeros() as usize) / 8;
-        let bytes = match self.order {
-            ByteOrder::Little => value.to_le_bytes(),
-            ByteOrder::Big => value.checked_shl(64 - 8 * size as u32).unwrap_or(0).to_be_bytes(),
+        // Most are ids, tags, and the like.
+        if let Ok(value) = u8::try_from(value) {
+            let size = u8::from(value != 0);
+            self.store([size, value], 1 + usize::from(size));
+            return;
+        }
+        let size = (71 - value.leading_zeros()) / 8;
+        let all = match self.order {
+            ByteOrder::Little => (u128::from(value) << 8 | u128::from(size)).to_le_bytes(),
+            ByteOrder::Big => (u128::from(size) << 120 | u128::from(value) << (120 - 8 * size)).to_be_bytes(),
         };
-        // Nine bytes at once, of which some go again: a copy of a size that is known takes two instructions.
-        let mut all = [size as u8; 9];
-        all[1..].copy_from_slice(&bytes);
-        self.bytes.extend_from_slice(&all);
-        self.bytes.truncate(self.bytes.len() - 8 + size);
+        self.store(all, 1 + size as usize);
     }
 
     /// A string and its final NUL.
@@ -160,12 +167,12 @@ impl Encoder {
     /// A length and the payload that `write` appends.
     #[inline]
     pub fn payload(&mut self, write: impl FnOnce(&mut Self)) {
-        let begin = self.bytes.len();
+        let begin = self.end;
         self.u8(0);
         write(self);
-        let length = self.bytes.len() - begin - 1;
+        let length = self.end - begin - 1;
         if length < 0xFF {
-            self.bytes[begin] = length as u8;
+            self.buffer[begin] = length as u8;
         } else {
             self.lengthen(begin, length as u64);
         }
@@ -178,7 +185,29 @@ impl Encoder {
             ByteOrder::Little => length.to_le_bytes(),
             ByteOrder::Big => length.to_be_bytes(),
         };
-        self.bytes[begin] = 0xFF;
-        self.bytes.splice(begin + 1..=begin, raw);
+        self.buffer[begin] = 0xFF;
+        self.room(raw.len());
+        self.buffer.copy_within(begin + 1..self.end, begin + 1 + raw.len());
+        self.end += raw.len();
+        self.buffer[begin + 1..][..raw.len()].copy_from_slice(&raw);
+    }
+
+    /// Writes bytes of which the first ones count: a copy of a size that is known takes an instruction or two.
+    #[inline]
+    fn store<const N: usize>(&mut self, bytes: [u8; N], count: usize) {
+        match self.buffer.get_mut(self.end..).and_then(<[u8]>::first_chunk_mut) {
+            Some(room) => *room = bytes,
+            None => self.room(N).copy_from_slice(&bytes),
+        }
+        self.end += count;
+    }
+
+    /// The next bytes to be written.
+    #[cold]
+    fn room(&mut self, count: usize) -> &mut [u8] {
+        if self.buffer.len() - self.end < count {
+            self.buffer.resize((self.end + count).next_power_of_two().max(64), 0);
+        }
+        &mut self.buffer[self.end..][..count]
     }
 }
