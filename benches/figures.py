@@ -41,13 +41,13 @@ class Figures:
         self.rows: list[tuple[str, str, str, bool]] = []
         self.data: dict[str, Any] = {}
 
-    def trace(self, workload: str, ranks: int, iterations: int) -> Path:
-        """Return a trace, which is generated unless it is there."""
-        path = self.directory / f"{workload}-{ranks}-{iterations}"
+    def trace(self, workload: str, ranks: int, iterations: int, **team: int) -> Path:
+        """Return a trace, which is generated unless it is there; `team` are `threads` and `window`."""
+        path = self.directory / "-".join(map(str, (workload, ranks, iterations, *team.values())))
         if not (path / "traces.otf2").exists():
             self.say(f"generate {path.name}")
             shutil.rmtree(path, ignore_errors=True)
-            _native.generate(workload, path, ranks=ranks, iterations=iterations, seed=1)
+            _native.generate(workload, path, ranks=ranks, iterations=iterations, seed=1, **team)
         return path
 
     def large(self, workload: str, ranks: int) -> Path:
@@ -197,6 +197,24 @@ if whywait.analyze(run, threads=1).is_root:
 """
 
 
+def threads(figures: Figures) -> None:
+    """Measure traces in which every second record is one of a lock, and every third one of a task."""
+    for workload, events in (("omp-locks", 4), ("omp-tasks", 9)):
+        few, many = (
+            figures.measure(
+                figures.trace(
+                    workload, 2, max(1, figures.events // (2 * events * 2048)), threads=team, window=2048 // team
+                ),
+                causes=True,
+            )
+            for team in (8, 256)
+        )
+        rate = few["events"] / few["cpu"] / 1e6
+        figures.row(f"analysis with causes, {workload}", rate, "M events/s", ">= 5", met=rate >= 5)
+        ratio = nanoseconds(many) / nanoseconds(few)
+        figures.row("the same, 256 threads over 8, an event", ratio, "times", "<= 1.15", met=ratio <= 1.15)
+
+
 def processes(figures: Figures) -> None:
     """Compare two processes under mpiexec with one."""
     mpiexec = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
@@ -222,6 +240,7 @@ PARTS = {
     "speed": speed,
     "locations": locations,
     "contention": contention,
+    "threads": threads,
     "processes": processes,
 }
 

@@ -15,6 +15,7 @@ import whywait
 from whywait import _native, cli
 from whywait.bench import speed
 from whywait.commands.bench import WORKLOADS
+from whywait.model import schema
 
 from tests import naive_causes, naive_rma, oracles
 from tests.naive import Trace
@@ -26,9 +27,18 @@ from tests.test_one_sided import assert_agreement
 PLOT = runpy.run_path(str(ROOT / "benches/plot.py"))
 # What the truth says nothing about: times and counts of calls, volumes.
 VOLUMES = ("bytes", "rma_atomic_", "armci_bytes", "armci_rma_atomic_", "shmem_bytes")
-OTHER = ("time", "visits", "omp_", "syncs", "comms", *VOLUMES)
+OTHER = ("time", "visits", "syncs", "comms", "lock_", *VOLUMES)
 # What causes are made of.
 CAUSES = ("critical", "non_critical", "delay", "interval_delay", "mpi_wait_indirect", "mpi_wait_propagating", "inter_")
+
+
+def is_other(metric):
+    """Return whether the truth says nothing about a metric: of OpenMP it knows the waits."""
+    return (
+        metric.startswith(OTHER + CAUSES)
+        or "count" in metric
+        or (metric.startswith("omp_") and metric not in schema.patterns())
+    )
 
 
 def generate(directory, workload, ranks, iterations, **options):
@@ -54,7 +64,7 @@ def found_in(trace, workload=""):
     found = Counter()
     for row in pa.table(result.severities()).to_pylist():
         metric, path = row["metric"], paths[row["callpath"]]
-        if metric.startswith(OTHER + CAUSES) or "count" in metric:
+        if is_other(metric):
             continue
         # The latency of a launch is unattributed.
         if metric == "wait_unexplained" and "hip" in path:
@@ -130,6 +140,28 @@ def test_windows_without_messages_are_refused(options, tmp_path):
         generate(tmp_path, "multirate", 2, 2, **options)
     with pytest.raises(whywait.UsageError, match="only multirate"):
         generate(tmp_path, "flood", 2, 2, threads=3)
+    with pytest.raises(whywait.UsageError, match="has messages"):
+        generate(tmp_path, "omp-locks", 2, 2, size=3)
+    with pytest.raises(whywait.UsageError, match="two threads"):
+        generate(tmp_path, "omp-tasks", 2, 2, threads=1)
+
+
+@pytest.mark.parametrize(
+    "options", [{"threads": 2, "window": 1}, {"threads": 5, "window": 7}, {"threads": 40, "window": 3}]
+)
+@pytest.mark.parametrize("work", [20_000, 200_000])
+@pytest.mark.parametrize("workload", ["omp-locks", "omp-tasks"])
+def test_teams_of_any_size_wait_as_they_were_made(workload, work, options, tmp_path):
+    generate(tmp_path, workload, 2, 6, work=work, imbalance=4.0, **options)
+    truth = truth_of(tmp_path)
+    assert found_in(tmp_path, workload) == pytest.approx(truth, abs=1)
+    waits = {metric for metric, *_ in truth}
+    if workload == "omp-tasks":
+        # With many threads, tasks are over before the next one is created.
+        assert {"omp_ibarrier_wait", "omp_ibarrier_starvation", "omp_taskwait_wait"} <= waits
+    else:
+        assert "omp_ibarrier_wait" in waits
+        assert "omp_lock_contention_critical" in waits or options["window"] == 1
 
 
 @pytest.mark.parametrize("options", [{"work": 20_000, "imbalance": 0.0}, {"work": 50_000, "imbalance": 30.0}])
@@ -154,7 +186,7 @@ def test_the_oracles_find_the_truth(workload, tmp_path):
     generate(tmp_path, workload, 5, 6)
     found = Counter()
     for metric, cells in oracles.truth(tmp_path / "traces.otf2").cells.items():
-        if not metric.startswith(OTHER + CAUSES) and "count" not in metric:
+        if not is_other(metric):
             for (callpath, rank, _), seconds in cells.items():
                 found[metric, "/".join(callpath), rank] += round(seconds * 1e9)
     assert found == pytest.approx(truth_of(tmp_path), abs=1)

@@ -45,6 +45,9 @@ WORKLOADS = (
     "comd-gpu",
     "multirate",
     "multirate-comms",
+    "omp-locks",
+    "omp-tasks",
+    "iallreduce",
 )
 
 _GENERATE = """\
@@ -68,6 +71,10 @@ workloads:
                ranks
   sweep        wavefronts from the four corners of a grid, block by block
   xns          messages among many ranks, seven in ten of them empty
+  omp-locks    the threads of each rank take turns in a critical section, then meet in barriers
+  omp-tasks    one thread of each rank creates tasks, which all threads run in a barrier, the
+               creating one in every other iteration in a taskwait construct
+  iallreduce   work, MPI_Iallreduce, work, and MPI_Wait
 
 programs of publications (docs/cases):
   bt-rma-...   BT with one-sided operations: both exchanges between fences (fence); the exchange of
@@ -219,13 +226,13 @@ def add(verbs: Any) -> None:
         "(juqueen) of the thesis (default: %(default)s)",
     )
     generate.add_argument(
-        "--threads", type=positive, metavar="N", help="threads of a process of multirate... (default: 2)"
+        "--threads", type=positive, metavar="N", help="threads of a process of multirate... and omp-... (default: 2)"
     )
     generate.add_argument(
         "--window",
         type=positive,
         metavar="N",
-        help="messages of a thread of multirate... in an iteration (default: 64)",
+        help="messages (multirate...), critical sections or tasks (omp-...) of a thread in an iteration (default: 64)",
     )
     generate.add_argument("--size", type=positive, metavar="BYTES", help="of a message of multirate... (default: 64)")
     generate.add_argument(

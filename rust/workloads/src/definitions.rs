@@ -92,9 +92,15 @@ regions! {
     Launch "hipLaunchKernel" WRAPPER HIP
     DeviceSynchronize "hipDeviceSynchronize" WRAPPER HIP
     Force "force_kernel" KERNEL HIP
-    Parallel "!$omp parallel @multirate.c:1" PARALLEL OPENMP
+    Parallel "!$omp parallel @workload.c:1" PARALLEL OPENMP
     Scatter "ewdscatter2" FUNCTION COMPILER
     Gather "ewdgather1" FUNCTION COMPILER
+    ImplicitBarrier "!$omp implicit barrier @workload.c:9" IMPLICIT_BARRIER OPENMP
+    Critical "!$omp critical @workload.c:5" CRITICAL OPENMP
+    CreateTask "!$omp create task @workload.c:4" TASK_CREATE OPENMP
+    Task "!$omp task @workload.c:4" TASK OPENMP
+    Taskwait "!$omp taskwait @workload.c:8" TASK_WAIT OPENMP
+    Iallreduce "MPI_Iallreduce" COLL_ALL2ALL MPI
 }
 
 /// Ticks a second.

@@ -20,6 +20,7 @@ mod figures;
 mod flood;
 mod gats;
 mod grid;
+mod iallreduce;
 mod late_senders;
 mod lb;
 mod lock;
@@ -28,6 +29,8 @@ mod messages;
 mod multirate;
 mod noise;
 mod nwchem;
+mod omp_locks;
+mod omp_tasks;
 mod passive;
 mod program;
 mod random_rma;
@@ -35,6 +38,7 @@ mod script;
 mod sor;
 mod srumma;
 mod sweep;
+mod teams;
 mod truth;
 mod xns;
 
@@ -45,9 +49,10 @@ use rayon::prelude::*;
 use whywait_otf2::{ArchiveWriter, WriteOptions};
 
 use collective::{Collective, Departure, GAP, Kind};
-use definitions::{RESOLUTION, Region};
+use definitions::{RESOLUTION, Region, WORLD};
 use event_writer::EventWriter;
 use noise::{Noise, Purpose};
+use teams::Teams;
 
 /// The available workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +112,12 @@ pub enum Workload {
     Multirate,
     /// The same with a communicator for each pair of threads.
     MultirateComms,
+    /// Threads that take turns in a critical section.
+    OmpLocks,
+    /// Tasks that one thread creates, and all run.
+    OmpTasks,
+    /// `MPI_Iallreduce` between two pieces of work.
+    Iallreduce,
 }
 
 impl Workload {
@@ -139,6 +150,9 @@ impl Workload {
         ("comd-gpu", Self::ComdGpu),
         ("multirate", Self::Multirate),
         ("multirate-comms", Self::MultirateComms),
+        ("omp-locks", Self::OmpLocks),
+        ("omp-tasks", Self::OmpTasks),
+        ("iallreduce", Self::Iallreduce),
     ];
 
     /// The workload with a name.
@@ -174,16 +188,16 @@ pub struct Spec {
     pub barriers: bool,
     /// The machine that determines the times of BT-RMA's calls.
     pub machine: Machine,
-    /// What `Multirate` sends.
+    /// The threads of a process, and what each of them does in an iteration.
     pub stream: Stream,
 }
 
-/// The messages that the threads of one process send to those of another.
+/// What the threads of a process do: messages that they send to those of another one, critical sections, or tasks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stream {
     /// Threads of a process.
     pub threads: u32,
-    /// Messages of a thread in an iteration.
+    /// Messages, critical sections, or tasks of a thread in an iteration.
     pub window: u32,
     /// Bytes of a message.
     pub bytes: u32,
@@ -433,19 +447,30 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
         return Err(Error::Spec("only bt-rma-... can have the calls of a machine"));
     }
     let is_multirate = matches!(spec.workload, Workload::Multirate | Workload::MultirateComms);
-    if spec.stream != Stream::default() && !is_multirate {
-        return Err(Error::Spec("only multirate... has threads and windows of messages"));
-    }
+    let has_teams = matches!(spec.workload, Workload::OmpLocks | Workload::OmpTasks);
     let Stream { threads, window, bytes, overlap } = spec.stream;
+    if (threads, window) != (Stream::default().threads, Stream::default().window) && !is_multirate && !has_teams {
+        return Err(Error::Spec("only multirate... and omp-... have threads and windows"));
+    }
+    if (bytes, overlap) != (Stream::default().bytes, Stream::default().overlap) && !is_multirate {
+        return Err(Error::Spec("only multirate... has messages of threads"));
+    }
     if ![threads, window].iter().all(|count| (1..=10_000).contains(count))
         || bytes == 0
         || !(0.0..=1.0).contains(&overlap)
     {
         return Err(Error::Spec("threads and window must be 1 to 10000, a message has a byte, and overlap is a share"));
     }
+    if has_teams && threads < 2 {
+        return Err(Error::Spec("a team has two threads at least"));
+    }
     let has_window = !has_counterpart
         && !is_multirate
-        && !matches!(spec.workload, Workload::SorP2p | Workload::Bt | Workload::Flood | Workload::ComdGpu);
+        && !has_teams
+        && !matches!(
+            spec.workload,
+            Workload::SorP2p | Workload::Bt | Workload::Flood | Workload::ComdGpu | Workload::Iallreduce
+        );
     let start = Start::new(spec, has_window);
     let (create, free) = match spec.workload {
         Workload::Srumma | Workload::SrummaNb | Workload::Nwchem => (Kind::MALLOC, Kind::DISPOSE),
@@ -479,6 +504,9 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
         Workload::ComdGpu => Box::new(comd_gpu::Comd::new(&start)),
         Workload::Multirate => Box::new(multirate::Multirate::new(&start, false)),
         Workload::MultirateComms => Box::new(multirate::Multirate::new(&start, true)),
+        Workload::OmpLocks => Box::new(Teams::new(&start, omp_locks::Locks { threads, window })),
+        Workload::OmpTasks => Box::new(Teams::new(&start, omp_tasks::Tasks { threads, window, first_team: WORLD + 1 })),
+        Workload::Iallreduce => Box::new(iallreduce::Iallreduce::new(&start)),
     };
     let end = |rank| schedule.end(rank) + GAP;
     let freed = start.create.map(|_| start.collective(2, end));
@@ -549,13 +577,11 @@ pub fn generate(spec: Spec, directory: &Path, progress: &Progress) -> Result<Sum
         ("ticks_per_second", RESOLUTION.to_string()),
         ("program", format!("\"{}\"", Region::Program.name())),
     ];
+    if is_multirate || has_teams {
+        facts.extend([("threads", threads.to_string()), ("window", window.to_string())]);
+    }
     if is_multirate {
-        facts.extend([
-            ("threads", threads.to_string()),
-            ("window", window.to_string()),
-            ("bytes", bytes.to_string()),
-            ("overlap", overlap.to_string()),
-        ]);
+        facts.extend([("bytes", bytes.to_string()), ("overlap", overlap.to_string())]);
     }
     truth::write(directory, &facts, &truth).map_err(|source| Error::Truth { path: directory.to_owned(), source })?;
     Ok(Summary { events, length })
