@@ -1,7 +1,9 @@
 """Random programs with tasks, simulated and written in the trace language of tests/tracedsl.py.
 
 One thread of a team creates tasks, which may create others and wait for them; all threads run them in barriers and
-taskwait constructs. Times are whole milliseconds, and no two events have the same.
+taskwait constructs. Mixed programs are two processes with such teams, whose tasks have critical sections; the master
+thread of one sends messages to that of the other. Times are whole milliseconds, and no two events of a process have the
+same.
 """
 
 from __future__ import annotations
@@ -11,20 +13,29 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-BODY = st.recursive(
-    st.lists(st.tuples(st.just("work"), st.integers(1, 40)), min_size=1, max_size=2),
-    lambda inner: st.lists(
-        st.one_of(
-            st.tuples(st.just("work"), st.integers(1, 40)),
-            st.tuples(st.just("create"), inner),
-            st.just(("taskwait",)),
-            st.tuples(st.just("taskgroup"), inner),
+WORK = st.tuples(st.just("work"), st.integers(1, 40))
+CRITICAL = st.tuples(st.just("critical"), st.integers(0, 1), st.integers(1, 30))
+
+
+def bodies(leaf: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Return bodies of tasks that do such things, and create and wait for others."""
+    return st.recursive(
+        st.lists(leaf, min_size=1, max_size=2),
+        lambda inner: st.lists(
+            st.one_of(
+                leaf,
+                st.tuples(st.just("create"), inner),
+                st.just(("taskwait",)),
+                st.tuples(st.just("taskgroup"), inner),
+            ),
+            min_size=1,
+            max_size=4,
         ),
-        min_size=1,
-        max_size=4,
-    ),
-    max_leaves=6,
-)
+        max_leaves=6,
+    )
+
+
+BODY, MIXED_BODY = bodies(WORK), bodies(st.one_of(WORK, CRITICAL))
 
 
 @dataclass(eq=False)
@@ -70,7 +81,13 @@ class Task:
 class Run:
     """A team while it runs: each thread has a stack of tasks, the innermost of which runs."""
 
-    def __init__(self, bodies: list[list[Any]]) -> None:
+    def __init__(self, bodies: list[list[Any]], rank: int = 0, sent: dict[int, int] | None = None) -> None:
+        self.rank = rank
+        # When each message to the other process is sent, by tag.
+        self.sent = {} if sent is None else sent
+        # When each lock is free, and how often it has been acquired.
+        self.free: dict[int, int] = {}
+        self.acquired: dict[int, int] = {}
         self.lines: list[str] = []
         self.used: set[int] = set()
         self.tasks = 0
@@ -89,7 +106,7 @@ class Run:
         return at
 
     def note(self, thread: int, what: str, begin: int, end: int) -> None:
-        who = f"0.{thread}" if thread else "0"
+        who = f"{self.rank}.{thread}" if thread else f"{self.rank}"
         self.lines.append(f"{who}: {what} [{begin / 1000:.3f}, {end / 1000:.3f}]")
 
     def wake(self, time: int) -> None:
@@ -99,7 +116,8 @@ class Run:
                 self.blocked[thread] = False
                 self.now[thread] = self.time(time + 1)
 
-    def run(self) -> str:
+    def run(self) -> list[str]:
+        """Run until all is done; return what happened."""
         while True:
             if all(when is not None for when in self.arrived) and not self.open:
                 break
@@ -112,7 +130,7 @@ class Run:
             self.note(thread, "!$omp implicit barrier @a:7", begin or 0, leave)
             self.note(thread, "!$omp parallel @a:1", self.begins[thread], self.time(leave + 1))
         self.note(0, "fork", 0, max(self.used) + 1)
-        return "\n".join([f"threads {max(2, len(self.now))}", *self.lines])
+        return self.lines
 
     def step(self, thread: int) -> None:
         stack = self.stacks[thread]
@@ -159,12 +177,35 @@ class Run:
             task.groups.append(Group(task.innermost, now))
             task.body[:0] = [*action[1], ("end",)]
             self.now[thread] = self.time(now + 1)
+        elif action[0] == "critical":
+            self.critical(thread, *action[1:])
+        elif action[0] == "send":
+            self.sent[action[1]] = now
+            self.now[thread] = self.time(now + 2)
+            self.note(thread, f"MPI_Send(1, tag={action[1]})", now, self.now[thread])
+            self.now[thread] = self.time(self.now[thread] + 1)
+        elif action[0] == "receive":
+            self.now[thread] = self.time(max(now, self.sent[action[1]]) + 2)
+            self.note(thread, f"MPI_Recv(0, tag={action[1]})", now, self.now[thread])
+            self.now[thread] = self.time(self.now[thread] + 1)
         elif action[0] == "end":
             task.groups[-1].waits = True
             self.now[thread] = self.time(now + 1)
         else:
             task.waits_since = now
             self.now[thread] = self.time(now + 1)
+
+    def critical(self, thread: int, lock: int, ticks: int) -> None:
+        """Wait for a lock, and keep it for some time."""
+        now = self.now[thread]
+        acquire = self.time(max(now, self.free.get(lock, 0)) + 1)
+        release = self.free[lock] = self.time(acquire + ticks)
+        leave = self.time(release + 1)
+        self.acquired[lock] = order = self.acquired.get(lock, 0) + 1
+        call = f"!$omp critical @a:{lock}(lock={lock}, order={order})"
+        self.note(thread, call, now, leave)
+        self.lines[-1] += f" @{acquire / 1000:.3f}, {release / 1000:.3f}"
+        self.now[thread] = self.time(leave + 1)
 
     def schedule(self, thread: int, task: Task) -> None:
         """Run a ready task, end a taskwait construct, or wait for something to happen."""
@@ -194,4 +235,21 @@ class Run:
 def task_programs(draw) -> str:
     others = st.lists(st.tuples(st.just("work"), st.integers(1, 60)), max_size=1)
     bodies = [draw(BODY), *(draw(others) for _ in range(draw(st.integers(1, 2))))]
-    return Run(bodies).run()
+    return "\n".join([f"threads {len(bodies)}", *Run(bodies).run()])
+
+
+@st.composite
+def mixed_programs(draw) -> str:
+    threads = draw(st.integers(2, 3))
+    others = st.lists(st.one_of(WORK, CRITICAL), max_size=2)
+    messages = draw(st.integers(0, 3))
+    sent: dict[int, int] = {}
+    lines = ["ranks 2", f"threads {threads}"]
+    for rank, call in enumerate(("send", "receive")):
+        # Messages go one way, so that nothing waits in a circle.
+        master = list(draw(MIXED_BODY))
+        for tag in range(messages):
+            at = [i for i, action in enumerate(master) if action[0] == call]
+            master.insert(draw(st.integers(at[-1] + 1 if at else 0, len(master))), (call, tag))
+        lines += Run([master, *(draw(others) for _ in range(threads - 1))], rank, sent).run()
+    return "\n".join(lines)

@@ -12,7 +12,7 @@ from whywait import cli
 
 from tests import naive
 from tests.results import outcome
-from tests.task_programs import task_programs
+from tests.task_programs import mixed_programs, task_programs
 from tests.tracedsl import trace_from_text
 
 NANOSECOND = 1e-9
@@ -69,6 +69,22 @@ def invariants(result):
     assert length == pytest.approx(result.facts["length"], abs=NANOSECOND)
 
 
+@settings(max_examples=100)
+@given(trace=mixed_programs())
+def test_locks_tasks_and_messages_agree_with_the_oracle_and_cost_what_they_wait(trace):
+    note(trace)
+    with tempfile.TemporaryDirectory() as directory:
+        anchor = trace_from_text(trace, directory)
+        oracle, program = naive.analyze(naive.Trace(anchor)).table(), outcome(anchor).cells
+        for metric in naive_metrics(oracle) | {"time", "visits", "mpi_latesender", "omp_lock_contention_critical"}:
+            expected, found = oracle.get(metric, {}), program.get(metric, {})
+            assert found.keys() == expected.keys(), (metric, found, expected)
+            for cell, value in expected.items():
+                assert found[cell] == pytest.approx(value, abs=NANOSECOND), (metric, cell)
+        for model in ("thesis", "bounded"):
+            invariants(whywait.analyze(anchor, cost_model=model))
+
+
 def test_a_task_is_below_what_created_it_whoever_runs_it(tmp_path):
     """Thread 1 creates the tasks, thread 0 is read first; the inner task is that of a recursion."""
     result = whywait.analyze(trace_from_text(RECURSION, tmp_path))
@@ -85,6 +101,23 @@ def test_a_task_is_below_what_created_it_whoever_runs_it(tmp_path):
         (1, inside): 1.0,
     }
     assert not result.warnings
+
+
+def test_tasks_of_the_workers_of_a_hosted_team_are_below_its_host(tmp_path):
+    """Thread 0 hosts a team in a task of thread 2 and runs a task of thread 1, before either of them is read."""
+    result = whywait.analyze(trace_from_text(HOSTED, tmp_path))
+    found = {
+        (row["thread"], "/".join(row["callpath"][1:])): round(row["value"], 9)
+        for row in result.severities("time").to_pylist()
+        if "task" in row["callpath"][-1]
+    }
+    host = "!$omp parallel @a:1/g/!$omp task @a:5"
+    assert found == {
+        (0, host): 2.0,
+        (0, f"{host}/!$omp parallel @a:2/f/!$omp task @a:6"): 2.0,
+        (1, f"{host}/!$omp parallel @a:2/f/!$omp create task @a:6"): 0.2,
+        (2, "!$omp parallel @a:1/g/!$omp create task @a:5"): 0.2,
+    }
 
 
 def test_work_span_and_sizes_of_tasks(tmp_path):
@@ -118,6 +151,28 @@ SIZES = """
 0.1: !$omp parallel @a:1 [0, 12]
 0.1: !$omp implicit barrier @a:7 [0.5, 10]
 0.1: !$omp task @a:5(task=1) [1.2, 9]
+"""
+
+HOSTED = """
+threads 3
+0: fork [0, 12]
+0: !$omp parallel @a:1 [0, 12]
+0: !$omp implicit barrier @a:7 [1, 11]
+0: !$omp task @a:5(task=1) [3, 10]
+0: fork [4, 9]
+0: !$omp parallel @a:2 [4, 9]
+0: !$omp implicit barrier @a:8 [4.5, 8.5]
+0: !$omp task @a:6(task=2) [6, 8]
+0.1: !$omp parallel @a:1 [0, 3.9]
+0.1: !$omp implicit barrier @a:7 [1, 3.8]
+0.1: !$omp parallel @a:2 [4, 9]
+0.1: f [4.3, 5.5]
+0.1: !$omp create task @a:6(task=2) [5, 5.2]
+0.1: !$omp implicit barrier @a:8 [5.6, 8.5]
+0.2: !$omp parallel @a:1 [0, 12]
+0.2: g [1, 2.5]
+0.2: !$omp create task @a:5(task=1) [2, 2.2]
+0.2: !$omp implicit barrier @a:7 [2.6, 11]
 """
 
 RECURSION = """

@@ -27,18 +27,68 @@ type Stacks = Vec<(u32, RegionKey)>;
 #[derive(Debug, Default)]
 pub(crate) struct KnownTasks {
     /// The row of each task of the current process among those of the shard.
-    rows: FxHashMap<TaskKey, u32>,
+    rows: TaskRows,
     /// For each task of the shard what was open at its creation, within the task that created it; [`NONE`] if nothing
     /// was or if that is not known.
     open: Vec<u32>,
-    /// For each task that an implicit task created, the call path below which that one's calls are.
-    roots: FxHashMap<u32, CallPathId>,
+    /// For each task that an implicit task created, what that one's calls are below.
+    roots: FxHashMap<u32, Root>,
+    /// For each fork by a task, that task, and what was open then, within it.
+    hosted: FxHashMap<u32, (u32, u32)>,
     stacks: Stacks,
     nodes: FxHashMap<(u32, RegionKey), u32>,
     /// Tasks that ran before their call path was known.
     unknown: Vec<u32>,
     /// Rows of all tasks of the shard.
     keys: Vec<TaskKey>,
+}
+
+/// What the calls of an implicit task are below.
+#[derive(Clone, Copy, Debug)]
+enum Root {
+    /// A call path.
+    Path(CallPathId),
+    /// The explicit task that hosts its team, whose own call path may not be known yet.
+    Host(u32),
+}
+
+/// The implicit or explicit task that creates a task or forks a team.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Creator {
+    /// An explicit task, by row.
+    Task(u32),
+    /// The implicit task of the thread whose explicit task, by row, hosts the team.
+    Hosted(u32),
+    /// The implicit task of a thread, below this call path; the team was forked there, or at this fork.
+    Implicit { path: CallPathId, fork: u32 },
+}
+
+/// Numbers of tasks that have their rows side by side.
+const TOGETHER: u64 = 16;
+
+/// Rows by task. The tasks that a thread creates are numbered, so their rows are in blocks, close to each other in memory.
+#[derive(Debug, Default)]
+struct TaskRows {
+    /// Blocks by key, with the number of the block in place of that of the task.
+    blocks: FxHashMap<TaskKey, u32>,
+    rows: Vec<[u32; TOGETHER as usize]>,
+}
+
+impl TaskRows {
+    /// The row of a task, [`NONE`] if it has none yet.
+    fn get_mut(&mut self, (fork, thread, number): TaskKey) -> &mut u32 {
+        let next = self.rows.len() as u32;
+        let block = *self.blocks.entry((fork, thread, number / TOGETHER)).or_insert(next);
+        if block == next {
+            self.rows.push([NONE; TOGETHER as usize]);
+        }
+        &mut self.rows[block as usize][(number % TOGETHER) as usize]
+    }
+
+    fn clear(&mut self) {
+        self.blocks.clear();
+        self.rows.clear();
+    }
 }
 
 /// The key of a task in a team, by the row of its fork.
@@ -55,20 +105,22 @@ impl KnownTasks {
     /// The row of a task, which is new if it has not been seen yet.
     pub(crate) fn row(&mut self, key: TaskKey, tasks: &mut Vec<TaskInstance>) -> u32 {
         let next = tasks.len() as u32;
-        let row = *self.rows.entry(key).or_insert(next);
-        if row == next {
-            tasks.push(TaskInstance {
-                created: i64::MIN,
-                create: crate::ids::InstanceId::NONE,
-                creator: crate::ids::LocationId::NONE,
-                parent: NONE,
-                fork: key.0,
-                callpath: CallPathId::NONE,
-            });
-            self.open.push(NONE);
-            self.keys.push(key);
+        let known = self.rows.get_mut(key);
+        if *known != NONE {
+            return *known;
         }
-        row
+        *known = next;
+        tasks.push(TaskInstance {
+            created: i64::MIN,
+            create: crate::ids::InstanceId::NONE,
+            creator: crate::ids::LocationId::NONE,
+            parent: NONE,
+            fork: key.0,
+            callpath: CallPathId::NONE,
+        });
+        self.open.push(NONE);
+        self.keys.push(key);
+        next
     }
 
     /// Notes that a task runs whose call path is not known.
@@ -81,10 +133,43 @@ impl KnownTasks {
         self.unknown.iter().any(|&row| tasks[row as usize].created != i64::MIN)
     }
 
-    /// Notes the calls that are open when a task is created, the outermost first; `root` is the call path below which those
-    /// of an implicit task are.
-    pub(crate) fn note(&mut self, row: u32, root: Option<CallPathId>, open: impl Iterator<Item = RegionKey>) {
-        let mut node = NONE;
+    /// Notes the calls that are open when a task is created, the outermost first, those of the task that `creator` is or that
+    /// it runs in.
+    pub(crate) fn note(&mut self, row: u32, creator: Creator, open: impl Iterator<Item = RegionKey>) {
+        let (host, node) = self.host(creator);
+        self.open[row as usize] = self.add(node, open);
+        match creator {
+            Creator::Task(_) => {}
+            Creator::Hosted(host) => {
+                self.roots.insert(row, Root::Host(host));
+            }
+            Creator::Implicit { path, .. } => {
+                self.roots.insert(row, host.map_or(Root::Path(path), Root::Host));
+            }
+        }
+    }
+
+    /// Notes the same when a team is forked.
+    pub(crate) fn note_fork(&mut self, fork: u32, creator: Creator, open: impl Iterator<Item = RegionKey>) {
+        if let (Some(host), node) = self.host(creator) {
+            let node = self.add(node, open);
+            self.hosted.insert(fork, (host, node));
+        }
+    }
+
+    /// The explicit task that something runs in, and the calls of it that are around.
+    fn host(&self, creator: Creator) -> (Option<u32>, u32) {
+        match creator {
+            Creator::Task(row) | Creator::Hosted(row) => (Some(row), NONE),
+            Creator::Implicit { fork, .. } => match self.hosted.get(&fork) {
+                Some(&(host, node)) => (Some(host), node),
+                None => (None, NONE),
+            },
+        }
+    }
+
+    /// The calls below others.
+    fn add(&mut self, mut node: u32, open: impl Iterator<Item = RegionKey>) -> u32 {
         for key in open {
             let next = self.stacks.len() as u32;
             let here = *self.nodes.entry((node, key)).or_insert(next);
@@ -93,9 +178,15 @@ impl KnownTasks {
             }
             node = here;
         }
-        self.open[row as usize] = node;
-        if let Some(root) = root {
-            self.roots.insert(row, root);
+        node
+    }
+
+    /// The explicit task whose call path another one's continues, or none.
+    fn above(&self, task: usize, tasks: &[TaskInstance]) -> u32 {
+        match self.roots.get(&(task as u32)) {
+            Some(&Root::Host(host)) => host,
+            Some(Root::Path(_)) => NONE,
+            None => tasks[task].parent,
         }
     }
 }
@@ -117,7 +208,7 @@ impl TaskPaths {
             // First the tasks that created it.
             let mut chain = vec![row];
             while let Some(&task) = chain.last()
-                && let parent = tasks[task].parent
+                && let parent = known.above(task, tasks)
                 && parent != NONE
                 && found[parent as usize].is_none()
             {
@@ -128,9 +219,12 @@ impl TaskPaths {
                 if found[task].is_some_and(|found| found != PENDING) {
                     continue;
                 }
-                let parent = tasks[task].parent;
-                let of_parent = || found.get(parent as usize).copied().flatten().filter(|&path| path != PENDING);
-                let Some(mut path) = known.roots.get(&(task as u32)).copied().or_else(of_parent) else {
+                let parent = known.above(task, tasks);
+                let root = match known.roots.get(&(task as u32)) {
+                    Some(&Root::Path(path)) => Some(path),
+                    _ => found.get(parent as usize).copied().flatten().filter(|&path| path != PENDING),
+                };
+                let Some(mut path) = root else {
                     found[task] = None;
                     continue;
                 };

@@ -595,7 +595,9 @@ impl EventSink for Decoder<'_> {
                 }
             }
             Event::ThreadFork { .. } | Event::OmpFork { .. } => {
-                self.state.forks.push(self.shard.forks.rows.len() as u32);
+                let row = self.shard.forks.rows.len() as u32;
+                self.note_fork(row);
+                self.state.forks.push(row);
                 self.shard.forks.rows.push(Fork { fork: time, join: i64::MIN, callpath: self.state.top.callpath });
             }
             Event::ThreadJoin { .. } | Event::OmpJoin {} => {

@@ -6,7 +6,7 @@ use super::decoder::Decoder;
 use super::frames::{RunningTask, SuspendedTask};
 use crate::ids::{CallPathId, InstanceId, NONE, RegionKey};
 use crate::trace::columns::TaskRun;
-use crate::trace::task_paths::{self, KnownTasks, TaskKey};
+use crate::trace::task_paths::{self, Creator, KnownTasks, TaskKey};
 use crate::trace::task_stacks::{NO_TASK, TaskId};
 
 impl Decoder<'_> {
@@ -21,21 +21,37 @@ impl Decoder<'_> {
         let key = self.task_key(task);
         let row = self.known_tasks.row(key, &mut self.shard.task_instances);
         let instance = self.instance().unwrap_or(InstanceId::NONE);
-        let (base, depth) = (self.state.base, self.state.outer.len());
-        let tasks = &mut self.state.tasks;
-        let (parent, is_known, root, base) = match (&tasks.running, tasks.hosts.iter().flatten().next_back()) {
-            (Some(running), _) => (running.number, running.path.is_some(), None, base),
-            (None, Some(host)) => (NONE, host.path.is_some(), host.path, host.depth),
-            (None, None) => (NONE, true, Some(self.state.root), base),
-        };
+        let (creator, base, is_known) = self.creator();
         // The innermost call is the one that creates it.
         let open = self.state.outer.iter().skip(base + 1).map(|frame| frame.key);
-        self.known_tasks.note(row, root, open);
+        self.known_tasks.note(row, creator, open);
         let created = &mut self.shard.task_instances[row as usize];
         (created.created, created.create, created.creator) = (time, instance, self.state.index);
-        created.parent = parent;
-        if is_known && depth > base {
+        created.parent = self.state.tasks.running.as_ref().map_or(NONE, |running| running.number);
+        if is_known && self.state.outer.len() > base {
             created.callpath = self.shard.tree.parent(self.state.top.callpath);
+        }
+    }
+
+    /// A team is forked by the task that runs.
+    pub(super) fn note_fork(&mut self, fork: u32) {
+        let (creator, base, _) = self.creator();
+        let frames = self.state.outer.iter().skip(base + 1).chain([&self.state.top]);
+        let open = frames.take(self.state.outer.len().saturating_sub(base)).map(|frame| frame.key);
+        self.known_tasks.note_fork(fork, creator, open);
+    }
+
+    /// What runs, the number of regions around its calls, and whether their call paths are known.
+    fn creator(&self) -> (Creator, usize, bool) {
+        let tasks = &self.state.tasks;
+        match (&tasks.running, tasks.hosts.iter().flatten().next_back()) {
+            (Some(running), _) => (Creator::Task(running.number), self.state.base, running.path.is_some()),
+            (None, Some(host)) => (Creator::Hosted(host.number), host.depth, host.path.is_some()),
+            (None, None) => {
+                let team = self.state.teams.first().map(|&team| &self.shard.teams.rows[team as usize]);
+                let fork = team.map_or(NONE, |team| team.fork);
+                (Creator::Implicit { path: self.state.root, fork }, self.state.base, true)
+            }
         }
     }
 
