@@ -260,3 +260,21 @@ def test_long_titles_lose_the_front_of_the_call_path(width, title):
 
 def test_titles_without_a_call_path_are_cut_at_the_end():
     assert _fitted("asynchronous progress on all ranks", 20) == "asynchronous progre…"
+
+
+@pytest.mark.parametrize(
+    ("workload", "what", "options"),
+    [
+        ("omp-locks", "(holds locks) twice as fast", {"threads": 4, "window": 8}),
+        ("omp-tasks", "compute twice as fast", {"threads": 4, "window": 1, "imbalance": 4.0}),
+    ],
+)
+def test_work_that_threads_wait_for_is_proposed_at_what_a_simulation_saves(workload, what, options, tmp_path):
+    _native.generate(workload, tmp_path, ranks=2, iterations=6, seed=3, work=20_000, **options)
+    advice = whywait.advise(tmp_path, rounds=0, focus="all", top=50)
+    halves = [one for one in advice if what in one.what]
+    assert halves
+    for one in halves:
+        simulated = whywait.whatif(tmp_path, [one.hypothesis]).result
+        assert one.saved == pytest.approx(one.before - simulated.facts["length"], abs=1e-9)
+        assert one.saved > 0

@@ -51,6 +51,10 @@ _TURNS = 0.1
 _KERNEL_CHANGES = ((0.75, "a quarter faster"), (0.5, "twice as fast"), (0.0, "in no time (upper bound)"))
 _COPY_CHANGES = ((0.5, "with twice the bandwidth"), (0.0, "beside kernels (upper bound)"))
 
+# The number of call paths to propose of owners of locks, and of tasks; and constructs whose work is what they protect.
+_OWNERS = 3
+_PROTECTING = ("critical", "critical sblock", "ordered sblock")
+
 _BARRIERS = ("mpi_barrier_wait", "shmem_barrier_wait", "armci_barrier_wait")
 # Waits for messages that computation could hide, and the calls that have them.
 _MESSAGE_WAITS = ("mpi_latesender", "mpi_latereceiver")
@@ -172,21 +176,31 @@ class _Proposer:
             for factor in (0.75, 0.5, 0.0):
                 change = self._changes.faster(place["callpath_id"], factor)
                 yield self._candidate(change, "scale", (1 - factor) * self._on_path[place["callpath_id"]])
-        yield from self._from_locks()
+        yield from self._from_ownership("interval_lock", "holds locks")
+        for number in self._owners("interval_task"):
+            if (balance := self._changes.balance(number, among="process")) is not None:
+                yield self._candidate(balance, "balance", self._on_path.get(number, math.inf))
+        yield from self._from_ownership("interval_task", "in tasks that threads wait for")
 
-    def _from_locks(self) -> Iterator[Candidate]:
-        """Yield changes of the work done while holding a lock."""
-        for place in costliest(self._result, _PLACES, paid_for="waiting"):
-            held = sum(kind["costs"] for kind in place["classes"] if kind["class"].startswith("interval_"))
+    def _owners(self, kind: str) -> list[int]:
+        """Return the call paths of work that costs most while others wait for its end, as `kind` names it."""
+        found = []
+        for place in costliest(self._result, len(self._tree), paid_for="waiting"):
+            costs = sum(one["costs"] for one in place["classes"] if one["class"] == kind)
             number = place["callpath_id"]
-            if held >= _WAITING * self._time and self._computes(number):
-                selection = self._changes.selection(number)
-                yield Candidate(
-                    Scale(selection, 0.5), f"{self._changes.name(number)} (holds locks) twice as fast", "scale",
-                    f"--scale '{selection}=0.5'", self._on_path.get(number, 0.0) / 2,
-                    self._changes.location_count(number),
-                )  # fmt: skip
-                return
+            if costs >= _WAITING * self._time and (self._computes(number) or self._owns(number)):
+                found.append((costs, -number))
+        return [-number for _, number in sorted(found, reverse=True)[:_OWNERS]]
+
+    def _from_ownership(self, kind: str, what: str) -> Iterator[Candidate]:
+        """Yield making work faster that others wait for the end of."""
+        for number in self._owners(kind):
+            selection = self._changes.selection(number)
+            yield Candidate(
+                Scale(selection, 0.5), f"{self._changes.name(number)} ({what}) twice as fast", "scale",
+                f"--scale '{selection}=0.5'", self._on_path.get(number, 0.0) / 2,
+                self._changes.location_count(number),
+            )  # fmt: skip
 
     def _from_devices(self) -> Iterator[Candidate]:
         """Yield faster kernels and copies, and hosts that do not wait for one device before they use another."""
@@ -294,6 +308,10 @@ class _Proposer:
     def _balance(self, number: int) -> Iterator[Candidate]:
         if (change := self._changes.balance(number)) is not None:
             yield self._candidate(change, "balance", self._on_path.get(number, math.inf))
+
+    def _owns(self, number: int) -> bool:
+        """Return whether the work of a construct is what it protects."""
+        return self._tree.kinds[self._tree.region_rows[number]].role in _PROTECTING
 
     def _computes(self, number: int) -> bool:
         region = self._tree.kinds[self._tree.region_rows[number]]
