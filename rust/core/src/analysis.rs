@@ -430,7 +430,7 @@ pub fn analyze(
         )
     };
     let mut clocks = None;
-    let mut met = if options.clocks.needs_census() {
+    let met = if options.clocks.needs_census() {
         let (trace, _, report) = clocks::correct(load(recording)?, &options.clocks, &load)?;
         clocks = report;
         Met::find(trace, options, monitor)?
@@ -445,11 +445,13 @@ pub fn analyze(
             met
         }
     };
-    let arrivals: Vec<_> = met.trace.par_shards().map(|shard| waits::tasks::arrivals(&met.trace, shard)).collect();
-    for (shard, arrivals) in met.trace.shards.iter_mut().zip(arrivals) {
+    let Met { mut trace, counters, mut diagnostics, window, mut found, queues, collective_syncs } = met;
+    let (of_tasks, arrivals): (Vec<Findings>, Vec<_>) =
+        trace.par_shards().map(|shard| waits::tasks::detect(&trace, shard)).unzip();
+    add(&mut found, of_tasks);
+    for (shard, arrivals) in trace.shards.iter_mut().zip(arrivals) {
         shard.arrivals = arrivals;
     }
-    let Met { mut trace, counters, mut diagnostics, window, mut found, queues, collective_syncs } = met;
 
     monitor.enter(Stage::OneSided)?;
     let (one_sided, one_sided_notes) = match one_sided::find(&trace)? {

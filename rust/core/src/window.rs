@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::Result;
+use crate::causes::ForkJoins;
 use crate::critical_path::{Segment, Stretch};
 use crate::ids::{CallPathId, LocationId};
 use crate::parallel::per_shard::PerShard;
@@ -79,9 +80,10 @@ fn critical_path(trace: &Trace, shard: &Shard, path: &[Stretch], windows: &[Rang
     let end = path.partition_point(|stretch| stretch.location < shard.locations.end);
     let mut ticks: FxHashMap<(CallPathId, LocationId), i64> = FxHashMap::default();
     let mut spans = Vec::new();
+    let fork_joins = ForkJoins::new(trace, shard);
     let is_near = |stretch: &&Stretch| windows.iter().any(|window| stretch.may_overlap(trace, shard, window));
     for stretch in path[first..end].iter().filter(is_near) {
-        stretch.collect(trace, shard, &mut spans);
+        stretch.collect((trace, shard), &fork_joins, &mut spans);
         for (callpath, span) in &spans {
             // With clock errors a span can end before it begins, in the whole run as well.
             let inside = windows.iter().map(|window| {

@@ -28,7 +28,7 @@ use super::points::IntervalBegin;
 use super::points::{Place, Position, Relation};
 use super::rolling_profile::RollingProfile;
 use super::scaling_factors::Rates;
-use super::steps::Steps;
+use super::steps::{ForkJoins, Steps};
 use crate::Result;
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::parallel::exchange::Inbox;
@@ -307,9 +307,10 @@ fn measure(
     let shard = trace.shard(location);
     let i = shard.local(location);
     let is_master = trace.definitions.locations[location].thread == 0;
-    let mut steps = Steps::of_location(trace, shard, i);
+    let fork_joins = ForkJoins::new(trace, shard);
+    let mut steps = Steps::of_location(&fork_joins, i);
     if index.pasts[i].is_some() {
-        steps = steps.with_past(trace, past::gaps(trace, shard, location));
+        steps = steps.with_past(&fork_joins, past::gaps(trace, shard, location));
     }
     let advance = |steps: &mut Steps, to: Position, book: &mut dyn FnMut(CallPathId, i64)| {
         let book = |callpath, span: Range<i64>| book(callpath, span.end - span.start);

@@ -18,7 +18,7 @@ use super::past::{self, Gap, Past};
 use super::points::{Anchor, CausedWait, Key, Position, SyncPoints};
 use super::points::{GroupSync, IntervalBegin, Place, Point, Relation, SyncPoint, SyncScope};
 use super::rolling_profile::RollingProfile;
-use super::steps::Steps;
+use super::steps::{ForkJoins, Steps};
 use super::table::Table;
 use super::table::{CostShare, EntryRange, Group, OwnWait, ProfileEntry};
 use crate::ids::{CallPathId, LocationId, ProcessId};
@@ -45,7 +45,9 @@ pub(super) fn measure(
     table.own_intervals.reserve_exact(roles.pairs.len());
     table.cost_shares.reserve_exact(roles.caused.len());
     table.groups.reserve(roles.caused.len(), points);
+    let fork_joins = ForkJoins::new(trace, shard);
     let mut pass = LocationPass {
+        fork_joins: &fork_joins,
         gaps: roles.gaps(trace, shard, model),
         trace,
         shard,
@@ -221,6 +223,7 @@ impl Row {
 struct LocationPass<'a> {
     trace: &'a Trace,
     shard: &'a Shard,
+    fork_joins: &'a ForkJoins<'a>,
     sets: &'a [Vec<ProcessId>],
     thread_sets: Vec<Vec<LocationId>>,
     model: CostModel,
@@ -262,7 +265,7 @@ impl LocationPass<'_> {
         self.originals.clear();
         let gaps = self.gaps[i].clone();
         let mut past = gaps.iter().peekable();
-        let mut steps = Steps::of_location(self.trace, self.shard, i).with_past(self.trace, gaps.clone());
+        let mut steps = Steps::of_location(self.fork_joins, i).with_past(self.fork_joins, gaps.clone());
         let is_master = self.trace.definitions.locations[self.shard.location(i)].thread == 0;
         let mut waited = 0;
         for keys in keys.chunk_by(|a, b| a.position() == b.position()) {

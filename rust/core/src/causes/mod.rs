@@ -71,7 +71,7 @@ pub(crate) use interval_index::IntervalIndex;
 pub(crate) use ownership::ContendedLock;
 pub(crate) use points::{Anchor, Position};
 use points::{CausedWait, SyncPoints};
-pub(crate) use steps::Steps;
+pub(crate) use steps::{ForkJoins, Steps};
 use table::ProfileEntry;
 use table::{Extent, WaitPart};
 pub(crate) use table::{OwnWait, Table};
@@ -123,6 +123,8 @@ pub(crate) struct Synchronized<'a> {
 pub(crate) struct Notified {
     sets: Vec<Vec<ProcessId>>,
     sync_points: Vec<SyncPoints>,
+    /// The locks of threads that others waited for, by shard.
+    locks: Vec<Vec<ContendedLock>>,
     caused: Vec<Inbox<CausedWait>>,
 }
 
@@ -134,7 +136,7 @@ pub(crate) fn notify(
     synchronized: Synchronized,
     model: CostModel,
 ) -> Result<Notified> {
-    let (sets, sync_points) = collect_sync_points(trace, (waits, calls), synchronized, model)?;
+    let (sets, (sync_points, locks)) = collect_sync_points(trace, (waits, calls), synchronized, model)?;
     let outgoing = trace.exchange.own().into_par_iter().zip(&sync_points).map(|(number, sync_points)| {
         let mut outbox = trace.exchange.outbox();
         let pairs = sync_points.order.iter().map(|key| &sync_points.pairs[key.number()]);
@@ -155,14 +157,14 @@ pub(crate) fn notify(
         outbox
     });
     let caused = trace.exchange.alltoallv(outgoing.collect())?;
-    Ok(Notified { sets, sync_points, caused })
+    Ok(Notified { sets, sync_points, locks, caused })
 }
 
 /// Finds the causes of all wait states of this process. With a window (ticks), costs are those of the waits' parts inside
 /// it, without costs of idle threads. With a focus, its costs are computed in addition.
 pub(crate) fn find(
     trace: &Trace,
-    Notified { sets, sync_points, caused }: Notified,
+    Notified { sets, sync_points, mut locks, caused }: Notified,
     (model, window, focus): (CostModel, Option<&Range<i64>>, Option<&Range<i64>>),
 ) -> Result<Causes> {
     let (mut tables, works): (Vec<Table>, Vec<Outbox<ProfileEntry>>) = trace
@@ -174,12 +176,8 @@ pub(crate) fn find(
         })
         .unzip();
     delay::compute_shares(trace, &mut tables, works, model)?;
-    let find_locks = |(shard, table): (&Shard, &mut Table)| {
-        let mut locks = if model == CostModel::Scalasca { Vec::new() } else { ownership::find(trace, shard) };
-        ownership::attach(shard, &mut locks, table);
-        locks
-    };
-    let locks: Vec<Vec<ContendedLock>> = trace.par_shards().zip(&mut tables).map(find_locks).collect();
+    let shards = trace.par_shards().zip(&mut tables).zip(&mut locks);
+    shards.for_each(|((shard, table), locks)| ownership::attach(shard, locks, table));
     divide(trace, &mut tables, &locks, (window, focus))?;
     let mut diagnostics = Diagnostics::default();
     propagation::propagate(trace, &mut tables, &locks, model, &mut diagnostics)?;
@@ -289,13 +287,16 @@ fn amounts(trace: &Trace, tables: &[Table], extent: &Extent) -> Result<Vec<Vec<i
     Ok(received.into_par_iter().zip(tables).map(of_shard).collect())
 }
 
-/// The sets of all owners, and the pairs and group synchronizations of all shards.
+/// Points and contended locks by shard.
+type OfShards = (Vec<SyncPoints>, Vec<Vec<ContendedLock>>);
+
+/// The sets of all owners, and the pairs, group synchronizations, and contended locks of all shards.
 fn collect_sync_points(
     trace: &Trace,
     (waits, calls): (&PerShard<WaitState>, &RemoteCalls),
     Synchronized { of_owners, of_shards, devices }: Synchronized,
     model: CostModel,
-) -> Result<(Vec<Vec<ProcessId>>, Vec<SyncPoints>)> {
+) -> Result<(Vec<Vec<ProcessId>>, OfShards)> {
     let before = trace.exchange.allgather(of_owners.iter().map(|of_owner| of_owner.sets.len()).sum::<usize>())?;
     let mut next = before[..trace.exchange.rank()].iter().sum::<usize>() as u32;
     let mut sets = Vec::new();
@@ -326,6 +327,6 @@ fn collect_sync_points(
             let (first, own) = waits.of(i);
             sync_points::collect(trace, shard, model, (first, own, calls), (collective_syncs, devices.get(i)))
         })
-        .collect();
+        .unzip();
     Ok((sets, sync_points))
 }

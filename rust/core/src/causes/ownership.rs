@@ -31,16 +31,14 @@ use rustc_hash::FxHashMap;
 use super::fixed::Fixed;
 use super::points::{Place, Relation};
 use super::table::{Extent, Table, WaitPart};
-use crate::diagnostics::Diagnostics;
+use crate::galloping_search::partition_point_near;
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::schema::{Class, CostMetric};
 use crate::severity::Cost;
-use crate::trace::locations::Process;
-use crate::trace::{NONE, RegionClass, Shard, Trace};
-use crate::waits::locks::{self, Ownership};
-use crate::waits::posix::{self, Condition};
-use crate::waits::tasks::TeamTasks;
-use crate::waits::teams::teams;
+use crate::trace::{NONE, Shard, Trace};
+use crate::waits::locks::{Ownership, ThreadLock};
+use crate::waits::posix::Condition;
+use crate::waits::tasks::{TaskWait, TeamTasks};
 
 /// A lock that threads waited for, or whatever else somebody owns until it ends.
 #[derive(Debug)]
@@ -73,6 +71,8 @@ struct LockWait {
     /// Its point, and its row among the shares of costs.
     point: u32,
     cost_share: u32,
+    /// For how long nobody owns the lock meanwhile, ticks.
+    unowned: i64,
 }
 
 /// The part of a wait in which its thread owns the lock.
@@ -84,39 +84,30 @@ struct OwnerWait {
     before: i64,
 }
 
-/// The contended locks of a shard's processes.
-pub(super) fn find(trace: &Trace, shard: &Shard) -> Vec<ContendedLock> {
-    let has_tasks = !shard.task_instances.is_empty();
-    if shard.locks.rows.is_empty() && !has_tasks && !trace.regions.has(RegionClass::OrderedBlock) {
-        return Vec::new();
+/// Finds the contended ones of a process's locks.
+pub(super) fn of_locks(
+    (trace, shard): (&Trace, &Shard),
+    (locks, conditions): (&[ThreadLock], &[Condition]),
+    found: &mut Vec<ContendedLock>,
+) {
+    let from: FxHashMap<InstanceId, i64> =
+        conditions.iter().map(|condition| (condition.instance, condition.wants_mutex_from(shard))).collect();
+    for lock in locks {
+        let mut waits = Vec::new();
+        lock.each_wait(trace, shard, |_, wait| {
+            let enter = shard.enter(wait.instance);
+            let from = from.get(&wait.instance).copied().unwrap_or(enter);
+            waits.push(LockWait::new((wait.location, wait.instance), from..enter + wait.waiting));
+        });
+        found.extend(ContendedLock::new(Class::ThreadLock, waits, || sections(&lock.ownerships)));
     }
-    let mut found = Vec::new();
-    for process in shard.processes {
-        let process = &trace.definitions.processes[process];
-        // What is odd was reported when the waits were found.
-        let locks = locks::of_process(trace, shard, process, &mut Diagnostics::default());
-        let conditions = posix::conditions(trace, shard, process, &locks);
-        let from: FxHashMap<InstanceId, i64> =
-            conditions.iter().map(|condition| (condition.instance, condition.wants_mutex_from(shard))).collect();
-        for lock in &locks {
-            let mut waits = Vec::new();
-            lock.each_wait(trace, shard, |_, wait| {
-                let enter = shard.enter(wait.instance);
-                let from = from.get(&wait.instance).copied().unwrap_or(enter);
-                waits.push(LockWait::new((wait.location, wait.instance), from..enter + wait.waiting));
-            });
-            found.extend(ContendedLock::new(Class::ThreadLock, waits, || sections(&lock.ownerships)));
-        }
-        // Nobody is known to have ended these waits.
-        let unknown = || conditions.iter().filter(|condition| condition.signal.is_none() && !condition.is_timed);
-        let wait = |condition: &Condition, time| LockWait::new((condition.location, condition.instance), time);
-        let contention = unknown().map(|one| wait(one, shard.enter(one.instance)..one.released)).collect();
-        let late = unknown().map(|one| wait(one, one.released..one.signaled(shard))).collect();
-        found.extend(ContendedLock::new(Class::ThreadLock, contention, Vec::new));
-        found.extend(ContendedLock::new(Class::Signal, late, Vec::new));
-        found.extend(of_tasks(trace, shard, process));
-    }
-    found
+    // Nobody is known to have ended these waits.
+    let unknown = || conditions.iter().filter(|condition| condition.signal.is_none() && !condition.is_timed);
+    let wait = |condition: &Condition, time| LockWait::new((condition.location, condition.instance), time);
+    let contention = unknown().map(|one| wait(one, shard.enter(one.instance)..one.released)).collect();
+    let late = unknown().map(|one| wait(one, one.released..one.signaled(shard))).collect();
+    found.extend(ContendedLock::new(Class::ThreadLock, contention, Vec::new));
+    found.extend(ContendedLock::new(Class::Signal, late, Vec::new));
 }
 
 /// Who owns the lock when: of several readers the one that releases last, because only it keeps others waiting.
@@ -150,33 +141,24 @@ fn sections(ownerships: &[Ownership]) -> Vec<Section> {
     sections
 }
 
-/// The tasks of a process that threads waited for.
-fn of_tasks(trace: &Trace, shard: &Shard, process: &Process) -> Vec<ContendedLock> {
-    let mut found = Vec::new();
-    if shard.task_instances.is_empty() {
-        return found;
+/// Finds the tasks of a team that threads waited for.
+pub(super) fn of_tasks(tasks: &TeamTasks, mut all: Vec<TaskWait>, found: &mut Vec<ContendedLock>) {
+    all.sort_by_key(|wait| wait.task);
+    for of_task in all.chunk_by(|a, b| a.task == b.task) {
+        let waits: Vec<LockWait> = of_task
+            .iter()
+            .flat_map(|wait| wait.parts.iter().map(|part| LockWait::new(wait.call, part.clone())))
+            .collect();
+        let begin = waits.iter().map(|wait| wait.time.start).min().unwrap_or(0);
+        let end = waits.iter().map(|wait| wait.time.end).max().unwrap_or(0);
+        let is_waiting = |location| of_task.iter().any(|wait| wait.call.0 == location);
+        found.extend(ContendedLock::new(Class::Task, waits, || {
+            // A thread does not wait for itself.
+            let mut owners = tasks.owners(of_task[0].task, &(begin..end));
+            owners.retain(|&(location, _)| !is_waiting(location));
+            disjoint(owners)
+        }));
     }
-    for parts in teams(shard, process).chunk_by(|a, b| a.team.fork == b.team.fork) {
-        let Some(tasks) = TeamTasks::new(shard, parts) else { continue };
-        let mut all = tasks.waits(trace, shard);
-        all.sort_by_key(|wait| wait.task);
-        for of_task in all.chunk_by(|a, b| a.task == b.task) {
-            let waits: Vec<LockWait> = of_task
-                .iter()
-                .flat_map(|wait| wait.parts.iter().map(|part| LockWait::new(wait.call, part.clone())))
-                .collect();
-            let begin = waits.iter().map(|wait| wait.time.start).min().unwrap_or(0);
-            let end = waits.iter().map(|wait| wait.time.end).max().unwrap_or(0);
-            let is_waiting = |location| of_task.iter().any(|wait| wait.call.0 == location);
-            found.extend(ContendedLock::new(Class::Task, waits, || {
-                // A thread does not wait for itself.
-                let mut owners = tasks.owners(of_task[0].task, &(begin..end));
-                owners.retain(|&(location, _)| !is_waiting(location));
-                disjoint(owners)
-            }));
-        }
-    }
-    found
 }
 
 /// Sections of owners in the order of time; where the clocks of threads differ, the earlier one counts.
@@ -198,7 +180,7 @@ fn disjoint(owners: Vec<(LocationId, Range<i64>)>) -> Vec<Section> {
 impl LockWait {
     /// A wait that is not yet connected with its point.
     fn new((location, instance): (LocationId, InstanceId), time: Range<i64>) -> Self {
-        Self { location, instance, time, point: NONE, cost_share: NONE }
+        Self { location, instance, time, point: NONE, cost_share: NONE, unowned: 0 }
     }
 }
 
@@ -238,12 +220,13 @@ impl ContendedLock {
         waited_until(time.end) - waited_until(time.start)
     }
 
-    /// Finds the waits of the owners.
-    fn find_owner_waits(&mut self, shard: &Shard, waits: &[Vec<PointWait>]) {
+    /// Finds the waits of the owners; for each location, `cursors` is close to the last one.
+    fn find_owner_waits(&mut self, shard: &Shard, waits: &[Vec<PointWait>], cursors: &mut [usize]) {
         let mut before = 0;
         for Section { owner, time, .. } in &self.sections {
-            let of_owner = &waits[shard.local(*owner)];
-            let first = of_owner.partition_point(|wait| wait.time.end <= time.start);
+            let (of_owner, cursor) = (&waits[shard.local(*owner)], &mut cursors[shard.local(*owner)]);
+            let first = partition_point_near(of_owner, *cursor, |wait| wait.time.end <= time.start);
+            *cursor = first;
             for wait in of_owner[first..].iter().take_while(|wait| wait.time.start < time.end) {
                 let part = wait.time.start.max(time.start)..wait.time.end.min(time.end);
                 let length = part.end - part.start;
@@ -285,23 +268,31 @@ pub(super) fn attach(shard: &Shard, locks: &mut [ContendedLock], table: &mut Tab
     }
     let waits: Vec<Vec<PointWait>> = (0..shard.locations.len()).map(|i| point_waits(shard, table, i)).collect();
     // The rows of waits by call and end.
-    let mut rows: FxHashMap<(InstanceId, i64), usize> = FxHashMap::default();
-    for (row, own_wait) in table.own_waits.rows.iter().enumerate() {
-        if own_wait.relation == Relation::Ownership {
+    let owned = table.own_waits.rows.iter().zip(0..).filter(|(own_wait, _)| own_wait.relation == Relation::Ownership);
+    let mut rows: Vec<((InstanceId, i64), u32)> = owned
+        .map(|(own_wait, row)| {
             let instance = table.points[own_wait.point as usize].instance;
-            rows.insert((instance, shard.enter(instance) + own_wait.held), row);
-        }
-    }
+            ((instance, shard.enter(instance) + own_wait.held), row)
+        })
+        .collect();
+    rows.sort();
+    let mut cursors = vec![0; shard.locations.len()];
+    let mut near = 0;
     for lock in locks {
-        lock.find_owner_waits(shard, &waits);
-        lock.waits.retain(|wait| rows.contains_key(&(wait.instance, wait.time.end)));
+        lock.find_owner_waits(shard, &waits, &mut cursors);
         let mut attached = std::mem::take(&mut lock.waits);
-        for wait in &mut attached {
-            let own_wait = &mut table.own_waits.rows[rows[&(wait.instance, wait.time.end)]];
+        attached.retain_mut(|wait| {
+            let key = (wait.instance, wait.time.end);
+            // Of several, the last one counts.
+            near = partition_point_near(&rows, near, |&(other, _)| other <= key);
+            let Some(&(_, row)) = rows[..near].last().filter(|&&(other, _)| other == key) else { return false };
+            let own_wait = &mut table.own_waits.rows[row as usize];
             (wait.point, wait.cost_share) = (own_wait.point, own_wait.cost_share);
             own_wait.indirect = lock.waited(&wait.time) as f64;
-            own_wait.explained = own_wait.waiting - lock.unowned(&wait.time);
-        }
+            wait.unowned = lock.unowned(&wait.time);
+            own_wait.explained = own_wait.waiting - wait.unowned;
+            true
+        });
         lock.waits = attached;
         for (point, ticks) in lock.propagating() {
             let propagating = &mut table.propagating[point as usize];
@@ -381,37 +372,37 @@ struct Sweep {
     is_waiting: bool,
 }
 
-/// A wait of an owner: what it caused by keeping a lock.
-#[derive(Default)]
-struct Kept {
-    /// The number of locks whose waits are not yet final.
-    missing: u32,
-    /// By class.
-    phi: Vec<f64>,
-}
-
-/// The costs that waits for locks propagate to waits of the owners.
+/// The costs that waits for locks propagate to waits of the owners; without locks, all is empty.
 #[derive(Default)]
 pub(super) struct Sweeps {
     locks: Vec<Sweep>,
-    /// The locks and the waits of each point that waits for some.
-    of_waits: FxHashMap<u32, Vec<(u32, u32)>>,
-    /// By point.
-    kept: FxHashMap<u32, Kept>,
+    /// The waits for locks, as the lock and the wait, by point: `offsets[i]..offsets[i + 1]` are those at the i-th.
+    waits: Vec<(u32, u32)>,
+    offsets: Vec<u32>,
+    /// For each point the row of what its wait caused by keeping locks, or none.
+    rows: Vec<u32>,
+    /// For each of these rows, the number of locks whose waits are not yet final, and what it caused by class.
+    missing: Vec<u32>,
+    phi: Vec<f64>,
+    /// Number of classes.
+    width: usize,
 }
 
 impl Sweeps {
     /// Sweeps that have not begun; `width` is the number of classes of all parts.
-    pub(super) fn new(locks: &[ContendedLock], parts: &[WaitPart], width: usize) -> Self {
+    pub(super) fn new(locks: &[ContendedLock], (parts, points): (&[WaitPart], usize), width: usize) -> Self {
+        if locks.is_empty() {
+            return Self::default();
+        }
         let column = |part: &WaitPart, class| {
             let occurs = part.classes.all.contains(&class);
             occurs.then(|| part.columns.start + part.classes.column(class))
         };
-        let mut sweeps = Self::default();
-        for (number, lock) in locks.iter().enumerate() {
+        let mut sweeps = Self { width, rows: vec![NONE; points], ..Self::default() };
+        sweeps.order_waits(locks, points);
+        for lock in locks {
             let mut changes = Vec::with_capacity(4 * lock.waits.len() + 2 * lock.owner_waits.len());
             for (wait, k) in lock.waits.iter().zip(0..) {
-                sweeps.of_waits.entry(wait.point).or_default().push((number as u32, k));
                 changes.extend([(wait.time.start, Change::WaitBegin(k)), (wait.time.end, Change::WaitEnd(k))]);
                 for (part, i) in parts.iter().zip(0..) {
                     for time in part.extent.parts(&wait.time).filter(|time| !time.is_empty()) {
@@ -422,9 +413,12 @@ impl Sweeps {
             for (wait, k) in lock.owner_waits.iter().zip(0..) {
                 let times = [(wait.time.start, Change::OwnerWaitBegin(k)), (wait.time.end, Change::OwnerWaitEnd(k))];
                 changes.extend(times);
-                let kept = sweeps.kept.entry(wait.point).or_default();
-                kept.missing += 1;
-                kept.phi.resize(width, 0.0);
+                let row = &mut sweeps.rows[wait.point as usize];
+                if *row == NONE {
+                    *row = sweeps.missing.len() as u32;
+                    sweeps.missing.push(0);
+                }
+                sweeps.missing[*row as usize] += 1;
             }
             changes.sort_unstable();
             sweeps.locks.push(Sweep {
@@ -438,22 +432,48 @@ impl Sweeps {
                 is_waiting: false,
             });
         }
+        sweeps.phi = vec![0.0; sweeps.missing.len() * width];
         sweeps
+    }
+
+    /// Puts the waits for locks in the order of points.
+    fn order_waits(&mut self, locks: &[ContendedLock], points: usize) {
+        let numbered = || {
+            locks.iter().zip(0..).flat_map(|(lock, number)| {
+                lock.waits.iter().zip(0..).map(move |(wait, k)| (wait.point as usize, (number, k)))
+            })
+        };
+        self.offsets = vec![0; points + 1];
+        numbered().for_each(|(point, _)| self.offsets[point + 1] += 1);
+        for point in 0..points {
+            self.offsets[point + 1] += self.offsets[point];
+        }
+        self.waits = vec![(NONE, NONE); self.offsets[points] as usize];
+        let mut next = self.offsets.clone();
+        for (point, wait) in numbered() {
+            self.waits[next[point] as usize] = wait;
+            next[point] += 1;
+        }
+    }
+
+    /// The row of what a wait caused by keeping locks.
+    fn row(&self, point: u32) -> Option<usize> {
+        self.rows.get(point as usize).filter(|&&row| row != NONE).map(|&row| row as usize)
     }
 
     /// Whether a wait at a point still lacks costs.
     pub(super) fn lacks(&self, point: u32) -> bool {
-        self.kept.get(&point).is_some_and(|kept| kept.missing > 0)
+        self.row(point).is_some_and(|row| self.missing[row] > 0)
     }
 
     /// Goes on without the missing costs of a point; returns whether there were any.
     pub(super) fn release(&mut self, point: u32) -> bool {
-        self.kept.get_mut(&point).is_some_and(|kept| std::mem::take(&mut kept.missing) > 0)
+        self.row(point).is_some_and(|row| std::mem::take(&mut self.missing[row]) > 0)
     }
 
     /// What a wait caused by keeping locks, by class.
-    pub(super) fn phi(&self, point: u32) -> Option<&[f64]> {
-        self.kept.get(&point).map(|kept| kept.phi.as_slice())
+    pub(super) fn phi(&self, point: u32) -> &[f64] {
+        self.row(point).map_or(&[], |row| &self.phi[row * self.width..(row + 1) * self.width])
     }
 
     /// Goes on with the locks that a point waited for, whose costs are final now; passes on the points that lack nothing
@@ -465,7 +485,8 @@ impl Sweeps {
         charged_phi: &[f64],
         mut complete: impl FnMut(u32),
     ) {
-        for (number, wait) in self.of_waits.remove(&point).into_iter().flatten() {
+        for k in self.offsets[point as usize]..self.offsets[point as usize + 1] {
+            let (number, wait) = self.waits[k as usize];
             self.locks[number as usize].is_final[wait as usize] = true;
             self.advance_one(number as usize, &locks[number as usize], charged_phi, &mut complete);
         }
@@ -525,12 +546,15 @@ impl Sweeps {
                 Change::OwnerWaitBegin(wait) => {
                     sweep.is_waiting = false;
                     let point = lock.owner_waits[wait as usize].point;
-                    let Some(kept) = self.kept.get_mut(&point).filter(|kept| kept.missing > 0) else { continue };
-                    for (phi, &sum) in kept.phi.iter_mut().zip(&sweep.sums) {
+                    let row = self.rows[point as usize] as usize;
+                    if self.missing[row] == 0 {
+                        continue;
+                    }
+                    for (phi, &sum) in self.phi[row * self.width..].iter_mut().zip(&sweep.sums) {
                         *phi += f64::from(sum);
                     }
-                    kept.missing -= 1;
-                    if kept.missing == 0 {
+                    self.missing[row] -= 1;
+                    if self.missing[row] == 0 {
                         complete(point);
                     }
                 }
@@ -581,25 +605,26 @@ pub(super) fn book(
     let mut unowned: FxHashMap<(CallPathId, LocationId), Charge> = FxHashMap::default();
     // When the costs of a tick change, and by how much.
     let mut changes: Vec<(i64, Charge)> = Vec::new();
+    let mut activities = Activities::new(trace, shard);
     for lock in locks {
         let mut charged: FxHashMap<(CallPathId, LocationId), Charge> = FxHashMap::default();
         changes.clear();
         for wait in &lock.waits {
             let lost = unowned.entry((shard.callpath(wait.instance), wait.location)).or_default();
             for time in part.extent.parts(&wait.time).filter(|time| !time.is_empty()) {
-                lost.direct += lock.unowned(&time);
+                lost.direct += if time == wait.time { wait.unowned } else { lock.unowned(&time) };
                 let one = |direct| Charge { direct, later: Fixed::default() };
                 changes.extend([(time.start, one(1)), (time.end, one(-1))]);
             }
             let later = wait.share_of(table, part);
             if !later.is_zero() {
-                lost.later += later.times(lock.unowned(&wait.time));
+                lost.later += later.times(wait.unowned);
                 changes.push((wait.time.start, Charge { direct: 0, later }));
                 changes.push((wait.time.end, Charge { direct: 0, later: Fixed::default() - later }));
             }
         }
         changes.sort_unstable_by_key(|&(time, _)| time);
-        lock.charge_owners(trace, shard, &changes, &mut charged);
+        lock.charge_owners(&mut activities, &changes, &mut charged);
         let later_costs = match lock.class {
             Class::Task => CostMetric::IntervalDelayTaskLongTerm,
             _ => CostMetric::IntervalDelayLockLongTerm,
@@ -622,8 +647,7 @@ impl ContendedLock {
     /// Charges what the owners do: the costs of a tick begin with nothing and change at these times.
     fn charge_owners(
         &self,
-        trace: &Trace,
-        shard: &Shard,
+        activities: &mut Activities,
         changes: &[(i64, Charge)],
         charged: &mut FxHashMap<(CallPathId, LocationId), Charge>,
     ) {
@@ -641,7 +665,7 @@ impl ContendedLock {
             if rate.direct == 0 && rate.later.is_zero() && next >= time.end {
                 continue;
             }
-            activities(trace, shard, owner, &time, |callpath, span| {
+            activities.within(owner, &time, |callpath, span| {
                 let charge = charged.entry((callpath, owner)).or_default();
                 let mut from = span.start;
                 while from < span.end {
@@ -688,12 +712,13 @@ pub(super) fn causes(
     (class, call): (Class, InstanceId),
 ) -> Option<(Vec<Activity>, i64)> {
     let mut found: Option<(Vec<Activity>, i64)> = None;
+    let mut activities = Activities::new(trace, shard);
     for lock in locks.iter().filter(|lock| lock.class == class) {
         let first = lock.waits.partition_point(|wait| wait.instance < call);
         for wait in lock.waits[first..].iter().take_while(|wait| wait.instance == call) {
-            let (activities, unowned) = lock.causes(trace, shard, &wait.time);
+            let (causes, unowned) = lock.causes(&mut activities, &wait.time);
             let all = found.get_or_insert_default();
-            all.0.extend(activities);
+            all.0.extend(causes);
             all.1 += unowned;
         }
     }
@@ -702,7 +727,7 @@ pub(super) fn causes(
 
 impl ContendedLock {
     /// What the owners did in a stretch of time, the longest first, and how long nobody owned the lock, ticks.
-    fn causes(&self, trace: &Trace, shard: &Shard, time: &Range<i64>) -> (Vec<Activity>, i64) {
+    fn causes(&self, activities: &mut Activities, time: &Range<i64>) -> (Vec<Activity>, i64) {
         let mut ticks: FxHashMap<(LocationId, CallPathId), i64> = FxHashMap::default();
         let mut all: Vec<Activity> = Vec::new();
         let mut waits = self.owner_waits[self.owner_waits.partition_point(|wait| wait.time.end <= time.start)..].iter();
@@ -710,7 +735,7 @@ impl ContendedLock {
         for (owner, part) in self.owners(time) {
             let mut from = part.start;
             let mut work = |span: Range<i64>| {
-                activities(trace, shard, owner, &span, |callpath, span| {
+                activities.within(owner, &span, |callpath, span| {
                     *ticks.entry((owner, callpath)).or_default() += span.end - span.start;
                 });
             };
@@ -731,29 +756,40 @@ impl ContendedLock {
     }
 }
 
-/// Passes on what a location does in a stretch of time: call paths, and when they run themselves, without callees.
-fn activities(
-    trace: &Trace,
-    shard: &Shard,
-    location: LocationId,
-    time: &Range<i64>,
-    mut book: impl FnMut(CallPathId, Range<i64>),
-) {
-    let i = shard.local(location);
-    let (first, end) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
-    let begun = shard.events.time[first as usize..end as usize].partition_point(|&at| at <= time.start);
-    let mut from = time.start;
-    for event in first + begun as u32..=end {
-        if from >= time.end {
-            break;
-        }
-        let until = if event < end { shard.events.time[event as usize].min(time.end) } else { time.end };
-        if from < until && event > first {
-            let running = shard.events.running_after(&trace.tree, event - 1);
-            if running.is_some() {
-                book(running, from..until);
+/// Looks up what locations do.
+struct Activities<'a> {
+    trace: &'a Trace,
+    shard: &'a Shard,
+    /// For each location, how many of its events were before what was looked up last: the next is probably close.
+    cursors: Vec<usize>,
+}
+
+impl<'a> Activities<'a> {
+    fn new(trace: &'a Trace, shard: &'a Shard) -> Self {
+        Self { trace, shard, cursors: vec![0; shard.locations.len()] }
+    }
+
+    /// Passes on what a location does in a stretch of time: call paths, and when they run themselves, without callees.
+    fn within(&mut self, location: LocationId, time: &Range<i64>, mut book: impl FnMut(CallPathId, Range<i64>)) {
+        let i = self.shard.local(location);
+        let events = &self.shard.events;
+        let (first, end) = (self.shard.event_offsets[i], self.shard.event_offsets[i + 1]);
+        let times = &events.time[first as usize..end as usize];
+        let begun = partition_point_near(times, self.cursors[i], |&at| at <= time.start);
+        self.cursors[i] = begun;
+        let mut from = time.start;
+        for event in first + begun as u32..=end {
+            if from >= time.end {
+                break;
             }
+            let until = if event < end { events.time[event as usize].min(time.end) } else { time.end };
+            if from < until && event > first {
+                let running = events.running_after(&self.trace.tree, event - 1);
+                if running.is_some() {
+                    book(running, from..until);
+                }
+            }
+            from = until;
         }
-        from = until;
     }
 }

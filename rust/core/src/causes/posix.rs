@@ -1,10 +1,11 @@
-//! Synchronization points of POSIX threads: creation, signals, and barriers.
+//! Synchronization points of POSIX threads: creation, signals, and barriers; and the locks that threads waited for.
 //!
 //! A wait for a condition variable waits for two things in turn: for the signal to begin, and for the owner of the mutex
 //! to end. So it has two causes, of which only the first is a synchronization.
 //!
 //! *Source*: specification.md#posix-threads. The thesis has no threads.
 
+use super::ownership::{self, ContendedLock};
 use super::points::{Anchor, GroupSync, Place, Relation, SyncPoint, SyncPoints, SyncScope};
 use super::states::States;
 use super::teams::ThreadSets;
@@ -12,7 +13,6 @@ use crate::diagnostics::Diagnostics;
 use crate::ids::{CommId, InstanceId, LocationId};
 use crate::schema::Class;
 use crate::severity::Metric;
-use crate::trace::locations::Process;
 use crate::trace::{RegionClass, Shard, Trace};
 use crate::waits::locks;
 use crate::waits::posix::{self, Condition, Creation};
@@ -21,14 +21,21 @@ pub(super) fn collect(
     trace: &Trace,
     shard: &Shard,
     states: &mut States,
-    (sync_points, sets): (&mut SyncPoints, &mut ThreadSets),
+    (sync_points, sets, contended): (&mut SyncPoints, &mut ThreadSets, &mut Vec<ContendedLock>),
 ) {
+    let has_locks = !shard.locks.rows.is_empty() || trace.regions.has(RegionClass::OrderedBlock);
     for process in shard.processes {
         let process = &trace.definitions.processes[process];
         for creation in posix::lives(shard, process).iter().filter_map(posix::Life::creation) {
             sync_points.pairs.push(created(shard, &creation));
         }
-        signals(trace, shard, process, states, &mut sync_points.pairs);
+        if has_locks {
+            // What is odd was reported when the waits were found.
+            let locks = locks::of_process(trace, shard, process, &mut Diagnostics::default());
+            let conditions = posix::conditions(trace, shard, process, &locks);
+            signals(shard, &conditions, states, &mut sync_points.pairs);
+            ownership::of_locks((trace, shard), (&locks, &conditions), contended);
+        }
         for round in posix::rounds(trace, shard, process) {
             let Some(cause) = posix::latest(shard, &round) else { continue };
             let members = round.iter().map(|&(location, _)| location).collect();
@@ -66,13 +73,8 @@ fn created(shard: &Shard, creation: &Creation) -> SyncPoint {
     }
 }
 
-fn signals(trace: &Trace, shard: &Shard, process: &Process, states: &mut States, pairs: &mut Vec<SyncPoint>) {
-    let is_used = |class| trace.regions.has(class);
-    if !is_used(RegionClass::ConditionWait) && !is_used(RegionClass::TimedConditionWait) {
-        return;
-    }
-    let locks = locks::of_process(trace, shard, process, &mut Diagnostics::default());
-    for condition in posix::conditions(trace, shard, process, &locks) {
+fn signals(shard: &Shard, conditions: &[Condition], states: &mut States, pairs: &mut Vec<SyncPoint>) {
+    for condition in conditions {
         let call = (condition.location, condition.instance);
         let (enter, leave) = (shard.enter(call.1), shard.leave(call.1));
         let mut add = |class, relation, cause: (LocationId, InstanceId), (from, until): (i64, i64), kind| {
@@ -95,7 +97,7 @@ fn signals(trace: &Trace, shard: &Shard, process: &Process, states: &mut States,
                 state: states.find(kind, call.1),
             });
         };
-        let &Condition { released, owner, signal, .. } = &condition;
+        let &Condition { released, owner, signal, .. } = condition;
         let (signaled, wants_mutex) = (condition.signaled(shard), condition.wants_mutex_from(shard));
         let [contention, late] = [Metric::ConditionContention, Metric::LateSignal];
         match signal {

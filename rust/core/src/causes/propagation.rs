@@ -235,7 +235,7 @@ impl<'a> Walker<'a> {
             first_group,
             next_group,
             runnable: (0..count as u32).collect(),
-            sweeps: Sweeps::new(locks, &table.parts, width),
+            sweeps: Sweeps::new(locks, (&table.parts, points), width),
             locks,
             unfinished: None,
             outgoing: (0..trace.exchange.shards()).map(|_| PhiBatch::default()).collect(),
@@ -373,7 +373,7 @@ impl<'a> Walker<'a> {
                 has_values = true;
             }
         }
-        for (phi, kept) in phi.iter_mut().zip(self.sweeps.phi(point).unwrap_or_default()) {
+        for (phi, kept) in phi.iter_mut().zip(self.sweeps.phi(point)) {
             if *kept != 0.0 {
                 *phi += kept;
                 has_values = true;

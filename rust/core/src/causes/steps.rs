@@ -11,14 +11,15 @@
 //! *Source*: specification.md#profiles-of-intervals.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use super::past::Gap;
 use super::points::Position;
 use crate::ids::{CallPathId, LocationId};
-use crate::trace::{NONE, Shard, Trace};
+use crate::trace::{NONE, RegionClass, Shard, Trace};
 
 /// The end of a step at a fork or a join, which lies between an Enter and a Leave.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct ForkJoinStep {
     at: Position,
     /// Its time, ticks.
@@ -27,10 +28,52 @@ struct ForkJoinStep {
     callpath: CallPathId,
 }
 
+/// The forks and joins of a shard's locations, found when they are asked for.
+#[derive(Debug)]
+pub(crate) struct ForkJoins<'a> {
+    trace: &'a Trace,
+    shard: &'a Shard,
+    of_locations: Vec<OnceLock<Vec<ForkJoinStep>>>,
+}
+
+impl<'a> ForkJoins<'a> {
+    pub(crate) fn new(trace: &'a Trace, shard: &'a Shard) -> Self {
+        Self { trace, shard, of_locations: shard.locations.map(|_| OnceLock::new()).collect() }
+    }
+
+    /// Those of the i-th location's teams, in their order.
+    fn of(&self, i: usize) -> &[ForkJoinStep] {
+        self.of_locations[i].get_or_init(|| self.find(i))
+    }
+
+    fn find(&self, i: usize) -> Vec<ForkJoinStep> {
+        let (trace, shard) = (self.trace, self.shard);
+        let forked = shard.forks.range(i);
+        let mut fork_joins = Vec::new();
+        for team in shard.teams.of(i).iter().filter(|team| team.fork != NONE && team.instance.is_some()) {
+            let fork = &shard.forks.rows[team.fork as usize];
+            let instance = team.instance;
+            let callpath = shard.callpath(instance);
+            if trace.class(shard, instance) != RegionClass::Parallel {
+                continue;
+            }
+            let enter = shard.instances.enter[instance];
+            fork_joins.push(ForkJoinStep { at: Position::before_fork(enter), until: fork.fork, callpath });
+            if fork.join != i64::MIN && forked.contains(&(team.fork as usize)) {
+                let leave = shard.instances.leave[instance];
+                let until = fork.join.max(shard.events.time[leave as usize]);
+                fork_joins.push(ForkJoinStep { at: Position::before_join(leave + 1), until, callpath });
+            }
+        }
+        fork_joins.sort_by_key(|fork_join| fork_join.at);
+        fork_joins
+    }
+}
+
 /// Walks over the steps of one location.
 pub(crate) struct Steps<'a> {
     shard: &'a Shard,
-    fork_joins: Vec<ForkJoinStep>,
+    fork_joins: &'a [ForkJoinStep],
     next_fork_join: usize,
     /// Next event.
     event: u32,
@@ -72,10 +115,11 @@ impl PastSteps<'_> {
 
 impl<'a> Steps<'a> {
     /// All steps of the shard's i-th location.
-    pub(crate) fn of_location(trace: &Trace, shard: &'a Shard, i: usize) -> Self {
+    pub(crate) fn of_location(fork_joins: &'a ForkJoins, i: usize) -> Self {
+        let shard = fork_joins.shard;
         Self {
             shard,
-            fork_joins: fork_joins(trace, shard, i),
+            fork_joins: fork_joins.of(i),
             next_fork_join: 0,
             event: shard.event_offsets[i],
             end: shard.event_offsets[i + 1],
@@ -87,12 +131,12 @@ impl<'a> Steps<'a> {
     }
 
     /// Adds the steps in the location's past, which it shares with other threads.
-    pub(crate) fn with_past(mut self, trace: &Trace, gaps: Vec<Gap>) -> Self {
+    pub(crate) fn with_past(mut self, fork_joins: &'a ForkJoins, gaps: Vec<Gap>) -> Self {
         if !gaps.is_empty() {
             let mut others: Vec<LocationId> = gaps.iter().map(|gap| gap.of).collect();
             others.sort_unstable();
             others.dedup();
-            let steps = |other| (other, Self::of_location(trace, self.shard, self.shard.local(other)));
+            let steps = |other| (other, Self::of_location(fork_joins, self.shard.local(other)));
             let steps = others.into_iter().map(steps).collect();
             self.past = Some(Box::new(PastSteps { steps, gaps: gaps.into_iter(), is_inside: false }));
         }
@@ -100,9 +144,9 @@ impl<'a> Steps<'a> {
     }
 
     /// The steps of the shard's i-th location, starting at a position inside a call.
-    pub(crate) fn from(trace: &Trace, shard: &'a Shard, i: usize, position: Position) -> Self {
-        let mut steps = Self::of_location(trace, shard, i);
-        steps.skip(trace, position);
+    pub(crate) fn from(fork_joins: &'a ForkJoins, i: usize, position: Position) -> Self {
+        let mut steps = Self::of_location(fork_joins, i);
+        steps.skip(fork_joins.trace, position);
         steps
     }
 
@@ -231,27 +275,4 @@ impl<'a> Steps<'a> {
             self.event += 1;
         }
     }
-}
-
-/// Forks and joins of a location's teams, in their order.
-fn fork_joins(trace: &Trace, shard: &Shard, i: usize) -> Vec<ForkJoinStep> {
-    let location = shard.location(i);
-    let mut fork_joins = Vec::new();
-    for team in shard.teams.of(i).iter().filter(|team| team.fork != NONE && team.instance.is_some()) {
-        let fork = &shard.forks.rows[team.fork as usize];
-        let instance = team.instance;
-        let callpath = shard.callpath(instance);
-        if trace.class(shard, instance) != crate::trace::RegionClass::Parallel {
-            continue;
-        }
-        let enter = shard.instances.enter[instance];
-        fork_joins.push(ForkJoinStep { at: Position::before_fork(enter), until: fork.fork, callpath });
-        if fork.join != i64::MIN && shard.location_of(&shard.forks, team.fork) == location {
-            let leave = shard.instances.leave[instance];
-            let until = fork.join.max(shard.events.time[leave as usize]);
-            fork_joins.push(ForkJoinStep { at: Position::before_join(leave + 1), until, callpath });
-        }
-    }
-    fork_joins.sort_by_key(|fork_join| fork_join.at);
-    fork_joins
 }

@@ -18,6 +18,7 @@
 //! *Source*: specification.md#synchronization-points; thesis, definitions 4 and 8.
 
 use super::cost_model::CostModel;
+use super::ownership::ContendedLock;
 use super::points::{Anchor, Place, Relation, SyncPoint, SyncScope};
 use super::points::{GroupSync, Key, SyncPoints};
 use super::states::States;
@@ -35,15 +36,15 @@ use crate::waits::remote_calls::RemoteCalls;
 /// Number of waits whose causes are looked up together.
 const TOGETHER: usize = 64;
 
-/// Collects the synchronization points of a shard's locations as waiters; `first` is the position of its first wait
-/// state.
+/// Collects the synchronization points of a shard's locations as waiters, and the locks that its threads waited for; `first`
+/// is the position of its first wait state.
 pub(super) fn collect<'a>(
     trace: &Trace,
     shard: &Shard,
     model: CostModel,
     (first, waits, calls): (usize, &'a [WaitState], &RemoteCalls),
     (collective_syncs, devices): (impl Iterator<Item = &'a CollectiveSync>, Option<&Devices>),
-) -> SyncPoints {
+) -> (SyncPoints, Vec<ContendedLock>) {
     let mut sync_points = SyncPoints { pairs: Vec::with_capacity(waits.len()), ..SyncPoints::default() };
     let mut states = States::new(shard, waits, first);
     let of_two = |(wait, state): (&'a WaitState, u32)| {
@@ -75,9 +76,10 @@ pub(super) fn collect<'a>(
     }
     sync_points.pairs.shrink_to_fit();
     let mut sets = ThreadSets::default();
-    teams::collect(trace, shard, model, &mut states, (&mut sync_points, &mut sets));
+    let mut contended = Vec::new();
+    teams::collect(trace, shard, model, &mut states, (&mut sync_points, &mut sets, &mut contended));
     if model != CostModel::Scalasca {
-        posix::collect(trace, shard, &mut states, (&mut sync_points, &mut sets));
+        posix::collect(trace, shard, &mut states, (&mut sync_points, &mut sets, &mut contended));
     }
     sync_points.thread_sets = sets.finish();
     let position = |pair: &SyncPoint| {
@@ -87,7 +89,7 @@ pub(super) fn collect<'a>(
     sync_points.order = sync_points.pairs.iter().zip(0..).map(|(pair, i)| Key::new(position(pair), i)).collect();
     // Pairwise waits are sorted, and so are collective ones.
     sync_points.order.sort();
-    sync_points
+    (sync_points, contended)
 }
 
 /// The class of a wait. Scalasca computes no costs of waits in `MPI_Finalize`, and does not infer any.

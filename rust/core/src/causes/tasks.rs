@@ -2,6 +2,7 @@
 //!
 //! *Source*: specification.md#tasks. The thesis has no threads.
 
+use super::ownership::{self, ContendedLock};
 use super::points::{Anchor, Place, Relation, SyncPoint};
 use super::states::States;
 use crate::ids::{CommId, InstanceId, LocationId};
@@ -14,9 +15,10 @@ pub(super) fn collect(
     shard: &Shard,
     tasks: &TeamTasks,
     states: &mut States,
-    pairs: &mut Vec<SyncPoint>,
+    (pairs, contended): (&mut Vec<SyncPoint>, &mut Vec<ContendedLock>),
 ) {
-    for wait in tasks.waits(trace, shard) {
+    let waits = tasks.waits(trace, shard);
+    for wait in &waits {
         let last = tasks.last(&tasks.tasks[wait.task]);
         // Without a call, a task can still have an owner, but the critical path has no place to go on.
         let is_known = last.run.instance.is_some();
@@ -29,6 +31,7 @@ pub(super) fn collect(
             pairs.push(SyncPoint { state, ..pair });
         }
     }
+    ownership::of_tasks(tasks, waits, contended);
     pairs.extend(tasks.tasks.iter().filter(|task| task.is_awaited).filter_map(|task| started(shard, tasks, task)));
 }
 

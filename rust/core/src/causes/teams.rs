@@ -5,6 +5,7 @@
 use rustc_hash::FxHashMap;
 
 use super::cost_model::CostModel;
+use super::ownership::ContendedLock;
 use super::points::SyncPoints;
 use super::points::{Anchor, GroupSync, IdleTeamSpan, Place, Relation, SyncPoint, SyncScope};
 use super::states::States;
@@ -21,7 +22,7 @@ pub(super) fn collect(
     shard: &Shard,
     model: CostModel,
     states: &mut States,
-    (sync_points, sets): (&mut SyncPoints, &mut ThreadSets),
+    (sync_points, sets, contended): (&mut SyncPoints, &mut ThreadSets, &mut Vec<ContendedLock>),
 ) {
     if shard.teams.rows.is_empty() {
         return;
@@ -52,7 +53,7 @@ pub(super) fn collect(
             let tasks = if model == CostModel::Scalasca { None } else { TeamTasks::new(shard, team) };
             barriers(trace, shard, states, (team, scope, tasks.as_ref()), sync_points);
             if let Some(tasks) = &tasks {
-                tasks::collect(trace, shard, tasks, states, &mut sync_points.pairs);
+                tasks::collect(trace, shard, tasks, states, (&mut sync_points.pairs, contended));
             }
             // Threads of nested teams are not idle while a thread of the outer team works alone.
             let Some(own) = members.iter().find(|part| part.location == forker) else { continue };

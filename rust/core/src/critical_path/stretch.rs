@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bitcode::{Decode, Encode};
 
-use crate::causes::{Position, Steps};
+use crate::causes::{ForkJoins, Position, Steps};
 use crate::ids::{CallPathId, LocationId};
 use crate::schema::Class;
 use crate::trace::{Shard, Trace};
@@ -61,12 +61,17 @@ impl Stretch {
     }
 
     /// Replaces `spans` by the call paths that ran in it, in order of time (thesis, definition 22).
-    pub(crate) fn collect(&self, trace: &Trace, shard: &Shard, spans: &mut Vec<(CallPathId, Range<i64>)>) {
+    pub(crate) fn collect(
+        &self,
+        (trace, shard): (&Trace, &Shard),
+        fork_joins: &ForkJoins,
+        spans: &mut Vec<(CallPathId, Range<i64>)>,
+    ) {
         spans.clear();
         let i = shard.local(self.location);
         let mut steps = match self.begin {
-            Some(begin) => Steps::from(trace, shard, i, begin),
-            None => Steps::of_location(trace, shard, i),
+            Some(begin) => Steps::from(fork_joins, i, begin),
+            None => Steps::of_location(fork_joins, i),
         };
         steps.advance(trace, self.end, |callpath, span| spans.push((callpath, span)));
         let (callpath, mut held) = self.held;

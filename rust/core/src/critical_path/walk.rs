@@ -13,7 +13,7 @@ use super::handovers::{Continuation, Handover, Handovers};
 use super::stretch::{Segment, Stretch};
 use crate::Result;
 use crate::causes::points::{Place, Point};
-use crate::causes::{Class, CostModel, Position, Table};
+use crate::causes::{Class, CostModel, ForkJoins, Position, Table};
 use crate::ids::{CallPathId, LocationId};
 use crate::severity::{self, Metric, Severity};
 use crate::trace::{RegionClass, Shard, Trace};
@@ -86,6 +86,9 @@ struct PathParts {
     segments: Vec<NumberedSegment>,
     cells: FxHashMap<(CallPathId, LocationId), i64>,
 }
+
+/// Call paths, and when they run.
+type Spans = Vec<(CallPathId, Range<i64>)>;
 
 /// The part of the path ends exactly at its end point.
 const EXACT: (CallPathId, i64) = (CallPathId::NONE, 0);
@@ -236,6 +239,8 @@ impl<'a> Walk<'a> {
     pub(super) fn book(&mut self) -> Result<(Vec<Stretch>, Vec<NumberedSegment>, Vec<Severity>)> {
         let limits = self.limits()?;
         let entries = std::mem::take(&mut self.entries);
+        let fork_joins: Vec<ForkJoins> =
+            self.trace.shards.iter().map(|shard| ForkJoins::new(self.trace, shard)).collect();
         let together = entries.len().div_ceil(4 * rayon::current_num_threads()).max(1);
         let booked: Vec<PathParts> = entries
             .par_chunks(together)
@@ -244,7 +249,8 @@ impl<'a> Walk<'a> {
                 let (mut spans, mut times) = (Vec::new(), Vec::new());
                 for entry in entries {
                     let until = limits.get(&entry.number).copied().unwrap_or(i64::MAX);
-                    self.book_one(entry, until, &mut spans, &mut times, &mut booked);
+                    let fork_joins = &fork_joins[self.trace.position(entry.end.location)];
+                    self.book_one((entry, until), fork_joins, (&mut spans, &mut times), &mut booked);
                 }
                 booked
             })
@@ -325,10 +331,9 @@ impl<'a> Walk<'a> {
     /// Turns one part of the path into a stretch and its segments.
     fn book_one(
         &self,
-        entry: &PathEntry,
-        until: i64,
-        spans: &mut Vec<(CallPathId, Range<i64>)>,
-        times: &mut Vec<(CallPathId, i64)>,
+        (entry, until): (&PathEntry, i64),
+        fork_joins: &ForkJoins,
+        (spans, times): (&mut Spans, &mut Vec<(CallPathId, i64)>),
         booked: &mut PathParts,
     ) {
         let &PathEntry { number, end: PathEnd { time: to, location, position: end, overrun, .. }, stop } = entry;
@@ -338,7 +343,7 @@ impl<'a> Walk<'a> {
         let begin = point.map(|point| point.position);
         let held = point.map_or(EXACT, |point| self.held(shard, &point));
         let stretch = Stretch { location, begin, end, held, overrun, until };
-        stretch.collect(self.trace, shard, spans);
+        stretch.collect((self.trace, shard), fork_joins, spans);
         times.clear();
         times.extend(spans.iter().map(|(callpath, span)| (*callpath, span.end - span.start)));
         times.sort_unstable_by_key(|&(callpath, _)| callpath);

@@ -125,7 +125,7 @@ fn of_lock(
         found.longest_queue = found.longest_queue.max(waiting.max(0) as u32);
     }
     for (own, has_waited) in lock.ownerships.iter().zip(has_waited).filter(|(own, _)| counts(own)) {
-        if let Some(acquire) = own.acquire {
+        if let Some(acquire) = own.acquire() {
             places.entry(shard.callpath(acquire.instance)).or_default().1 += 1;
         }
         found.holding += own.time.end - own.time.start;

@@ -37,16 +37,29 @@ pub(crate) struct Record {
 #[derive(Clone, Debug)]
 pub(crate) struct Ownership {
     pub location: LocationId,
-    /// The acquisition, if it is recorded, by a call that can wait.
-    pub acquire: Option<Record>,
-    /// The release, if it is recorded.
-    pub release: Option<Record>,
     /// From the acquisition to the release; what is not recorded is estimated.
     pub time: Range<i64>,
+    /// The region instance that acquires, if it is recorded and can wait.
+    acquires: InstanceId,
+    /// The region instance around the release, and whether that is recorded.
+    releases: InstanceId,
+    is_released: bool,
     /// Whether other threads can own the lock at the same time.
     pub is_shared: bool,
     /// Whether it is known whose ownership came before this one.
     follows: bool,
+}
+
+impl Ownership {
+    /// The acquisition, if it is recorded, by a call that can wait.
+    pub(crate) fn acquire(&self) -> Option<Record> {
+        self.acquires.is_some().then_some(Record { time: self.time.start, instance: self.acquires })
+    }
+
+    /// The release, if it is recorded.
+    pub(crate) fn release(&self) -> Option<Record> {
+        self.is_released.then_some(Record { time: self.time.end, instance: self.releases })
+    }
 }
 
 /// A lock of a process with its ownerships, in the order of acquisitions.
@@ -80,6 +93,7 @@ pub(crate) fn of_process(trace: &Trace, shard: &Shard, process: &Process, notes:
 }
 
 /// A record of a lock at a location.
+#[derive(Clone, Copy)]
 struct Row<'a> {
     location: LocationId,
     lock: &'a Lock,
@@ -87,32 +101,73 @@ struct Row<'a> {
     is_first: bool,
 }
 
+/// The place of a record among all of a process: by lock, order of acquisition, thread and time. One number each, because all
+/// records are sorted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct RowKey(u128);
+
+impl RowKey {
+    /// The key of a row of the shard's i-th location.
+    fn new(lock: &Lock, i: usize, row: usize) -> Self {
+        let of_lock = u128::from(lock.paradigm) << 32 | u128::from(lock.lock);
+        Self((of_lock << 32 | u128::from(lock.order)) << 56 | (i as u128 & 0xff_ffff) << 32 | u128::from(row as u32))
+    }
+
+    fn lock(self) -> u64 {
+        (self.0 >> 88) as u64
+    }
+
+    fn row(self) -> usize {
+        self.0 as u32 as usize
+    }
+
+    /// Its location among those of the shard.
+    fn location(self) -> usize {
+        (self.0 >> 32) as usize & 0xff_ffff
+    }
+}
+
 fn recorded(trace: &Trace, shard: &Shard, process: &Process, notes: &mut Diagnostics) -> Vec<ThreadLock> {
-    let mut rows: Vec<Row> = Vec::new();
-    for location in process.locations {
+    let all = &shard.locks.rows;
+    let locations = shard.local_locations(process.locations);
+    let begin = if locations.is_empty() { 0 } else { shard.locks.range(locations.start).start };
+    let count = locations.clone().map(|i| shard.locks.range(i).len()).sum();
+    let mut keys: Vec<RowKey> = Vec::with_capacity(count);
+    let mut is_first: Vec<bool> = Vec::with_capacity(count);
+    for i in locations {
         let mut last = InstanceId::NONE;
-        for lock in shard.locks.of(shard.local(location)) {
-            let is_first = lock.acquired && lock.instance.is_some() && lock.instance != last;
-            if is_first {
+        for row in shard.locks.range(i) {
+            let lock = &all[row];
+            is_first.push(lock.acquired && lock.instance.is_some() && lock.instance != last);
+            if is_first[row - begin] {
                 last = lock.instance;
             }
-            rows.push(Row { location, lock, is_first });
+            keys.push(RowKey::new(lock, i, row));
         }
     }
-    // Nested acquisitions share one order of acquisition: the first acquire and the last release count.
-    let of_lock = |row: &Row| (row.lock.paradigm, row.lock.lock);
-    rows.sort_by_key(|row| (of_lock(row), row.lock.order, row.location, row.lock.time));
-    rows.chunk_by(|a, b| of_lock(a) == of_lock(b))
-        .map(|rows| {
-            let (paradigm, number) = of_lock(&rows[0]);
-            ThreadLock { key: LockKey::Lock { paradigm, number }, ownerships: ownerships(trace, shard, rows, notes) }
+    // Nested acquisitions share one order of acquisition: the first acquire and the last release count. The records of each
+    // thread are mostly in order already.
+    keys.sort();
+    let row = |key: &RowKey| Row {
+        location: shard.location(key.location()),
+        lock: &all[key.row()],
+        is_first: is_first[key.row() - begin],
+    };
+    let mut rows: Vec<Row> = Vec::new();
+    keys.chunk_by(|a, b| a.lock() == b.lock())
+        .map(|of_lock| {
+            rows.clear();
+            rows.extend(of_lock.iter().map(row));
+            let Lock { paradigm, lock: number, .. } = *rows[0].lock;
+            ThreadLock { key: LockKey::Lock { paradigm, number }, ownerships: ownerships(trace, shard, &rows, notes) }
         })
         .collect()
 }
 
 /// The ownerships of one lock, from its records by order, location and time.
 fn ownerships(trace: &Trace, shard: &Shard, rows: &[Row], notes: &mut Diagnostics) -> Vec<Ownership> {
-    let mut numbered: Vec<(u32, Ownership)> = Vec::with_capacity(rows.len() / 2);
+    let mut orders: Vec<u32> = Vec::with_capacity(rows.len() / 2);
+    let mut numbered: Vec<Ownership> = Vec::with_capacity(rows.len() / 2);
     let mut unnumbered: Vec<Ownership> = Vec::new();
     for of_order in rows.chunk_by(|a, b| a.lock.order == b.lock.order) {
         let order = of_order[0].lock.order;
@@ -122,15 +177,16 @@ fn ownerships(trace: &Trace, shard: &Shard, rows: &[Row], notes: &mut Diagnostic
                 outermost(of_thread, |rows| unnumbered.push(ownership(trace, shard, rows)));
             }
         } else {
-            numbered.push((order, ownership(trace, shard, of_order)));
+            orders.push(order);
+            numbered.push(ownership(trace, shard, of_order));
         }
     }
-    if let Some(gap) = numbered.windows(2).find(|pair| pair[1].0 - pair[0].0 > 1) {
-        notes.add(DiagnosticKind::LockOrder, gap[1].1.location, gap[1].1.time.start);
+    if let Some(gap) = orders.windows(2).position(|pair| pair[1] - pair[0] > 1) {
+        notes.add(DiagnosticKind::LockOrder, numbered[gap + 1].location, numbered[gap + 1].time.start);
     } else if let Some(first) = unnumbered.first() {
         notes.add(DiagnosticKind::LockOrder, first.location, first.time.start);
     }
-    let mut all = merge(numbered, unnumbered);
+    let mut all = merge(&orders, numbered, unnumbered);
     for own in &all {
         if own.time.start == i64::MIN {
             notes.add(DiagnosticKind::OpenLock, own.location, own.time.end);
@@ -163,40 +219,39 @@ fn outermost<'a, 'b>(rows: &'b [Row<'a>], mut each: impl FnMut(&'b [Row<'a>])) {
 
 /// What the records of one thread with one order say.
 fn ownership(trace: &Trace, shard: &Shard, rows: &[Row]) -> Ownership {
-    let record = |row: &Row| Record { time: row.lock.time, instance: row.lock.instance };
     let acquire = rows.iter().find(|row| row.lock.acquired);
-    let release = rows.iter().rfind(|row| !row.lock.acquired).map(record);
-    let is_shared = acquire.is_some_and(|row| {
-        row.lock.instance.is_some() && trace.class(shard, row.lock.instance) == RegionClass::ReadLock
-    });
+    let release = rows.iter().rfind(|row| !row.lock.acquired);
+    let instance = |row: Option<&Row>| row.map_or(InstanceId::NONE, |row| row.lock.instance);
     Ownership {
         location: rows[0].location,
-        acquire: acquire.filter(|row| row.is_first).map(record),
-        release,
-        time: acquire.map_or(i64::MIN, |row| row.lock.time)..release.map_or(i64::MAX, |record| record.time),
-        is_shared,
+        time: acquire.map_or(i64::MIN, |row| row.lock.time)..release.map_or(i64::MAX, |row| row.lock.time),
+        acquires: instance(acquire.filter(|row| row.is_first)),
+        releases: instance(release),
+        is_released: release.is_some(),
+        is_shared: instance(acquire).is_some() && trace.class(shard, instance(acquire)) == RegionClass::ReadLock,
         follows: false,
     }
 }
 
 /// Puts ownerships without a known order between the others, by time.
-fn merge(numbered: Vec<(u32, Ownership)>, mut unnumbered: Vec<Ownership>) -> Vec<Ownership> {
+fn merge(orders: &[u32], mut numbered: Vec<Ownership>, mut unnumbered: Vec<Ownership>) -> Vec<Ownership> {
+    for i in 1..numbered.len() {
+        numbered[i].follows = orders[i - 1] + 1 == orders[i];
+    }
+    if unnumbered.is_empty() {
+        return numbered;
+    }
     let begin = |own: &Ownership| if own.time.start == i64::MIN { own.time.end } else { own.time.start };
     unnumbered.sort_by_key(|own| (begin(own), own.location));
     let mut all: Vec<Ownership> = Vec::with_capacity(numbered.len() + unnumbered.len());
-    let mut unnumbered = unnumbered.into_iter().peekable();
-    // The order of the ownership before; none if that is not known.
-    let mut last: Option<u32> = None;
-    for (order, own) in numbered {
-        while let Some(other) = unnumbered.next_if(|other| begin(other) < begin(&own)) {
-            all.push(Ownership { follows: true, ..other });
-            last = None;
-        }
-        let follows = last.map_or_else(|| !all.is_empty(), |last| last + 1 == order);
+    let mut unnumbered = unnumbered.into_iter().map(|own| Ownership { follows: true, ..own }).peekable();
+    for own in numbered {
+        let before = all.len();
+        all.extend(std::iter::from_fn(|| unnumbered.next_if(|other| begin(other) < begin(&own))));
+        let follows = own.follows || all.len() > before;
         all.push(Ownership { follows, ..own });
-        last = Some(order);
     }
-    all.extend(unnumbered.map(|own| Ownership { follows: true, ..own }));
+    all.extend(unnumbered);
     all
 }
 
@@ -249,9 +304,10 @@ fn ordered(trace: &Trace, shard: &Shard, process: &Process) -> Vec<ThreadLock> {
                         key,
                         Ownership {
                             location,
-                            acquire: acquire.map(|instance| Record { time: time.start, instance }),
-                            release: Some(Record { time: time.end, instance }),
                             time,
+                            acquires: acquire.unwrap_or(InstanceId::NONE),
+                            releases: instance,
+                            is_released: true,
                             is_shared: false,
                             follows: true,
                         },
@@ -282,7 +338,7 @@ impl ThreadLock {
             }
             let mut hand_over = |released: usize| {
                 let before = &self.ownerships[released];
-                if before.release.is_some() && own.acquire.is_some() && before.location != own.location {
+                if before.is_released && own.acquires.is_some() && before.location != own.location {
                     each(Handover { released, acquired });
                 }
             };
@@ -294,7 +350,7 @@ impl ThreadLock {
             } else {
                 let end = |&reader: &usize| {
                     let own = &self.ownerships[reader];
-                    (own.release.map(|release| release.time), std::cmp::Reverse(own.location))
+                    (own.release().map(|release| release.time), std::cmp::Reverse(own.location))
                 };
                 readers.sort_by_key(end);
                 if let Some(writer) = writer.filter(|_| readers.is_empty()) {
@@ -326,7 +382,7 @@ impl ThreadLock {
     /// The wait that a handover ends, if there is one.
     fn contention(&self, trace: &Trace, shard: &Shard, Handover { released, acquired }: Handover) -> Option<WaitState> {
         let (before, own) = (&self.ownerships[released], &self.ownerships[acquired]);
-        let (release, acquire) = (before.release?, own.acquire?);
+        let (release, acquire) = (before.release()?, own.acquire()?);
         let class = trace.class(shard, acquire.instance);
         let kind = match class {
             RegionClass::Critical => Metric::OmpCriticalContention,

@@ -137,10 +137,10 @@ pub(crate) fn conditions(trace: &Trace, shard: &Shard, process: &Process, locks:
         let first = conditions.len();
         let mut released: FxHashMap<InstanceId, i64> = FxHashMap::default();
         for own in &lock.ownerships {
-            if let Some(release) = own.release {
+            if let Some(release) = own.release() {
                 released.insert(release.instance, release.time);
             }
-            let Some(acquire) = own.acquire else { continue };
+            let Some(acquire) = own.acquire() else { continue };
             let class = trace.class(shard, acquire.instance);
             if matches!(class, RegionClass::ConditionWait | RegionClass::TimedConditionWait) {
                 let enter = shard.enter(acquire.instance);

@@ -24,6 +24,7 @@ use rustc_hash::FxHashMap;
 
 use super::findings::Findings;
 use super::teams::{Part, barriers_of, taskwaits_of, teams};
+use super::threads;
 use super::wait_state::WaitState;
 use crate::ids::{InstanceId, LocationId};
 use crate::severity::{Metric, Severity};
@@ -39,7 +40,7 @@ pub(crate) struct Run {
 }
 
 /// The task that runs a call: an explicit one, by row, or the implicit one of a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Around {
     Task(u32),
     Implicit(LocationId),
@@ -67,6 +68,8 @@ pub(crate) struct SchedulingCall {
     pub instance: InstanceId,
     /// The task that it is part of.
     pub around: Around,
+    /// The row of the explicit task, or none, whose runs are not those of another one.
+    task: u32,
     /// When its thread runs no other task, and is in no call within it.
     pub idle: Vec<Range<i64>>,
     /// Whether another task runs in it.
@@ -103,8 +106,9 @@ pub(crate) struct TeamTasks {
     pub runs: Vec<Run>,
     pub tasks: Vec<TaskLife>,
     pub calls: Vec<SchedulingCall>,
-    /// Positions of the tasks by the one that created them.
-    pub children: FxHashMap<Around, Vec<usize>>,
+    /// Positions of the tasks, by the one that created them in the order of creation, and which of them each has created.
+    by_parent: Vec<usize>,
+    children: FxHashMap<Around, Range<usize>>,
     /// When any task is ready.
     ready: Vec<Range<i64>>,
     /// Positions of the tasks by completion.
@@ -113,8 +117,8 @@ pub(crate) struct TeamTasks {
     barriers: FxHashMap<InstanceId, usize>,
     /// The barriers of the team; none if its threads do not agree on their number.
     meetings: Vec<Meeting>,
-    /// When each thread creates tasks, in order.
-    creations: FxHashMap<LocationId, Vec<i64>>,
+    /// When threads create tasks, in order.
+    creations: Vec<(LocationId, i64)>,
 }
 
 /// A wait for a task: parts of a call.
@@ -176,31 +180,31 @@ impl TeamTasks {
             tasks.push(TaskLife { row, instance, runs: begin..end, ready, released: None, is_awaited: false });
             begin = end;
         }
-        let mut children: FxHashMap<Around, Vec<usize>> = FxHashMap::default();
-        for (i, task) in tasks.iter().enumerate() {
-            children.entry(task.around()).or_default().push(i);
+        let mut by_parent: Vec<usize> = (0..tasks.len()).collect();
+        by_parent.sort_by_key(|&i| (tasks[i].around(), tasks[i].instance.created, tasks[i].row));
+        let mut children: FxHashMap<Around, Range<usize>> = FxHashMap::default();
+        let mut begin = 0;
+        for siblings in by_parent.chunk_by(|&a, &b| tasks[a].around() == tasks[b].around()) {
+            children.insert(tasks[siblings[0]].around(), begin..begin + siblings.len());
+            begin += siblings.len();
         }
-        #[expect(clippy::iter_over_hash_type, reason = "each is put in order for itself")]
-        for siblings in children.values_mut() {
-            siblings.sort_by_key(|&i| (tasks[i].instance.created, tasks[i].row));
-        }
-        let mut creations: FxHashMap<LocationId, Vec<i64>> = FxHashMap::default();
-        for task in &tasks {
-            creations.entry(task.instance.creator).or_default().push(task.instance.created);
-        }
-        #[expect(clippy::iter_over_hash_type, reason = "each is put in order for itself")]
-        for created in creations.values_mut() {
-            created.sort_unstable();
-        }
+        let mut creations: Vec<(LocationId, i64)> =
+            tasks.iter().map(|task| (task.instance.creator, task.instance.created)).collect();
+        creations.sort_unstable();
         let meetings = meetings(shard, parts);
         let (ready, by_end) = Default::default();
-        let mut found = Self { runs, tasks, calls, children, ready, by_end, barriers, meetings, creations };
+        let mut found = Self { runs, tasks, calls, by_parent, children, ready, by_end, barriers, meetings, creations };
         found.find_ready();
         found.ready = union(found.tasks.iter().map(|task| task.ready..found.start(task)).collect());
         let mut by_end: Vec<usize> = (0..found.tasks.len()).collect();
         by_end.sort_by_key(|&i| (found.end(&found.tasks[i]), i));
         found.by_end = by_end;
         Some(found)
+    }
+
+    /// The tasks that a task created, in the order of creation.
+    pub(crate) fn children(&self, around: Around) -> &[usize] {
+        self.children.get(&around).map_or(&[], |range| &self.by_parent[range.clone()])
     }
 
     /// When a task starts.
@@ -238,8 +242,15 @@ impl TeamTasks {
             }
         }
         changes.sort_unstable();
-        // The last release of each task's children, and the last idle stretch of each thread.
-        let mut released: FxHashMap<Around, (i64, usize)> = FxHashMap::default();
+        // The first of each task's siblings stands for all: their last release, by position. And the last idle stretch of each
+        // thread.
+        let mut first = vec![0; self.tasks.len()];
+        for siblings in self.by_parent.chunk_by(|&a, &b| self.tasks[a].around() == self.tasks[b].around()) {
+            for &i in siblings {
+                first[i] = siblings[0];
+            }
+        }
+        let mut released = vec![(i64::MIN, 0); self.tasks.len()];
         let mut idle: FxHashMap<LocationId, Range<i64>> = FxHashMap::default();
         let mut threads = 0u32;
         for (time, change) in changes {
@@ -251,15 +262,14 @@ impl TeamTasks {
                 }
                 Change::IdleEnds(..) => threads = threads.saturating_sub(1),
                 Change::Completes(i) if threads > 0 => {
-                    released.insert(self.tasks[i].around(), (time, self.tasks[i].runs.end - 1));
+                    released[first[i]] = (time, self.tasks[i].runs.end - 1);
                 }
                 Change::Completes(_) => {}
                 Change::Starts(i) => {
                     let task = &mut self.tasks[i];
-                    if let Some(&(time, run)) = released.get(&task.around())
-                        && time > task.ready
-                    {
-                        (task.ready, task.released) = (time, Some(run));
+                    let (last, run) = released[first[i]];
+                    if last > task.ready {
+                        (task.ready, task.released) = (last, Some(run));
                     }
                     task.ready = task.ready.min(time);
                     let thread = self.runs[task.runs.start].location;
@@ -283,14 +293,14 @@ impl TeamTasks {
             Scheduling::TaskGroup => (shard.enter(call.instance), shard.leave(call.instance)),
             _ => (since, shard.enter(call.instance)),
         };
-        let Some(children) = self.children.get(&call.around) else { return Vec::new() };
+        let children = self.children(call.around);
         let created = |i: usize| self.tasks[i].instance.created;
         let first = children.partition_point(|&i| created(i) < from);
         let mut awaited: Vec<usize> = children[first..].iter().copied().take_while(|&i| created(i) <= to).collect();
         if call.kind == Scheduling::TaskGroup {
             let mut next = 0;
             while let Some(&parent) = awaited.get(next) {
-                awaited.extend(self.children.get(&Around::Task(self.tasks[parent].row)).into_iter().flatten());
+                awaited.extend(self.children(Around::Task(self.tasks[parent].row)));
                 next += 1;
             }
         }
@@ -368,14 +378,14 @@ impl TeamTasks {
     /// Time in a barrier before the last thread arrives in which no task is ready, up to the last task that it creates.
     fn starvation(&self, shard: &Shard, call: &SchedulingCall, latest: (LocationId, InstanceId)) -> i64 {
         let (enter, arrival) = (shard.enter(call.instance), shard.enter(latest.1));
-        let created = self.creations.get(&latest.0).map_or(&[][..], Vec::as_slice);
-        let before = &created[..created.partition_point(|&created| created < arrival)];
-        let last = before.last().copied().unwrap_or(i64::MIN).min(shard.leave(call.instance));
+        let before = &self.creations[..self.creations.partition_point(|&created| created < (latest.0, arrival))];
+        let last = before.last().filter(|&&(location, _)| location == latest.0).map_or(i64::MIN, |&(_, time)| time);
+        let last = last.min(shard.leave(call.instance));
         length(&without(&within(&call.idle, &(enter..last)), &self.ready))
     }
 
     /// Books waits for tasks, starvation, and the numbers of tasks.
-    pub(super) fn book(&self, trace: &Trace, shard: &Shard, findings: &mut Findings) {
+    fn book(&self, trace: &Trace, shard: &Shard, findings: &mut Findings) {
         for wait in self.waits(trace, shard) {
             let last = self.last(&self.tasks[wait.task]);
             let cause = (last.location, last.run.instance);
@@ -452,16 +462,17 @@ impl TaskLife {
     }
 }
 
-/// The barriers of a shard in which threads run tasks, by call.
-pub(crate) fn arrivals(trace: &Trace, shard: &Shard) -> FxHashMap<InstanceId, BusyBarrier> {
-    let mut arrivals = FxHashMap::default();
+/// Detects waits for tasks in a shard, and the barriers in which threads run tasks, by call.
+pub(crate) fn detect(trace: &Trace, shard: &Shard) -> (Findings, FxHashMap<InstanceId, BusyBarrier>) {
+    let (mut findings, mut arrivals) = <(Findings, FxHashMap<_, _>)>::default();
     if shard.task_instances.is_empty() {
-        return arrivals;
+        return (findings, arrivals);
     }
     for process in shard.processes {
         let all = teams(shard, &trace.definitions.processes[process]);
         for parts in all.chunk_by(|a, b| a.team.fork == b.team.fork) {
             let Some(tasks) = TeamTasks::new(shard, parts) else { continue };
+            tasks.book(trace, shard, &mut findings);
             for call in tasks.calls.iter().filter(|call| call.has_tasks) {
                 if let Some(&Meeting { latest, end }) = tasks.meeting(call) {
                     let latest = shard.enter(latest.1).min(shard.leave(call.instance));
@@ -472,7 +483,8 @@ pub(crate) fn arrivals(trace: &Trace, shard: &Shard) -> FxHashMap<InstanceId, Bu
             }
         }
     }
-    arrivals
+    threads::add_severities(trace, shard, &mut findings);
+    (findings, arrivals)
 }
 
 /// When a thread is part of a team.
@@ -499,36 +511,91 @@ fn calls(shard: &Shard, part: &Part) -> Vec<SchedulingCall> {
         .map(|(instance, own, kind)| {
             let (enter, leave) = (shard.enter(instance), shard.leave(instance));
             let task = if own == NONE { around(enter) } else { own };
-            let first = runs.partition_point(|run| run.end < enter);
-            let mut idle = Vec::new();
-            let mut from = enter;
-            let mut has_tasks = false;
-            for run in runs[first..].iter().take_while(|run| run.begin < leave) {
-                if run.task == task || run.end <= enter {
-                    continue;
-                }
-                has_tasks = true;
-                idle.push(from..run.begin.max(enter));
-                from = run.end.min(leave);
-            }
-            idle.push(from..leave);
-            idle.retain(|idle| !idle.is_empty());
-            let mut begin = enter;
-            if kind == Scheduling::TaskGroup {
-                begin = end_of_block(shard, instance, &idle);
-                idle = within(&idle, &(begin..leave));
-            }
+            let first = runs.partition_point(|run| run.end <= enter);
+            let mut inside = runs[first..].iter().take_while(|run| run.begin < leave);
             let around = match (kind, own) {
                 (Scheduling::Barrier(_), _) if task != NONE => Around::Task(task),
                 (_, NONE) => Around::Implicit(location),
                 _ => Around::Task(own),
             };
-            SchedulingCall { location, instance, around, idle, has_tasks, kind, begin }
+            let has_tasks = inside.any(|run| run.task != task);
+            SchedulingCall { location, instance, around, task, idle: Vec::new(), has_tasks, kind, begin: enter }
         })
         .collect();
     calls.sort_by_key(|call| shard.instances.enter[call.instance]);
-    take_apart(shard, &mut calls);
+    find_idle(shard, runs, &mut calls);
     calls
+}
+
+/// Finds when the threads of calls, sorted by Enter, run no other task in them: a task that runs in a call may be in such a
+/// call itself, which has the time then. One pass over the calls and the runs of tasks.
+fn find_idle(shard: &Shard, runs: &[TaskRun], calls: &mut [SchedulingCall]) {
+    let mut sweep = IdleSweep { runs, next: 0, at: i64::MIN };
+    // The calls that are open, and the last Leave of a call of the same task directly in each.
+    let mut open: Vec<(usize, i64)> = Vec::new();
+    let close = |calls: &mut [SchedulingCall], open: &mut Vec<(usize, i64)>, sweep: &mut IdleSweep| {
+        let Some((i, inner)) = open.pop() else { return };
+        let call = &mut calls[i];
+        let leave = shard.leave(call.instance);
+        sweep.advance(leave, Some(call));
+        if call.kind == Scheduling::TaskGroup {
+            call.begin = end_of_block(shard, call.instance, &call.idle).max(inner);
+            call.idle = within(&call.idle, &(call.begin..leave));
+        }
+        let task = call.task;
+        if let Some((outer, last)) = open.last_mut()
+            && calls[*outer].task == task
+        {
+            *last = (*last).max(leave);
+        }
+    };
+    for i in 0..calls.len() {
+        let enter = shard.instances.enter[calls[i].instance];
+        while open.last().is_some_and(|&(outer, _)| shard.instances.leave[calls[outer].instance] < enter) {
+            close(calls, &mut open, &mut sweep);
+        }
+        let outer = open.last().map(|&(outer, _)| &mut calls[outer]);
+        sweep.advance(shard.events.time[enter as usize], outer);
+        open.push((i, i64::MIN));
+    }
+    while !open.is_empty() {
+        close(calls, &mut open, &mut sweep);
+    }
+}
+
+/// Divides the time of a thread into that of its innermost calls, without the runs of other tasks.
+struct IdleSweep<'a> {
+    runs: &'a [TaskRun],
+    /// The first run that may not have ended.
+    next: usize,
+    at: i64,
+}
+
+impl IdleSweep<'_> {
+    /// Goes on to a time; until then a call is the innermost, if there is one.
+    fn advance(&mut self, to: i64, call: Option<&mut SchedulingCall>) {
+        let from = self.at;
+        self.at = from.max(to);
+        let Some(call) = call else { return };
+        let task = call.task;
+        self.next += self.runs[self.next..].iter().take_while(|run| run.end <= from).count();
+        let mut idle = from;
+        for run in self.runs[self.next..].iter().take_while(|run| run.begin < to).filter(|run| run.task != task) {
+            call.add_idle(idle..run.begin);
+            idle = idle.max(run.end);
+        }
+        call.add_idle(idle..to);
+    }
+}
+
+impl SchedulingCall {
+    fn add_idle(&mut self, time: Range<i64>) {
+        match self.idle.last_mut() {
+            _ if time.is_empty() => {}
+            Some(last) if last.end == time.start => last.end = time.end,
+            _ => self.idle.push(time),
+        }
+    }
 }
 
 /// When the block of a taskgroup construct ends: at the last event that is not one of tasks that run in it, as nothing else
@@ -541,25 +608,6 @@ fn end_of_block(shard: &Shard, instance: InstanceId, idle: &[Range<i64>]) -> i64
         times[..before].last().copied().filter(|&time| time > own.start)
     };
     idle.iter().rev().find_map(last).unwrap_or_else(|| shard.enter(instance))
-}
-
-/// Leaves to each call only its own time: a task that runs in it may wait for tasks itself.
-fn take_apart(shard: &Shard, calls: &mut [SchedulingCall]) {
-    let mut inner: Vec<Vec<Range<i64>>> = vec![Vec::new(); calls.len()];
-    let mut open: Vec<usize> = Vec::new();
-    for (i, call) in calls.iter().enumerate() {
-        let enter = shard.instances.enter[call.instance];
-        while open.pop_if(|&mut outer| shard.instances.leave[calls[outer].instance] < enter).is_some() {}
-        if let Some(&outer) = open.last() {
-            inner[outer].push(shard.enter(call.instance)..shard.leave(call.instance));
-        }
-        open.push(i);
-    }
-    for (call, inner) in calls.iter_mut().zip(inner) {
-        if !inner.is_empty() {
-            call.idle = without(&call.idle, &inner);
-        }
-    }
 }
 
 /// The barriers of a team.

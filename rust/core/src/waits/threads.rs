@@ -14,7 +14,6 @@
 //! *Source*: specification.md#team-management, specification.md#barriers-of-threads.
 
 use super::findings::Findings;
-use super::tasks::TeamTasks;
 use super::teams::{Part, barriers_of, teams};
 use super::wait_state::WaitState;
 use super::{locks, posix};
@@ -34,6 +33,12 @@ pub fn detect(trace: &Trace, shard: &Shard) -> Findings {
         book_teams(trace, shard, process, &mut findings);
         book_locks(trace, shard, process, &mut findings);
     }
+    add_severities(trace, shard, &mut findings);
+    findings
+}
+
+/// Adds the severities of waits.
+pub(super) fn add_severities(trace: &Trace, shard: &Shard, findings: &mut Findings) {
     let mut cells = Accumulator::new(&trace.tree);
     findings.waits.sort_by_key(|wait| (wait.location, wait.instance));
     for of_location in findings.waits.chunk_by(|a, b| a.location == b.location) {
@@ -43,7 +48,6 @@ pub fn detect(trace: &Trace, shard: &Shard) -> Findings {
         cells.end_location(of_location[0].location);
     }
     findings.severities.append(&mut cells.finish());
-    findings
 }
 
 fn book_teams(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Findings) {
@@ -55,9 +59,6 @@ fn book_teams(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Fi
             book_management(shard, fork, forker, part, &mut findings.severities);
         }
         book_barriers(trace, shard, parts, findings);
-        if let Some(tasks) = TeamTasks::new(shard, parts) {
-            tasks.book(trace, shard, findings);
-        }
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) fn of_shard(trace: &Trace, shard: &Shard) -> Found {
         for lock in locks::of_process(trace, shard, process, &mut Diagnostics::default()) {
             lock.each_handover(|handover| {
                 let (before, own) = (&lock.ownerships[handover.released], &lock.ownerships[handover.acquired]);
-                if let (Some(release), Some(acquire)) = (before.release, own.acquire) {
+                if let (Some(release), Some(acquire)) = (before.release(), own.acquire()) {
                     found.link(Kind::ThreadLock, (before.location, release.time), (own.location, acquire.time));
                 }
             });

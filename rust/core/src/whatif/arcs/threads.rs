@@ -109,7 +109,7 @@ impl Threads<'_> {
         for lock in locks::of_process(trace, self.shard, process, &mut Diagnostics::default()) {
             lock.each_handover(|handover| {
                 let (before, own) = (&lock.ownerships[handover.released], &lock.ownerships[handover.acquired]);
-                let (Some(release), Some(acquire)) = (before.release, own.acquire) else { return };
+                let (Some(release), Some(acquire)) = (before.release(), own.acquire()) else { return };
                 // A release comes after events of the same time in its call, an acquisition before.
                 let (from, to) = (before.location, own.location);
                 let Some(released) = self.stop(builder, from, release.time, None, Kind::Point) else { return };
