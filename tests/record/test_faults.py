@@ -83,6 +83,15 @@ ANYHOW = r"rank {} ended (early|without MPI_Finalize|inside MPI_\w+.*, entered a
             ],
         ),
         (
+            # What receives of Python's objects wait in.
+            "stuck in mprobe",
+            [
+                DEADLOCK,
+                INSIDE.format(0, "MPI_Mprobe from rank 1, tag 7"),
+                INSIDE.format(1, "MPI_Mprobe from rank 0, tag 7"),
+            ],
+        ),
+        (
             "stuck in ssend",
             [
                 DEADLOCK,

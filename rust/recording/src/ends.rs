@@ -307,7 +307,9 @@ impl<'a> Ends<'a> {
             }
             Class::Sendrecv => vec![of(call, true), messages::receives(call)],
             Class::Recv => vec![of(call, false)],
-            Class::Probe if function.name == "MPI_Probe" => vec![of(call, false)],
+            Class::Probe | Class::Mprobe if ["MPI_Probe", "MPI_Mprobe"].contains(&function.name) => {
+                vec![of(call, false)]
+            }
             Class::Waitall if call.bytes > 1 && self.open.get(&rank)?.len() == call.bytes as usize => {
                 self.open[&rank].clone()
             }

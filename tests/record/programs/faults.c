@@ -79,6 +79,10 @@ int main(int argc, char **argv)
             else
                 MPI_Recv(in, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         }
+        if (!strcmp(where, "mprobe")) {
+            MPI_Message message;
+            MPI_Mprobe(other, 7, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+        }
         if (!strcmp(where, "ssend"))
             MPI_Ssend(&out, 1, MPI_INT, other, 7, MPI_COMM_WORLD);
         if (!strcmp(where, "sendrecv"))
