@@ -153,7 +153,13 @@ class AdviceList(list[Advice]):
         self.progress = progress
 
     def as_dict(self, exposed: int = _EXPOSED) -> dict[str, Any]:
-        """Return the list as plain data for JSON; the first `exposed` entries include `Advice.exposed`."""
+        """Return the list as plain data for JSON.
+
+        Parameters
+        ----------
+        exposed
+            For how many of the first changes to include `Advice.exposed`.
+        """
         first = [one.as_dict() | one.exposed for one in self[:exposed]]
         return {
             "before": self.before,

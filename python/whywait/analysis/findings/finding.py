@@ -125,8 +125,8 @@ class Finding:
 
     @property
     def causes(self) -> list[int]:
-        """The call paths whose losses it explains; none if these are not of call paths."""
-        return self.merged or ([] if self.callpath is None else [self.callpath])
+        """The call paths of own code whose losses it explains; none if it is no matter of one."""
+        return [] if self.callpath is None else self.merged or [self.callpath]
 
     @property
     def price(self) -> Price | None:

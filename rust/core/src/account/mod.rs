@@ -215,9 +215,8 @@ fn floors(trace: &Trace, passes: &mut [FirstPass], has_bad_clocks: bool) -> Resu
 
 /// Makes the account of a focus. All own code counts as off the critical path: see [`Account::divide`].
 ///
-/// `devices` are the devices of all shards. Floors come from
-/// all of the run. `with_reasons`: what speaks for a reason of losses is looked for, too. Of several processes each has
-/// the cells of its locations, until [`Account::gather`].
+/// `devices` are the devices of all shards. Floors come from all of the run. `with_reasons`: what speaks for a reason of
+/// losses is looked for, too. Of several processes each has the cells of its locations, until [`Account::gather`].
 pub(crate) fn find(
     trace: &Trace,
     waits: &PerShard<WaitState>,

@@ -76,8 +76,8 @@ pub(super) struct CutRest {
     pub inside: i64,
 }
 
-/// A call that did not wait, but whose message was sent later before it than it takes: exposed if the message had not
-/// been there for as long as such a call needs.
+/// A call that did not wait, but whose message was sent before it by less than the call takes: exposed if that is also
+/// less than such a call needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Undecided {
     /// Its kind if it is hidden, and the ticks of its rest.
