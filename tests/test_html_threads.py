@@ -4,6 +4,7 @@ import pytest
 import whywait
 
 from tests.browser import Page, Viewer, unpack_document
+from tests.results import SHARED, UNRECORDED
 from tests.tracedsl import trace_from_text
 
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -70,4 +71,13 @@ def test_the_card_in_a_browser(browser, written):
     assert second[1:] == ["1", "1", "500 ms", "500 ms", "500 ms", "3.00 s", "3.00 s", f"0.1{TIMES}, too small"]
     viewer.click(".threads .locks a")
     viewer.until("document.body.dataset.view === 'explore'")
+    viewer.is_well()
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason=UNRECORDED)
+def test_a_finding_without_call_path_opens(browser, tmp_path):
+    result = whywait.analyze(SHARED / "cases" / "hyb_imbalance" / "archive" / "traces.otf2")
+    result.write(tmp_path, html=True)
+    viewer = Viewer(browser, tmp_path / "report.html").open()
+    assert viewer.text("h1") == "hyb_imbalance"
     viewer.is_well()

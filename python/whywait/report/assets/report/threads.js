@@ -55,7 +55,7 @@ function loopsTable(model, found) {
     heads("Loops, sections, single blocks", "Instances", "Threads", "Mean time", "Longest", "Loss", "Late start", "Last thread"),
     make("tbody", {}, found.loops.map((row) => make("tr", {},
       whereOf(model, found, row), numberCell(whole(row.instances)), numberCell(whole(row.threads)), numberCell(seconds(row.mean)),
-      numberCell(seconds(row.longest)), numberCell(seconds(row.loss)), numberCell(seconds(row.late_start)), make("td", {}, last(row))))));
+      numberCell(seconds(row.longest)), numberCell(seconds(row.loss)), numberCell(seconds(row.late_start)), numberCell(last(row))))));
 }
 
 function regionText(model, found, row) {
