@@ -23,6 +23,16 @@ settings.register_profile("explore", UNHURRIED, print_blob=True)
 settings.load_profile("same")
 
 
+# The files that take longest begin first: no process is left with one of them when the others have nothing to do.
+LONG = ("damage", "clocks", "naive", "clock_properties", "mpi", "tasks", "causes", "naive_devices", "memory", "matrix")
+
+
+def pytest_collection_modifyitems(items):
+    """Sort the files by how long they take."""
+    place = {f"test_{name}.py": number for number, name in enumerate(LONG)}
+    items.sort(key=lambda item: place.get(item.path.name, len(LONG)))
+
+
 def pytest_configure(config):
     """Keep the truths of recorded traces."""
     if cache := getattr(config, "cache", None):
