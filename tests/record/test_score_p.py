@@ -1,5 +1,6 @@
 """Programs of which there is an archive by Score-P, or by the recorder of tests/data, its equal: no difference."""
 
+import os
 import re
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from .mpis import MPIS, compiled, record, run
 
 HERE = Path(__file__).parent
 DATA = HERE.parent / "data"
-CASES = HERE.parents[2] / "shared" / "cases"
+CASES = Path(os.environ.get("WHYWAIT_SHARED", HERE.parents[2] / "shared")) / "cases"
 OPTIONS = ("--groups", "all", "--model", "scorep7")
 
 # Ranks of each program.
