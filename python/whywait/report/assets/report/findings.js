@@ -49,7 +49,7 @@ function evidence(model, one) {
       make("tbody", {}, one.lines.map(({ label, time }) => make("tr", {}, make("td", {}, label), make("td", {}, seconds(time)),
         make("td", { class: "bar" }, make("i", { style: { width: `${(100 * time) / most}%` } }))))))),
     one.by_place.length > 1 && make("figure", {}, spark(one.by_place, "Time over ranks"),
-      make("figcaption", {}, make("span", {}, `first ${model.placeWord}`), make("span", {}, `time ${one.callpath ? `in ${one.callpath.at(-1)} ` : ""}by ${model.placeWord}`),
+      make("figcaption", {}, make("span", {}, `first ${model.placeWord}`), make("span", {}, `time in ${one.callpath.at(-1)} by ${model.placeWord}`),
         make("span", {}, `last ${model.placeWord}`))),
     (one.prices.length > 0 || one.unpriced) && make("div", { class: "wide" }, make("table", { class: "ranking" },
       make("thead", {}, make("tr", {}, ["If …", "Saves", "Repeat with"].map((name) => make("th", {}, name)))),
