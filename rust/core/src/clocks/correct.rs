@@ -10,7 +10,7 @@ use super::constraints::Constraints;
 use super::corrected::{Corrected, Correction};
 use super::domains::{self, Clocks, Domain};
 use super::gather::gather;
-use super::lines::{self, Course, Lines};
+use super::lines::{self, Course, Left, Lines};
 use super::nodes::Nodes;
 use super::pairs::{Cut, Hulls, Pair};
 use super::report::{OfPair, OfProcess, Report, Step, Verdict};
@@ -282,14 +282,21 @@ impl Search {
         };
         let left = |courses: &[Course]| {
             let census = self.census_at(&self.clocks, &self.timings_of(courses));
-            let mut own = vec![false; self.domains.count()];
-            for location in census.cells.values().filter(|cell| cell.violated > 0).flat_map(|cell| cell.worst_between) {
-                own[self.domains.of(location) as usize] = true;
+            // What other times order otherwise is no reason to bend a clock.
+            let bounds = census.cells.iter().filter(|((kind, ..), _)| !kind.is_ordered_by_time());
+            let (mut violated, mut sum, mut bends) = (0, 0, vec![false; self.domains.count()]);
+            for cell in bounds.map(|(_, cell)| cell).filter(|cell| cell.violated > 0) {
+                violated += cell.violated;
+                sum += cell.sum;
+                for location in cell.worst_between {
+                    bends[self.domains.of(location) as usize] = true;
+                }
             }
-            let bends = self.exchange.allgather(own)?.into_iter();
-            let bends = bends.reduce(|all, own| all.into_iter().zip(own).map(|(a, b)| a || b).collect());
-            let total = census.total.of_all(&self.exchange)?;
-            Ok((total.violated, total.sum, bends.unwrap_or_default()))
+            let add = |all: Left, own: Left| {
+                (all.0 + own.0, all.1 + own.1, all.2.into_iter().zip(own.2).map(|(a, b)| a || b).collect())
+            };
+            let of_all = self.exchange.allgather((violated, sum, bends))?.into_iter();
+            Ok(of_all.reduce(add).unwrap_or_default())
         };
         let (courses, lines) = lines::find(self.domains.count(), length, &hulls, &left, &self.exchange)?;
         let timings = self.timings_of(&courses);

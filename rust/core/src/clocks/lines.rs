@@ -80,7 +80,7 @@ pub(super) struct Lines {
 }
 
 /// What courses leave violated: number and sum of the amounts, and which domains take part.
-type Left = (u64, i64, Vec<bool>);
+pub(super) type Left = (u64, i64, Vec<bool>);
 
 /// The courses of all domains, and the lines behind them at the first process of an analysis. Collective: `hulls` gathers the
 /// bounds of the domains that are not fixed, for a number of pieces; `left` counts what courses violate.
