@@ -22,7 +22,7 @@ use crate::ids::LocationId;
 use crate::severity::{Accumulator, Metric, Severity};
 use crate::trace::columns::Fork;
 use crate::trace::locations::Process;
-use crate::trace::{RegionClass, Shard, Trace};
+use crate::trace::{NONE, RegionClass, Shard, Trace};
 
 /// Detects waits and management time in the thread teams of a shard.
 #[must_use]
@@ -113,14 +113,16 @@ fn book_barriers(trace: &Trace, shard: &Shard, parts: &[Part], findings: &mut Fi
     }
 }
 
-/// Time that a location spent on explicit tasks between two times.
+/// Time that a location spent on explicit tasks between two times, the first of which is the Enter of a barrier: without
+/// the task that the barrier is part of.
 ///
 /// Tasks after the last thread's arrival do not shorten the wait.
 fn tasks_between(shard: &Shard, location: LocationId, from: i64, to: i64) -> i64 {
-    let tasks = shard.tasks.of(shard.local(location));
-    let first = tasks.partition_point(|task| task.end <= from);
-    let within = tasks[first..].iter().take_while(|task| task.begin < to);
-    within.map(|task| task.end.min(to) - task.begin.max(from)).sum()
+    let runs = shard.tasks.of(shard.local(location));
+    let runs = &runs[runs.partition_point(|run| run.end <= from)..];
+    let around = runs.first().filter(|run| run.begin < from).map_or(NONE, |run| run.task);
+    let within = runs.iter().take_while(|run| run.begin < to).filter(|run| run.task != around);
+    within.map(|run| run.end.min(to) - run.begin.max(from)).sum()
 }
 
 fn book_locks(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Findings) {
