@@ -59,7 +59,8 @@ pub(crate) enum Creator {
     Task(u32),
     /// The implicit task of the thread whose explicit task, by row, hosts the team.
     Hosted(u32),
-    /// The implicit task of a thread, below this call path; the team was forked there, or at this fork.
+    /// The implicit task of a thread: its calls are below the task that hosts the team of this fork, by row, if one does, and
+    /// else below this call path.
     Implicit { path: CallPathId, fork: u32 },
 }
 
