@@ -200,7 +200,7 @@ fn first_passes(
 }
 
 /// The floors of all kinds, once it is decided which calls are exposed.
-fn floors(trace: &Trace, passes: &mut [FirstPass], has_bad_clocks: bool) -> Result<Floors> {
+fn decided_floors(trace: &Trace, passes: &mut [FirstPass], has_bad_clocks: bool) -> Result<Floors> {
     let find = |passes: &[FirstPass]| {
         let histograms = passes.iter().flat_map(|pass| pass.kinds.iter().copied().zip(&pass.histograms));
         Floors::find(&trace.exchange, histograms, has_bad_clocks)
@@ -231,7 +231,7 @@ pub(crate) fn find(
     let mut passes = first_passes(trace, waits, &callpaths, &busy, focus, |shard, location| {
         allocated(trace, shard, location, focus, &team_members)
     });
-    let floors = floors(trace, &mut passes, has_bad_clocks)?;
+    let floors = decided_floors(trace, &mut passes, has_bad_clocks)?;
     let of_shards: Vec<(Vec<Cell>, OfKinds, (u64, i64))> = trace
         .par_shards()
         .zip(&passes)
@@ -304,7 +304,7 @@ pub(crate) fn excesses(
     let mut passes = first_passes(trace, waits, &callpaths, &busy, &(first..last), |_, location| {
         Some(Allocated { location, span: first..first, master: None })
     });
-    let floors = floors(trace, &mut passes, has_bad_clocks)?;
+    let floors = decided_floors(trace, &mut passes, has_bad_clocks)?;
     let mut all = Vec::with_capacity(trace.definitions.locations.len());
     for FirstPass { found, kinds, rests, .. } in passes {
         let of_kinds: Vec<i64> = kinds.iter().map(|&kind| floors.all[floors.position(kind)].floor).collect();
