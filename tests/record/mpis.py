@@ -39,10 +39,12 @@ MPIS = [
     Mpi("mpich-wheel-abi", str(Path(sys.prefix, "bin/mpicc_abi")), str(Path(sys.prefix, "bin/mpiexec"))),
 ]
 
-# Open MPI refuses to run as root otherwise, as in a container.
+# Open MPI refuses to run as root otherwise, as in a container. Version 4.1 now and then does not find the file in which
+# MPI_Win_allocate keeps shared memory, also without a recorder.
 ENVIRONMENT = {
     **os.environ,
     **{f"{prefix}_ALLOW_RUN_AS_ROOT{suffix}": "1" for prefix in ("OMPI", "PRTE") for suffix in ("", "_CONFIRM")},
+    "OMPI_MCA_shmem": "posix",
 }
 
 
