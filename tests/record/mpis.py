@@ -39,13 +39,13 @@ MPIS = [
     Mpi("mpich-wheel-abi", str(Path(sys.prefix, "bin/mpicc_abi")), str(Path(sys.prefix, "bin/mpiexec"))),
 ]
 
-# Open MPI refuses to run as root otherwise, as in a container. Version 4.1 now and then does not find the file in which
-# MPI_Win_allocate keeps shared memory, also without a recorder.
+# Open MPI refuses to run as root otherwise, as in a container.
 ENVIRONMENT = {
     **os.environ,
     **{f"{prefix}_ALLOW_RUN_AS_ROOT{suffix}": "1" for prefix in ("OMPI", "PRTE") for suffix in ("", "_CONFIRM")},
-    "OMPI_MCA_shmem": "posix",
 }
+# Open MPI 4.1 now and then does not find the file in which MPI_Win_allocate keeps shared memory, recorded or not.
+WITHOUT_FILES = {"OMPI_MCA_shmem": "posix"}
 
 
 def compiled(mpi, source, directory, *options, language="c", cc=None):

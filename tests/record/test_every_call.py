@@ -10,7 +10,7 @@ import pytest
 import whywait
 
 from . import every_call
-from .mpis import compiled, record, run
+from .mpis import WITHOUT_FILES, compiled, record, run
 
 TABLE = tomllib.loads((Path(__file__).parents[2] / "rust/record/mpi.toml").read_text())["function"]
 # Functions of these groups are all called, but for those that need what a test cannot have.
@@ -41,10 +41,10 @@ def every(mpi, tmp_path):
     source = tmp_path / "every.c"
     source.write_text(every_call.program(functions))
     program = compiled(mpi, source, tmp_path)
-    plain = run([*mpi.start(2), program], tmp_path)
+    plain = run([*mpi.start(2), program], tmp_path, **WITHOUT_FILES)
     if plain.returncode:
         pytest.skip(f"the program fails with {mpi.name} as it is: {plain.stdout[-200:]}{plain.stderr[-300:]}")
-    done = record([*mpi.start(2), program], tmp_path, "--groups", "all")
+    done = record([*mpi.start(2), program], tmp_path, "--groups", "all", **WITHOUT_FILES)
     assert done.returncode == 0, done.stderr
     return functions, tmp_path / "out", plain.stdout, done.stdout
 
