@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -146,7 +147,7 @@ class _Proposer:
         table = delay_costs(self._result)
         callpath, location = (table[name].to_numpy().astype(np.int64) for name in ("callpath", "location"))
         costs = table["short_term"].to_numpy() + table["long_term"].to_numpy()
-        for place in costliest(self._result, _PLACES, paid_for="waiting"):
+        for place in self._delays[:_PLACES]:
             number = place["callpath_id"]
             if place["costs"] < _SHARE * self._time or not self._computes(number):
                 continue
@@ -176,25 +177,31 @@ class _Proposer:
             for factor in (0.75, 0.5, 0.0):
                 change = self._changes.faster(place["callpath_id"], factor)
                 yield self._candidate(change, "scale", (1 - factor) * self._on_path[place["callpath_id"]])
-        yield from self._from_ownership("interval_lock", "holds locks")
-        for number in self._owners("interval_task"):
+        yield from self._from_ownership(self._owners("interval_lock"), "holds locks")
+        of_tasks = self._owners("interval_task")
+        for number in of_tasks:
             if (balance := self._changes.balance(number, among="process")) is not None:
                 yield self._candidate(balance, "balance", self._on_path.get(number, math.inf))
-        yield from self._from_ownership("interval_task", "in tasks that threads wait for")
+        yield from self._from_ownership(of_tasks, "in tasks that threads wait for")
+
+    @cached_property
+    def _delays(self) -> list[dict[str, Any]]:
+        """All call paths whose delays cost waiting, the costliest first."""
+        return costliest(self._result, len(self._tree), paid_for="waiting")
 
     def _owners(self, kind: str) -> list[int]:
         """Return the call paths of work that costs most while others wait for its end, as `kind` names it."""
         found = []
-        for place in costliest(self._result, len(self._tree), paid_for="waiting"):
+        for place in self._delays:
             costs = sum(one["costs"] for one in place["classes"] if one["class"] == kind)
             number = place["callpath_id"]
             if costs >= _WAITING * self._time and (self._computes(number) or self._owns(number)):
                 found.append((costs, -number))
         return [-number for _, number in sorted(found, reverse=True)[:_OWNERS]]
 
-    def _from_ownership(self, kind: str, what: str) -> Iterator[Candidate]:
+    def _from_ownership(self, owners: list[int], what: str) -> Iterator[Candidate]:
         """Yield making work faster that others wait for the end of."""
-        for number in self._owners(kind):
+        for number in owners:
             selection = self._changes.selection(number)
             yield Candidate(
                 Scale(selection, 0.5), f"{self._changes.name(number)} ({what}) twice as fast", "scale",
@@ -314,5 +321,4 @@ class _Proposer:
         return self._tree.kinds[self._tree.region_rows[number]].role in _PROTECTING
 
     def _computes(self, number: int) -> bool:
-        region = self._tree.kinds[self._tree.region_rows[number]]
-        return not region.is_library and region.paradigm != "measurement"
+        return self._tree.kinds[self._tree.region_rows[number]].is_own

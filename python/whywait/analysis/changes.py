@@ -313,8 +313,7 @@ class Changes:
         if below:
             first = int(self._tree.position[number])
             for position in range(first + 1, int(self._tree.end[first])):
-                region = self._tree.kinds[self._tree.region_rows[int(self._tree.preorder[position])]]
-                if not region.is_library and region.paradigm != "measurement":
+                if self._tree.kinds[self._tree.region_rows[int(self._tree.preorder[position])]].is_own:
                     time = time + self._profile.row("time", position)
         return time
 

@@ -19,7 +19,7 @@ from whywait.analysis.native import NativeDataset
 from whywait.analysis.time_limit import Clock
 from whywait.hypotheses.compiler import OWN_GRAPH
 from whywait.hypotheses.kinds import Network, Trim
-from whywait.hypotheses.lengths import FIT_TOLERANCE, Lengths, length_with
+from whywait.hypotheses.lengths import Lengths, fits, length_with
 from whywait.model import tables
 from whywait.model.regions import COMMUNICATION
 
@@ -204,8 +204,7 @@ class _Simulated:
         """Return the length of the focus on a network, which must be about the measured one; None otherwise."""
         if network not in self._on_networks:
             found = length_with(self._result, network, self._threads)
-            is_near = found is not None and abs(found.focus - self._focus) <= FIT_TOLERANCE * self._focus
-            self._on_networks[network] = found.focus if found is not None and is_near else None
+            self._on_networks[network] = found.focus if found and fits(found.focus, self._focus) else None
         return self._on_networks[network]
 
     def _find(self, candidates: Iterable[Sequence[Change]]) -> list[Length | None]:

@@ -22,7 +22,7 @@ from whywait.api.analyze import analyze
 from whywait.api.result import Result
 from whywait.api.whatif import Simulation, whatif
 from whywait.hypotheses.compiler import OWN_GRAPH
-from whywait.hypotheses.lengths import FIT_TOLERANCE, Lengths, length_with
+from whywait.hypotheses.lengths import Lengths, fits, length_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -410,7 +410,7 @@ class _Candidates:
             self.left_out += len(networks)
             return
         before = self._length(length_with(self._base, fitted, self._threads))
-        if before is None or abs(before - self._measured) > FIT_TOLERANCE * self._measured:
+        if before is None or not fits(before, self._measured):
             return
         for one in networks:
             if (after := self._length(length_with(self._base, one.hypothesis, self._threads))) is not None:

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from whywait.model.result import ResultData
 
 
-#: A network on which the run is further from the measured one, as a share, says nothing of other networks.
-FIT_TOLERANCE = 0.1
+_FIT_TOLERANCE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +152,11 @@ class Lengths:
         found = iter(self._native.lengths([one for one in compiled if one is not None], threads=self._threads))
         lengths = [None if one is None else next(found) for one in compiled]
         return [None if one is None else Length(*one) for one in lengths]
+
+
+def fits(length: float, measured: float) -> bool:
+    """Return whether a run on a network is so near to the measured one that it says something of other networks."""
+    return abs(length - measured) <= _FIT_TOLERANCE * measured
 
 
 def length_with(result: ResultData, hypothesis: Hypothesis, threads: int | None = None) -> Length | None:

@@ -53,6 +53,11 @@ class Region:
         return self.paradigm in _LIBRARIES
 
     @property
+    def is_own(self) -> bool:
+        """Whether it is the program's own code: neither a library's nor the measurement's."""
+        return not self.is_library and self.paradigm != "measurement"
+
+    @property
     def is_communication(self) -> bool:
         """Whether it belongs to a library of communication between processes."""
         return self.paradigm in COMMUNICATION

@@ -233,6 +233,13 @@ class Run:
             if bearer.waiting > 0 and waiting >= bearer.loss / 2:
                 yield bearer, waiting
 
+    def sum_of_times(self, callpaths: Iterable[int]) -> npt.NDArray[np.float64]:
+        """Return the time in some call paths of own code by location, in the focus."""
+        times = np.zeros(self.result.profile.locations)
+        for callpath in callpaths:
+            times += self.times(callpath)
+        return times
+
     def sum_of_costs(self, callpaths: Iterable[int]) -> npt.NDArray[np.float64]:
         """Return the waiting that some call paths of own code cause, by location of the cause."""
         costs = np.zeros(self.result.profile.locations)

@@ -33,7 +33,7 @@ def detect(run: Run) -> Iterator[Finding]:
     """Yield call paths of own code that some locations are longer in."""
     for bearers in run.families(bearer for bearer in run.own() if _is_uneven(run, bearer)):
         callpaths = [bearer.callpath for bearer in bearers]
-        times = np.sum([run.times(callpath) for callpath in callpaths], axis=0)
+        times = run.sum_of_times(callpaths)
         runs = times > 0
         costs = run.sum_of_costs(callpaths)
         ranks = run.culprits(costs)

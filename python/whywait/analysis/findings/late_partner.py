@@ -36,7 +36,7 @@ def _sentence(run: Run, bearers: list[Bearer], ranks: list[int]) -> str:
     """Say that only one rank or thread runs the call paths, or else for which ranks most of the waiting is."""
     callpaths = [bearer.callpath for bearer in bearers]
     place, waiting = run.places(callpaths), seconds(sum(bearer.waiting for bearer in bearers))
-    here = np.flatnonzero(np.sum([run.times(callpath) for callpath in callpaths], axis=0))
+    here = np.flatnonzero(run.sum_of_times(callpaths))
     if here.size == 1 and run.locations > 1:
         return f"Only {run.location(int(here[0]))} runs {place}; others wait {waiting} for it."
     who = "" if len(ranks) == run.ranks else f", most of it for {run.who(ranks).lower()}"

@@ -158,5 +158,4 @@ def _by_place(result: ResultData, run: Run, one: Finding) -> list[float]:
     """Return the time in the call path of a finding by place; empty if it has none."""
     if not one.causes or one.base != "cpu":
         return []
-    times = np.sum([run.times(callpath) for callpath in one.causes], axis=0)
-    return coarse(times[computing(result.places)])
+    return coarse(run.sum_of_times(one.causes)[computing(result.places)])
