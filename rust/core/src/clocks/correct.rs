@@ -99,6 +99,7 @@ pub fn correct(
     let span = trace.span().unwrap_or((0, 0));
     let mut constraints = gather(&trace)?;
     let mut census = Census::new(&constraints, Counting { latency, span }, as_it_is);
+    let mut current = census.clone();
     let total = census.total.of_all(&exchange)?;
     let offsets = Nodes::find(&trace, &nodes)?;
     let mut steps = vec![step("measured", true, total)];
@@ -123,7 +124,7 @@ pub fn correct(
             violated(&after, true)? < violated(&census, true)? && violated(&after, false)? <= violated(&census, false)?;
         steps.push(step("nodes", shares_nodes, after.total.of_all(&exchange)?));
         if shares_nodes {
-            constraints = found;
+            (constraints, current) = (found, after);
         } else {
             drop(trace);
             trace = load(recorded)?;
@@ -131,7 +132,7 @@ pub fn correct(
     }
 
     let begins = begins(&trace)?;
-    let mut search = Search::new(&trace, constraints, latency, (&nodes, options.domain))?;
+    let mut search = Search::new(&trace, (constraints, current), latency, (&nodes, options.domain))?;
     search.run(method, &begins, &mut steps)?;
     let timings = search.moved(&trace);
     if !timings.is_empty() {
@@ -216,11 +217,15 @@ struct Search {
 }
 
 impl Search {
-    fn new(trace: &Trace, constraints: Constraints, latency: i64, (nodes, choice): (&[u32], Domain)) -> Result<Self> {
+    fn new(
+        trace: &Trace,
+        (constraints, census): (Constraints, Census),
+        latency: i64,
+        (nodes, choice): (&[u32], Domain),
+    ) -> Result<Self> {
         let exchange = trace.exchange.clone();
         let counting = Counting { latency, span: trace.span().unwrap_or((0, 0)) };
         let noise = (1e-6 * trace.resolution as f64).max(2.0) as i64;
-        let census = Census::new(&constraints, counting, as_it_is);
         let domains = domains::domains(&constraints, nodes, &census, (choice, noise), &exchange)?;
         let clocks = domains::logical(&constraints, &census, &exchange)?;
         Ok(Self {

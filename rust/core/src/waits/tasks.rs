@@ -23,7 +23,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::findings::Findings;
-use super::teams::{Part, barriers_of, taskwaits_of, teams};
+use super::teams::{Part, barriers_of, task_around, taskwaits_of, teams};
 use super::threads;
 use super::wait_state::WaitState;
 use crate::ids::{InstanceId, LocationId};
@@ -497,11 +497,6 @@ fn span(shard: &Shard, part: &Part) -> Range<i64> {
 fn calls(shard: &Shard, part: &Part) -> Vec<SchedulingCall> {
     let location = part.location;
     let runs = shard.tasks.of(shard.local(location));
-    // The calls of a team that a task forked are part of that task.
-    let around = |time: i64| {
-        let run = runs.get(runs.partition_point(|run| run.end <= time));
-        run.filter(|run| run.begin < time).map_or(NONE, |run| run.task)
-    };
     let barriers = barriers_of(shard, part).iter().enumerate();
     let barriers = barriers.map(|(k, &instance)| (instance, NONE, Scheduling::Barrier(k)));
     let kind = |wait: &Construct| if wait.is_group { Scheduling::TaskGroup } else { Scheduling::TaskWait };
@@ -510,7 +505,8 @@ fn calls(shard: &Shard, part: &Part) -> Vec<SchedulingCall> {
     let mut calls: Vec<SchedulingCall> = all
         .map(|(instance, own, kind)| {
             let (enter, leave) = (shard.enter(instance), shard.leave(instance));
-            let task = if own == NONE { around(enter) } else { own };
+            // The calls of a team that a task forked are part of that task.
+            let task = if own == NONE { task_around(runs, enter) } else { own };
             let first = runs.partition_point(|run| run.end <= enter);
             let mut inside = runs[first..].iter().take_while(|run| run.begin < leave);
             let around = match (kind, own) {

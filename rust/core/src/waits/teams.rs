@@ -1,7 +1,7 @@
 //! Teams of threads: the parts of their threads, and the barriers between them.
 
 use crate::ids::{InstanceId, LocationId};
-use crate::trace::columns::{TaskWait, Team};
+use crate::trace::columns::{TaskRun, TaskWait, Team};
 use crate::trace::locations::Process;
 use crate::trace::{NONE, Shard};
 
@@ -32,4 +32,10 @@ pub(crate) fn barriers_of<'a>(shard: &'a Shard, part: &Part) -> &'a [InstanceId]
 /// The taskwait and taskgroup constructs in a thread's part.
 pub(crate) fn taskwaits_of<'a>(shard: &'a Shard, part: &Part) -> &'a [TaskWait] {
     &shard.taskwaits.rows[part.team.taskwaits as usize..part.team.taskwaits_end as usize]
+}
+
+/// The explicit task, by row, that runs before and after a time, or none.
+pub(super) fn task_around(runs: &[TaskRun], time: i64) -> u32 {
+    let run = runs.get(runs.partition_point(|run| run.end <= time));
+    run.filter(|run| run.begin < time).map_or(NONE, |run| run.task)
 }

@@ -14,7 +14,7 @@
 //! *Source*: specification.md#team-management, specification.md#barriers-of-threads.
 
 use super::findings::Findings;
-use super::teams::{Part, barriers_of, teams};
+use super::teams::{Part, barriers_of, task_around, teams};
 use super::wait_state::WaitState;
 use super::{locks, posix};
 use crate::diagnostics::DiagnosticKind;
@@ -22,7 +22,7 @@ use crate::ids::LocationId;
 use crate::severity::{Accumulator, Metric, Severity};
 use crate::trace::columns::Fork;
 use crate::trace::locations::Process;
-use crate::trace::{NONE, RegionClass, Shard, Trace};
+use crate::trace::{RegionClass, Shard, Trace};
 
 /// Detects waits and management time in the thread teams of a shard.
 #[must_use]
@@ -119,9 +119,9 @@ fn book_barriers(trace: &Trace, shard: &Shard, parts: &[Part], findings: &mut Fi
 /// Tasks after the last thread's arrival do not shorten the wait.
 fn tasks_between(shard: &Shard, location: LocationId, from: i64, to: i64) -> i64 {
     let runs = shard.tasks.of(shard.local(location));
-    let runs = &runs[runs.partition_point(|run| run.end <= from)..];
-    let around = runs.first().filter(|run| run.begin < from).map_or(NONE, |run| run.task);
-    let within = runs.iter().take_while(|run| run.begin < to).filter(|run| run.task != around);
+    let around = task_around(runs, from);
+    let first = runs.partition_point(|run| run.end <= from);
+    let within = runs[first..].iter().take_while(|run| run.begin < to).filter(|run| run.task != around);
     within.map(|run| run.end.min(to) - run.begin.max(from)).sum()
 }
 
