@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections import defaultdict
 
 import pytest
 import whywait
@@ -34,14 +35,36 @@ def test_counters_of_the_kernel(counted):
     assert (perf in counters) == (f"the counter {perf} was not recorded" not in said)
     # The largest memory of a process of MPI, in bytes.
     assert 1e6 < counters["ru_maxrss"].maximum < 1e11
-    assert 0 < counters["ru_utime"].total < 60
+    # The kernel may see all of a short time in the program or in itself.
+    assert 0 < counters["ru_utime"].total + counters["ru_stime"].total < 60
     assert 0 <= counters["core"].minimum <= counters["core"].maximum < 4096
     for name in ("ru_nvcsw", "ru_nivcsw", "ru_minflt"):
         assert counters[name].kind == "total"
-    if perf in counters:
-        # The same, counted in two ways; those of perf begin with the thread's first recorded call.
-        switches = counters["ru_nvcsw"].total + counters["ru_nivcsw"].total
-        assert counters[perf].total == pytest.approx(switches, abs=4)
+
+
+def test_two_ways_to_count_switches_agree(counted):
+    """Of each sample, the kernel's counter of the thread is read first, and the one of perf before the next sample.
+
+    So a switch that only one of them has counted yet is in the other one soon. On a busy machine, perf misses one in
+    hundreds.
+    """
+    otf2 = pytest.importorskip("otf2")
+    perf = "context-switches"
+    if f"the counter {perf} was not recorded" in counted[1]:
+        pytest.skip("the kernel does not allow to count context switches")
+    samples = defaultdict(list)
+    with otf2.reader.open(str(counted[0] / "traces.otf2")) as trace:
+        for location, event in trace.events:
+            if isinstance(event, otf2.events.Metric):
+                values = {member.name: value for member, value in zip(event.metric.members, event.values, strict=True)}
+                samples[location].append((values["ru_nvcsw"] + values["ru_nivcsw"], values[perf]))
+    assert len(samples) == 2
+    for pairs in samples.values():
+        # perf begins with the first recorded call: that it starts from less is all else by which they may differ.
+        least = max(kernel - event for kernel, event in pairs)
+        most = min(kernel - event for (kernel, _), (_, event) in zip(pairs[1:], pairs, strict=False))
+        switches = pairs[-1][0] - pairs[0][0]
+        assert 0 <= least <= most + switches / 100 + 1
 
 
 def test_they_belong_to_the_calls_in_which_they_grow(counted):

@@ -11,28 +11,30 @@ from pathlib import Path
 import pytest
 import whywait
 
-from .mpis import PROGRAMS, compiled, record, run
+from .mpis import PROGRAMS, compiled, on_schedule, record, run
 
-# One delay of threads.c, in seconds, and how much longer a machine under load may take.
-U = 0.03
+# One delay of threads.c and of openmp.c, in seconds: it may take longer, but not less.
+U, V = 0.03, 0.02
 SHARED = os.environ.get("WHYWAIT_SHARED", "")
 
 
 @pytest.fixture
 def threads(mpi, tmp_path):
-    """A recording of threads.c."""
+    """A recording of threads.c, and the most that each rank can have waited for the mutex and the read-write lock."""
     program = compiled(mpi, PROGRAMS / "threads.c", tmp_path, "-lpthread")
     plain = run([*mpi.start(2), program], tmp_path)
     done = record([*mpi.start(2), program], tmp_path, "--threads")
     assert plain.returncode == done.returncode == 0, done.stderr
-    assert sorted(done.stdout.splitlines()) == sorted(plain.stdout.splitlines())
-    return tmp_path / "out"
+    most = [[float(word) for word in line.split()[2:]] for line in done.stdout.splitlines() if "at most" in line]
+    said = [sorted(line for line in text.stdout.splitlines() if "at most" not in line) for text in (plain, done)]
+    assert said[0] == said[1] == ["rank 0: 0 failures", "rank 1: 0 failures"]
+    return tmp_path / "out", most
 
 
 def test_records_of_threads(threads):
-    counts = whywait.open(threads).info(events=True)["events_by_type"]
+    counts = whywait.open(threads[0]).info(events=True)["events_by_type"]
     found = {name: count for name, count in counts.items() if name.startswith("Thread")}
-    # Per rank: acquisitions by lock calls (of one, twice by its owner), and by waits for the signal.
+    # Per rank: acquisitions by lock calls (of one, twice by its owner), and by waits for the signal (also in vain).
     lives = {name: found.pop(name) for name in ("ThreadCreate", "ThreadBegin", "ThreadWait", "ThreadEnd")}
     assert set(lives.values()) == {2}
     assert found["ThreadAcquireLock"] == found["ThreadReleaseLock"] >= 2 * 12
@@ -40,12 +42,13 @@ def test_records_of_threads(threads):
 
 
 def test_waits_of_threads(threads):
-    result = whywait.analyze(threads)
+    archive, most = threads
+    result = whywait.analyze(archive)
     totals = {name: result.metrics[name].total for name in result.metrics if name.startswith("pthread_lock_cont")}
-    # In each of two ranks, 2 U for the mutex and 2 U for the writer, unless the thread that waits is late itself.
-    for name in ("mutex_lock", "rwlock"):
-        assert 2 * U < totals[f"pthread_lock_contention_{name}"] < 2 * 2 * U + 0.5
-    assert whywait.open(threads).info()["location_types"] == {"CPU_THREAD": 4}
+    # In each of two ranks, at least 2 U for the mutex and 2 U for the writer.
+    for name, bounds in zip(("mutex_lock", "rwlock"), zip(*most, strict=True), strict=True):
+        assert 0.9 * 2 * 2 * U < totals[f"pthread_lock_contention_{name}"] < 1.001 * sum(bounds) + 1e-4
+    assert whywait.open(archive).info()["location_types"] == {"CPU_THREAD": 4}
 
 
 def test_nothing_of_threads_without_the_option(mpi, tmp_path):
@@ -58,9 +61,11 @@ def test_nothing_of_threads_without_the_option(mpi, tmp_path):
 
 
 def test_it_is_a_valid_trace(threads, tmp_path):
-    done = run([sys.executable, "-m", "whywait", "validate", threads], tmp_path)
+    done = run([sys.executable, "-m", "whywait", "validate", threads[0]], tmp_path)
     assert (done.returncode, "clean" in done.stdout) == (0, True), done.stdout
-    printed = subprocess.run(["otf2-print", str(threads / "traces.otf2")], capture_output=True, text=True, check=False)
+    printed = subprocess.run(
+        ["otf2-print", str(threads[0] / "traces.otf2")], capture_output=True, text=True, check=False
+    )
     assert printed.returncode == 0
     assert printed.stdout.count("THREAD_WAIT ") == 2
 
@@ -102,16 +107,21 @@ def test_the_same_records_as_score_p(mpi, tmp_path):
     program = compiled(
         mpi, case / "pthread_mutex.c", tmp_path, "-Dmain=program", str(objects), f"-I{case}", "-lpthread"
     )
-    done = record([*mpi.start(1), program], tmp_path, "--threads", "--model", "scorep7")
-    assert done.returncode == 0, done.stderr
     theirs, their_orders = thread_records(next(case.rglob("traces.otf2")))
-    ours, orders = thread_records(tmp_path / "out/traces.otf2")
-    # Calls that make and destroy locks are not recorded: they wait for nobody.
-    made = ("pthread_mutex_init", "pthread_mutex_destroy", "pthread_cond_init", "pthread_cond_destroy")
-    assert ours == [[event for event in thread if event[1] not in made] for thread in theirs]
-    # Who gets a lock first is not up to the program, but each acquisition has its number.
-    assert orders == their_orders
-    assert all(numbers == set(range(1, len(numbers) + 1)) for numbers in orders.values())
+
+    def check():
+        done = record([*mpi.start(1), program], tmp_path, "--threads", "--model", "scorep7", "--force")
+        assert done.returncode == 0, done.stderr
+        ours, orders = thread_records(tmp_path / "out/traces.otf2")
+        # Calls that make and destroy locks are not recorded: they wait for nobody.
+        made = ("pthread_mutex_init", "pthread_mutex_destroy", "pthread_cond_init", "pthread_cond_destroy")
+        assert ours == [[event for event in thread if event[1] not in made] for thread in theirs]
+        # Who gets a lock first is not up to the program, but each acquisition has its number.
+        assert orders == their_orders
+        assert all(numbers == set(range(1, len(numbers) + 1)) for numbers in orders.values())
+
+    # Whether it gets a lock that it tries depends on its timetable.
+    on_schedule(check)
 
 
 @pytest.fixture(scope="module")
@@ -177,11 +187,11 @@ def test_waits_of_openmp(openmp):
     by_thread = defaultdict(float)
     for row in result.severities("omp_ibarrier_wait").to_pylist():
         by_thread[row["thread"]] += row["value"]
-    delay = 0.02
     # In the loops, thread 0 waits for two delays.
-    assert by_thread[0] > 0.8 * 2 * 2 * 2 * delay
-    assert by_thread[1] > 0.8 * 2 * 2 * 2 * delay
-    assert result.metrics["omp_lock_contention_critical"].total > 0.5 * 4 * delay
+    assert by_thread[0] > 0.95 * 2 * 2 * 2 * V
+    assert by_thread[1] > 0.95 * 2 * 2 * 2 * V
+    # One of two threads waits for a delay.
+    assert result.metrics["omp_lock_contention_critical"].total > 0.95 * 2 * 2 * V
 
 
 def test_openmp_is_a_valid_trace(openmp, tmp_path):

@@ -1,5 +1,6 @@
 // Two threads of each rank wait for each other in all ways: a mutex, a condition variable, a read-write lock, a spin lock, a
-// barrier, and the end of a thread. What they wait for takes `U` microseconds or a multiple of that.
+// barrier, and the end of a thread. What they wait for takes `U` microseconds or a multiple of that, from when they wait on.
+// Each rank prints the most that the worker can have waited for the mutex and for the read-write lock.
 #include <errno.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -15,23 +16,41 @@ static pthread_rwlock_t table = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_spinlock_t spin;
 static pthread_barrier_t barrier;
 static int ready;
+// How far both threads are; what a thread does right before it waits.
+static _Atomic int step;
+static double begin[2], end[2];
 
 static void delay(int units) { usleep(units * U); }
 
+static void await(int wanted) {
+    while (step != wanted)
+        usleep(1000);
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec + time.tv_nsec * 1e-9;
+}
+
 static void *worker(void *argument) {
     pthread_barrier_wait(&barrier);
-    // The main thread has the mutex for 2 U.
-    delay(1);
+    // The main thread has the mutex for 2 U more.
+    begin[0] = now();
+    step = 1;
     pthread_mutex_lock(&mutex);
     pthread_mutex_unlock(&mutex);
-    // It signals after 2 U.
+    // It signals 2 U after this thread has the other mutex, which it leaves when it waits for the signal.
     pthread_mutex_lock(&shared);
+    step = 2;
     while (!ready)
         pthread_cond_wait(&changed, &shared);
     pthread_mutex_unlock(&shared);
     pthread_barrier_wait(&barrier);
     // A writer waits for a reader.
-    delay(1);
+    await(3);
+    begin[1] = now();
+    step = 4;
     pthread_rwlock_wrlock(&table);
     pthread_rwlock_unlock(&table);
     pthread_barrier_wait(&barrier);
@@ -58,8 +77,11 @@ int main(int argc, char **argv) {
     failures += pthread_create(&thread, NULL, worker, &failures) != 0;
     pthread_mutex_lock(&mutex);
     pthread_barrier_wait(&barrier);
-    delay(3);
+    await(1);
+    delay(2);
     pthread_mutex_unlock(&mutex);
+    end[0] = now();
+    await(2);
     delay(2);
     pthread_mutex_lock(&shared);
     ready = 1;
@@ -67,8 +89,11 @@ int main(int argc, char **argv) {
     pthread_mutex_unlock(&shared);
     pthread_barrier_wait(&barrier);
     pthread_rwlock_rdlock(&table);
-    delay(3);
+    step = 3;
+    await(4);
+    delay(2);
     pthread_rwlock_unlock(&table);
+    end[1] = now();
     pthread_barrier_wait(&barrier);
     // Nobody signals any more, and nobody has it.
     struct timespec soon;
@@ -84,6 +109,7 @@ int main(int argc, char **argv) {
     pthread_spin_unlock(&spin);
     failures += pthread_join(thread, &result) != 0 || result != &failures;
     printf("rank %d: %d failures\n", rank, failures);
+    printf("at most %.9f %.9f\n", end[0] - begin[0], end[1] - begin[1]);
     MPI_Finalize();
     return failures;
 }
