@@ -229,7 +229,9 @@ def _remove_empty(directory: Path) -> None:
 
 
 def _why_nothing(recording: launch.Recording) -> str:
-    program = libmpi.program_of(list(recording.command)) or list(recording.command)
+    program = libmpi.program_of(list(recording.command))
+    if not program:
+        return f"nothing was recorded: {libmpi.why_no_program(list(recording.command))}"
     if launch.is_static(program):
         return f"no MPI call was seen in {program[0]}: it is linked statically, so no library can be loaded into it"
     hint = ""

@@ -188,20 +188,27 @@ def program_name(command: Sequence[str]) -> str:
     program = libmpi.program_of(list(command)) or list(command)
     name = Path(program[0]).name
     if libmpi.is_python(name):
-        # What follows the options; `-m package` names a package, `-c` nothing.
-        words = iter(program[1:])
-        for word in words:
-            if word == "-m":
-                name = next(words, name).rpartition(".")[2]
-                break
-            if word == "-c":
-                break
-            if word in {"-X", "-W"}:
-                next(words, "")
-            elif not word.startswith("-"):
-                name = Path(word).stem
-                break
+        name = _script_name(program[1:]) or name
     return re.sub(r"[^\w.+-]", "_", name) or "program"
+
+
+def _script_name(arguments: Sequence[str]) -> str:
+    """Return the name of the script or module that Python runs with these arguments; see rust/record/src/title.rs."""
+    words = iter(arguments)
+    for word in words:
+        if not word.startswith("-") or word == "--":
+            return Path(next(words, "") if word == "--" else word).stem
+        # Several letters may share a dash; some take the rest of the word, or else the next one.
+        match = re.fullmatch(r"-[^-cmWX]*([cmWX])(.*)", word, re.DOTALL)
+        if word == "-":
+            break
+        if word == "--check-hash-based-pycs" or (match and match[1] in "WX" and not match[2]):
+            next(words, "")
+        elif match and match[1] == "c":
+            break
+        elif match and match[1] == "m":
+            return (match[2] or next(words, "")).rpartition(".")[2]
+    return ""
 
 
 def directory_for(recording: Recording) -> Path:

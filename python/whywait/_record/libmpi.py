@@ -53,6 +53,20 @@ def program_of(command: list[str]) -> list[str]:
     return []
 
 
+def why_no_program(command: list[str]) -> str:
+    """Return why a launcher's command has no program that can be executed on this machine."""
+    words = [word for word in command[1:] if not word.startswith("-") and not word.isdecimal()]
+    if not words:
+        return f"{command[0]} was given no program"
+    word = next((word for word in words if "/" in word or Path(word).is_file()), None)
+    if word is None:
+        # Some may be values of the launcher's options.
+        return f"there is no such program on this machine: {', '.join(words)}"
+    if not Path(word).is_file():
+        return f"there is no program {word} on this machine"
+    return f"{word} is not executable" + (f"; start it with: python {word}" if word.endswith(".py") else "")
+
+
 def libraries_of(program: list[str]) -> list[Path]:
     """Return the MPI libraries that a program will load; none if that cannot be known before it runs.
 
