@@ -40,7 +40,8 @@ def recorded(request, tmp_path):
         done = record(command, tmp_path, "--mpi", library, "--force", *options)
         assert done.returncode == 0, done.stderr
         rows = whywait.analyze(tmp_path / "out").callpaths().to_pylist()
-        # Only of the first thread is the program the root.
+        # Only of the first thread is the program the root. It has the name of the script, not that of the interpreter.
+        assert rows[0]["callpath"][0] == "nested"
         return {"/".join(row["callpath"]).removeprefix(f"{rows[0]['callpath'][0]}/") for row in rows}
 
     return paths

@@ -109,7 +109,7 @@ fn look_up(address: usize) -> bool {
     if path.is_empty() {
         // The program itself.
         static PROGRAM: OnceLock<bool> = OnceLock::new();
-        return *PROGRAM.get_or_init(|| is_of_program(&crate::process::program()));
+        return *PROGRAM.get_or_init(|| is_of_program(&crate::title::executable()));
     }
     is_of_program(path.rsplit('/').next().unwrap_or_default())
 }

@@ -7,8 +7,8 @@ use crate::completions::{List, failed, is_collective, leave_any, leave_completed
 use crate::context::Context;
 use crate::files::{self};
 use crate::format::{
-    CommName, Entry, LOCK_EXCLUSIVE, LOCK_SHARED, NONE, NOTE_FREED_RECEIVE, PEER_ALL, PEER_NULL, PEER_ROOT,
-    PEER_UNDEFINED, Request as Item, RequestKind, flags,
+    CommName, Entry, LOCK_EXCLUSIVE, LOCK_SHARED, NAME_COMM, NAME_WINDOW, NONE, NOTE_FREED_RECEIVE, PEER_ALL,
+    PEER_NULL, PEER_ROOT, PEER_UNDEFINED, Request as Item, RequestKind, flags,
 };
 use crate::hook::Frame;
 use crate::real::own;
@@ -569,8 +569,8 @@ pub(crate) fn after(context: &mut Context) {
             }
             context.leave(0, 0, 0, 0);
         }
-        Class::CommName => name(context, 0, context.comm.map(|comm| comm.id)),
-        Class::WinName => name(context, 1, context.window.map(|window| window.id)),
+        Class::CommName => name(context, NAME_COMM, context.comm.map(|comm| comm.id)),
+        Class::WinName => name(context, NAME_WINDOW, context.window.map(|window| window.id)),
         Class::TypeFree => {
             thread::forget_types();
             context.leave(0, 0, 0, 0);

@@ -42,5 +42,6 @@ mod sync;
 mod table;
 mod thread;
 mod thread_starts;
+mod title;
 mod unwind;
 mod windows;

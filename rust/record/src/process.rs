@@ -4,14 +4,14 @@ use crate::clock::{self, Reading, now};
 use crate::fault::{self, say};
 use crate::format::{
     CLAIM, DIRECTORY, END_ABORTED, END_EXITED, END_FINALIZED, ENVIRONMENT_ACTIVE, ENVIRONMENT_ARCHIVE,
-    ENVIRONMENT_OPTIONS, Entry, LOST_LIMIT, LOST_SPACE, NONE,
+    ENVIRONMENT_OPTIONS, Entry, LOST_LIMIT, LOST_SPACE, NAME_PROGRAM, NONE,
 };
 use crate::hook::{Frame, KEEP, MODES, PASS, RECORD};
 use crate::options::{Options, Window};
 use crate::real::{self, Returned, own};
 use crate::spool::{self, Payload, Spool, Stop};
 use crate::table::{Class, FUNCTIONS, Function, Group, Owner, number};
-use crate::{abi, calls, comms, counters, helper, sync, thread, unwind};
+use crate::{abi, calls, comms, counters, helper, sync, thread, title, unwind};
 use std::ffi::{CStr, CString, OsStr, c_char};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -94,7 +94,7 @@ pub(crate) fn options() -> Option<&'static Options> {
 /// MPI_Init, MPI_Init_thread, the first MPI_Session_init, or their likes in OpenSHMEM.
 pub(crate) fn begin(symbol: usize, function: &'static Function, frame: Frame) -> Returned {
     if INNER.swap(false, Ordering::Relaxed) {
-        say(&format!("{} runs unrecorded: a recorded program started it", program()));
+        say(&format!("{} runs unrecorded: a recorded program started it", title::executable()));
     }
     if LOADED.get().is_none() || BEGUN.swap(true, Ordering::AcqRel) {
         return real::call(symbol, frame);
@@ -153,7 +153,7 @@ const MESSAGE: usize = 20 + 4096;
 /// Begins the recording.
 fn start(session: Option<usize>) -> bool {
     let (Some(loaded), Some(library)) = (LOADED.get(), real::library()) else { return false };
-    let program = program();
+    let program = title::executable();
     if !abi::known(library) {
         say(&format!("{program} runs unrecorded: unknown MPI {}", library.path.display()));
         return false;
@@ -241,7 +241,7 @@ fn offer(message: &mut [u8; MESSAGE], loaded: &Loaded, rank: i32, size: i32, ses
         match claim(&archive, run) {
             Ok(path) => archive = path,
             Err(error) => {
-                say(&format!("{} runs unrecorded: {}: {error}", program(), archive.display()));
+                say(&format!("{} runs unrecorded: {}: {error}", title::executable(), archive.display()));
                 return;
             }
         }
@@ -315,6 +315,9 @@ fn open(
         .text(env!("CARGO_PKG_VERSION"))
         .text(&loaded.options.text);
     spool.define(Entry::Start, &payload)?;
+    if let Some(title) = title::of_python() {
+        spool.define(Entry::Name, &Payload::default().u32(NAME_PROGRAM).u32(0).text(&title))?;
+    }
     define_reading(loaded.reading);
     define_reading(reading);
     Ok(())
@@ -346,12 +349,6 @@ fn host() -> Vec<u8> {
     // SAFETY: pointer and length are those of the array; the last byte stays 0.
     unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
     CStr::from_bytes_until_nul(&name).map_or_else(|_| Vec::new(), |name| name.to_bytes().to_vec())
-}
-
-/// Name of the program.
-pub(crate) fn program() -> String {
-    let path = env::current_exe().unwrap_or_default();
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Whether a class of functions leaves something behind that later calls need.

@@ -251,7 +251,7 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
             (thread, survey, paths)
         });
         threads.push(paths.collect());
-        programs.push(catalog.strings.id(program));
+        programs.push(catalog.strings.id(process.definitions.title().unwrap_or(program)));
     }
     let regions = catalog.regions(&used, &selection, &symbolizer.functions);
     let uses = |paradigm| used.iter().zip(FUNCTIONS).any(|(used, function)| *used && function.paradigm() == paradigm);

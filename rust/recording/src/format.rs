@@ -459,7 +459,7 @@ pub enum Entry {
     Window = 7,
     /// A file: id u32, communicator u32, k u32, mode i32 (as the program gave it), name string.
     File = 8,
-    /// A name: what u32 (0 communicator, 1 window), id u32, text string.
+    /// A name: what u32 ([`NAME_COMM`], [`NAME_WINDOW`], [`NAME_PROGRAM`]), id u32, text string.
     Name = 9,
     /// A loaded object: time u64, base u64 (address minus the address in the file), start u64, end u64, build id string (bytes), path string (empty:
     /// the program itself). Listed anew when objects were loaded later; the latest entry before a call counts.
@@ -503,6 +503,13 @@ pub const CLOCK_TSC: u32 = 0;
 pub const CLOCK_MONOTONIC: u32 = 1;
 /// Clock: the virtual counter of aarch64.
 pub const CLOCK_CNTVCT: u32 = 2;
+
+/// Name of a communicator.
+pub const NAME_COMM: u32 = 0;
+/// Name of a window.
+pub const NAME_WINDOW: u32 = 1;
+/// Name of the program, where the executable only interprets it; its id is 0.
+pub const NAME_PROGRAM: u32 = 2;
 
 /// MPI_Finalize returned.
 pub const END_FINALIZED: u32 = 0;

@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::format::{Call, DEFINITIONS_MAGIC, EXTENSION, Entry, NONE, PAGE, SLOT, SLOTS_MAGIC, VERSION};
+use crate::format::{Call, DEFINITIONS_MAGIC, EXTENSION, Entry, NAME_PROGRAM, NONE, PAGE, SLOT, SLOTS_MAGIC, VERSION};
 
 /// One slot as it is in the file.
 pub(crate) type Slot = [u8; SLOT];
@@ -135,7 +135,7 @@ pub(crate) struct Definitions {
     pub(crate) windows: Vec<ObjectEntry>,
     /// Files.
     pub(crate) files: Vec<ObjectEntry>,
-    /// Names that the program gave: what, id, text.
+    /// Names that the program gave, and its own: what, id, text.
     pub(crate) names: Vec<(u32, u32, String)>,
     /// Loaded objects.
     pub(crate) modules: Vec<ModuleEntry>,
@@ -250,6 +250,11 @@ const DEFINITIONS_HEADER: usize = 32;
 const ENTRY_HEADER: usize = 12;
 
 impl Definitions {
+    /// What the program is called, if that is not the name of its executable.
+    pub(crate) fn title(&self) -> Option<&str> {
+        self.names.iter().find(|(what, ..)| *what == NAME_PROGRAM).map(|(.., text)| text.as_str())
+    }
+
     fn read(path: &Path, damage: &mut Vec<String>) -> Result<Self> {
         let bytes = fs::read(path).map_err(Error::io(path))?;
         let mut definitions = Self::default();

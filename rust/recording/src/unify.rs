@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::format::{COMM_SELF, COMM_WORLD, CommName, NONE};
+use crate::format::{COMM_SELF, COMM_WORLD, CommName, NAME_COMM, NAME_WINDOW, NONE};
 use crate::spool::{CommEntry, Definitions, Process, Spool};
 
 /// Id of a definition of the run.
@@ -194,17 +194,18 @@ impl Unified {
                 local.groups.insert(*id, groups.id(Group::Ranks(ranks.clone())));
             }
             for (what, id, text) in &process.definitions.names {
-                match what {
-                    0 => {
+                match *what {
+                    NAME_COMM => {
                         if let Some(comm) = local.comms.get(id) {
                             unified.comms[comm.id as usize].name.clone_from(text);
                         }
                     }
-                    _ => {
+                    NAME_WINDOW => {
                         if let Some(window) = local.windows.get(id) {
                             unified.windows[window.id as usize].name.clone_from(text);
                         }
                     }
+                    _ => {}
                 }
             }
         }
