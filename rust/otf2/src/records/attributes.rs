@@ -78,10 +78,16 @@ impl<'a> Attributes<'a> {
         Ok(())
     }
 
+    /// Whether there certainly are none.
+    #[inline]
+    pub(crate) fn are_none(&self) -> bool {
+        matches!(self.repr, Repr::Given([]))
+    }
+
     /// Appends the list record; nothing if it would be empty.
     #[inline]
     pub(crate) fn write(&self, to: &mut Encoder) {
-        if !matches!(self.repr, Repr::Given([])) {
+        if !self.are_none() {
             self.write_list(to);
         }
     }

@@ -106,7 +106,7 @@ macro_rules! plain {
                     $read_window
                 }
 
-                #[inline]
+                #[inline(always)]
                 fn write($written: &Self, $to: &mut Encoder) {
                     $write;
                 }
@@ -160,7 +160,7 @@ macro_rules! named {
                     from.$width().map(Self)
                 }
 
-                #[inline]
+                #[inline(always)]
                 fn write(value: &Self, to: &mut Encoder) {
                     to.$width(value.0);
                 }
@@ -203,7 +203,7 @@ impl<'a, const KIND: u8> Codec<'a> for Ref<KIND> {
         from.u32()
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(value: &u32, to: &mut Encoder) {
         to.u32(*value);
     }

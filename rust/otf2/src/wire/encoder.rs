@@ -79,7 +79,7 @@ impl Encoder {
     }
 
     /// One raw byte.
-    #[inline]
+    #[inline(always)]
     pub fn u8(&mut self, value: u8) {
         self.store([value], 1);
     }
@@ -101,7 +101,7 @@ impl Encoder {
     }
 
     /// Eight raw bytes.
-    #[inline]
+    #[inline(always)]
     pub fn full_u64(&mut self, value: u64) {
         match self.order {
             ByteOrder::Little => self.store(value.to_le_bytes(), 8),
@@ -110,7 +110,7 @@ impl Encoder {
     }
 
     /// A compressed unsigned integer of 32 bits.
-    #[inline]
+    #[inline(always)]
     pub fn u32(&mut self, value: u32) {
         if value == u32::MAX {
             self.u8(0xFF);
@@ -120,7 +120,7 @@ impl Encoder {
     }
 
     /// A compressed unsigned integer of 64 bits.
-    #[inline]
+    #[inline(always)]
     pub fn u64(&mut self, value: u64) {
         if value == u64::MAX {
             self.u8(0xFF);
@@ -139,15 +139,19 @@ impl Encoder {
         self.compressed(value as u64);
     }
 
-    #[inline]
+    #[inline(always)]
     fn compressed(&mut self, value: u64) {
-        // Most are ids, tags, and the like.
-        if let Ok(value) = u8::try_from(value) {
-            let size = u8::from(value != 0);
-            self.store([size, value], 1 + usize::from(size));
-            return;
-        }
         let size = (71 - value.leading_zeros()) / 8;
+        // Most are ids, tags, and the like: one store for the size and the number.
+        if value < 1 << 56 && self.order == ByteOrder::Little {
+            self.store((value << 8 | u64::from(size)).to_le_bytes(), 1 + size as usize);
+        } else {
+            self.compressed_any(value, size);
+        }
+    }
+
+    #[cold]
+    fn compressed_any(&mut self, value: u64, size: u32) {
         let all = match self.order {
             ByteOrder::Little => (u128::from(value) << 8 | u128::from(size)).to_le_bytes(),
             ByteOrder::Big => (u128::from(size) << 120 | u128::from(value) << (120 - 8 * size)).to_be_bytes(),
@@ -165,7 +169,7 @@ impl Encoder {
     }
 
     /// A length and the payload that `write` appends.
-    #[inline]
+    #[inline(always)]
     pub fn payload(&mut self, write: impl FnOnce(&mut Self)) {
         let begin = self.end;
         self.u8(0);
@@ -176,6 +180,26 @@ impl Encoder {
         } else {
             self.lengthen(begin, length as u64);
         }
+    }
+
+    /// A record without a length that has one number, after a stamp if there is one, in a single store. Does nothing and returns
+    /// false for big-endian output and for a number that stands for none.
+    #[inline]
+    pub fn short(&mut self, stamp: Option<(u8, u64)>, record: u8, number: u32) -> bool {
+        if self.order != ByteOrder::Little || number == u32::MAX {
+            return false;
+        }
+        let size = (39 - number.leading_zeros()) / 8;
+        let record = u128::from(u64::from(number) << 16 | u64::from(size) << 8 | u64::from(record));
+        let count = 2 + size as usize;
+        match stamp {
+            Some((stamp, time)) => {
+                let all = record << 72 | u128::from(time) << 8 | u128::from(stamp);
+                self.store(all.to_le_bytes(), 9 + count);
+            }
+            None => self.store(record.to_le_bytes(), count),
+        }
+        true
     }
 
     /// Makes room for a length of nine bytes: rare enough that moving the payload is cheaper than knowing its size beforehand.
@@ -193,7 +217,7 @@ impl Encoder {
     }
 
     /// Writes bytes of which the first ones count: a copy of a size that is known takes an instruction or two.
-    #[inline]
+    #[inline(always)]
     fn store<const N: usize>(&mut self, bytes: [u8; N], count: usize) {
         match self.buffer.get_mut(self.end..).and_then(<[u8]>::first_chunk_mut) {
             Some(room) => *room = bytes,
@@ -209,5 +233,30 @@ impl Encoder {
             self.buffer.resize((self.end + count).next_power_of_two().max(64), 0);
         }
         &mut self.buffer[self.end..][..count]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_record_is_what_its_parts_are() {
+        for number in [0, 1, 255, 256, 65_535, 65_536, 1 << 24, u32::MAX - 1, u32::MAX] {
+            for stamp in [None, Some((5, 0x1234_5678_9abc_def0))] {
+                for order in [ByteOrder::Little, ByteOrder::Big] {
+                    let (mut parts, mut whole) = (Encoder::new(order), Encoder::new(order));
+                    if let Some((stamp, time)) = stamp {
+                        parts.u8(stamp);
+                        parts.full_u64(time);
+                    }
+                    parts.u8(12);
+                    parts.u32(number);
+                    let is_short = whole.short(stamp, 12, number);
+                    assert_eq!(is_short, order == ByteOrder::Little && number != u32::MAX);
+                    assert_eq!(whole.bytes(), if is_short { parts.bytes() } else { &[] });
+                }
+            }
+        }
     }
 }
