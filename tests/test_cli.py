@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import whywait
@@ -369,6 +370,8 @@ def test_results_of_another_trace_are_left_alone(tmp_path, monkeypatch):
     assert analyze.default_directory(trace) == first
     (first / "manifest.json").write_text(json.dumps({"trace": {"path": "/elsewhere/traces.otf2"}}))
     assert analyze.default_directory(trace) == Path(f"whywait-{trace.name}-2")
+    recorded = SimpleNamespace(name="whywait-solver.1", path=tmp_path)
+    assert analyze.default_directory(recorded) == Path("whywait-solver.1-results")
 
 
 def test_an_error_of_the_program_itself_says_where_it_was(monkeypatch, capsys):

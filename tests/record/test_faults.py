@@ -40,7 +40,7 @@ OPEN = "{} for 2 requests, still open: a receive from rank {}, tag 7"
 EITHER = "a receive from rank {0}, tag 7; and a receive from rank {0}, tag 9"
 DEADLOCK = "ranks 0 and 1 waited for each other when they ended: a deadlock"
 # How the other rank ends is up to the launcher, which kills it wherever it is.
-ANYHOW = r"rank {} ended (early|without MPI_Finalize|inside MPI_\w+.*, entered at \S+ s)"
+ANYHOW = r"rank {} ended ((early|without MPI_Finalize), after MPI_\w+ at \S+ s|inside MPI_\w+.*, entered at \S+ s)"
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ ANYHOW = r"rank {} ended (early|without MPI_Finalize|inside MPI_\w+.*, entered a
     [
         ("abort", [r"rank 0 called MPI_Abort", ANYHOW.format(1)]),
         ("exit", [ANYHOW.format(0), ANYHOW.format(1)]),
-        ("kill", [r"rank 0 ended early", ANYHOW.format(1)]),
-        ("segv", [r"rank 0 ended early", ANYHOW.format(1)]),
+        ("kill", [r"rank 0 ended early, after MPI_Sendrecv at \S+ s", ANYHOW.format(1)]),
+        ("segv", [r"rank 0 ended early, after MPI_Sendrecv at \S+ s", ANYHOW.format(1)]),
         (
             "stuck",
             [

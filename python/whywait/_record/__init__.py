@@ -237,8 +237,10 @@ def _why_nothing(recording: launch.Recording) -> str:
     hint = ""
     if program != list(recording.command):
         rest = list(recording.command)[: len(recording.command) - len(program)]
-        hint = f"; if it calls MPI, start it with: {' '.join(rest)} whywait record {' '.join(program)}"
-    return f"no process of {program[0]} called MPI_Init: nothing was recorded{hint}"
+        hint = (
+            f"; if the launcher does not pass the environment on: {' '.join(rest)} whywait record {' '.join(program)}"
+        )
+    return f"nothing was recorded: no process of {program[0]} called MPI_Init by way of the dynamic linker{hint}"
 
 
 def say(text: str, *, quiet: bool = False) -> None:

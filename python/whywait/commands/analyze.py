@@ -234,10 +234,12 @@ def default_directory(trace: Run) -> Path:
 
     A directory with the result of another trace of the same name is not overwritten.
     """
-    number, directory = 1, Path(f"whywait-{trace.name}")
+    # Recordings have names like that already.
+    name = f"{trace.name}-results" if trace.name.startswith("whywait-") else f"whywait-{trace.name}"
+    number, directory = 1, Path(name)
     while (other := _trace_of(directory)) is not None and other.resolve() != trace.path.resolve():
         number += 1
-        directory = Path(f"whywait-{trace.name}-{number}")
+        directory = Path(f"{name}-{number}")
     return directory
 
 

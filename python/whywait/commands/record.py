@@ -16,9 +16,15 @@ not pass the environment to other machines, put it first: `mpiexec -n 4 whywait 
 """
 _EXAMPLE = """\
 examples:
-  whywait record mpiexec -n 4 ./solver input
+  whywait record mpiexec -n 4 ./solver input            into whywait-solver.1
   whywait record -o run.1 mpiexec -n 4 python solver.py
-  whywait record --finish run.1
+  whywait record --groups=-p2p,misc --window 10:20 mpiexec -n 4 ./solver
+  whywait record --counters rusage,core --threads mpiexec -n 4 ./solver
+  whywait record --repeat 5 -o before mpiexec -n 4 ./solver       into before.1 to before.5
+  mpiexec -n 64 --hostfile hosts whywait record ./solver          the launcher first
+  eval "$(whywait record --print-env -o run.1)"                   in a job script
+  whywait record --finish run.1                                   what was left by a job
+then: whywait analyze whywait-solver.1 --html
 """
 
 

@@ -45,7 +45,12 @@ pub(crate) fn told(
             None => "ended early".into(),
         };
         match job.unfinished() {
-            None => lines.push(format!("rank {rank} {how}")),
+            None => match job.returned() {
+                Some((name, time)) => {
+                    lines.push(format!("rank {rank} {how}, after {name} at {:.6} s", since(job, time)));
+                }
+                None => lines.push(format!("rank {rank} {how}")),
+            },
             Some(call) => {
                 let how = if job.process.definitions.end.is_some() { &how } else { "ended" };
                 let (what, since) = (ends.described(rank, call), since(job, call.enter));
@@ -76,6 +81,12 @@ impl Job<'_> {
     /// A call that did not return; there may be one of each thread.
     fn unfinished(&self) -> Option<&Call> {
         self.threads.iter().find_map(|(_, survey, _)| survey.unfinished.as_ref())
+    }
+
+    /// The call that returned last, and when.
+    fn returned(&self) -> Option<(&'static str, u64)> {
+        let last = self.threads.iter().filter_map(|(_, survey, _)| survey.returned).max_by_key(|(_, time)| *time)?;
+        Some((FUNCTIONS.get(usize::from(last.0))?.name, last.1))
     }
 
     /// Whether all calls of the process were recorded.

@@ -37,6 +37,8 @@ pub(crate) struct Survey {
     pub(crate) span: Option<(u64, u64)>,
     /// The last call, if it did not return.
     pub(crate) unfinished: Option<Call>,
+    /// The last call that returned: its function, and when.
+    pub(crate) returned: Option<(u16, u64)>,
     /// How many collective operations were entered on each communicator.
     pub(crate) collectives: FxHashMap<u32, u64>,
     /// Whether recording was switched off or on meanwhile.
@@ -110,6 +112,9 @@ impl Survey {
         let (first, until) = self.span.unwrap_or((call.enter, end));
         self.span = Some((first, until.max(end)));
         *last = (call.leave == 0).then_some(*call);
+        if call.leave != 0 {
+            self.returned = Some((call.function, call.leave));
+        }
         None
     }
 
