@@ -27,6 +27,8 @@ RECORDED_BY_SCORE_P = {
     "rma_gats_known": 4,
     "rma_progress_known": 3,
     "silas_p2p": 4,
+    "skew_base": 4,
+    "hyb_worker_comm": 4,
 }
 # Trace of tests/data: program, ranks, argument, Open MPI's component for one-sided communication. Not rma_lock and
 # mixed, which do as many operations as it takes, nor intercomm, which the official reader cannot read.
@@ -58,7 +60,7 @@ def test_the_records_are_those_of_score_p(mpi, name, tmp_path):
     source = (CASES / name / f"{name}.c").read_text()
     # The file that it writes goes into its directory.
     (tmp_path / f"{name}.c").write_text(re.sub(r'"/\S+/', '"', source))
-    options = ("-include", HERE / "hidden.h", f"-I{CASES / name}", "-lm", "-lpthread", "-ldl")
+    options = ("-include", HERE / "hidden.h", f"-I{CASES / name}", "-lm", "-lpthread", "-ldl", "-fopenmp")
     program = compiled(mpi, tmp_path / f"{name}.c", tmp_path, *map(str, options))
     command = [*mpi.start(RECORDED_BY_SCORE_P[name]), program]
     done = record(command, tmp_path, *OPTIONS, **WITHOUT_FILES)

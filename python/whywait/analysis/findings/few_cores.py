@@ -24,7 +24,7 @@ They share cores, so a call takes as long as its partner has to wait for one. Ru
 core, or check the binding (OMP_PROC_BIND, OMP_PLACES); measurements of a shared core say little about the program. The
 loss is the excess of all calls, the runtime of threads, and the waiting that these pass on. If the trace has the
 counter `core` (`whywait record --counters core`), it is certain where more locations of a node than cores were seen;
-`ru_nivcsw` counts how often the kernel gave a core to another thread.
+`ru_nivcsw` counts how often a core went to another thread, also because MPI yielded it.
 """
 
 
@@ -51,7 +51,7 @@ def detect(run: Run) -> Iterator[Finding]:
         else f"The {seen[0]['locations']} {what}{where} ran on {_cores(seen[0]['most'])}{more}, as the kernel says."
     )
     if switches := Counters(run.result).get("ru_nivcsw"):
-        sentence += f" It took a core away from one of them {switches.total:,.0f} times."
+        sentence += f" The core of one of them went to another thread {switches.total:,.0f} times."
     excess = sum(time for row, time in run.losses.account.times.items() if row.endswith(".excess"))
     kind = slowest_kind(run)
     if excess and kind is not None:
