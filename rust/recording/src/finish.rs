@@ -98,7 +98,13 @@ pub fn is_unfinished(directory: &Path) -> bool {
 pub fn finish(directory: &Path, options: &Options, progress: &Progress) -> Result<Summary> {
     let spool_directory = directory.join(format::DIRECTORY);
     if !spool_directory.is_dir() {
-        let why = if directory.is_dir() { "there is no recording" } else { "there is no such directory" };
+        let why = if directory.join(NAME).with_extension("otf2").is_file() {
+            "the recording is finished"
+        } else if directory.is_dir() {
+            "there is no recording"
+        } else {
+            "there is no such directory"
+        };
         return Err(Error::Nothing { path: directory.to_owned(), why: why.into() });
     }
     let was_unfinished = is_unfinished(directory);
