@@ -7,6 +7,7 @@
 
 pub mod account;
 pub mod analysis;
+mod by_location;
 pub mod causes;
 pub mod clocks;
 pub mod counters;

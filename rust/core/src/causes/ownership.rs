@@ -31,6 +31,7 @@ use rustc_hash::FxHashMap;
 use super::fixed::Fixed;
 use super::points::{Place, Relation};
 use super::table::{Extent, Table, WaitPart};
+use crate::by_location::by_location;
 use crate::galloping_search::partition_point_near;
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::schema::{Class, CostMetric};
@@ -63,7 +64,7 @@ struct Section {
 }
 
 /// A thread that waits for the lock.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct LockWait {
     location: LocationId,
     instance: InstanceId,
@@ -99,15 +100,15 @@ pub(super) fn of_locks(
             let from = from.get(&wait.instance).copied().unwrap_or(enter);
             waits.push(LockWait::new((wait.location, wait.instance), from..enter + wait.waiting));
         });
-        found.extend(ContendedLock::new(Class::ThreadLock, waits, || sections(&lock.ownerships)));
+        found.extend(ContendedLock::new(shard, Class::ThreadLock, waits, || sections(&lock.ownerships)));
     }
     // Nobody is known to have ended these waits.
     let unknown = || conditions.iter().filter(|condition| condition.signal.is_none() && !condition.is_timed);
     let wait = |condition: &Condition, time| LockWait::new((condition.location, condition.instance), time);
     let contention = unknown().map(|one| wait(one, shard.enter(one.instance)..one.released)).collect();
     let late = unknown().map(|one| wait(one, one.released..one.signaled(shard))).collect();
-    found.extend(ContendedLock::new(Class::ThreadLock, contention, Vec::new));
-    found.extend(ContendedLock::new(Class::Signal, late, Vec::new));
+    found.extend(ContendedLock::new(shard, Class::Signal, contention, Vec::new));
+    found.extend(ContendedLock::new(shard, Class::Signal, late, Vec::new));
 }
 
 /// Who owns the lock when: of several readers the one that releases last, because only it keeps others waiting.
@@ -142,7 +143,7 @@ fn sections(ownerships: &[Ownership]) -> Vec<Section> {
 }
 
 /// Finds the tasks of a team that threads waited for.
-pub(super) fn of_tasks(tasks: &TeamTasks, mut all: Vec<TaskWait>, found: &mut Vec<ContendedLock>) {
+pub(super) fn of_tasks(shard: &Shard, tasks: &TeamTasks, mut all: Vec<TaskWait>, found: &mut Vec<ContendedLock>) {
     all.sort_by_key(|wait| wait.task);
     for of_task in all.chunk_by(|a, b| a.task == b.task) {
         let waits: Vec<LockWait> = of_task
@@ -152,7 +153,7 @@ pub(super) fn of_tasks(tasks: &TeamTasks, mut all: Vec<TaskWait>, found: &mut Ve
         let begin = waits.iter().map(|wait| wait.time.start).min().unwrap_or(0);
         let end = waits.iter().map(|wait| wait.time.end).max().unwrap_or(0);
         let is_waiting = |location| of_task.iter().any(|wait| wait.call.0 == location);
-        found.extend(ContendedLock::new(Class::Task, waits, || {
+        found.extend(ContendedLock::new(shard, Class::Task, waits, || {
             // A thread does not wait for itself.
             let mut owners = tasks.owners(of_task[0].task, &(begin..end));
             owners.retain(|&(location, _)| !is_waiting(location));
@@ -186,9 +187,15 @@ impl LockWait {
 
 impl ContendedLock {
     /// What these threads wait for; `None` if no wait is left.
-    fn new(class: Class, mut waits: Vec<LockWait>, sections: impl FnOnce() -> Vec<Section>) -> Option<Self> {
+    fn new(
+        shard: &Shard,
+        class: Class,
+        mut waits: Vec<LockWait>,
+        sections: impl FnOnce() -> Vec<Section>,
+    ) -> Option<Self> {
         waits.retain(|wait| !wait.time.is_empty());
-        waits.sort_unstable_by_key(|wait| (wait.instance, wait.time.start));
+        let mut waits = by_location(waits, shard.locations.len(), |wait| shard.local(wait.location));
+        waits.sort_by_key(|wait| (wait.instance, wait.time.start));
         (!waits.is_empty()).then(|| Self { class, sections: sections(), waits, owner_waits: Vec::new() })
     }
 
@@ -402,13 +409,16 @@ impl Sweeps {
         sweeps.order_waits(locks, points);
         for lock in locks {
             let mut changes = Vec::with_capacity(4 * lock.waits.len() + 2 * lock.owner_waits.len());
+            // Those of a thread come in order, so there is little to sort.
             for (wait, k) in lock.waits.iter().zip(0..) {
+                let inside = || {
+                    let all = parts.iter().zip(0..);
+                    let all = all.flat_map(|(part, i)| part.extent.parts(&wait.time).map(move |time| (time, i)));
+                    all.filter(|(time, _)| !time.is_empty())
+                };
+                changes.extend(inside().map(|(time, i)| (time.start, Change::PartBegin(i))));
                 changes.extend([(wait.time.start, Change::WaitBegin(k)), (wait.time.end, Change::WaitEnd(k))]);
-                for (part, i) in parts.iter().zip(0..) {
-                    for time in part.extent.parts(&wait.time).filter(|time| !time.is_empty()) {
-                        changes.extend([(time.start, Change::PartBegin(i)), (time.end, Change::PartEnd(i))]);
-                    }
-                }
+                changes.extend(inside().map(|(time, i)| (time.end, Change::PartEnd(i))));
             }
             for (wait, k) in lock.owner_waits.iter().zip(0..) {
                 let times = [(wait.time.start, Change::OwnerWaitBegin(k)), (wait.time.end, Change::OwnerWaitEnd(k))];
@@ -420,7 +430,7 @@ impl Sweeps {
                 }
                 sweeps.missing[*row as usize] += 1;
             }
-            changes.sort_unstable();
+            changes.sort();
             sweeps.locks.push(Sweep {
                 columns: parts.iter().map(|part| column(part, lock.class)).collect(),
                 rest: changes.len(),
@@ -623,7 +633,8 @@ pub(super) fn book(
                 changes.push((wait.time.end, Charge { direct: 0, later: Fixed::default() - later }));
             }
         }
-        changes.sort_unstable_by_key(|&(time, _)| time);
+        // Those of a thread come in order.
+        changes.sort_by_key(|&(time, _)| time);
         lock.charge_owners(&mut activities, &changes, &mut charged);
         let later_costs = match lock.class {
             Class::Task => CostMetric::IntervalDelayTaskLongTerm,

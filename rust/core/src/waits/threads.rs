@@ -17,6 +17,7 @@ use super::findings::Findings;
 use super::teams::{Part, barriers_of, task_around, teams};
 use super::wait_state::WaitState;
 use super::{locks, posix};
+use crate::by_location::by_location;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::LocationId;
 use crate::severity::{Accumulator, Metric, Severity};
@@ -40,9 +41,12 @@ pub fn detect(trace: &Trace, shard: &Shard) -> Findings {
 /// Adds the severities of waits.
 pub(super) fn add_severities(trace: &Trace, shard: &Shard, findings: &mut Findings) {
     let mut cells = Accumulator::new(&trace.tree);
-    findings.waits.sort_by_key(|wait| (wait.location, wait.instance));
-    for of_location in findings.waits.chunk_by(|a, b| a.location == b.location) {
-        for wait in of_location {
+    // Those for a lock come in the order in which threads acquire it.
+    let waits = std::mem::take(&mut findings.waits);
+    findings.waits = by_location(waits, shard.locations.len(), |wait| shard.local(wait.location));
+    for of_location in findings.waits.chunk_by_mut(|a, b| a.location == b.location) {
+        of_location.sort_by_key(|wait| wait.instance);
+        for wait in &*of_location {
             cells.add(wait.kind, shard.callpath(wait.instance), wait.waiting);
         }
         cells.end_location(of_location[0].location);

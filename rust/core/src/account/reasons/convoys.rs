@@ -58,12 +58,11 @@ pub(super) fn find(calls: &Calls<'_>) -> Result<Vec<Convoy>> {
 }
 
 fn of_lock(waits: &[(CallPathId, std::ops::Range<i64>)]) -> Vec<Convoy> {
+    // Waits come in the order of their ends. At equal times, they end before others begin.
     let mut changes: Vec<(i64, bool, usize)> = Vec::with_capacity(2 * waits.len());
-    for (i, (_, span)) in waits.iter().enumerate() {
-        changes.push((span.end, false, i));
-        changes.push((span.start, true, i));
-    }
-    changes.sort_unstable();
+    changes.extend(waits.iter().enumerate().map(|(i, (_, span))| (span.end, false, i)));
+    changes.extend(waits.iter().enumerate().map(|(i, (_, span))| (span.start, true, i)));
+    changes.sort_by_key(|&(time, ..)| time);
     let mut rows: Vec<Convoy> = waits
         .iter()
         .map(|(callpath, span)| Convoy { callpath: *callpath, waits: 1, ticks: span.end - span.start, queued: 0 })
