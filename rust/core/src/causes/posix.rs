@@ -108,7 +108,7 @@ fn signals(shard: &Shard, conditions: &[Condition], states: &mut States, pairs: 
             }
             // Nobody is known to have caused it.
             None if !condition.is_timed => {
-                add(Class::ThreadLock, Relation::Ownership, call, (enter, released), contention);
+                add(Class::Signal, Relation::Ownership, call, (enter, released), contention);
                 add(Class::Signal, Relation::Ownership, call, (released, signaled), late);
             }
             None => {}

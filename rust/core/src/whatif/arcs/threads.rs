@@ -10,10 +10,8 @@ use crate::diagnostics::Diagnostics;
 use crate::ids::{InstanceId, LocationId};
 use crate::whatif::graph::builder::{Builder, MEASURED, Node, Raw, enter, leave, stop};
 use crate::whatif::graph::steps::Kind;
-use rustc_hash::FxHashMap;
 
 use crate::severity::Metric;
-use crate::trace::columns::ThreadStep;
 use crate::trace::locations::Process;
 use crate::trace::{RegionClass, Shard, Trace};
 use crate::waits::tasks::TeamTasks;
@@ -160,38 +158,34 @@ impl Threads<'_> {
 
     /// The arcs of threads that were created one by one.
     fn created(&self, process: &Process, builder: &mut Builder) {
-        let mut steps: FxHashMap<((u32, u64), ThreadStep), (LocationId, i64)> = FxHashMap::default();
-        for location in process.locations {
-            for row in self.shard.threads.of(self.shard.local(location)) {
-                steps.entry((row.thread, row.step)).or_insert((location, row.time));
-            }
-        }
-        let mut pairs: Vec<_> = steps.iter().filter(|((_, step), _)| *step == ThreadStep::Begin).collect();
-        pairs.sort_unstable_by_key(|((thread, _), _)| *thread);
-        for (&(thread, _), &(own, begun)) in pairs {
-            let begin = |location: LocationId| {
-                let i = self.shard.local(location);
-                self.shard.event_offsets[i]
-            };
-            if let Some(&(creator, created)) = steps.get(&(thread, ThreadStep::Create))
+        for life in posix::lives(self.shard, process) {
+            let Some((own, begin)) = life.begin else { continue };
+            let first = self.shard.event_offsets[self.shard.local(own)];
+            if let Some((creator, create)) = life.create
                 && creator != own
-                && created <= begun
-                && let Some(create) = self.stop(builder, creator, created, None, Kind::Point)
-                && let Some(begins) = self.stop(builder, own, begun, Some(begin(own)), Kind::Begin)
+                && create.time <= begin.time
+                && let Some(created) = self.stop(builder, creator, create.time, None, Kind::Point)
+                && let Some(begins) = self.stop(builder, own, begin.time, Some(first), Kind::Begin)
             {
                 let target = builder.stop_target(begins);
-                builder.raws.push(Raw::new(target, stop(create), created));
+                builder.raws.push(Raw::new(target, stop(created), create.time));
             }
-            if let Some(&(_, ended)) = steps.get(&(thread, ThreadStep::End))
-                && let Some(&(joiner, joined)) = steps.get(&(thread, ThreadStep::Wait))
+            // The record of a join comes before events of the same time: its call waits.
+            if let Some((_, end)) = life.end
+                && let Some((joiner, wait)) = life.wait
                 && joiner != own
-                && let Some(end) = self.stop(builder, own, ended, None, Kind::Point)
-                && let Some(join) = self.stop(builder, joiner, joined, None, Kind::Gate)
+                && let Some(ended) = self.stop(builder, own, end.time, None, Kind::Point)
+                && let Some(joined) = self.stop(builder, joiner, wait.time, self.leave_of(wait.instance), Kind::Gate)
             {
-                let target = builder.stop_target(join);
-                builder.raws.push(Raw::new(target, stop(end), ended));
+                let target = builder.stop_target(joined);
+                builder.raws.push(Raw::new(target, stop(ended), end.time));
             }
         }
+    }
+
+    /// The position of a call's Leave.
+    fn leave_of(&self, instance: InstanceId) -> Option<u32> {
+        instance.is_some().then(|| self.shard.instances.leave[instance])
     }
 
     /// First and last position that a time can have between the events of a location.
