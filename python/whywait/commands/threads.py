@@ -92,7 +92,8 @@ def run(options: argparse.Namespace) -> Answer:
             yield from [[]] if rows or tasks else []
             loss = seconds(sum(row["loss"] for row in loops))
             count = f"{len(loops):,} loops, sections, and single blocks"
-            yield [(f"The longest threads of {count} take {loss} more than the mean.", "")]
+            where = "one loop, section, or single block" if len(loops) == 1 else count
+            yield [(f"In {where}, the longest thread takes {loss} more than the mean.", "")]
             yield from _of_loops(data["loops"], " → " if screen.unicode else " > ")
 
     def of_locks(screen: Screen) -> Iterator[Line]:

@@ -94,11 +94,13 @@ def _head(number: int, row: dict[str, Any], metrics: MetricTree, total: float, w
 
 def _instance(row: dict[str, Any], screen: Screen) -> Iterator[Line]:
     from whywait.model.metrics import INFERRED
+    from whywait.model.schema import patterns
 
     if row["cause_rank"] is not None:
         who = f"   for rank {row['cause_rank']}" + (f".{row['cause_thread']}" if row["cause_thread"] else "")
         if row["cause_time"] is not None:
-            who += f", which arrived at {row['cause_time']:.6f} s"
+            arrived = "whose call began" if patterns()[row["kind"]].ends_with_cause else "which arrived"
+            who += f", {arrived} at {row['cause_time']:.6f} s"
         if row["kind"] in INFERRED:
             who += " (inferred)"
         yield [(who, "dim")]

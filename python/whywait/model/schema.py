@@ -63,6 +63,11 @@ class Pattern(NamedTuple):
     document: str
     source: str
 
+    @property
+    def ends_with_cause(self) -> bool:
+        """Whether its waits last until their cause ends (a release, a task, a kernel), not until that begins."""
+        return self.cost_class in {"lock", "threadlock", "task", "join", "gpu_host"}
+
 
 class CostClass(NamedTuple):
     """A class of delay costs by kind of waiting, and its metrics.

@@ -35,6 +35,8 @@ STEADY = 0.5
 CULPRIT = 0.8
 # So many call paths with one reason are named; smaller shares of the largest loss are no part of it.
 _NAMED, _SIBLING = 3, 0.1
+# Bearers of this share of the CPU time have names that tell them apart.
+_COSTLY = 0.01
 #: Fewer instances are no pattern.
 INSTANCES = 3
 
@@ -406,9 +408,18 @@ class Run:
         return tree.kinds[tree.region_rows[callpath]]
 
     def place(self, callpath: int) -> str:
-        """Return a short name of a call path: its function, and the one that calls it."""
-        names = self.result.tree.path(callpath)
-        return "/".join(names[-2:] if len(names) > 2 else names[-1:])
+        """Return a short name of a call path: its function, its caller, and what tells it from other bearers."""
+        names = tuple(self.result.tree.path(callpath))
+        length = 2 if len(names) > 2 else 1
+        while any(other[-length:] == names[-length:] for other in self._costly - {names}) and length < len(names):
+            length += 1
+        return "/".join(names[-length:])
+
+    @cached_property
+    def _costly(self) -> frozenset[tuple[str, ...]]:
+        """The call paths of bearers that findings may name."""
+        costly = (bearer for bearer in self.losses.bearers.values() if bearer.loss >= _COSTLY * self.time)
+        return frozenset(tuple(self.result.tree.path(bearer.callpath)) for bearer in costly)
 
     def location(self, location: int) -> str:
         """Return the words for a location: its rank, and its thread where others of the rank have time."""
