@@ -52,8 +52,11 @@ _TURNS = 0.1
 _KERNEL_CHANGES = ((0.75, "a quarter faster"), (0.5, "twice as fast"), (0.0, "in no time (upper bound)"))
 _COPY_CHANGES = ((0.5, "with twice the bandwidth"), (0.0, "beside kernels (upper bound)"))
 
-# The number of call paths to propose of owners of locks, and of tasks; and constructs whose work is what they protect.
+# The number of call paths to propose of owners of locks, of calls that acquire locks, and of tasks; and constructs
+# whose work is what they protect.
 _OWNERS = 3
+# A wait for a condition variable also waits for its mutex.
+_CONDITION = "pthread_lock_contention_conditional"
 _PROTECTING = ("critical", "critical sblock", "ordered sblock")
 
 _BARRIERS = ("mpi_barrier_wait", "shmem_barrier_wait", "armci_barrier_wait")
@@ -178,6 +181,8 @@ class _Proposer:
                 change = self._changes.faster(place["callpath_id"], factor)
                 yield self._candidate(change, "scale", (1 - factor) * self._on_path[place["callpath_id"]])
         yield from self._from_ownership(self._owners("interval_lock"), "holds locks")
+        for number in self._lock_calls():
+            yield self._candidate(self._changes.unlocked(number), "cut", math.inf)
         of_tasks = self._owners("interval_task")
         for number in of_tasks:
             if (balance := self._changes.balance(number, among="process")) is not None:
@@ -198,6 +203,16 @@ class _Proposer:
             if costs >= _WAITING * self._time and (self._computes(number) or self._owns(number)):
                 found.append((costs, -number))
         return [-number for _, number in sorted(found, reverse=True)[:_OWNERS]]
+
+    def _lock_calls(self) -> list[int]:
+        """Return the call paths in which threads wait longest for locks."""
+        of_locks = [metric.name for metric in self._profile.metrics.waiting
+                    if patterns()[metric.name].cost_class == "threadlock" and metric.name != _CONDITION]  # fmt: skip
+        if not of_locks:
+            return []
+        waiting = np.sum([self._profile.by_position(name) for name in of_locks], axis=0)
+        longest = np.argsort(-waiting, kind="stable")[:_OWNERS]
+        return [int(self._tree.preorder[at]) for at in longest if waiting[at] >= _WAITING * self._time]
 
     def _from_ownership(self, owners: list[int], what: str) -> Iterator[Candidate]:
         """Yield making work faster that others wait for the end of."""

@@ -192,6 +192,19 @@ class Changes:
             f"--cut '{selection}'",
         )
 
+    def unlocked(self, number: int) -> Change:
+        """Return the bound of what a lock costs that a call path acquires: the call vanishes, with what it protects."""
+        selection = self.selection(number)
+        return Change(
+            Cut(selection),
+            f"no lock in {self.name(number)}",
+            "no lock",
+            f"Without the lock in {self.name(number)}",
+            f"--cut '{selection}'",
+            is_bound=True,
+            locations=self.location_count(number),
+        )
+
     def like_others(self, number: int, costs: npt.NDArray[np.float64], *, below: bool = False) -> Change | None:
         """Return a change that makes the slow locations as fast as the others, if few have most of the costs.
 
