@@ -248,7 +248,7 @@ class FakeAnalysis:
         return pa.table({})
 
     def tasks(self):
-        return pa.table({}), pa.table({})
+        return pa.table({}), pa.table({}), pa.table({})
 
     def transfers(self):
         return self._transfers

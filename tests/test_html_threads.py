@@ -61,7 +61,8 @@ def test_the_card_in_a_browser(browser, written):
     viewer.until("document.querySelectorAll('.threads tbody tr').length")
     assert viewer.text(".threads .lead") == "Threads wait 2.00 s for 1 of 1 lock. 2 tasks run for 2.50 s."
     rows = "[...document.querySelectorAll('.threads {} tbody tr')]"
-    cells = f"return {rows}.map((row) => [...row.cells].map((cell) => cell.textContent))"
+    texts = "[...row.cells].filter((cell) => !cell.querySelector('svg')).map((cell) => cell.textContent)"
+    cells = f"return {rows}.map((row) => {texts})"
     ((name, *of_lock),) = viewer.js(cells.format(".locks"))
     assert name.endswith("!$omp critical @a:8")
     assert of_lock == ["2.00 s", "1 of 2", "1", "5.00 s", "5.00 s (25.0%)"]
@@ -69,6 +70,12 @@ def test_the_card_in_a_browser(browser, written):
     # 2 s against 0.2 s to create and, from 1 to 6.5, 5.5 s to start; 0.5 s against 3 s and, from 2 to 5, 3 s.
     assert first[1:] == ["1", "0", "2.00 s", "2.00 s", "2.00 s", "200 ms", "5.50 s", f"0.4{TIMES}, too small"]
     assert second[1:] == ["1", "1", "500 ms", "500 ms", "500 ms", "3.00 s", "3.00 s", f"0.1{TIMES}, too small"]
+    # Both are left of the line.
+    assert viewer.texts(".lengths rect title") == ["1 task of 1.07 s to 2.15 s", "1 task of 268 ms to 537 ms"]
+    assert viewer.texts(".lengths line title") == [
+        "a task shorter than 5.70 s costs more than it gains",
+        "a task shorter than 6.00 s costs more than it gains",
+    ]
     viewer.click(".threads .locks a")
     viewer.until("document.body.dataset.view === 'explore'")
     viewer.is_well()

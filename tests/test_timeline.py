@@ -35,7 +35,7 @@ ELSEWHERE = ("completion", "progress", "late_complete")
 
 def build(result, *, cells=1 << 12, calls=100_000, most=10_000):
     built = timeline._draw(result, result.tables.analysis, cells, calls, most)
-    for name in ("calls", "waits", "messages", "transfers"):
+    for name in ("calls", "waits", "messages", "transfers", "tasks", "locks"):
         built[name] = (pa.table(built[name][0]), built[name][1])
     for level in built["levels"]:
         shape = (PLANES, level["rows"], level["bins"])

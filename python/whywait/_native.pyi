@@ -265,8 +265,8 @@ class Analysis:
         ``contended``, ``waiting``, ``longest_queue``, ``holding``, ``gap``, ``critical``,
         ``critical_acquisitions``, ``critical_contended``. Times in s. Needs the events.
         """
-    def tasks(self, window: tuple[float, float] | None = None) -> tuple[Table, Table]:
-        """Return the tasks by construct, and the parallel regions that they run in.
+    def tasks(self, window: tuple[float, float] | None = None) -> tuple[Table, Table, Table]:
+        """Return the tasks by construct, the parallel regions that they run in, and how many tasks run how long.
 
         With a ``window`` (s since the begin of the run), only tasks and regions that begin in it.
 
@@ -275,6 +275,8 @@ class Analysis:
 
         Regions: ``rank``, ``callpath`` (nullable), ``instances``, ``threads``, ``elapsed``, ``work``, ``span``,
         ``burdened_span``.
+
+        Lengths: ``rank``, ``callpath`` (nullable), ``from``, ``to``, ``tasks``.
 
         Times in s. Needs the events.
         """

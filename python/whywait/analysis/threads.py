@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -50,16 +51,21 @@ def summary(result: ResultData) -> dict[str, list[dict[str, Any]]]:
     dict
         * ``locks``: rows as those of `whywait.Result.locks`.
         * ``tasks``: rows as those of `whywait.Result.tasks`, with ``benefit``: how many times as long the median task
-          runs as it takes to create and to start; None if that takes no time.
+          runs as it takes to create and to start, None if that takes no time; and ``lengths``: the rows of
+          `whywait.Result.task_lengths` of the construct.
         * ``regions``: rows as those of `whywait.Result.work_span`, with ``parallelism``.
         * ``loops``: rows as those of `whywait.Result.loops`.
     """
     if (analysis := result.tables.analysis) is None:
         return {"locks": [], "tasks": [], "regions": [], "loops": []}
     locks = pa.table(mpi.together(analysis.locks)).to_pylist()
-    tasks, regions = (pa.table(part).to_pylist() for part in mpi.together(analysis.tasks))
+    tasks, regions, lengths = (pa.table(part).to_pylist() for part in mpi.together(analysis.tasks))
+    by_construct = defaultdict(list)
+    for row in lengths:
+        by_construct[row["rank"], row["callpath"]].append({name: row[name] for name in ("from", "to", "tasks")})
     for row in tasks:
         row["benefit"] = row["median"] / overhead(row) if overhead(row) else None
+        row["lengths"] = by_construct[row["rank"], row["callpath"]]
     for row in regions:
         row["parallelism"] = parallelism(row)
     loops = pa.table(mpi.together(analysis.worksharing)).to_pylist()

@@ -838,8 +838,10 @@ class Result(ThreadedResult):
         -------
         dict
             The number of ``threads``, ``calls``, ``wait_states``, ``critical_path`` (segments), ``transfers``,
-            ``message_flows``, ``cause_flows``, ``transfer_flows``, ``counters`` (tracks), ``backwards`` (flows that are
-            omitted because they would end before they begin) and ``bytes``.
+            ``message_flows``, ``cause_flows``, ``transfer_flows``, ``task_flows`` (to tasks that start on another
+            thread), ``locks`` (times in which threads own locks that others wait for), ``nonblocking`` (collective
+            operations), ``counters`` (tracks), ``backwards`` (flows that are omitted because they would end before they
+            begin) and ``bytes``.
 
         Raises
         ------

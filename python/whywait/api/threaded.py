@@ -112,6 +112,30 @@ class ThreadedResult(ClockedResult):
         """
         return self._tasks(1, tables.TASK_REGIONS, window)
 
+    def task_lengths(self, window: Window | None = None) -> pa.Table:
+        """Return how many tasks run how long, by construct and process.
+
+        Parameters
+        ----------
+        window
+            As for `locks`.
+
+        Returns
+        -------
+        pyarrow.Table
+            Rows for each construct in the order of `tasks`, from the shortest tasks on.
+
+            * ``rank``, ``callpath``: the process, and the call path of the tasks.
+            * ``from``, ``to``, ``tasks``: the number of those that run at least ``from`` and less than ``to``, which
+              is twice as long (s).
+
+        Raises
+        ------
+        whywait.UsageError
+            If the result was read from a directory.
+        """
+        return self._tasks(2, tables.TASK_LENGTHS, window)
+
     def loops(self, window: Window | None = None) -> pa.Table:
         """Return how evenly threads share the work of worksharing constructs: loops, sections, and single blocks.
 
@@ -151,7 +175,7 @@ class ThreadedResult(ClockedResult):
         return tables.table(schema, tables.task_pieces(self.tree, self.places, native, schema))
 
     @cached_property
-    def _task_tables(self) -> dict[Window | None, tuple[_native.Table, _native.Table]]:
+    def _task_tables(self) -> dict[Window | None, tuple[_native.Table, ...]]:
         return {}
 
     def _analysis(self, what: str) -> _native.Analysis:

@@ -166,6 +166,9 @@ def _perfetto_lines(written: dict[str, Any]) -> Iterator[Line]:
             ("message_flows", "messages"),
             ("cause_flows", "causes"),
             ("transfers", "one-sided transfers"),
+            ("task_flows", "tasks that start elsewhere"),
+            ("locks", "owners of locks"),
+            ("nonblocking", "non-blocking collectives"),
             ("counters", "tracks of counters"),
         )
         if written[name] or name in ("calls", "wait_states")

@@ -42,6 +42,7 @@ TRANSFERS = schema_of("transfers")
 LOCKS = schema_of("locks")
 TASKS = schema_of("tasks")
 TASK_REGIONS = schema_of("task_regions")
+TASK_LENGTHS = schema_of("task_lengths")
 LOOPS = schema_of("loops")
 ACCOUNT = schema_of("account")
 DEVICE_ACCOUNT = schema_of("device_account")
@@ -196,7 +197,7 @@ def lock_pieces(tree: CallTree, locations: Locations, native: object) -> Iterato
 
 
 def task_pieces(tree: CallTree, locations: Locations, native: object, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield rows of `TASKS`, `TASK_REGIONS`, or `LOOPS`, in the order of the native table."""
+    """Yield rows of `TASKS`, `TASK_REGIONS`, `TASK_LENGTHS`, or `LOOPS`, in the order of the native table."""
     return _named_pieces(tree, locations, pa.table(native), schema)
 
 

@@ -88,11 +88,15 @@ class Timeline(NamedTuple):
     calls
         Individual calls: ``location``, ``callpath``, ``enter``, ``leave``; all or none.
     waits
-        Selected waits: ``wait`` (the row among the wait states) and ``begin``.
-    messages, transfers
-        Selected ones: ``from_location``, ``to_location``, ``start``, ``end``, ``bytes``, ``waiting``.
+        Selected waits, or parts of them: ``wait`` (the row among the wait states), ``begin``, and ``end``.
+    messages, transfers, tasks
+        Selected ones: ``from_location``, ``to_location``, ``start``, ``end``, ``bytes``, ``waiting``; tasks are those
+        that start on another thread than the one that creates them.
+    locks
+        Selected times in which threads own locks that others wait for: ``location``, ``lock`` (its number in the
+        process), ``callpath``, ``begin``, ``end``.
     totals
-        Total numbers of ``calls``, ``waits``, ``messages`` and ``transfers``.
+        Total numbers of ``calls``, ``waits``, ``messages``, ``transfers``, ``tasks``, and ``locks``.
     counters
         The counters of the trace, if any.
     """
@@ -102,6 +106,8 @@ class Timeline(NamedTuple):
     waits: pa.Table
     messages: pa.Table
     transfers: pa.Table
+    tasks: pa.Table
+    locks: pa.Table
     totals: dict[str, int]
     counters: Courses | None = None
 
@@ -114,7 +120,7 @@ def from_native(built: dict[str, Any]) -> Timeline:
         shape = planes, level["rows"], level["bins"]
         shares = np.frombuffer(level["shares"], np.uint8).reshape(shape)
         levels.append(Level(level["merged"], level["rows"], level["bins"], level["width"], shares))
-    single = {name: pa.table(built[name][0]) for name in ("calls", "waits", "messages", "transfers")}
+    single = {name: pa.table(built[name][0]) for name in ("calls", "waits", "messages", "transfers", "tasks", "locks")}
     return Timeline(tuple(levels), **single, totals={name: built[name][1] for name in single})
 
 

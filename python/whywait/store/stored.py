@@ -184,7 +184,8 @@ class StoredTables(ABC):
 
     @cached_property
     def timeline(self) -> Timeline | None:
-        if not self.has("timeline") or "timeline" not in self.metadata:
+        # Older results have less than what is drawn.
+        if not self.has("timeline_locks") or "timeline" not in self.metadata:
             return None
         return read_timeline(self.metadata["timeline"], self.read)
 

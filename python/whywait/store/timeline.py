@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 SHARES = schema_of("timeline")
+_ARROWS = ("message", "transfer", "task")
 _NAMES = [*(name for name, *_ in CLASSES), WAITING[0]]
 
 
@@ -44,11 +45,13 @@ def shares(timeline: Timeline, locations: int) -> Iterator[pa.RecordBatch]:
 
 def tables(timeline: Timeline, locations: int) -> dict[str, pa.Table]:
     """Return the tables of individual items and of counters, by name."""
-    kinds = [*["message"] * timeline.messages.num_rows, *["transfer"] * timeline.transfers.num_rows]
-    messages = pa.concat_tables([timeline.messages, timeline.transfers])
+    arrows = dict(zip(_ARROWS, (timeline.messages, timeline.transfers, timeline.tasks), strict=True))
+    kinds = [kind for kind, table in arrows.items() for _ in range(table.num_rows)]
+    messages = pa.concat_tables(arrows.values())
     found = {
         "timeline_calls": timeline.calls,
         "timeline_waits": timeline.waits,
+        "timeline_locks": timeline.locks,
         "timeline_messages": messages.add_column(0, "kind", pa.array(kinds, pa.string()).dictionary_encode()),
     }
     if timeline.counters is not None:
@@ -97,13 +100,22 @@ def read(entry: Mapping[str, Any], table: Callable[[str], pa.Table]) -> Timeline
         place = np.rint(cells["begin"].to_numpy()[here] / level["width"]).astype(np.int64)
         values[plane[here], row, place] = np.rint(cells["share"].to_numpy()[here] * WHOLE)
         levels.append(Level(**level, shares=values))
-    messages = table("timeline_messages")
-    of = {
-        kind: messages.filter(pc.equal(messages["kind"], kind)).drop_columns("kind") for kind in ("message", "transfer")
-    }
-    single = table("timeline_calls"), table("timeline_waits"), of["message"], of["transfer"]
+    arrows = table("timeline_messages")
+    messages, transfers, tasks = (
+        arrows.filter(pc.equal(arrows["kind"], kind)).drop_columns("kind") for kind in _ARROWS
+    )
     counters = _read_courses(entry["counters"], table("timeline_counters")) if "counters" in entry else None
-    return Timeline(tuple(levels), *single, totals=dict(entry["totals"]), counters=counters)
+    return Timeline(
+        tuple(levels),
+        table("timeline_calls"),
+        table("timeline_waits"),
+        messages,
+        transfers,
+        tasks,
+        table("timeline_locks"),
+        totals=dict(entry["totals"]),
+        counters=counters,
+    )
 
 
 def _read_courses(entry: Mapping[str, Any], cells: pa.Table) -> Courses:

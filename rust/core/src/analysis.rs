@@ -225,9 +225,14 @@ impl Analysis {
         self.calls.enters(&self.trace, names, enters);
     }
 
-    /// Begin of each wait state (ticks), which lasts its waiting time. Needs the events of all processes.
-    pub(crate) fn begins(&self) -> Vec<i64> {
-        self.waits.of_shards().flat_map(|waits| interval::begins(&self.trace, waits)).collect()
+    /// When each wait state happened: its position, and one or more stretches, in order. Needs the events of all processes.
+    pub(crate) fn stretches(&self) -> Vec<(usize, Range<i64>)> {
+        let (mut stretches, mut first) = (Vec::with_capacity(self.waits.len()), 0);
+        for waits in self.waits.of_shards() {
+            interval::each_stretch(&self.trace, waits, |i, time| stretches.push((first + i, time)));
+            first += waits.len();
+        }
+        stretches
     }
 
     /// All transfers of one-sided communication, by location of the origin and time. Collective.
@@ -446,12 +451,13 @@ pub fn analyze(
         }
     };
     let Met { mut trace, counters, mut diagnostics, window, mut found, queues, collective_syncs } = met;
-    let (of_tasks, arrivals): (Vec<Findings>, Vec<_>) =
-        trace.par_shards().map(|shard| waits::tasks::detect(&trace, shard)).unzip();
-    add(&mut found, of_tasks);
-    for (shard, arrivals) in trace.shards.iter_mut().zip(arrivals) {
-        shard.arrivals = arrivals;
+    let of_tasks: Vec<_> = trace.par_shards().map(|shard| waits::tasks::detect(&trace, shard)).collect();
+    let mut findings = Vec::with_capacity(of_tasks.len());
+    for (shard, detected) in trace.shards.iter_mut().zip(of_tasks) {
+        (shard.arrivals, shard.wait_parts) = (detected.arrivals, detected.parts);
+        findings.push(detected.findings);
     }
+    add(&mut found, findings);
 
     monitor.enter(Stage::OneSided)?;
     let (one_sided, one_sided_notes) = match one_sided::find(&trace)? {

@@ -126,9 +126,10 @@ fn of_shard(trace: &Trace, shard: &Shard, waits: &[WaitState], windows: &[Range<
             }
         }
         if let Some(waits) = waits.next_if(|waits| waits[0].location == location) {
-            interval::each_near(trace, waits, windows, |wait, begin| {
+            interval::each_near(trace, waits, windows, |number, time| {
+                let wait = &waits[number];
                 let callpath = shard.callpath(wait.instance);
-                let waiting = overlaps(windows, &(begin..begin + wait.waiting));
+                let waiting = overlaps(windows, &time);
                 cells.add(wait.kind, callpath, waiting);
                 // Each wait in wrong order is of one of two kinds, so their parent adds no waits of its own.
                 if matches!(wait.kind, Metric::WrongOrderSame | Metric::WrongOrderDifferent) {

@@ -356,9 +356,9 @@ impl Analysis {
         ])
     }
 
-    /// The tasks by construct, and the parallel regions that they run in.
+    /// The tasks by construct, the parallel regions that they run in, and how many of them run how long.
     #[pyo3(signature = (window=None))]
-    fn tasks(&self, py: Python<'_>, window: Option<(f64, f64)>) -> PyResult<(Table, Table)> {
+    fn tasks(&self, py: Python<'_>, window: Option<(f64, f64)>) -> PyResult<(Table, Table, Table)> {
         let (tasks, regions) = self.in_window(py, window, CoreAnalysis::tasks)?;
         let mut callpaths = Optional::default();
         for one in &tasks {
@@ -401,7 +401,27 @@ impl Analysis {
             ("span", time(|one| one.span)),
             ("burdened_span", time(|one| one.burdened_span)),
         ])?;
-        Ok((of_tasks, of_regions))
+        let lengths: Vec<(&TaskUse, usize, u64)> = tasks
+            .iter()
+            .flat_map(|one| one.lengths.iter().enumerate().map(move |(power, &count)| (one, power, count)))
+            .filter(|&(.., count)| count > 0)
+            .collect();
+        let mut callpaths = Optional::default();
+        for (one, ..) in &lengths {
+            callpaths.push(one.callpath.known());
+        }
+        let bound = |more: usize| -> ArrayRef {
+            let bounds = lengths.iter().map(|&(_, power, _)| (power + more) as i32);
+            Arc::new(bounds.map(|power| 2f64.powi(power) * self.seconds(1)).collect::<Float64Array>())
+        };
+        let of_lengths = Table::new(vec![
+            ("rank", Arc::new(lengths.iter().map(|(one, ..)| rank(one.process)).collect::<Int32Array>())),
+            ("callpath", callpaths.finish()),
+            ("from", bound(0)),
+            ("to", bound(1)),
+            ("tasks", Arc::new(lengths.iter().map(|&(.., count)| count).collect::<UInt64Array>())),
+        ])?;
+        Ok((of_tasks, of_regions, of_lengths))
     }
 
     /// The worksharing constructs, those that lose most first.

@@ -54,7 +54,7 @@ fn calls_table(trace: &Trace, calls: &[Call]) -> PyResult<Table> {
 }
 
 /// Builds a timeline: shares of classes by time and location, and individual calls,
-/// waits, messages and transfers.
+/// waits, messages, transfers, tasks that start elsewhere, and times in which locks are owned.
 ///
 /// `class_of` holds the class of each call path, less than `classes`. The next class is waiting, given by the metrics
 /// `waiting`.
@@ -100,6 +100,15 @@ pub(crate) fn timeline<'py>(
     let waits = Table::new(vec![
         ("wait", numbers(waits.iter().map(|wait| wait.number).collect())),
         ("begin", times(waits.iter().map(|wait| wait.begin - begin).collect())),
+        ("end", times(waits.iter().map(|wait| wait.end - begin).collect())),
+    ])?;
+    let locks = &found.locks.rows;
+    let locks = Table::new(vec![
+        ("location", numbers(locks.iter().map(|own| own.location.number()).collect())),
+        ("lock", numbers(locks.iter().map(|own| own.lock).collect())),
+        ("callpath", Arc::new(locks.iter().map(|own| own.callpath.known()).collect::<UInt32Array>())),
+        ("begin", times(locks.iter().map(|own| own.begin - begin).collect())),
+        ("end", times(locks.iter().map(|own| own.end - begin).collect())),
     ])?;
     let arrows = |arrows: &[Arrow]| {
         Table::new(vec![
@@ -118,6 +127,8 @@ pub(crate) fn timeline<'py>(
         ("waits", waits, found.waits.total),
         ("messages", arrows(&found.messages.rows)?, found.messages.total),
         ("transfers", arrows(&found.transfers.rows)?, found.transfers.total),
+        ("tasks", arrows(&found.tasks.rows)?, found.tasks.total),
+        ("locks", locks, found.locks.total),
     ] {
         made.set_item(name, (table, total))?;
     }

@@ -9,7 +9,7 @@ export class TimelineData {
   static async open(model, prefix = "") {
     const head = await documentBlock(`${prefix}timeline`);
     const has = (name) => document.getElementById(`data-${prefix}timeline-${name}`) !== null;
-    const names = ["places", "shares", "calls", "waits", "messages", "transfers", ...["path", "counters"].filter(has)];
+    const names = ["places", "shares", "calls", "waits", "messages", "transfers", "tasks", "locks", ...["path", "counters"].filter(has)];
     const blocks = await Promise.all(names.map((name) => columnBlock(`${prefix}timeline-${name}`)));
     /** @type {Record<string, any>} */
     const found = Object.fromEntries(names.map((name, i) => [name, blocks[i]]));
@@ -22,7 +22,7 @@ export class TimelineData {
    * @param {{ length: number, rows?: number, classes: [string, string][], levels: any[], kinds: string[], ended: boolean[], totals: Record<string, number> }} head
    * @param {Record<string, any>} blocks
    */
-  constructor(model, head, { shares, places, calls, waits, messages, transfers, path, courses, counters }) {
+  constructor(model, head, { shares, places, calls, waits, messages, transfers, tasks, locks, path, courses, counters }) {
     this.length = head.length;
     this.classes = head.classes;
     this.kinds = head.kinds;
@@ -35,6 +35,8 @@ export class TimelineData {
     this.waits = waits;
     this.messages = messages;
     this.transfers = transfers;
+    this.tasks = tasks;
+    this.locks = locks;
     this.path = path ?? { location: [], from: [], to: [], position: [] };
     /** Counters in bins of time, if the trace has some. @type {{ counters: [string, string][], merged: number, rows: number, bins: number, width: number } | undefined} */
     this.courses = courses;
@@ -51,7 +53,13 @@ export class TimelineData {
     /** The window that calls from a server are of. @type {{ from: number, to: number, first: number, last: number } | null} */
     this.taken = null;
     this.threaded = Array.from(this.places.thread.subarray(0, this.count)).some((thread, row) => thread > 0 && !(this.indexes[row] in this.streams));
-    this.arrows = [[this.messages, "message"], [this.transfers, "transfer"]];
+  }
+
+  // Whether there is anything to show in an overlay.
+  hasLayer(name) {
+    const { path, messages, transfers, locks, tasks } = this;
+    const items = { path: [path.location], messages: [messages.start, transfers.start], locks: [locks.begin], tasks: [tasks.start] };
+    return !(name in items) || items[name].some((rows) => rows.length > 0);
   }
 
   // The classes that occur in a level.
@@ -207,10 +215,10 @@ export class TimelineData {
 
   // The shortest of the known waits of a location at a time, or -1.
   waitAt(location, time, slack = 0) {
-    const { begin, waiting, location: where } = this.waits;
+    const { begin, end, location: where } = this.waits;
     let found = -1;
     for (let i = 0; i < begin.length; i++) {
-      if (where[i] === location && begin[i] - slack <= time && begin[i] + waiting[i] + slack >= time) found = i;
+      if (where[i] === location && begin[i] - slack <= time && end[i] + slack >= time) found = i;
     }
     return found;
   }

@@ -5,14 +5,15 @@ import { fitCanvas } from "./charts.js";
 import { css } from "./color.js";
 import { make } from "./dom.js";
 import { counted, plural, seconds } from "./format.js";
+import { ARROWS, paintArrow, paintArrows } from "./timeline_arrows.js";
 import { nameKernels } from "./timeline_kernels.js";
+import { paintLocks } from "./timeline_locks.js";
 
 export const GUTTER = 84;
 export const AXIS = 22;
 const STRIP = 46;
 // Rows of at least this height show stacked shares, lower ones the mean color.
 const STACKED = 10;
-const ARROWS = 300;
 const WAITS = 4000;
 // Where the critical path changes location more often than once in this many pixels, only the location with most of it
 // is shown.
@@ -24,6 +25,8 @@ const THICKET = 10;
 export const LAYERS = [
   ["waits", "Waits", "Mark single waits"], ["path", "Critical path", "What determines how long the run takes"],
   ["messages", "Messages", "Arrows of messages and one-sided transfers, the most costly first"],
+  ["locks", "Locks", "Bars: who owns the locks that others wait for"],
+  ["tasks", "Tasks", "Arrows from the creation of tasks to their start on another thread"],
   ["causes", "Causes", "Arrows from causes to the ends of waits"],
 ];
 
@@ -34,7 +37,7 @@ export class TimelinePicture {
     this.data = null;
     /** Seconds and indexes of locations. @type {{ from: number, to: number, first: number, last: number }} */
     this.window = null;
-    this.layers = { waits: true, path: true, messages: true, causes: true };
+    this.layers = { waits: true, path: true, messages: true, locks: true, tasks: true, causes: true };
     /** What calls are colored by: "class" or "function". */
     this.coloring = "class";
     /** For each call path whether it is highlighted; null while all are. @type {Uint8Array | null} */
@@ -121,8 +124,17 @@ export class TimelinePicture {
     }
     const shown = { waits: 0, arrows: 0, here: 0 };
     if (this.layers.waits) shown.waits = this.paintWaits(picture);
+    if (this.layers.locks) paintLocks(this, picture, css("--card"));
     if (this.layers.path) this.paintPath(picture);
-    if (this.layers.messages && rowHeight >= 5) Object.assign(shown, this.paintMessages(picture));
+    if (rowHeight >= 5) {
+      const { messages, transfers, tasks } = data;
+      if (this.layers.messages) Object.assign(shown, paintArrows(this, picture, [[messages, []], [transfers, [5, 3]]]));
+      if (this.layers.tasks) {
+        const ofTasks = paintArrows(this, picture, [[tasks, [2, 3]]]);
+        shown.arrows += ofTasks.arrows;
+        shown.here += ofTasks.here;
+      }
+    }
     if (this.layers.causes && rowHeight >= 3) this.paintCauses(picture);
     if (this.marked) this.outline(picture, this.marked);
     context.restore();
@@ -247,7 +259,7 @@ export class TimelinePicture {
   legend() {}
 
   paintWaits({ context, x, y, rowHeight, gap }) {
-    const { location, position, begin, waiting, kind } = this.data.waits;
+    const { location, position, begin, end, kind } = this.data.waits;
     const { from, to, first, last } = this.window;
     // A host that waits for a busy device loses nothing.
     const tones = this.data.kinds.map((kind) => css(kind === "gpu_host_wait" ? "--time-devices" : "--time-waiting"));
@@ -256,9 +268,9 @@ export class TimelinePicture {
     const labels = [];
     let painted = 0;
     for (let i = 0; i < begin.length && painted < WAITS; i++) {
-      if (location[i] < first || location[i] >= last || begin[i] > to || begin[i] + waiting[i] < from) continue;
+      if (location[i] < first || location[i] >= last || begin[i] > to || end[i] < from) continue;
       const left = x(begin[i]);
-      const wide = x(begin[i] + waiting[i]) - left;
+      const wide = x(end[i]) - left;
       if (wide < 1.5 && i !== this.selected) continue;
       painted++;
       const isLit = this.isLit(position[i]);
@@ -286,7 +298,7 @@ export class TimelinePicture {
     }
     if (this.selected >= 0) {
       const i = this.selected;
-      this.outline({ context, x, y, rowHeight, gap }, { location: location[i], from: begin[i], to: begin[i] + waiting[i] });
+      this.outline({ context, x, y, rowHeight, gap }, { location: location[i], from: begin[i], to: end[i] });
     }
     return painted;
   }
@@ -355,30 +367,13 @@ export class TimelinePicture {
     stroke(css("--path"), 2.5);
   }
 
-  // The most costly arrows in the window; none if they would be only a small part.
-  paintMessages(picture) {
-    const { first, last, from, to } = this.window;
-    /** @type {[number[], number[], boolean][]} */
-    const here = [];
-    for (const [{ from_location: source, to_location: target, start, end }, what] of this.data.arrows) {
-      for (let i = 0; i < start.length; i++) {
-        if (start[i] > to || end[i] < from || source[i] === target[i]) continue;
-        if ((source[i] < first || source[i] >= last) && (target[i] < first || target[i] >= last)) continue;
-        here.push([[start[i], source[i]], [end[i], target[i]], what === "transfer"]);
-      }
-    }
-    const drawn = here.length > 3 * ARROWS ? [] : here.slice(0, ARROWS);
-    for (const [start, end, dashed] of drawn) this.arrow(picture, start, end, css("--message"), dashed);
-    return { arrows: drawn.length, here: here.length };
-  }
-
   paintCauses(picture) {
     const { waits } = this.data;
     const { from, to, first, last } = this.window;
     let drawn = 0;
     for (let i = 0; i < waits.begin.length && drawn < ARROWS; i++) {
       const cause = waits.cause_location[i];
-      const end = waits.begin[i] + waits.waiting[i];
+      const end = waits.end[i];
       if (cause < 0 || Number.isNaN(waits.cause_time[i]) || cause === waits.location[i]) continue;
       if (i !== this.selected) {
         if (waits.begin[i] > to || end < from || waits.location[i] < first || waits.location[i] >= last) continue;
@@ -386,37 +381,8 @@ export class TimelinePicture {
       }
       drawn++;
       const start = this.data.ended[waits.kind[i]] ? end : waits.cause_time[i];
-      this.arrow(picture, [start, cause], [end, waits.location[i]], css("--bad"), false, i === this.selected ? 2.5 : 1.25);
+      paintArrow(picture, [start, cause], [end, waits.location[i]], css("--bad"), [], i === this.selected ? 2.5 : 1.25);
     }
-  }
-
-  /**
-   * @param {any} picture
-   * @param {number[]} start when and at which location it begins
-   * @param {number[]} end
-   * @param {string} color
-   * @param {boolean} dashed
-   */
-  arrow({ context, x, y, rowHeight }, [start, source], [end, target], color, dashed, wide = 1) {
-    const from = { x: x(start), y: y(source + 0.5) };
-    const to = { x: x(end), y: y(target + 0.5) };
-    const down = to.y > from.y;
-    from.y += (down ? 0.3 : -0.3) * rowHeight;
-    to.y += (down ? -0.45 : 0.45) * rowHeight;
-    const angle = Math.atan2(to.y - from.y, to.x - from.x);
-    context.strokeStyle = color;
-    context.fillStyle = color;
-    context.lineWidth = wide;
-    context.setLineDash(dashed ? [5, 3] : []);
-    context.beginPath();
-    context.moveTo(from.x, from.y);
-    context.lineTo(to.x, to.y);
-    context.stroke();
-    context.setLineDash([]);
-    context.beginPath();
-    context.moveTo(to.x, to.y);
-    for (const turn of [-0.4, 0.4]) context.lineTo(to.x - 7 * Math.cos(angle + turn), to.y - 7 * Math.sin(angle + turn));
-    context.fill();
   }
 
   paintAxes({ context, room, x, y, rowHeight }) {
@@ -463,7 +429,7 @@ export class TimelinePicture {
 
   // A note on what the picture omits.
   tell({ arrows, here }, close, coarse) {
-    const { totals, waits, messages, transfers, path, calls } = this.data;
+    const { totals, waits, messages, transfers, tasks, locks, path, calls } = this.data;
     const left = [];
     const some = (name, kept, what) => {
       if (kept < totals[name]) left.push(`${kept.toLocaleString("en-US")} of ${plural(totals[name], what)}`);
@@ -471,6 +437,8 @@ export class TimelinePicture {
     some("waits", waits.begin.length, "wait");
     some("messages", messages.start.length, "message");
     some("transfers", transfers.start.length, "transfer");
+    some("tasks", tasks.start.length, "task that starts elsewhere");
+    some("locks", locks.begin.length, "owner of a lock");
     some("path", path.location.length, "critical-path segment");
     const notes = [];
     if (arrows < here) {

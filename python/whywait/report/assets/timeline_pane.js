@@ -3,6 +3,7 @@
 import { make, tip } from "./dom.js";
 import { percent, seconds } from "./format.js";
 import { numberIn } from "./link.js";
+import { lockColor, ownedAt } from "./timeline_locks.js";
 import { AXIS, GUTTER, LAYERS, TimelinePicture } from "./timeline_paint.js";
 
 export function button(text, title, act) {
@@ -11,7 +12,7 @@ export function button(text, title, act) {
 
 // Checkboxes for the overlays of panes.
 export function layerBoxes(panes) {
-  const layers = LAYERS.filter(([name]) => name !== "path" || panes.some(({ data }) => data.path.location.length));
+  const layers = LAYERS.filter(([name]) => panes.some(({ data }) => data.hasLayer(name)));
   return layers.map(([name, text, title]) => {
     const box = make("input", { type: "checkbox", "data-layer": name, checked: true,
       onchange: () => { for (const pane of panes) { pane.layers[name] = box.checked; pane.draw(); } } });
@@ -214,6 +215,9 @@ export class TimelinePane extends TimelinePicture {
         make("small", {}, `${seconds(data.calls.leave[call] - data.calls.enter[call])} in this call, from ${data.calls.enter[call].toFixed(9)} s`)),
       wait >= 0 && make("div", {}, make("i", { class: "swatch waiting", style: { "--color": "var(--time-waiting)" } }),
         this.waitText(wait)),
+      this.layers.locks && ownedAt(data.locks, location, time).map((own) => make("div", {},
+        make("i", { class: "swatch", style: { "--color": lockColor(data.locks.lock[own]) } }),
+        `owns a lock for ${seconds(data.locks.end[own] - data.locks.begin[own])}: `, data.callName(data.locks.position[own]))),
       lines.length > 0 && make("table", {}, lines.map(([name, text, share]) => make("tr", {},
         make("th", {}, make("i", { class: `swatch ${name}`, style: { "--color": `var(--time-${name}, transparent)` } }), text),
         make("td", {}, percent(share))))),

@@ -58,17 +58,17 @@ export class WindowStatistics {
   classTimes(times) {
     const { data } = this;
     const { from, to, first, last } = this.window;
-    const { location, position, begin, waiting } = data.waits;
+    const { location, position, begin, end: ends } = data.waits;
     const sums = new Array(data.planes).fill(0);
     times.forEach((time, position) => { sums[data.calls.classes[position]] += time; });
     const inside = Array.from(begin, (_, i) => i)
-      .filter((i) => location[i] >= first && location[i] < last && position[i] >= 0 && begin[i] < to && begin[i] + waiting[i] > from)
+      .filter((i) => location[i] >= first && location[i] < last && position[i] >= 0 && begin[i] < to && ends[i] > from)
       .sort((a, b) => location[a] - location[b] || begin[a] - begin[b]);
     let [row, end] = [-1, from];
     for (const i of inside) {
       // Waits of one location may overlap.
       if (location[i] !== row) [row, end] = [location[i], from];
-      const until = Math.min(to, begin[i] + waiting[i]);
+      const until = Math.min(to, ends[i]);
       const time = until - Math.max(end, begin[i]);
       if (time <= 0) continue;
       const plane = data.calls.classes[position[i]];

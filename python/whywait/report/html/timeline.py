@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from whywait.model.tables import Locations
     from whywait.model.timeline import Level
 
-# Number of cells of each level of the picture, and maximum number of individual waits, messages and transfers each.
+# Number of cells of each level of the picture, and maximum number of individual waits, messages and so on, each.
 _CELLS = 1 << 19
 _MOST = 10_000
 # Individual calls are included if there are no more than this: enough for a few seconds on a few ranks.
@@ -173,7 +173,7 @@ def _blocks(result: ResultData, timeline: Timeline) -> Iterator[tuple[str, str]]
                 "levels": [{name: getattr(level, name) for name in ("merged", "rows", "bins", "width")}
                            for level in levels],
                 "kinds": kinds,
-                "ended": [_ends_with_cause(kind) for kind in kinds],
+                "ended": [patterns()[kind].ends_with_cause for kind in kinds],
                 "totals": timeline.totals | {"path": path.num_rows if path else 0},
             }
         ),
@@ -206,7 +206,11 @@ def _blocks(result: ResultData, timeline: Timeline) -> Iterator[tuple[str, str]]
         ),
     )
     yield "timeline-waits", blocks.columns(_waits(tree, rows, waits, timeline.waits, kinds))
-    for name, table in (("messages", timeline.messages), ("transfers", timeline.transfers)):
+    for name, table in (
+        ("messages", timeline.messages),
+        ("transfers", timeline.transfers),
+        ("tasks", timeline.tasks),
+    ):
         yield (
             f"timeline-{name}",
             blocks.columns(
@@ -215,6 +219,19 @@ def _blocks(result: ResultData, timeline: Timeline) -> Iterator[tuple[str, str]]
                 | {"bytes": table["bytes"].to_numpy().astype(np.float64)}
             ),
         )
+    locks = timeline.locks
+    yield (
+        "timeline-locks",
+        blocks.columns(
+            {
+                "location": rows.of(locks["location"]),
+                "lock": locks["lock"].to_numpy(),
+                "position": _positions(tree, locks["callpath"]),
+                "begin": locks["begin"].to_numpy(),
+                "end": locks["end"].to_numpy(),
+            }
+        ),
+    )
     if timeline.counters is not None:
         courses = rows.ordered(timeline.counters)
         counters = result.tables.counters.to_pylist()
@@ -288,11 +305,6 @@ def _positions(tree: CallTree, callpaths: pa.ChunkedArray) -> npt.NDArray[np.int
     return np.where(known, position, -1).astype(np.int32)
 
 
-def _ends_with_cause(kind: str) -> bool:
-    """Return whether waits of a kind last until their cause ends (a lock's release, a kernel), not until it begins."""
-    return patterns()[kind].cost_class in ("lock", "threadlock", "gpu_host")
-
-
 def _waits(
     tree: CallTree, rows: _Rows, waits: pa.Table, times: pa.Table, kinds: list[str]
 ) -> dict[str, npt.NDArray[Any]]:
@@ -302,6 +314,7 @@ def _waits(
         "location": rows.of(waits["location"]),
         "position": _positions(tree, waits["callpath"]),
         "begin": times["begin"].to_numpy(),
+        "end": times["end"].to_numpy(),
         "waiting": waits["waiting"].to_numpy(),
         "cause_location": rows.of(waits["cause_location"]),
         "cause_position": _positions(tree, waits["cause_callpath"]),

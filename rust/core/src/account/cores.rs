@@ -333,11 +333,11 @@ impl Finder<'_> {
         let number = self.trace.position(location);
         let waits = self.waits.of(number).1;
         let first = waits.partition_point(|wait| wait.location < location);
-        let end = first + waits[first..].partition_point(|wait| wait.location == location);
+        let waits = &waits[first..first + waits[first..].partition_point(|wait| wait.location == location)];
         let mut spans = Vec::new();
-        interval::each_near(self.trace, &waits[first..end], std::slice::from_ref(self.focus), |wait, begin| {
-            if Row::of_wait(wait.kind).is_some() {
-                spans.push(begin..begin + wait.waiting);
+        interval::each_near(self.trace, waits, std::slice::from_ref(self.focus), |number, time| {
+            if Row::of_wait(waits[number].kind).is_some() {
+                spans.push(time);
             }
         });
         spans.sort_unstable_by_key(|span| (span.start, span.end));

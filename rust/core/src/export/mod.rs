@@ -3,4 +3,5 @@
 pub mod archive;
 pub mod calls;
 pub mod perfetto;
+pub mod threads;
 pub mod timeline;

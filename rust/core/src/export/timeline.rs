@@ -13,7 +13,7 @@
 //! *Waiting* replaces the class of the call in which it lies, so the shares of a cell never exceed 1. The rest to 1 is
 //! time outside any call.
 //!
-//! *Individual items* (waits, messages, transfers) are limited to those that take or cost most. Calls are included all
+//! *Individual items* (waits, messages, transfers, tasks, locks) are limited to those that take or cost most. Calls are included all
 //! or not at all.
 //!
 //! Each process of the analysis makes the rows of its locations, and selects its items. Of a row that several share, the
@@ -28,6 +28,7 @@ use rayon::prelude::*;
 
 use crate::analysis::Analysis;
 use crate::export::calls::{self, Calls};
+use crate::export::threads::{self, Owned};
 use crate::ids::{CallPathId, LocationId};
 use crate::matching::messages;
 use crate::matching::transfers;
@@ -52,7 +53,7 @@ pub struct Request {
     pub cells: usize,
     /// Region instances: all, or none if there are more.
     pub calls: usize,
-    /// Limit of wait states, of messages, and of transfers.
+    /// Limit of wait states, of messages, of transfers, of tasks, and of the times in which locks are owned.
     pub most: usize,
 }
 
@@ -71,16 +72,16 @@ pub struct Level {
     pub shares: Vec<u8>,
 }
 
-/// A message or a transfer; times in ticks.
+/// A message, a transfer, or a task that starts on another thread; times in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Arrow {
     /// Location of the source.
     pub from: LocationId,
     /// Location of the destination.
     pub to: LocationId,
-    /// Begin: the record of the send, or the start of the transfer.
+    /// Begin: the record of the send, the start of the transfer, or the creation of the task.
     pub start: i64,
-    /// End: the record of the receive, or the end of the transfer.
+    /// End: the record of the receive, the end of the transfer, or the start of the task.
     pub end: i64,
     /// Bytes.
     pub bytes: u64,
@@ -88,13 +89,15 @@ pub struct Arrow {
     pub waiting: i64,
 }
 
-/// A selected wait state.
+/// A selected wait state, or one of the parts between which its thread runs tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Wait {
     /// Index of the wait state in the analysis.
     pub number: u32,
     /// When the waiting began, ticks.
     pub begin: i64,
+    /// When it ended, ticks.
+    pub end: i64,
 }
 
 /// A selection of rows.
@@ -119,6 +122,10 @@ pub struct Timeline {
     pub messages: Chosen<Arrow>,
     /// One-sided transfers, the longest first.
     pub transfers: Chosen<Arrow>,
+    /// Tasks that start on another thread than the one that created them, those that started latest first.
+    pub tasks: Chosen<Arrow>,
+    /// When threads own the locks that others wait for, the longest first.
+    pub locks: Chosen<Owned>,
 }
 
 /// Rows that a picture can show.
@@ -140,29 +147,30 @@ pub fn build(analysis: &Analysis, request: &Request, progress: &Progress) -> Res
     let counts = Metric::marked(request.waiting.iter().copied());
     let of_shard = |(i, shard): (usize, &Shard)| {
         let (first, waits) = analysis.waits.of(i);
-        let begins = interval::begins(trace, waits);
-        let counted = || {
-            let waits = waits.iter().zip(&begins).zip(base + first as u32..);
-            waits.filter(|((wait, _), _)| counts[wait.kind as usize])
-        };
         let mut longest = longest(request.most);
-        for ((wait, &begin), number) in counted() {
-            longest.push((wait.waiting, Wait { number, begin }));
-        }
-        // A host that waits for a busy device loses nothing: its time remains that of its call.
-        let lost = counted().filter(|((wait, _), _)| wait.kind != Metric::GpuHostWait);
-        let times = lost.map(|((wait, &begin), _)| (wait.location, begin..begin + wait.waiting));
-        (Waiting::new(shard, times), longest.cut())
+        let mut lost = Vec::new();
+        interval::each_stretch(trace, waits, |i, time| {
+            let wait = &waits[i];
+            if counts[wait.kind as usize] {
+                longest.push(Wait { number: base + (first + i) as u32, begin: time.start, end: time.end });
+                // A host that waits for a busy device loses nothing: its time remains that of its call.
+                if wait.kind != Metric::GpuHostWait {
+                    lost.push((wait.location, time));
+                }
+            }
+        });
+        (Waiting::new(shard, lost.into_iter()), longest.cut())
     };
     let (waiting, of_shards): (Vec<_>, Vec<_>) = trace.par_shards().enumerate().map(of_shard).unzip();
     for level in &mut levels {
         fill(trace, request, &waiting, level, progress)?;
     }
-    let longest = longest(request.most).all(&trace.exchange, of_shards)?;
-    let waits = Chosen { rows: longest.rows.into_iter().map(|(_, wait)| wait).collect(), total: longest.total };
+    let waits = longest(request.most).all(&trace.exchange, of_shards)?;
     let messages = messages(trace, request.most)?;
     let transfers = transfers(analysis, request.most)?;
-    Ok(Timeline { levels, calls, waits, messages, transfers })
+    let tasks = tasks(trace, request.most)?;
+    let locks = owned(trace, request.most)?;
+    Ok(Timeline { levels, calls, waits, messages, transfers, tasks, locks })
 }
 
 /// The largest rows by a unique key, in bounded memory.
@@ -496,9 +504,39 @@ fn transfers(analysis: &Analysis, most: usize) -> Result<Chosen<Arrow>> {
     costliest(most).all(&analysis.trace.exchange, found)
 }
 
-/// The longest waits, with their waiting time; the rest of the key only makes the order unique.
-fn longest(most: usize) -> Largest<(i64, Wait), (i64, i64, u32)> {
-    Largest::new(most, |&(waiting, Wait { number, begin })| (waiting, -begin, number))
+fn tasks(trace: &Trace, most: usize) -> Result<Chosen<Arrow>> {
+    let of_shard = |shard: &Shard| {
+        let mut chosen = costliest(most);
+        threads::each_started_elsewhere(shard, |task| {
+            chosen.push(Arrow {
+                from: task.creator.0,
+                to: task.runner.0,
+                start: task.created,
+                end: task.started,
+                bytes: 0,
+                waiting: 0,
+            });
+        });
+        chosen.cut()
+    };
+    costliest(most).all(&trace.exchange, trace.par_shards().map(of_shard).collect())
+}
+
+fn owned(trace: &Trace, most: usize) -> Result<Chosen<Owned>> {
+    let longest = || Largest::new(most, |own: &Owned| (own.end - own.begin, -own.begin, own.location, own.lock));
+    let of_shard = |shard: &Shard| {
+        let mut chosen = longest();
+        for process in shard.processes {
+            threads::each_owned(trace, shard, process, |own| chosen.push(own));
+        }
+        chosen.cut()
+    };
+    longest().all(&trace.exchange, trace.par_shards().map(of_shard).collect())
+}
+
+/// The longest waits; the rest of the key only makes the order unique.
+fn longest(most: usize) -> Largest<Wait, (i64, i64, u32)> {
+    Largest::new(most, |wait| (wait.end - wait.begin, -wait.begin, wait.number))
 }
 
 /// Costly first; the rest of the key only makes the order unique.

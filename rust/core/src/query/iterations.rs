@@ -34,7 +34,7 @@ use crate::ids::{CallPathId, LocationId};
 use crate::schema::MetricSet;
 use crate::severity::Metric;
 use crate::trace::{NONE, Shard, Trace};
-use crate::waits::{self, WaitState, interval};
+use crate::waits::{self, interval};
 use whywait_otf2::enums::LocationType;
 
 /// A loop to divide the run by.
@@ -319,13 +319,14 @@ impl Finder<'_> {
             }
             for location in process.locations {
                 let first = waits.partition_point(|wait| wait.location < location);
-                let end = first + waits[first..].partition_point(|wait| wait.location == location);
+                let own = &waits[first..first + waits[first..].partition_point(|wait| wait.location == location)];
                 let mut at = 0;
-                interval::each_near(trace, &waits[first..end], &[interval::ANY_TIME], |wait, begin| {
-                    at = self.book_wait(wait, begin, &bounds, at, &mut sums.waiting);
+                interval::each_near(trace, own, &[interval::ANY_TIME], |number, time| {
+                    let wait = &own[number];
+                    at = self.book_wait(wait.kind, &time, &bounds, at, &mut sums.waiting);
                     if is_thread(trace, location) && matches!(Row::of_wait(wait.kind), Some(Row::Wait(_))) {
                         let group = self.groups[shard.callpath(wait.instance)] as usize;
-                        spread(&bounds, at, begin..begin + wait.waiting, |iteration, ticks| {
+                        spread(&bounds, at, time, |iteration, ticks| {
                             // What runs inside the call takes its time from the wait.
                             let groups = &mut sums.rows[iteration].groups;
                             let ticks = ticks.min(groups[group]);
@@ -399,10 +400,10 @@ impl Finder<'_> {
     }
 
     /// Adds a wait to its iterations; returns the one in which it begins. `near` is that of the previous wait.
-    fn book_wait(&self, wait: &WaitState, begin: i64, bounds: &[i64], near: usize, waiting: &mut [i128]) -> usize {
-        let column = self.column[wait.kind.number()];
-        let at = partition_point_near(bounds, near + 1, |&bound| bound <= begin).saturating_sub(1);
-        spread(bounds, at, begin..begin + wait.waiting, |iteration, ticks| {
+    fn book_wait(&self, kind: Metric, time: &Range<i64>, bounds: &[i64], near: usize, waiting: &mut [i128]) -> usize {
+        let column = self.column[kind.number()];
+        let at = partition_point_near(bounds, near + 1, |&bound| bound <= time.start).saturating_sub(1);
+        spread(bounds, at, time.clone(), |iteration, ticks| {
             waiting[iteration * self.kinds + column] += i128::from(ticks);
         });
         at

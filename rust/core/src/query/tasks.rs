@@ -41,6 +41,8 @@ pub struct TaskUse {
     pub median_execution: i64,
     /// The shortest and the longest.
     pub extremes: (i64, i64),
+    /// How many run from each power of two ticks to the next; those shorter than a tick are among the first.
+    pub lengths: Vec<u64>,
     /// Time to create them, ticks.
     pub creation: i64,
     /// That of the median task.
@@ -164,6 +166,12 @@ impl TaskUse {
             *values.select_nth_unstable(middle).1
         };
         let executions = || all.iter().map(|one| one.execution);
+        let mut lengths = Vec::new();
+        for execution in executions() {
+            let power = execution.max(1).ilog2() as usize;
+            lengths.resize(lengths.len().max(power + 1), 0);
+            lengths[power] += 1;
+        }
         Self {
             process,
             callpath,
@@ -173,6 +181,7 @@ impl TaskUse {
             execution: executions().sum(),
             median_execution: median(|one| one.execution),
             extremes: (executions().min().unwrap_or(0), executions().max().unwrap_or(0)),
+            lengths,
             creation: all.iter().map(|one| one.creation).sum(),
             median_creation: median(|one| one.creation),
             median_delay: median(|one| one.delay),

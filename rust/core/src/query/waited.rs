@@ -17,11 +17,12 @@ pub(super) type Waits = FxHashMap<LocationId, Vec<Range<i64>>>;
 pub(super) fn waits(analysis: &Analysis, shard: &Shard) -> Waits {
     let mut waits = Waits::default();
     let (_, all) = analysis.waits.of(analysis.trace.position(shard.location(0)));
-    for (wait, begin) in all.iter().zip(interval::begins(&analysis.trace, all)) {
+    interval::each_stretch(&analysis.trace, all, |number, time| {
+        let wait = &all[number];
         if Pattern::class_of(wait.kind).is_some() {
-            waits.entry(wait.location).or_default().push(begin..begin + wait.waiting);
+            waits.entry(wait.location).or_default().push(time);
         }
-    }
+    });
     #[expect(clippy::iter_over_hash_type, reason = "each is put in order for itself")]
     for of_location in waits.values_mut() {
         of_location.sort_by_key(|wait| wait.start);

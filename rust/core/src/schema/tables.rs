@@ -417,18 +417,26 @@ tables! {
         "enter" Double "s": "its Enter",
         "leave" Double "s": "its Leave",
     }
-    "timeline_waits" stored [] "a wait state; with `timeline`, only the longest" {
+    "timeline_waits" stored [] "a wait state, or a part of it between tasks that its thread runs; with `timeline`, only the longest" {
         "wait" UInt32: "the row in `wait_states`",
-        "begin" Double "s": "when the waiting begins; its length is `waiting`",
+        "begin" Double "s": "when the waiting begins",
+        "end" Double "s": "when it ends",
     }
-    "timeline_messages" stored [] "a message or a one-sided transfer; with `timeline`, those with the longest waits and the longest ones" {
-        "kind" Name: "`message` or `transfer`",
-        "from_location" UInt32: "the location of the sender, a row of `locations`",
-        "to_location" UInt32: "the location of the receiver, a row of `locations`",
-        "start" Double "s": "the send, or the start of the transfer",
-        "end" Double "s": "the receive, or the end of the transfer",
+    "timeline_messages" stored [] "a message, a one-sided transfer, or a task that starts on another thread than its creator; with `timeline`, those with the longest waits and the longest ones" {
+        "kind" Name: "`message`, `transfer`, or `task`",
+        "from_location" UInt32: "the location of the sender or the creator, a row of `locations`",
+        "to_location" UInt32: "the location of the receiver, or on which the task starts, a row of `locations`",
+        "start" Double "s": "the send, the start of the transfer, or the creation of the task",
+        "end" Double "s": "the receive, the end of the transfer, or the start of the task",
         "bytes" UInt64 "bytes": "its size",
         "waiting" Double "s": "how long one side waits for the other",
+    }
+    "timeline_locks" stored [] "the time in which a thread owns a lock that others wait for; with `timeline`, only the longest" {
+        "location" UInt32: "the thread, a row of `locations`",
+        "lock" UInt32: "the number of the lock among those of its process",
+        "callpath" UInt32: "where it is acquired, a row of `callpaths`; null if that is not recorded",
+        "begin" Double "s": "the acquisition",
+        "end" Double "s": "the release",
     }
     "timeline_counters" stored [] "the value of a counter in a time bin on neighboring locations, if known; with `timeline`, if the trace has counters" {
         "counter" UInt32: "the row in `counters`",
@@ -598,6 +606,14 @@ tables! {
         "creation" Double "s": "the time to create them",
         "median_creation" Double "s": "that of the median task",
         "median_delay" Double "s": "time from when a task could run to its start, of the median task",
+    }
+    "task_lengths" returned ["task_lengths"] "the tasks of a construct in a process that run about equally long, from the shortest on; in the order of `tasks`" {
+        "rank" Int32: "the rank of the process",
+        "callpath" Path: "the call path of the tasks, by names",
+        "callpath_id" UInt32: "the same as a row of `callpaths`",
+        "from" Double "s": "they run at least so long",
+        "to" Double "s": "and less than this, which is twice as long",
+        "tasks" UInt64: "their number",
     }
     "task_regions" returned ["work_span"] "a parallel region with tasks in a process; the one with most work first" {
         "rank" Int32: "the rank of the process",

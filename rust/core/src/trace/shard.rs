@@ -17,6 +17,7 @@ use super::definition_index::DefinitionIndex;
 use super::task_paths::TaskPaths;
 use super::task_stacks::TaskStacks;
 use crate::ids::{CallPathId, Ids, InstanceId, LocationId, ProcessId};
+use crate::schema::Metric;
 
 /// Rows of one column set by location: `offsets[i]..offsets[i + 1]` belong to the i-th location of the shard.
 #[derive(Debug, Encode, Decode)]
@@ -178,6 +179,8 @@ pub struct Shard {
     pub tasks: Rows<TaskRun>,
     /// The barriers in which threads run tasks, by call; set when the teams are known.
     pub(crate) arrivals: FxHashMap<InstanceId, BusyBarrier>,
+    /// The parts of waits between tasks that their threads run, by call and metric; set with the arrivals.
+    pub(crate) wait_parts: FxHashMap<(InstanceId, Metric), Vec<(i64, i64)>>,
     /// The explicit tasks of all processes.
     pub task_instances: Vec<TaskInstance>,
     /// Uses of files.

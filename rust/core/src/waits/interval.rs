@@ -9,7 +9,7 @@
 //! Completion ends with the call or with the end record. Late Complete ends with the Early Wait that contains it. A
 //! device waits before its kernel: launch latency ends when the kernel begins, and starvation ends when that latency
 //! begins. If a call waits for a lock and then for progress or a signal, that wait begins at the release of the lock.
-//! Waits for tasks may be in parts, between tasks that their thread runs; they are shown as one, up to the Leave.
+//! Waits for tasks, and those at barriers in which tasks run, are in parts, between tasks that their thread runs.
 
 use std::ops::Range;
 
@@ -22,30 +22,46 @@ use crate::trace::{Shard, Trace};
 /// The window that everything lies in.
 pub(crate) const ANY_TIME: Range<i64> = i64::MIN..i64::MAX;
 
-/// Begin of each wait state, ticks; it ends after its waiting time.
+/// Begin of each wait state, ticks.
 ///
 /// `waits` must be ordered by location and time, as the analysis returns them.
 #[must_use]
 pub fn begins(trace: &Trace, waits: &[WaitState]) -> Vec<i64> {
     let mut begins = Vec::with_capacity(waits.len());
-    for of_location in waits.chunk_by(|a, b| a.location == b.location) {
-        each_near(trace, of_location, &[ANY_TIME], |_, begin| begins.push(begin));
-    }
+    each_stretch(trace, waits, |number, time| {
+        if number == begins.len() {
+            begins.push(time.start);
+        }
+    });
     begins
 }
 
-/// Passes the wait states of a location to `book`, each with its begin. Those of calls outside all windows may be left
-/// out.
+/// Passes on when each wait state happened: the positions of the states in their order, and one or more stretches of each.
+///
+/// `waits` must be ordered by location and time, as the analysis returns them.
+pub(crate) fn each_stretch(trace: &Trace, waits: &[WaitState], mut book: impl FnMut(usize, Range<i64>)) {
+    let mut first = 0;
+    for of_location in waits.chunk_by(|a, b| a.location == b.location) {
+        each_near(trace, of_location, &[ANY_TIME], |i, time| book(first + i, time));
+        first += of_location.len();
+    }
+}
+
+/// Passes the stretches of the wait states of a location to `book`, with the positions of the states. Those of calls outside
+/// all windows may be left out.
 pub(crate) fn each_near(
     trace: &Trace,
     waits: &[WaitState],
     windows: &[Range<i64>],
-    mut book: impl FnMut(&WaitState, i64),
+    mut book: impl FnMut(usize, Range<i64>),
 ) {
     let Some(first) = waits.first() else { return };
     let shard = trace.shard(first.location);
     let mut operations = Operations::new(shard.collectives.of(shard.local(first.location)));
+    let mut after = 0;
     for of_call in waits.chunk_by(|a, b| a.instance == b.instance) {
+        let first = after;
+        after += of_call.len();
         // Waits lie in their call, or next to it.
         let instance = of_call[0].instance;
         let around = of_call.iter().fold(0i64, |sum, wait| sum.saturating_add(wait.waiting));
@@ -53,10 +69,31 @@ pub(crate) fn each_near(
         if !windows.iter().any(|window| from <= window.end && to >= window.start) {
             continue;
         }
-        for wait in of_call {
-            book(wait, begin(shard, wait, of_call, &mut operations));
+        for (number, wait) in (first..).zip(of_call) {
+            if let Some(parts) = parts(shard, wait) {
+                for &(begin, end) in parts {
+                    book(number, begin..end);
+                }
+            } else {
+                let begin = begin(shard, wait, of_call, &mut operations);
+                book(number, begin..begin.saturating_add(wait.waiting));
+            }
         }
     }
+}
+
+/// The parts of a wait between tasks that its thread runs, if it has some.
+fn parts<'a>(shard: &'a Shard, wait: &WaitState) -> Option<&'a [(i64, i64)]> {
+    let parts = match wait.kind {
+        Metric::OmpExplicitBarrierWait | Metric::OmpImplicitBarrierWait => {
+            shard.arrivals.get(&wait.instance).map(|barrier| &barrier.idle)
+        }
+        _ if shard.wait_parts.is_empty() => None,
+        kind => shard.wait_parts.get(&(wait.instance, kind)),
+    };
+    // Where records are missing, it is not known what the thread does.
+    let length = |parts: &[(i64, i64)]| parts.iter().map(|(begin, end)| end - begin).sum::<i64>();
+    parts.map(Vec::as_slice).filter(|parts| !parts.is_empty() && length(parts) == wait.waiting)
 }
 
 fn begin(shard: &Shard, wait: &WaitState, of_call: &[WaitState], operations: &mut Operations<'_>) -> i64 {

@@ -18,6 +18,7 @@
 //! *Source*: specification.md#non-blocking-collective-operations.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
@@ -26,7 +27,7 @@ use super::findings::Findings;
 use super::wait_state::WaitState;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
-use crate::ids::{InstanceId, LocationId};
+use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::matching::collectives::Kind;
 use crate::matching::nonblocking::{Part, any, check, instances, parts};
 use crate::parallel::exchange::{Inbox, Outbox};
@@ -49,6 +50,13 @@ pub(crate) fn detect(trace: &Trace, found: &[Findings]) -> Result<Option<(Vec<Fi
     if !any(trace)? {
         return Ok(None);
     }
+    let (ready, diagnostics) = ready(trace)?;
+    let findings = ready.into_par_iter().zip(trace.par_shards()).zip(found);
+    Ok(Some((findings.map(|((inbox, shard), found)| book(trace, shard, &inbox, found)).collect(), diagnostics)))
+}
+
+/// What the members of all operations need, by shard.
+fn ready(trace: &Trace) -> Result<(Vec<Inbox<Ready>>, Diagnostics)> {
     let evaluated: Vec<(Outbox<Ready>, Diagnostics)> =
         parts(trace)?.into_par_iter().map(|parts| evaluate(trace, &parts)).collect();
     let mut diagnostics = Diagnostics::default();
@@ -57,9 +65,48 @@ pub(crate) fn detect(trace: &Trace, found: &[Findings]) -> Result<Option<(Vec<Fi
         outgoing.push(outbox);
         diagnostics.merge(notes);
     }
-    let ready = trace.exchange.alltoallv(outgoing)?;
-    let findings = ready.into_par_iter().zip(trace.par_shards()).zip(found);
-    Ok(Some((findings.map(|((inbox, shard), found)| book(trace, shard, &inbox, found)).collect(), diagnostics)))
+    Ok((trace.exchange.alltoallv(outgoing)?, diagnostics))
+}
+
+/// A location's part in an operation, from the call that starts it to the one that completes it; times in ticks.
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    pub location: LocationId,
+    /// That of the call that starts it.
+    pub callpath: CallPathId,
+    pub begin: i64,
+    pub end: i64,
+    /// When it would have waited for others, had it not computed.
+    pub hidden: Range<i64>,
+}
+
+/// The parts in all operations of this process of the analysis. Collective.
+pub(crate) fn operations(trace: &Trace) -> Result<Vec<Operation>> {
+    if !any(trace)? {
+        return Ok(Vec::new());
+    }
+    let of_shard = |(inbox, shard): (Inbox<Ready>, &Shard)| -> Vec<Operation> {
+        let rows = &shard.nonblocking.rows;
+        let mut ready = vec![i64::MIN; rows.len()];
+        for one in inbox.rows() {
+            ready[one.row as usize] = one.at;
+        }
+        let part = |location: LocationId, number: usize| {
+            let (post, complete) = (rows[number].post, rows[number].complete);
+            let leave = shard.leave(post);
+            Operation {
+                location,
+                callpath: shard.callpath(post),
+                begin: shard.enter(post),
+                end: shard.leave(complete),
+                hidden: leave..ready[number].min(shard.enter(complete)).max(leave),
+            }
+        };
+        let of_location = |location| shard.nonblocking.range(shard.local(location)).map(move |n| part(location, n));
+        shard.locations.into_iter().flat_map(of_location).collect()
+    };
+    let of_shards: Vec<_> = ready(trace)?.0.into_par_iter().zip(trace.par_shards()).map(of_shard).collect();
+    Ok(of_shards.into_iter().flatten().collect())
 }
 
 fn evaluate(trace: &Trace, parts: &[Part]) -> (Outbox<Ready>, Diagnostics) {

@@ -132,13 +132,6 @@ pub(crate) struct TaskWait {
     pub parts: Vec<Range<i64>>,
 }
 
-impl TaskWait {
-    /// Waiting time, ticks.
-    pub(crate) fn waiting(&self) -> i64 {
-        length(&self.parts)
-    }
-}
-
 /// A barrier of a team in which tasks run, at one thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
@@ -376,30 +369,39 @@ impl TeamTasks {
     }
 
     /// Time in a barrier before the last thread arrives in which no task is ready, up to the last task that it creates.
-    fn starvation(&self, shard: &Shard, call: &SchedulingCall, latest: (LocationId, InstanceId)) -> i64 {
+    fn starvation(&self, shard: &Shard, call: &SchedulingCall, latest: (LocationId, InstanceId)) -> Vec<Range<i64>> {
         let (enter, arrival) = (shard.enter(call.instance), shard.enter(latest.1));
         let before = &self.creations[..self.creations.partition_point(|&created| created < (latest.0, arrival))];
         let last = before.last().filter(|&&(location, _)| location == latest.0).map_or(i64::MIN, |&(_, time)| time);
         let last = last.min(shard.leave(call.instance));
-        length(&without(&within(&call.idle, &(enter..last)), &self.ready))
+        without(&within(&call.idle, &(enter..last)), &self.ready)
     }
 
     /// Books waits for tasks, starvation, and the numbers of tasks.
-    fn book(&self, trace: &Trace, shard: &Shard, findings: &mut Findings) {
+    fn book(&self, trace: &Trace, shard: &Shard, Detected { findings, arrivals, parts }: &mut Detected) {
+        let mut add = |kind, call: (LocationId, InstanceId), time: &[Range<i64>], cause| {
+            findings.waits.push(WaitState::new(kind, call, length(time), cause));
+            parts.insert((call.1, kind), time.iter().map(|part| (part.start, part.end)).collect());
+        };
         for wait in self.waits(trace, shard) {
             let last = self.last(&self.tasks[wait.task]);
-            let cause = (last.location, last.run.instance);
-            findings.waits.push(WaitState::new(wait.kind, wait.call, wait.waiting(), cause));
+            add(wait.kind, wait.call, &wait.parts, (last.location, last.run.instance));
         }
         for call in &self.calls {
-            let Some(&Meeting { latest, .. }) = self.meeting(call) else { continue };
-            let waiting = self.starvation(shard, call, latest);
-            if waiting > 0 && latest.1 != call.instance {
+            let Some(&Meeting { latest, end }) = self.meeting(call) else { continue };
+            let starved = self.starvation(shard, call, latest);
+            if !starved.is_empty() && latest.1 != call.instance {
                 let kind = match trace.class(shard, call.instance) {
                     RegionClass::ExplicitBarrier => Metric::OmpExplicitBarrierStarvation,
                     _ => Metric::OmpImplicitBarrierStarvation,
                 };
-                findings.waits.push(WaitState::new(kind, (call.location, call.instance), waiting, latest));
+                add(kind, (call.location, call.instance), &starved, latest);
+            }
+            if call.has_tasks {
+                let latest = shard.enter(latest.1).min(shard.leave(call.instance));
+                let idle = within(&call.idle, &(shard.enter(call.instance)..latest));
+                let idle = idle.into_iter().map(|idle| (idle.start, idle.end)).collect();
+                arrivals.insert(call.instance, BusyBarrier { latest, end, idle });
             }
         }
         let mut count = |metric, run: &Run| {
@@ -462,29 +464,31 @@ impl TaskLife {
     }
 }
 
-/// Detects waits for tasks in a shard, and the barriers in which threads run tasks, by call.
-pub(crate) fn detect(trace: &Trace, shard: &Shard) -> (Findings, FxHashMap<InstanceId, BusyBarrier>) {
-    let (mut findings, mut arrivals) = <(Findings, FxHashMap<_, _>)>::default();
+/// What is detected in a shard.
+#[derive(Default)]
+pub(crate) struct Detected {
+    pub findings: Findings,
+    /// The barriers in which threads run tasks, by call.
+    pub arrivals: FxHashMap<InstanceId, BusyBarrier>,
+    /// When the threads wait for tasks or starve, by call and metric.
+    pub parts: FxHashMap<(InstanceId, Metric), Vec<(i64, i64)>>,
+}
+
+/// Detects waits for tasks in a shard.
+pub(crate) fn detect(trace: &Trace, shard: &Shard) -> Detected {
+    let mut detected = Detected::default();
     if shard.task_instances.is_empty() {
-        return (findings, arrivals);
+        return detected;
     }
     for process in shard.processes {
         let all = teams(shard, &trace.definitions.processes[process]);
         for parts in all.chunk_by(|a, b| a.team.fork == b.team.fork) {
             let Some(tasks) = TeamTasks::new(shard, parts) else { continue };
-            tasks.book(trace, shard, &mut findings);
-            for call in tasks.calls.iter().filter(|call| call.has_tasks) {
-                if let Some(&Meeting { latest, end }) = tasks.meeting(call) {
-                    let latest = shard.enter(latest.1).min(shard.leave(call.instance));
-                    let idle = within(&call.idle, &(shard.enter(call.instance)..latest));
-                    let idle = idle.into_iter().map(|idle| (idle.start, idle.end)).collect();
-                    arrivals.insert(call.instance, BusyBarrier { latest, end, idle });
-                }
-            }
+            tasks.book(trace, shard, &mut detected);
         }
     }
-    threads::add_severities(trace, shard, &mut findings);
-    (findings, arrivals)
+    threads::add_severities(trace, shard, &mut detected.findings);
+    detected
 }
 
 /// When a thread is part of a team.

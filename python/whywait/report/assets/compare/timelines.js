@@ -163,7 +163,7 @@ export class Timelines {
       const wait = call < 0 ? data.waitAt(location, time, slack) : -1;
       const { calls: { enter, leave, position }, waits } = data;
       const own = call >= 0 ? { location, call, position: position[call], from: enter[call], to: leave[call] }
-        : wait >= 0 ? { location, call, position: waits.position[wait], from: waits.begin[wait], to: waits.begin[wait] + waits.waiting[wait] }
+        : wait >= 0 ? { location, call, position: waits.position[wait], from: waits.begin[wait], to: waits.end[wait] }
           : { location, call, position: -1, from: time, to: time };
       const other = this.counterpart(side, own);
       this.selected = side ? [other, own] : [own, other];
@@ -199,9 +199,9 @@ export class Timelines {
 
   // The longest known wait in the selection, or -1.
   waitOf(data, { location, position, from, to }) {
-    const { begin, waiting, location: where, position: what } = data.waits;
+    const { begin, end, location: where, position: what } = data.waits;
     const room = 1e-12 + 1e-9 * (to - from);
-    return begin.findIndex((start, i) => where[i] === location && what[i] === position && start >= from - room && start + waiting[i] <= to + room);
+    return begin.findIndex((start, i) => where[i] === location && what[i] === position && start >= from - room && end[i] <= to + room);
   }
 
   describe() {
@@ -237,11 +237,11 @@ export class Timelines {
     const { waits, count } = pane.data;
     if (!waits.begin.length) return;
     const wait = pane.selected >= 0 ? (pane.selected + 1) % waits.begin.length : 0;
-    const [location, begin, waiting] = [waits.location[wait], waits.begin[wait], waits.waiting[wait]];
+    const [location, begin, length] = [waits.location[wait], waits.begin[wait], waits.end[wait] - waits.begin[wait]];
     const around = Math.min(count, 16);
     const first = Math.max(0, Math.min(count - around, location - Math.floor(around / 2)));
-    pane.look(begin - waiting, begin + 2 * waiting, first, first + around);
-    this.choose(side, { location, time: begin + waiting / 2, slack: 0 });
+    pane.look(begin - length, begin + 2 * length, first, first + around);
+    this.choose(side, { location, time: begin + length / 2, slack: 0 });
     pane.selected = wait;
   }
 }

@@ -36,11 +36,29 @@ function benefitText(row) {
 
 function tasksTable(model, found) {
   return make("table", { class: "ranking tasks" },
-    heads("Tasks, by construct", "Number", "Elsewhere", "Run", "Median", "Longest", "To create", "To start", "Run / overhead"),
+    heads("Tasks, by construct", "Number", "Elsewhere", "Run", "Median", "Longest", "Lengths", "To create", "To start", "Run / overhead"),
     make("tbody", {}, found.tasks.map((row) => make("tr", {},
       whereOf(model, found, row), numberCell(whole(row.tasks)), numberCell(whole(row.elsewhere)), numberCell(seconds(row.execution)),
-      numberCell(seconds(row.median)), numberCell(seconds(row.longest)), numberCell(seconds(row.median_creation)),
+      numberCell(seconds(row.median)), numberCell(seconds(row.longest)), make("td", {}, lengthsPicture(row)), numberCell(seconds(row.median_creation)),
       numberCell(seconds(row.median_delay)), numberCell(benefitText(row))))));
+}
+
+// How many tasks run how long, from the shortest on; those left of the line take longer to create and start than to run.
+function lengthsPicture(row) {
+  const step = (one) => Math.round(Math.log2(one.from / row.lengths[0].from));
+  const counts = Array.from({ length: step(row.lengths.at(-1)) + 1 }, () => 0);
+  for (const one of row.lengths) counts[step(one)] = one.tasks;
+  const most = Math.max(...counts);
+  const wide = 100 / counts.length;
+  const overhead = row.median_creation + row.median_delay;
+  const line = Math.min(100, Math.max(0, wide * Math.log2(overhead / row.lengths[0].from)));
+  const [least, longest] = [row.lengths[0].from, row.lengths.at(-1).to].map(seconds);
+  const short = overhead > 0 ? `; creating and starting one takes ${seconds(overhead)}` : "";
+  return make("svg:svg", { class: "spark lengths", viewBox: "0 0 100 20", preserveAspectRatio: "none", role: "img",
+    "aria-label": `Tasks by how long they run, from ${least} to ${longest}${short}` },
+  counts.map((count, i) => count > 0 && make("svg:rect", { x: i * wide, width: wide * 0.86, y: 20 - (20 * count) / most, height: (20 * count) / most },
+    make("svg:title", {}, `${plural(count, "task")} of ${seconds(row.lengths[0].from * 2 ** i)} to ${seconds(row.lengths[0].from * 2 ** (i + 1))}`))),
+  overhead > row.lengths[0].from && make("svg:line", { x1: line, x2: line, y1: 0, y2: 20, class: "benefit" }, make("svg:title", {}, `a task shorter than ${seconds(overhead)} costs more than it gains`)));
 }
 
 const DISTRIBUTIONS = {

@@ -8,6 +8,7 @@ import { selection } from "../model.js";
 import { addView } from "../sections.js";
 import { CallsOnDemand } from "../timeline_calls.js";
 import { TimelineData } from "../timeline_data.js";
+import { lockColor } from "../timeline_locks.js";
 import { functionColor } from "../timeline_paint.js";
 import { TimelinePane, button, layerBoxes } from "../timeline_pane.js";
 import { CounterLanes } from "../timeline_counters.js";
@@ -101,7 +102,8 @@ export class Timeline extends TimelinePane {
     const more = functions ? functions.length - NAMED : 0;
     const names = functions ? [functions.slice(0, NAMED).map(ofFunction), more > 0 && make("span", {}, `and ${plural(more, "other")}`),
       ofClass(data.classes.at(-1), data.planes - 1)] : data.classes.map(ofClass);
-    fill(this.classes, names, make("span", {}, make("i", { class: "swatch nothing" }), "Outside the program"), this.said.left);
+    fill(this.classes, names, make("span", {}, make("i", { class: "swatch nothing" }), "Outside the program"),
+      data.hasLayer("locks") && make("span", {}, make("i", { class: "swatch", style: { "--color": lockColor(data.locks.lock[0]) } }), "Bar: owns a lock"), this.said.left);
   }
 
   // Functions by their own time in the run, longest first.
@@ -207,7 +209,7 @@ export class Timeline extends TimelinePane {
     const cause = waits.cause_location[wait];
     fill(this.details,
       make("p", {}, make("b", {}, `${data.name(waits.location[wait])}: ${this.waitText(wait)}`), " in ",
-        make("code", {}, data.callName(waits.position[wait])), `, from ${waits.begin[wait].toFixed(9)} s to ${(waits.begin[wait] + waits.waiting[wait]).toFixed(9)} s. `,
+        make("code", {}, data.callName(waits.position[wait])), `, from ${waits.begin[wait].toFixed(9)} s to ${waits.end[wait].toFixed(9)} s. `,
         cause >= 0 && waits.cause_position[wait] >= 0 && [`It ended with `, make("code", {}, data.callPath(waits.cause_position[wait])),
           Number.isNaN(waits.cause_time[wait]) ? "" : ` on ${data.name(cause)}, from ${waits.cause_time[wait].toFixed(9)} s.`]),
       make("p", { class: "jumps" },
@@ -222,8 +224,8 @@ export class Timeline extends TimelinePane {
     const { waits, count } = this.data;
     const cause = waits.cause_location[wait];
     const begin = Math.min(waits.begin[wait], Number.isNaN(waits.cause_time[wait]) ? Infinity : waits.cause_time[wait]);
-    const end = waits.begin[wait] + waits.waiting[wait];
-    const room = Math.max(end - begin, waits.waiting[wait]) * 0.6;
+    const end = waits.end[wait];
+    const room = (end - begin) * 0.6;
     const places = [waits.location[wait], ...(cause >= 0 ? [cause] : [])];
     // Include neighbors for comparison, as long as rows stay distinguishable.
     const least = Math.min(...places);
@@ -236,12 +238,12 @@ export class Timeline extends TimelinePane {
 
   // Shows the next of the longest waits: first those in the focus.
   next() {
-    const { begin, waiting } = this.data.waits;
+    const { begin, end } = this.data.waits;
     if (!begin.length) return;
     if (!this.ranked) {
       const [from, to] = this.model.story.focus.window ?? [0, Infinity];
       const all = Array.from(begin, (_, i) => i);
-      const isInside = (i) => begin[i] < to && begin[i] + waiting[i] > from;
+      const isInside = (i) => begin[i] < to && end[i] > from;
       this.ranked = [...all.filter(isInside), ...all.filter((i) => !isInside(i))];
     }
     this.show(this.ranked[(this.ranked.indexOf(this.selected) + 1) % this.ranked.length]);
@@ -253,16 +255,16 @@ export class Timeline extends TimelinePane {
     const wait = this.selected;
     if (wait < 0 || waits.cause_location[wait] < 0) return;
     const cause = waits.cause_location[wait];
-    const time = Number.isNaN(waits.cause_time[wait]) ? waits.begin[wait] + waits.waiting[wait] : waits.cause_time[wait];
+    const time = Number.isNaN(waits.cause_time[wait]) ? waits.end[wait] : waits.cause_time[wait];
     const { from, to, first, last } = this.window;
     const span = to - from;
     const rows = last - first;
     const inside = cause >= first && cause < last ? first : Math.max(0, cause - Math.floor(rows / 2));
     let before = -1;
     for (let i = 0; i < waits.begin.length; i++) {
-      const ends = waits.begin[i] + waits.waiting[i];
+      const ends = waits.end[i];
       if (waits.location[i] === cause && ends <= time && ends > time - span
-        && (before < 0 || ends > waits.begin[before] + waits.waiting[before])) before = i;
+        && (before < 0 || ends > waits.end[before])) before = i;
     }
     this.look(time - span / 2, time + span / 2, inside, inside + rows);
     this.pick(cause);

@@ -1,10 +1,14 @@
-//! Flows between written slices: from sends to receives, from causes to waits, from transfers to their destinations.
+//! Flows between written slices: from sends to receives, from causes to waits, from transfers to their destinations, from
+//! creations of tasks to their starts.
+
+use std::ops::Range;
 
 use rayon::prelude::*;
 
 use super::selection::{Selection, WrittenEvents};
 use super::written::Written;
 use crate::Result;
+use crate::export::threads::each_started_elsewhere;
 use crate::ids::LocationId;
 use crate::matching::messages;
 use crate::matching::transfers::Transfer;
@@ -20,6 +24,8 @@ pub(super) type Change = (i64, i64);
 pub(super) struct End {
     pub(super) position: u32,
     pub(super) flow: u64,
+    /// Whether the flow starts there.
+    pub(super) starts: bool,
     /// Bytes of a message.
     pub(super) bytes: u64,
 }
@@ -29,8 +35,7 @@ pub(super) struct Flows<'a> {
     trace: &'a Trace,
     selection: &'a Selection,
     kept: &'a [WrittenEvents],
-    /// By shard.
-    pub(super) starts: Vec<Vec<End>>,
+    /// By shard; sorted at the end.
     pub(super) ends: Vec<Vec<End>>,
     /// For each wait the flow from its cause, or 0.
     pub(super) caused: Vec<u64>,
@@ -44,13 +49,11 @@ pub(super) struct Flows<'a> {
 
 impl<'a> Flows<'a> {
     pub(super) fn new(trace: &'a Trace, selection: &'a Selection, kept: &'a [WrittenEvents]) -> Self {
-        let none = || trace.shards.iter().map(|_| Vec::new()).collect();
         Self {
             trace,
             selection,
             kept,
-            starts: none(),
-            ends: none(),
+            ends: trace.shards.iter().map(|_| Vec::new()).collect(),
             caused: Vec::new(),
             transferred: Vec::new(),
             sent: Vec::new(),
@@ -96,18 +99,22 @@ impl<'a> Flows<'a> {
                     continue;
                 }
                 let flow = self.next();
-                self.starts[from as usize].push(End { position: enter, flow, bytes });
-                self.ends[to].push(End { position: leave, flow, bytes });
+                self.ends[from as usize].push(End { position: enter, flow, starts: true, bytes });
+                self.ends[to].push(End { position: leave, flow, starts: false, bytes });
                 self.written.messages += 1;
             }
         }
         Ok(())
     }
 
-    pub(super) fn of_causes(&mut self, waits: &PerShard<WaitState>, begins: &[i64]) {
+    /// A flow ends with the last stretch of its wait.
+    pub(super) fn of_causes(&mut self, waits: &PerShard<WaitState>, stretches: &[(usize, Range<i64>)]) {
         self.caused = vec![0; waits.len()];
-        for (number, (wait, &begin)) in waits.iter().zip(begins).enumerate() {
-            if wait.cause_instance.is_none() || !self.shows(wait, begin) {
+        for of_wait in stretches.chunk_by(|a, b| a.0 == b.0) {
+            let (number, time) = of_wait[of_wait.len() - 1].clone();
+            let wait = &waits[number];
+            let is_shown = self.selection.has(self.trace, wait.location) && self.selection.lasts(time.start, time.end);
+            if wait.cause_instance.is_none() || !is_shown {
                 continue;
             }
             let from = self.trace.shard_of[wait.cause_location] as usize;
@@ -115,19 +122,34 @@ impl<'a> Flows<'a> {
             if !self.kept[from].has(enter) {
                 continue;
             }
-            if self.trace.shards[from].events.time[enter as usize] > begin + wait.waiting {
+            if self.trace.shards[from].events.time[enter as usize] > time.end {
                 self.written.backwards += 1;
                 continue;
             }
             let flow = self.next();
             self.caused[number] = flow;
-            self.starts[from].push(End { position: enter, flow, bytes: 0 });
+            self.ends[from].push(End { position: enter, flow, starts: true, bytes: 0 });
             self.written.causes += 1;
         }
     }
 
-    fn shows(&self, wait: &WaitState, begin: i64) -> bool {
-        self.selection.has(self.trace, wait.location) && self.selection.lasts(begin, begin + wait.waiting)
+    /// From the calls that create tasks to the tasks, where they start on another thread.
+    pub(super) fn of_tasks(&mut self) {
+        let (trace, kept) = (self.trace, self.kept);
+        for (number, shard) in trace.shards.iter().enumerate() {
+            each_started_elsewhere(shard, |task| {
+                if task.creator.1.is_none() || task.runner.1.is_none() {
+                    return;
+                }
+                let [create, start] = [task.creator.1, task.runner.1].map(|call| shard.instances.enter[call]);
+                if kept[number].has(create) && kept[number].has(start) {
+                    let flow = self.next();
+                    self.ends[number].push(End { position: create, flow, starts: true, bytes: 0 });
+                    self.ends[number].push(End { position: start, flow, starts: false, bytes: 0 });
+                    self.written.tasks += 1;
+                }
+            });
+        }
     }
 
     pub(super) fn of_transfers(&mut self, transfers: &[Transfer]) {
@@ -148,10 +170,14 @@ impl<'a> Flows<'a> {
             }
             let flow = self.next();
             self.transferred[number] = flow;
-            self.ends[to].push(End { position: leave, flow, bytes: 0 });
+            self.ends[to].push(End { position: leave, flow, starts: false, bytes: 0 });
             self.written.transfer_flows += 1;
         }
-        for ends in self.starts.iter_mut().chain(&mut self.ends) {
+    }
+
+    /// Puts the ends in the order of their positions.
+    pub(super) fn sort(&mut self) {
+        for ends in &mut self.ends {
             ends.par_sort_unstable_by_key(|end| (end.position, end.flow));
         }
     }

@@ -1,6 +1,7 @@
 //! Levels over time: how many ranks wait, how many bytes are in flight, and the queues of processes.
 
 use std::io::Write;
+use std::ops::Range;
 
 use rayon::prelude::*;
 
@@ -15,19 +16,18 @@ use crate::schema::Pattern;
 
 impl<W: Write> Writer<'_, W> {
     /// Writes how many of the selected ranks wait, that is, have a thread that waits. Completion is not waiting.
-    pub(super) fn ranks_waiting(&mut self, analysis: &Analysis, begins: &[i64]) -> Result<()> {
-        let mut waits: Vec<(u32, i64, i64)> = analysis
-            .waits
+    pub(super) fn ranks_waiting(&mut self, analysis: &Analysis, stretches: &[(usize, Range<i64>)]) -> Result<()> {
+        let mut waits: Vec<(u32, i64, i64)> = stretches
             .iter()
-            .zip(begins)
+            .map(|(number, time)| (&analysis.waits[*number], time))
             .filter(|(wait, _)| {
                 Pattern::of(wait.kind).is_some_and(|of| of.part_of.is_none() && !of.position.is_completion())
                     && wait.waiting > 0
                     && self.selection.has(self.trace, wait.location)
             })
-            .map(|(wait, &begin)| {
+            .map(|(wait, time)| {
                 let process = self.trace.definitions.locations[wait.location].process;
-                (process.number(), begin, begin.saturating_add(wait.waiting))
+                (process.number(), time.start, time.end)
             })
             .collect();
         waits.par_sort_unstable();
@@ -80,7 +80,7 @@ impl<W: Write> Writer<'_, W> {
 
     /// Writes a level as a counter, of the whole run if it is not below another track, unless it is always zero;
     /// returns whether it did.
-    fn level(
+    pub(super) fn level(
         &mut self,
         above: Option<Track>,
         named: (&str, &str),

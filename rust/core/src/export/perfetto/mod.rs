@@ -8,9 +8,13 @@
 //! | message | flow from the call that sends to the call that completes the receive |
 //! | cause of a wait | flow from the call that caused it to the slice of the wait |
 //! | one-sided transfer | instant on a track of the source, and a flow to the call after which the data have arrived |
+//! | task that starts on another thread | flow from the call that creates it to the task |
+//! | lock that threads wait for | slices of its owners, on the tracks *Locks* of the process |
+//! | non-blocking collective operation | slice of the tracks *Non-blocking collectives* of the process, its hidden part within |
 //! | critical path | slices of a track of their own |
 //! | counter | counter track below the thread or the process it belongs to |
 //! | replayed queue, requests, bytes in flight of a process | counter track below the process |
+//! | threads that wait for locks, tasks that are ready or run, collectives in flight | counter tracks below the process |
 //! | ranks that wait, bytes in flight | two counter tracks of the whole run |
 //!
 //! Times are ns since the begin of the trace. A flow must begin before it ends; flows that do not, because of clock
@@ -25,6 +29,7 @@ mod levels;
 mod packets;
 mod protobuf;
 mod selection;
+mod threads;
 mod tracks;
 mod written;
 
@@ -61,13 +66,15 @@ pub fn write(
 ) -> Result<Written> {
     let (trace, definitions) = (&analysis.trace, analysis.trace.records());
     let kept: Vec<WrittenEvents> = trace.par_shards().map(|shard| WrittenEvents::of(trace, shard, selection)).collect();
-    let begins = analysis.begins();
+    let stretches = analysis.stretches();
     let transfers = analysis.transfers()?;
     let mut flows = Flows::new(trace, selection, &kept);
     flows.of_messages()?;
-    flows.of_causes(&analysis.waits, &begins);
+    flows.of_causes(&analysis.waits, &stretches);
     flows.of_transfers(&transfers);
-    let Flows { starts, ends, caused, transferred, sent, mut written, .. } = flows;
+    flows.of_tasks();
+    flows.sort();
+    let Flows { ends, caused, transferred, sent, mut written, .. } = flows;
 
     let regions: FxHashMap<RegionKey, Name> =
         trace.tree.nodes().iter().fold(FxHashMap::default(), |mut names, node| {
@@ -99,9 +106,11 @@ pub fn write(
     writer.tracks()?;
     writer.transfers(&transfers, &transferred)?;
     for (s, shard) in trace.shards.iter().enumerate() {
-        writer.calls(shard, &kept[s], &starts[s], &ends[s])?;
+        writer.calls(shard, &kept[s], &ends[s])?;
     }
-    writer.waits(analysis, &begins, &caused)?;
+    writer.waits(analysis, &stretches, &caused)?;
+    writer.locks()?;
+    writer.operations(&label(Metric::NonblockingHidden))?;
     if let Some(causes) = &analysis.causes {
         writer.critical_path(&causes.path)?;
     }
@@ -109,7 +118,9 @@ pub fn write(
     if let Some((queues, label)) = queues {
         writer.queues(queues, label)?;
     }
-    writer.ranks_waiting(analysis, &begins)?;
+    writer.lock_queues(analysis, &stretches)?;
+    writer.task_levels()?;
+    writer.ranks_waiting(analysis, &stretches)?;
     writer.bytes_in_flight(sent, &transfers)?;
     let bytes = writer.packets.finish()?;
     written.bytes = bytes;

@@ -38,9 +38,10 @@ pub(super) enum Key {
     Destination,
     CallpathTime,
     Hop,
+    Lock,
 }
 
-const KEYS: [(Key, &str); 21] = [
+const KEYS: [(Key, &str); 22] = [
     (Key::Metric, "metric"),
     (Key::Waiting, "waiting"),
     (Key::CauseRank, "cause_rank"),
@@ -62,6 +63,7 @@ const KEYS: [(Key, &str); 21] = [
     (Key::Destination, "destination_rank"),
     (Key::CallpathTime, "callpath_time"),
     (Key::Hop, "hop"),
+    (Key::Lock, "lock"),
 ];
 
 /// Kinds of slices.
@@ -72,13 +74,19 @@ pub(super) enum Category {
     WaitState,
     CriticalPath,
     OneSided,
+    Lock,
+    Nonblocking,
+    Hidden,
 }
 
-const CATEGORIES: [(Category, &str); 4] = [
+const CATEGORIES: [(Category, &str); 7] = [
     (Category::Region, "region"),
     (Category::WaitState, "wait_state"),
     (Category::CriticalPath, "critical_path"),
     (Category::OneSided, "one_sided"),
+    (Category::Lock, "lock"),
+    (Category::Nonblocking, "nonblocking"),
+    (Category::Hidden, "hidden"),
 ];
 
 // Fields of TracePacket, TrackDescriptor, TrackEvent, DebugAnnotation and InternedData.

@@ -2,13 +2,14 @@
 
 use std::cmp::Reverse;
 use std::io::Write;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
 
 use super::flows::{End, Ends, is_shown};
-use super::packets::{Category, Key, Name, Packets, Track};
+use super::packets::{Category, Event, Key, Name, Packets, Track};
 use super::selection::{Selection, WrittenEvents};
 use super::written::Written;
 use crate::analysis::Analysis;
@@ -79,7 +80,7 @@ impl<W: Write> Writer<'_, W> {
         Ok(track)
     }
 
-    fn rank_and_thread(&self, location: LocationId) -> (i64, i64) {
+    pub(super) fn rank_and_thread(&self, location: LocationId) -> (i64, i64) {
         let location = &self.trace.definitions.locations[location];
         let process = self.trace.definitions.processes.get(location.process.index());
         (process.map_or(-1, |process| i64::from(process.rank)), i64::from(location.thread))
@@ -150,8 +151,8 @@ impl<W: Write> Writer<'_, W> {
     }
 
     /// The region instances of a shard, with the flows that begin or end at them.
-    pub(super) fn calls(&mut self, shard: &Shard, kept: &WrittenEvents, starts: &[End], ends: &[End]) -> Result<()> {
-        let (mut starts, mut ends) = (Ends(starts), Ends(ends));
+    pub(super) fn calls(&mut self, shard: &Shard, kept: &WrittenEvents, ends: &[End]) -> Result<()> {
+        let mut ends = Ends(ends);
         for (i, location) in shard.locations.enumerate() {
             self.look_up()?;
             let track = Self::thread_track(location);
@@ -160,29 +161,31 @@ impl<W: Write> Writer<'_, W> {
                     continue;
                 }
                 let time = self.nanoseconds(shard.events.time[position as usize]);
-                if shard.events.is_leave(position) {
-                    let ends = ends.at(position);
-                    self.packets.end(time, track, |event| {
-                        for end in ends {
+                let ends = ends.at(position);
+                let flows = |event: &mut Event| {
+                    let (mut sent, mut received) = (0u64, 0u64);
+                    for end in ends {
+                        if end.starts {
+                            event.starts(end.flow);
+                            sent = sent.saturating_add(end.bytes);
+                        } else {
                             event.receives(end.flow);
+                            received = received.saturating_add(end.bytes);
                         }
-                        let bytes = ends.iter().map(|end| end.bytes).fold(0, u64::saturating_add);
+                    }
+                    for (key, bytes) in [(Key::BytesSent, sent), (Key::BytesReceived, received)] {
                         if bytes > 0 {
-                            event.number(Key::BytesReceived, bytes as i64);
+                            event.number(key, bytes as i64);
                         }
-                    })?;
+                    }
+                };
+                if shard.events.is_leave(position) {
+                    self.packets.end(time, track, flows)?;
                 } else {
                     let name = self.name_of[shard.events.callpath(position)];
-                    let starts = starts.at(position);
                     self.packets.begin(time, track, |event| {
                         event.named(name, Category::Region);
-                        for start in starts {
-                            event.starts(start.flow);
-                        }
-                        let bytes = starts.iter().map(|start| start.bytes).fold(0, u64::saturating_add);
-                        if bytes > 0 {
-                            event.number(Key::BytesSent, bytes as i64);
-                        }
+                        flows(event);
                     })?;
                     self.written.calls += 1;
                 }
@@ -198,7 +201,7 @@ impl<W: Write> Writer<'_, W> {
     }
 
     /// The number of a call path's interned text.
-    fn callpath(&mut self, callpath: CallPathId) -> Result<u64> {
+    pub(super) fn callpath(&mut self, callpath: CallPathId) -> Result<u64> {
         let number = u64::from(callpath.number()) + 1;
         if !std::mem::replace(&mut self.introduced[callpath], true) {
             let mut names = Vec::new();
@@ -214,31 +217,38 @@ impl<W: Write> Writer<'_, W> {
         Ok(number)
     }
 
-    /// Wait states on tracks below their threads.
-    pub(super) fn waits(&mut self, analysis: &Analysis, begins: &[i64], flows: &[u64]) -> Result<()> {
+    /// Wait states on tracks below their threads, each in one or more stretches.
+    pub(super) fn waits(
+        &mut self,
+        analysis: &Analysis,
+        stretches: &[(usize, Range<i64>)],
+        flows: &[u64],
+    ) -> Result<()> {
+        let location = |&(number, _): &(usize, Range<i64>)| analysis.waits[number].location;
+        let is_last = |at: usize| stretches.get(at + 1).is_none_or(|next| next.0 != stretches[at].0);
         let mut order: Vec<usize> = Vec::new();
         let mut start = 0;
-        let of_shards = analysis.waits.of_shards();
-        for of_location in of_shards.flat_map(|waits| waits.chunk_by(|a, b| a.location == b.location)) {
+        for of_location in stretches.chunk_by(|a, b| location(a) == location(b)) {
             self.look_up()?;
-            let location = of_location[0].location;
-            let end = |number: usize| begins[number] + analysis.waits[number].waiting;
+            let location = location(&of_location[0]);
             if self.selection.has(self.trace, location) {
+                let time = |at: usize| &stretches[at].1;
                 order.clear();
                 order.extend(start..start + of_location.len());
-                order.retain(|&number| self.selection.lasts(begins[number], end(number)));
-                order.sort_by_key(|&number| (begins[number], Reverse(end(number))));
+                order.retain(|&at| self.selection.lasts(time(at).start, time(at).end));
+                order.sort_by_key(|&at| (time(at).start, Reverse(time(at).end)));
                 let above = Self::thread_track(location);
-                let slices = order.iter().map(|&number| (number, begins[number], end(number)));
-                self.nested("Wait states", Some(above), slices, |writer, time, track, number| match time {
-                    Time::Begin(time) => writer.wait(analysis, number, time, track),
+                let slices = order.iter().map(|&at| (at, time(at).start, time(at).end));
+                self.slices(("Wait states", Some(above)), true, slices, |writer, time, track, at| match time {
+                    Time::Begin(time) => writer.wait(analysis, stretches[at].0, time, track),
                     Time::End(time) => writer.packets.end(time, track, |event| {
-                        if flows[number] != 0 {
-                            event.receives(flows[number]);
+                        let flow = flows[stretches[at].0];
+                        if flow != 0 && is_last(at) {
+                            event.receives(flow);
                         }
                     }),
                 })?;
-                self.written.wait_states += order.len() as u64;
+                self.written.wait_states += order.iter().filter(|&&at| is_last(at)).count() as u64;
             }
             start += of_location.len();
         }
@@ -294,7 +304,7 @@ impl<W: Write> Writer<'_, W> {
         let mut order: Vec<usize> = (0..path.len()).filter(|&number| is_shown(&path[number])).collect();
         order.sort_by_key(|&number| (path[number].from, Reverse(path[number].to)));
         let slices = order.iter().map(|&number| (number, path[number].from, path[number].to));
-        self.nested("Critical path", None, slices, |writer, time, track, number| {
+        self.slices(("Critical path", None), true, slices, |writer, time, track, number| {
             let segment = &path[number];
             let time = match time {
                 Time::End(time) => return writer.packets.end(time, track, |_| {}),
@@ -327,12 +337,12 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    /// Writes slices on as few tracks as possible, such that slices of a track are disjoint or nested. They must be
-    /// ordered by begin, the longest first.
-    fn nested(
+    /// Writes slices on as few tracks as possible, such that slices of a track are disjoint, or nested if they may be. They
+    /// must be ordered by begin, the longest first.
+    pub(super) fn slices(
         &mut self,
-        name: &str,
-        above: Option<Track>,
+        (name, above): (&str, Option<Track>),
+        may_nest: bool,
         slices: impl Iterator<Item = (usize, i64, i64)>,
         mut write: impl FnMut(&mut Self, Time, Track, usize) -> Result<()>,
     ) -> Result<()> {
@@ -347,7 +357,7 @@ impl<W: Write> Writer<'_, W> {
                     write(self, Time::End(time), *track, inner)?;
                     open.pop();
                 }
-                if open.last().is_none_or(|&(_, outer)| end <= outer) {
+                if open.last().is_none_or(|&(_, outer)| may_nest && end <= outer) {
                     free = Some(lane);
                     break;
                 }
@@ -374,7 +384,7 @@ impl<W: Write> Writer<'_, W> {
 }
 
 /// Where a slice begins or ends, ns.
-enum Time {
+pub(super) enum Time {
     Begin(u64),
     End(u64),
 }

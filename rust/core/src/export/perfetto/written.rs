@@ -15,6 +15,12 @@ pub struct Written {
     pub causes: u64,
     /// One-sided transfers.
     pub transfers: u64,
+    /// Flows from the creations of tasks to their starts on other threads.
+    pub tasks: u64,
+    /// Times in which threads own locks that others wait for.
+    pub locks: u64,
+    /// Non-blocking collective operations.
+    pub operations: u64,
     /// Flows of one-sided transfers.
     pub transfer_flows: u64,
     /// Stretches of the critical path.

@@ -1,0 +1,182 @@
+//! The locks and tasks of threads, and non-blocking collective operations: slices and counters below each process.
+
+use std::cmp::Reverse;
+use std::io::Write;
+use std::ops::Range;
+
+use super::flows::Change;
+use super::packets::{Category, Key};
+use super::tracks::{Time, Writer};
+use crate::Result;
+use crate::analysis::Analysis;
+use crate::export::threads::{Owned, each_owned};
+use crate::ids::ProcessId;
+use crate::queues::Quantity;
+use crate::schema::{Class, Pattern};
+use crate::trace::Shard;
+use crate::waits::nonblocking::{Operation, operations};
+use crate::waits::tasks::TeamTasks;
+use crate::waits::teams::teams;
+
+/// Counters of a process, in their order.
+#[derive(Clone, Copy)]
+enum Level {
+    LockQueue,
+    Ready,
+    Running,
+    InFlight,
+}
+
+impl Level {
+    fn named(self) -> (&'static str, &'static str) {
+        match self {
+            Self::LockQueue => ("Threads waiting for locks", "threads"),
+            Self::Ready => ("Ready tasks", "tasks"),
+            Self::Running => ("Running tasks", "tasks"),
+            Self::InFlight => ("Collectives in flight", "operations"),
+        }
+    }
+}
+
+impl<'a, W: Write> Writer<'a, W> {
+    /// The processes that are written.
+    fn processes(&self) -> Vec<(ProcessId, &'a Shard)> {
+        let (trace, selection) = (self.trace, self.selection);
+        let of_shard = |shard: &'a Shard| shard.processes.into_iter().map(move |process| (process, shard));
+        let is_written =
+            |process: ProcessId| selection.has(trace, trace.definitions.processes[process].locations.start);
+        trace.shards.iter().flat_map(of_shard).filter(|&(process, _)| is_written(process)).collect()
+    }
+
+    /// Writes a level of a process; counters of the trace and queues come before it.
+    fn level_of(&mut self, process: ProcessId, level: Level, changes: Vec<Change>) -> Result<()> {
+        let above = self.process_track(self.trace.definitions.processes[process].locations.start);
+        let order = self.trace.definitions.counters.all.len() + Quantity::ALL.len() + level as usize;
+        let is_written = self.level(Some(above), level.named(), order as u32, changes)?;
+        self.written.counters += u64::from(is_written);
+        Ok(())
+    }
+
+    /// Writes who owns the locks that threads wait for.
+    pub(super) fn locks(&mut self) -> Result<()> {
+        for (process, shard) in self.processes() {
+            self.look_up()?;
+            let mut owned: Vec<Owned> = Vec::new();
+            each_owned(self.trace, shard, process, |own| owned.push(own));
+            owned.retain(|own| self.selection.lasts(own.begin, own.end));
+            owned.sort_by_key(|own| (own.begin, Reverse(own.end), own.lock));
+            let above = self.process_track(self.trace.definitions.processes[process].locations.start);
+            let slices = owned.iter().enumerate().map(|(number, own)| (number, own.begin, own.end));
+            self.slices(("Locks", Some(above)), false, slices, |writer, time, track, number| {
+                let own = &owned[number];
+                let time = match time {
+                    Time::End(time) => return writer.packets.end(time, track, |_| {}),
+                    Time::Begin(time) => time,
+                };
+                let (_, thread) = writer.rank_and_thread(own.location);
+                let mut name = format!("Thread {thread}");
+                let mut callpath = None;
+                if own.callpath.is_some() {
+                    let region = writer.name_of[own.callpath];
+                    name = name + ": " + &writer.names[region as usize - 1];
+                    callpath = Some(writer.callpath(own.callpath)?);
+                }
+                writer.packets.begin(time, track, |event| {
+                    event.called(&name, Category::Lock);
+                    event.number(Key::Thread, thread);
+                    event.number(Key::Lock, i64::from(own.lock));
+                    if let Some(callpath) = callpath {
+                        event.interned(Key::Callpath, callpath);
+                    }
+                })
+            })?;
+            self.written.locks += owned.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Writes how many threads of each process wait for locks.
+    pub(super) fn lock_queues(&mut self, analysis: &Analysis, stretches: &[(usize, Range<i64>)]) -> Result<()> {
+        let waits_for_lock = |number: usize| Pattern::class_of(analysis.waits[number].kind) == Some(Class::ThreadLock);
+        let process_of = |number: usize| self.trace.definitions.locations[analysis.waits[number].location].process;
+        let mut changes: Vec<(ProcessId, Change)> = Vec::new();
+        for (number, time) in stretches.iter().filter(|(number, _)| waits_for_lock(*number)) {
+            let process = process_of(*number);
+            changes.extend([(process, (time.start, 1)), (process, (time.end, -1))]);
+        }
+        changes.sort_unstable();
+        for (process, _) in self.processes() {
+            let first = changes.partition_point(|&(other, _)| other < process);
+            let of_process = changes[first..].iter().take_while(|&&(other, _)| other == process);
+            self.level_of(process, Level::LockQueue, of_process.map(|&(_, change)| change).collect())?;
+        }
+        Ok(())
+    }
+
+    /// Writes how many tasks of each process could run, and how many run.
+    pub(super) fn task_levels(&mut self) -> Result<()> {
+        for (process, shard) in self.processes() {
+            if shard.task_instances.is_empty() {
+                continue;
+            }
+            self.look_up()?;
+            let (mut ready, mut running) = (Vec::new(), Vec::new());
+            for parts in teams(shard, &self.trace.definitions.processes[process])
+                .chunk_by(|a, b| a.team.fork == b.team.fork)
+                .filter_map(|parts| TeamTasks::new(shard, parts))
+            {
+                for task in &parts.tasks {
+                    ready.extend([(task.ready, 1), (parts.start(task), -1)]);
+                }
+                for run in &parts.runs {
+                    running.extend([(run.run.begin, 1), (run.run.end, -1)]);
+                }
+            }
+            self.level_of(process, Level::Ready, ready)?;
+            self.level_of(process, Level::Running, running)?;
+        }
+        Ok(())
+    }
+
+    /// Writes non-blocking collective operations from the call that starts each to the one that completes it, the part that
+    /// is `hidden` within, and how many are in flight.
+    pub(super) fn operations(&mut self, hidden: &str) -> Result<()> {
+        let mut all: Vec<(ProcessId, Operation)> = operations(self.trace)?
+            .into_iter()
+            .map(|operation| (self.trace.definitions.locations[operation.location].process, operation))
+            .collect();
+        all.sort_by_key(|(process, operation)| (*process, operation.begin, Reverse(operation.end)));
+        for (process, _) in self.processes() {
+            let first = all.partition_point(|&(other, _)| other < process);
+            let of_process = &all[first..first + all[first..].partition_point(|&(other, _)| other == process)];
+            let changes = of_process.iter().flat_map(|(_, one)| [(one.begin, 1), (one.end, -1)]).collect();
+            self.level_of(process, Level::InFlight, changes)?;
+            let written: Vec<&Operation> =
+                of_process.iter().map(|(_, one)| one).filter(|one| self.selection.lasts(one.begin, one.end)).collect();
+            let above = self.process_track(self.trace.definitions.processes[process].locations.start);
+            let slices = written.iter().enumerate().map(|(number, one)| (number, one.begin, one.end));
+            self.slices(("Non-blocking collectives", Some(above)), false, slices, |writer, time, track, number| {
+                let one = written[number];
+                let time = match time {
+                    Time::End(time) => return writer.packets.end(time, track, |_| {}),
+                    Time::Begin(time) => time,
+                };
+                let (name, callpath) = (writer.name_of[one.callpath], writer.callpath(one.callpath)?);
+                let (_, thread) = writer.rank_and_thread(one.location);
+                writer.packets.begin(time, track, |event| {
+                    event.named(name, Category::Nonblocking);
+                    event.number(Key::Thread, thread);
+                    event.interned(Key::Callpath, callpath);
+                })?;
+                if !one.hidden.is_empty() {
+                    let [begin, end] = [one.hidden.start, one.hidden.end].map(|time| writer.nanoseconds(time));
+                    writer.packets.begin(begin, track, |event| event.called(hidden, Category::Hidden))?;
+                    writer.packets.end(end, track, |_| {})?;
+                }
+                Ok(())
+            })?;
+            self.written.operations += written.len() as u64;
+        }
+        Ok(())
+    }
+}
