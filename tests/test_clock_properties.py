@@ -23,6 +23,7 @@ from tests.tracedsl import trace_from_text
 
 # Kinds whose order follows from times: other times may mean another order.
 ORDERED_BY_TIME = {"lock", "device"}
+TICK = 1e-9
 HOSTS = st.one_of(programs(), one_sided_programs(), team_programs())
 ANY = st.one_of(HOSTS, device_programs())
 
@@ -87,6 +88,22 @@ def test_nothing_is_violated_after_the_logical_clock(text, skew, how):
             assert (again["done"], again["moved"]) == ([], 0)
 
 
+@given(text=HOSTS, skew=skews())
+@settings(max_examples=30)
+def test_the_logical_clock_shrinks_no_interval_by_more_than_it_decays(text, skew):
+    with tempfile.TemporaryDirectory() as directory:
+        anchor = skewed(text, Path(directory), skew)
+        found = whywait.correct(anchor, Path(directory) / "new", clocks="clc")
+        after = event_times(found["written"])
+        grown = 0
+        for place, times in event_times(anchor).items():
+            lengths, new = np.diff(times), np.diff(after[place])
+            assert (new >= lengths - lengths / 100_000 - 3 * TICK).all()
+            grown = max(grown, (new - lengths).max(initial=0))
+        # Nothing grows by more than a clock was moved.
+        assert grown <= found["moved"] + 3 * TICK
+
+
 def records(anchor):
     """Return what is recorded, but for its times."""
     with otf2.reader.open(str(anchor)) as reader:
@@ -124,13 +141,17 @@ def test_the_result_does_not_depend_on_threads_and_shards(text, skew, how, laten
         assert found[0].facts()["clocks"] == found[1].facts()["clocks"]
 
 
-@given(text=programs(), skew=skews())
-@settings(max_examples=15)
-def test_analyzing_with_a_correction_is_analyzing_the_corrected_trace(text, skew):
+@given(
+    text=st.one_of(programs(), team_programs()),
+    skew=skews(),
+    how=st.sampled_from(["nodes", "lines", "clc", "both", "auto"]),
+)
+@settings(max_examples=30)
+def test_analyzing_with_a_correction_is_analyzing_the_corrected_trace(text, skew, how):
     with tempfile.TemporaryDirectory() as directory:
         anchor = skewed(text, Path(directory), skew)
-        found = whywait.correct(anchor, Path(directory) / "new", clocks="auto")
-        direct, new = outcome(anchor, clocks="auto"), outcome(found["written"], clocks="measured")
+        found = whywait.correct(anchor, Path(directory) / "new", clocks=how)
+        direct, new = outcome(anchor, clocks=how), outcome(found["written"], clocks="measured")
         assert direct.cells.keys() == new.cells.keys()
         for metric, cells in direct.cells.items():
             assert cells == pytest.approx(new.cells[metric], abs=1e-8), metric

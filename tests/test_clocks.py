@@ -187,6 +187,60 @@ def test_offsets_that_correct_nothing_are_no_measurement(offsets, early, tmp_pat
     assert (found["violated"], found["done"], found["contradicting"]) == (1, [], [0, 0, 0])
 
 
+# Messages between two ranks both ways, every second for 100 s; each takes 0.1 s.
+BOTH_WAYS = "".join(
+    f"""
+    0: MPI_Send(1) [{n}, {n + 0.01}]
+    1: MPI_Recv(0) [{n}, {n + 0.1}]
+    1: MPI_Send(0) [{n + 0.5}, {n + 0.51}]
+    0: MPI_Recv(1) [{n + 0.5}, {n + 0.6}]
+    """
+    for n in range(100)
+)
+
+
+@pytest.mark.parametrize(
+    "offsets",
+    [[(1, 0), (101, 5)], [(1, 0), (50, 0), (50.001, -5), (101, -5)]],
+    ids=["a drift of 5%", "a clock that is set back"],
+)
+def test_clocks_that_are_no_lines_of_small_drift(offsets, tmp_path):
+    """Nothing is violated after all, and what was done is told: more than an offset and a drift."""
+    anchor = trace_from_text(BOTH_WAYS, tmp_path / "plain")
+    with otf2.reader.open(str(anchor)) as reader:
+        second = reader.timer_resolution
+        last = list(reader.definitions.locations)[-1]._ref
+    ticks = [(round(time * second), round(offset * second)) for time, offset in offsets]
+    anchor = with_offsets(anchor.parent, tmp_path / "skewed", lambda location: ticks if location == last else [])
+    found = whywait.analyze(anchor, clocks="auto", clock_domain="process", causes=False)
+    assert found.clocks["violated"] > 0
+    measured = whywait.analyze(anchor, clocks="lines", causes=False).clocks
+    assert measured["verdict"] == "not linear"
+    assert found.clocks["left"] == 0
+    assert found.clocks["verdict"] in ("measured offsets", "not linear")
+
+
+def test_domains_tell_of_devices(tmp_path):
+    """A kernel ends 1 s after the call that awaits it, and begins 2 s after its launch."""
+    trace = trace_from_text(
+        """
+        0: hipLaunchKernel(stream=1) [1, 1.1]
+        0: hipStreamSynchronize(stream=1) [2, 4]
+        0/1: kernel [3, 5]
+        """,
+        tmp_path,
+    )
+    result = whywait.analyze(trace, clocks="lines", causes=False)
+    host, device = result.clock_domains().to_pylist()
+    assert (host["device"], device["device"]) == (False, True)
+    assert (device["rank"], device["locations"], device["reference"], device["pieces"]) == (0, 1, host["domain"], 1)
+    assert -2 <= device["offset_end"] <= device["offset_begin"] <= -1
+    assert -10_000 <= device["drift"] <= 0
+    assert (host["offset_begin"], host["drift"]) == (0, 0)
+    processes = result.clock_processes().to_pylist()
+    assert [(row["domain"], row["drift"], row["pieces"]) for row in processes] == [(0, 0, 1)]
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # Recordings with a known truth
 
@@ -306,7 +360,7 @@ def test_lines_find_random_offsets_and_drifts(case, offset, seed, known):
 
 @recorded
 def test_lines_bring_clocks_of_all_recordings_nearer_to_the_truth(tmp_path):
-    """Few constraints say little, and then clocks must not be moved far: they may only be as wrong as they were."""
+    """Few constraints say little, and then clocks are moved only as far as that is certain."""
     random, shares = np.random.default_rng(100), {}
     for case in (case for case in RECORDINGS if case.name not in ("skew_us", "skew_ms")):
         truth = Known(case / "archive", tmp_path / case.name)
@@ -327,8 +381,22 @@ def test_lines_bring_clocks_of_all_recordings_nearer_to_the_truth(tmp_path):
                 before, after = (errors(one, truth.times, drifts=True)[0] for one in times)
                 shares[case.name, offset] = after / before
     assert len(shares) >= 30
-    assert max(shares.values()) < 4, shares
-    assert np.exp(np.mean(np.log(list(shares.values())))) < 0.15, shares
+    # What violates the order of locks alone is not moved.
+    assert max(shares.values()) <= 1, shares
+    assert np.exp(np.mean(np.log(list(shares.values())))) < 0.1, shares
+
+
+@recorded
+def test_lines_do_not_depend_on_how_wrong_a_clock_was(known):
+    truth = known(CASES / "skew_base")
+    found = []
+    for number, more in enumerate((0, 5e-4, -3e-3)):
+        offsets = [[(0, at * truth.resolution), (1, at * truth.resolution)] for at in (0, 2e-3 + more, 0, -1e-3)]
+        anchor = truth.skewed(f"moved-{number}", offsets)
+        found.append(event_times(Path(truth.corrected(anchor, "lines")["written"])))
+    for other in found[1:]:
+        _, most = errors(other, found[0])
+        assert most <= 3 * TICK
 
 
 @recorded

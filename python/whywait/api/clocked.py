@@ -60,6 +60,16 @@ class ClockedResult(AccountedResult):
         """
         return self.tables.clock_table("clock_processes")
 
+    def clock_domains(self) -> pa.Table:
+        """Return what has a clock of its own, devices among them, and the line that was fitted to it.
+
+        Returns
+        -------
+        pyarrow.Table
+            See docs/tables.md; no rows if nothing contradicts the order of events.
+        """
+        return self.tables.clock_table("clock_domains")
+
     def clock_moves(self) -> pa.Table:
         """Return what the clocks of the processes that are moved most are moved by over the run.
 

@@ -10,9 +10,15 @@ from whywait.commands.results import add_analysis, analysis_choices
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from whywait.report.terminal import Line
+
+
+def _ppm(row: Mapping[str, Any]) -> str | None:
+    """Return a drift as text."""
+    return None if row["drift"] is None else f"{row['drift']:,.1f}"
+
 
 _PAIRS = [
     Column("kind", -10, "kind"),
@@ -29,6 +35,16 @@ _PROCESSES = [
     Column("violations", 12, "violated", "count"),
     Column("moved at begin", 16, "moved_begin", "sec"),
     Column("at end", 12, "moved_end", "sec"),
+    Column("drift, ppm", 12, _ppm),
+    Column("uncertain by", 14, "uncertainty", "sec"),
+]
+_DEVICES = [
+    Column("device of", 12, lambda row: f"rank {row['rank']}"),
+    Column("streams", 9, "locations", "count"),
+    Column("moved at begin", 16, "offset_begin", "sec"),
+    Column("at end", 12, "offset_end", "sec"),
+    Column("drift, ppm", 12, _ppm),
+    Column("uncertain by", 14, "uncertainty", "sec"),
 ]
 
 
@@ -63,7 +79,8 @@ def run(options: argparse.Namespace) -> Answer:
     found = result.clocks or {}
     pairs = result.clock_violations().to_pylist()
     processes = result.clock_processes().to_pylist()
-    data = {**found, "pairs": pairs, "processes": processes}
+    domains = result.clock_domains().to_pylist()
+    data = {**found, "pairs": pairs, "processes": processes, "domains": domains}
 
     def lines() -> Iterator[Line]:
         yield from ([(line, "")] for line in census_lines(found))
@@ -75,5 +92,9 @@ def run(options: argparse.Namespace) -> Answer:
             yield []
             moved.sort(key=lambda row: -abs(row["moved_max"]))
             yield from table(moved[: options.top], _PROCESSES)
+        devices = [row for row in domains if row["device"] and (row["offset_begin"] or row["offset_end"])]
+        if devices:
+            yield []
+            yield from table(devices[: options.top], _DEVICES)
 
     return Answer(data, lambda _: lines())

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow_array::{Float64Array, Int32Array, StringArray, UInt32Array, UInt64Array};
+use arrow_array::{BooleanArray, Float64Array, Int32Array, StringArray, UInt32Array, UInt64Array};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use whywait_core::clocks::{BINS, Cell, Domain, Kind, Method, OfPair, Options, Report, Rewritten};
+use whywait_core::clocks::{BINS, Cell, Domain, Kind, Method, OfDomain, OfPair, Options, Report, Rewritten};
 use whywait_core::export::archive;
 use whywait_core::ids::ProcessId;
 use whywait_core::trace::decode::Progress;
@@ -113,6 +113,7 @@ pub(crate) fn table(analysis: &Analysis, name: &str) -> PyResult<Table> {
         "clock_violations" => violations(analysis, report),
         "clock_course" => course(analysis, report),
         "clock_processes" => processes(analysis, report),
+        "clock_domains" => domains(analysis, report),
         "clock_pairs" => pairs(analysis, report),
         "clock_moves" => moves(analysis, report),
         _ => Err(PyKeyError::new_err(name.to_owned())),
@@ -192,6 +193,8 @@ fn course(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
 fn processes(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
     let trace = &analysis.result.trace;
     let rows = report.map_or(&[][..], |report| &report.processes);
+    let domains = report.map_or(&[][..], |report| &report.domains);
+    let own = || rows.iter().map(|row| &domains[row.domain as usize]);
     let all = (0..rows.len()).map(ProcessId::at);
     let nodes = all.clone().map(|process| {
         let records = trace.records();
@@ -217,8 +220,39 @@ fn processes(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
         ("moved_max", moved(|(.., most)| most)),
         ("violated", Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.violated)))),
         ("domain", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.domain)))),
-        ("reference", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.reference)))),
-        ("pieces", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.pieces)))),
+        ("pieces", Arc::new(UInt32Array::from_iter_values(own().map(|domain| domain.pieces)))),
+        ("drift", Arc::new(own().map(|domain| drift(report, domain)).collect::<Float64Array>())),
+        ("uncertainty", Arc::new(own().map(|domain| domain.uncertainty.map(real)).collect::<Float64Array>())),
+    ])
+}
+
+/// The drift of a domain's line, ppm.
+fn drift(report: Option<&Report>, domain: &OfDomain) -> Option<f64> {
+    let (begin, end) = domain.added?;
+    let length = report.map_or(1, |report| (report.span.1 - report.span.0).max(1));
+    Some(1e6 * (end - begin) / length as f64)
+}
+
+fn domains(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
+    let trace = &analysis.result.trace;
+    let rows = report.map_or(&[][..], |report| &report.domains);
+    let numbers = |of: fn(&OfDomain) -> u32| Arc::new(UInt32Array::from_iter_values(rows.iter().map(of)));
+    let real = |ticks: f64| ticks / trace.resolution as f64;
+    let added = |of: fn((f64, f64)) -> f64| {
+        Arc::new(rows.iter().map(|row| row.added.map(|added| real(of(added)))).collect::<Float64Array>())
+    };
+    let ranks = rows.iter().map(|row| rank(analysis, trace.definitions.locations[row.first].process));
+    Table::new(vec![
+        ("domain", Arc::new(UInt32Array::from_iter_values(0..rows.len() as u32))),
+        ("rank", Arc::new(Int32Array::from_iter_values(ranks))),
+        ("location", numbers(|row| row.first.number())),
+        ("locations", numbers(|row| row.locations)),
+        ("device", Arc::new(rows.iter().map(|row| Some(row.is_device)).collect::<BooleanArray>())),
+        ("reference", numbers(|row| row.reference)),
+        ("pieces", numbers(|row| row.pieces)),
+        ("offset_begin", added(|(begin, _)| begin)),
+        ("offset_end", added(|(_, end)| end)),
+        ("drift", Arc::new(rows.iter().map(|row| drift(report, row)).collect::<Float64Array>())),
         ("uncertainty", Arc::new(rows.iter().map(|row| row.uncertainty.map(real)).collect::<Float64Array>())),
     ])
 }
@@ -266,5 +300,6 @@ fn pairs(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
         ("highest_begin", ends(|[begin, _]| begin.1)),
         ("lowest_end", ends(|[_, end]| end.0)),
         ("highest_end", ends(|[_, end]| end.1)),
+        ("uncertainty", ends(|ranges| ranges.iter().map(|(low, high)| (high - low) / 2.0).fold(0.0, f64::max))),
     ])
 }

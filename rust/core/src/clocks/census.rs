@@ -200,8 +200,9 @@ impl Census {
         let pair = (constraints.process(source.location), constraints.process(target.location));
         self.cells.entry((kind, pair.0, pair.1)).or_default().add(amount, source, target);
         let (begin, end) = counting.span;
-        let bin = (i128::from(target.time - begin) * BINS as i128 / i128::from(end - begin + 1)) as usize;
-        let course = &mut self.course[kind as usize][bin.min(BINS - 1)];
+        let at = (target.time - begin).clamp(0, end - begin);
+        // No run is longer than 2^52 ticks.
+        let course = &mut self.course[kind as usize][(at as u64 * BINS as u64 / (end - begin + 1) as u64) as usize];
         course.checked += 1;
         course.violated += u64::from(amount > 0);
         course.worst = course.worst.max(amount);

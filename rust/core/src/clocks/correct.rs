@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use whywait_otf2::Recording;
 
 use super::census::{BINS, Census, Counting, Total};
@@ -11,15 +12,16 @@ use super::corrected::{Corrected, Correction};
 use super::domains::{self, Clocks, Domain};
 use super::gather::gather;
 use super::lines::{self, Course, Left, Lines};
+use super::nearest::Weight;
 use super::nodes::Nodes;
 use super::pairs::{Cut, Hulls, Pair};
-use super::report::{OfPair, OfProcess, Report, Step, Verdict};
+use super::report::{OfDomain, OfPair, OfProcess, Report, Step, Verdict};
 use super::timing::Timing;
 use crate::Result;
 use crate::ids::{LocationId, ProcessId};
 use crate::matching::protocol;
 use crate::parallel::exchange::Exchange;
-use crate::trace::Trace;
+use crate::trace::{Shard, Trace};
 
 /// Number of pairs that the report has for each domain.
 const PAIRS: usize = 16;
@@ -133,7 +135,7 @@ pub fn correct(
 
     let begins = begins(&trace)?;
     let mut search = Search::new(&trace, (constraints, current), latency, (&nodes, options.domain))?;
-    search.run(method, &begins, &mut steps)?;
+    search.run(method, &trace, &begins, &mut steps)?;
     let timings = search.moved(&trace);
     if !timings.is_empty() {
         let recorded = trace.recording().clone();
@@ -158,17 +160,12 @@ pub fn correct(
             let (before, after) = (ends_before[process], ends_after[process]);
             let (begin, end) = (after.0 - before.0, after.1 - before.1);
             let largest = [begin, end, largest[process]].into_iter().max_by_key(|moved| moved.abs());
-            let domain = search.domain_of(ProcessId::at(process), &trace);
-            let lines = search.lines.as_ref();
             OfProcess {
                 node: nodes[process],
                 measured: offsets.measured[process],
                 moved: (begin, end, largest.unwrap_or(0)),
                 violated: 0,
-                domain,
-                reference: lines.map_or(domain, |lines| lines.reference[domain as usize]),
-                pieces: lines.map_or(0, |lines| lines.courses[domain as usize].pieces() as u32),
-                uncertainty: lines.and_then(|lines| lines.uncertainty[domain as usize]),
+                domain: search.domain_of(ProcessId::at(process), &trace),
             }
         })
         .collect();
@@ -185,6 +182,7 @@ pub fn correct(
         verdict: search.verdict(&total, shares_nodes),
         steps,
         differing: offsets.differing,
+        domains: search.report_domains(),
         pairs: search.lines.as_ref().map_or_else(Vec::new, |lines| chosen(&lines.pairs, search.domains.count())),
         moves: search.moves(&trace, shares_nodes.then_some(&offsets), span, &processes),
         stretch: search.stretch(),
@@ -264,10 +262,10 @@ impl Search {
         locations.next().map_or(process.number(), |master| self.domains.of(master))
     }
 
-    fn run(&mut self, method: Method, begins: &[i64], steps: &mut Vec<Step>) -> Result<()> {
+    fn run(&mut self, method: Method, trace: &Trace, begins: &[i64], steps: &mut Vec<Step>) -> Result<()> {
         let is_auto = method == Method::Auto;
         if matches!(method, Method::Lines | Method::Both) || (is_auto && self.total.worst > self.noise) {
-            self.fit_lines(steps)?;
+            self.fit_lines(trace, steps)?;
         }
         if matches!(method, Method::Clc | Method::Both) || is_auto {
             self.move_logically(begins, steps)?;
@@ -275,7 +273,7 @@ impl Search {
         Ok(())
     }
 
-    fn fit_lines(&mut self, steps: &mut Vec<Step>) -> Result<()> {
+    fn fit_lines(&mut self, trace: &Trace, steps: &mut Vec<Step>) -> Result<()> {
         if self.total.violated == 0 {
             return Ok(());
         }
@@ -303,7 +301,7 @@ impl Search {
             let of_all = self.exchange.allgather((violated, sum, bends))?.into_iter();
             Ok(of_all.reduce(add).unwrap_or_default())
         };
-        let (courses, lines) = lines::find(self.domains.count(), length, &hulls, &left, &self.exchange)?;
+        let (courses, lines) = lines::find(&weights(trace, &self.domains)?, length, &hulls, &left, &self.exchange)?;
         let timings = self.timings_of(&courses);
         self.lines = lines;
         self.take("lines", (self.clocks.clone(), timings), steps)
@@ -363,6 +361,30 @@ impl Search {
             (self.census, self.total) = (census, total);
         }
         Ok(())
+    }
+
+    /// The domains for the report.
+    fn report_domains(&self) -> Vec<OfDomain> {
+        let lines = self.lines.as_ref();
+        let mut domains: Vec<OfDomain> = (0..)
+            .zip(self.domains.firsts())
+            .map(|(domain, &first)| OfDomain {
+                first,
+                locations: 0,
+                is_device: false,
+                reference: lines.map_or(domain, |lines| lines.reference[domain as usize]),
+                pieces: lines.map_or(0, |lines| lines.courses[domain as usize].pieces() as u32),
+                added: lines.map(|lines| lines.courses[domain as usize].ends()),
+                uncertainty: lines.and_then(|lines| lines.uncertainty[domain as usize]),
+            })
+            .collect();
+        for location in (0..self.constraints.locations()).map(LocationId::at) {
+            domains[self.domains.of(location) as usize].locations += 1;
+        }
+        for (stream, _) in self.constraints.devices() {
+            domains[self.domains.of(*stream) as usize].is_device = true;
+        }
+        domains
     }
 
     fn verdict(&self, measured: &Total, shares_nodes: bool) -> Verdict {
@@ -495,6 +517,33 @@ fn ends(trace: &Trace) -> Result<Vec<(i64, i64)>> {
         })
     });
     trace.exchange.gatherv(spans)
+}
+
+/// The events at the clock of each domain, at the first process.
+fn weights(trace: &Trace, domains: &Clocks) -> Result<Vec<Weight>> {
+    let (begin, end) = trace.span().unwrap_or((0, 0));
+    let of_shard = |shard: &Shard| -> Vec<Weight> {
+        let of_location = |range: &[u32]| {
+            let mut weight = Weight::default();
+            for time in &shard.events.time[range[0] as usize..range[1] as usize] {
+                let share = (time - begin) as f64 / (end - begin).max(1) as f64;
+                weight.events += 1.0;
+                weight.sum += share;
+                weight.squares += share * share;
+            }
+            weight
+        };
+        shard.event_offsets.windows(2).map(of_location).collect()
+    };
+    let of_shards: Vec<Vec<Weight>> = trace.shards.par_iter().map(of_shard).collect();
+    let mut weights = vec![Weight::default(); domains.count()];
+    for (location, own) in trace.exchange.gatherv(of_shards.into_iter().flatten())?.into_iter().enumerate() {
+        let all = &mut weights[domains.of(LocationId::at(location)) as usize];
+        all.events += own.events;
+        all.sum += own.sum;
+        all.squares += own.squares;
+    }
+    Ok(weights)
 }
 
 /// Time of the first event of each location, ticks, at the first process; `i64::MAX` if it has none.

@@ -111,7 +111,7 @@ impl Hulls {
     /// The bounds of all constraints, whose least latency is in ticks, at the first process of an analysis; each process adds
     /// its own.
     ///
-    /// Between the members of a collective operation, all would be their square. Rooted operations have all; in others, a
+    /// Between the members of a collective operation, all would be their square. Rooted operations and those of few have all; in others, a
     /// member has arcs to those 1, 2, 4, ... ranks behind it, and the latest has arcs to all.
     pub(super) fn gather(
         constraints: &Constraints,
@@ -213,13 +213,17 @@ fn arcs((first, second): (u32, u32), points: &[Point], number: usize) -> Vec<Arc
     points.iter().map(arc).collect()
 }
 
+/// Members of an operation all of whose arcs are affordable.
+const FEW: usize = 8;
+
 /// Calls `add` with sources and targets of an instance whose arcs say enough.
 fn each_arc(parts: &[Part], mut add: impl FnMut(&Part, &Part)) {
     let members = parts.len();
     let (sources, targets) =
         (|| parts.iter().filter(|part| part.is_source), || parts.iter().filter(|part| part.is_target));
-    // Of a rooted operation.
-    if sources().nth(1).is_none() || targets().nth(1).is_none() {
+    // Of a rooted operation, or of few.
+    let is_rooted = sources().nth(1).is_none() || targets().nth(1).is_none();
+    if is_rooted || (members <= FEW && !parts[0].is_prefix) {
         for source in sources() {
             targets().for_each(|target| add(source, target));
         }

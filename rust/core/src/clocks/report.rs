@@ -2,7 +2,7 @@
 
 use super::census::Census;
 use super::domains::Domain;
-use crate::ids::ProcessId;
+use crate::ids::{LocationId, ProcessId};
 
 /// What the violations say about the clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,10 +70,23 @@ pub struct OfProcess {
     pub violated: u64,
     /// Number of its clock domain.
     pub domain: u32,
+}
+
+/// A clock domain.
+#[derive(Clone, Copy, Debug)]
+pub struct OfDomain {
+    /// Its first location.
+    pub first: LocationId,
+    /// Number of its locations.
+    pub locations: u32,
+    /// Whether it is a device.
+    pub is_device: bool,
     /// The domain that its line is relative to; its own if it has none.
     pub reference: u32,
     /// Number of pieces of its line; 0 without one.
     pub pieces: u32,
+    /// What its line adds at the begin and at the end of the run, ticks; `None` if no lines were fitted.
+    pub added: Option<(f64, f64)>,
     /// How far its line may be from the truth, ticks; `None` if nothing says so.
     pub uncertainty: Option<f64>,
 }
@@ -106,6 +119,8 @@ pub struct Report {
     pub processes: Vec<OfProcess>,
     /// Number of nodes whose processes had different clock offsets, of these processes, and of the functions.
     pub differing: (u32, u32, u32),
+    /// The clock domains.
+    pub domains: Vec<OfDomain>,
     /// Pairs of domains with bounds from both sides, if lines were fitted; per domain at most 16, the least uncertain.
     pub pairs: Vec<OfPair>,
     /// Violations that are left.

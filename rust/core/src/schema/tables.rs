@@ -548,13 +548,26 @@ tables! {
         "moved_end" Double "s": "what the correction adds to its last time",
         "moved_max" Double "s": "what the correction adds, where that is largest in size",
         "violated" UInt64: "violations that it takes part in, in the times as they were read",
-        "domain" UInt32: "its clock domain: processes with one clock",
+        "domain" UInt32: "its clock domain, a row of `clock_domains`",
+        "pieces" UInt32: "number of pieces of its line; 0 if no lines were fitted",
+        "drift" Double "ppm": "what its line adds more from the begin to the end of the run, per time; null if no lines were fitted",
+        "uncertainty" Double "s": "how far its line may be from the truth; null if nothing says so",
+    }
+    "clock_domains" stored ["clock_domains"] "a clock domain: locations that read one clock, such as the processes of a node or the streams of a device; only if something is violated" {
+        "domain" UInt32: "its number",
+        "rank" Int32: "the lowest rank",
+        "location" UInt32: "its first location, a row of `locations`",
+        "locations" UInt32: "the number of its locations",
+        "device" Bool: "whether it is a device",
         "reference" UInt32: "the domain whose clock its line is relative to; its own if it has none",
         "pieces" UInt32: "number of pieces of its line; 0 if no lines were fitted",
+        "offset_begin" Double "s": "what its line adds at the begin of the run; null if no lines were fitted",
+        "offset_end" Double "s": "what it adds at the end",
+        "drift" Double "ppm": "the difference of both per time",
         "uncertainty" Double "s": "how far its line may be from the truth; null if nothing says so",
     }
     "clock_pairs" stored ["clock_pairs"] "a pair of clock domains whose difference is bounded from both sides, of each domain those known best, at most 16; only if lines were fitted" {
-        "first" UInt32: "a domain, as in `clock_processes`",
+        "first" UInt32: "a domain, a row of `clock_domains`",
         "second" UInt32: "another one",
         "lower_bounds" UInt64: "number of lower bounds of their difference",
         "upper_bounds" UInt64: "number of upper bounds",
@@ -565,6 +578,7 @@ tables! {
         "highest_begin" Double "s": "the largest one",
         "lowest_end" Double "s": "the smallest offset at the end of the run",
         "highest_end" Double "s": "the largest one",
+        "uncertainty" Double "s": "the larger half of these ranges; null if there are none",
     }
     "delay_costs" returned ["delay_costs"] "the delay costs of a call path on a location, for a class of waits" {
         "class" Name: "the class of waits; `unattributed` if nothing explains them",
