@@ -30,7 +30,8 @@ static void call(const char *what)
     }
 }
 
-static double measure(const char *what, int calls, int rounds)
+/* Instructions are counted in it. */
+__attribute__((noinline)) static double measure(const char *what, int calls, int rounds)
 {
     double best = 1e300;
     for (int round = 0; round < rounds; round++) {
