@@ -2,6 +2,7 @@
 
 mpiexec -n K python tests/mpi_job.py compare TRACE...
 mpiexec -n K python tests/mpi_job.py clocks|circle|reasons TRACE...
+mpiexec -n K python tests/mpi_job.py simulate DIRECTORY TRACE...
 mpiexec -n K python tests/mpi_job.py raise TRACE
 mpiexec -n K python tests/mpi_job.py result TRACE
 mpiexec -n K python tests/mpi_job.py exchanges TRACE...
@@ -18,6 +19,7 @@ import signal
 import sys
 import time
 import traceback
+import zlib
 from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
 from pathlib import Path
@@ -27,6 +29,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import whywait
 from whywait import _native, cli, mpi
+from whywait.hypotheses.kinds import parse
+from whywait.hypotheses.lengths import Lengths
 from whywait.model.clocks import CLOCK_TABLES
 
 if TYPE_CHECKING:
@@ -75,6 +79,23 @@ COMMANDS = [
     """.replace("\n        ", " ")
     .strip()
     .splitlines()
+]
+# Changes of a run, as options of the command line; those of a line are made together. {path} computes most.
+CHANGES = [
+    [option.split(" ", 1) for option in line.strip().split("; ") if option]
+    for line in """
+    scale {path}=0.5
+    balance {path}:scaled; cpu 1.5
+    balance {path}:instance,uneven=average
+    set {path}=1us
+    trim {path}
+    network latency=1us,bandwidth=1GB/s,local_latency=0.5us,local_bandwidth=2GB/s
+    network ideal
+    eager-limit 100
+    progress asynchronous
+    overhead 1us
+    scale nothing=0
+    """.splitlines()[:-1]
 ]
 # Sums of shares of waiting, which depend on the order of their terms by rounding.
 SHARES = {"direct", "indirect", "propagating", "caused"}
@@ -233,6 +254,33 @@ def everywhere(directory: str, traces: list[str]) -> None:
                 print("exit code", code)
 
 
+def simulate(directory: str, traces: list[str]) -> None:
+    """Simulate changes of each trace, in small shards, and print what follows from them."""
+    mpi.serve()
+    mpi.analyze = partial(mpi.analyze, shard_events=1)
+    for number, trace in enumerate(traces):
+        result = whywait.analyze(trace)
+        table = result.metrics["comp"].by_callpath()
+        path = table["callpath_id"][pc.index(table["value"], pc.max(table["value"])).as_py()].as_py()
+        candidates = [[parse(kind, text.format(path=path)) for kind, text in changes] for changes in CHANGES]
+        for which, changes in enumerate(candidates):
+            try:
+                simulation = whywait.whatif(result, changes, strict=True)
+            except whywait.UsageError as error:
+                print(trace, changes, error)
+                continue
+            print(trace, changes, float(simulation.after), float(simulation.focus_after), simulation.notes)
+            print(simulation.assumptions.to_pylist())
+            times = simulation.moments(1 << 40)
+            print([zlib.crc32(times[column].to_numpy().tobytes()) for column in times.column_names])
+            print([(name, metric.total) for name, metric in simulation.result.metrics.items() if metric.total])
+            target = Path(directory, f"{number}-{which}")
+            simulation.write(target)
+            for file in sorted(file for file in target.rglob("*") if file.is_file()):
+                print(file.name, zlib.crc32(file.read_bytes()))
+        print(trace, Lengths(result).of(candidates))
+
+
 def main(what: str, *arguments: str) -> None:
     """Do what is asked for."""
     if what == "circle":
@@ -243,8 +291,8 @@ def main(what: str, *arguments: str) -> None:
         sys.exit(command(*arguments))
     elif what == "clocks":
         compare(list(arguments), tuple({"clocks": how} for how in ("nodes", "lines", "clc", "auto")))
-    elif what == "everywhere":
-        everywhere(arguments[0], list(arguments[1:]))
+    elif what in ("everywhere", "simulate"):
+        {"everywhere": everywhere, "simulate": simulate}[what](arguments[0], list(arguments[1:]))
     elif what in ("compare", "exchanges"):
         {"compare": compare, "exchanges": exchanges}[what](list(arguments))
     else:

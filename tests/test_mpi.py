@@ -37,6 +37,8 @@ CASES = ("p2p", "collectives", "intercomm", "rma_gats_pt2pt", "rma_lock_sm", "rm
          "sor_locks", "sor_p2p", "stencil")  # fmt: skip
 # Messages, and one-sided communication.
 EVERYWHERE = ("stencil", "sor_gats")
+SIMULATED = ("p2p", "collectives", "mixed", "intercomm", "rma_gats_pt2pt", "rma_lock_sm", "rma_progress", "sor_fence",
+             "omp_nested")  # fmt: skip
 MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
 
 
@@ -277,6 +279,23 @@ def test_all_commands_do_the_same_on_several_processes(tmp_path):
     for several in together:
         assert several.keys() == alone.keys()
         assert [name for name, content in alone.items() if several[name] != content] == []
+
+
+def simulated(processes, directory, *traces):
+    """Return what simulations of traces say on some processes."""
+    done = mpiexec(processes, JOB, "simulate", directory / "archives", *traces)
+    assert done.returncode == 0, done.stderr
+    shutil.rmtree(directory / "archives")
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_changed_runs_are_the_same_on_several_processes(tmp_path, ranks):
+    """Times, assumptions, archives and their analyses, to the tick: the dependencies are dealt to the processes."""
+    traces = [DATA / case for case in SIMULATED]
+    alone, together = (simulated(processes, tmp_path, *traces) for processes in (1, ranks))
+    assert len(alone) > 100 * len(traces)
+    assert together == alone
 
 
 def test_one_message_if_there_is_no_trace(tmp_path):

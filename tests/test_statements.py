@@ -47,7 +47,8 @@ def test_all_processes_run_a_program_until_its_first_analysis(tmp_path):
 def test_what_gathers_all_events():
     states(
         "mpi.md",
-        "simulations (`whatif`, `advise`, `analyze --prices`), Perfetto, `correct`",
+        "simulations with `--cut`, `--cut-messages`, `--overlap` or `--split`, Perfetto, `correct` "
+        "| rank 0, which gathers all events",
     )
     python = Path(whywait.__file__).parent
     users = {str(file.relative_to(python)) for file in python.rglob("*.py") if ".tables.whole" in file.read_text()}

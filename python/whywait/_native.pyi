@@ -331,7 +331,8 @@ class Analysis:
 class Simulator:
     """The graph of who waits for whom in an analyzed run, see docs/whatif.md; the arguments change the graph.
 
-    `progress` as for `analyze`, with the stage ``arcs``.
+    Collective, as are its methods: all processes that share the analysis share it. Cuts, overlaps and splits need all
+    events in one process (`Analysis.gather`). `progress` as for `analyze`, with the stage ``arcs``.
     """
 
     def __new__(
@@ -388,7 +389,7 @@ class Simulation:
         *,
         progress: Callable[[str, float], object] | None = None,
     ) -> None:
-        """Write the simulated run as an archive."""
+        """Write the simulated run as an archive; each process writes the events of its locations."""
     def run(self, hypotheses: str) -> Run:
         """Return the simulated run, to analyze it without writing it: the records of the run before, at new times."""
     def notes(self) -> list[str]:

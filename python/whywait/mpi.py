@@ -112,7 +112,7 @@ def analyze(
         The analysis at the first process; the others serve it and do not return.
     """
     team = ranks()
-    if team is None or not run.is_in_files:
+    if team is None or not (run.is_in_files or team.shares(run)):
         return _analyze(None, run, memory, options, progress)
     found: _native.Analysis = team.lead(_analyze, (run, memory, options), progress)
     return found
@@ -134,24 +134,25 @@ def together(function: Callable[P, T], *arguments: P.args, **options: P.kwargs) 
     Parameters
     ----------
     function
-        A method of an analysis, or a function with the analysis as its first argument.
+        A method of something that they share, or a function with that as its first argument.
     *arguments, **options
-        Its arguments.
+        Its arguments; a ``progress`` is for this process only.
 
     Returns
     -------
     object
-        What it returns at this process.
+        What it returns at this process. All share it if it holds a part of the events.
     """
     team = ranks()
     if team is None or not any(map(is_shared, (getattr(function, "__self__", None), *arguments[:1]))):
         return function(*arguments, **options)
-    found: T = team.lead(_call, (function, arguments, options))
+    own = {name: options.pop(name) for name in ("progress",) if name in options}
+    found: T = team.lead(_call, (function, arguments, options), own)
     return found
 
 
 def is_shared(thing: object) -> bool:
-    """Whether something is an analysis whose events are in several processes."""
+    """Whether something holds events that are in several processes."""
     team = ranks()
     return team is not None and team.shares(thing)
 
@@ -163,32 +164,47 @@ def _analyze(
     return _native.analyze(run, ranks=team, progress=progress, **options)
 
 
-def _call(_: Ranks, function: Callable[..., Any], arguments: Sequence[Any], options: dict[str, Any]) -> Any:
-    return function(*arguments, **options)
+def _call(
+    _: Ranks,
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    options: dict[str, Any],
+    own: Mapping[str, Any] | None = None,
+) -> Any:
+    return function(*arguments, **options, **(own or {}))
+
+
+#: What has a part at each process, unless it was made by one alone.
+_SHARED = (_native.Analysis, _native.Simulator, _native.Simulation, _native.Run)
+
+
+def _is_made_by_all(work: Callable[..., Any], found: object) -> bool:
+    """Whether each process has a part of what a function made; all events are gathered for the first one only."""
+    return work is _analyze or (isinstance(found, _SHARED) and not isinstance(found, _native.Analysis))
 
 
 class _Pickler(pickle.Pickler):
-    """Writes analyses as their numbers, and runs as their files."""
+    """Writes what is shared as its number, and other runs as their files."""
 
-    def __init__(self, file: io.BytesIO, numbers: Mapping[_native.Analysis, int]) -> None:
+    def __init__(self, file: io.BytesIO, numbers: Mapping[Any, int]) -> None:
         super().__init__(file)
         self._numbers = numbers
 
     def persistent_id(self, thing: object) -> Any:
-        if isinstance(thing, _native.Analysis):
-            return self._numbers[thing]
+        if isinstance(thing, _SHARED) and (number := self._numbers.get(thing)) is not None:
+            return number
         return thing.anchor_path if isinstance(thing, _native.Run) else None
 
 
 class _Unpickler(pickle.Unpickler):
     """Reads what `_Pickler` wrote."""
 
-    def __init__(self, parcel: Buffer, analyses: Mapping[int, _native.Analysis]) -> None:
+    def __init__(self, parcel: Buffer, shared: Mapping[int, Any]) -> None:
         super().__init__(io.BytesIO(parcel))
-        self._analyses = analyses
+        self._shared = shared
 
     def persistent_load(self, name: Any) -> object:
-        return self._analyses[name] if isinstance(name, int) else _native.Run(name)
+        return self._shared[name] if isinstance(name, int) else _native.Run(name)
 
 
 class Ranks:
@@ -209,8 +225,8 @@ class Ranks:
         self.rank: int = comm.rank
         self._raised: BaseException | None = None
         self._interrupted = False
-        # The analyses that are shared have numbers. The first process tells which of them it no longer has.
-        self._numbers: weakref.WeakKeyDictionary[_native.Analysis, int] = weakref.WeakKeyDictionary()
+        # What is shared has numbers. The first process tells which of them it no longer has.
+        self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._forgotten: list[int] = []
         self._next = 0
         # Threads lead in turn.
@@ -218,11 +234,11 @@ class Ranks:
         self._is_served = False
 
     def shares(self, thing: object) -> bool:
-        """Whether something is an analysis that all processes share."""
-        return isinstance(thing, _native.Analysis) and thing in self._numbers
+        """Whether all processes have a part of something."""
+        return isinstance(thing, _SHARED) and thing in self._numbers
 
     def lead(self, work: Callable[..., Any], arguments: Sequence[Any], *own: Any) -> Any:
-        """Call a function of this module on all processes, at the first; an analysis that it makes is shared.
+        """Call a function of this module on all processes, at the first; what it makes of the events is shared.
 
         Parameters
         ----------
@@ -245,7 +261,7 @@ class Ranks:
                 self._send((number, forgotten, work, arguments))
                 del self._forgotten[: len(forgotten)]
                 found = work(self, *arguments, *own)
-            if work is _analyze:
+            if _is_made_by_all(work, found):
                 self._numbers[found] = number
                 weakref.finalize(found, self._forgotten.append, number).atexit = False
         return found
@@ -255,26 +271,26 @@ class Ranks:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             # Ctrl-C is an error like others: the first process ends all.
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        analyses: dict[int, _native.Analysis] = {}
+        shared: dict[int, Any] = {}
         is_dismissed = False
         while not is_dismissed:
             # The first process gets the error of any, and knows what to do.
             with suppress(BaseException):
                 with self:
-                    is_last = self._obey(_Unpickler(self.deliver([b""] * self.size)[0], analyses).load(), analyses)
+                    is_last = self._obey(_Unpickler(self.deliver([b""] * self.size)[0], shared).load(), shared)
                 is_dismissed = is_last
         raise SystemExit(0)
 
-    def _obey(self, request: Any, analyses: dict[int, _native.Analysis]) -> bool:
+    def _obey(self, request: Any, shared: dict[int, Any]) -> bool:
         """Do what the first process leads in; return whether that was the last request."""
         if request is None:
             return True
         number, forgotten, work, arguments = request
         for old in forgotten:
-            analyses.pop(old, None)
+            shared.pop(old, None)
         found = work(self, *arguments)
-        if work is _analyze:
-            analyses[number] = found
+        if _is_made_by_all(work, found):
+            shared[number] = found
         return False
 
     def _send(self, request: Any) -> None:

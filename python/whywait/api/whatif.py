@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 import whywait._native as _native
+import whywait.mpi as mpi
 from whywait.analysis.deviation import deviations
 from whywait.analysis.error_estimate import error_estimate
 from whywait.analysis.focus import focused
@@ -184,7 +185,7 @@ class Simulation:
         refuse_archive(target)
         target.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".whatif-", dir=target) as staging:
-            self._native.write(staging, _ARCHIVE, self._text, progress=self._progress)
+            mpi.together(self._native.write, staging, _ARCHIVE, self._text, progress=self._progress)
             # The anchor is last, so an archive with an anchor is complete.
             for name in (_ARCHIVE, f"{_ARCHIVE}.def", f"{_ARCHIVE}.otf2"):
                 (Path(staging) / name).rename(target / name)
@@ -267,7 +268,7 @@ class Simulation:
         pyarrow.Table
             ``measured`` and ``simulated``: ticks.
         """
-        return pa.table(self._native.events(location))
+        return pa.table(mpi.together(self._native.events, location))
 
     def moments(self, most: int) -> pa.Table:
         """Return the times of the same Enters and Leaves in both runs.
@@ -283,7 +284,7 @@ class Simulation:
             ``location``, ``measured`` (in the run to compare with) and ``simulated``, seconds since the start of each
             run; sorted by location and in the order of its events.
         """
-        found = pa.table(self._native.times(most))
+        found = pa.table(mpi.together(self._native.times, most))
         if self.base:
             found = found.set_column(1, "measured", self.base.moments(most)["simulated"])
         return found
@@ -319,7 +320,7 @@ class SimulatedRun(Run):
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
-        self._opened = simulation._native.run(simulation._text)  # noqa: SLF001
+        self._opened = mpi.together(simulation._native.run, simulation._text)  # noqa: SLF001
 
     @property
     def path(self) -> Path:

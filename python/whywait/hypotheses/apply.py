@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import whywait._native as _native
-from whywait.hypotheses.compiler import OF_MODEL, Compiler
+import whywait.mpi as mpi
+from whywait.hypotheses.compiler import OF_MODEL, SELECTIVE, Compiler
 from whywait.hypotheses.kinds import Cpu, Cut, CutMessages, IdealNetwork, Network, Overlap, Split
 from whywait.hypotheses.lengths import Graph
 from whywait.model.selection import NothingSelectedError
@@ -131,8 +132,7 @@ def simulate(
     def build(chosen: Sequence[Hypothesis]) -> _native.Simulator:
         return Graph.of(result, compiler, chosen, hidden=hidden, threads=threads, progress=progress).native
 
-    selective = (Cut, CutMessages, Overlap, Split)
-    cuts = [position for position in waits if isinstance(hypotheses[position], selective)]
+    cuts = [position for position in waits if isinstance(hypotheses[position], SELECTIVE)]
     texts = {position: _text(hypotheses[position]) for position in cuts}
     if len(cuts) > 1:
         # The simulator refuses several only if no message matches any.
@@ -144,7 +144,8 @@ def simulate(
         simulator = build(hypotheses)
     selected = {position: change.selection.text for position, change in changes if change.selection}
     with _names(texts={position: f"{text}{_NOTHING}" for position, text in selected.items()}):
-        return simulator.simulate([change for _, change in changes], threads=threads, progress=progress)
+        chosen = [change for _, change in changes]
+        return mpi.together(simulator.simulate, chosen, threads=threads, progress=progress)
 
 
 # The errors of the simulator for what matches nothing.

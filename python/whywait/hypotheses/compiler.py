@@ -44,6 +44,8 @@ _TRANSFERS = [mask for mask in MASKS if mask.startswith(_PARTS)]
 _ALL = Selection("all")
 #: Hypotheses that change who waits for whom rather than durations.
 OF_MODEL = (Protocol, EagerLimit, AsynchronousProgress, Cut, CutMessages, Overlap, Split)
+#: Hypotheses whose simulation needs the events of all processes in one.
+SELECTIVE = (Cut, CutMessages, Overlap, Split)
 #: Hypotheses whose simulation needs a graph of its own.
 OWN_GRAPH = (*OF_MODEL, Network)
 

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import whywait._native as _native
-from whywait.hypotheses.compiler import OF_MODEL, OWN_GRAPH, Compiler
+import whywait.mpi as mpi
+from whywait.hypotheses.compiler import OF_MODEL, OWN_GRAPH, SELECTIVE, Compiler
 from whywait.hypotheses.kinds import Network
 
 if TYPE_CHECKING:
@@ -63,11 +64,13 @@ class Graph:
             If these hypotheses cannot be applied, or the result has no events.
         """
         hypotheses = list(hypotheses)
-        analysis = native_analysis(result)
         known = {} if any(isinstance(one, OWN_GRAPH) for one in hypotheses) else result.graphs
         if (graph := known.get(hidden)) is None:
+            analysis = native_analysis(result, whole=any(isinstance(one, SELECTIVE) for one in hypotheses))
             model = compiler.model(hypotheses)
-            graph = cls(_native.Simulator(analysis, hidden=hidden, threads=threads, progress=progress, **model))
+            graph = cls(
+                mpi.together(_native.Simulator, analysis, hidden=hidden, threads=threads, progress=progress, **model)
+            )
             known[hidden] = graph
         return graph
 
@@ -107,7 +110,7 @@ class Lengths:
     @property
     def assumed(self) -> float:
         """Total time of the calls that the assumptions are about, seconds."""
-        measured = self._native.simulate([], threads=self._threads)
+        measured = mpi.together(self._native.simulate, [], threads=self._threads)
         return sum(time or 0.0 for _, _, _, time in measured.assumptions())
 
     @property
@@ -149,7 +152,8 @@ class Lengths:
                 compiled.append(compiler.changes(one for one in candidate if not isinstance(one, OF_MODEL)))
             except _native.UsageError:
                 compiled.append(None)
-        found = iter(self._native.lengths([one for one in compiled if one is not None], threads=self._threads))
+        applicable = [one for one in compiled if one is not None]
+        found = iter(mpi.together(self._native.lengths, applicable, threads=self._threads))
         lengths = [None if one is None else next(found) for one in compiled]
         return [None if one is None else Length(*one) for one in lengths]
 
@@ -167,17 +171,25 @@ def length_with(result: ResultData, hypothesis: Hypothesis, threads: int | None 
         return None
 
 
-def native_analysis(result: ResultData) -> _native.Analysis:
+def native_analysis(result: ResultData, *, whole: bool) -> _native.Analysis:
     """Return the native analysis of a result, which has the events to simulate.
+
+    Parameters
+    ----------
+    result
+        The result.
+    whole
+        Whether this process needs the events of all processes.
 
     Raises
     ------
     whywait.UsageError
         If it has none.
     """
-    if (whole := result.tables.whole) is None:
+    analysis: _native.Analysis | None = result.tables.whole if whole else getattr(result.tables, "analysis", None)
+    if analysis is None:
         raise _native.UsageError("a result on disk has no events to simulate: analyze the trace again")
-    return whole
+    return analysis
 
 
 def fitted_networks(simulator: _native.Simulator) -> dict[str, Network]:

@@ -89,7 +89,8 @@ pub(crate) enum End {
     Last,
 }
 
-/// For each location, the event at which the focus may end: `Focus::find` for runs whose times change.
+/// For each location of this process of the analysis, the event at which the focus may end: `Focus::find` for runs whose
+/// times change.
 pub(crate) fn ends(trace: &Trace, rule: Rule) -> Vec<End> {
     let is_end: Vec<bool> = { trace.tree.nodes().iter() }
         .map(|node| phase(trace.regions.class(node.region), trace.regions.get(node.region)))
@@ -105,7 +106,9 @@ pub(crate) fn ends(trace: &Trace, rule: Rule) -> Vec<End> {
         if shard.profile.of(i).iter().any(|cell| is_end[cell.callpath]) { events.find(is_one) } else { None }
     };
     for process in &trace.definitions.processes {
-        let threads = || process.locations.filter(|&location| trace.definitions.locations[location].is_thread());
+        let is_thread =
+            |&location: &LocationId| trace.owns(location) && trace.definitions.locations[location].is_thread();
+        let threads = || process.locations.filter(is_thread);
         let calls = threads().filter_map(|location| last_call(location).map(|position| (location, position)));
         let calls: Vec<(LocationId, u32)> = if rule == Rule::LastFinalize { calls.collect() } else { Vec::new() };
         if calls.is_empty() {

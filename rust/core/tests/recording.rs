@@ -201,7 +201,8 @@ fn a_run_in_memory_is_analyzed_like_its_archive() {
     let toy = Arc::new(Toy::new());
     assert_result(&analyzed(toy.clone()), 5);
     let directory = std::env::temp_dir().join(format!("whywait-toy-{}", std::process::id()));
-    archive::write(&*toy, &directory, "toy", &Progress::default()).unwrap();
+    let trace = analyzed(toy.clone()).trace;
+    archive::write(&*toy, &trace, (&directory, "toy"), &Progress::default()).unwrap();
     let written = Archive::open(&directory);
     let analysis = written.map(|archive| analyzed(Arc::new(archive)));
     std::fs::remove_dir_all(&directory).unwrap();

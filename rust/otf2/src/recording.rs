@@ -11,7 +11,7 @@ use crate::definitions::Definitions;
 use crate::error::Result;
 use crate::oddity::Oddity;
 use crate::reader::{EventSink, LocationReader, ReadSummary};
-use crate::records::{Attributes, ClockOffset, Definition, Event};
+use crate::records::{Attributes, ClockOffset, Definition, Event, Location};
 
 /// A recorded run.
 pub trait Recording: fmt::Debug + Send + Sync {
@@ -34,6 +34,11 @@ pub trait Recording: fmt::Debug + Send + Sync {
 
     /// The events of the location with this id.
     fn events(&self, location: u64) -> Result<Events<'_>>;
+
+    /// About how many events a location has, by which the work on them is divided.
+    fn expected_events(&self, location: &Location) -> u64 {
+        location.number_of_events
+    }
 }
 
 /// A source of events other than a file.

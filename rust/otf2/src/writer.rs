@@ -86,6 +86,20 @@ impl ArchiveWriter {
         Ok(LocationWriter { archive: self, id, file, time: None })
     }
 
+    /// The locations that are complete, with their number of events.
+    #[must_use]
+    pub fn written(&self) -> Vec<(u64, u64)> {
+        self.shared().events.iter().map(|(&id, &events)| (id, events)).collect()
+    }
+
+    /// Notes a location whose files another process has written to the same directory; an error if they are not there.
+    pub fn written_elsewhere(&self, id: u64, events: u64) -> Result<()> {
+        let path = self.locations.join(format!("{id}.evt"));
+        fs::metadata(&path).map_err(Error::io(&path))?;
+        self.shared().events.insert(id, events);
+        Ok(())
+    }
+
     /// Writes definitions and anchor. Locations that are defined but were not written become empty.
     pub fn finish(self) -> Result<()> {
         let defined: Vec<u64> = self

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -12,6 +13,7 @@ use whywait_core::trace::decode::Progress;
 
 use crate::errors::{UsageError, core_error};
 use crate::job::serve;
+use crate::memory;
 use crate::ranks::PythonTransport;
 
 /// The result of an analysis. Several processes that share it have one each.
@@ -76,6 +78,36 @@ impl Analysis {
             }
         };
         let found = serve(py, job, Duration::from_millis(50), || py.check_signals(), || state.cancel())?;
+        found.map_err(core_error)
+    }
+
+    /// The same for a long stage: it has a name and a number of events to process, shows its progress, and watches the memory.
+    pub(crate) fn stage<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        (name, expected): (&'static str, u64),
+        (threads, progress): (Option<usize>, Option<&Bound<'_, PyAny>>),
+        call: impl FnOnce(&CoreAnalysis, &Progress) -> whywait_core::Result<T> + Send + 'static,
+    ) -> PyResult<T> {
+        let pool = whywait_core::parallel::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
+        let state = Arc::new(Progress::default());
+        let tick = || {
+            py.check_signals()?;
+            memory::check()?;
+            let share = state.events.load(Ordering::Relaxed) as f64 / expected.max(1) as f64;
+            progress.map_or(Ok(()), |progress| progress.call1((name, share.min(1.0))).map(drop))
+        };
+        tick()?;
+        let (result, transport, shared) = (self.result.clone(), self.transport.clone(), state.clone());
+        let job = move |tasks| {
+            let call = || memory::keeping(|| pool.install(|| call(&result, &shared)));
+            match transport {
+                None => call(),
+                Some(transport) => transport.during(tasks, call),
+            }
+        };
+        let found = serve(py, job, Duration::from_millis(100), tick, || state.cancel())?;
+        memory::check()?;
         found.map_err(core_error)
     }
 

@@ -7,6 +7,7 @@ use arrow_array::{BooleanArray, Float64Array, Int32Array, StringArray, UInt32Arr
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use whywait_core::analysis::Analysis as CoreAnalysis;
 use whywait_core::clocks::{BINS, Cell, Domain, Kind, Method, OfDomain, OfPair, Options, Report, Rewritten};
 use whywait_core::export::archive;
 use whywait_core::ids::ProcessId;
@@ -15,8 +16,7 @@ use whywait_otf2::Recording;
 
 use crate::analysis::Analysis;
 use crate::arrow::{Names, Table};
-use crate::errors::{UsageError, core_error};
-use crate::whatif::stage;
+use crate::errors::UsageError;
 
 /// Rows of the table of violations.
 const MOST: usize = 10_000;
@@ -48,14 +48,12 @@ pub(crate) fn write(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     analysis.get().need_all_events()?;
-    let owned = analysis.clone().unbind();
-    let write = move |state: &Progress| {
-        let analysis = &owned.get().result;
+    let write = move |analysis: &CoreAnalysis, state: &Progress| {
         let run = Rewritten::new(&analysis.trace, analysis.clocks.as_ref(), &source);
-        archive::write(&run, &directory, run.name(), state)
+        archive::write(&run, &analysis.trace, (&directory, run.name()), state)
     };
     let expected = analysis.get().result.trace.events;
-    stage(analysis.py(), ("write", expected), progress, write)?.map_err(core_error)
+    analysis.get().stage(analysis.py(), ("write", expected), (None, progress), write)
 }
 
 /// What is known about the clocks as plain data; `None` if nothing is violated.

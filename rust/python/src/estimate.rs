@@ -26,7 +26,7 @@ fn operation(name: &str) -> f64 {
     match name {
         "MpiSend" | "MpiIsend" | "MpiCollectiveEnd" | "NonBlockingCollectiveComplete" => 310.0,
         "RmaCollectiveEnd" => 850.0,
-        "RmaReleaseLock" => 480.0,
+        "RmaReleaseLock" => 580.0,
         "RmaGroupSync" => 270.0,
         "RmaPut" | "RmaAtomic" => 100.0,
         "RmaGet" => 800.0,

@@ -20,7 +20,7 @@ use crate::recording;
 use crate::records::{Columns, EventTable};
 
 /// A run whose definitions have been read.
-#[pyclass(frozen, module = "whywait._native")]
+#[pyclass(frozen, weakref, module = "whywait._native")]
 pub(crate) struct Run {
     recording: Arc<dyn Recording>,
     /// The archive that it was read from, if any.

@@ -1,14 +1,13 @@
 //! The what-if simulator: hypotheses in, new times out.
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use arrow_array::{Float64Array, Int64Array, UInt32Array};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use whywait_core::account::Excess;
+use whywait_core::analysis::Analysis as CoreAnalysis;
 use whywait_core::export::archive;
 use whywait_core::ids::LocationId;
 use whywait_core::matching::protocol::nodes;
@@ -21,8 +20,6 @@ use whywait_core::whatif::{
 use crate::analysis::Analysis;
 use crate::arrow::Table;
 use crate::errors::{UsageError, core_error};
-use crate::job::{detached, wait};
-use crate::memory;
 use crate::run::Run;
 
 /// Which instances a hypothesis is about, as Python compiles it.
@@ -61,7 +58,7 @@ type Among = (String, u64, Vec<bool>);
 type Conditions = (Vec<(String, String, u64)>, Vec<bool>);
 
 /// A run that can be simulated: it is known who waits for whom.
-#[pyclass(frozen, module = "whywait._native")]
+#[pyclass(frozen, weakref, module = "whywait._native")]
 pub(crate) struct Simulator {
     analysis: Py<Analysis>,
     core: Arc<CoreSimulator>,
@@ -70,7 +67,7 @@ pub(crate) struct Simulator {
 }
 
 /// A simulated run.
-#[pyclass(frozen, module = "whywait._native")]
+#[pyclass(frozen, weakref, module = "whywait._native")]
 pub(crate) struct Simulation {
     simulator: Py<Simulator>,
     result: Arc<CoreSimulation>,
@@ -78,7 +75,8 @@ pub(crate) struct Simulation {
 
 #[pymethods]
 impl Simulator {
-    /// Finds the dependencies of an analyzed run; `hidden` says whether transfers that nobody waited for are estimated.
+    /// Finds the dependencies of an analyzed run. Collective; cuts, overlaps and splits need all events in one process
+    /// (`Analysis.gather`). `hidden` says whether transfers that nobody waited for are estimated.
     /// The others change the run: whether one-sided operations need nobody at the target, which messages go by
     /// rendezvous, by size or by the call paths of their sends, what is cut, whose waits come later (and behind which call paths), what is split, and the network: latency (s) and bandwidth
     /// (bytes/s) between nodes and on one, what a send and a receive take (s).
@@ -101,8 +99,6 @@ impl Simulator {
         threads: Option<usize>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        analysis.get().need_all_events()?;
-        let pool = whywait_core::parallel::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
         let select = |selected| selection(analysis.get(), selected);
         let cut_regions = cut_regions.into_iter().map(select).collect();
         let cut_messages = cut_messages.into_iter().map(message_cut).collect::<PyResult<_>>()?;
@@ -117,10 +113,12 @@ impl Simulator {
             splits: splits.into_iter().map(select).collect(),
             network: network.map(|numbers| of_numbers(analysis.get(), numbers)),
         };
+        if model.needs_all_events() {
+            analysis.get().need_all_events()?;
+        }
         let expected = CoreSimulator::PASSES * analysis.get().result.trace.events;
-        let owned = analysis.clone_ref(py);
-        let build = move |state: &Progress| pool.install(|| CoreSimulator::new(&owned.get().result, &model, state));
-        let simulator = stage(py, ("arcs", expected), progress, build)?.map_err(core_error)?;
+        let build = move |result: &CoreAnalysis, state: &Progress| CoreSimulator::new(result, &model, state);
+        let simulator = analysis.get().stage(py, ("arcs", expected), (threads, progress), build)?;
         Ok(Self { analysis, core: Arc::new(simulator), excess: OnceLock::new() })
     }
 
@@ -137,7 +135,7 @@ impl Simulator {
         self.core.dependencies()
     }
 
-    /// Applies hypotheses in their order.
+    /// Applies hypotheses in their order. Collective.
     #[pyo3(signature = (changes, *, threads=None, progress=None))]
     fn simulate(
         slf: Bound<'_, Self>,
@@ -146,21 +144,17 @@ impl Simulator {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Simulation> {
         let analysis = slf.get().analysis.get();
-        let pool = whywait_core::parallel::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
         let compile = |change| slf.get().hypothesis(slf.py(), change);
         let hypotheses = changes.into_iter().map(compile).collect::<PyResult<Vec<_>>>()?;
-        let owned = slf.clone().unbind();
-        let simulate = move |state: &Progress| {
-            let Self { analysis, core, .. } = owned.get();
-            pool.install(|| core.simulate(&analysis.get().result, &hypotheses, state))
-        };
+        let core = slf.get().core.clone();
+        let simulate = move |result: &CoreAnalysis, state: &Progress| core.simulate(result, &hypotheses, state);
         let expected = analysis.result.trace.events;
-        let result = stage(slf.py(), ("simulate", expected), progress, simulate)?.map_err(core_error)?;
+        let result = analysis.stage(slf.py(), ("simulate", expected), (threads, progress), simulate)?;
         Ok(Simulation { simulator: slf.unbind(), result: Arc::new(result) })
     }
 
     /// Lengths of the run and of its focus under several lists of hypotheses, s; these are evaluated together. None for
-    /// one that cannot be applied.
+    /// one that cannot be applied. Collective.
     #[pyo3(signature = (candidates, *, threads=None))]
     fn lengths(
         slf: Bound<'_, Self>,
@@ -170,19 +164,16 @@ impl Simulator {
         let analysis = slf.get().analysis.get();
         let compile = |of: Vec<Change>| of.into_iter().map(|change| slf.get().hypothesis(slf.py(), change)).collect();
         let candidates = candidates.into_iter().map(compile).collect::<PyResult<Vec<Vec<Hypothesis>>>>()?;
-        let pool = whywait_core::parallel::pool::new(threads.unwrap_or(0)).map_err(core_error)?;
         let resolution = analysis.result.trace.resolution as f64;
-        let owned = slf.clone().unbind();
-        let evaluate = move |state: &Progress| {
-            let Self { analysis, core, .. } = owned.get();
-            pool.install(|| core.lengths(&analysis.get().result, &candidates, state))
-        };
+        let core = slf.get().core.clone();
+        let evaluate = move |result: &CoreAnalysis, state: &Progress| core.lengths(result, &candidates, state);
         let seconds = |lengths: whywait_core::Result<(i64, i64)>| match lengths {
             Ok((run, focus)) => Ok(Some((run as f64 / resolution, focus as f64 / resolution))),
             Err(whywait_core::Error::Usage(_)) => Ok(None),
             Err(error) => Err(core_error(error)),
         };
-        let lengths = stage(slf.py(), ("simulate", analysis.result.trace.events), None, evaluate)?;
+        let lengths =
+            analysis.stage(slf.py(), ("simulate", analysis.result.trace.events), (threads, None), evaluate)?;
         lengths.into_iter().map(seconds).collect()
     }
 }
@@ -208,7 +199,8 @@ impl Simulation {
         all.map(|(assumption, count, time)| (assumption.name(), assumption.text(), count, seconds(time))).collect()
     }
 
-    /// Writes the run as the archive `name` in a directory; `hypotheses` says what was changed.
+    /// Writes the run as the archive `name` in a directory; `hypotheses` says what was changed. Collective: each process
+    /// writes the events of its locations.
     #[pyo3(signature = (directory, name, hypotheses, *, progress=None))]
     fn write(
         slf: Bound<'_, Self>,
@@ -218,16 +210,19 @@ impl Simulation {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let owned = slf.clone().unbind();
-        let write =
-            move |state: &Progress| archive::write(&owned.get().recording(hypotheses)?, &directory, &name, state);
+        let write = move |result: &CoreAnalysis, state: &Progress| {
+            archive::write(&owned.get().recording(hypotheses)?, &result.trace, (&directory, &name), state)
+        };
         let expected = slf.get().analysis().result.trace.events;
-        stage(slf.py(), ("write", expected), progress, write)?.map_err(core_error)
+        slf.get().analysis().stage(slf.py(), ("write", expected), (None, progress), write)
     }
 
-    /// The run, to analyze it without writing it; `hypotheses` says what was changed.
-    fn run(&self, py: Python<'_>, hypotheses: String) -> PyResult<Run> {
-        let simulated = detached(py, || self.recording(hypotheses))?.map_err(core_error)?;
-        Ok(Run::new(Arc::new(simulated)))
+    /// The run, to analyze it without writing it; `hypotheses` says what was changed. Collective: the same processes share
+    /// its analysis.
+    fn run(slf: Bound<'_, Self>, hypotheses: String) -> PyResult<Run> {
+        let owned = slf.clone().unbind();
+        let recording = move |_: &CoreAnalysis| owned.get().recording(hypotheses);
+        Ok(Run::new(Arc::new(slf.get().analysis().collective(slf.py(), recording)?)))
     }
 
     /// What is to be said of the hypotheses.
@@ -235,28 +230,31 @@ impl Simulation {
         self.result.notes.clone()
     }
 
-    /// Measured and new times of the Enters and Leaves of a location, ticks.
+    /// Measured and new times of the Enters and Leaves of a location, ticks. Collective; at the first process.
     fn events(&self, py: Python<'_>, location: u32) -> PyResult<Table> {
         let trace = &self.analysis().result.trace;
         let location = LocationId::new(location);
         if location.index() >= trace.definitions.locations.len() {
             return Err(PyIndexError::new_err("no such location"));
         }
-        let shard = trace.shard(location);
-        let i = shard.local(location);
-        let range = shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize;
-        let all = detached(py, || self.simulator.get().core.events(trace, &self.result))?;
+        let (core, simulation) = (self.simulator.get().core.clone(), self.result.clone());
+        let times = move |result: &CoreAnalysis| core.times_of(&result.trace, &simulation, location);
+        let times = self.analysis().collective(py, times)?;
+        let (measured, simulated): (Vec<i64>, Vec<i64>) = times.into_iter().unzip();
         Table::new(vec![
-            ("measured", Arc::new(Int64Array::from(shard.events.time[range.clone()].to_vec()))),
-            ("simulated", Arc::new(Int64Array::from(all[trace.position(location)][range].to_vec()))),
+            ("measured", Arc::new(Int64Array::from(measured))),
+            ("simulated", Arc::new(Int64Array::from(simulated))),
         ])
     }
 
     /// Measured and new times of Enters and Leaves, by location and in their order, s since the begin of either run:
-    /// all of them, or if there are more than `most`, of each location the first, the last, and some in between.
+    /// all of them, or if there are more than `most`, of each location the first, the last, and some in between. Collective;
+    /// at the first process.
     fn times(&self, py: Python<'_>, most: usize) -> PyResult<Table> {
         let trace = &self.analysis().result.trace;
-        let rows = detached(py, || self.simulator.get().core.times(trace, &self.result, most))?;
+        let (core, simulation) = (self.simulator.get().core.clone(), self.result.clone());
+        let rows = move |result: &CoreAnalysis| core.times(&result.trace, &simulation, most);
+        let rows = self.analysis().collective(py, rows)?;
         let begin = trace.span().map_or(0, |(first, _)| first);
         let seconds = |ticks: i64| ticks as f64 / trace.resolution as f64;
         let times = |times: Vec<i64>, begin: i64| {
@@ -280,31 +278,6 @@ impl Simulation {
     fn analysis(&self) -> &Analysis {
         self.simulator.get().analysis.get()
     }
-}
-
-/// Runs a stage in another thread: shows its progress, answers Ctrl-C, and watches the memory. The
-/// stage has a name and a number of events to process.
-pub(crate) fn stage<T: Send + 'static>(
-    py: Python<'_>,
-    (name, expected): (&'static str, u64),
-    progress: Option<&Bound<'_, PyAny>>,
-    job: impl FnOnce(&Progress) -> T + Send + 'static,
-) -> PyResult<T> {
-    let state = Arc::new(Progress::default());
-    let tick = || {
-        py.check_signals()?;
-        memory::check()?;
-        let share = state.events.load(Ordering::Relaxed) as f64 / expected.max(1) as f64;
-        progress.map_or(Ok(()), |progress| progress.call1((name, share.min(1.0))).map(drop))
-    };
-    tick()?;
-    let work = {
-        let state = state.clone();
-        move || memory::keeping(|| job(&state))
-    };
-    let found = wait(py, work, Duration::from_millis(100), tick, || state.cancel())?;
-    memory::check()?;
-    Ok(found)
 }
 
 fn of_numbers(analysis: &Analysis, numbers: [f64; 6]) -> Network {
@@ -422,7 +395,7 @@ impl Simulator {
         if let Some(excess) = self.excess.get() {
             return Ok(excess.clone());
         }
-        let found = detached(py, || self.analysis.get().result.excesses())?.map_err(core_error)?;
+        let found = self.analysis.get().collective(py, CoreAnalysis::excesses)?;
         Ok(self.excess.get_or_init(|| Arc::new(found)).clone())
     }
 }

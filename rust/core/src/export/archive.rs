@@ -7,15 +7,23 @@ use rayon::prelude::*;
 use whywait_otf2::writer::WritingSink;
 use whywait_otf2::{ArchiveWriter, LocalDefinitions, Recording, WriteOptions};
 
+use crate::trace::Trace;
 use crate::trace::decode::Progress;
 use crate::{Error, Result};
 
-/// Writes a run as the archive `name` in a directory.
-pub fn write(recording: &dyn Recording, directory: &Path, name: &str, progress: &Progress) -> Result<()> {
+/// Writes a run with the locations of a trace as the archive `name` in a directory. Collective: each process of the
+/// analysis writes the events of its own locations, and the first one all else; so all of them must see the directory.
+pub fn write(
+    recording: &dyn Recording,
+    trace: &Trace,
+    (directory, name): (&Path, &str),
+    progress: &Progress,
+) -> Result<()> {
     let definitions = recording.definitions();
-    let locations = &definitions.locations;
+    let locations: Vec<_> = trace.own_locations().map(|of| trace.definitions.locations[of].id).collect();
     let first = |id: u64| recording.events(id).ok()?.first_time();
-    if locations.par_iter().filter_map(|location| first(location.id)).any(|time| time < 0) {
+    let is_early = locations.par_iter().filter_map(|&id| first(id)).any(|time| time < 0);
+    if trace.exchange.any(is_early)? {
         return Err(Error::Usage("the corrected times of the run begin before zero: they cannot be written".into()));
     }
     let writer = ArchiveWriter::create(
@@ -23,20 +31,29 @@ pub fn write(recording: &dyn Recording, directory: &Path, name: &str, progress: 
         name,
         WriteOptions { anchor: recording.anchor().clone(), ..Default::default() },
     )?;
-    for definition in definitions.iter() {
-        writer.define(definition.to_owned());
-    }
-    locations.par_iter().try_for_each(|location| {
+    locations.par_iter().try_for_each(|&id| {
         if progress.is_cancelled() {
             return Err(Error::Interrupted);
         }
-        progress.events.fetch_add(location.number_of_events, Ordering::Relaxed);
         // A location that cannot be read stays empty.
-        let Ok(events) = recording.events(location.id) else { return Ok(()) };
-        let mut to = WritingSink::new(writer.location(location.id)?);
-        let _ = events.read(&mut Vec::new(), &mut to)?;
+        let Ok(events) = recording.events(id) else { return Ok(()) };
+        let mut to = WritingSink::new(writer.location(id)?);
+        let read = events.read(&mut Vec::new(), &mut to)?;
+        progress.events.fetch_add(read.events, Ordering::Relaxed);
         let definitions = events.local_definitions().to_vec();
         Ok(to.finish(&LocalDefinitions { definitions, ..LocalDefinitions::default() })?)
     })?;
-    Ok(writer.finish()?)
+    let written = trace.exchange.gather(writer.written())?;
+    if trace.exchange.is_root() {
+        for (id, events) in written.into_iter().skip(1).flatten() {
+            writer.written_elsewhere(id, events)?;
+        }
+        for definition in definitions.iter() {
+            writer.define(definition.to_owned());
+        }
+        writer.finish()?;
+    }
+    // Nobody goes on before all is written.
+    trace.exchange.any(false)?;
+    Ok(())
 }

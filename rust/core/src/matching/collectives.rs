@@ -54,12 +54,21 @@ impl Kind {
     }
 }
 
+/// What the times of a member are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Times {
+    /// Begin and end of the operation.
+    Operation,
+    /// Enter and Leave of the call.
+    Call,
+}
+
 /// One member's part in an instance.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Member {
-    /// Begin of the operation, ticks.
+    /// Begin, ticks.
     pub begin: i64,
-    /// End of the operation, ticks.
+    /// End, ticks.
     pub end: i64,
     /// Bytes sent.
     pub sent: u64,
@@ -116,12 +125,14 @@ const INIT: CommId = CommId::new(u32::MAX - 1);
 /// Stands for the communicator of all processes that finalize the library.
 const FINALIZE: CommId = CommId::new(u32::MAX - 2);
 
-/// Matches all collective operations and hands each complete instance, ordered by rank, to `consume`.
+/// Matches all collective operations and hands each complete instance, ordered by rank, to `consume`; `times` says which
+/// times the members have.
 ///
 /// Returns the result of each owner for its instances, which `begin` begins for at most so many members, and the
 /// diagnostics.
 pub fn match_all<R: Send>(
     trace: &Trace,
+    times: Times,
     begin: impl Fn(usize) -> R + Sync,
     consume: impl Fn(&mut R, Kind, &[Member]) + Sync,
 ) -> Result<(Vec<R>, Diagnostics)> {
@@ -133,8 +144,11 @@ pub fn match_all<R: Send>(
     let rounds = Rounds::new(&trace.exchange, total * size_of::<Member>());
     for round in 0..rounds.count {
         let is_served = |owner: u32| rounds.serves(owner, round);
-        let posted: Vec<(Outbox<Member>, Diagnostics)> =
-            trace.par_shards().zip(&unrecorded).map(|(shard, calls)| post(trace, shard, calls, is_served)).collect();
+        let posted: Vec<(Outbox<Member>, Diagnostics)> = trace
+            .par_shards()
+            .zip(&unrecorded)
+            .map(|(shard, calls)| post(trace, shard, times, calls, is_served))
+            .collect();
         let mut outgoing = Vec::with_capacity(posted.len());
         for (outbox, shard_notes) in posted {
             outgoing.push(outbox);
@@ -254,6 +268,7 @@ fn library_calls(
 fn post(
     trace: &Trace,
     shard: &Shard,
+    times: Times,
     unrecorded: &[Vec<Unrecorded>],
     is_served: impl Fn(u32) -> bool,
 ) -> (Outbox<Member>, Diagnostics) {
@@ -286,7 +301,11 @@ fn post(
             let sequence = *calls;
             *calls += 1;
             if trace.regions.class(trace.tree.region(shard.callpath(call.instance))).is_mpi() {
-                deliver(Member::blocking(call, sequence, rank, location));
+                let mut member = Member::blocking(call, sequence, rank, location);
+                if times == Times::Call {
+                    (member.begin, member.end) = (shard.enter(call.instance), shard.leave(call.instance));
+                }
+                deliver(member);
             }
         }
     }

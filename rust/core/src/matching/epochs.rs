@@ -7,8 +7,10 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::CollectiveOp;
 
+use crate::Result;
 use crate::diagnostics::Diagnostics;
 use crate::ids::{GroupId, InstanceId, LocationId, ProcessId, WindowId};
+use crate::parallel::exchange::Inbox;
 use crate::trace::Trace;
 use crate::trace::regions::Library;
 
@@ -256,14 +258,17 @@ impl Groups {
 }
 
 /// An exposure epoch, for one of its origins.
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub(crate) struct Exposed {
     pub window: WindowId,
     pub origin: ProcessId,
     pub target: ProcessId,
-    /// Position of the shard of the target.
-    pub shard: usize,
+    /// Shard of the target.
+    pub shard: u32,
     pub post: InstanceId,
     pub wait: InstanceId,
+    /// Enter of the first call, ticks.
+    pub posted: i64,
 }
 
 impl Exposed {
@@ -273,14 +278,19 @@ impl Exposed {
     }
 }
 
-/// All exposure epochs, in order.
-pub(crate) fn exposed(trace: &Trace, epochs: &[Epochs]) -> Vec<Exposed> {
-    let of_shard = |(shard, epochs): (usize, &Epochs)| -> Vec<Exposed> {
-        let of_epoch = |&Exposure { process: target, window, group, post, wait, .. }: &Exposure| {
-            let origins = trace.definitions.group_members(group, &target).to_vec();
-            origins.into_iter().map(move |origin| Exposed { window, origin, target, shard, post, wait })
-        };
-        epochs.exposures.iter().flat_map(of_epoch).collect()
+/// The exposure epochs for the origins of each shard, in order. Collective.
+pub(crate) fn exposed(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Inbox<Exposed>>> {
+    let post = |(i, number): (usize, u32)| {
+        let (mut outbox, shard) = (trace.exchange.outbox(), &trace.shards[i]);
+        for exposure in epochs.get(i).into_iter().flat_map(|of| &of.exposures) {
+            let &Exposure { process: target, window, group, post, wait, .. } = exposure;
+            for &origin in trace.definitions.group_members(group, &target) {
+                let posted = shard.enter(post);
+                outbox.push(trace.owner(origin), Exposed { window, origin, target, shard: number, post, wait, posted });
+            }
+        }
+        outbox
     };
-    epochs.par_iter().enumerate().flat_map_iter(of_shard).collect()
+    let own = trace.exchange.own();
+    trace.exchange.alltoallv(own.into_par_iter().enumerate().map(post).collect())
 }

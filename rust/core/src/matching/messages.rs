@@ -43,6 +43,8 @@ pub struct SendInfo {
     pub location: LocationId,
     /// Region instance of the send call.
     pub instance: InstanceId,
+    /// Region instance of the call that completed the send, if any.
+    pub complete: InstanceId,
     /// Its call path.
     pub callpath: CallPathId,
     /// Row of the send in its shard.
@@ -135,6 +137,7 @@ fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> Outbox
                     tag: send.tag,
                     location: location_of(row),
                     instance: send.instance,
+                    complete: send.complete,
                     callpath: shard.callpath(send.instance),
                     row,
                 },

@@ -217,6 +217,12 @@ impl Exchange {
         self.first.len() - 1
     }
 
+    /// How the processes are connected.
+    #[cfg(test)]
+    pub(crate) fn transport(&self) -> Option<Arc<dyn Transport>> {
+        self.transport.clone()
+    }
+
     /// Number of this process.
     #[must_use]
     #[inline]

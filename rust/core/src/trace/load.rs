@@ -1,5 +1,6 @@
 //! Reading a recorded run into shards, in parallel.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -92,7 +93,10 @@ impl Trace {
             definitions.fold_from = 0;
         }
         let regions = Regions::new(records);
-        let (blocks, weights): (Vec<Shard>, Vec<u64>) = blocks(&definitions, shard_events).into_iter().unzip();
+        let expected: FxHashMap<u64, u64> =
+            records.locations.iter().rev().map(|of| (of.id, recording.expected_events(of))).collect();
+        let (blocks, weights): (Vec<Shard>, Vec<u64>) =
+            blocks(&definitions, |location| expected[&location.id], shard_events).into_iter().unzip();
         let mut shard_of = vec![0; definitions.locations.len()];
         for (index, shard) in blocks.iter().enumerate() {
             shard_of[shard.locations.range()].fill(index as u32);
@@ -228,6 +232,13 @@ impl Trace {
         self.exchange.own().contains(&self.shard_of[location])
     }
 
+    /// The locations that this process of the analysis owns.
+    pub(crate) fn own_locations(&self) -> Range<usize> {
+        let ends = (self.shards.first(), self.shards.last());
+        let (Some(first), Some(last)) = ends else { return 0..0 };
+        first.locations.start.index()..last.locations.end.index()
+    }
+
     /// Whether any event file of a process is truncated.
     #[must_use]
     pub fn is_truncated(&self, process: ProcessId) -> bool {
@@ -275,15 +286,13 @@ impl Trace {
 
 /// Contiguous blocks of processes with about the same number of events, and that number; locations without a process
 /// come last.
-fn blocks(definitions: &DefinitionIndex, shard_events: u64) -> Vec<(Shard, u64)> {
+fn blocks(definitions: &DefinitionIndex, expected: impl Fn(&Location) -> u64, shard_events: u64) -> Vec<(Shard, u64)> {
     let mut shards = Vec::new();
     let mut shard = Shard::default();
     let (mut events, mut weight) = (0, 0u64);
     for (index, process) in definitions.processes.iter().enumerate() {
-        let own: u64 = definitions.locations[process.locations.range()]
-            .iter()
-            .map(|location| location.events)
-            .fold(0, u64::saturating_add);
+        let own: u64 =
+            definitions.locations[process.locations.range()].iter().map(&expected).fold(0, u64::saturating_add);
         events += own.min(shard_events);
         weight = weight.saturating_add(own);
         shard.locations.end = process.locations.end;

@@ -20,7 +20,7 @@ use super::wait_state::WaitState;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::ids::{CommId, LocationId, ProcessId};
-use crate::matching::collectives::{CREATE_HANDLE, Kind, Member, match_all};
+use crate::matching::collectives::{CREATE_HANDLE, Kind, Member, Times, match_all};
 use crate::severity::{Accumulator, Metric};
 use crate::trace::Trace;
 use rayon::prelude::*;
@@ -33,7 +33,7 @@ pub fn detect(trace: &Trace, with_syncs: bool) -> Result<(Vec<Findings>, Vec<Col
         let collective_syncs = CollectiveSyncs { parts, ..CollectiveSyncs::default() };
         Found { waits: Vec::with_capacity(members), collective_syncs, keeps_syncs: with_syncs, ..Found::default() }
     };
-    let (found, mut diagnostics) = match_all(trace, begin, Found::evaluate)?;
+    let (found, mut diagnostics) = match_all(trace, Times::Operation, begin, Found::evaluate)?;
     let sent = found.into_par_iter().map(|Found { waits, diagnostics, mut collective_syncs, sets, .. }| {
         let process = |location: LocationId| trace.definitions.locations[location].process;
         for set in sets {

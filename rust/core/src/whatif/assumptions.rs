@@ -2,8 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use bitcode::{Decode, Encode};
+
+use crate::Result;
+use crate::parallel::exchange::Exchange;
+
 /// An assumption of the simulation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub enum Assumption {
     /// Messages whose protocol the times do not prove.
     UndecidedProtocol,
@@ -125,6 +130,19 @@ impl Assumptions {
         if let Some((_, known)) = self.0.get_mut(&assumption) {
             *known = Some(known.unwrap_or(0) + time);
         }
+    }
+
+    /// What all processes of the analysis assume. Collective.
+    pub(super) fn of_all(self, exchange: &Exchange) -> Result<Self> {
+        let own: Vec<(Assumption, u64, Option<i64>)> = self.iter().collect();
+        let mut all = Self::default();
+        for (assumption, count, time) in exchange.allgather(own)?.into_iter().flatten() {
+            match time {
+                Some(time) => all.concern(assumption, count, time),
+                None => all.count(assumption, count),
+            }
+        }
+        Ok(all)
     }
 
     /// The assumptions made, how often, and how many ticks they concern, if known.

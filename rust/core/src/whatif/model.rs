@@ -70,6 +70,15 @@ impl Model {
         Ok(())
     }
 
+    /// Whether cuts and moves need the events of all processes in one: what vanishes or moves at one place changes others.
+    #[must_use]
+    pub fn needs_all_events(&self) -> bool {
+        !(self.cut_regions.is_empty()
+            && self.cut_messages.is_empty()
+            && self.overlaps.is_empty()
+            && self.splits.is_empty())
+    }
+
     /// Whether calls may wait for something that they did not wait for in the measured run.
     pub(super) fn adds_waits(&self) -> bool {
         self.eager_limit.is_some()

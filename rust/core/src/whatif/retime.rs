@@ -4,13 +4,18 @@
 //! Since the dependencies are known, there is no global clock and no event queue. Each step and each arc is visited
 //! once, and the events between two steps only if they change. Several hypotheses on the same arcs are *lanes* of one
 //! walk.
+//!
+//! Several processes of an analysis evaluate their locations in rounds: each goes on until all of its locations wait for
+//! places of others, then all tell each other the places that have become known.
 
 #![expect(clippy::inline_always, reason = "lanes are processed together only where they stay in registers")]
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
 use super::changes::durations::{Change, Shape};
 use super::graph::steps::{Graph, Kind};
+use crate::Result;
 use crate::focus::End;
 use crate::ids::LocationId;
 use crate::trace::{NONE, Shard, Trace};
@@ -28,8 +33,16 @@ pub(super) struct Times {
     /// Shift of each place of the graph, ticks.
     shifts: Vec<i64>,
     ends: Ends<1>,
-    /// Steps that wait for each other in a circle, each with its location.
-    pub circular: Vec<(LocationId, usize)>,
+    circular: Circular,
+}
+
+/// Steps that wait for each other in a circle.
+#[derive(Debug, Default)]
+pub(super) struct Circular {
+    /// How many had to go on without the time that they wait for.
+    pub number: usize,
+    /// Those of this process of the analysis: number of the step among all of them, location, and step.
+    pub own: Vec<(usize, LocationId, usize)>,
 }
 
 impl Times {
@@ -38,15 +51,20 @@ impl Times {
         self.shifts[step]
     }
 
-    /// New begin and end of the run, and new end of the focus.
-    pub(super) fn spans(&self, trace: &Trace, focus: &[End]) -> Spans {
-        let [spans] = self.ends.spans(trace, focus);
-        spans
+    /// The steps that wait for each other in a circle.
+    pub(super) fn circular(&self) -> &Circular {
+        &self.circular
+    }
+
+    /// New begin and end of the run, and new end of the focus. Collective.
+    pub(super) fn spans(&self, trace: &Trace, focus: &[End]) -> Result<Spans> {
+        let [spans] = self.ends.spans(trace, focus)?;
+        Ok(spans)
     }
 }
 
 /// Where a simulated run and its focus begin and end, ticks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub(super) struct Spans {
     /// Begin and end of the run.
     pub run: (i64, i64),
@@ -61,10 +79,11 @@ struct Ends<const K: usize>(Vec<[[i64; K]; 3]>);
 
 impl<const K: usize> Ends<K> {
     /// New begin and end of the run, including the time before the first and after the last event of each location, and
-    /// new end of the focus.
-    fn spans(&self, trace: &Trace, focus: &[End]) -> [Spans; K] {
+    /// new end of the focus. Collective.
+    fn spans(&self, trace: &Trace, focus: &[End]) -> Result<[Spans; K]> {
         let mut spans = [Spans { run: (i64::MAX, i64::MIN), focus_end: i64::MIN }; K];
-        for (location, ends) in self.0.iter().enumerate() {
+        let own = self.0.iter().enumerate().filter(|&(location, _)| trace.owns(LocationId::at(location)));
+        for (location, ends) in own {
             let shard = trace.shard(LocationId::at(location));
             let span = &shard.spans[location - shard.locations.start.index()];
             if span.first > span.last {
@@ -89,7 +108,13 @@ impl<const K: usize> Ends<K> {
                 *focus_end = (*focus_end).max(end);
             }
         }
-        spans
+        for others in trace.exchange.allgather(spans.to_vec())? {
+            for (all, other) in spans.iter_mut().zip(others) {
+                all.run = (all.run.0.min(other.run.0), all.run.1.max(other.run.1));
+                all.focus_end = all.focus_end.max(other.focus_end);
+            }
+        }
+        Ok(spans)
     }
 }
 
@@ -223,18 +248,27 @@ struct Walker<'a, const K: usize, S> {
     waiters: Vec<u32>,
     ready: Vec<u32>,
     ends: Vec<[[i64; K]; 3]>,
-    circular: Vec<(LocationId, usize)>,
+    circular: Circular,
+    /// By process, the places that it needs and that have become known since the last round.
+    news: Vec<News>,
 }
 
-/// Evaluates a hypothesis. `focus` says where the focus may end.
-pub(super) fn evaluate(trace: &Trace, graph: &Graph, shape: &Shape, focus: &[End]) -> Times {
-    let walker = walk::<1, _>(trace, graph, shape, focus, All(vec![0; graph.places()]));
-    Times { shifts: walker.shifts.0, ends: Ends(walker.ends), circular: walker.circular }
+/// Places that have become known: their numbers at the receiver, and their shifts, lane by lane.
+#[derive(Clone, Default, Encode, Decode)]
+struct News {
+    places: Vec<u32>,
+    shifts: Vec<i64>,
 }
 
-/// New begin and end of the run and its focus in each of `K` lanes.
-pub(super) fn spans<const K: usize>(trace: &Trace, graph: &Graph, shape: &Shape, focus: &[End]) -> [Spans; K] {
-    Ends(walk(trace, graph, shape, focus, Passing::new(graph)).ends).spans(trace, focus)
+/// Evaluates a hypothesis. `focus` says where the focus may end. Collective.
+pub(super) fn evaluate(trace: &Trace, graph: &Graph, shape: &Shape, focus: &[End]) -> Result<Times> {
+    let walker = walk::<1, _>(trace, graph, shape, focus, All(vec![0; graph.places()]))?;
+    Ok(Times { shifts: walker.shifts.0, ends: Ends(walker.ends), circular: walker.circular })
+}
+
+/// New begin and end of the run and its focus in each of `K` lanes. Collective.
+pub(super) fn spans<const K: usize>(trace: &Trace, graph: &Graph, shape: &Shape, focus: &[End]) -> Result<[Spans; K]> {
+    Ends(walk(trace, graph, shape, focus, Passing::new(graph))?.ends).spans(trace, focus)
 }
 
 fn walk<'a, const K: usize, S: Shifts<K>>(
@@ -243,7 +277,7 @@ fn walk<'a, const K: usize, S: Shifts<K>>(
     shape: &'a Shape,
     focus: &[End],
     shifts: S,
-) -> Walker<'a, K, S> {
+) -> Result<Walker<'a, K, S>> {
     let locations = trace.definitions.locations.len();
     let begin = |location: LocationId| Walk {
         shift: [0; K],
@@ -255,7 +289,7 @@ fn walk<'a, const K: usize, S: Shifts<K>>(
             End::Call(position) => position,
             End::Nowhere | End::Last => NONE,
         },
-        is_done: false,
+        is_done: !trace.owns(location),
     };
     let nobody = Progress { latest: [NEVER; K], members: 0, checkpoints: 0, has_begun: false };
     let mut walker = Walker {
@@ -266,12 +300,13 @@ fn walk<'a, const K: usize, S: Shifts<K>>(
         states: vec![UNKNOWN; graph.places()],
         meetings: vec![nobody; graph.meetings.len()],
         waiters: vec![0; locations + graph.meetings.len()],
-        ready: (0..locations as u32).rev().collect(),
+        ready: (0..locations as u32).rev().filter(|&location| trace.owns(LocationId::new(location))).collect(),
         ends: vec![[[0; K]; 3]; locations],
-        circular: Vec::new(),
+        circular: Circular::default(),
+        news: vec![News::default(); trace.exchange.processes()],
     };
-    walker.run(&mut (0..locations).map(LocationId::at).map(begin).collect::<Vec<_>>());
-    walker
+    walker.run(&mut (0..locations).map(LocationId::at).map(begin).collect::<Vec<_>>())?;
+    Ok(walker)
 }
 
 impl<const K: usize> Walk<K> {
@@ -364,7 +399,15 @@ struct Part {
 }
 
 impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
-    fn run(&mut self, walks: &mut [Walk<K>]) {
+    fn run(&mut self, walks: &mut [Walk<K>]) -> Result<()> {
+        // Nobody here asks for what only others need.
+        for meeting in 0..self.graph.meetings.len() {
+            let mut checkpoints = self.graph.meetings[meeting].checkpoints.clone();
+            let place = |checkpoint: u32| self.graph.place_of_checkpoint(checkpoint as usize);
+            if checkpoints.any(|checkpoint| self.graph.border.exports(place(checkpoint))) {
+                self.pull(meeting);
+            }
+        }
         loop {
             while let Some(waiter) = self.ready.pop() {
                 if let Some(meeting) = (waiter as usize).checked_sub(walks.len()) {
@@ -373,20 +416,45 @@ impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
                     self.go(LocationId::new(waiter), &mut walks[waiter as usize], false);
                 }
             }
-            let Some(location) = self.blocked(walks) else { return };
-            let walk = &mut walks[location];
-            self.unpark(location, walk.parked);
-            self.circular.push((location, walk.step as usize));
-            self.go(location, walk, true);
+            if self.learn_from_others()? {
+                continue;
+            }
+            let blocked = self.trace.exchange.allgather(self.blocked(walks))?;
+            let Some((_, location)) = blocked.into_iter().flatten().min() else { return Ok(()) };
+            if self.trace.owns(location) {
+                let walk = &mut walks[location];
+                self.unpark(location, walk.parked);
+                self.circular.own.push((self.circular.number, location, walk.step as usize));
+                self.go(location, walk, true);
+            }
+            self.circular.number += 1;
         }
     }
 
-    /// The location that is blocked in the earliest call, if any.
-    fn blocked(&self, walks: &[Walk<K>]) -> Option<LocationId> {
+    /// Exchanges what has become known with the other processes of the analysis; returns whether anything has.
+    fn learn_from_others(&mut self) -> Result<bool> {
+        let exchange = &self.trace.exchange;
+        if exchange.processes() == 1 {
+            return Ok(false);
+        }
+        let is_news = self.news.iter().any(|news| !news.places.is_empty());
+        let news = self.news.iter_mut().map(|news| (is_news, std::mem::take(news))).collect();
+        let arrived: Vec<(bool, News)> = exchange.alltoall(news)?;
+        let any = arrived.iter().any(|(is_news, _)| *is_news);
+        for (process, (_, News { places, shifts })) in arrived.into_iter().enumerate() {
+            let of_process = &self.graph.border.from[process];
+            for (number, shift) in places.into_iter().zip(shifts.as_chunks::<K>().0) {
+                self.publish(of_process[number as usize], *shift);
+            }
+        }
+        Ok(any)
+    }
+
+    /// The location of this process that is blocked in the earliest call, if any, and the time of that call's end.
+    fn blocked(&self, walks: &[Walk<K>]) -> Option<(i64, LocationId)> {
         let waiting = walks.iter().enumerate().filter(|(_, walk)| !walk.is_done);
-        let time = |walk: &Walk<K>| self.graph.times.get(walk.step as usize).copied();
-        let earliest = waiting.min_by_key(|(location, walk)| (time(walk).unwrap_or(i64::MAX), *location));
-        earliest.map(|(location, _)| LocationId::at(location))
+        let time = |walk: &Walk<K>| self.graph.times.get(walk.step as usize).copied().unwrap_or(i64::MAX);
+        waiting.map(|(location, walk)| (time(walk), LocationId::at(location))).min()
     }
 
     /// Removes a location from the waiters of a place.
@@ -412,6 +480,12 @@ impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
     #[inline]
     fn publish(&mut self, place: u32, shift: [i64; K]) {
         self.shifts.keep(place, shift);
+        if self.graph.border.exports(place) {
+            for (process, number) in self.graph.border.readers(place) {
+                self.news[process].places.push(number);
+                self.news[process].shifts.extend(shift);
+            }
+        }
         let mut waiter = std::mem::replace(&mut self.states[place as usize], KNOWN);
         while waiter != UNKNOWN {
             self.ready.push(waiter - 1);
@@ -453,7 +527,7 @@ impl<const K: usize, S: Shifts<K>> Walker<'_, K, S> {
                 self.park(member, (self.ends.len() + number) as u32);
                 return;
             }
-            let time = if meeting.is_late { 0 } else { graph.times[member as usize] };
+            let time = if meeting.is_late { 0 } else { graph.time(member) };
             let mut at = *self.shifts.of(member);
             add(&mut at, &[time; K]);
             raise(&mut progress.latest, &at);

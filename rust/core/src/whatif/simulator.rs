@@ -30,6 +30,8 @@ use crate::{Error, Result};
 
 /// Hypotheses that are evaluated together.
 const LANES: usize = 8;
+/// Calls of a deadlock that are named.
+const NAMED: usize = 4;
 
 /// An error if the work is to stop.
 fn go_on(progress: &Progress) -> Result<()> {
@@ -59,6 +61,7 @@ pub struct Simulator {
     pub(super) moves: Moves,
     assumptions: Assumptions,
     transfers: Vec<Transfer>,
+    dependencies: usize,
     adds_waits: bool,
     /// Begin of the focus, ticks, and for each location where it may end.
     focus: (i64, Vec<End>),
@@ -83,10 +86,14 @@ impl Simulator {
     /// How often each event counts towards the progress of building the graph.
     pub const PASSES: u64 = 4;
 
-    /// Builds the dependency graph of a run; needs the events of all processes.
+    /// Builds the dependency graph of a run. Collective; a model that cuts or moves calls needs the events of all
+    /// processes in one ([`Analysis::gathered`]).
     pub fn new(analysis: &Analysis, model: &Model, progress: &Progress) -> Result<Self> {
         model.check()?;
         let trace = &analysis.trace;
+        if model.needs_all_events() && trace.exchange.processes() > 1 {
+            return Err(Error::Internal("cuts and moves need all events in one process".into()));
+        }
         let pass = || {
             progress.events.fetch_add(trace.events, Ordering::Relaxed);
             go_on(progress)
@@ -106,7 +113,9 @@ impl Simulator {
         one_sided::collect(analysis, model, network, &mut builder, &mut assumptions)?;
         threads::collect(trace, &mut builder);
         devices::collect(trace, &analysis.devices, &mut builder);
-        assumptions.count(Assumption::UnmatchedKernel, analysis.devices.unmatched_kernels);
+        // The first process has the devices and the diagnostics of all.
+        let is_root = trace.exchange.is_root();
+        assumptions.count(Assumption::UnmatchedKernel, if is_root { analysis.devices.unmatched_kernels } else { 0 });
         if !cut.is_empty() || !model.cut_messages.is_empty() {
             cut.settle(trace, &builder, &also);
             if cut.is_empty() {
@@ -119,9 +128,9 @@ impl Simulator {
             cut.prune(trace, &mut builder);
         }
         pass()?;
-        builder.sort();
+        builder.deal()?;
         let estimates =
-            if model.estimates && network.is_none() { Estimates::new(trace, &builder) } else { Estimates::default() };
+            if model.estimates && network.is_none() { Estimates::new(trace, &builder)? } else { Estimates::default() };
         let (hidden, time) = estimates.hidden(trace, &builder);
         assumptions.concern(Assumption::HiddenTransfer, hidden, time);
         let (polls, time) = polls(trace);
@@ -137,7 +146,7 @@ impl Simulator {
             } else {
                 estimates.weigh(arcs, begin, leave, weights);
             }
-        });
+        })?;
         let notes = |kinds: &[DiagnosticKind]| -> u64 {
             kinds.iter().map(|&kind| analysis.diagnostics.occurrences(kind)).sum()
         };
@@ -147,10 +156,12 @@ impl Simulator {
             DiagnosticKind::IncompleteCollective,
             DiagnosticKind::MixedCollective,
         ];
-        assumptions.count(Assumption::Unmatched, notes(&unmatched));
+        assumptions.count(Assumption::Unmatched, if is_root { notes(&unmatched) } else { 0 });
+        let assumptions = assumptions.of_all(&trace.exchange)?;
+        let dependencies = trace.exchange.sum(graph.sources.len())?;
         let (begin, rule) = analysis.focus.map_or((0, Rule::Whole), |focus| (focus.begin, focus.rule));
         let focus = (begin, focus::ends(trace, rule));
-        Ok(Self { graph, cut, moves, assumptions, transfers, adds_waits: model.adds_waits(), focus })
+        Ok(Self { graph, cut, moves, assumptions, transfers, dependencies, adds_waits: model.adds_waits(), focus })
     }
 
     /// Transfer times by locality, protocol and size, for classes with enough receives that had to wait.
@@ -162,28 +173,34 @@ impl Simulator {
     /// Number of dependencies between calls.
     #[must_use]
     pub fn dependencies(&self) -> usize {
-        self.graph.sources.len()
+        self.dependencies
     }
 
-    /// Applies hypotheses in their order.
+    /// Applies hypotheses in their order. Collective.
     pub fn simulate(&self, analysis: &Analysis, hypotheses: &[Hypothesis], progress: &Progress) -> Result<Simulation> {
         let trace = &analysis.trace;
         let (shape, notes) = Shape::new(trace, &self.graph, &self.cut, hypotheses)?;
         go_on(progress)?;
-        let times = retime::evaluate(trace, &self.graph, &shape, &self.focus.1);
-        if self.adds_waits && !times.circular.is_empty() {
-            let places = times.circular.iter().take(4).map(|&step| self.place(trace, step));
-            let places: Vec<String> = places.collect();
+        let times = retime::evaluate(trace, &self.graph, &shape, &self.focus.1)?;
+        let circular = times.circular();
+        if self.adds_waits && circular.number > 0 {
+            let own = circular.own.iter().filter(|(number, ..)| *number < NAMED);
+            let own: Vec<(usize, String)> =
+                own.map(|&(number, location, step)| (number, self.place(trace, (location, step)))).collect();
+            let mut places: Vec<(usize, String)> = trace.exchange.allgather(own)?.into_iter().flatten().collect();
+            places.sort_unstable();
+            let places: Vec<String> = places.into_iter().map(|(_, place)| place).collect();
             return Err(Error::Usage(format!(
                 "the changed run is a deadlock: calls wait for each other, by their ends in the measured run: {}",
                 places.join("; ")
             )));
         }
         let mut assumptions = self.assumptions.clone();
-        assumptions.count(Assumption::Circular, times.circular.len() as u64);
-        let (inverted, waiting) = self.inverted(&times);
-        assumptions.concern(Assumption::InvertedLock, inverted, waiting);
-        let Spans { run: span, focus_end } = times.spans(trace, &self.focus.1);
+        assumptions.count(Assumption::Circular, circular.number as u64);
+        for (inverted, waiting) in trace.exchange.allgather(self.inverted(&times))? {
+            assumptions.concern(Assumption::InvertedLock, inverted, waiting);
+        }
+        let Spans { run: span, focus_end } = times.spans(trace, &self.focus.1)?;
         Ok(Simulation { shape, times, span, focus: (self.focus.0, focus_end), assumptions, notes })
     }
 
@@ -216,50 +233,65 @@ impl Simulator {
     }
 
     /// Lengths of the run and of its focus under several lists of hypotheses, ticks: as many at a time as there are
-    /// lanes. A list that cannot be applied gives an error, and costs the others nothing.
-    #[must_use]
+    /// lanes. A list that cannot be applied gives an error, and costs the others nothing. Collective.
     pub fn lengths(
         &self,
         analysis: &Analysis,
         candidates: &[Vec<Hypothesis>],
         progress: &Progress,
-    ) -> Vec<Result<(i64, i64)>> {
+    ) -> Result<Vec<Result<(i64, i64)>>> {
         let trace = &analysis.trace;
-        let together = |candidates: &[Vec<Hypothesis>]| -> Vec<Result<(i64, i64)>> {
-            if progress.is_cancelled() {
-                return candidates.iter().map(|_| Err(Error::Interrupted)).collect();
-            }
-            let (shape, refused) = Shape::lanes(trace, &self.graph, &self.cut, candidates);
+        let together = |candidates: &[Vec<Hypothesis>]| -> Result<Vec<Result<(i64, i64)>>> {
+            go_on(progress)?;
+            let (shape, refused) = Shape::lanes(trace, &self.graph, &self.cut, candidates)?;
             let (begin, ends) = &self.focus;
             let lengths = |spans: Spans| Ok((length(spans.run)?, spans.focus_end - begin));
             let mut lengths: Vec<Result<(i64, i64)>> = if candidates.len() == 1 {
-                vec![lengths(retime::evaluate(trace, &self.graph, &shape, ends).spans(trace, ends))]
+                vec![lengths(retime::evaluate(trace, &self.graph, &shape, ends)?.spans(trace, ends)?)]
             } else {
-                let spans = retime::spans::<LANES>(trace, &self.graph, &shape, ends);
+                let spans = retime::spans::<LANES>(trace, &self.graph, &shape, ends)?;
                 spans.into_iter().take(candidates.len()).map(lengths).collect()
             };
             for (lane, error) in refused {
                 lengths[lane as usize] = Err(Error::Usage(error));
             }
-            lengths
+            Ok(lengths)
         };
-        candidates.par_chunks(LANES).flat_map_iter(together).collect()
+        let found: Vec<Vec<Result<(i64, i64)>>> = if trace.exchange.processes() == 1 {
+            candidates.par_chunks(LANES).map(together).collect::<Result<_>>()?
+        } else {
+            candidates.chunks(LANES).map(together).collect::<Result<_>>()?
+        };
+        Ok(found.into_iter().flatten().collect())
     }
 
-    /// New times of all Enters and Leaves, by shard and in the order of its events, ticks.
+    /// New times of all Enters and Leaves of this process of the analysis, by shard and in the order of its events, ticks.
     #[must_use]
     pub fn events(&self, trace: &Trace, simulation: &Simulation) -> Vec<Vec<i64>> {
         retime::all_events(trace, &self.graph, &simulation.shape, &simulation.times)
     }
 
+    /// Measured and new times of the Enters and Leaves of a location, ticks. Collective; at the first process.
+    pub fn times_of(&self, trace: &Trace, simulation: &Simulation, location: LocationId) -> Result<Vec<(i64, i64)>> {
+        let mut own = Vec::new();
+        if trace.owns(location) {
+            let (shard, all) = (trace.shard(location), self.events(trace, simulation));
+            let i = shard.local(location);
+            let events = shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize;
+            let new = &all[trace.position(location)][events.clone()];
+            own.extend(shard.events.time[events].iter().copied().zip(new.iter().copied()));
+        }
+        trace.exchange.gatherv(own)
+    }
+
     /// Measured and new times of Enters and Leaves, by location and in order, ticks: all of them, or if there are more
-    /// than `most`, for each location the first, the last, and evenly spaced ones between.
-    #[must_use]
-    pub fn times(&self, trace: &Trace, simulation: &Simulation, most: usize) -> Vec<(LocationId, i64, i64)> {
+    /// than `most`, for each location the first, the last, and evenly spaced ones between. Collective; at the first process.
+    pub fn times(&self, trace: &Trace, simulation: &Simulation, most: usize) -> Result<Vec<(LocationId, i64, i64)>> {
         let all = self.events(trace, simulation);
-        let total: usize = all.iter().map(Vec::len).sum();
+        let own: usize = all.iter().map(Vec::len).sum();
+        let total = trace.exchange.sum(own)?;
         let step = total.div_ceil(most.max(1)).max(1);
-        let mut rows = Vec::with_capacity(total / step + 2 * trace.definitions.locations.len());
+        let mut rows = Vec::with_capacity(own / step + 2 * trace.own_locations().len());
         for (shard, new) in trace.shards.iter().zip(&all) {
             for (i, location) in shard.locations.enumerate() {
                 let events = shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize;
@@ -268,7 +300,7 @@ impl Simulator {
                 rows.extend(chosen.map(|event| (location, shard.events.time[event], new[event])));
             }
         }
-        rows
+        trace.exchange.gatherv(rows)
     }
 }
 
@@ -294,4 +326,124 @@ impl Simulation {
 
 fn length((first, last): (i64, i64)) -> Result<i64> {
     if first > last { Err(Error::Trace("nothing was recorded".into())) } else { Ok(last - first) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::analysis::tests::shipped;
+    use crate::analysis::{Monitor, Options, analyze};
+    use crate::parallel::exchange::{Transport, threads};
+    use crate::trace::RegionClass;
+    use crate::whatif::{Balance, Balancing, Network, Selection};
+
+    /// All call paths of computation.
+    fn computation(trace: &Trace) -> Selection {
+        let is_one = |path: &CallPath| trace.regions.class(path.region) == RegionClass::Other;
+        let roots = trace.tree.nodes().iter().map(is_one).collect();
+        Selection { roots, text: "computation".to_owned(), ..Selection::default() }
+    }
+
+    fn hypotheses(trace: &Trace) -> Vec<Vec<Hypothesis>> {
+        let selection = computation(trace);
+        let half = Hypothesis::Scale { selection: selection.clone(), factor: 0.5, min_span: 0 };
+        let even = |mode| Hypothesis::Balance {
+            selection: selection.clone(),
+            balancing: Balancing { mode, by: 1.0, is_uneven: true, groups: Vec::new() },
+        };
+        let nothing = Selection { locations: vec![false; trace.definitions.locations.len()], ..selection.clone() };
+        let nothing = Hypothesis::Scale { selection: nothing, factor: 0.5, min_span: 0 };
+        let less = Hypothesis::Overhead { ticks: 3, least: 1 };
+        vec![
+            vec![],
+            vec![half.clone()],
+            vec![even(Balance::Scaled)],
+            vec![nothing],
+            vec![even(Balance::Instance), less],
+            vec![half, even(Balance::Median)],
+        ]
+    }
+
+    fn models() -> Vec<Model> {
+        let network = Network {
+            latency: 1000.0,
+            bandwidth: 2.0,
+            local_latency: 500.0,
+            local_bandwidth: 4.0,
+            send: 20,
+            receive: 30,
+        };
+        vec![
+            Model::default(),
+            Model { estimates: false, asynchronous_progress: true, ..Model::default() },
+            Model { eager_limit: Some(100), ..Model::default() },
+            Model { network: Some(network), ..Model::default() },
+        ]
+    }
+
+    /// What simulations of a run say, as comparable lines; those of the first process.
+    fn lines(recording: &Arc<dyn whywait_otf2::Recording>, transport: Option<Arc<dyn Transport>>) -> Vec<String> {
+        let options = Options { shard_events: 1, ..Options::default() };
+        let analysis = Arc::new(analyze(recording.clone(), &options, transport, &Monitor::default()).unwrap());
+        let (trace, progress) = (&analysis.trace, Progress::default());
+        let mut lines = Vec::new();
+        for model in models() {
+            let simulator = Arc::new(Simulator::new(&analysis, &model, &progress).unwrap());
+            lines.push(format!("{} {:?}", simulator.dependencies(), simulator.transfers()));
+            let lists = hypotheses(trace);
+            let lengths = simulator.lengths(&analysis, &lists, &progress).unwrap();
+            lines.extend(lengths.iter().map(|length| format!("{length:?}")));
+            for list in &lists {
+                match simulator.simulate(&analysis, list, &progress) {
+                    Ok(simulation) => {
+                        let assumptions: Vec<_> = simulation.assumptions.iter().collect();
+                        let Simulation { span, focus, notes, .. } = &simulation;
+                        lines.push(format!("{span:?} {focus:?} {notes:?} {assumptions:?}"));
+                        let times = simulator.times(trace, &simulation, usize::MAX).unwrap();
+                        lines.extend(times.iter().map(|row| format!("{row:?}")));
+                        let again = crate::whatif::Simulated::new(
+                            analysis.clone(),
+                            simulator.clone(),
+                            Arc::new(simulation),
+                            String::new(),
+                        );
+                        let transport = trace.exchange.transport();
+                        let again =
+                            analyze(Arc::new(again.unwrap()), &options, transport, &Monitor::default()).unwrap();
+                        lines.extend(again.severities.iter().map(|cell| format!("{cell:?}")));
+                    }
+                    Err(error) => lines.push(error.to_string()),
+                }
+            }
+        }
+        lines
+    }
+
+    /// Shipped traces: whatever the number of processes, the simulated runs and their analyses are the same.
+    #[test]
+    fn the_changed_run_does_not_depend_on_processes() {
+        for case in [
+            "p2p",
+            "collectives",
+            "mixed",
+            "sor_fence",
+            "sor_gats",
+            "sor_locks",
+            "rma_progress",
+            "intercomm",
+            "omp_nested",
+        ] {
+            let recording = shipped(case);
+            let expected = lines(&recording, None);
+            for processes in 2..4 {
+                let found = threads::run(processes, |transport| lines(&recording, Some(transport)));
+                for (line, expected) in found[0].iter().zip(&expected) {
+                    assert_eq!(line, expected, "{case}: {processes} processes");
+                }
+                assert_eq!(found[0].len(), expected.len(), "{case}");
+            }
+        }
+    }
 }

@@ -6,13 +6,14 @@ use crate::Result;
 use crate::clocks::constraints::{Found, Member};
 use crate::clocks::kind::Kind;
 use crate::ids::LocationId;
-use crate::matching::{collectives, nonblocking};
+use crate::matching::collectives::{self, Times};
+use crate::matching::nonblocking;
 use crate::trace::Trace;
 
 /// The constraints of blocking operations, by owner of instances.
 pub(super) fn blocking(trace: &Trace) -> Result<Vec<Found>> {
     let begin = |members| Found { parts: Vec::with_capacity(members), ..Found::default() };
-    let (found, _) = collectives::match_all(trace, begin, |found: &mut Found, kind, members| {
+    let (found, _) = collectives::match_all(trace, Times::Operation, begin, |found: &mut Found, kind, members| {
         let Some(name) = Kind::of(kind) else { return };
         let parts = members.iter().map(|member| Data {
             rank: member.rank,

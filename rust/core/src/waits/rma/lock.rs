@@ -61,6 +61,8 @@ struct HeldLock {
     /// Time of the record of the acquisition, ticks; [`i64::MIN`] without one.
     granted: i64,
     process: ProcessId,
+    /// Region instance of the call that requests the lock.
+    acquire: InstanceId,
     /// Location and region instance of the release, and its times.
     release: (LocationId, InstanceId),
     release_enter: i64,
@@ -77,6 +79,8 @@ pub(crate) struct Predecessor {
     pub(crate) epoch: u32,
     /// Index of the process that owns the lock; an epoch may hold the locks of many.
     pub(crate) target: ProcessId,
+    /// Region instance of the call that requested the lock before.
+    pub(crate) acquire: InstanceId,
     /// Location and region instance of the release, and its times.
     pub(crate) release: (LocationId, InstanceId),
     pub(crate) enter: i64,
@@ -131,6 +135,7 @@ fn held_locks(
                     since: shard.leave(order),
                     granted: epoch.granted.1,
                     process: epoch.process,
+                    acquire: epoch.acquire,
                     release: (epoch.location, epoch.release),
                     release_enter: shard.enter(epoch.release),
                     release_leave: shard.leave(epoch.release),
@@ -185,9 +190,9 @@ fn queue(trace: &Trace, inbox: &Inbox<HeldLock>) -> Outbox<Predecessor> {
         for epoch in of_lock {
             if let Some(holder) = if epoch.shared { last_exclusive } else { last } {
                 let (shard, position) = epoch.position;
-                let HeldLock { release, release_enter: enter, release_leave: leave, .. } = *holder;
-                outbox
-                    .push(shard, Predecessor { epoch: position, target: epoch.key.1, release, enter, leave, granted });
+                let HeldLock { acquire, release, release_enter: enter, release_leave: leave, .. } = *holder;
+                let (epoch, target) = (position, epoch.key.1);
+                outbox.push(shard, Predecessor { epoch, target, acquire, release, enter, leave, granted });
             }
             last = Some(epoch);
             if !epoch.shared {

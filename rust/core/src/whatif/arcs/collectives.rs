@@ -6,10 +6,14 @@
 
 use std::collections::BTreeMap;
 
+use bitcode::{Decode, Encode};
+use rayon::prelude::*;
+
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, RegionKey};
-use crate::matching::collectives::{CREATE_HANDLE, Kind, Member, match_all};
+use crate::matching::collectives::{CREATE_HANDLE, Kind, Member, Times, match_all};
 use crate::matching::nonblocking::{Started, of_process};
 use crate::matching::unrecorded;
+use crate::parallel::exchange::Inbox;
 use crate::trace::columns::Nonblocking;
 use crate::trace::{RegionClass, Shard, Trace};
 use crate::whatif::assumptions::{Assumption, Assumptions};
@@ -102,6 +106,16 @@ fn overlapping(calls: &[Call]) -> bool {
     latest < calls.iter().map(|call| call.leave).min()
 }
 
+/// A call without a record.
+#[derive(Clone, Copy, Encode, Decode)]
+struct Unrecorded {
+    region: RegionKey,
+    location: LocationId,
+    instance: InstanceId,
+    enter: i64,
+    leave: i64,
+}
+
 /// Calls that synchronize but have no record: the n-th calls of a region are one operation if all processes have the
 /// same number of them and are in it at the same time. Returns the number of calls for which this does not hold, and
 /// the time in them, ticks.
@@ -111,23 +125,31 @@ fn without_record(
     network: Option<(&Network, &[u32])>,
     builder: &mut Builder,
     gone: &mut Vec<u32>,
-) -> (u64, i64) {
+) -> Result<(u64, i64)> {
+    let of_shard = |shard: &Shard| -> Vec<Vec<Unrecorded>> {
+        let row = |call: unrecorded::Unrecorded| Unrecorded {
+            region: call.region,
+            location: call.location,
+            instance: call.instance,
+            enter: shard.enter(call.instance),
+            leave: shard.leave(call.instance),
+        };
+        unrecorded::of_shard(trace, shard).into_iter().map(|calls| calls.into_iter().map(row).collect()).collect()
+    };
+    let own: Vec<Vec<Unrecorded>> = trace.par_shards().flat_map_iter(of_shard).collect();
     let mut alone = (0, 0);
     let mut processes = 0;
-    // Calls of each region, by process in turn.
-    let mut regions: BTreeMap<RegionKey, Vec<Vec<(LocationId, InstanceId)>>> = BTreeMap::new();
-    for calls in trace.shards.iter().flat_map(|shard| unrecorded::of_shard(trace, shard)) {
+    // Calls of each region, by process in turn. There are few, so the first process of the analysis takes them all.
+    let mut regions: BTreeMap<RegionKey, Vec<Vec<Unrecorded>>> = BTreeMap::new();
+    for calls in trace.exchange.gatherv(own)? {
         for call in calls {
             let of = regions.entry(call.region).or_default();
             of.resize(processes + 1, Vec::new());
-            of[processes].push((call.location, call.instance));
+            of[processes].push(call);
         }
         processes += 1;
     }
-    let mut wait_for_nobody = |call: (LocationId, InstanceId)| {
-        let shard = trace.shard(call.0);
-        alone = (alone.0 + 1, alone.1 + (shard.leave(call.1) - shard.enter(call.1)));
-    };
+    let mut wait_for_nobody = |call: Unrecorded| alone = (alone.0 + 1, alone.1 + (call.leave - call.enter));
     for of in regions.into_values() {
         if processes < 2 {
             continue;
@@ -137,29 +159,28 @@ fn without_record(
             continue;
         }
         for n in 0..of[0].len() {
-            let members: Vec<(LocationId, InstanceId)> = of.iter().map(|calls| calls[n]).collect();
-            let calls: Vec<Call> = members
-                .iter()
-                .map(|&(location, instance)| Call {
-                    number: builder.instance(trace, (location, instance)),
-                    source: builder.instance(trace, (location, instance)),
-                    enter: trace.shard(location).enter(instance),
-                    leave: trace.shard(location).leave(instance),
-                    sends: true,
-                    receives: true,
-                })
-                .collect();
+            let members: Vec<Unrecorded> = of.iter().map(|calls| calls[n]).collect();
+            let number = |call: &Unrecorded| builder.instance(trace, (call.location, call.instance));
+            let call = |call: &Unrecorded| Call {
+                number: number(call),
+                source: number(call),
+                enter: call.enter,
+                leave: call.leave,
+                sends: true,
+                receives: true,
+            };
+            let calls: Vec<Call> = members.iter().map(call).collect();
             if !overlapping(&calls) {
                 members.into_iter().for_each(&mut wait_for_nobody);
                 continue;
             }
-            if members.iter().any(|&call| cut.has_instance(trace, call)) {
+            if members.iter().any(|call| cut.has_instance(trace, (call.location, call.instance))) {
                 gone.extend(calls.iter().map(|call| call.number));
             }
             let Operation { members: order, waiting, .. } = all(&calls, &calls);
             let cost = network.map_or(MEASURED, |(network, nodes)| {
-                let process = |location: LocationId| trace.definitions.locations[location].process;
-                let is_local = all_equal(members.iter().map(|&(location, _)| nodes.get(process(location).index())));
+                let process = |call: &Unrecorded| trace.definitions.locations[call.location].process;
+                let is_local = all_equal(members.iter().map(|call| nodes.get(process(call).index())));
                 network.barrier(calls.len(), is_local)
             });
             builder.meet(&order, &waiting, cost);
@@ -168,12 +189,12 @@ fn without_record(
             }
         }
     }
-    alone
+    Ok(alone)
 }
 
 /// Number of non-blocking operations that were started without a record, and the time in calls that complete nothing
 /// known, ticks.
-fn unrecorded_nonblocking(trace: &Trace) -> (u64, i64) {
+fn unrecorded_nonblocking(trace: &Trace) -> Result<(u64, i64)> {
     let class = |callpath: CallPathId| trace.regions.class(trace.tree.region(callpath));
     let is_wait = |class: RegionClass| matches!(class, RegionClass::Wait | RegionClass::WaitMany);
     let (mut started, mut waiting) = (0, 0);
@@ -190,15 +211,19 @@ fn unrecorded_nonblocking(trace: &Trace) -> (u64, i64) {
         let known = calls.filter(|&call| is_wait(trace.class(shard, call)));
         waiting -= known.map(|call| shard.leave(call) - shard.enter(call)).sum::<i64>();
     }
-    if started > 0 { (started, waiting) } else { (0, 0) }
+    let all = trace.exchange.allgather((started, waiting))?;
+    let (started, waiting) = all.into_iter().fold((0, 0), |all, own| (all.0 + own.0, all.1 + own.1));
+    Ok(if started > 0 { (started, waiting) } else { (0, 0) })
 }
 
 /// Time of all locations, ticks.
-fn total(trace: &Trace) -> i64 {
-    trace.shards.iter().flat_map(|shard| &shard.profile.rows).map(|cell| cell.time).sum()
+fn total(trace: &Trace) -> Result<i64> {
+    let own: i64 = trace.shards.iter().flat_map(|shard| &shard.profile.rows).map(|cell| cell.time).sum();
+    Ok(trace.exchange.allgather(own)?.into_iter().sum())
 }
 
 /// A member's calls: the one that waits, and the one that others wait for; the same if the operation blocks.
+#[derive(Clone, Copy, Encode, Decode)]
 pub(in crate::whatif) struct Call {
     pub number: u32,
     pub source: u32,
@@ -209,15 +234,14 @@ pub(in crate::whatif) struct Call {
 }
 
 impl Call {
-    /// A call of a blocking operation.
+    /// A call of a blocking operation; the member has its times.
     pub(in crate::whatif) fn blocking(trace: &Trace, builder: &Builder, member: &Member) -> Self {
-        let shard = trace.shard(member.location);
         let number = builder.instance(trace, (member.location, member.instance));
         Self {
             number,
             source: number,
-            enter: shard.enter(member.instance),
-            leave: shard.leave(member.instance),
+            enter: member.begin,
+            leave: member.end,
             sends: member.sent > 0,
             receives: member.received > 0,
         }
@@ -237,7 +261,7 @@ impl Call {
 }
 
 /// Finds the arcs of all collective operations; `network` comes with the node of each process. Returns the calls that
-/// vanish because the call of another member does.
+/// vanish because the call of another member does. Collective.
 pub(in crate::whatif) fn collect(
     trace: &Trace,
     cut: &Cut,
@@ -247,6 +271,7 @@ pub(in crate::whatif) fn collect(
 ) -> Result<Vec<u32>> {
     let (found, _) = match_all(
         trace,
+        Times::Call,
         |_| Found::default(),
         |found, kind, members| {
             // `without_record` finds these, and those that create windows and files.
@@ -274,12 +299,13 @@ pub(in crate::whatif) fn collect(
         assumptions.count(Assumption::UnknownCollective, found.undecided);
         found.operations.into_iter().for_each(|operation| operation.add(builder));
     }
-    let (alone, time) = without_record(trace, cut, network, builder, &mut gone);
-    if time > total(trace) / LITTLE {
+    let (alone, time) = without_record(trace, cut, network, builder, &mut gone)?;
+    let least = total(trace)? / LITTLE;
+    if trace.exchange.is_root() && time > least {
         assumptions.concern(Assumption::Unrecorded, alone, time);
     }
-    let (alone, time) = unrecorded_nonblocking(trace);
-    if time > total(trace) / LITTLE {
+    let (alone, time) = unrecorded_nonblocking(trace)?;
+    if trace.exchange.is_root() && time > least {
         assumptions.concern(Assumption::UnrecordedNonBlocking, alone, time);
     }
     assumptions.count(Assumption::NonBlockingCollective, nonblocking(trace, cut, network, builder)?);
@@ -336,17 +362,25 @@ pub(in crate::whatif) fn of_kind(kind: Kind, members: &[Member], calls: &[Call])
 /// Non-blocking operations: the n-th ones that the members of a communicator start belong together. The call that
 /// completes one waits for the calls that started it. Returns the number of operations without all partners.
 fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, builder: &mut Builder) -> Result<u64> {
-    let mut operations: BTreeMap<(CommId, u32), Vec<(Member, Call)>> = BTreeMap::new();
-    for (number, shard) in trace.shards.iter().enumerate() {
+    let post = |(i, shard): (usize, &Shard)| {
+        let mut outbox = trace.exchange.outbox();
         for process in shard.processes {
             for Started { location, row, sequence, .. } in of_process(shard, &trace.definitions.processes[process]) {
                 let Some(rank) = trace.definitions.comms[row.comm].rank(process) else { continue };
-                let call = Call::nonblocking(shard, builder.first_of(number), row);
+                let call = Call::nonblocking(shard, builder.first_of(i), row);
                 let member = Member::nonblocking(row, (call.enter, call.leave), sequence, rank, location);
-                operations.entry((row.comm, sequence)).or_default().push((member, call));
+                outbox
+                    .push(trace.exchange.evaluator(row.comm.number(), sequence), ((row.comm, sequence), member, call));
             }
         }
+        outbox
+    };
+    let parts = trace.exchange.alltoallv(trace.par_shards().enumerate().map(post).collect())?;
+    let mut operations: BTreeMap<(CommId, u32), Vec<(Member, Call)>> = BTreeMap::new();
+    for &(operation, member, call) in parts.iter().flat_map(Inbox::rows) {
+        operations.entry(operation).or_default().push((member, call));
     }
+    drop(parts);
     let mut alone = 0;
     for ((comm, _), mut of) in operations {
         of.sort_unstable_by_key(|(member, _)| member.rank);

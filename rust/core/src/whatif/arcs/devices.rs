@@ -16,7 +16,7 @@ use crate::whatif::graph::steps::Kind;
 pub(in crate::whatif) fn collect(trace: &Trace, devices: &Devices, builder: &mut Builder) {
     let launched = devices.kernels.iter().filter(|kernel| kernel.launch.is_some());
     let launched: FxHashSet<LocationId> = launched.map(|kernel| kernel.run.location).collect();
-    for kernel in &devices.kernels {
+    for kernel in devices.kernels.iter().filter(|kernel| trace.owns(kernel.run.location)) {
         let run = &kernel.run;
         let started = match &kernel.launch {
             Some(launch) => Some((enter(instance(trace, builder, launch)), launch.enter)),
@@ -34,6 +34,9 @@ pub(in crate::whatif) fn collect(trace: &Trace, devices: &Devices, builder: &mut
     }
     for &(call, kernel) in &devices.awaited {
         let (call, run) = (&devices.synchronizations[call as usize].call, &devices.kernels[kernel as usize].run);
+        if !trace.owns(run.location) {
+            continue;
+        }
         let (target, ended) =
             (instance(trace, builder, call), leave(builder.instance(trace, (run.location, run.last))));
         builder.raws.push(Raw::new(target, ended, run.leave));

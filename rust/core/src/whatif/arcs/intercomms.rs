@@ -8,14 +8,16 @@
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::collectives::{Call, Operation, all, all_to_all, cut_whole, of_kind, on_network};
 use crate::Result;
 use crate::ids::{CommId, ProcessId};
 use crate::matching::collectives::{Kind, Member};
-use crate::trace::Trace;
+use crate::parallel::exchange::{Inbox, Outbox};
 use crate::trace::definition_index::Members;
+use crate::trace::{Shard, Trace};
 use crate::whatif::assumptions::{Assumption, Assumptions};
 use crate::whatif::changes::cut::Cut;
 use crate::whatif::graph::builder::Builder;
@@ -24,7 +26,7 @@ use crate::whatif::graph::network::Network;
 /// Members of a group, or of both, by rank.
 type Group = Vec<(Member, Call)>;
 
-/// Finds the arcs. Returns the calls that vanish because the call of another member does.
+/// Finds the arcs. Returns the calls that vanish because the call of another member does. Collective.
 pub(in crate::whatif) fn collect(
     trace: &Trace,
     cut: &Cut,
@@ -33,7 +35,7 @@ pub(in crate::whatif) fn collect(
     assumptions: &mut Assumptions,
 ) -> Result<Vec<u32>> {
     let mut gone = Vec::new();
-    for ((comm, blocks, _), mut groups) in operations(trace, builder) {
+    for ((comm, blocks, _), mut groups) in operations(trace, builder)? {
         for group in &mut groups {
             group.sort_unstable_by_key(|(member, _)| member.rank);
         }
@@ -65,8 +67,11 @@ pub(in crate::whatif) fn collect(
     Ok(gone)
 }
 
-/// All operations by communicator, whether they block, and their number among these.
-fn operations(trace: &Trace, builder: &Builder) -> BTreeMap<(CommId, bool, u32), [Group; 2]> {
+/// Communicator, whether it blocks, and number among these.
+type Key = (CommId, bool, u32);
+
+/// The operations that this process of the analysis evaluates.
+fn operations(trace: &Trace, builder: &Builder) -> Result<BTreeMap<Key, [Group; 2]>> {
     let mut ranks: FxHashMap<(CommId, ProcessId), (usize, u32)> = FxHashMap::default();
     for (comm, of) in trace.definitions.comms.iter().enumerate() {
         if let Members::TwoGroups(a, b) = &*of.members {
@@ -76,38 +81,55 @@ fn operations(trace: &Trace, builder: &Builder) -> BTreeMap<(CommId, bool, u32),
             }
         }
     }
-    let mut operations: BTreeMap<(CommId, bool, u32), [Group; 2]> = BTreeMap::new();
+    let mut operations: BTreeMap<Key, [Group; 2]> = BTreeMap::new();
     if ranks.is_empty() {
-        return operations;
+        return Ok(operations);
     }
-    for (number, shard) in trace.shards.iter().enumerate() {
-        for process in shard.processes {
-            let mut parts = Vec::new();
-            for location in trace.definitions.processes[process].locations {
-                for row in shard.collectives.of(shard.local(location)) {
-                    if let Some(&(group, rank)) = ranks.get(&(row.comm, process)) {
-                        let member = Member::blocking(row, 0, rank, location);
-                        parts.push((row.comm, true, group, member, Call::blocking(trace, builder, &member)));
-                    }
-                }
-                for row in shard.nonblocking.of(shard.local(location)) {
-                    if let Some(&(group, rank)) = ranks.get(&(row.comm, process)) {
-                        let call = Call::nonblocking(shard, builder.first_of(number), row);
-                        let member = Member::nonblocking(row, (call.enter, call.leave), 0, rank, location);
-                        parts.push((row.comm, false, group, member, call));
-                    }
+    let post = |(i, shard)| post(trace, builder, &ranks, i, shard);
+    let parts = trace.exchange.alltoallv(trace.par_shards().enumerate().map(post).collect())?;
+    for &(key, group, member, call) in parts.iter().flat_map(Inbox::rows) {
+        operations.entry(key).or_default()[group as usize].push((member, call));
+    }
+    Ok(operations)
+}
+
+/// The parts of a shard's processes in operations, each with its operation and group.
+fn post(
+    trace: &Trace,
+    builder: &Builder,
+    ranks: &FxHashMap<(CommId, ProcessId), (usize, u32)>,
+    i: usize,
+    shard: &Shard,
+) -> Outbox<(Key, u8, Member, Call)> {
+    let mut outbox = trace.exchange.outbox();
+    for process in shard.processes {
+        let mut parts = Vec::new();
+        for location in trace.definitions.processes[process].locations {
+            for row in shard.collectives.of(shard.local(location)) {
+                if let Some(&(group, rank)) = ranks.get(&(row.comm, process)) {
+                    let mut member = Member::blocking(row, 0, rank, location);
+                    (member.begin, member.end) = (shard.enter(row.instance), shard.leave(row.instance));
+                    parts.push((row.comm, true, group, member, Call::blocking(trace, builder, &member)));
                 }
             }
-            parts.sort_by_key(|(_, _, _, _, call)| call.enter);
-            let mut count: FxHashMap<(CommId, bool), u32> = FxHashMap::default();
-            for (comm, blocks, group, member, call) in parts {
-                let n = count.entry((comm, blocks)).or_insert(0);
-                *n += 1;
-                operations.entry((comm, blocks, *n)).or_default()[group].push((member, call));
+            for row in shard.nonblocking.of(shard.local(location)) {
+                if let Some(&(group, rank)) = ranks.get(&(row.comm, process)) {
+                    let call = Call::nonblocking(shard, builder.first_of(i), row);
+                    let member = Member::nonblocking(row, (call.enter, call.leave), 0, rank, location);
+                    parts.push((row.comm, false, group, member, call));
+                }
             }
         }
+        parts.sort_by_key(|(_, _, _, _, call)| call.enter);
+        let mut count: FxHashMap<(CommId, bool), u32> = FxHashMap::default();
+        for (comm, blocks, group, member, call) in parts {
+            let n = count.entry((comm, blocks)).or_insert(0);
+            *n += 1;
+            let key = (comm, blocks, *n);
+            outbox.push(trace.exchange.evaluator(comm.number(), *n), (key, group as u8, member, call));
+        }
     }
-    operations
+    outbox
 }
 
 /// The arcs of an operation, or of one direction of it.

@@ -107,7 +107,7 @@ fn sizes(found: &[Vec<Message>]) -> Sizes {
     found.par_iter().map(of).reduce(Sizes::default, merge)
 }
 
-/// Finds the arcs of all messages; returns the sizes of their classes.
+/// Finds the arcs of all messages; returns the sizes of their classes. Collective.
 pub(in crate::whatif) fn collect(
     trace: &Trace,
     model: &Model,
@@ -122,10 +122,8 @@ pub(in crate::whatif) fn collect(
         let (mut messages, mut gone) = (Vec::new(), Vec::new());
         for (row, receive) in shard.receives.rows.iter().enumerate() {
             let Some(send) = matches.send(row) else { continue };
-            let sender = trace.shard(send.location);
-            let callpath = send.callpath;
+            let (callpath, complete) = (send.callpath, send.complete);
             let posted = shard.enter(receive.request);
-            let complete = sender.sends.rows[send.row as usize].complete;
             let at_sender = |instance| builder.instance(trace, (send.location, instance));
             let here = |instance: InstanceId| builder.first_of(index) + instance.number();
             let calls = [
@@ -190,7 +188,14 @@ pub(in crate::whatif) fn collect(
         })
     });
     builder.raws.par_extend(arcs);
-    Ok(sizes(&found))
+    let own: Vec<(u16, u128, u64)> =
+        sizes(&found).into_iter().map(|(class, (bytes, count))| (class, bytes, count)).collect();
+    let mut all = Sizes::default();
+    for (class, bytes, count) in trace.exchange.allgather(own)?.into_iter().flatten() {
+        let of = all.entry(class).or_default();
+        (of.0, of.1) = (of.0 + bytes, of.1 + count);
+    }
+    Ok(all)
 }
 
 /// Decides the protocols that times do not prove.
@@ -284,6 +289,28 @@ pub(in crate::whatif) struct Estimates {
     calls: FxHashMap<CallClass, i64>,
 }
 
+/// The lower median of the samples of each class that has enough of them. Collective: each class has a process that
+/// gets its samples.
+fn medians(trace: &Trace, samples: FxHashMap<u16, Vec<i64>>) -> Result<FxHashMap<u16, i64>> {
+    let processes = trace.exchange.processes();
+    let mut samples: Vec<(u16, Vec<i64>)> = samples.into_iter().collect();
+    let mut outgoing = Vec::with_capacity(processes);
+    for process in 0..processes {
+        outgoing.push(samples.extract_if(.., |(class, _)| usize::from(*class) % processes == process).collect());
+    }
+    let mut all: FxHashMap<u16, Vec<i64>> = FxHashMap::default();
+    let arrived: Vec<Vec<(u16, Vec<i64>)>> = trace.exchange.alltoall(outgoing)?;
+    for (class, mut samples) in arrived.into_iter().flatten() {
+        all.entry(class).or_default().append(&mut samples);
+    }
+    let median = |(class, mut samples): (u16, Vec<i64>)| {
+        let middle = (samples.len() - 1) / 2;
+        (samples.len() >= SAMPLES).then(|| (class, *samples.select_nth_unstable(middle).1))
+    };
+    let medians: Vec<(u16, i64)> = all.into_iter().filter_map(median).collect();
+    Ok(trace.exchange.allgather(medians)?.into_iter().flatten().collect())
+}
+
 /// Class of calls: region, number and size of messages.
 type CallClass = (RegionKey, u16, u16);
 
@@ -319,21 +346,17 @@ fn see(arcs: &[Raw], leave: i64) -> Seen {
 }
 
 impl Estimates {
-    /// Collects the samples of all calls; the arcs are sorted.
-    pub(in crate::whatif) fn new(trace: &Trace, builder: &Builder) -> Self {
+    /// Collects the samples of all calls; the arcs are sorted. Collective.
+    pub(in crate::whatif) fn new(trace: &Trace, builder: &Builder) -> Result<Self> {
         let mut transfers: FxHashMap<u16, Vec<i64>> = FxHashMap::default();
         let mut calls: FxHashMap<CallClass, (usize, i64)> = FxHashMap::default();
-        let mut shard = 0;
         for arcs in builder.raws.chunk_by(|a, b| a.target == b.target) {
             let target = arcs[0].target;
             if target >= builder.instances() {
                 break;
             }
-            while builder.first_of(shard + 1) <= target {
-                shard += 1;
-            }
+            let (shard, instance) = builder.place(target);
             let of = &trace.shards[shard];
-            let instance = InstanceId::new(target - builder.first_of(shard));
             if trace.class(of, instance) == RegionClass::Test {
                 continue;
             }
@@ -350,15 +373,15 @@ impl Estimates {
                 *least = (*least).min(leave - begin);
             }
         }
-        let median = |(class, mut samples): (u16, Vec<i64>)| {
-            let middle = (samples.len() - 1) / 2;
-            (samples.len() >= SAMPLES).then(|| (class, *samples.select_nth_unstable(middle).1))
-        };
-        let calls = calls.into_iter().filter(|(_, (samples, _))| *samples >= SAMPLES);
-        Self {
-            transfers: transfers.into_iter().filter_map(median).collect(),
-            calls: calls.map(|(call, (_, least))| (call, least)).collect(),
+        let own: Vec<(CallClass, usize, i64)> =
+            calls.drain().map(|(call, (samples, least))| (call, samples, least)).collect();
+        for (call, samples, least) in trace.exchange.allgather(own)?.into_iter().flatten() {
+            let of = calls.entry(call).or_insert((0, i64::MAX));
+            *of = (of.0 + samples, of.1.min(least));
         }
+        calls.retain(|_, (samples, _)| *samples >= SAMPLES);
+        let calls = calls.into_iter().map(|(call, (_, least))| (call, least)).collect();
+        Ok(Self { transfers: medians(trace, transfers)?, calls })
     }
 
     /// The transfers that are known, by locality, protocol and size.

@@ -12,12 +12,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
-use crate::matching::epochs::{Change, Epoch, Epochs, Exposed, Notification, exposed};
+use crate::matching::epochs::{Change, Epoch, Epochs, Exposed, exposed};
 use crate::matching::fifo::Fifo;
 use crate::matching::windows::match_all;
+use crate::parallel::exchange::{Inbox, Outbox};
 use crate::severity::Metric;
-use crate::trace::columns::{Operation, OperationKind};
+use crate::trace::columns::OperationKind;
 use crate::trace::{Shard, Trace};
+use crate::waits::WaitState;
 use crate::waits::rma::lock::{Predecessor, predecessors};
 use crate::waits::rma::progress::LibraryCalls;
 use crate::whatif::assumptions::{Assumption, Assumptions};
@@ -34,7 +36,19 @@ struct Instance {
     overlap: bool,
 }
 
-/// Finds the arcs of one-sided communication.
+/// What synchronizations cost on a given network, if there is one: they travel as empty messages.
+#[derive(Clone, Copy)]
+struct Costs<'a>(Option<(&'a Network, &'a [u32])>);
+
+impl Costs<'_> {
+    /// The cost of one between two processes.
+    fn between(self, a: ProcessId, b: ProcessId) -> i64 {
+        let node = |nodes: &[u32], process: ProcessId| nodes.get(process.index()).copied();
+        self.0.map_or(MEASURED, |(network, nodes)| network.transfer(0, node(nodes, a) == node(nodes, b)))
+    }
+}
+
+/// Finds the arcs of one-sided communication. Collective.
 pub(in crate::whatif) fn collect(
     analysis: &Analysis,
     model: &Model,
@@ -43,19 +57,38 @@ pub(in crate::whatif) fn collect(
     assumptions: &mut Assumptions,
 ) -> Result<()> {
     let (trace, epochs) = (&analysis.trace, &analysis.epochs[..]);
-    if epochs.is_empty() {
+    if !trace.exchange.any(!epochs.is_empty())? {
         return Ok(());
     }
-    let before = builder.raws.len();
+    let costs = Costs(network);
     collectives(trace, epochs, network, builder)?;
     let found = Found::new(analysis);
-    gats(trace, epochs, &found, builder);
-    complete_progress(trace, epochs, model, builder);
-    locks(trace, epochs, &found, builder, assumptions)?;
-    notifications(trace, epochs, builder);
-    signals(trace, epochs, builder);
-    for wait in &analysis.waits {
-        let progress = matches!(
+    gats(trace, epochs, &found, costs, builder)?;
+    complete_progress(trace, epochs, model, costs, builder)?;
+    locks(trace, epochs, &found, costs, builder, assumptions)?;
+    notifications(trace, epochs, costs, builder)?;
+    signals(trace, epochs, costs, builder)?;
+    progress(analysis, model, costs, builder)?;
+    if let Some((network, nodes)) = network {
+        data(trace, epochs, network, nodes, builder);
+    }
+    Ok(())
+}
+
+/// The waits of this process of the analysis.
+fn own_waits(analysis: &Analysis) -> impl Iterator<Item = &WaitState> {
+    (0..analysis.trace.shards.len()).flat_map(|i| analysis.waits.of(i).1)
+}
+
+/// A call that made progress, the number of the call that waited for it, and the process of that.
+type Progress = ((LocationId, InstanceId), u32, ProcessId);
+
+/// Calls that waited for progress wait for the call that made it.
+fn progress(analysis: &Analysis, model: &Model, costs: Costs<'_>, builder: &mut Builder) -> Result<()> {
+    let trace = &analysis.trace;
+    let mut outgoing: Vec<Outbox<Progress>> = trace.shards.iter().map(|_| trace.exchange.outbox()).collect();
+    for wait in own_waits(analysis) {
+        let is_one = matches!(
             wait.kind,
             Metric::ProgressSync
                 | Metric::ProgressComm
@@ -64,41 +97,25 @@ pub(in crate::whatif) fn collect(
                 | Metric::ArmciProgressSync
                 | Metric::ArmciProgressComm
         );
-        if progress && wait.cause_instance.is_some() {
-            let cause = (wait.cause_location, wait.cause_instance);
+        if is_one && wait.cause_instance.is_some() {
             let target = builder.instance(trace, (wait.location, wait.instance));
-            let source = enter(builder.instance(trace, cause));
-            let raw = Raw::new(target, source, trace.shard(cause.0).enter(cause.1));
-            builder.raws.push(Raw { kept: !model.asynchronous_progress, ..raw });
+            let process = trace.definitions.locations[wait.location].process;
+            let cause = (wait.cause_location, wait.cause_instance);
+            outgoing[trace.position(wait.location)].push(trace.shard_of[cause.0], (cause, target, process));
         }
     }
-    if let Some((network, nodes)) = network {
-        on_network(trace, epochs, network, nodes, before, builder);
+    for &(cause, target, process) in trace.exchange.alltoallv(outgoing)?.iter().flat_map(Inbox::rows) {
+        let source = enter(builder.instance(trace, cause));
+        let raw = Raw::new(target, source, trace.shard(cause.0).enter(cause.1));
+        let cost = costs.between(trace.definitions.locations[cause.0].process, process);
+        builder.raws.push(Raw { cost, kept: !model.asynchronous_progress, ..raw });
     }
     Ok(())
 }
 
-/// Costs on a given network: a synchronization travels as an empty message; the data of an operation have arrived at
-/// the Leave of the call that completes it (whatif.md#networks).
-fn on_network(
-    trace: &Trace,
-    epochs: &[Epochs],
-    network: &Network,
-    nodes: &[u32],
-    before: usize,
-    builder: &mut Builder,
-) {
-    let mut raws = std::mem::take(&mut builder.raws);
-    let process = |call: u32| {
-        let (shard, instance) = builder.place(call);
-        trace.definitions.locations[trace.shards[shard].location_of_instance(instance)].process
-    };
-    for raw in raws[before..].iter_mut().filter(|raw| raw.cost == MEASURED) {
-        let is_local = builder
-            .call_of(raw.source)
-            .is_some_and(|source| nodes.get(process(source).index()) == nodes.get(process(raw.target).index()));
-        raw.cost = network.transfer(0, is_local);
-    }
+/// On a given network, the data of an operation have arrived at the Leave of the call that completes it
+/// (whatif.md#networks).
+fn data(trace: &Trace, epochs: &[Epochs], network: &Network, nodes: &[u32], builder: &mut Builder) {
     for (number, (shard, epochs)) in trace.shards.iter().zip(epochs).enumerate() {
         for (operation, epoch) in shard.operations.rows.iter().zip(&epochs.epoch_of) {
             let ends = match *epoch {
@@ -116,12 +133,11 @@ fn on_network(
             let is_local = nodes.get(of.index()) == nodes.get(operation.target.index());
             let answer = if operation.kind.is_fetching() { network.transfer(0, is_local) } else { 0 };
             let cost = network.transfer(operation.sent.max(operation.received), is_local) + answer;
-            let call = |instance: InstanceId| builder.first_of(number) + instance.number();
-            let source = if ends == operation.instance { OWN } else { enter(call(operation.instance)) };
-            raws.push(Raw { source, ..Raw::own(call(ends), cost) });
+            let call = builder.first_of(number);
+            let source = if ends == operation.instance { OWN } else { enter(call + operation.instance.number()) };
+            builder.raws.push(Raw { source, ..Raw::own(call + ends.number(), cost) });
         }
     }
-    builder.raws = raws;
 }
 
 /// Calls in which waits for posts and locks were found, by location and instance.
@@ -134,7 +150,7 @@ struct Found {
 impl Found {
     fn new(analysis: &Analysis) -> Self {
         let mut found = Self { posts: FxHashSet::default(), locks: FxHashSet::default() };
-        for wait in &analysis.waits {
+        for wait in own_waits(analysis) {
             let call = (wait.location, wait.instance);
             match wait.kind {
                 Metric::LatePostSync | Metric::LatePostComm => {
@@ -163,65 +179,87 @@ fn collectives(
     network: Option<(&Network, &[u32])>,
     builder: &mut Builder,
 ) -> Result<()> {
-    let (instances, _) = match_all(trace, epochs, |parts| {
+    let costs = Costs(network);
+    let (mut instances, _) = match_all(trace, epochs, |parts| {
         let latest = parts.iter().map(|part| part.enter).max().unwrap_or(i64::MIN);
         let first = parts.iter().map(|part| part.leave).min().unwrap_or(i64::MAX);
         Instance { key: (parts[0].location, parts[0].instance), overlap: parts.len() > 1 && latest < first }
     })?;
-    let mut calls: FxHashMap<(LocationId, InstanceId), Vec<(u32, i64)>> = FxHashMap::default();
-    let mut order = Vec::new();
+    instances.resize_with(trace.shards.len(), Vec::new);
     // Fences that did not synchronize, by process, window and number.
     let mut loose: FxHashMap<(ProcessId, WindowId, u32), (u32, i64)> = FxHashMap::default();
-    for (number, ((shard, epochs), instances)) in trace.shards.iter().zip(epochs).zip(&instances).enumerate() {
-        for (part, instance) in epochs.collectives.iter().zip(instances) {
+    let mut outgoing = Vec::with_capacity(trace.shards.len());
+    for (number, shard) in trace.shards.iter().enumerate() {
+        let mut outbox = trace.exchange.outbox();
+        for (part, instance) in epochs.get(number).map_or(&[][..], |of| &of.collectives).iter().zip(&instances[number])
+        {
             let Some(instance) = instance else { continue };
             let call = builder.first_of(number) + part.instance.number();
             if instance.overlap {
-                let of = calls.entry(instance.key).or_insert_with(|| {
-                    order.push(instance.key);
-                    Vec::new()
-                });
-                of.push((call, shard.enter(part.instance)));
+                let (location, first) = instance.key;
+                let owner = trace.exchange.evaluator(location.number(), first.number());
+                outbox.push(owner, (instance.key, call, shard.enter(part.instance), part.process));
             } else if part.is_fence() {
                 loose.insert((part.process, part.window, part.sequence), (call, shard.leave(part.instance)));
             }
         }
+        outgoing.push(outbox);
     }
-    for key in order {
-        let of = &calls[&key];
-        let mut members: Vec<(Node, i64)> = of.iter().map(|&(call, time)| (enter(call), time)).collect();
-        members.sort_unstable_by_key(|&(node, time)| (time, node));
-        let waiting: Vec<(u32, u32)> = of.iter().map(|&(call, _)| (call, members.len() as u32)).collect();
-        let cost = network.map_or(MEASURED, |(network, nodes)| {
-            let processes = of.iter().map(|&(call, _)| {
-                let (shard, instance) = builder.place(call);
-                let location = trace.shards[shard].location_of_instance(instance);
-                nodes.get(trace.definitions.locations[location].process.index())
+    for inbox in trace.exchange.alltoallv(outgoing)? {
+        let mut calls = inbox.into_vec();
+        calls.sort_unstable_by_key(|&(key, call, time, _)| (key, time, call));
+        for of in calls.chunk_by(|a, b| a.0 == b.0) {
+            let members: Vec<(Node, i64)> = of.iter().map(|&(_, call, time, _)| (enter(call), time)).collect();
+            let waiting: Vec<(u32, u32)> = of.iter().map(|&(_, call, ..)| (call, members.len() as u32)).collect();
+            let cost = network.map_or(MEASURED, |(network, nodes)| {
+                let processes = of.iter().map(|&(.., process)| nodes.get(process.index()));
+                network.barrier(of.len(), all_equal(processes))
             });
-            network.barrier(of.len(), all_equal(processes))
-        });
-        builder.meet(&members, &waiting, cost);
-        if cost != MEASURED {
-            builder.raws.extend(of.iter().map(|&(call, _)| Raw::own(call, cost)));
-        }
-    }
-    if loose.is_empty() {
-        return Ok(());
-    }
-    let mut last: FxHashMap<u32, (i64, u32)> = FxHashMap::default();
-    for (number, (shard, epochs)) in trace.shards.iter().zip(epochs).enumerate() {
-        for (position, part) in epochs.collectives.iter().enumerate().filter(|(_, part)| part.is_fence()) {
-            for &row in epochs.of_collective.of(position) {
-                let operation = &shard.operations.rows[row as usize];
-                let Some(&(fence, end)) = loose.get(&(operation.target, part.window, part.sequence)) else { continue };
-                let done = (shard.leave(operation.instance), builder.first_of(number) + operation.instance.number());
-                if operation.target != part.process && done.0 <= end {
-                    last.entry(fence).and_modify(|last| *last = (*last).max(done)).or_insert(done);
-                }
+            builder.meet(&members, &waiting, cost);
+            if cost != MEASURED {
+                builder.raws.extend(of.iter().map(|&(_, call, ..)| Raw::own(call, cost)));
             }
         }
     }
-    let arcs = last.into_iter().map(|(fence, (time, operation))| Raw::new(fence, leave(operation), time));
+    if trace.exchange.any(!loose.is_empty())? { last_operations(trace, epochs, &loose, costs, builder) } else { Ok(()) }
+}
+
+/// The arcs of fences that did not synchronize, given by process, window and number with their call and its Leave.
+fn last_operations(
+    trace: &Trace,
+    epochs: &[Epochs],
+    loose: &FxHashMap<(ProcessId, WindowId, u32), (u32, i64)>,
+    costs: Costs<'_>,
+    builder: &mut Builder,
+) -> Result<()> {
+    let mut outgoing = Vec::with_capacity(trace.shards.len());
+    for (number, shard) in trace.shards.iter().enumerate() {
+        let mut outbox = trace.exchange.outbox();
+        let parts =
+            epochs.get(number).into_iter().flat_map(|of| of.collectives.iter().enumerate().map(move |row| (of, row)));
+        for (epochs, (position, part)) in parts.filter(|(_, (_, part))| part.is_fence()) {
+            for &row in epochs.of_collective.of(position) {
+                let operation = &shard.operations.rows[row as usize];
+                if operation.target != part.process {
+                    let call = builder.first_of(number) + operation.instance.number();
+                    let done = (shard.leave(operation.instance), call, part.process);
+                    outbox.push(trace.owner(operation.target), ((operation.target, part.window, part.sequence), done));
+                }
+            }
+        }
+        outgoing.push(outbox);
+    }
+    let mut last: FxHashMap<u32, (ProcessId, (i64, u32, ProcessId))> = FxHashMap::default();
+    for &(fence, done) in trace.exchange.alltoallv(outgoing)?.iter().flat_map(Inbox::rows) {
+        let Some(&(call, end)) = loose.get(&fence) else { continue };
+        if done.0 <= end {
+            last.entry(call).and_modify(|(_, last)| *last = (*last).max(done)).or_insert((fence.0, done));
+        }
+    }
+    let arcs = last.into_iter().map(|(fence, (target, (time, operation, origin)))| Raw {
+        cost: costs.between(origin, target),
+        ..Raw::new(fence, leave(operation), time)
+    });
     builder.raws.extend(arcs);
     Ok(())
 }
@@ -234,11 +272,11 @@ enum BlockingCall {
     Complete,
 }
 
-fn gats(trace: &Trace, epochs: &[Epochs], found: &Found, builder: &mut Builder) {
-    let exposed = exposed(trace, epochs);
-    let mut exposed = Fifo::new(exposed.iter(), Exposed::pair);
-    let usual = usual_places(trace, epochs, found);
-    for (number, (shard, epochs)) in trace.shards.iter().zip(epochs).enumerate() {
+fn gats(trace: &Trace, epochs: &[Epochs], found: &Found, costs: Costs<'_>, builder: &mut Builder) -> Result<()> {
+    let exposed = exposed(trace, epochs)?;
+    let usual = usual_places(trace, epochs, found)?;
+    for (number, ((shard, epochs), exposed)) in trace.shards.iter().zip(epochs).zip(&exposed).enumerate() {
+        let mut exposed = Fifo::new(exposed.rows(), Exposed::pair);
         for (position, access) in epochs.accesses.iter().enumerate() {
             let rows = epochs.of_access.of(position);
             let own = place(shard, epochs, position, found);
@@ -248,12 +286,14 @@ fn gats(trace: &Trace, epochs: &[Epochs], found: &Found, builder: &mut Builder) 
             for &target in trace.definitions.group_members(access.group, &access.process) {
                 let exposure = exposed.take(&(access.window, access.process, target));
                 let Some(exposure) = exposure.filter(|_| access.complete.is_some()) else { continue };
-                let there = |instance: InstanceId| builder.first_of(exposure.shard) + instance.number();
+                let cost = costs.between(access.process, target);
+                let there = |instance: InstanceId| builder.number(exposure.shard, instance);
                 if exposure.wait.is_some() {
                     let completed = shard.enter(access.complete);
-                    arcs.push(Raw::new(there(exposure.wait), enter(call(access.complete)), completed));
+                    let raw = Raw::new(there(exposure.wait), enter(call(access.complete)), completed);
+                    arcs.push(Raw { cost, ..raw });
                 }
-                let posted = trace.shards[exposure.shard].enter(exposure.post);
+                let posted = exposure.posted;
                 let operations = || rows.iter().map(|&row| &shard.operations.rows[row as usize]);
                 let accessed = operations().find(|operation| operation.target == target);
                 let call_at = |place| match place {
@@ -268,55 +308,69 @@ fn gats(trace: &Trace, epochs: &[Epochs], found: &Found, builder: &mut Builder) 
                 };
                 let also = accessed.map(|_| access.complete).filter(|_| blocked != Some(access.complete));
                 for instance in blocked.into_iter().chain(also) {
-                    arcs.push(Raw::new(call(instance), enter(there(exposure.post)), posted));
+                    arcs.push(Raw { cost, ..Raw::new(call(instance), enter(there(exposure.post)), posted) });
                 }
             }
             builder.raws.extend(arcs);
         }
     }
+    Ok(())
 }
 
 /// A call that waits for a notification waits for the call that sends it, matched as in [`crate::waits::rma`]: by
 /// window and pair of processes, the n-th with the n-th.
-fn notifications(trace: &Trace, epochs: &[Epochs], builder: &mut Builder) {
-    let rows = |incoming: bool| {
-        let of_shard = move |(shard, epochs): (usize, &Epochs)| -> Vec<(usize, Notification)> {
-            let rows = epochs.notifications.iter().filter(|row| row.is_incoming == incoming);
-            rows.map(|&row| (shard, row)).collect()
-        };
-        epochs.iter().enumerate().flat_map(of_shard)
+fn notifications(trace: &Trace, epochs: &[Epochs], costs: Costs<'_>, builder: &mut Builder) -> Result<()> {
+    let rows = |i: usize, incoming: bool| {
+        let all = epochs.get(i).into_iter().flat_map(|of| &of.notifications);
+        all.filter(move |row| row.is_incoming == incoming && row.partner != row.process)
     };
-    let sent: Vec<(usize, Notification)> = rows(false).collect();
-    let mut sent = Fifo::new(sent.iter(), |(_, row)| (row.window, row.process, row.partner));
-    for (shard, row) in rows(true).filter(|(_, row)| row.partner != row.process) {
-        if let Some((from, sent)) = sent.take(&(row.window, row.partner, row.process)) {
-            let source = enter(builder.first_of(*from) + sent.instance.number());
-            let target = builder.first_of(shard) + row.instance.number();
-            builder.raws.push(Raw::new(target, source, trace.shards[*from].enter(sent.instance)));
+    let post = |(i, shard): (usize, &Shard)| {
+        let mut outbox = trace.exchange.outbox();
+        for row in rows(i, false) {
+            let call = builder.first_of(i) + row.instance.number();
+            let key = (row.window, row.process, row.partner);
+            outbox.push(trace.owner(row.partner), (key, call, shard.enter(row.instance)));
+        }
+        outbox
+    };
+    let sent = trace.exchange.alltoallv(trace.par_shards().enumerate().map(post).collect())?;
+    for (i, sent) in sent.iter().enumerate() {
+        let mut sent = Fifo::new(sent.rows(), |&(key, ..)| key);
+        for row in rows(i, true) {
+            if let Some(&(_, call, time)) = sent.take(&(row.window, row.partner, row.process)) {
+                let target = builder.first_of(i) + row.instance.number();
+                let cost = costs.between(row.partner, row.process);
+                builder.raws.push(Raw { cost, ..Raw::new(target, enter(call), time) });
+            }
         }
     }
+    Ok(())
 }
 
 /// A call that waits until memory changes waits for a write. The trace does not record which one: it is the last one of
 /// each process that began after the previous call of this kind was left, and before this one is left.
-fn signals(trace: &Trace, epochs: &[Epochs], builder: &mut Builder) {
-    if epochs.iter().all(|epochs| epochs.changes.is_empty()) {
-        return;
+fn signals(trace: &Trace, epochs: &[Epochs], costs: Costs<'_>, builder: &mut Builder) -> Result<()> {
+    if !trace.exchange.any(epochs.iter().any(|epochs| !epochs.changes.is_empty()))? {
+        return Ok(());
     }
     // By target and time, then origin: the call.
-    let of_shard = |(number, shard): (usize, &Shard)| -> Vec<(ProcessId, i64, ProcessId, u32)> {
-        let writes = shard.operations.rows.iter().filter(|operation| operation.kind != OperationKind::Get);
-        let write = |operation: &Operation| {
+    let post = |(i, shard): (usize, &Shard)| {
+        let mut outbox = trace.exchange.outbox();
+        for operation in shard.operations.rows.iter().filter(|operation| operation.kind != OperationKind::Get) {
             let origin = trace.definitions.locations[shard.location_of_instance(operation.instance)].process;
-            let call = builder.first_of(number) + operation.instance.number();
-            (operation.target, shard.enter(operation.instance), origin, call)
-        };
-        writes.map(write).filter(|&(target, _, origin, _)| target != origin).collect()
+            let call = builder.first_of(i) + operation.instance.number();
+            if operation.target != origin {
+                let row = (operation.target, shard.enter(operation.instance), origin, call);
+                outbox.push(trace.owner(operation.target), row);
+            }
+        }
+        outbox
     };
-    let mut writes: Vec<_> = trace.par_shards().enumerate().flat_map_iter(of_shard).collect();
-    writes.par_sort_unstable();
+    let writes = trace.exchange.alltoallv(trace.par_shards().enumerate().map(post).collect())?;
     let mut last: FxHashMap<ProcessId, (i64, u32)> = FxHashMap::default();
-    for (number, (shard, epochs)) in trace.shards.iter().zip(epochs).enumerate() {
+    for (number, ((shard, epochs), writes)) in trace.shards.iter().zip(epochs).zip(writes).enumerate() {
+        let mut writes = writes.into_vec();
+        writes.par_sort_unstable();
         let mut changes: Vec<&Change> = epochs.changes.iter().collect();
         changes.sort_by_key(|change| (change.process, shard.enter(change.instance)));
         for of_process in changes.chunk_by(|a, b| a.process == b.process) {
@@ -328,20 +382,36 @@ fn signals(trace: &Trace, epochs: &[Epochs], builder: &mut Builder) {
                 last.clear();
                 last.extend(within.map(|&(_, enter, origin, call)| (origin, (enter, call))));
                 let target = builder.first_of(number) + change.instance.number();
-                builder.raws.extend(last.values().map(|&(time, call)| Raw::new(target, enter(call), time)));
+                let arc = |(&origin, &(time, call)): (&ProcessId, &(i64, u32))| Raw {
+                    cost: costs.between(origin, process),
+                    ..Raw::new(target, enter(call), time)
+                };
+                builder.raws.extend(last.iter().map(arc));
                 since = since.max(leave);
             }
         }
     }
+    Ok(())
 }
+
+/// Target, begin and end of a call, its process, and its number.
+type Served = (ProcessId, i64, i64, ProcessId, u32);
 
 /// `MPI_Win_complete` moves data, for which many libraries need the target: it waits for the target's next call if
 /// that begins within it.
-fn complete_progress(trace: &Trace, epochs: &[Epochs], model: &Model, builder: &mut Builder) {
-    let mut calls: Vec<LibraryCalls> = trace.shards.iter().map(|shard| LibraryCalls::new(trace, shard)).collect();
-    let mut targets = Vec::new();
-    for (number, (shard, epochs)) in trace.shards.iter().zip(epochs).enumerate() {
+fn complete_progress(
+    trace: &Trace,
+    epochs: &[Epochs],
+    model: &Model,
+    costs: Costs<'_>,
+    builder: &mut Builder,
+) -> Result<()> {
+    let post = |(i, shard): (usize, &Shard)| {
+        let mut outbox = trace.exchange.outbox();
+        let Some(epochs) = epochs.get(i) else { return outbox };
+        let mut targets = Vec::new();
         for (position, access) in epochs.accesses.iter().enumerate().filter(|(_, access)| access.complete.is_some()) {
+            let call = builder.first_of(i) + access.complete.number();
             let (begin, end) = (shard.enter(access.complete), shard.leave(access.complete));
             targets.clear();
             let rows = epochs.of_access.of(position).iter();
@@ -349,17 +419,31 @@ fn complete_progress(trace: &Trace, epochs: &[Epochs], model: &Model, builder: &
             targets.sort_unstable();
             targets.dedup();
             for &target in targets.iter().filter(|&&target| target != access.process) {
-                let calls = &mut calls[trace.position(trace.definitions.master(target))];
-                let Some(serving) = calls.serving(target, begin, end) else { continue };
-                let time = trace.shard(serving.0).enter(serving.1);
-                if time > begin {
-                    let source = enter(builder.instance(trace, serving));
-                    let raw = Raw::new(builder.first_of(number) + access.complete.number(), source, time);
-                    builder.raws.push(Raw { kept: !model.asynchronous_progress, ..raw });
-                }
+                outbox.push(trace.owner(target), (target, begin, end, access.process, call));
             }
         }
-    }
+        outbox
+    };
+    let asked = trace.exchange.alltoallv(trace.par_shards().enumerate().map(post).collect())?;
+    let answer = |(shard, asked): (&Shard, Inbox<Served>)| {
+        let mut asked = asked.into_vec();
+        if asked.is_empty() {
+            return Vec::new();
+        }
+        asked.sort_unstable();
+        let mut calls = LibraryCalls::new(trace, shard);
+        let arc = |(target, begin, end, origin, call)| {
+            let serving = calls.serving(target, begin, end)?;
+            let time = shard.enter(serving.1);
+            let raw = Raw::new(call, enter(builder.instance(trace, serving)), time);
+            let cost = costs.between(target, origin);
+            (time > begin).then_some(Raw { cost, kept: !model.asynchronous_progress, ..raw })
+        };
+        asked.into_iter().filter_map(arc).collect()
+    };
+    let arcs: Vec<Vec<Raw>> = trace.par_shards().zip(asked).map(answer).collect();
+    builder.raws.extend(arcs.into_iter().flatten());
+    Ok(())
 }
 
 /// Where the Late Post of an access epoch was found.
@@ -382,20 +466,33 @@ fn place(shard: &Shard, epochs: &Epochs, position: usize, found: &Found) -> Opti
     }
 }
 
+/// Sums counts by window over all processes of the analysis.
+fn sums<const N: usize>(
+    trace: &Trace,
+    own: FxHashMap<WindowId, [usize; N]>,
+) -> Result<FxHashMap<WindowId, [usize; N]>> {
+    let own: Vec<(WindowId, Vec<usize>)> = own.into_iter().map(|(window, counts)| (window, counts.to_vec())).collect();
+    let mut all: FxHashMap<WindowId, [usize; N]> = FxHashMap::default();
+    for (window, counts) in trace.exchange.allgather(own)?.into_iter().flatten() {
+        all.entry(window).or_insert([0; N]).iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+    }
+    Ok(all)
+}
+
 /// Where Late Posts were found most often on each window.
-fn usual_places(trace: &Trace, epochs: &[Epochs], found: &Found) -> FxHashMap<WindowId, BlockingCall> {
-    let mut counts: FxHashMap<WindowId, [(usize, BlockingCall); 3]> = FxHashMap::default();
+fn usual_places(trace: &Trace, epochs: &[Epochs], found: &Found) -> Result<FxHashMap<WindowId, BlockingCall>> {
+    const PLACES: [BlockingCall; 3] = [BlockingCall::Complete, BlockingCall::Start, BlockingCall::Operation];
+    let mut counts: FxHashMap<WindowId, [usize; PLACES.len()]> = FxHashMap::default();
     for (shard, epochs) in trace.shards.iter().zip(epochs) {
         for (position, access) in epochs.accesses.iter().enumerate() {
             if let Some(place) = place(shard, epochs, position, found) {
-                let none = [(0, BlockingCall::Complete), (0, BlockingCall::Start), (0, BlockingCall::Operation)];
-                let counts = counts.entry(access.window).or_insert(none);
-                counts.iter_mut().filter(|(_, of)| *of == place).for_each(|(count, _)| *count += 1);
+                let counts = counts.entry(access.window).or_default();
+                counts.iter_mut().zip(PLACES).filter(|(_, of)| *of == place).for_each(|(count, _)| *count += 1);
             }
         }
     }
-    let most = |counts: [(usize, BlockingCall); 3]| counts.into_iter().rev().max_by_key(|(count, _)| *count);
-    counts.into_iter().filter_map(|(window, counts)| Some((window, most(counts)?.1))).collect()
+    let most = |counts: [usize; PLACES.len()]| counts.into_iter().zip(PLACES).rev().max_by_key(|(count, _)| *count);
+    Ok(sums(trace, counts)?.into_iter().filter_map(|(window, counts)| Some((window, most(counts)?.1))).collect())
 }
 
 /// Kinds of calls in a lock epoch, in order of time.
@@ -405,6 +502,7 @@ fn locks(
     trace: &Trace,
     epochs: &[Epochs],
     found: &Found,
+    costs: Costs<'_>,
     builder: &mut Builder,
     assumptions: &mut Assumptions,
 ) -> Result<()> {
@@ -418,8 +516,7 @@ fn locks(
             }
         }
     }
-    let acquired: FxHashMap<(LocationId, InstanceId), InstanceId> =
-        epochs.iter().flat_map(|of| &of.locks).map(|epoch| ((epoch.location, epoch.release), epoch.acquire)).collect();
+    let counts = sums(trace, counts)?;
     let mut late = 0;
     for (number, ((shard, epochs), before)) in trace.shards.iter().zip(epochs).zip(&before).enumerate() {
         for before in before.rows() {
@@ -442,11 +539,10 @@ fn locks(
             let release = builder.instance(trace, before.release);
             let own = builder.first_of(number);
             let (blocked, request) = (own + blocked.number(), own + epoch.acquire.number());
-            builder.raws.push(Raw::new(blocked, leave(release), before.leave));
-            if let Some(&first) = acquired.get(&before.release) {
-                let first = builder.instance(trace, (before.release.0, first));
-                builder.turns.push([enter(first), enter(request), leave(release), enter(blocked)]);
-            }
+            let cost = costs.between(trace.definitions.locations[before.release.0].process, epoch.process);
+            builder.raws.push(Raw { cost, ..Raw::new(blocked, leave(release), before.leave) });
+            let first = builder.instance(trace, (before.release.0, before.acquire));
+            builder.turns.push([enter(first), enter(request), leave(release), enter(blocked)]);
         }
     }
     assumptions.count(Assumption::LockOrder, late);

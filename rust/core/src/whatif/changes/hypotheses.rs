@@ -86,7 +86,7 @@ impl Hypothesis {
 }
 
 impl Shape {
-    /// Applies hypotheses in order; also returns notes on them.
+    /// Applies hypotheses in order; also returns notes on them. Collective.
     pub(in crate::whatif) fn new(
         trace: &Trace,
         graph: &Graph,
@@ -96,7 +96,7 @@ impl Shape {
         let mut notes = Vec::new();
         let mut shape = Self::cut(trace, cut);
         for hypothesis in hypotheses {
-            let (news, refused) = shape.apply(trace, graph, cut, &[(0, hypothesis)], &mut notes);
+            let (news, refused) = shape.apply(trace, graph, cut, &[(0, hypothesis)], &mut notes)?;
             if let Some((_, error)) = refused.into_iter().next() {
                 return Err(Error::Usage(error));
             }
@@ -105,42 +105,43 @@ impl Shape {
                 *changes = merge(std::mem::take(changes), news);
             });
         }
-        shape.check(1).into_iter().next().map_or(Ok((shape, notes)), |(_, error)| Err(Error::Usage(error)))
+        shape.check(trace, 1)?.into_iter().next().map_or(Ok((shape, notes)), |(_, error)| Err(Error::Usage(error)))
     }
 
     /// Applies several lists of hypotheses to the measured run, each in its lane. One pass over the trace finds the
     /// selections of all lanes. Also returns the lanes whose hypotheses cannot be applied; their results are
-    /// meaningless.
+    /// meaningless. Collective.
     pub(in crate::whatif) fn lanes(
         trace: &Trace,
         graph: &Graph,
         cut: &Cut,
         lists: &[Vec<Hypothesis>],
-    ) -> (Self, Refused) {
+    ) -> Result<(Self, Refused)> {
         let measured = Self::cut(trace, cut);
         let singles: Vec<(u32, &Hypothesis)> =
             (0..).zip(lists).filter(|(_, list)| list.len() == 1).map(|(lane, list)| (lane, &list[0])).collect();
-        let (mut changes, mut refused) = measured.apply(trace, graph, cut, &singles, &mut Vec::new());
+        let (mut changes, mut refused) = measured.apply(trace, graph, cut, &singles, &mut Vec::new())?;
         changes.resize(trace.definitions.locations.len(), Vec::new());
         for (lane, list) in (0..).zip(lists) {
             let own = match &list[..] {
                 [_] | [] => measured.clone(),
-                list => Self::new(trace, graph, cut, list).map_or_else(
-                    |error| {
-                        refused.push((lane, error.to_string()));
+                list => match Self::new(trace, graph, cut, list) {
+                    Ok((shape, _)) => shape,
+                    Err(Error::Usage(error)) => {
+                        refused.push((lane, error));
                         measured.clone()
-                    },
-                    |(shape, _)| shape,
-                ),
+                    }
+                    Err(error) => return Err(error),
+                },
             };
             add(&mut changes, own.0, lane);
         }
         let mut shape = Self(changes);
-        for (lane, error) in shape.check(lists.len()) {
+        for (lane, error) in shape.check(trace, lists.len())? {
             shape.0.par_iter_mut().for_each(|changes| changes.retain(|change| change.lane != lane));
             refused.push((lane, error));
         }
-        (shape, refused)
+        Ok((shape, refused))
     }
 
     /// Removes the time of cut events.
@@ -170,9 +171,9 @@ impl Shape {
         cut: &Cut,
         hypotheses: &[(u32, &Hypothesis)],
         notes: &mut Vec<String>,
-    ) -> (Vec<Vec<Change>>, Refused) {
+    ) -> Result<(Vec<Vec<Change>>, Refused)> {
         if hypotheses.is_empty() {
-            return <_>::default();
+            return Ok(<_>::default());
         }
         let all = Selection { roots: vec![true; trace.tree.len()], text: "the run".to_owned(), ..Selection::default() };
         let mut selections: Vec<&Selection> = Vec::new();
@@ -206,7 +207,7 @@ impl Shape {
             }
             Vec::with_capacity(room)
         };
-        let (selected, mut changes) = segments::select(trace, graph, (cut, self), &selections, room, sees);
+        let (selected, mut changes) = segments::select(trace, graph, (cut, self), &selections, room, sees)?;
         let mut refused = Refused::new();
         for (selected, hypotheses) in selected.into_iter().zip(&of_selection) {
             let selected = match selected {
@@ -223,15 +224,16 @@ impl Shape {
                         let news = redone.into_iter().map(|of| of.segments.iter().map(change).collect()).collect();
                         add(&mut changes, news, lane);
                     }
-                    Err(error) => refused.push((lane, error.to_string())),
+                    Err(Error::Usage(error)) => refused.push((lane, error)),
+                    Err(error) => return Err(error),
                 }
             }
         }
-        (changes, refused)
+        Ok((changes, refused))
     }
 
-    /// An error for each lane whose times could overflow.
-    fn check(&self, lanes: usize) -> Refused {
+    /// An error for each lane whose times could overflow. Collective.
+    fn check(&self, trace: &Trace, lanes: usize) -> Result<Refused> {
         let longer = |changes: &Vec<Change>| {
             let mut longer = vec![0i64; lanes];
             for change in changes.iter().filter(|change| change.growth > 0) {
@@ -242,8 +244,11 @@ impl Shape {
         };
         let longer: Vec<Vec<i64>> = self.0.par_iter().map(longer).collect();
         let total = |lane: usize| longer.iter().map(|of| i128::from(of[lane])).sum::<i128>();
+        let own: Vec<i128> = (0..lanes).map(total).collect();
+        let all = trace.exchange.allgather(own)?;
+        let is_too_long = |lane: &usize| all.iter().map(|of| of[*lane]).sum::<i128>() >= LONGEST;
         let too_long = || "the changed run is longer than the clock of the trace".to_owned();
-        (0..lanes).filter(|&lane| total(lane) >= LONGEST).map(|lane| (lane as u32, too_long())).collect()
+        Ok((0..lanes).filter(is_too_long).map(|lane| (lane as u32, too_long())).collect())
     }
 }
 
@@ -267,14 +272,16 @@ impl Hypothesis {
         }
     }
 
-    /// New lengths of segments that depend on each other.
+    /// New lengths of segments that depend on each other. Collective.
     fn redo(&self, trace: &Trace, mut selected: Vec<Selected>, notes: &mut Vec<String>) -> Result<Vec<Selected>> {
         match self {
             Self::Set { ticks, .. } => {
                 selected.par_iter_mut().for_each(|of| of.set(&vec![*ticks; of.instances as usize]));
             }
             Self::Balance { selection, balancing } => {
-                let times: Vec<Vec<i64>> = selected.par_iter().map(Selected::times).collect();
+                let own = trace.own_locations();
+                let times: Vec<Vec<i64>> = selected[own.clone()].par_iter().map(Selected::times).collect();
+                let times: Vec<Vec<i64>> = trace.exchange.allgather(times)?.into_iter().flatten().collect();
                 let without = trace.definitions.processes.len() - with_instances(trace, &times);
                 if without > 0 {
                     notes.push(format!("{}: {without} processes have no instance and take no part", selection.text));
@@ -282,17 +289,18 @@ impl Hypothesis {
                 if times.iter().filter(|of| !of.is_empty()).count() == 1 {
                     notes.push(format!("{}: only one location has instances, so no time can move", selection.text));
                 }
-                if balancing.mode == Balance::Instance && !is_alike(trace, selection, &times) {
+                if balancing.mode == Balance::Instance && !is_alike(trace, selection, &times)? {
                     notes.push(format!(
                         "{}: not all locations call the same from it, so the n-th instances need not belong together",
                         selection.text
                     ));
                 }
                 let lengths = balancing.apply(trace, &times, &selection.text)?;
-                selected.par_iter_mut().zip(&lengths).for_each(|(of, lengths)| of.set(lengths));
+                selected[own.clone()].par_iter_mut().zip(&lengths[own]).for_each(|(of, lengths)| of.set(lengths));
             }
             Self::Trim { excess, .. } => {
-                selected.par_iter_mut().zip(&**excess).for_each(|(of, excess)| of.shorten(excess));
+                let own = &mut selected[trace.own_locations()];
+                own.par_iter_mut().zip(&**excess).for_each(|(of, excess)| of.shorten(excess));
             }
             Self::Scale { .. } | Self::Network { .. } | Self::Overhead { .. } => {}
         }
@@ -335,8 +343,8 @@ fn merge(old: Vec<Change>, new: Vec<Change>) -> Vec<Change> {
     merged
 }
 
-/// Whether the selected instances have the same callees everywhere.
-fn is_alike(trace: &Trace, selection: &Selection, times: &[Vec<i64>]) -> bool {
+/// Whether the selected instances have the same callees everywhere. Collective.
+fn is_alike(trace: &Trace, selection: &Selection, times: &[Vec<i64>]) -> Result<bool> {
     let called = |location: usize| {
         let shard = trace.shard(LocationId::at(location));
         let cells = shard.profile.of(shard.local(LocationId::at(location))).iter();
@@ -346,9 +354,11 @@ fn is_alike(trace: &Trace, selection: &Selection, times: &[Vec<i64>]) -> bool {
         called.sort_unstable();
         called
     };
-    let mut all = (0..times.len()).filter(|&location| !times[location].is_empty()).map(called);
-    let first = all.next();
-    all.all(|called| Some(called) == first)
+    let mut own: Vec<Vec<CallPathId>> =
+        trace.own_locations().filter(|&location| !times[location].is_empty()).map(called).collect();
+    own.dedup();
+    let all: Vec<Vec<CallPathId>> = trace.exchange.allgather(own)?.into_iter().flatten().collect();
+    Ok(all.iter().all(|called| *called == all[0]))
 }
 
 fn with_instances(trace: &Trace, times: &[Vec<i64>]) -> usize {

@@ -95,7 +95,8 @@ impl Selected {
 /// The selection by location, or the reason why it is empty.
 pub(in crate::whatif) type Found = Result<Vec<Selected>, String>;
 
-/// What selections select in a run, by selection and location; an error for each that selects nothing. `sees` gets the
+/// What selections select in a run, by selection and location, of those of this process of the analysis; an error for each
+/// that selects nothing anywhere. Collective. `sees` gets the
 /// segments of a location in order of position, each with the number of its selection, and returns whether to keep it.
 /// It updates a state by location, which `begin` creates from the location's visits, and which is returned as well.
 pub(in crate::whatif) fn select<S: Send>(
@@ -105,11 +106,14 @@ pub(in crate::whatif) fn select<S: Send>(
     selections: &[&Selection],
     begin: impl Fn(&[ProfileCell]) -> S + Sync,
     sees: impl Fn(&mut S, usize, &Segment) -> bool + Sync,
-) -> (Vec<Found>, Vec<S>) {
+) -> crate::Result<(Vec<Found>, Vec<S>)> {
     let locations = trace.definitions.locations.len();
     let chosen = Chosen::new(trace, selections);
     let at = |location| {
         let location = LocationId::at(location);
+        if !trace.owns(location) {
+            return (vec![Selected::default(); selections.len()], begin(&[]));
+        }
         let shard = trace.shard(location);
         let mut seen = begin(shard.profile.of(shard.local(location)));
         let found =
@@ -121,17 +125,21 @@ pub(in crate::whatif) fn select<S: Send>(
     for of_location in of_locations {
         found.iter_mut().zip(of_location).for_each(|(found, of)| found.push(of));
     }
-    (selections.iter().zip(found).map(|(selection, found)| something(selection, found)).collect(), seen)
-}
-
-/// Fails if nothing is selected.
-fn something(selection: &Selection, found: Vec<Selected>) -> Found {
-    let why = match refusal(found.iter().map(|of| of.left)) {
-        Some(why) => why,
-        None if found.iter().all(|of| !of.has_segments) => "its instances have no such part",
-        None => return Ok(found),
-    };
-    Err(format!("{} selects nothing: {why}", selection.text))
+    let own = found.iter().map(|found| {
+        let left = found.iter().fold([0; 4], |sum, of| std::array::from_fn(|i| sum[i] + of.left[i]));
+        (left, found.iter().any(|of| of.has_segments))
+    });
+    let own: Vec<([u64; 4], bool)> = own.collect();
+    let all = trace.exchange.allgather(own)?;
+    let found = selections.iter().zip(found).enumerate().map(|(i, (selection, found))| {
+        let why = match refusal(all.iter().map(|of| of[i].0)) {
+            Some(why) => why,
+            None if all.iter().all(|of| !of[i].1) => "its instances have no such part",
+            None => return Ok(found),
+        };
+        Err(format!("{} selects nothing: {why}", selection.text))
+    });
+    Ok((found.collect(), seen))
 }
 
 /// Selections by call path: a bit for each of them, of which there are no more than lanes.

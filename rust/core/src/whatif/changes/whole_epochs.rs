@@ -23,7 +23,7 @@ pub(in crate::whatif) fn refuse_open(trace: &Trace, epochs: &[Epochs], cut: &Cut
     }
     let calls = Calls { trace, cut };
     if fences_stay_closed(&calls, epochs)?
-        && general_epochs_stay_closed(&calls, epochs)
+        && general_epochs_stay_closed(&calls, epochs)?
         && locks_stay_closed(&calls, epochs)
     {
         return Ok(());
@@ -126,7 +126,7 @@ fn nothing_is_done(
 
 /// An access epoch vanishes with its operations and the exposure epochs of its targets, an exposure epoch with the
 /// access epochs of its origins.
-fn general_epochs_stay_closed(calls: &Calls<'_>, epochs: &[Epochs]) -> bool {
+fn general_epochs_stay_closed(calls: &Calls<'_>, epochs: &[Epochs]) -> Result<bool> {
     let trace = calls.trace;
     let shards = || trace.shards.iter().zip(epochs);
     let are_whole = |(shard, epochs): (&Shard, &Epochs)| {
@@ -134,25 +134,25 @@ fn general_epochs_stay_closed(calls: &Calls<'_>, epochs: &[Epochs]) -> bool {
         exposures.all(|exposure| calls.is_whole(shard, [exposure.post, exposure.wait], &[]))
     };
     if !shards().all(are_whole) {
-        return false;
+        return Ok(false);
     }
-    let exposed = exposed(trace, epochs);
-    let mut exposed = Fifo::new(exposed.iter(), Exposed::pair);
-    for (shard, epochs) in shards() {
+    let exposed = exposed(trace, epochs)?;
+    for ((shard, epochs), exposed) in shards().zip(&exposed) {
+        let mut exposed = Fifo::new(exposed.rows(), Exposed::pair);
         for (number, access) in epochs.accesses.iter().enumerate() {
             if !calls.is_whole(shard, [access.start, access.complete], epochs.of_access.of(number)) {
-                return false;
+                return Ok(false);
             }
             let is_cut = calls.is_cut(shard, access.start);
             for &target in trace.definitions.group_members(access.group, &access.process) {
                 let exposure = exposed.take(&(access.window, access.process, target));
-                if exposure.is_some_and(|of| calls.is_cut(&trace.shards[of.shard], of.post) != is_cut) {
-                    return false;
+                if exposure.is_some_and(|of| calls.is_cut(&trace.shards[of.shard as usize], of.post) != is_cut) {
+                    return Ok(false);
                 }
             }
         }
     }
-    true
+    Ok(true)
 }
 
 /// The calls of a lock epoch vanish together, with its operations.

@@ -10,15 +10,19 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use super::border::Border;
 use super::steps::{Graph, Kind, Meeting, Step};
 use crate::ids::{InstanceId, LocationId, RegionKey};
+use crate::parallel::exchange::Exchange;
 use crate::trace::{NONE, Shard, Trace};
 use crate::{Error, Result};
 
 /// An item whose new time the simulation computes: Enter and Leave of each region instance, then meetings and stops.
+/// Those of all processes of the analysis are numbered through, but for stops.
 pub(in crate::whatif) type Node = u32;
 
 /// Stands for the begin of the target's own last segment.
@@ -31,7 +35,7 @@ pub(in crate::whatif) const MEASURED: i64 = i64::MIN;
 pub(in crate::whatif) const NO_CLASS: u16 = u16::MAX;
 
 /// An arc before its weight is known.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub(in crate::whatif) struct Raw {
     /// The waiting side: a region instance, or a stop (numbered after all instances).
     pub target: u32,
@@ -90,7 +94,11 @@ pub(in crate::whatif) struct Stop {
 /// Collects the arcs, stops and meetings of a graph.
 #[derive(Debug)]
 pub(in crate::whatif) struct Builder {
+    /// Number of the first instance of each shard, those of other processes of the analysis included, and of all.
     first: Vec<u32>,
+    exchange: Exchange,
+    /// Number of the first checkpoint of each process of the analysis, and of all.
+    first_checkpoint: Vec<u32>,
     pub raws: Vec<Raw>,
     pub stops: Vec<Stop>,
     members: Vec<Node>,
@@ -106,11 +114,12 @@ pub(in crate::whatif) struct Builder {
 }
 
 impl Builder {
-    /// Begins the graph of a trace.
+    /// Begins the graph of a trace. Collective.
     pub(in crate::whatif) fn new(trace: &Trace) -> Result<Self> {
+        let own: Vec<usize> = trace.shards.iter().map(|shard| shard.instances.enter.len()).collect();
         let mut first = vec![0u32];
-        for shard in &trace.shards {
-            let next = u64::from(first[first.len() - 1]) + shard.instances.enter.len() as u64;
+        for instances in trace.exchange.allgather(own)?.into_iter().flatten() {
+            let next = u64::from(first[first.len() - 1]) + instances as u64;
             // Two nodes for each, and as many again for meetings and stops.
             if next > u64::from(u32::MAX / 4) {
                 return Err(Error::Trace("more than 2^30 calls: too many to simulate".into()));
@@ -119,6 +128,8 @@ impl Builder {
         }
         Ok(Self {
             first,
+            exchange: trace.exchange.clone(),
+            first_checkpoint: Vec::new(),
             raws: Vec::new(),
             stops: Vec::new(),
             members: Vec::new(),
@@ -136,20 +147,37 @@ impl Builder {
         self.first[self.first.len() - 1]
     }
 
-    /// Number of a region instance of a location.
+    /// Numbers of the instances of this process of the analysis.
+    pub(in crate::whatif) fn own(&self) -> Range<u32> {
+        let shards = self.exchange.own();
+        self.first[shards.start as usize]..self.first[shards.end as usize]
+    }
+
+    /// Number of a region instance of any shard.
+    pub(in crate::whatif) fn number(&self, shard: u32, instance: InstanceId) -> u32 {
+        self.first[shard as usize] + instance.number()
+    }
+
+    /// Number of a region instance of any location.
     pub(in crate::whatif) fn instance(&self, trace: &Trace, (location, instance): (LocationId, InstanceId)) -> u32 {
-        self.first[trace.position(location)] + instance.number()
+        self.number(trace.shard_of[location], instance)
     }
 
-    /// Number of the first instance of a shard.
-    pub(in crate::whatif) fn first_of(&self, shard: usize) -> u32 {
-        self.first[shard]
+    /// Number of the first instance of the i-th shard of this process.
+    pub(in crate::whatif) fn first_of(&self, i: usize) -> u32 {
+        self.first[self.exchange.own().start as usize + i]
     }
 
-    /// Shard and region instance of a number.
+    /// Position of the shard of a number among those of this process, and the region instance there.
     pub(in crate::whatif) fn place(&self, number: u32) -> (usize, InstanceId) {
-        let shard = self.first.partition_point(|&first| first <= number) - 1;
-        (shard, InstanceId::new(number - self.first[shard]))
+        let shard = self.shard_of(number);
+        let instance = InstanceId::new(number - self.first[shard as usize]);
+        ((shard - self.exchange.own().start) as usize, instance)
+    }
+
+    /// The shard of a number, of any process.
+    fn shard_of(&self, number: u32) -> u32 {
+        self.first.partition_point(|&first| first <= number) as u32 - 1
     }
 
     /// The instance whose Enter or Leave a node is.
@@ -215,32 +243,66 @@ impl Builder {
         self.instances() + number
     }
 
+    /// Numbers the checkpoints of all processes of the analysis, and sends each arc to the process of its target; then
+    /// sorts the arcs by target. Collective.
+    pub(in crate::whatif) fn deal(&mut self) -> Result<()> {
+        let exchange = self.exchange.clone();
+        let mut first = 2 * self.instances();
+        self.first_checkpoint = vec![first];
+        for checkpoints in exchange.allgather(self.checkpoints.len() as u32)? {
+            first = first.checked_add(checkpoints).filter(|&first| first < STOP).ok_or_else(too_many)?;
+            self.first_checkpoint.push(first);
+        }
+        if exchange.processes() > 1 {
+            let offset = self.first_checkpoint[exchange.rank()] - self.first_checkpoint[0];
+            let (own, meetings) = (self.own(), self.first_checkpoint[0]..STOP);
+            let (first, instances) = (std::mem::take(&mut self.first), meetings.start / 2);
+            let shard_of = |target: u32| first.partition_point(|&first| first <= target) as u32 - 1;
+            let mut outgoing: Vec<Vec<Raw>> = (0..exchange.processes()).map(|_| Vec::new()).collect();
+            self.raws.retain_mut(|raw| {
+                if meetings.contains(&raw.source) {
+                    raw.source += offset;
+                }
+                let stays = own.contains(&raw.target) || raw.target >= instances;
+                if !stays {
+                    outgoing[exchange.process_of(shard_of(raw.target))].push(*raw);
+                }
+                stays
+            });
+            self.first = first;
+            for mut arrived in exchange.alltoall(outgoing)? {
+                self.raws.append(&mut arrived);
+            }
+        }
+        self.sort();
+        Ok(())
+    }
+
     /// Sorts the arcs by target.
     pub(in crate::whatif) fn sort(&mut self) {
         self.raws.par_sort_unstable_by_key(|raw| (raw.target, raw.source, raw.since));
     }
 
     /// Builds the graph from sorted arcs. `weigh` computes the weights of the arcs to a place, own time first, from the
-    /// arcs, the time of the previous place, and its own time.
+    /// arcs, the time of the previous place, and its own time. Collective.
     pub(in crate::whatif) fn finish(
         mut self,
         trace: &Trace,
         weigh: &(impl Fn(&[Raw], i64, i64, &mut [i64]) + Sync),
-    ) -> Graph {
+    ) -> Result<Graph> {
         self.stops.par_sort_unstable_by_key(|stop| (stop.location, stop.position, stop.time, stop.number));
         let groups = self.groups();
-        let needed = self.needed();
-        let drafts: Vec<Vec<Draft>> = trace
-            .par_shards()
-            .enumerate()
-            .map(|(number, shard)| self.drafts(number, shard, &needed, &groups))
-            .collect();
+        let foreign = self.foreign();
+        let asked = self.exchange.alltoall(self.by_process(&foreign))?;
+        let needed = self.needed(&asked);
+        let drafts: Vec<Vec<Draft>> =
+            trace.par_shards().enumerate().map(|(i, shard)| self.drafts(i, shard, &needed, &groups)).collect();
         drop(needed);
         let times: Vec<i64> = drafts.par_iter().flatten_iter().map(|draft| draft.time).collect();
         let kinds = drafts.par_iter().flatten_iter().map(|draft| draft.kind(&groups)).collect();
         let mut offsets = Vec::with_capacity(trace.definitions.locations.len() + 1);
         offsets.push(0);
-        let mut places = vec![NONE; self.first_stop() as usize + self.stops.len()];
+        let mut places = vec![NONE; self.first_stop() + self.stops.len()];
         for (place, draft) in (0..).zip(drafts.iter().flatten()) {
             if draft.node != NONE {
                 places[self.position(draft.node)] = place;
@@ -251,13 +313,28 @@ impl Builder {
             }
         }
         offsets.resize(trace.definitions.locations.len() + 1, times.len() as u32);
+        let own_steps = times.len();
+        let own_places = (own_steps + self.checkpoints.len()) as u32;
         let place = |node: Node| match self.checkpoint(node) {
-            Some(checkpoint) => times.len() as u32 + checkpoint,
-            None => places[self.position(node)],
+            Some(checkpoint) => own_steps as u32 + checkpoint,
+            None if self.is_own(node) => places[self.position(node)],
+            None => own_places + foreign.partition_point(|&of| of < node) as u32,
         };
-        let time = |place: u32| match times.get(place as usize) {
+        let own_time = |place: u32| match times.get(place as usize) {
             Some(time) => *time,
-            None => self.checkpoint_times[place as usize - times.len()],
+            None => self.checkpoint_times[place as usize - own_steps],
+        };
+        let asked: Vec<Vec<u32>> = asked.into_iter().map(|nodes| nodes.into_iter().map(place).collect()).collect();
+        let told = asked.iter().map(|places| places.iter().map(|&place| own_time(place)).collect()).collect();
+        let border = Border::new(
+            &asked,
+            foreign.iter().map(|&node| self.process_of(node)),
+            own_places,
+            &self.exchange.alltoall(told)?,
+        );
+        let time = |place: u32| match place.checked_sub(own_places) {
+            Some(foreign) => border.times[foreign as usize],
+            None => own_time(place),
         };
         let weighed = drafts.par_iter().map(|drafts| self.weigh(drafts, &groups, (&place, &time), weigh));
         let weighed: Vec<Weighed> = weighed.collect();
@@ -273,7 +350,7 @@ impl Builder {
             sources.extend(of.sources);
             slacks.extend(of.slacks);
         }
-        Graph {
+        Ok(Graph {
             steps,
             times,
             kinds,
@@ -287,27 +364,77 @@ impl Builder {
             meeting_of: self.meeting_of,
             turns,
             stops,
+            border,
             references: OnceLock::new(),
-        }
+        })
     }
 
-    /// Begin of the arcs of each target, and the end of the last one.
+    /// Begin of the arcs of each target of this process, and the end of the last one.
     fn groups(&self) -> Vec<u32> {
-        let mut groups = vec![0u32; self.instances() as usize + self.stops.len() + 1];
+        let mut groups = vec![0u32; self.own().len() + self.stops.len() + 1];
         for raw in &self.raws {
-            groups[raw.target as usize + 1] += 1;
+            groups[self.slot(raw.target) + 1] += 1;
         }
         (1..groups.len()).for_each(|i| groups[i] += groups[i - 1]);
         groups
     }
 
-    /// The Enters and Leaves that others wait for, or whose times are of interest.
-    fn needed(&self) -> Vec<bool> {
-        let mut needed = vec![false; 2 * self.instances() as usize];
+    /// Position of a target of this process among all that it has.
+    fn slot(&self, target: u32) -> usize {
+        let own = self.own();
+        let slot =
+            if target < self.instances() { target - own.start } else { target - self.instances() + own.len() as u32 };
+        slot as usize
+    }
+
+    /// The nodes of other processes whose times this one needs, sorted.
+    fn foreign(&self) -> Vec<Node> {
+        if self.exchange.processes() == 1 {
+            return Vec::new();
+        }
+        let sources = self.raws.par_iter().filter(|raw| raw.kept && raw.source != OWN).map(|raw| raw.source);
+        let all = sources.chain(self.members.par_iter().copied());
+        let all = all.chain(self.turns.par_iter().flat_map_iter(|nodes| nodes.iter().copied()));
+        let mut foreign: Vec<Node> = all.filter(|&node| !self.is_own(node)).collect();
+        foreign.par_sort_unstable();
+        foreign.dedup();
+        foreign
+    }
+
+    /// Nodes by the process of the analysis that has them.
+    fn by_process(&self, nodes: &[Node]) -> Vec<Vec<Node>> {
+        let mut of = vec![Vec::new(); self.exchange.processes()];
+        for &node in nodes {
+            of[self.process_of(node)].push(node);
+        }
+        of
+    }
+
+    /// The process of the analysis that has a node, other than a stop.
+    fn process_of(&self, node: Node) -> usize {
+        match self.call_of(node) {
+            Some(call) => self.exchange.process_of(self.shard_of(call)),
+            None => self.first_checkpoint.partition_point(|&first| first <= node) - 1,
+        }
+    }
+
+    /// Whether this process of the analysis has a node.
+    fn is_own(&self, node: Node) -> bool {
+        match self.call_of(node) {
+            Some(call) => self.own().contains(&call),
+            None => node >= STOP || self.checkpoint(node).is_some(),
+        }
+    }
+
+    /// The Enters and Leaves of this process that others wait for, or whose times are of interest; `asked` is what other
+    /// processes of the analysis need.
+    fn needed(&self, asked: &[Vec<Node>]) -> Vec<bool> {
+        let own = self.own();
+        let mut needed = vec![false; 2 * own.len()];
         let sources = self.raws.iter().filter(|raw| raw.kept).map(|raw| raw.source);
-        let observed = self.turns.iter().flatten();
+        let observed = self.turns.iter().flatten().chain(asked.iter().flatten());
         for node in sources.chain(self.members.iter().chain(observed).copied()) {
-            if let Some(needed) = needed.get_mut(node as usize) {
+            if let Some(needed) = node.checked_sub(2 * own.start).and_then(|of| needed.get_mut(of as usize)) {
                 *needed = true;
             }
         }
@@ -315,30 +442,34 @@ impl Builder {
     }
 
     /// The steps of a shard's locations in order, without their arcs.
-    fn drafts(&self, number: usize, shard: &Shard, needed: &[bool], groups: &[u32]) -> Vec<Draft> {
+    fn drafts(&self, i: usize, shard: &Shard, needed: &[bool], groups: &[u32]) -> Vec<Draft> {
         let mut all: Vec<Draft> = Vec::new();
-        let is_waiting = |target: u32| groups[target as usize] < groups[target as usize + 1];
+        let first_of_shard = self.first_of(i);
+        let slot_of = |target: u32| self.slot(target) as u32;
+        let is_waiting = |slot: u32| groups[slot as usize] < groups[slot as usize + 1];
         let time = &shard.events.time;
         for (i, location) in shard.locations.enumerate() {
             let (begin, end) = (shard.event_offsets[i], shard.event_offsets[i + 1]);
             let first = all.len();
-            let mut draft = |position: u32, time: i64, stop: Option<Kind>, target: u32, node: Node| {
-                all.push(Draft { position, time, stop, since: time, target, node, location, is_last: false });
+            let mut draft = |position: u32, time: i64, stop: Option<Kind>, slot: u32, node: Node| {
+                all.push(Draft { position, time, stop, since: time, slot, node, location, is_last: false });
             };
             for instance in shard.instances_of(location) {
-                let target = self.first[number] + instance.number();
-                if needed[enter(target) as usize] {
+                let target = first_of_shard + instance.number();
+                let slot = slot_of(target);
+                if needed[enter(slot) as usize] {
                     let position = shard.instances.enter[instance];
                     draft(position, time[position as usize], None, NONE, enter(target));
                 }
-                if is_waiting(target) || needed[leave(target) as usize] {
+                if is_waiting(slot) || needed[leave(slot) as usize] {
                     let position = shard.instances.leave[instance];
-                    draft(position, time[position as usize], None, target, leave(target));
+                    draft(position, time[position as usize], None, slot, leave(target));
                 }
             }
             let from = self.stops.partition_point(|stop| stop.location < location);
             for stop in self.stops[from..].iter().take_while(|stop| stop.location == location) {
-                draft(stop.position, stop.time, Some(stop.kind), self.stop_target(stop.number), STOP + stop.number);
+                let slot = slot_of(self.stop_target(stop.number));
+                draft(stop.position, stop.time, Some(stop.kind), slot, STOP + stop.number);
                 // The time between it and the event is known there.
                 if stop.position < end {
                     draft(stop.position, time[stop.position as usize], None, NONE, NONE);
@@ -398,7 +529,7 @@ impl Builder {
             if draft.stop == Some(Kind::Begin) {
                 group.iter().zip(&mut weights[1..]).for_each(|(raw, weight)| *weight = at - raw.since);
             } else {
-                let (since, end) = self.judged.get(&draft.target).copied().unwrap_or((draft.since, at));
+                let (since, end) = self.judged.get(&group[0].target).copied().unwrap_or((draft.since, at));
                 weigh(group, since, end, &mut weights);
             }
             all.steps.push(Step { slack: draft.since + weights[0] - at, ..step });
@@ -411,20 +542,26 @@ impl Builder {
         all
     }
 
-    /// Number of the first node that stands for a stop.
-    fn first_stop(&self) -> u32 {
-        2 * self.instances()
+    /// Number of the Enters and Leaves of this process.
+    fn first_stop(&self) -> usize {
+        2 * self.own().len()
     }
 
-    /// Index of a node among all nodes that are not checkpoints.
+    /// Index of a node of this process among all of these that are not checkpoints.
     fn position(&self, node: Node) -> usize {
-        if node >= STOP { (self.first_stop() + (node - STOP)) as usize } else { node as usize }
+        if node >= STOP { self.first_stop() + (node - STOP) as usize } else { (node - 2 * self.own().start) as usize }
     }
 
-    /// The number of a node among checkpoints, if it is one.
+    /// The number of a node among the checkpoints of this process, if it is one.
     fn checkpoint(&self, node: Node) -> Option<u32> {
-        node.checked_sub(2 * self.instances()).filter(|_| node < STOP)
+        let rank = self.exchange.rank();
+        let own = self.first_checkpoint[rank]..self.first_checkpoint[rank + 1];
+        own.contains(&node).then(|| node - own.start)
     }
+}
+
+fn too_many() -> Error {
+    Error::Trace("more than 2^30 operations of several processes: too many to simulate".into())
 }
 
 /// A step without its arcs.
@@ -435,8 +572,8 @@ struct Draft {
     stop: Option<Kind>,
     /// Time of the place before it.
     since: i64,
-    /// The target of its arcs, or [`NONE`].
-    target: u32,
+    /// Position of the target of its arcs, or [`NONE`].
+    slot: u32,
     /// Its node as a source of arcs, or [`NONE`].
     node: Node,
     location: LocationId,
@@ -447,9 +584,9 @@ struct Draft {
 impl Draft {
     /// Its arcs.
     fn group(&self, groups: &[u32]) -> Range<usize> {
-        match self.target {
+        match self.slot {
             NONE => 0..0,
-            target => groups[target as usize] as usize..groups[target as usize + 1] as usize,
+            slot => groups[slot as usize] as usize..groups[slot as usize + 1] as usize,
         }
     }
 

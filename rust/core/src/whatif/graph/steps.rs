@@ -8,6 +8,7 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use super::border::Border;
 use crate::ids::LocationId;
 use crate::trace::Shard;
 
@@ -57,7 +58,8 @@ pub(in crate::whatif) struct Meeting {
     pub is_late: bool,
 }
 
-/// The graph of a run. Its places are the steps, followed by the checkpoints.
+/// The graph of a run. Its places are the steps, followed by the checkpoints, followed by the places that other processes
+/// of the analysis tell about.
 #[derive(Debug)]
 pub(in crate::whatif) struct Graph {
     /// By location, in order of time; steps before an event precede the event.
@@ -84,6 +86,8 @@ pub(in crate::whatif) struct Graph {
     pub turns: Vec<[u32; 4]>,
     /// The place of each stop, by number.
     pub stops: Vec<u32>,
+    /// What the processes of the analysis tell each other.
+    pub border: Border,
     /// By place, the number of arcs and meetings that begin there, once they have been counted.
     pub references: OnceLock<Vec<u32>>,
 }
@@ -91,7 +95,7 @@ pub(in crate::whatif) struct Graph {
 impl Graph {
     /// Number of places.
     pub(in crate::whatif) fn places(&self) -> usize {
-        self.steps.len() + self.checkpoints.len()
+        self.steps.len() + self.checkpoints.len() + self.border.times.len()
     }
 
     /// The number of arcs and meetings that begin at each place.
@@ -121,7 +125,7 @@ impl Graph {
     /// The checkpoint of a place, if it is one.
     #[inline]
     pub(in crate::whatif) fn checkpoint(&self, place: u32) -> Option<usize> {
-        (place as usize).checked_sub(self.steps.len())
+        (place as usize).checked_sub(self.steps.len()).filter(|&number| number < self.checkpoints.len())
     }
 
     /// The place of a checkpoint.
@@ -133,9 +137,12 @@ impl Graph {
     /// Measured time of a place, ticks.
     #[inline]
     pub(in crate::whatif) fn time(&self, place: u32) -> i64 {
-        match self.checkpoint(place) {
-            Some(checkpoint) => self.checkpoint_times[checkpoint],
+        match (place as usize).checked_sub(self.steps.len()) {
             None => self.times[place as usize],
+            Some(number) => match self.checkpoint_times.get(number) {
+                Some(time) => *time,
+                None => self.border.times[number - self.checkpoints.len()],
+            },
         }
     }
 

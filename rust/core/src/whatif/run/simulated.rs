@@ -40,6 +40,8 @@ pub struct Simulated {
     definitions: Definitions,
     /// The locations by their ids.
     locations: FxHashMap<u64, LocationId>,
+    /// Time of the first Enter of each location, those of other processes of the analysis included, ticks.
+    first_times: Vec<Option<i64>>,
     /// New times of all Enters and Leaves, by shard, ticks.
     events: Vec<Vec<i64>>,
     stamps: Stamps,
@@ -48,7 +50,8 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// The run that follows from a change of an analyzed one; `hypotheses` says what was changed.
+    /// The run that follows from a change of an analyzed one; `hypotheses` says what was changed. Collective: each process of
+    /// the analysis has the events of its own locations.
     pub fn new(
         analysis: Arc<Analysis>,
         simulator: Arc<Simulator>,
@@ -68,8 +71,27 @@ impl Simulated {
         let definitions = Definitions::default();
         let locations = trace.definitions.locations.iter().zip(0..);
         let locations = locations.map(|(location, index)| (location.id, LocationId::at(index))).collect();
-        let mut run =
-            Self { analysis, simulator, simulation, anchor, definitions, locations, events, stamps, calls: [0; 7] };
+        let first_time = |location: usize| {
+            let shard = trace.shard(LocationId::at(location));
+            let i = shard.local(LocationId::at(location));
+            let range = shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize;
+            events[trace.position(LocationId::at(location))][range].first().copied()
+        };
+        let own: Vec<Option<i64>> = trace.own_locations().map(first_time).collect();
+        let first_times = trace.exchange.allgather(own)?.concat();
+        let calls = [0; 7];
+        let mut run = Self {
+            analysis,
+            simulator,
+            simulation,
+            anchor,
+            definitions,
+            locations,
+            first_times,
+            events,
+            stamps,
+            calls,
+        };
         let added = if run.simulator.moves.is_empty() { Vec::new() } else { run.add_calls() };
         run.definitions = run.changed_definitions(added)?;
         Ok(run)
@@ -78,7 +100,7 @@ impl Simulated {
     /// The definitions with the length of this run, and the number of events of each location.
     fn changed_definitions(&self, added: Vec<Definition>) -> Result<Definitions> {
         let trace = &self.analysis.trace;
-        let locations = (0..trace.definitions.locations.len()).into_par_iter().map(LocationId::at);
+        let locations = trace.own_locations().into_par_iter().map(LocationId::at);
         let counts = locations.map(|location| {
             let id = trace.definitions.locations[location].id;
             let shard = trace.shard(location);
@@ -92,7 +114,8 @@ impl Simulated {
             let Ok(events) = trace.recording().events(id) else { return Ok((id, 0)) };
             Ok((id, self.rewrite(location, &events, &mut Nowhere)?))
         });
-        let counts: FxHashMap<u64, u64> = counts.collect::<Result<_>>()?;
+        let own: Vec<(u64, u64)> = counts.collect::<Result<_>>()?;
+        let counts: FxHashMap<u64, u64> = trace.exchange.allgather(own)?.into_iter().flatten().collect();
         let changed = |mut definition: Definition| {
             match &mut definition {
                 Definition::ClockProperties(clock) => self.simulation.set_clock(clock),
@@ -221,6 +244,11 @@ impl Recording for Simulated {
         &self.definitions
     }
 
+    fn expected_events(&self, location: &whywait_otf2::records::Location) -> u64 {
+        let known = self.locations.get(&location.id);
+        known.map_or(location.number_of_events, |&known| self.analysis.trace.definitions.locations[known].events)
+    }
+
     fn events(&self, location: u64) -> whywait_otf2::Result<Events<'_>> {
         let trace = &self.analysis.trace;
         let before = trace.recording().events(location)?;
@@ -240,17 +268,13 @@ struct SimulatedEvents<'a> {
 impl EventStream for SimulatedEvents<'_> {
     fn read(&self, sink: &mut dyn EventSink) -> whywait_otf2::Result<ReadSummary> {
         let rewrite = |location| self.run.rewrite(location, &self.before, sink);
-        let events = self.location.map(rewrite).transpose()?.unwrap_or(0);
+        let own = self.location.filter(|&location| self.run.analysis.trace.owns(location));
+        let events = own.map(rewrite).transpose()?.unwrap_or(0);
         Ok(ReadSummary { events, ..ReadSummary::default() })
     }
 
     fn first_time(&self) -> Option<i64> {
-        let trace = &self.run.analysis.trace;
-        let location = self.location?;
-        let shard = trace.shard(location);
-        let i = shard.local(location);
-        let events = shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize;
-        self.run.events[trace.position(location)][events].first().copied()
+        self.run.first_times[self.location?]
     }
 
     fn local_definitions(&self) -> &[Definition] {
