@@ -186,8 +186,8 @@ def native_analysis(result: ResultData, *, whole: bool) -> _native.Analysis:
     whywait.UsageError
         If it has none.
     """
-    analysis: _native.Analysis | None = result.tables.whole if whole else getattr(result.tables, "analysis", None)
-    if analysis is None:
+    analysis = result.tables.whole if whole else result.tables.analysis
+    if not isinstance(analysis, _native.Analysis):
         raise _native.UsageError("a result on disk has no events to simulate: analyze the trace again")
     return analysis
 

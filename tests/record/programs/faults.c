@@ -67,7 +67,7 @@ static void end_last(void)
     exit(42);
 }
 
-static void ring(MPI_Comm comm, int steps)
+static void exchange(MPI_Comm comm, int steps)
 {
     char out[100] = {0}, in[100];
     int me, all;
@@ -76,11 +76,6 @@ static void ring(MPI_Comm comm, int steps)
     for (int step = 0; step < steps; step++)
         MPI_Sendrecv(out, sizeof out, MPI_CHAR, (me + 1) % all, 1, in, sizeof in, MPI_CHAR, (me + all - 1) % all, 1, comm,
                      MPI_STATUS_IGNORE);
-}
-
-static void exchange(int steps)
-{
-    ring(MPI_COMM_WORLD, steps);
 }
 
 int main(int argc, char **argv)
@@ -98,9 +93,9 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     /* So many calls would take minutes if ranks that share a core waited for each other in each. */
     if (!strcmp(way, "many"))
-        ring(MPI_COMM_SELF, atoi(argv[2]));
+        exchange(MPI_COMM_SELF, atoi(argv[2]));
     else
-        exchange(10);
+        exchange(MPI_COMM_WORLD, 10);
     if (!strcmp(way, "abort") && rank == 0) {
         MPI_Abort(MPI_COMM_WORLD, 7);
     } else if (!strcmp(way, "exit")) {
@@ -153,15 +148,15 @@ int main(int argc, char **argv)
         if (child == 0)
             _exit(0);
         waitpid(child, NULL, 0);
-        exchange(1);
+        exchange(MPI_COMM_WORLD, 1);
     } else if (!strcmp(way, "pcontrol")) {
         MPI_Pcontrol(0);
-        exchange(5);
+        exchange(MPI_COMM_WORLD, 5);
         MPI_Pcontrol(1);
-        exchange(1);
+        exchange(MPI_COMM_WORLD, 1);
     } else if (!strcmp(way, "forever")) {
         for (;;)
-            exchange(1);
+            exchange(MPI_COMM_WORLD, 1);
     }
     if ((!strcmp(way, "abort") || !strcmp(way, "kill") || !strcmp(way, "segv")) && rank != 0)
         MPI_Recv(&flag, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

@@ -30,7 +30,8 @@ ASSETS = files("whywait.report").joinpath("assets")
 _IMPORT = re.compile(r'^import \{ (\w+(?:, \w+)*) \} from "(\.\.?/[\w/]+)\.js";\n', re.MULTILINE)
 _DECLARED = re.compile(r"^(export )?(?:const|let|class|(?:async )?function) (\w+)", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:const|let|class|(?:async )?function) \w)", re.MULTILINE)
-_COMMENT = re.compile(r"^[ \t]*//.*\n", re.MULTILINE)
+# Comments on lines of their own: those in the style of JSDoc are types for the checker.
+_COMMENT = re.compile(r"^[ \t]*(?://.*|/\*\*(?:[^*]|\*(?!/))*\*/)\n", re.MULTILINE)
 _LEFT = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 
 
