@@ -43,8 +43,11 @@ impl<'a, W: Write> Writer<'a, W> {
     fn processes(&self) -> Vec<(ProcessId, &'a Shard)> {
         let (trace, selection) = (self.trace, self.selection);
         let of_shard = |shard: &'a Shard| shard.processes.into_iter().map(move |process| (process, shard));
-        let is_written =
-            |process: ProcessId| selection.has(trace, trace.definitions.processes[process].locations.start);
+        let is_written = |process: ProcessId| {
+            // A process may have none.
+            let mut locations = trace.definitions.processes[process].locations;
+            locations.next().is_some_and(|first| selection.has(trace, first))
+        };
         trace.shards.iter().flat_map(of_shard).filter(|&(process, _)| is_written(process)).collect()
     }
 
