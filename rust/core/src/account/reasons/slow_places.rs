@@ -3,6 +3,8 @@
 //! Compared are the fastest 5%: what the place can do, whoever is late. One function may have more work there; so several
 //! must be slower, and these must be most of what can be compared.
 
+use std::cmp::Reverse;
+
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -75,6 +77,11 @@ pub(super) fn find(calls: &Calls<'_>) -> Result<Vec<SlowPlace>> {
             all.entry(need.of).or_default().push((i, need.fastest));
         }
     }
+    // The slowest first: those elsewhere are then found behind few of a place.
+    #[expect(clippy::iter_over_hash_type, reason = "each is put in order for itself")]
+    for of_all in all.values_mut() {
+        of_all.sort_unstable_by_key(|&(_, fastest)| Reverse(fastest));
+    }
     let keys = nodes(trace);
     let mut of_nodes: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
     for (i, (process, _)) in processes.iter().enumerate() {
@@ -99,7 +106,8 @@ pub(super) fn find(calls: &Calls<'_>) -> Result<Vec<SlowPlace>> {
     Ok(found)
 }
 
-/// What is slower at a place most of all, how many times, and of how many calls and functions that is true.
+/// What is slower at a place most of all, how many times, and of how many calls and functions that is true. A place has its
+/// processes in order, and `all` has the slowest first.
 fn slower(
     calls: &Calls<'_>,
     place: &[usize],
@@ -112,14 +120,16 @@ fn slower(
     let mut most: Option<(i64, Of, f64)> = None;
     for need in &needs[place[0]] {
         let of_all = &all[&need.of];
-        let here = of_all.iter().filter(|(i, _)| place.contains(i)).map(|&(_, fastest)| fastest);
-        let there = of_all.iter().filter(|(i, _)| !place.contains(i)).map(|&(_, fastest)| fastest);
-        let (own, others) = (here.clone().count(), there.clone().count());
+        let here = place.iter().filter_map(|&i| needs[i].iter().find(|other| other.of == need.of));
+        let own = here.clone().count();
+        let others = of_all.len() - own;
         if own < place.len() || own + others < PROCESSES || others < 2 {
             continue;
         }
         comparable += need.sum;
-        let (fastest, slowest) = (here.min().unwrap_or(0), there.max().unwrap_or(0));
+        let fastest = here.map(|need| need.fastest).min().unwrap_or(0);
+        let there = of_all.iter().find(|(i, _)| place.binary_search(i).is_err());
+        let slowest = there.map_or(0, |&(_, fastest)| fastest);
         if (fastest as f64) < FACTOR * slowest as f64 || fastest - slowest < longer {
             continue;
         }
