@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::flows::Change;
 use super::packets::{Category, Key};
-use super::tracks::{Time, Writer};
+use super::tracks::Writer;
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::export::threads::{Owned, each_owned};
@@ -53,7 +53,7 @@ impl<'a, W: Write> Writer<'a, W> {
 
     /// Writes a level of a process; counters of the trace and queues come before it.
     fn level_of(&mut self, process: ProcessId, level: Level, changes: Vec<Change>) -> Result<()> {
-        let above = self.process_track(self.trace.definitions.processes[process].locations.start);
+        let above = self.process_track(self.trace.definitions.master(process));
         let order = self.trace.definitions.counters.all.len() + Quantity::ALL.len() + level as usize;
         let is_written = self.level(Some(above), level.named(), order as u32, changes)?;
         self.written.counters += u64::from(is_written);
@@ -68,31 +68,33 @@ impl<'a, W: Write> Writer<'a, W> {
             each_owned(self.trace, shard, process, |own| owned.push(own));
             owned.retain(|own| self.selection.lasts(own.begin, own.end));
             owned.sort_by_key(|own| (own.begin, Reverse(own.end), own.lock));
-            let above = self.process_track(self.trace.definitions.processes[process].locations.start);
+            let above = self.process_track(self.trace.definitions.master(process));
             let slices = owned.iter().enumerate().map(|(number, own)| (number, own.begin, own.end));
-            self.slices(("Locks", Some(above)), false, slices, |writer, time, track, number| {
-                let own = &owned[number];
-                let time = match time {
-                    Time::End(time) => return writer.packets.end(time, track, |_| {}),
-                    Time::Begin(time) => time,
-                };
-                let (_, thread) = writer.rank_and_thread(own.location);
-                let mut name = format!("Thread {thread}");
-                let mut callpath = None;
-                if own.callpath.is_some() {
-                    let region = writer.name_of[own.callpath];
-                    name = name + ": " + &writer.names[region as usize - 1];
-                    callpath = Some(writer.callpath(own.callpath)?);
-                }
-                writer.packets.begin(time, track, |event| {
-                    event.called(&name, Category::Lock);
-                    event.number(Key::Thread, thread);
-                    event.number(Key::Lock, i64::from(own.lock));
-                    if let Some(callpath) = callpath {
-                        event.interned(Key::Callpath, callpath);
+            self.slices(
+                ("Locks", Some(above)),
+                false,
+                slices,
+                |_, _| {},
+                |writer, time, track, number| {
+                    let own = &owned[number];
+                    let (_, thread) = writer.rank_and_thread(own.location);
+                    let mut name = format!("Thread {thread}");
+                    let mut callpath = None;
+                    if own.callpath.is_some() {
+                        let region = writer.name_of[own.callpath];
+                        name = name + ": " + &writer.names[region as usize - 1];
+                        callpath = Some(writer.callpath(own.callpath)?);
                     }
-                })
-            })?;
+                    writer.packets.begin(time, track, |event| {
+                        event.called(&name, Category::Lock);
+                        event.number(Key::Thread, thread);
+                        event.number(Key::Lock, i64::from(own.lock));
+                        if let Some(callpath) = callpath {
+                            event.interned(Key::Callpath, callpath);
+                        }
+                    })
+                },
+            )?;
             self.written.locks += owned.len() as u64;
         }
         Ok(())
@@ -156,28 +158,31 @@ impl<'a, W: Write> Writer<'a, W> {
             self.level_of(process, Level::InFlight, changes)?;
             let written: Vec<&Operation> =
                 of_process.iter().map(|(_, one)| one).filter(|one| self.selection.lasts(one.begin, one.end)).collect();
-            let above = self.process_track(self.trace.definitions.processes[process].locations.start);
+            let above = self.process_track(self.trace.definitions.master(process));
             let slices = written.iter().enumerate().map(|(number, one)| (number, one.begin, one.end));
-            self.slices(("Non-blocking collectives", Some(above)), false, slices, |writer, time, track, number| {
-                let one = written[number];
-                let time = match time {
-                    Time::End(time) => return writer.packets.end(time, track, |_| {}),
-                    Time::Begin(time) => time,
-                };
-                let (name, callpath) = (writer.name_of[one.callpath], writer.callpath(one.callpath)?);
-                let (_, thread) = writer.rank_and_thread(one.location);
-                writer.packets.begin(time, track, |event| {
-                    event.named(name, Category::Nonblocking);
-                    event.number(Key::Thread, thread);
-                    event.interned(Key::Callpath, callpath);
-                })?;
-                if !one.hidden.is_empty() {
-                    let [begin, end] = [one.hidden.start, one.hidden.end].map(|time| writer.nanoseconds(time));
-                    writer.packets.begin(begin, track, |event| event.called(hidden, Category::Hidden))?;
-                    writer.packets.end(end, track, |_| {})?;
-                }
-                Ok(())
-            })?;
+            let name = ("Non-blocking collectives", Some(above));
+            self.slices(
+                name,
+                false,
+                slices,
+                |_, _| {},
+                |writer, time, track, number| {
+                    let one = written[number];
+                    let (name, callpath) = (writer.name_of[one.callpath], writer.callpath(one.callpath)?);
+                    let (_, thread) = writer.rank_and_thread(one.location);
+                    writer.packets.begin(time, track, |event| {
+                        event.named(name, Category::Nonblocking);
+                        event.number(Key::Thread, thread);
+                        event.interned(Key::Callpath, callpath);
+                    })?;
+                    if !one.hidden.is_empty() {
+                        let [begin, end] = [one.hidden.start, one.hidden.end].map(|time| writer.nanoseconds(time));
+                        writer.packets.begin(begin, track, |event| event.called(hidden, Category::Hidden))?;
+                        writer.packets.end(end, track, |_| {})?;
+                    }
+                    Ok(())
+                },
+            )?;
             self.written.operations += written.len() as u64;
         }
         Ok(())

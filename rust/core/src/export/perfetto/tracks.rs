@@ -239,14 +239,14 @@ impl<W: Write> Writer<'_, W> {
                 order.sort_by_key(|&at| (time(at).start, Reverse(time(at).end)));
                 let above = Self::thread_track(location);
                 let slices = order.iter().map(|&at| (at, time(at).start, time(at).end));
-                self.slices(("Wait states", Some(above)), true, slices, |writer, time, track, at| match time {
-                    Time::Begin(time) => writer.wait(analysis, stretches[at].0, time, track),
-                    Time::End(time) => writer.packets.end(time, track, |event| {
-                        let flow = flows[stretches[at].0];
-                        if flow != 0 && is_last(at) {
-                            event.receives(flow);
-                        }
-                    }),
+                let end = |event: &mut Event, at: usize| {
+                    let flow = flows[stretches[at].0];
+                    if flow != 0 && is_last(at) {
+                        event.receives(flow);
+                    }
+                };
+                self.slices(("Wait states", Some(above)), true, slices, end, |writer, time, track, at| {
+                    writer.wait(analysis, stretches[at].0, time, track)
                 })?;
                 self.written.wait_states += order.iter().filter(|&&at| is_last(at)).count() as u64;
             }
@@ -304,60 +304,63 @@ impl<W: Write> Writer<'_, W> {
         let mut order: Vec<usize> = (0..path.len()).filter(|&number| is_shown(&path[number])).collect();
         order.sort_by_key(|&number| (path[number].from, Reverse(path[number].to)));
         let slices = order.iter().map(|&number| (number, path[number].from, path[number].to));
-        self.slices(("Critical path", None), true, slices, |writer, time, track, number| {
-            let segment = &path[number];
-            let time = match time {
-                Time::End(time) => return writer.packets.end(time, track, |_| {}),
-                Time::Begin(time) => time,
-            };
-            let (rank, thread) = writer.rank_and_thread(segment.location);
-            let mut name = format!("Rank {rank}");
-            let mut callpath = None;
-            if segment.callpath.is_some() {
-                let region = writer.name_of[segment.callpath];
-                name = name + ": " + &writer.names[region as usize - 1];
-                callpath = Some(writer.callpath(segment.callpath)?);
-            }
-            let of_callpath = writer.seconds(segment.ticks);
-            writer.packets.begin(time, track, |event| {
-                event.called(&name, Category::CriticalPath);
-                event.like(Category::CriticalPath);
-                event.number(Key::Rank, rank);
-                event.number(Key::Thread, thread);
-                if let Some(callpath) = callpath {
-                    event.interned(Key::Callpath, callpath);
-                    event.seconds(Key::CallpathTime, of_callpath);
+        self.slices(
+            ("Critical path", None),
+            true,
+            slices,
+            |_, _| {},
+            |writer, time, track, number| {
+                let segment = &path[number];
+                let (rank, thread) = writer.rank_and_thread(segment.location);
+                let mut name = format!("Rank {rank}");
+                let mut callpath = None;
+                if segment.callpath.is_some() {
+                    let region = writer.name_of[segment.callpath];
+                    name = name + ": " + &writer.names[region as usize - 1];
+                    callpath = Some(writer.callpath(segment.callpath)?);
                 }
-                if let Some(hop) = segment.hop {
-                    event.text(Key::Hop, hop.name());
-                }
-            })
-        })?;
+                let of_callpath = writer.seconds(segment.ticks);
+                writer.packets.begin(time, track, |event| {
+                    event.called(&name, Category::CriticalPath);
+                    event.like(Category::CriticalPath);
+                    event.number(Key::Rank, rank);
+                    event.number(Key::Thread, thread);
+                    if let Some(callpath) = callpath {
+                        event.interned(Key::Callpath, callpath);
+                        event.seconds(Key::CallpathTime, of_callpath);
+                    }
+                    if let Some(hop) = segment.hop {
+                        event.text(Key::Hop, hop.name());
+                    }
+                })
+            },
+        )?;
         self.written.critical_path += order.len() as u64;
         Ok(())
     }
 
     /// Writes slices on as few tracks as possible, such that slices of a track are disjoint, or nested if they may be. They
-    /// must be ordered by begin, the longest first.
+    /// must be ordered by begin, the longest first. `begin` writes the begin of one, at its time in ns on its track; `end` says
+    /// more of its end.
     pub(super) fn slices(
         &mut self,
         (name, above): (&str, Option<Track>),
         may_nest: bool,
         slices: impl Iterator<Item = (usize, i64, i64)>,
-        mut write: impl FnMut(&mut Self, Time, Track, usize) -> Result<()>,
+        end: impl Fn(&mut Event, usize),
+        mut begin: impl FnMut(&mut Self, u64, Track, usize) -> Result<()>,
     ) -> Result<()> {
         let mut lanes: Vec<(Track, Vec<(usize, i64)>)> = Vec::new();
-        for (number, begin, end) in slices {
+        for (number, from, to) in slices {
             let mut free = None;
             for (lane, (track, open)) in lanes.iter_mut().enumerate() {
                 while let Some(&(inner, ended)) = open.last()
-                    && ended <= begin
+                    && ended <= from
                 {
-                    let time = self.nanoseconds(ended);
-                    write(self, Time::End(time), *track, inner)?;
+                    self.packets.end(self.nanoseconds(ended), *track, |event| end(event, inner))?;
                     open.pop();
                 }
-                if open.last().is_none_or(|&(_, outer)| may_nest && end <= outer) {
+                if open.last().is_none_or(|&(_, outer)| may_nest && to <= outer) {
                     free = Some(lane);
                     break;
                 }
@@ -369,22 +372,14 @@ impl<W: Write> Writer<'_, W> {
                 lanes.len() - 1
             };
             let (track, open) = &mut lanes[lane];
-            let time = self.nanoseconds(begin);
-            write(self, Time::Begin(time), *track, number)?;
-            open.push((number, end));
+            begin(self, self.nanoseconds(from), *track, number)?;
+            open.push((number, to));
         }
         for (track, mut open) in lanes {
             while let Some((number, ended)) = open.pop() {
-                let time = self.nanoseconds(ended);
-                write(self, Time::End(time), track, number)?;
+                self.packets.end(self.nanoseconds(ended), track, |event| end(event, number))?;
             }
         }
         Ok(())
     }
-}
-
-/// Where a slice begins or ends, ns.
-pub(super) enum Time {
-    Begin(u64),
-    End(u64),
 }
