@@ -146,7 +146,7 @@ def together(function: Callable[P, T], *arguments: P.args, **options: P.kwargs) 
     team = ranks()
     if team is None or not any(map(is_shared, (getattr(function, "__self__", None), *arguments[:1]))):
         return function(*arguments, **options)
-    own = {name: options.pop(name) for name in ("progress",) if name in options}
+    own = {"progress": options.pop("progress")} if "progress" in options else {}
     found: T = team.lead(_call, (function, arguments, options), own)
     return found
 

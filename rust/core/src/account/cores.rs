@@ -159,9 +159,9 @@ impl Finder<'_> {
         let own = trace.shards.iter().flat_map(|shard| shard.locations);
         let own = own.filter(|&location| {
             let definition = &trace.definitions.locations[location];
-            definition.is_thread() && !self.events(location).is_empty()
+            definition.is_thread() && trace.shard(location).has_calls(location)
         });
-        let own = own.map(|location| (location, self.events(location).len() as u64)).collect();
+        let own = own.map(|location| (location, trace.shard(location).events_of(location).len() as u64)).collect();
         let node = |all: Vec<(LocationId, u64)>| {
             let step = all.len().div_ceil(LOCATIONS);
             let chosen = || all.iter().step_by(step);
@@ -241,20 +241,13 @@ impl Finder<'_> {
         })
     }
 
-    /// The events of a location.
-    fn events(&self, location: LocationId) -> Range<usize> {
-        let shard = self.trace.shard(location);
-        let i = shard.local(location);
-        shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize
-    }
-
     /// Lengths of some segments of own code, on the locations of a node in this process.
     fn lengths(&self, node: &Node) -> Lengths {
         let locations = &node.locations;
         let mut of_regions = Lengths::default();
         for &location in locations.iter().filter(|&&location| self.trace.owns(location)) {
             let shard = self.trace.shard(location);
-            let events = self.events(location);
+            let events = shard.events_of(location);
             let step = (events.len() / (SEGMENTS.0 / locations.len()).max(SEGMENTS.1)).max(1);
             for position in events.skip(1).step_by(step) {
                 let callpath = innermost(self.trace, shard, position as u32);
@@ -290,7 +283,7 @@ impl Finder<'_> {
         mut runs: impl FnMut(i64),
     ) -> Vec<State> {
         let shard = self.trace.shard(location);
-        let events = self.events(location);
+        let events = shard.events_of(location);
         let (first, time) = (events.start, &shard.events.time[events]);
         let waits = self.waits_of(location);
         let call = (CALL * self.trace.resolution as f64) as i64;

@@ -19,6 +19,7 @@ use crate::parallel::exchange::Exchange;
 /// Numbers of pieces that are tried.
 const PIECES: [usize; 11] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 const SWEEPS: usize = 12;
+
 /// What is added to a clock: values at knots at equal distances over the run, ticks.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub(super) struct Course {

@@ -11,8 +11,8 @@ use crate::Result;
 use crate::diagnostics::Diagnostics;
 use crate::ids::{GroupId, InstanceId, LocationId, ProcessId, WindowId};
 use crate::parallel::exchange::Inbox;
-use crate::trace::Trace;
 use crate::trace::regions::Library;
+use crate::trace::{Shard, Trace};
 
 /// The epoch that an operation belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -280,9 +280,9 @@ impl Exposed {
 
 /// The exposure epochs for the origins of each shard, in order. Collective.
 pub(crate) fn exposed(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Inbox<Exposed>>> {
-    let post = |(i, number): (usize, u32)| {
-        let (mut outbox, shard) = (trace.exchange.outbox(), &trace.shards[i]);
-        for exposure in epochs.get(i).into_iter().flat_map(|of| &of.exposures) {
+    let post = |((number, shard), epochs): ((u32, &Shard), &Epochs)| {
+        let mut outbox = trace.exchange.outbox();
+        for exposure in &epochs.exposures {
             let &Exposure { process: target, window, group, post, wait, .. } = exposure;
             for &origin in trace.definitions.group_members(group, &target) {
                 let posted = shard.enter(post);
@@ -291,6 +291,6 @@ pub(crate) fn exposed(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Inbox<Expo
         }
         outbox
     };
-    let own = trace.exchange.own();
-    trace.exchange.alltoallv(own.into_par_iter().enumerate().map(post).collect())
+    let own = trace.exchange.own().into_par_iter();
+    trace.exchange.alltoallv(own.zip(trace.par_shards()).zip(epochs).map(post).collect())
 }

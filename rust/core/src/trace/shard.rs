@@ -309,6 +309,13 @@ impl Shard {
         Ids { start, end }
     }
 
+    /// Positions of the events of a location.
+    #[must_use]
+    pub fn events_of(&self, location: LocationId) -> Range<usize> {
+        let i = self.local(location);
+        self.event_offsets[i] as usize..self.event_offsets[i + 1] as usize
+    }
+
     /// Whether a location has region instances.
     #[must_use]
     pub fn has_calls(&self, location: LocationId) -> bool {

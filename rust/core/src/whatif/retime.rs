@@ -33,7 +33,8 @@ pub(super) struct Times {
     /// Shift of each place of the graph, ticks.
     shifts: Vec<i64>,
     ends: Ends<1>,
-    circular: Circular,
+    /// Steps that wait for each other in a circle.
+    pub circular: Circular,
 }
 
 /// Steps that wait for each other in a circle.
@@ -49,11 +50,6 @@ impl Times {
     /// Shift of a step, ticks.
     pub(super) fn shift(&self, step: usize) -> i64 {
         self.shifts[step]
-    }
-
-    /// The steps that wait for each other in a circle.
-    pub(super) fn circular(&self) -> &Circular {
-        &self.circular
     }
 
     /// New begin and end of the run, and new end of the focus. Collective.

@@ -182,7 +182,7 @@ impl Simulator {
         let (shape, notes) = Shape::new(trace, &self.graph, &self.cut, hypotheses)?;
         go_on(progress)?;
         let times = retime::evaluate(trace, &self.graph, &shape, &self.focus.1)?;
-        let circular = times.circular();
+        let circular = &times.circular;
         if self.adds_waits && circular.number > 0 {
             let own = circular.own.iter().filter(|(number, ..)| *number < NAMED);
             let own: Vec<(usize, String)> =
@@ -276,8 +276,7 @@ impl Simulator {
         let mut own = Vec::new();
         if trace.owns(location) {
             let (shard, all) = (trace.shard(location), self.events(trace, simulation));
-            let i = shard.local(location);
-            let events = shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize;
+            let events = shard.events_of(location);
             let new = &all[trace.position(location)][events.clone()];
             own.extend(shard.events.time[events].iter().copied().zip(new.iter().copied()));
         }
@@ -293,8 +292,8 @@ impl Simulator {
         let step = total.div_ceil(most.max(1)).max(1);
         let mut rows = Vec::with_capacity(own / step + 2 * trace.own_locations().len());
         for (shard, new) in trace.shards.iter().zip(&all) {
-            for (i, location) in shard.locations.enumerate() {
-                let events = shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize;
+            for location in shard.locations {
+                let events = shard.events_of(location);
                 let Some(last) = events.clone().last() else { continue };
                 let chosen = events.step_by(step).chain([last]);
                 rows.extend(chosen.map(|event| (location, shard.events.time[event], new[event])));

@@ -99,8 +99,7 @@ impl<'a> Calls<'a> {
     /// The call path that a location is in at a time, or none.
     fn innermost_at(&self, location: LocationId, at: i64) -> CallPathId {
         let shard = self.trace.shard(location);
-        let i = shard.local(location);
-        let events = shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize;
+        let events = shard.events_of(location);
         let position = events.start + shard.events.time[events.clone()].partition_point(|&time| time <= at);
         if position == events.start || position == events.end {
             return CallPathId::NONE;

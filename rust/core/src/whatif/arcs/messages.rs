@@ -97,14 +97,15 @@ fn sizes(found: &[Vec<Message>]) -> Sizes {
         }
         sizes
     };
-    let merge = |mut all: Sizes, other: Sizes| {
-        for (class, (bytes, count)) in other {
-            let of = all.entry(class).or_default();
-            (of.0, of.1) = (of.0 + bytes, of.1 + count);
-        }
-        all
-    };
-    found.par_iter().map(of).reduce(Sizes::default, merge)
+    found.par_iter().map(of).reduce(Sizes::default, sum)
+}
+
+fn sum(mut all: Sizes, other: Sizes) -> Sizes {
+    for (class, (bytes, count)) in other {
+        let of = all.entry(class).or_default();
+        (of.0, of.1) = (of.0 + bytes, of.1 + count);
+    }
+    all
 }
 
 /// Finds the arcs of all messages; returns the sizes of their classes. Collective.
@@ -188,14 +189,7 @@ pub(in crate::whatif) fn collect(
         })
     });
     builder.raws.par_extend(arcs);
-    let own: Vec<(u16, u128, u64)> =
-        sizes(&found).into_iter().map(|(class, (bytes, count))| (class, bytes, count)).collect();
-    let mut all = Sizes::default();
-    for (class, bytes, count) in trace.exchange.allgather(own)?.into_iter().flatten() {
-        let of = all.entry(class).or_default();
-        (of.0, of.1) = (of.0 + bytes, of.1 + count);
-    }
-    Ok(all)
+    Ok(trace.exchange.allgather(sizes(&found))?.into_iter().fold(Sizes::default(), sum))
 }
 
 /// Decides the protocols that times do not prove.

@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
-use crate::matching::epochs::{Change, Epoch, Epochs, Exposed, exposed};
+use crate::matching::epochs::{Change, Epoch, Epochs, Exposed, Notification, exposed};
 use crate::matching::fifo::Fifo;
 use crate::matching::windows::match_all;
 use crate::parallel::exchange::{Inbox, Outbox};
@@ -180,19 +180,17 @@ fn collectives(
     builder: &mut Builder,
 ) -> Result<()> {
     let costs = Costs(network);
-    let (mut instances, _) = match_all(trace, epochs, |parts| {
+    let (instances, _) = match_all(trace, epochs, |parts| {
         let latest = parts.iter().map(|part| part.enter).max().unwrap_or(i64::MIN);
         let first = parts.iter().map(|part| part.leave).min().unwrap_or(i64::MAX);
         Instance { key: (parts[0].location, parts[0].instance), overlap: parts.len() > 1 && latest < first }
     })?;
-    instances.resize_with(trace.shards.len(), Vec::new);
     // Fences that did not synchronize, by process, window and number.
     let mut loose: FxHashMap<(ProcessId, WindowId, u32), (u32, i64)> = FxHashMap::default();
     let mut outgoing = Vec::with_capacity(trace.shards.len());
-    for (number, shard) in trace.shards.iter().enumerate() {
+    for (number, ((shard, epochs), instances)) in trace.shards.iter().zip(epochs).zip(&instances).enumerate() {
         let mut outbox = trace.exchange.outbox();
-        for (part, instance) in epochs.get(number).map_or(&[][..], |of| &of.collectives).iter().zip(&instances[number])
-        {
+        for (part, instance) in epochs.collectives.iter().zip(instances) {
             let Some(instance) = instance else { continue };
             let call = builder.first_of(number) + part.instance.number();
             if instance.overlap {
@@ -232,25 +230,23 @@ fn last_operations(
     costs: Costs<'_>,
     builder: &mut Builder,
 ) -> Result<()> {
-    let mut outgoing = Vec::with_capacity(trace.shards.len());
-    for (number, shard) in trace.shards.iter().enumerate() {
+    let post = |((i, shard), epochs): ((usize, &Shard), &Epochs)| {
         let mut outbox = trace.exchange.outbox();
-        let parts =
-            epochs.get(number).into_iter().flat_map(|of| of.collectives.iter().enumerate().map(move |row| (of, row)));
-        for (epochs, (position, part)) in parts.filter(|(_, (_, part))| part.is_fence()) {
+        for (position, part) in epochs.collectives.iter().enumerate().filter(|(_, part)| part.is_fence()) {
             for &row in epochs.of_collective.of(position) {
                 let operation = &shard.operations.rows[row as usize];
                 if operation.target != part.process {
-                    let call = builder.first_of(number) + operation.instance.number();
+                    let call = builder.first_of(i) + operation.instance.number();
                     let done = (shard.leave(operation.instance), call, part.process);
                     outbox.push(trace.owner(operation.target), ((operation.target, part.window, part.sequence), done));
                 }
             }
         }
-        outgoing.push(outbox);
-    }
+        outbox
+    };
+    let operations = trace.par_shards().enumerate().zip(epochs).map(post).collect();
     let mut last: FxHashMap<u32, (ProcessId, (i64, u32, ProcessId))> = FxHashMap::default();
-    for &(fence, done) in trace.exchange.alltoallv(outgoing)?.iter().flat_map(Inbox::rows) {
+    for &(fence, done) in trace.exchange.alltoallv(operations)?.iter().flat_map(Inbox::rows) {
         let Some(&(call, end)) = loose.get(&fence) else { continue };
         if done.0 <= end {
             last.entry(call).and_modify(|(_, last)| *last = (*last).max(done)).or_insert((fence.0, done));
@@ -320,23 +316,23 @@ fn gats(trace: &Trace, epochs: &[Epochs], found: &Found, costs: Costs<'_>, build
 /// A call that waits for a notification waits for the call that sends it, matched as in [`crate::waits::rma`]: by
 /// window and pair of processes, the n-th with the n-th.
 fn notifications(trace: &Trace, epochs: &[Epochs], costs: Costs<'_>, builder: &mut Builder) -> Result<()> {
-    let rows = |i: usize, incoming: bool| {
-        let all = epochs.get(i).into_iter().flat_map(|of| &of.notifications);
+    fn rows(epochs: &Epochs, incoming: bool) -> impl Iterator<Item = &Notification> {
+        let all = epochs.notifications.iter();
         all.filter(move |row| row.is_incoming == incoming && row.partner != row.process)
-    };
-    let post = |(i, shard): (usize, &Shard)| {
+    }
+    let post = |((i, shard), epochs): ((usize, &Shard), &Epochs)| {
         let mut outbox = trace.exchange.outbox();
-        for row in rows(i, false) {
+        for row in rows(epochs, false) {
             let call = builder.first_of(i) + row.instance.number();
             let key = (row.window, row.process, row.partner);
             outbox.push(trace.owner(row.partner), (key, call, shard.enter(row.instance)));
         }
         outbox
     };
-    let sent = trace.exchange.alltoallv(trace.par_shards().enumerate().map(post).collect())?;
-    for (i, sent) in sent.iter().enumerate() {
+    let sent = trace.exchange.alltoallv(trace.par_shards().enumerate().zip(epochs).map(post).collect())?;
+    for (i, (sent, epochs)) in sent.iter().zip(epochs).enumerate() {
         let mut sent = Fifo::new(sent.rows(), |&(key, ..)| key);
-        for row in rows(i, true) {
+        for row in rows(epochs, true) {
             if let Some(&(_, call, time)) = sent.take(&(row.window, row.partner, row.process)) {
                 let target = builder.first_of(i) + row.instance.number();
                 let cost = costs.between(row.partner, row.process);
@@ -406,9 +402,8 @@ fn complete_progress(
     costs: Costs<'_>,
     builder: &mut Builder,
 ) -> Result<()> {
-    let post = |(i, shard): (usize, &Shard)| {
+    let post = |((i, shard), epochs): ((usize, &Shard), &Epochs)| {
         let mut outbox = trace.exchange.outbox();
-        let Some(epochs) = epochs.get(i) else { return outbox };
         let mut targets = Vec::new();
         for (position, access) in epochs.accesses.iter().enumerate().filter(|(_, access)| access.complete.is_some()) {
             let call = builder.first_of(i) + access.complete.number();
@@ -424,7 +419,7 @@ fn complete_progress(
         }
         outbox
     };
-    let asked = trace.exchange.alltoallv(trace.par_shards().enumerate().map(post).collect())?;
+    let asked = trace.exchange.alltoallv(trace.par_shards().enumerate().zip(epochs).map(post).collect())?;
     let answer = |(shard, asked): (&Shard, Inbox<Served>)| {
         let mut asked = asked.into_vec();
         if asked.is_empty() {

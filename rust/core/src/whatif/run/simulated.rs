@@ -71,13 +71,11 @@ impl Simulated {
         let definitions = Definitions::default();
         let locations = trace.definitions.locations.iter().zip(0..);
         let locations = locations.map(|(location, index)| (location.id, LocationId::at(index))).collect();
-        let first_time = |location: usize| {
-            let shard = trace.shard(LocationId::at(location));
-            let i = shard.local(LocationId::at(location));
-            let range = shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize;
-            events[trace.position(LocationId::at(location))][range].first().copied()
+        let first_time = |location: LocationId| {
+            let range = trace.shard(location).events_of(location);
+            events[trace.position(location)][range].first().copied()
         };
-        let own: Vec<Option<i64>> = trace.own_locations().map(first_time).collect();
+        let own: Vec<Option<i64>> = trace.own_locations().map(LocationId::at).map(first_time).collect();
         let first_times = trace.exchange.allgather(own)?.concat();
         let calls = [0; 7];
         let mut run = Self {
@@ -202,14 +200,10 @@ impl Simulated {
     fn map(&self, location: LocationId) -> Map<'_> {
         let trace = &self.analysis.trace;
         let shard = trace.shard(location);
-        let range = |location: LocationId| {
-            let i = shard.local(location);
-            shard.event_offsets[i] as usize..shard.event_offsets[i + 1] as usize
-        };
         let process = trace.definitions.locations[location].process;
-        let own = !range(location).is_empty();
+        let own = shard.has_calls(location);
         let from = if own || process.is_none() { location } else { trace.definitions.master(process) };
-        let events = range(from);
+        let events = shard.events_of(from);
         let (graph, times) = (&self.simulator.graph, &self.simulator.graph.times);
         Map {
             measured: &shard.events.time[events.clone()],
