@@ -72,9 +72,11 @@ def test_a_trace_four_times_the_limit_gives_the_same(large, tmp_path):
 
 
 def test_the_summary_reports_peak_memory(small, tmp_path):
-    whywait.analyze(small, memory_limit=1024 * MIB, spill_directory=tmp_path).write(tmp_path / "results")
+    # A process of its own: this one keeps what tests before have taken.
+    done = whywait_analyze(small, "--memory-limit", "1G", "--spill-dir", tmp_path, "-o", tmp_path / "results")
+    assert done.returncode == 0, done.stderr
     peak = json.loads((tmp_path / "results" / "summary.json").read_text())["peak_memory"]
-    assert 10 * MIB < peak <= resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    assert 10 * MIB < peak <= resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     assert [file.name for file in tmp_path.iterdir()] == ["results"], "nothing else is left"
 
 
@@ -88,7 +90,7 @@ def test_a_limit_that_cannot_be_kept_is_refused(small, tmp_path):
     ["waits", "explain", "efficiency", "clocks", "gpu", "advise --rounds 0 --only balance", "counters --arrival send"],
 )
 def test_every_verb_keeps_a_limit_and_says_the_same(small, verb):
-    """The least limit that the trace allows, with one thread: what does not fit goes to a file."""
+    """About the least limit that the trace allows, with one thread: what does not fit goes to a file."""
 
     def run(*options):
         command = [sys.executable, "-m", "whywait", *verb.split(), str(small), "--json", "--threads", "1", *options]
@@ -97,7 +99,8 @@ def test_every_verb_keeps_a_limit_and_says_the_same(small, verb):
     refused = run("--memory-limit", "5M")
     assert refused.returncode == 2
     (least,) = re.findall(r"this trace needs (\d+) MiB", refused.stderr)
-    limited, free = run("--memory-limit", f"{int(least) + 1}M"), run()
+    # What Python itself has in memory varies by some MiB: pages of its files come and go.
+    limited, free = run("--memory-limit", f"{int(least) + 16}M"), run()
     assert (limited.returncode, free.returncode) == (0, 0), limited.stderr
     assert limited.stdout == free.stdout
 
