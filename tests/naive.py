@@ -29,7 +29,7 @@ from otf2.enums import (
     RegionRole,
 )
 
-from tests import naive_tasks, naive_threads
+from tests import naive_posix, naive_tasks, naive_threads
 from tests.results import is_time
 
 if TYPE_CHECKING:
@@ -317,6 +317,7 @@ def analyze(trace: Trace, wrong_order_window: int = 100) -> Result:
     teams(trace, result)
     naive_tasks.book(trace, result)
     locks(trace, result)
+    naive_posix.book(trace, ownerships(trace), result)
     return result
 
 
@@ -796,6 +797,21 @@ def working(thread: Thread, begin: int, end: int) -> int:
 
 def locks(trace: Trace, result: Result) -> None:
     """Each acquisition waits for the preceding release (specification.md#locks-of-threads)."""
+    for owners in ownerships(trace):
+        for wait in naive_threads.waits(owners):
+            call = wait.own.acquire.call
+            if call.is_openmp(RegionRole.CRITICAL, RegionRole.CRITICAL_SBLOCK):
+                metric = "omp_lock_contention_critical"
+            elif call.region.paradigm == Paradigm.OPENMP:
+                metric = "omp_lock_contention_api"
+            else:
+                metric = naive_posix.contention(call.name)
+            if metric:
+                result.wait(metric, call, wait.end - wait.begin, wait.cause.release.call)
+
+
+def ownerships(trace: Trace) -> Iterator[list[naive_threads.Ownership]]:
+    """Yield the ownerships of each lock of a process."""
     acquires, releases = (ev.ThreadAcquireLock, ev.OmpAcquireLock), (ev.ThreadReleaseLock, ev.OmpReleaseLock)
     for threads in trace.processes.values():
         records = [
@@ -803,22 +819,17 @@ def locks(trace: Trace, result: Result) -> None:
                 number,
                 e.time,
                 isinstance(e, acquires),
-                e.lock_id,
+                (getattr(e, "model", Paradigm.OPENMP), e.lock_id),
                 e.acquisition_order,
                 call,
-                "",
+                call.name,
                 call.enter,
                 call.leave,
             )
             for number, t in enumerate(threads)
             for e, call in t.records
-            if isinstance(e, acquires + releases) and getattr(e, "model", Paradigm.OPENMP) == Paradigm.OPENMP
+            if isinstance(e, acquires + releases)
         ]
         ends = {number: max((e.time for e, _ in t.records), default=0) for number, t in enumerate(threads)}
         for lock in {r.lock for r in records}:
-            owners = naive_threads.ownerships([r for r in records if r.lock == lock], ends)
-            for wait in naive_threads.waits(owners):
-                call = wait.own.acquire.call
-                critical = call.is_openmp(RegionRole.CRITICAL, RegionRole.CRITICAL_SBLOCK)
-                metric = "omp_lock_contention_critical" if critical else "omp_lock_contention_api"
-                result.wait(metric, call, wait.end - wait.begin, wait.cause.release.call)
+            yield naive_threads.ownerships([r for r in records if r.lock == lock], ends)

@@ -81,8 +81,10 @@ class Task:
 class Run:
     """A team while it runs: each thread has a stack of tasks, the innermost of which runs."""
 
-    def __init__(self, bodies: list[list[Any]], rank: int = 0, sent: dict[int, int] | None = None) -> None:
-        self.rank = rank
+    def __init__(
+        self, bodies: list[list[Any]], rank: int = 0, sent: dict[int, int] | None = None, begin: int = 0
+    ) -> None:
+        self.rank, self.fork = rank, begin
         # When each message to the other process is sent, by tag.
         self.sent = {} if sent is None else sent
         # When each lock is free, and how often it has been acquired.
@@ -93,7 +95,7 @@ class Run:
         self.tasks = 0
         self.ready: list[Task] = []
         self.open: list[Task] = []
-        self.now = [self.time(1 + thread) for thread in range(len(bodies))]
+        self.now = [self.time(begin + 1 + thread) for thread in range(len(bodies))]
         self.begins = list(self.now)
         self.stacks = [[Task(list(body))] for body in bodies]
         self.arrived: list[int | None] = [None] * len(bodies)
@@ -118,19 +120,27 @@ class Run:
 
     def run(self) -> list[str]:
         """Run until all is done; return what happened."""
-        while True:
-            if all(when is not None for when in self.arrived) and not self.open:
-                break
+        while not self.team_is_over:
             thread = min((t for t in range(len(self.now)) if not self.blocked[t]), key=lambda t: self.now[t])
             self.step(thread)
-        # The last one that ran a task, or arrived, ends the barrier.
-        end = max(*self.now, *self.used) + 1
+        self.end_team()
+        return self.lines
+
+    @property
+    def team_is_over(self) -> bool:
+        return all(when is not None for when in self.arrived) and not self.open
+
+    def end_team(self) -> None:
+        """Let the last one that ran a task, or arrived, end the barrier."""
+        end = max(self.now[: len(self.arrived)]) + 1
         for thread, begin in enumerate(self.arrived):
             leave = self.time(end)
             self.note(thread, "!$omp implicit barrier @a:7", begin or 0, leave)
             self.note(thread, "!$omp parallel @a:1", self.begins[thread], self.time(leave + 1))
-        self.note(0, "fork", 0, max(self.used) + 1)
-        return self.lines
+            self.now[thread] = self.time(leave + 2)
+        join = max(self.now[: len(self.arrived)])
+        self.note(0, "fork", self.fork, join)
+        self.now[0] = self.time(join + 1)
 
     def step(self, thread: int) -> None:
         stack = self.stacks[thread]

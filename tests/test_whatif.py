@@ -51,8 +51,10 @@ from tests import naive_whatif
 from tests.programs import messages_of_two_sizes, programs
 from tests.results import SHARED, UNRECORDED
 from tests.rma_programs import one_sided_programs
+from tests.team_programs import team_programs
 from tests.test_finding_rules import repeated
 from tests.test_mpi import mpiexec
+from tests.thread_programs import thread_programs
 from tests.tracedsl import trace_from_text
 
 if TYPE_CHECKING:
@@ -170,8 +172,11 @@ def test_the_traces_of_the_patterns_stay_the_same(trace, tmp_path):
     assert is_identical(whywait.whatif(trace_from_text(trace, tmp_path)))
 
 
-@given(st.one_of(programs(), programs(groups=True), one_sided_programs()), st.sampled_from(["estimate", "remainder"]))
-@settings(max_examples=60)
+@given(
+    st.one_of(programs(), programs(groups=True), one_sided_programs(), team_programs(), thread_programs()),
+    st.sampled_from(["estimate", "remainder"]),
+)
+@settings(max_examples=100)
 def test_random_programs_stay_the_same(tmp_path_factory, program, hidden):
     anchor = trace_from_text(program, tmp_path_factory.mktemp("run"))
     assert is_identical(whywait.whatif(anchor, hidden=hidden))

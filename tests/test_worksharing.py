@@ -50,15 +50,28 @@ def test_few_instances_tell_nothing(tmp_path):
 
 
 def test_small_loops_cost_more_to_fork_than_to_run(tmp_path):
-    text = """
-        0: fork [0, 4]
-        0: !$omp parallel @a:1 [0.5, 3.5]
-        0.1: !$omp parallel @a:1 [0.6, 3.5]
-        0: !$omp for @a:3 [1, 3]
-        0.1: !$omp for @a:3 [1, 3]
-    """
+    lines = []
+    for begin in range(0, 20, 4):
+        lines += [
+            f"0: fork [{begin}, {begin + 4}]",
+            f"0: !$omp parallel @a:1 [{begin + 0.5}, {begin + 3.5}]",
+            f"0.1: !$omp parallel @a:1 [{begin + 0.6}, {begin + 3.5}]",
+            f"0: !$omp for @a:3 [{begin + 1}, {begin + 3}]",
+            f"0.1: !$omp for @a:3 [{begin + 1}, {begin + 3}]",
+        ]
+    (row,) = loops("\n".join(lines), tmp_path / "five")
+    assert (row["distribution"], row["mean"]) == ("tiny", pytest.approx(10))
+    # The first team of a program takes long to fork: one says nothing.
+    (row,) = loops("\n".join(lines[:5]), tmp_path / "one")
+    assert row["distribution"] == "few"
+
+
+def test_loops_of_one_team_share_its_fork_and_join(tmp_path):
+    lines = [line for k in range(5) for line in loop(4 * k, 0)]
+    text = team(lines).replace("0: fork [0, 40]", "0: fork [0, 40.9]")
     (row,) = loops(text, tmp_path)
-    assert (row["distribution"], row["mean"]) == ("tiny", pytest.approx(2))
+    # Fork and join take 0.9 s, the five loops 10 s.
+    assert row["distribution"] == "persistent"
 
 
 def test_the_last_threads_of_a_tail_are_nearly_equal(tmp_path):

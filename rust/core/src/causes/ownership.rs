@@ -103,10 +103,11 @@ pub(super) fn of_locks(
         found.extend(ContendedLock::new(shard, Class::ThreadLock, waits, || sections(&lock.ownerships)));
     }
     // Nobody is known to have ended these waits.
-    let unknown = || conditions.iter().filter(|condition| condition.signal.is_none() && !condition.is_timed);
+    let unknown = || conditions.iter().filter(|condition| condition.signal.is_none());
     let wait = |condition: &Condition, time| LockWait::new((condition.location, condition.instance), time);
-    let contention = unknown().map(|one| wait(one, shard.enter(one.instance)..one.released)).collect();
-    let late = unknown().map(|one| wait(one, one.released..one.signaled(shard))).collect();
+    let contention = unknown().map(|one| wait(one, shard.enter(one.instance)..one.wants_mutex_from(shard))).collect();
+    let untimed = unknown().filter(|condition| !condition.is_timed);
+    let late = untimed.map(|one| wait(one, one.released..one.signaled(shard))).collect();
     found.extend(ContendedLock::new(shard, Class::Signal, contention, Vec::new));
     found.extend(ContendedLock::new(shard, Class::Signal, late, Vec::new));
 }

@@ -33,7 +33,7 @@ pub(super) fn collect(
             // What is odd was reported when the waits were found.
             let locks = locks::of_process(trace, shard, process, &mut Diagnostics::default());
             let conditions = posix::conditions(trace, shard, process, &locks);
-            signals(shard, &conditions, states, &mut sync_points.pairs);
+            signals((trace, shard), &conditions, states, &mut sync_points.pairs);
             ownership::of_locks((trace, shard), (&locks, &conditions), contended);
         }
         for round in posix::rounds(trace, shard, process) {
@@ -73,7 +73,20 @@ fn created(shard: &Shard, creation: &Creation) -> SyncPoint {
     }
 }
 
-fn signals(shard: &Shard, conditions: &[Condition], states: &mut States, pairs: &mut Vec<SyncPoint>) {
+/// Where a thread has released a lock in a call, in which it may wait afterwards.
+pub(super) fn release_place(trace: &Trace, shard: &Shard, call: InstanceId) -> Place {
+    match trace.class(shard, call) {
+        RegionClass::ConditionWait | RegionClass::TimedConditionWait => Place::Begin,
+        _ => Place::Behind,
+    }
+}
+
+fn signals(
+    (trace, shard): (&Trace, &Shard),
+    conditions: &[Condition],
+    states: &mut States,
+    pairs: &mut Vec<SyncPoint>,
+) {
     for condition in conditions {
         let call = (condition.location, condition.instance);
         let (enter, leave) = (shard.enter(call.1), shard.leave(call.1));
@@ -89,7 +102,10 @@ fn signals(shard: &Shard, conditions: &[Condition], states: &mut States, pairs: 
                 relation,
                 comm: CommId::NONE,
                 waiter: Anchor::new(call, Place::Leave),
-                cause: Anchor::new(cause, if is_ownership { Place::Behind } else { Place::Begin }),
+                cause: Anchor::new(
+                    cause,
+                    if is_ownership { release_place(trace, shard, cause.1) } else { Place::Begin },
+                ),
                 waiting,
                 held: until - enter,
                 completion: (leave - signal).max(0),
@@ -100,18 +116,16 @@ fn signals(shard: &Shard, conditions: &[Condition], states: &mut States, pairs: 
         let &Condition { released, owner, signal, .. } = condition;
         let (signaled, wants_mutex) = (condition.signaled(shard), condition.wants_mutex_from(shard));
         let [contention, late] = [Metric::ConditionContention, Metric::LateSignal];
-        match signal {
-            Some(signal) => {
-                let until = signaled.min(released);
-                add(Class::Signal, Relation::ThreadPair, signal.call, (enter, until), contention);
-                add(Class::Signal, Relation::ThreadPair, signal.call, (released, signaled), late);
-            }
+        if let Some(signal) = signal {
+            let until = signaled.min(released);
+            add(Class::Signal, Relation::ThreadPair, signal.call, (enter, until), contention);
+            add(Class::Signal, Relation::ThreadPair, signal.call, (released, signaled), late);
+        } else {
             // Nobody is known to have caused it.
-            None if !condition.is_timed => {
-                add(Class::Signal, Relation::Ownership, call, (enter, released), contention);
+            add(Class::Signal, Relation::Ownership, call, (enter, wants_mutex), contention);
+            if !condition.is_timed {
                 add(Class::Signal, Relation::Ownership, call, (released, signaled), late);
             }
-            None => {}
         }
         if let Some(owner) = owner {
             add(Class::ThreadLock, Relation::Ownership, owner, (wants_mutex, released), contention);

@@ -58,7 +58,9 @@ pub(super) fn collect<'a>(
         together.extend(of_two.by_ref().take(TOGETHER));
         let causes = together.iter().map(|PairwiseWait { wait, .. }| (wait.cause_location, wait.cause_instance));
         calls.times(trace, causes, &mut times);
-        sync_points.pairs.extend(together.iter().zip(&times).map(|(wait, &times)| wait.pair(shard, model, times)));
+        sync_points
+            .pairs
+            .extend(together.iter().zip(&times).map(|(wait, &times)| wait.pair((trace, shard), model, times)));
     }
     // In the order of events, as the waits are, consecutive lookups are close together in memory.
     let mut collective_syncs: Vec<(u32, &CollectiveSync)> = collective_syncs
@@ -151,10 +153,19 @@ struct PairwiseWait<'a> {
 
 impl PairwiseWait<'_> {
     /// The pair that it makes, with Enter and Leave of the causing call.
-    fn pair(&self, shard: &Shard, model: CostModel, (cause_enter, cause_leave): (i64, i64)) -> SyncPoint {
+    fn pair(
+        &self,
+        (trace, shard): (&Trace, &Shard),
+        model: CostModel,
+        (cause_enter, cause_leave): (i64, i64),
+    ) -> SyncPoint {
         let Self { class, places, wait, state } = *self;
         let (own, other) = ((wait.location, wait.instance), (wait.cause_location, wait.cause_instance));
         let leave = shard.leave(own.1);
+        let place = match class {
+            Class::ThreadLock => posix::release_place(trace, shard, other.1),
+            _ => places.1,
+        };
         let (completion, cause_completion) = match class {
             // Scalasca 2.6 has the comparison reversed: the completion of the waiting side is zero or even negative.
             Class::LateReceiver if model == CostModel::Scalasca => {
@@ -177,7 +188,7 @@ impl PairwiseWait<'_> {
             relation,
             comm: CommId::NONE,
             waiter: Anchor::new(own, places.0),
-            cause: Anchor::new(other, places.1),
+            cause: Anchor::new(other, place),
             waiting: wait.waiting,
             held: end.min(leave) - shard.enter(own.1),
             completion,

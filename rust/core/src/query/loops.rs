@@ -31,7 +31,7 @@ use crate::waits::teams::{Part, teams};
 /// share of a thread's time by which the last thread of a tail is late at most.
 const PERSISTENT: (f64, u64, f64) = (0.8, 5, 0.1);
 
-/// A loop whose threads work less than this many times as long as it takes to fork and join them is too small.
+/// Loops whose threads work less than this many times as long as it takes to fork and join them are too small.
 const TINY: i64 = 10;
 
 /// How the work of a construct is distributed.
@@ -161,7 +161,7 @@ struct Gathered {
     late_start: i64,
     uneven: i64,
     without_section: u64,
-    /// Fork and join of the teams of its instances, ticks.
+    /// Fork and join of the teams that run it, ticks.
     management: i64,
     /// In how many instances each thread is last.
     last: FxHashMap<LocationId, u64>,
@@ -191,11 +191,17 @@ fn gather(
     let begins_in = |window: &Range<i64>, shares: &[Share]| {
         shares.iter().map(|share| share.enter).min().is_some_and(|begin| window.contains(&begin))
     };
+    let mut last = None;
     for ((callpath, _), shares) in instances {
         if !window.is_none_or(|window| begins_in(window, &shares)) {
             continue;
         }
-        constructs.entry(callpath).or_default().add(&shares, management);
+        let construct = constructs.entry(callpath).or_default();
+        construct.add(&shares);
+        // All instances in a team share its fork and join.
+        if last.replace(callpath) != Some(callpath) {
+            construct.management += management;
+        }
     }
 }
 
@@ -272,7 +278,7 @@ fn finish(
 }
 
 impl Gathered {
-    fn add(&mut self, shares: &[Share], management: i64) {
+    fn add(&mut self, shares: &[Share]) {
         let Some(last) = shares.iter().max_by_key(|share| (share.end, Reverse(share.location))) else { return };
         let others = shares.iter().filter(|share| share.location != last.location);
         let second = others.map(|share| share.end).max();
@@ -282,7 +288,6 @@ impl Gathered {
         self.mean += work().sum::<i64>() / shares.len() as i64;
         self.longest += work().max().unwrap_or(0);
         self.lead += second.map_or(0, |second| last.end - second);
-        self.management += management;
         *self.last.entry(last.location).or_default() += 1;
         self.without_section += shares.iter().filter(|share| !share.has_section).count() as u64;
         for share in shares {
@@ -298,10 +303,10 @@ impl Gathered {
         let (location, count) = most.map_or((LocationId::NONE, 0), |(&location, &count)| (location, count));
         let is_section =
             trace.regions.get(trace.tree.region(callpath)).is_some_and(|region| region.role == RegionRole::SECTIONS);
-        let distribution = if self.mean < TINY * self.management {
-            Distribution::Tiny
-        } else if self.instances < least {
+        let distribution = if self.instances < least {
             Distribution::Few
+        } else if self.mean < TINY * self.management {
+            Distribution::Tiny
         } else if count as f64 >= share * self.instances as f64 {
             Distribution::Persistent
         } else if (self.lead as f64) < tail * self.mean as f64 {

@@ -92,6 +92,8 @@ pub(crate) struct Condition {
     pub released: i64,
     /// That thread, and the call that released it.
     pub owner: Option<(LocationId, InstanceId)>,
+    /// When it had acquired the mutex; the Enter if there is none.
+    owned_since: i64,
     /// The signal, if one fits.
     pub signal: Option<Signal>,
     /// Whether it can end without a signal.
@@ -117,11 +119,11 @@ impl Condition {
         self.signal.map_or(leave, |signal| signal.time.clamp(shard.enter(self.instance), leave))
     }
 
-    /// From when on it waited for nothing but the mutex. Without a signal it is not known when it was awake: all of a wait
-    /// with a time limit counts, and nothing of one without.
+    /// From when on it waited for nothing but the mutex: from the signal on. Where a time limit ended it, nobody knows when
+    /// it was awake: it counts as awake since the thread that it waited for acquired the mutex.
     pub(crate) fn wants_mutex_from(&self, shard: &Shard) -> i64 {
         match self.signal {
-            None if self.is_timed => shard.enter(self.instance),
+            None if self.is_timed => self.owned_since.clamp(shard.enter(self.instance), self.released),
             _ => self.signaled(shard).min(self.released),
         }
     }
@@ -149,6 +151,7 @@ pub(crate) fn conditions(trace: &Trace, shard: &Shard, process: &Process, locks:
                     instance: acquire.instance,
                     released: enter,
                     owner: None,
+                    owned_since: enter,
                     signal: None,
                     is_timed: class == RegionClass::TimedConditionWait,
                     begin: enter,
@@ -161,11 +164,15 @@ pub(crate) fn conditions(trace: &Trace, shard: &Shard, process: &Process, locks:
             condition.begin = released.get(&condition.instance).copied().unwrap_or(condition.begin);
         }
         conditions[first..].sort_unstable_by_key(|condition| condition.instance);
-        lock.each_wait(trace, shard, |_, wait| {
+        lock.each_wait(trace, shard, |acquired, wait| {
             let of_lock = &mut conditions[first..];
             if let Ok(i) = of_lock.binary_search_by_key(&wait.instance, |condition| condition.instance) {
                 of_lock[i].released += wait.waiting;
                 of_lock[i].owner = Some((wait.cause_location, wait.cause_instance));
+                let mut before = lock.ownerships[..acquired].iter().rev();
+                if let Some(owned) = before.find(|own| own.location == wait.cause_location) {
+                    of_lock[i].owned_since = owned.time.start;
+                }
             }
         });
     }
@@ -303,11 +310,11 @@ fn note_life(life: &Life, notes: &mut Diagnostics) {
 fn book_condition(shard: &Shard, condition: &Condition, findings: &mut Findings) {
     let &Condition { location, instance, released, .. } = condition;
     let call = (location, instance);
-    let signaled = condition.signaled(shard);
-    if let (Some(owner), Some(_)) = (condition.owner, condition.signal)
-        && released > signaled
+    let (signaled, wants_mutex) = (condition.signaled(shard), condition.wants_mutex_from(shard));
+    if let Some(owner) = condition.owner
+        && released > wants_mutex
     {
-        findings.waits.push(WaitState::new(Metric::ConditionMutexWait, call, released - signaled, owner));
+        findings.waits.push(WaitState::new(Metric::ConditionMutexWait, call, released - wants_mutex, owner));
     }
     let waiting = signaled - released;
     if condition.signal.is_none() && !condition.is_timed {

@@ -152,6 +152,9 @@ impl Threads<'_> {
         for condition in posix::conditions(trace, self.shard, process, &locks) {
             if let Some(signal) = condition.signal {
                 builder.meet(&[(enter(call(signal.call.1)), signal.time)], &[(call(condition.instance), 1)], MEASURED);
+            } else if condition.is_timed && condition.owner.is_some() {
+                // Its time limit stays as measured, and then it waits for the mutex.
+                self.stop(builder, condition.location, condition.wants_mutex_from(self.shard), None, Kind::Point);
             }
         }
     }
