@@ -46,6 +46,7 @@ def test_invariants_hold(trace):
         for model in ("thesis", "bounded"):
             result = whywait.analyze(anchor, cost_model=model)
             invariants(result, idle_time(trace))
+            factors_add_up(result)
         waits_fit_into_calls(result)
         exchanged = re.sub(r"(pthread_.*lock=)([01])", lambda lock: f"{lock[1]}{1 - int(lock[2])}", trace)
         cells, other = (outcome(one).cells for one in (anchor, trace_from_text(exchanged, f"{directory}/exchanged")))
@@ -63,6 +64,16 @@ def idle_time(trace):
         end = max(map(float, re.findall(rf"^{rank}: .* (\S+)\]", trace, re.MULTILINE)))
         idle += workers * (fork + end - join)
     return idle
+
+
+def factors_add_up(result):
+    """Check that each wait is what it is explained with, and what is unattributed."""
+    waiting = result.tables.wait_states.to_pydict()["waiting"]
+    _, factors = result.tables.factors(range(len(waiting)))
+    explained = [0.0] * len(waiting)
+    for wait, share in zip(*(factors.to_pydict()[name] for name in ("wait", "share")), strict=True):
+        explained[wait] += share
+    assert explained == pytest.approx(waiting, rel=1e-9, abs=NANOSECOND)
 
 
 def waits_fit_into_calls(result):

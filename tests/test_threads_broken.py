@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.task_programs import task_programs
 from tests.team_programs import team_programs
+from tests.thread_programs import thread_programs
 from tests.tracedsl import trace_from_text
 
 TEAM = """
@@ -20,6 +21,13 @@ RUN = """
 threads 2
 0: run [0, 10]
 0.1: run [0, 10]
+"""
+CREATED = """
+threads 3
+0: run [0, 10]
+0: pthread_create(1) [0.1, 0.2]
+0.1: worker [0.15, 5]
+0.2: worker [0.5, 5]
 """
 
 
@@ -68,6 +76,24 @@ ROWS = {
         {"lock_order"},
         {("omp_lock_contention_critical", 1): 2.0},
     ),
+    "orders that begin anywhere": (
+        TEAM
+        + """
+        0: !$omp critical @a:2(order=7) [1, 4] @1, 4
+        0.1: !$omp critical @a:2(order=8) [2, 6] @4, 6
+        """,
+        set(),
+        {("omp_lock_contention_critical", 1): 2.0},
+    ),
+    "an order that is missing": (
+        TEAM
+        + """
+        0: !$omp critical @a:2(order=0) [1, 4] @1, 4
+        0.1: !$omp critical @a:2(order=0) [2, 6] @4, 6
+        """,
+        {"lock_order"},
+        {("omp_lock_contention_critical", 1): 2.0},
+    ),
     "a gap in the orders": (
         TEAM
         + """
@@ -85,6 +111,17 @@ ROWS = {
         """,
         set(),
         {("omp_lock_contention_critical", 1): 2.0},
+    ),
+    "waits in a circle": (
+        TEAM
+        + """
+        0: !$omp critical @a:2(lock=2, order=1) [0.5, 9] @0.6, 8
+        0: !$omp critical @a:1(lock=1, order=2) [2, 7] @6, 6.5
+        0.1: !$omp critical @a:1(lock=1, order=1) [0.5, 9] @0.6, 5.5
+        0.1: !$omp critical @a:2(lock=2, order=2) [2, 5] @4, 4.5
+        """,
+        {"circular_waits"},
+        {("omp_lock_contention_critical", 0): 3.5, ("omp_lock_contention_critical", 1): 3.0},
     ),
     "records of a lock outside of all calls": (
         """
@@ -113,16 +150,31 @@ ROWS = {
         {"thread_life"},
         {},
     ),
+    "a thread that nobody creates": (
+        CREATED + "0.2: raw ThreadBegin(thread_contingent=threads, sequence_count=7) @1",
+        {"thread_life"},
+        {},
+    ),
+    "a thread that ends without having begun": (
+        CREATED + "0.2: raw ThreadEnd(thread_contingent=threads, sequence_count=7) @4",
+        {"thread_life"},
+        {},
+    ),
+    "a join of a thread that never ends": (
+        CREATED + "0: raw ThreadWait(thread_contingent=threads, sequence_count=7) @9",
+        {"thread_life"},
+        {},
+    ),
     "a task that never begins": (
         TEAM + "0: !$omp create task @a:5(task=1) [1, 1.2]\n0: !$omp taskwait @a:6 [2, 5]\n"
         "0: !$omp implicit barrier @a:7 [6, 8]\n0.1: !$omp implicit barrier @a:7 [6, 8]",
-        set(),
+        {"open_task"},
         {},
     ),
     "a task that never completes": (
         TEAM + "0: !$omp create task @a:5(task=1) [1, 1.2]\n"
         "0.1: raw ThreadTaskSwitch(thread_team=team, creating_thread=0, generation_number=1) @2",
-        set(),
+        {"open_task"},
         {},
     ),
     "a switch to an unknown task": (
@@ -132,8 +184,20 @@ ROWS = {
     ),
     "a completion of a suspended task": (
         TEAM + "0: !$omp create task @a:5(task=1) [1, 1.2]\n"
-        "0.1: raw ThreadTaskComplete(thread_team=team, creating_thread=0, generation_number=1) @2",
-        set(),
+        "0.1: raw ThreadTaskSwitch(thread_team=team, creating_thread=0, generation_number=1) @2\n"
+        "0.1: raw ThreadTaskSwitch(thread_team=team, creating_thread=1, generation_number=0) @3\n"
+        "0.1: raw ThreadTaskComplete(thread_team=team, creating_thread=0, generation_number=1) @4",
+        {"open_task"},
+        {},
+    ),
+    "a Leave of another task": (
+        TEAM + "0: !$omp create task @a:5(task=1) [1, 1.2]\n0: !$omp create task @a:5(task=2) [1.3, 1.4]\n"
+        "0.1: raw ThreadTaskSwitch(thread_team=team, creating_thread=0, generation_number=1) @2\n"
+        "0.1: raw Enter(region=f) @2.1\n0.1: raw Enter(region=g) @2.2\n"
+        "0.1: raw ThreadTaskSwitch(thread_team=team, creating_thread=0, generation_number=2) @3\n"
+        "0.1: raw Leave(region=f) @4\n"
+        "0.1: raw ThreadTaskComplete(thread_team=team, creating_thread=0, generation_number=2) @5",
+        {"never_left", "open_task"},
         {},
     ),
     "a fork without join, and a team without fork": (
@@ -154,6 +218,39 @@ ROWS = {
     "a request of a collective operation that never completes": (
         "0: MPI_Ibarrier(req=1) [1, 2]\n0: f [3, 4]\n1: MPI_Ibarrier(req=1) [2, 3]\n1: MPI_Wait(1) [3, 6]",
         {"pending_request", "incomplete_collective"},
+        {},
+    ),
+    "a request of a collective operation that is used again": (
+        (
+            "0: MPI_Ibarrier(req=1) [1, 2]\n0: MPI_Ibarrier(req=1) [2, 2.5]\n0: MPI_Wait(1) [3, 4]\n"
+            "1: MPI_Ibarrier(req=1) [2, 3]\n1: MPI_Wait(1) [3, 6]"
+        ),
+        {"pending_request"},
+        {("mpi_nbc_completion", 0): 3.0},
+    ),
+    "a collective operation that completes without having begun": (
+        (
+            "0: MPI_Wait [2, 4]\n"
+            "0: raw NonBlockingCollectiveComplete(collective_op=BARRIER, communicator=world, root=0, "
+            "size_sent=0, size_received=0, request_id=5) @3\n1: MPI_Ibarrier(req=1) [2, 3]\n1: MPI_Wait(1) [3, 6]"
+        ),
+        {"unknown_request", "incomplete_collective"},
+        {},
+    ),
+    "members that disagree on the root": (
+        (
+            "0: MPI_Ibcast(root=0, req=1) [1, 2]\n0: MPI_Wait(1) [3, 4]\n"
+            "1: MPI_Ibcast(root=1, req=1) [2, 3]\n1: MPI_Wait(1) [3, 6]"
+        ),
+        {"mixed_collective"},
+        {},
+    ),
+    "a member that is missing": (
+        (
+            "ranks 3\n0: MPI_Ibarrier(req=1) [1, 2]\n0: MPI_Wait(1) [3, 4]\n"
+            "1: MPI_Ibarrier(req=1) [2, 3]\n1: MPI_Wait(1) [3, 6]\n2: f [1, 2]"
+        ),
+        {"incomplete_collective"},
         {},
     ),
     "members that disagree on the operation": (
@@ -189,6 +286,11 @@ RAW = (
     "ThreadBegin(thread_contingent=threads, sequence_count={})",
     "ThreadEnd(thread_contingent=threads, sequence_count={})",
     "ThreadWait(thread_contingent=threads, sequence_count={})",
+    "NonBlockingCollectiveRequest(request_id={})",
+    (
+        "NonBlockingCollectiveComplete(collective_op=BARRIER, communicator=world, root=0, "
+        "size_sent=0, size_received=0, request_id={})"
+    ),
 )
 
 
@@ -213,6 +315,12 @@ def test_damaged_programs_with_tasks_have_costs_equal_to_their_waiting(trace):
 @settings(max_examples=25)
 @given(trace=broken_programs(team_programs()))
 def test_damaged_programs_with_messages_and_locks_have_a_result(trace):
+    sound(trace)
+
+
+@settings(max_examples=25)
+@given(trace=broken_programs(thread_programs()))
+def test_damaged_programs_with_all_kinds_of_waits_have_a_result(trace):
     sound(trace)
 
 

@@ -284,7 +284,7 @@ impl Analysis {
     /// The account of all time in a window, without devices. Collective.
     pub fn account_within(&self, window: &Range<i64>) -> Result<Account> {
         let devices = std::slice::from_ref(&self.devices);
-        let mut account = account::find(&self.trace, &self.waits, devices, window, self.has_bad_clocks, false)?;
+        let mut account = account::find(&self.trace, &self.waits, devices, window, self.has_bad_clocks, None)?;
         if let Some(causes) = &self.causes {
             account.divide(&window::path_within(&self.trace, (&self.severities, &causes.stretches), window));
         }
@@ -494,10 +494,12 @@ pub fn analyze(
     };
     let mut severities = Vec::new();
     let mut waits = Vec::with_capacity(found.len());
+    let mut locks = Vec::with_capacity(found.len());
     let mut all_notes = Diagnostics::default();
     for mut findings in found {
         severities.append(&mut findings.severities);
         waits.push(findings.waits);
+        locks.push(findings.locks);
         all_notes.merge(findings.diagnostics);
     }
     diagnostics.push(all_notes);
@@ -507,7 +509,7 @@ pub fn analyze(
     let has_bad_clocks = has_bad_clocks(&trace, &diagnostics)?;
     let mut account = match focus {
         Some(focus) => {
-            let mut account = account::find(&trace, &waits, &devices, &focus.window(), has_bad_clocks, true)?;
+            let mut account = account::find(&trace, &waits, &devices, &focus.window(), has_bad_clocks, Some(&locks))?;
             account.cores = account::few_cores(&trace, &waits, &focus.window())?;
             account
         }
@@ -515,9 +517,14 @@ pub fn analyze(
     };
     let causes = if options.causes {
         monitor.enter(Stage::Points)?;
-        let synchronized =
-            Synchronized { of_owners: collective_syncs, of_shards: &one_sided.collective_syncs, devices: &devices };
+        let synchronized = Synchronized {
+            of_owners: collective_syncs,
+            of_shards: &one_sided.collective_syncs,
+            devices: &devices,
+            locks: &locks,
+        };
         let notified = causes::notify(&trace, (&waits, &calls), synchronized, options.cost_model)?;
+        drop(locks);
         monitor.enter(Stage::Causes)?;
         let in_focus = focus.filter(|focus| focus.rule == Rule::LastFinalize).map(|focus| focus.window());
         let how = (options.cost_model, window.as_ref(), in_focus.as_ref());

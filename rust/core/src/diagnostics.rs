@@ -69,6 +69,8 @@ pub enum DiagnosticKind {
     BarrierWithoutTeam,
     /// Tasks whose creation is not recorded.
     UnknownTask,
+    /// Tasks that never run, or never complete.
+    OpenTask,
     /// Acquisitions of a lock by threads in an unknown order.
     LockOrder,
     /// A lock of threads is acquired and never released, or released and never acquired.
@@ -141,6 +143,7 @@ impl DiagnosticKind {
             Self::UnknownTeam => "unknown_team",
             Self::BarrierWithoutTeam => "barrier_without_team",
             Self::UnknownTask => "unknown_task",
+            Self::OpenTask => "open_task",
             Self::LockOrder => "lock_order",
             Self::OpenLock => "open_lock",
             Self::ThreadLife => "thread_life",
@@ -240,6 +243,10 @@ impl DiagnosticKind {
             Self::UnknownTask => {
                 "tasks run whose creation is not recorded; their calls are below those of the thread that runs them"
             }
+            Self::OpenTask => {
+                "tasks are created and never complete; they end with what they last ran, and nobody waits for those that \
+                 never run"
+            }
             Self::ThreadLife => {
                 "threads lack the record of their creation, begin or end; they do not synchronize with the thread that \
                  creates or joins them"
@@ -256,7 +263,7 @@ impl DiagnosticKind {
             }
             Self::CircularWaits => {
                 "waits cause each other in a circle because the clocks of the processes differ; \
-                 the costs of the latest wait are not propagated completely"
+                 what the latest of them caused is not propagated completely: the rest is unattributed"
             }
             Self::FoldedRecursion => {
                 "recursive calls are folded, as asked for or beyond 256 levels: \

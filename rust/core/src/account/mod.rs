@@ -51,6 +51,7 @@ use crate::trace::definition_index::Members;
 use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::device::Devices;
+use crate::waits::locks::ThreadLock;
 
 use activities::Activity;
 use busy::BusyWaits;
@@ -215,15 +216,15 @@ fn decided_floors(trace: &Trace, passes: &mut [FirstPass], has_bad_clocks: bool)
 
 /// Makes the account of a focus. All own code counts as off the critical path: see [`Account::divide`].
 ///
-/// `devices` are the devices of all shards. Floors come from all of the run. `with_reasons`: what speaks for a reason of
-/// losses is looked for, too. Of several processes each has the cells of its locations, until [`Account::gather`].
+/// `devices` are the devices of all shards. Floors come from all of the run. With the locks of the processes of all
+/// shards, what speaks for a reason of losses is looked for, too. Of several processes each has the cells of its locations, until [`Account::gather`].
 pub(crate) fn find(
     trace: &Trace,
     waits: &PerShard<WaitState>,
     devices: &[Devices],
     focus: &Range<i64>,
     has_bad_clocks: bool,
-    with_reasons: bool,
+    locks: Option<&[Vec<Vec<ThreadLock>>]>,
 ) -> Result<Account> {
     let callpaths = CallPaths::of(trace);
     let team_members = team_members(trace);
@@ -260,12 +261,12 @@ pub(crate) fn find(
         account.locations += 1;
         account.time += found.allocated;
     }
-    if with_reasons {
+    if let Some(locks) = locks {
         let of_shards = passes.iter().map(|pass| {
             let found = pass.found.iter().map(|(allocated, found)| (allocated.location, found));
             (&*pass.kinds, &*pass.rests, found)
         });
-        account.reasons = Reasons::find(&Calls::new(trace, &callpaths, &floors, focus, of_shards))?;
+        account.reasons = Reasons::find(&Calls::new(trace, &callpaths, &floors, focus, of_shards), locks)?;
     }
     // All calls of a kind may have turned out to be exposed.
     account.network.retain(|of_kind| of_kind.floor.calls > 0);

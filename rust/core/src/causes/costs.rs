@@ -104,6 +104,9 @@ fn add_unattributed(
             cells.add(CostMetric::DelayUnattributed, point.callpath, cost);
         }
     }
+    if let Some(&lost) = part.lost.get(&(number as u32)) {
+        cells.add(CostMetric::DelayUnattributed, point.callpath, lost);
+    }
     // Waits at the shutdown of the library have no costs, so what they caused is unattributed.
     if own_waits.is_empty() && part.phi[number] > 0.0 {
         cells.add(CostMetric::DelayUnattributed, point.callpath, part.phi[number]);

@@ -471,8 +471,8 @@ fn of_lock(
 ) -> Vec<Factor> {
     let shard = trace.shard(wait.location);
     let class = Pattern::class_of(wait.kind).unwrap_or(Class::Mark);
-    let (activities, unowned) =
-        ownership::causes(trace, shard, locks, (class, wait.instance)).unwrap_or((Vec::new(), rest));
+    let activities = ownership::causes(trace, shard, locks, (class, wait.instance));
+    let unowned = rest - activities.iter().map(|activity| activity.ticks).sum::<i64>();
     let mut factors: Vec<Factor> = Vec::with_capacity(activities.len());
     for Activity { owner, callpath, ticks, wait: of_owner } in activities {
         let factor = Factor {

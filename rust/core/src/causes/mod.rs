@@ -60,6 +60,7 @@ use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::collective_sync::{CollectiveSync, CollectiveSyncs, Participants};
 use crate::waits::device::Devices;
+use crate::waits::locks::ThreadLock;
 use crate::waits::remote_calls::RemoteCalls;
 
 pub use cost_model::CostModel;
@@ -116,6 +117,8 @@ pub(crate) struct Synchronized<'a> {
     pub of_shards: &'a [Vec<CollectiveSync>],
     /// The devices of the shards, if there are any.
     pub devices: &'a [Devices],
+    /// The locks of the threads of each process, by shard.
+    pub locks: &'a [Vec<Vec<ThreadLock>>],
 }
 
 /// The points of this process, and the waits that its activities cause elsewhere: what the second and third of Scalasca's
@@ -294,7 +297,7 @@ type OfShards = (Vec<SyncPoints>, Vec<Vec<ContendedLock>>);
 fn collect_sync_points(
     trace: &Trace,
     (waits, calls): (&PerShard<WaitState>, &RemoteCalls),
-    Synchronized { of_owners, of_shards, devices }: Synchronized,
+    Synchronized { of_owners, of_shards, devices, locks }: Synchronized,
     model: CostModel,
 ) -> Result<(Vec<Vec<ProcessId>>, OfShards)> {
     let before = trace.exchange.allgather(of_owners.iter().map(|of_owner| of_owner.sets.len()).sum::<usize>())?;
@@ -321,11 +324,12 @@ fn collect_sync_points(
     let sync_points = trace
         .par_shards()
         .zip(collective_syncs)
+        .zip(locks)
         .enumerate()
-        .map(|(i, (shard, collective_syncs))| {
+        .map(|(i, ((shard, collective_syncs), locks))| {
             let collective_syncs = collective_syncs.rows().chain(of_shards.get(i).into_iter().flatten());
             let (first, own) = waits.of(i);
-            sync_points::collect(trace, shard, model, (first, own, calls), (collective_syncs, devices.get(i)))
+            sync_points::collect((trace, shard), model, (first, own, calls), (collective_syncs, devices.get(i), locks))
         })
         .unzip();
     Ok((sets, sync_points))

@@ -208,24 +208,18 @@ impl ContendedLock {
         inside.map(move |section| (section.owner, section.time.start.max(start)..section.time.end.min(end)))
     }
 
-    /// The part of a stretch of time in which nobody owns the lock, ticks.
-    fn unowned(&self, time: &Range<i64>) -> i64 {
-        let owned_until = |time: i64| {
-            let next = self.sections.partition_point(|section| section.time.start < time);
-            let Some(Section { time: last, before, .. }) = self.sections[..next].last() else { return 0 };
-            before + last.end.min(time) - last.start
-        };
-        time.end - time.start - (owned_until(time.end) - owned_until(time.start))
+    /// The part of a stretch of time in which nobody owns the lock, ticks; `near` is close to the last one.
+    fn unowned(&self, time: &Range<i64>, near: &mut usize) -> i64 {
+        let mut owned_until = |at| length_until(&self.sections, near, at, |section| (&section.time, section.before));
+        let owned = owned_until(time.start) - owned_until(time.end);
+        time.end - time.start + owned
     }
 
-    /// The part of a stretch of time in which the owners wait themselves, ticks.
-    fn waited(&self, time: &Range<i64>) -> i64 {
-        let waited_until = |time: i64| {
-            let next = self.owner_waits.partition_point(|wait| wait.time.start < time);
-            let Some(OwnerWait { time: last, before, .. }) = self.owner_waits[..next].last() else { return 0 };
-            before + last.end.min(time) - last.start
-        };
-        waited_until(time.end) - waited_until(time.start)
+    /// The part of a stretch of time in which the owners wait themselves, ticks; `near` is close to the last one.
+    fn waited(&self, time: &Range<i64>, near: &mut usize) -> i64 {
+        let mut waited_until = |at| length_until(&self.owner_waits, near, at, |wait| (&wait.time, wait.before));
+        let before = waited_until(time.start);
+        waited_until(time.end) - before
     }
 
     /// Finds the waits of the owners; for each location, `cursors` is close to the last one.
@@ -263,6 +257,15 @@ impl ContendedLock {
     }
 }
 
+/// The total length of stretches of time up to a time; `of` is the stretch of a row, and the total length before it.
+fn length_until<T>(rows: &[T], near: &mut usize, time: i64, of: impl Fn(&T) -> (&Range<i64>, i64)) -> i64 {
+    *near = partition_point_near(rows, *near, |row| of(row).0.start < time);
+    rows[..*near].last().map_or(0, |row| {
+        let (last, before) = of(row);
+        before + last.end.min(time) - last.start
+    })
+}
+
 /// A wait at a point.
 struct PointWait {
     point: u32,
@@ -289,6 +292,7 @@ pub(super) fn attach(shard: &Shard, locks: &mut [ContendedLock], table: &mut Tab
     for lock in locks {
         lock.find_owner_waits(shard, &waits, &mut cursors);
         let mut attached = std::mem::take(&mut lock.waits);
+        let (mut section, mut owner_wait) = (0, 0);
         attached.retain_mut(|wait| {
             let key = (wait.instance, wait.time.end);
             // Of several, the last one counts.
@@ -296,8 +300,8 @@ pub(super) fn attach(shard: &Shard, locks: &mut [ContendedLock], table: &mut Tab
             let Some(&(_, row)) = rows[..near].last().filter(|&&(other, _)| other == key) else { return false };
             let own_wait = &mut table.own_waits.rows[row as usize];
             (wait.point, wait.cost_share) = (own_wait.point, own_wait.cost_share);
-            own_wait.indirect = lock.waited(&wait.time) as f64;
-            wait.unowned = lock.unowned(&wait.time);
+            own_wait.indirect = lock.waited(&wait.time, &mut owner_wait) as f64;
+            wait.unowned = lock.unowned(&wait.time, &mut section);
             own_wait.explained = own_wait.waiting - wait.unowned;
             true
         });
@@ -392,6 +396,8 @@ pub(super) struct Sweeps {
     /// For each of these rows, the number of locks whose waits are not yet final, and what it caused by class.
     missing: Vec<u32>,
     phi: Vec<f64>,
+    /// What became known too late, after waits in a circle, by point: of all classes.
+    pub(super) lost: Vec<(u32, Vec<f64>)>,
     /// Number of classes.
     width: usize,
 }
@@ -412,14 +418,19 @@ impl Sweeps {
             let mut changes = Vec::with_capacity(4 * lock.waits.len() + 2 * lock.owner_waits.len());
             // Those of a thread come in order, so there is little to sort.
             for (wait, k) in lock.waits.iter().zip(0..) {
-                let inside = || {
-                    let all = parts.iter().zip(0..);
-                    let all = all.flat_map(|(part, i)| part.extent.parts(&wait.time).map(move |time| (time, i)));
-                    all.filter(|(time, _)| !time.is_empty())
-                };
-                changes.extend(inside().map(|(time, i)| (time.start, Change::PartBegin(i))));
-                changes.extend([(wait.time.start, Change::WaitBegin(k)), (wait.time.end, Change::WaitEnd(k))]);
-                changes.extend(inside().map(|(time, i)| (time.end, Change::PartEnd(i))));
+                let parts_of_wait = || parts.iter().zip(0..).map(|(part, i)| (part.extent.parts(&wait.time), i));
+                for (times, i) in parts_of_wait() {
+                    for time in times.filter(|time| !time.is_empty()) {
+                        changes.push((time.start, Change::PartBegin(i)));
+                    }
+                }
+                changes.push((wait.time.start, Change::WaitBegin(k)));
+                changes.push((wait.time.end, Change::WaitEnd(k)));
+                for (times, i) in parts_of_wait() {
+                    for time in times.filter(|time| !time.is_empty()) {
+                        changes.push((time.end, Change::PartEnd(i)));
+                    }
+                }
             }
             for (wait, k) in lock.owner_waits.iter().zip(0..) {
                 let times = [(wait.time.start, Change::OwnerWaitBegin(k)), (wait.time.end, Change::OwnerWaitEnd(k))];
@@ -559,6 +570,7 @@ impl Sweeps {
                     let point = lock.owner_waits[wait as usize].point;
                     let row = self.rows[point as usize] as usize;
                     if self.missing[row] == 0 {
+                        self.lost.push((point, sweep.sums.iter().map(|&sum| f64::from(sum)).collect()));
                         continue;
                     }
                     for (phi, &sum) in self.phi[row * self.width..].iter_mut().zip(&sweep.sums) {
@@ -614,29 +626,37 @@ pub(super) fn book(
     let mut all: Vec<Cost> = Vec::new();
     let of_cell = |(callpath, location), metric, value| Cost { metric, callpath, location, value };
     let mut unowned: FxHashMap<(CallPathId, LocationId), Charge> = FxHashMap::default();
-    // When the costs of a tick change, and by how much.
-    let mut changes: Vec<(i64, Charge)> = Vec::new();
+    let mut turns: Vec<Turn> = Vec::new();
     let mut activities = Activities::new(trace, shard);
     for lock in locks {
         let mut charged: FxHashMap<(CallPathId, LocationId), Charge> = FxHashMap::default();
-        changes.clear();
-        for wait in &lock.waits {
+        turns.clear();
+        let mut near = 0;
+        let laters: Vec<Fixed> = lock.waits.iter().map(|wait| wait.share_of(table, part)).collect();
+        for ((wait, k), &later) in lock.waits.iter().zip(0..).zip(&laters) {
             let lost = unowned.entry((shard.callpath(wait.instance), wait.location)).or_default();
+            let mut add = |time: &Range<i64>, what| {
+                turns.push(Turn::new(time.start, k, what));
+                turns.push(Turn::new(time.end, k, what | Turn::ENDS));
+            };
+            let mut of_later = if later.is_zero() { 0 } else { Turn::LATER };
             for time in part.extent.parts(&wait.time).filter(|time| !time.is_empty()) {
-                lost.direct += if time == wait.time { wait.unowned } else { lock.unowned(&time) };
-                let one = |direct| Charge { direct, later: Fixed::default() };
-                changes.extend([(time.start, one(1)), (time.end, one(-1))]);
+                if time == wait.time {
+                    lost.direct += wait.unowned;
+                    add(&time, Turn::COUNTS | std::mem::take(&mut of_later));
+                } else {
+                    lost.direct += lock.unowned(&time, &mut near);
+                    add(&time, Turn::COUNTS);
+                }
             }
-            let later = wait.share_of(table, part);
-            if !later.is_zero() {
-                lost.later += later.times(wait.unowned);
-                changes.push((wait.time.start, Charge { direct: 0, later }));
-                changes.push((wait.time.end, Charge { direct: 0, later: Fixed::default() - later }));
+            if of_later != 0 {
+                add(&wait.time, of_later);
             }
+            lost.later += later.times(wait.unowned);
         }
         // Those of a thread come in order.
-        changes.sort_by_key(|&(time, _)| time);
-        lock.charge_owners(&mut activities, &changes, &mut charged);
+        turns.sort_by_key(|turn| turn.time);
+        lock.charge_owners(&mut activities, (&turns, &laters), &mut charged);
         let later_costs = match lock.class {
             Class::Task => CostMetric::IntervalDelayTaskLongTerm,
             _ => CostMetric::IntervalDelayLockLongTerm,
@@ -655,27 +675,60 @@ pub(super) fn book(
     all
 }
 
+/// The begin or the end of a wait: when the costs of a tick change.
+struct Turn {
+    time: i64,
+    /// The wait, and what changes.
+    code: u64,
+}
+
+impl Turn {
+    /// Whether it is an end; whether the wait itself counts; whether what it caused later does.
+    const ENDS: u64 = 1;
+    const COUNTS: u64 = 2;
+    const LATER: u64 = 4;
+
+    fn new(time: i64, wait: usize, what: u64) -> Self {
+        Self { time, code: (wait as u64) << 3 | what }
+    }
+
+    /// Changes the costs of a tick; `laters` is what a tick of each wait caused later.
+    fn apply(&self, laters: &[Fixed], rate: &mut Charge) {
+        let ends = self.code & Self::ENDS != 0;
+        if self.code & Self::COUNTS != 0 {
+            rate.direct += if ends { -1 } else { 1 };
+        }
+        if self.code & Self::LATER != 0 {
+            let later = laters[(self.code >> 3) as usize];
+            if ends {
+                rate.later -= later;
+            } else {
+                rate.later += later;
+            }
+        }
+    }
+}
+
 impl ContendedLock {
-    /// Charges what the owners do: the costs of a tick begin with nothing and change at these times.
+    /// Charges what the owners do while they do not wait: the costs of a tick begin with nothing.
     fn charge_owners(
         &self,
         activities: &mut Activities,
-        changes: &[(i64, Charge)],
+        (turns, laters): (&[Turn], &[Fixed]),
         charged: &mut FxHashMap<(CallPathId, LocationId), Charge>,
     ) {
-        let mut changes = changes.iter().copied().peekable();
+        let mut turns = turns.iter().peekable();
         let mut rate = Charge::default();
         let mut advance = |to: i64, rate: &mut Charge| {
-            while let Some((_, change)) = changes.next_if(|&(at, _)| at <= to) {
-                rate.direct += change.direct;
-                rate.later += change.later;
+            while let Some(turn) = turns.next_if(|turn| turn.time <= to) {
+                turn.apply(laters, rate);
             }
-            changes.peek().map_or(i64::MAX, |&(at, _)| at)
+            turns.peek().map_or(i64::MAX, |turn| turn.time)
         };
-        for (owner, time) in self.working() {
+        let mut work = |owner, time: Range<i64>| {
             let next = advance(time.start, &mut rate);
-            if rate.direct == 0 && rate.later.is_zero() && next >= time.end {
-                continue;
+            if time.is_empty() || (rate.direct == 0 && rate.later.is_zero() && next >= time.end) {
+                return;
             }
             activities.within(owner, &time, |callpath, span| {
                 let charge = charged.entry((callpath, owner)).or_default();
@@ -686,22 +739,16 @@ impl ContendedLock {
                     from = until;
                 }
             });
-        }
-    }
-
-    /// The times in which owners do not wait, in order.
-    fn working(&self) -> impl Iterator<Item = (LocationId, Range<i64>)> {
+        };
         let mut waits = self.owner_waits.iter().peekable();
-        self.sections.iter().flat_map(move |section| {
-            let mut parts = Vec::new();
+        for section in &self.sections {
             let mut from = section.time.start;
             while let Some(wait) = waits.next_if(|wait| wait.time.end <= section.time.end) {
-                parts.push((section.owner, from..wait.time.start));
+                work(section.owner, from..wait.time.start);
                 from = wait.time.end;
             }
-            parts.push((section.owner, from..section.time.end));
-            parts.into_iter().filter(|(_, time)| !time.is_empty())
-        })
+            work(section.owner, from..section.time.end);
+        }
     }
 }
 
@@ -715,31 +762,27 @@ pub(super) struct Activity {
     pub wait: Option<u32>,
 }
 
-/// What the owners of locks did during the waits of a class in a call, the longest first, and how long nobody owned them,
-/// ticks. `None` if there is no such wait.
+/// What the owners of locks did during the waits of a class in a call, the longest first; nothing while nobody owned them.
 pub(super) fn causes(
     trace: &Trace,
     shard: &Shard,
     locks: &[ContendedLock],
     (class, call): (Class, InstanceId),
-) -> Option<(Vec<Activity>, i64)> {
-    let mut found: Option<(Vec<Activity>, i64)> = None;
+) -> Vec<Activity> {
+    let mut found = Vec::new();
     let mut activities = Activities::new(trace, shard);
     for lock in locks.iter().filter(|lock| lock.class == class) {
         let first = lock.waits.partition_point(|wait| wait.instance < call);
         for wait in lock.waits[first..].iter().take_while(|wait| wait.instance == call) {
-            let (causes, unowned) = lock.causes(&mut activities, &wait.time);
-            let all = found.get_or_insert_default();
-            all.0.extend(causes);
-            all.1 += unowned;
+            found.extend(lock.causes(&mut activities, &wait.time));
         }
     }
     found
 }
 
 impl ContendedLock {
-    /// What the owners did in a stretch of time, the longest first, and how long nobody owned the lock, ticks.
-    fn causes(&self, activities: &mut Activities, time: &Range<i64>) -> (Vec<Activity>, i64) {
+    /// What the owners did in a stretch of time, the longest first.
+    fn causes(&self, activities: &mut Activities, time: &Range<i64>) -> Vec<Activity> {
         let mut ticks: FxHashMap<(LocationId, CallPathId), i64> = FxHashMap::default();
         let mut all: Vec<Activity> = Vec::new();
         let mut waits = self.owner_waits[self.owner_waits.partition_point(|wait| wait.time.end <= time.start)..].iter();
@@ -764,7 +807,7 @@ impl ContendedLock {
         all.sort_by_key(|activity| {
             (activity.wait.is_some(), Reverse(activity.ticks), activity.owner, activity.callpath)
         });
-        (all, self.unowned(time))
+        all
     }
 }
 

@@ -9,33 +9,27 @@ use super::ownership::{self, ContendedLock};
 use super::points::{Anchor, GroupSync, Place, Relation, SyncPoint, SyncPoints, SyncScope};
 use super::states::States;
 use super::teams::ThreadSets;
-use crate::diagnostics::Diagnostics;
 use crate::ids::{CommId, InstanceId, LocationId};
 use crate::schema::Class;
 use crate::severity::Metric;
 use crate::trace::{RegionClass, Shard, Trace};
-use crate::waits::locks;
+use crate::waits::locks::ThreadLock;
 use crate::waits::posix::{self, Condition, Creation};
 
 pub(super) fn collect(
-    trace: &Trace,
-    shard: &Shard,
+    (trace, shard): (&Trace, &Shard),
+    locks: &[Vec<ThreadLock>],
     states: &mut States,
     (sync_points, sets, contended): (&mut SyncPoints, &mut ThreadSets, &mut Vec<ContendedLock>),
 ) {
-    let has_locks = !shard.locks.rows.is_empty() || trace.regions.has(RegionClass::OrderedBlock);
-    for process in shard.processes {
+    for (process, locks) in shard.processes.into_iter().zip(locks) {
         let process = &trace.definitions.processes[process];
         for creation in posix::lives(shard, process).iter().filter_map(posix::Life::creation) {
             sync_points.pairs.push(created(shard, &creation));
         }
-        if has_locks {
-            // What is odd was reported when the waits were found.
-            let locks = locks::of_process(trace, shard, process, &mut Diagnostics::default());
-            let conditions = posix::conditions(trace, shard, process, &locks);
-            signals((trace, shard), &conditions, states, &mut sync_points.pairs);
-            ownership::of_locks((trace, shard), (&locks, &conditions), contended);
-        }
+        let conditions = posix::conditions(trace, shard, process, locks);
+        signals((trace, shard), &conditions, states, &mut sync_points.pairs);
+        ownership::of_locks((trace, shard), (locks, &conditions), contended);
         for round in posix::rounds(trace, shard, process) {
             let Some(cause) = posix::latest(shard, &round) else { continue };
             let members = round.iter().map(|&(location, _)| location).collect();

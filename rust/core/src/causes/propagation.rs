@@ -77,6 +77,7 @@ pub(super) fn propagate(
             inbox[(shard - trace.exchange.own().start) as usize].push(sent);
         }
         if all_are_idle && !break_cycle(trace, &mut walkers, diagnostics)? {
+            walkers.iter_mut().for_each(Walker::finish);
             return Ok(());
         }
     }
@@ -161,7 +162,7 @@ fn break_cycle(trace: &Trace, walkers: &mut [Walker], diagnostics: &mut Diagnost
     Ok(true)
 }
 
-/// Marks a point that was released with missing values, which are ignored if they arrive later.
+/// Marks a point that was released with missing values, which are unattributed if they arrive later.
 const RELEASED: u32 = u32::MAX;
 
 struct Walker<'a> {
@@ -267,6 +268,9 @@ impl<'a> Walker<'a> {
     /// Receives phi of a wait, which may unblock its cause.
     fn receive_phi(&mut self, FinalPhi { row, point, .. }: FinalPhi, phi: Option<&[f64]>) {
         if self.missing[point as usize] == RELEASED {
+            for part in self.table.parts.iter_mut().filter(|_| phi.is_some()) {
+                part.lose(point, phi.unwrap_or_default());
+            }
             return;
         }
         let begin = row as usize * self.width;
@@ -439,6 +443,15 @@ impl<'a> Walker<'a> {
             let Point { instance, location, .. } = self.table.points[point as usize];
             (Reverse(shard.enter(instance)), location, point)
         })
+    }
+
+    /// Hands over what waits for locks could not propagate.
+    fn finish(&mut self) {
+        for (point, phi) in std::mem::take(&mut self.sweeps.lost) {
+            for part in &mut self.table.parts {
+                part.lose(point, &phi);
+            }
+        }
     }
 
     /// Releases a blocked point without the missing values.

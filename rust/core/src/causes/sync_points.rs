@@ -31,6 +31,7 @@ use crate::trace::{Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::collective_sync::{CollectiveSync, Participants};
 use crate::waits::device::Devices;
+use crate::waits::locks::ThreadLock;
 use crate::waits::remote_calls::RemoteCalls;
 
 /// Number of waits whose causes are looked up together.
@@ -39,11 +40,14 @@ const TOGETHER: usize = 64;
 /// Collects the synchronization points of a shard's locations as waiters, and the locks that its threads waited for; `first`
 /// is the position of its first wait state.
 pub(super) fn collect<'a>(
-    trace: &Trace,
-    shard: &Shard,
+    (trace, shard): (&Trace, &Shard),
     model: CostModel,
     (first, waits, calls): (usize, &'a [WaitState], &RemoteCalls),
-    (collective_syncs, devices): (impl Iterator<Item = &'a CollectiveSync>, Option<&Devices>),
+    (collective_syncs, devices, locks): (
+        impl Iterator<Item = &'a CollectiveSync>,
+        Option<&Devices>,
+        &[Vec<ThreadLock>],
+    ),
 ) -> (SyncPoints, Vec<ContendedLock>) {
     let mut sync_points = SyncPoints { pairs: Vec::with_capacity(waits.len()), ..SyncPoints::default() };
     let mut states = States::new(shard, waits, first);
@@ -81,7 +85,7 @@ pub(super) fn collect<'a>(
     let mut contended = Vec::new();
     teams::collect(trace, shard, model, &mut states, (&mut sync_points, &mut sets, &mut contended));
     if model != CostModel::Scalasca {
-        posix::collect(trace, shard, &mut states, (&mut sync_points, &mut sets, &mut contended));
+        posix::collect((trace, shard), locks, &mut states, (&mut sync_points, &mut sets, &mut contended));
     }
     sync_points.thread_sets = sets.finish();
     let position = |pair: &SyncPoint| {

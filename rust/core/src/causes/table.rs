@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use bitcode::{Decode, Encode};
+use rustc_hash::FxHashMap;
 
 use super::past::Past;
 use super::points::CausedWait;
@@ -338,12 +339,26 @@ pub(crate) struct WaitPart {
     pub columns: Range<usize>,
     /// For each point, how much of such waits its wait caused later, ticks.
     pub phi: Vec<f64>,
+    /// What of this was not known when the point had to go on, because waits cause each other in a circle, ticks.
+    pub lost: FxHashMap<u32, f64>,
 }
 
 impl WaitPart {
     /// A part with these amounts; none if it is all of each wait.
     pub(crate) fn new(extent: Extent, amounts: Vec<i64>) -> Self {
-        Self { extent, amounts, classes: Classes::default(), columns: 0..0, phi: Vec::new() }
+        Self {
+            extent,
+            amounts,
+            classes: Classes::default(),
+            columns: 0..0,
+            phi: Vec::new(),
+            lost: FxHashMap::default(),
+        }
+    }
+
+    /// Adds what a wait at a point caused later, by class of all parts, but cannot pass on any more.
+    pub(crate) fn lose(&mut self, point: u32, phi: &[f64]) {
+        *self.lost.entry(point).or_default() += phi[self.columns.clone()].iter().sum::<f64>();
     }
 
     /// The amount of a row that is distributed directly, ticks.

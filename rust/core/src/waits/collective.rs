@@ -69,7 +69,7 @@ pub fn detect(trace: &Trace, with_syncs: bool) -> Result<(Vec<Findings>, Vec<Col
                 }
                 cells.end_location(of_location[0].location);
             }
-            Findings { severities: cells.finish(), waits, diagnostics: Diagnostics::default() }
+            Findings { severities: cells.finish(), waits, ..Findings::default() }
         })
         .collect();
     Ok((findings, collective_syncs, diagnostics))

@@ -1,5 +1,6 @@
 //! What a stage finds in one shard.
 
+use super::locks::ThreadLock;
 use super::wait_state::WaitState;
 use crate::diagnostics::Diagnostics;
 use crate::severity::Severity;
@@ -13,6 +14,8 @@ pub struct Findings {
     pub waits: Vec<WaitState>,
     /// Inconsistencies of the trace.
     pub diagnostics: Diagnostics,
+    /// The locks of the threads of each process, which later stages use as well.
+    pub(crate) locks: Vec<Vec<ThreadLock>>,
 }
 
 impl Findings {
@@ -21,6 +24,7 @@ impl Findings {
         append(&mut self.severities, later.severities);
         append(&mut self.waits, later.waits);
         self.diagnostics.merge(later.diagnostics);
+        append(&mut self.locks, later.locks);
     }
 }
 

@@ -258,14 +258,16 @@ fn merge(orders: &[u32], mut numbered: Vec<Ownership>, mut unnumbered: Vec<Owner
 /// Estimates what is not recorded: without a release, an ownership ends where its thread acquires the lock again, or at
 /// its end; without an acquisition, it begins at the previous release.
 fn estimate(shard: &Shard, ownerships: &mut [Ownership]) {
-    let mut next: FxHashMap<LocationId, i64> = FxHashMap::default();
-    for own in ownerships.iter_mut().rev() {
-        if own.time.end == i64::MAX {
-            let end = || shard.spans[shard.local(own.location)].last;
-            own.time.end = next.get(&own.location).copied().unwrap_or_else(end).max(own.time.start);
-        }
-        if own.time.start != i64::MIN {
-            next.insert(own.location, own.time.start);
+    if ownerships.iter().any(|own| own.time.end == i64::MAX) {
+        let mut next: FxHashMap<LocationId, i64> = FxHashMap::default();
+        for own in ownerships.iter_mut().rev() {
+            if own.time.end == i64::MAX {
+                let end = || shard.spans[shard.local(own.location)].last;
+                own.time.end = next.get(&own.location).copied().unwrap_or_else(end).max(own.time.start);
+            }
+            if own.time.start != i64::MIN {
+                next.insert(own.location, own.time.start);
+            }
         }
     }
     let mut before = i64::MIN;

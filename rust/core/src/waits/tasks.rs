@@ -26,6 +26,7 @@ use super::findings::Findings;
 use super::teams::{Part, barriers_of, task_around, taskwaits_of, teams};
 use super::threads;
 use super::wait_state::WaitState;
+use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::ids::{InstanceId, LocationId};
 use crate::severity::{Metric, Severity};
 use crate::trace::columns::{TaskInstance, TaskRun, TaskWait as Construct};
@@ -488,7 +489,20 @@ pub(crate) fn detect(trace: &Trace, shard: &Shard) -> Detected {
         }
     }
     threads::add_severities(trace, shard, &mut detected.findings);
+    note_open(shard, &mut detected.findings.diagnostics);
     detected
+}
+
+/// Notes the tasks whose creation is recorded, and whose completion is not.
+fn note_open(shard: &Shard, notes: &mut Diagnostics) {
+    let mut is_complete = vec![false; shard.task_instances.len()];
+    for run in shard.tasks.rows.iter().filter(|run| run.completes) {
+        is_complete[run.task as usize] = true;
+    }
+    let open = shard.task_instances.iter().zip(is_complete).filter(|(_, is_complete)| !is_complete);
+    for (task, _) in open.filter(|(task, _)| task.creator.is_some()) {
+        notes.add(DiagnosticKind::OpenTask, task.creator, task.created);
+    }
 }
 
 /// When a thread is part of a team.

@@ -135,4 +135,5 @@ fn book_locks(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Fi
         lock.each_wait(trace, shard, |_, wait| findings.waits.push(wait));
     }
     posix::book(trace, shard, process, &locks, findings);
+    findings.locks.push(locks);
 }

@@ -4,10 +4,8 @@ use bitcode::{Decode, Encode};
 
 use super::calls::{Calls, sum_by_callpath};
 use crate::Result;
-use crate::diagnostics::Diagnostics;
 use crate::ids::CallPathId;
-use crate::trace::RegionClass;
-use crate::waits::locks;
+use crate::waits::locks::ThreadLock;
 
 /// The waits for the locks of a call path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -25,27 +23,20 @@ pub struct Convoy {
 /// So many threads that wait at the same time are a queue.
 const QUEUE: usize = 3;
 
-pub(super) fn find(calls: &Calls<'_>) -> Result<Vec<Convoy>> {
+pub(super) fn find(calls: &Calls<'_>, locks: &[Vec<Vec<ThreadLock>>]) -> Result<Vec<Convoy>> {
     let trace = calls.trace;
     let mut rows = Vec::new();
-    for shard in &trace.shards {
-        if shard.locks.rows.is_empty() && !trace.regions.has(RegionClass::OrderedBlock) {
-            continue;
-        }
-        for process in shard.processes {
-            let process = &trace.definitions.processes[process];
-            // What is odd was reported when the waits were found.
-            for lock in locks::of_process(trace, shard, process, &mut Diagnostics::default()) {
-                let mut waits = Vec::new();
-                lock.each_wait(trace, shard, |_, wait| {
-                    let begin = shard.enter(wait.instance);
-                    let span = begin.max(calls.focus.start)..(begin + wait.waiting).min(calls.focus.end);
-                    if span.start < span.end {
-                        waits.push((shard.callpath(wait.instance), span));
-                    }
-                });
-                rows.append(&mut of_lock(&waits));
-            }
+    for (shard, of_processes) in trace.shards.iter().zip(locks) {
+        for lock in of_processes.iter().flatten() {
+            let mut waits = Vec::new();
+            lock.each_wait(trace, shard, |_, wait| {
+                let begin = shard.enter(wait.instance);
+                let span = begin.max(calls.focus.start)..(begin + wait.waiting).min(calls.focus.end);
+                if span.start < span.end {
+                    waits.push((shard.callpath(wait.instance), span));
+                }
+            });
+            rows.append(&mut of_lock(&waits));
         }
     }
     let add = |sum: &mut Convoy, row: &Convoy| {

@@ -27,6 +27,7 @@ mod rendezvous;
 mod slow_places;
 
 use crate::Result;
+use crate::waits::locks::ThreadLock;
 
 pub use barriers::NeedlessBarriers;
 pub use bursts::{Combinable, Repeated};
@@ -61,7 +62,7 @@ pub struct Reasons {
 
 impl Reasons {
     /// Looks for all of them in the focus.
-    pub(super) fn find(calls: &Calls<'_>) -> Result<Self> {
+    pub(super) fn find(calls: &Calls<'_>, locks: &[Vec<Vec<ThreadLock>>]) -> Result<Self> {
         if calls.focus.is_empty() {
             return Ok(Self::default());
         }
@@ -73,7 +74,7 @@ impl Reasons {
             unprogressed: overlap::find(calls)?,
             combinable,
             repeated,
-            convoys: convoys::find(calls)?,
+            convoys: convoys::find(calls, locks)?,
             barriers: barriers::find(calls)?,
         })
     }

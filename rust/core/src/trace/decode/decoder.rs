@@ -529,8 +529,10 @@ impl EventSink for Decoder<'_> {
                 self.collective(time, collective_op.0, communicator, root, size_sent, size_received);
             }
             Event::NonBlockingCollectiveRequest { request_id } => {
-                if let Some(instance) = self.instance() {
-                    self.state.nonblocking.insert(request_id, instance);
+                if let Some(instance) = self.instance()
+                    && self.state.nonblocking.insert(request_id, instance).is_some()
+                {
+                    self.note(DiagnosticKind::PendingRequest, time);
                 }
             }
             Event::NonBlockingCollectiveComplete {

@@ -2,7 +2,6 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::diagnostics::Diagnostics;
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::matching::epochs::Epochs;
 use crate::severity::{Accumulator, Metric, volume};
@@ -75,7 +74,7 @@ impl Waits {
             }
             cells.end_location(location);
         }
-        Findings { severities: cells.finish(), waits: self.states, diagnostics: Diagnostics::default() }
+        Findings { severities: cells.finish(), waits: self.states, ..Findings::default() }
     }
 }
 
