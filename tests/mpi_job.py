@@ -94,6 +94,16 @@ CHANGES = [
     eager-limit 100
     progress asynchronous
     overhead 1us
+    cut {path}
+    cut {path}@0
+    cut MPI_Barrier
+    cut MPI_Win_fence; cpu 2
+    cut-messages from==0
+    cut-messages size>=0
+    overlap {path}
+    overlap MPI_Recv
+    overlap MPI_Wait
+    split MPI_Sendrecv
     scale nothing=0
     """.splitlines()[:-1]
 ]

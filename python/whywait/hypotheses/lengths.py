@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import whywait._native as _native
 import whywait.mpi as mpi
-from whywait.hypotheses.compiler import OF_MODEL, OWN_GRAPH, SELECTIVE, Compiler
+from whywait.hypotheses.compiler import OF_MODEL, OWN_GRAPH, Compiler
 from whywait.hypotheses.kinds import Network
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Graph:
         hypotheses = list(hypotheses)
         known = {} if any(isinstance(one, OWN_GRAPH) for one in hypotheses) else result.graphs
         if (graph := known.get(hidden)) is None:
-            analysis = native_analysis(result, whole=any(isinstance(one, SELECTIVE) for one in hypotheses))
+            analysis = native_analysis(result)
             model = compiler.model(hypotheses)
             graph = cls(
                 mpi.together(_native.Simulator, analysis, hidden=hidden, threads=threads, progress=progress, **model)
@@ -171,22 +171,20 @@ def length_with(result: ResultData, hypothesis: Hypothesis, threads: int | None 
         return None
 
 
-def native_analysis(result: ResultData, *, whole: bool) -> _native.Analysis:
+def native_analysis(result: ResultData) -> _native.Analysis:
     """Return the native analysis of a result, which has the events to simulate.
 
     Parameters
     ----------
     result
         The result.
-    whole
-        Whether this process needs the events of all processes.
 
     Raises
     ------
     whywait.UsageError
         If it has none.
     """
-    analysis = result.tables.whole if whole else result.tables.analysis
+    analysis = result.tables.analysis
     if not isinstance(analysis, _native.Analysis):
         raise _native.UsageError("a result on disk has no events to simulate: analyze the trace again")
     return analysis

@@ -75,8 +75,7 @@ pub(crate) struct Simulation {
 
 #[pymethods]
 impl Simulator {
-    /// Finds the dependencies of an analyzed run. Collective; cuts, overlaps and splits need all events in one process
-    /// (`Analysis.gather`). `hidden` says whether transfers that nobody waited for are estimated.
+    /// Finds the dependencies of an analyzed run. Collective. `hidden` says whether transfers that nobody waited for are estimated.
     /// The others change the run: whether one-sided operations need nobody at the target, which messages go by
     /// rendezvous, by size or by the call paths of their sends, what is cut, whose waits come later (and behind which call paths), what is split, and the network: latency (s) and bandwidth
     /// (bytes/s) between nodes and on one, what a send and a receive take (s).
@@ -113,9 +112,6 @@ impl Simulator {
             splits: splits.into_iter().map(select).collect(),
             network: network.map(|numbers| of_numbers(analysis.get(), numbers)),
         };
-        if model.needs_all_events() {
-            analysis.get().need_all_events()?;
-        }
         let expected = CoreSimulator::PASSES * analysis.get().result.trace.events;
         let build = move |result: &CoreAnalysis, state: &Progress| CoreSimulator::new(result, &model, state);
         let simulator = analysis.get().stage(py, ("arcs", expected), (threads, progress), build)?;

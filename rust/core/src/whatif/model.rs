@@ -61,7 +61,7 @@ impl Model {
     pub(super) fn check(&self) -> Result<()> {
         let moves = !self.overlaps.is_empty() || !self.splits.is_empty();
         let refuse = |why: &str| Err(Error::Usage(why.into()));
-        if moves && (!self.cut_regions.is_empty() || !self.cut_messages.is_empty()) {
+        if moves && self.cuts() {
             return refuse("write the run without what is cut (-o), and overlap or split calls of that run");
         }
         if self.network.is_some() && !self.splits.is_empty() {
@@ -70,13 +70,9 @@ impl Model {
         Ok(())
     }
 
-    /// Whether cuts and moves need the events of all processes in one: what vanishes or moves at one place changes others.
-    #[must_use]
-    pub fn needs_all_events(&self) -> bool {
-        !(self.cut_regions.is_empty()
-            && self.cut_messages.is_empty()
-            && self.overlaps.is_empty()
-            && self.splits.is_empty())
+    /// Whether something is cut.
+    pub(super) fn cuts(&self) -> bool {
+        !self.cut_regions.is_empty() || !self.cut_messages.is_empty()
     }
 
     /// Whether calls may wait for something that they did not wait for in the measured run.

@@ -24,8 +24,8 @@ use crate::diagnostics::DiagnosticKind;
 use crate::focus::{self, End, Rule};
 use crate::ids::{CallPathId, LocationId};
 use crate::matching::protocol::nodes;
+use crate::trace::Trace;
 use crate::trace::decode::Progress;
-use crate::trace::{CallPath, RegionClass, Trace};
 use crate::{Error, Result};
 
 /// Hypotheses that are evaluated together.
@@ -36,12 +36,6 @@ const NAMED: usize = 4;
 /// An error if the work is to stop.
 fn go_on(progress: &Progress) -> Result<()> {
     if progress.is_cancelled() { Err(Error::Interrupted) } else { Ok(()) }
-}
-
-/// Whether calls may test requests that they do not complete.
-fn asks_in_vain(trace: &Trace) -> bool {
-    let tests = |path: &CallPath| trace.regions.class(path.region) == RegionClass::Test;
-    trace.tree.nodes().iter().any(tests) || trace.shards.iter().any(|shard| !shard.requests.rows.is_empty())
 }
 
 /// Visits of polling calls, and the time in them, ticks.
@@ -86,23 +80,21 @@ impl Simulator {
     /// How often each event counts towards the progress of building the graph.
     pub const PASSES: u64 = 4;
 
-    /// Builds the dependency graph of a run. Collective; a model that cuts or moves calls needs the events of all
-    /// processes in one ([`Analysis::gathered`]).
+    /// Builds the dependency graph of a run. Collective.
     pub fn new(analysis: &Analysis, model: &Model, progress: &Progress) -> Result<Self> {
         model.check()?;
         let trace = &analysis.trace;
-        if model.needs_all_events() && trace.exchange.processes() > 1 {
-            return Err(Error::Internal("cuts and moves need all events in one process".into()));
-        }
         let pass = || {
             progress.events.fetch_add(trace.events, Ordering::Relaxed);
             go_on(progress)
         };
         let mut builder = Builder::new(trace)?;
         let mut assumptions = Assumptions::default();
-        let mut cut = Cut::new(trace, &model.cut_regions)?;
+        let mut cut = if model.cuts() { Cut::new(trace, &builder, &model.cut_regions)? } else { Cut::default() };
         let mut moves = Moves::new(trace, &model.overlaps, &model.splits, &mut assumptions)?;
-        whole_epochs::refuse_open(trace, &analysis.epochs, &cut)?;
+        if model.cuts() {
+            whole_epochs::refuse_open(trace, &builder, &analysis.epochs, &cut)?;
+        }
         let sizes = messages::collect(trace, model, &mut cut, &mut builder, &mut assumptions)?;
         pass()?;
         let nodes = model.network.as_ref().map(|_| nodes(trace)).unwrap_or_default();
@@ -116,16 +108,13 @@ impl Simulator {
         // The first process has the devices and the diagnostics of all.
         let is_root = trace.exchange.is_root();
         assumptions.count(Assumption::UnmatchedKernel, if is_root { analysis.devices.unmatched_kernels } else { 0 });
-        if !cut.is_empty() || !model.cut_messages.is_empty() {
-            cut.settle(trace, &builder, &also);
-            if cut.is_empty() {
+        if model.cuts() {
+            if !cut.settle(trace, &builder, also)? {
                 return Err(Error::Usage("no message in the run matches what is to be cut".into()));
             }
-            if asks_in_vain(trace) {
-                let tests = idle_tests(trace.reread(), &cut)?;
-                cut.remove(tests);
-            }
-            cut.prune(trace, &mut builder);
+            cut.remove(idle_tests(trace.reread(), &cut)?);
+            cut.tell(trace, &builder)?;
+            cut.prune(&mut builder);
         }
         pass()?;
         builder.deal()?;
@@ -137,7 +126,11 @@ impl Simulator {
         assumptions.concern(Assumption::Polling, polls, time);
         let transfers = estimates.transfers(&sizes);
         if !moves.is_empty() {
-            moves.apply(trace, &mut builder, &mut assumptions);
+            moves.apply(trace, &mut builder, &mut assumptions)?;
+        }
+        builder.number_stops()?;
+        if !moves.is_empty() {
+            moves.redirect(trace, &mut builder)?;
             builder.sort();
         }
         let graph = builder.finish(trace, &|arcs, begin, leave, weights| {
@@ -335,8 +328,8 @@ mod tests {
     use crate::analysis::tests::shipped;
     use crate::analysis::{Monitor, Options, analyze};
     use crate::parallel::exchange::{Transport, threads};
-    use crate::trace::RegionClass;
-    use crate::whatif::{Balance, Balancing, Network, Selection};
+    use crate::trace::{CallPath, RegionClass};
+    use crate::whatif::{Balance, Balancing, Key, MessageCut, Network, Overlap, Relation, Selection};
 
     /// All call paths of computation.
     fn computation(trace: &Trace) -> Selection {
@@ -365,7 +358,14 @@ mod tests {
         ]
     }
 
-    fn models() -> Vec<Model> {
+    /// All call paths of calls with one of these names.
+    fn calls(trace: &Trace, names: &[&str]) -> Selection {
+        let is_one = |path: &CallPath| names.contains(&trace.regions.name(trace.records(), path.region));
+        let roots = trace.tree.nodes().iter().map(is_one).collect();
+        Selection { roots, text: names.join(", "), ..Selection::default() }
+    }
+
+    fn models(trace: &Trace) -> Vec<Model> {
         let network = Network {
             latency: 1000.0,
             bandwidth: 2.0,
@@ -374,11 +374,21 @@ mod tests {
             send: 20,
             receive: 30,
         };
+        let cut = |names: &[&str]| Model { cut_regions: vec![calls(trace, names)], ..Model::default() };
+        let of_first = MessageCut { conditions: vec![(Key::From, Relation::Equal, 0)], callpaths: Vec::new() };
+        let later = calls(trace, &["MPI_Send", "MPI_Recv", "MPI_Wait", "MPI_Waitall"]);
+        let overlap = Overlap { selection: later, after: Vec::new() };
         vec![
             Model::default(),
             Model { estimates: false, asynchronous_progress: true, ..Model::default() },
             Model { eager_limit: Some(100), ..Model::default() },
             Model { network: Some(network), ..Model::default() },
+            cut(&["MPI_Send", "MPI_Isend"]),
+            cut(&["MPI_Barrier", "MPI_Allreduce", "MPI_Reduce"]),
+            cut(&["MPI_Win_fence", "MPI_Put", "MPI_Get", "MPI_Accumulate"]),
+            Model { cut_messages: vec![of_first], ..Model::default() },
+            Model { overlaps: vec![overlap], ..Model::default() },
+            Model { splits: vec![calls(trace, &["MPI_Sendrecv"])], ..Model::default() },
         ]
     }
 
@@ -388,8 +398,14 @@ mod tests {
         let analysis = Arc::new(analyze(recording.clone(), &options, transport, &Monitor::default()).unwrap());
         let (trace, progress) = (&analysis.trace, Progress::default());
         let mut lines = Vec::new();
-        for model in models() {
-            let simulator = Arc::new(Simulator::new(&analysis, &model, &progress).unwrap());
+        for model in models(trace) {
+            let simulator = match Simulator::new(&analysis, &model, &progress) {
+                Ok(simulator) => Arc::new(simulator),
+                Err(error) => {
+                    lines.push(error.to_string());
+                    continue;
+                }
+            };
             lines.push(format!("{} {:?}", simulator.dependencies(), simulator.transfers()));
             let lists = hypotheses(trace);
             let lengths = simulator.lengths(&analysis, &lists, &progress).unwrap();

@@ -174,7 +174,7 @@ fn without_record(
                 members.into_iter().for_each(&mut wait_for_nobody);
                 continue;
             }
-            if members.iter().any(|call| cut.has_instance(trace, (call.location, call.instance))) {
+            if calls.iter().any(|call| cut.has_call(call.number)) {
                 gone.extend(calls.iter().map(|call| call.number));
             }
             let Operation { members: order, waiting, .. } = all(&calls, &calls);
@@ -278,12 +278,11 @@ pub(in crate::whatif) fn collect(
             if members[0].comm().is_none() && members[0].operation == CREATE_HANDLE {
                 return;
             }
-            let is_gone = |member: &Member| cut.has_instance(trace, (member.location, member.instance));
-            if !cut.is_empty() && members.iter().any(is_gone) {
-                let number = |member: &Member| builder.instance(trace, (member.location, member.instance));
-                found.gone.extend(members.iter().filter(|member| !is_gone(member)).map(number));
-            }
             let calls: Vec<Call> = members.iter().map(|member| Call::blocking(trace, builder, member)).collect();
+            let is_gone = |call: &Call| cut.has_call(call.number);
+            if calls.iter().any(is_gone) {
+                found.gone.extend(calls.iter().filter(|call| !is_gone(call)).map(|call| call.number));
+            }
             let operation = of_kind(kind, members, &calls);
             found.undecided += u64::from(kind == Kind::Undecided && operation.is_none());
             let operation = match network {
@@ -381,11 +380,12 @@ fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, bu
         operations.entry(operation).or_default().push((member, call));
     }
     drop(parts);
+    refuse_parts(trace, cut, operations.values().map(|of| of.iter().map(|(_, call)| call)))?;
     let mut alone = 0;
     for ((comm, _), mut of) in operations {
         of.sort_unstable_by_key(|(member, _)| member.rank);
         let (members, calls): (Vec<Member>, Vec<Call>) = of.into_iter().unzip();
-        if cut_whole(trace, cut, builder, calls.iter())? {
+        if cut.has_call(calls[0].number) {
             continue;
         }
         let same =
@@ -406,24 +406,23 @@ fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, bu
     Ok(alone)
 }
 
-/// Whether a non-blocking operation is cut; an error if only part of it is.
-pub(in crate::whatif) fn cut_whole<'a>(
+/// Fails if a part of a non-blocking operation is cut; `operations` are the calls of each. Collective.
+pub(in crate::whatif) fn refuse_parts<'a>(
     trace: &Trace,
     cut: &Cut,
-    builder: &Builder,
-    calls: impl Iterator<Item = &'a Call> + Clone,
-) -> Result<bool> {
-    let is_gone = |call: u32| {
-        let (shard, instance) = builder.place(call);
-        cut.has_instance(trace, (trace.shards[shard].location_of_instance(instance), instance))
-    };
-    if cut.is_empty() || !calls.clone().any(|call| is_gone(call.number) || is_gone(call.source)) {
-        return Ok(false);
+    mut operations: impl Iterator<Item = impl Iterator<Item = &'a Call>>,
+) -> Result<()> {
+    let is_in_part = operations.any(|calls| {
+        let mut are_gone = calls.flat_map(|call| [call.number, call.source]).map(|call| cut.has_call(call));
+        let is_first_gone = are_gone.next();
+        are_gone.any(|is_gone| Some(is_gone) != is_first_gone)
+    });
+    if trace.exchange.any(is_in_part)? {
+        return Err(Error::Usage(
+            "a non-blocking collective operation cannot be cut in part: cut it for all, start and end".into(),
+        ));
     }
-    if { calls }.all(|call| is_gone(call.number) && is_gone(call.source)) {
-        return Ok(true);
-    }
-    Err(Error::Usage("a non-blocking collective operation cannot be cut in part: cut it for all, start and end".into()))
+    Ok(())
 }
 
 /// Receivers wait for the root.

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::collectives::{Call, Operation, all, all_to_all, cut_whole, of_kind, on_network};
+use super::collectives::{Call, Operation, all, all_to_all, of_kind, on_network, refuse_parts};
 use crate::Result;
 use crate::ids::{CommId, ProcessId};
 use crate::matching::collectives::{Kind, Member};
@@ -35,16 +35,19 @@ pub(in crate::whatif) fn collect(
     assumptions: &mut Assumptions,
 ) -> Result<Vec<u32>> {
     let mut gone = Vec::new();
-    for ((comm, blocks, _), mut groups) in operations(trace, builder)? {
+    let operations = operations(trace, builder)?;
+    let nonblocking = operations.iter().filter(|((_, blocks, _), _)| !blocks);
+    refuse_parts(trace, cut, nonblocking.map(|(_, groups)| groups.iter().flatten().map(|(_, call)| call)))?;
+    for ((comm, blocks, _), mut groups) in operations {
         for group in &mut groups {
             group.sort_unstable_by_key(|(member, _)| member.rank);
         }
         let parts = || groups.iter().flatten();
-        if blocks && parts().any(|(member, _)| cut.has_instance(trace, (member.location, member.instance))) {
+        if parts().any(|(_, call)| cut.has_call(call.number)) {
+            if !blocks {
+                continue;
+            }
             gone.extend(parts().map(|(_, call)| call.number));
-        }
-        if !blocks && cut_whole(trace, cut, builder, parts().map(|(_, call)| call))? {
-            continue;
         }
         let operation = parts().next().map_or(0, |(member, _)| member.operation);
         let number = parts().count();

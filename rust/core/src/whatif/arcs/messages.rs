@@ -21,7 +21,7 @@ use crate::matching::probes;
 use crate::matching::protocol::{Limits, Proofs, Protocol, ProtocolClassifier};
 use crate::trace::{NONE, RegionClass, Trace};
 use crate::whatif::assumptions::{Assumption, Assumptions};
-use crate::whatif::changes::cut::{Cut, Key};
+use crate::whatif::changes::cut::{Cut, GoneMessage, Key};
 use crate::whatif::graph::builder::{Builder, NO_CLASS, OWN, Raw, enter};
 use crate::whatif::graph::network::Network;
 use crate::whatif::model::Model;
@@ -57,13 +57,6 @@ impl Message {
         let is_rendezvous = self.protocol == Protocol::Rendezvous;
         (size_class(self.bytes) << 2) | (u16::from(self.is_local) << 1) | u16::from(is_rendezvous)
     }
-}
-
-/// A message that is cut.
-struct Gone {
-    /// Shards and rows of its send and its receive.
-    send: (usize, u32),
-    receive: (usize, u32),
 }
 
 /// Sizes by power of two, and 0.
@@ -117,7 +110,6 @@ pub(in crate::whatif) fn collect(
     assumptions: &mut Assumptions,
 ) -> Result<Sizes> {
     let classifier = ProtocolClassifier::new(trace);
-    let is_cutting = !cut.is_empty() || !model.cut_messages.is_empty();
     let probes: Vec<FxHashMap<u32, InstanceId>> = trace.par_shards().map(|shard| probes::find(trace, shard)).collect();
     let (found, _) = match_all(trace, |index, shard, matches| {
         let (mut messages, mut gone) = (Vec::new(), Vec::new());
@@ -133,10 +125,7 @@ pub(in crate::whatif) fn collect(
                 here(receive.request),
                 here(receive.instance),
             ];
-            let is_cut = is_cutting && {
-                let at =
-                    |instance: InstanceId| instance.is_some() && cut.has_instance(trace, (send.location, instance));
-                let own = |instance| cut.has_instance(trace, (shard.location_of_instance(instance), instance));
+            let is_cut = model.cuts() && {
                 let rank = |process: ProcessId| u64::from(trace.definitions.processes[process].rank);
                 let value = |key| match key {
                     Key::Size => send.bytes,
@@ -145,14 +134,11 @@ pub(in crate::whatif) fn collect(
                     Key::To => rank(send.destination),
                     Key::Comm => trace.definitions.comms[send.comm].id.into(),
                 };
-                at(send.instance)
-                    || at(complete)
-                    || own(receive.request)
-                    || own(receive.instance)
+                calls.iter().any(|&call| call != NONE && cut.has_call(call))
                     || model.cut_messages.iter().any(|of| of.holds(callpath, value))
             };
             if is_cut {
-                gone.push(Gone { send: (trace.position(send.location), send.row), receive: (index, row as u32) });
+                gone.push([(trace.shard_of[send.location], send.row), (index as u32, row as u32)]);
             }
             messages.push(Message {
                 calls,
@@ -173,12 +159,10 @@ pub(in crate::whatif) fn collect(
         }
         (messages, gone)
     })?;
-    let (mut found, gone): (Vec<Vec<Message>>, Vec<Vec<Gone>>) = found.into_iter().unzip();
-    if is_cutting {
+    let (mut found, gone): (Vec<Vec<Message>>, Vec<Vec<GoneMessage>>) = found.into_iter().unzip();
+    if model.cuts() {
         cut.count(trace, builder);
-        for Gone { send, receive } in gone.into_iter().flatten() {
-            cut.message(trace, builder, send, receive);
-        }
+        cut.messages(trace, builder, gone.into_iter().flatten())?;
         cut.partnerless(trace, builder);
     }
     decide(trace, &mut found, assumptions)?;

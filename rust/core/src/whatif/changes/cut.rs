@@ -7,12 +7,11 @@
 
 use std::ops::RangeInclusive;
 
-use rayon::prelude::*;
 use whywait_otf2::Event;
 
-use super::selection::{Selection, entered, refusal};
+use super::selection::{Selection, in_selection};
 use crate::ids::{CallPathId, InstanceId, LocationId};
-use crate::trace::{RegionClass, Trace};
+use crate::trace::{RegionClass, Shard, Trace};
 use crate::waits::teams::teams;
 use crate::whatif::graph::builder::Builder;
 use crate::{Error, Result};
@@ -79,36 +78,43 @@ impl MessageCut {
     }
 }
 
+/// A message that vanishes: shard and row of its send, and the position of its receive's shard among those of this process, and
+/// its row.
+pub(in crate::whatif) type GoneMessage = [(u32, u32); 2];
+
 /// What is cut.
 #[derive(Debug, Default)]
 pub(in crate::whatif) struct Cut {
-    /// Sorted, disjoint ranges of events that vanish at each location; empty if nothing is cut.
+    /// Sorted, disjoint ranges of events that vanish at each location of this process; empty if nothing is cut.
     ranges: Vec<Vec<RangeInclusive<u32>>>,
+    /// Sorted, disjoint ranges of the numbers of the calls that vanish, those of other processes of the analysis included.
+    calls: Vec<(u32, u32)>,
     /// Ranges that are parts of a team whose fork vanishes: first positions.
     pub teams: Vec<(LocationId, u32)>,
     /// Rows of sends and receives that vanish, by shard.
     pub sends: Vec<Vec<bool>>,
     pub receives: Vec<Vec<bool>>,
-    /// By number of a call, how many messages it serves, and how many of these are cut.
+    /// For each call of this process, how many messages it serves, and how many of these are cut.
     served: Vec<(u32, u32)>,
 }
 
 impl Cut {
-    /// Finds the events that the regions enclose.
-    pub(in crate::whatif) fn new(trace: &Trace, regions: &[Selection]) -> Result<Self> {
+    /// Finds the events that the regions enclose. Collective.
+    pub(in crate::whatif) fn new(trace: &Trace, builder: &Builder, regions: &[Selection]) -> Result<Self> {
         let locations = trace.definitions.locations.len();
         let mut cut = Self { ranges: vec![Vec::new(); locations], ..Self::default() };
         for selection in regions {
-            let found: Vec<_> =
-                (0..locations).into_par_iter().map(|of| entered(trace, selection, LocationId::at(of))).collect();
-            if let Some(why) = refusal(found.iter().map(|(_, left)| *left)) {
-                return Err(Error::Usage(format!("{} selects nothing: {why}", selection.text)));
+            let found = in_selection(trace, selection, |_, ranges| ranges)?;
+            for (location, ranges) in found {
+                cut.ranges[location].extend(ranges);
             }
-            cut.ranges.iter_mut().zip(found).for_each(|(ranges, (found, _))| ranges.extend(found));
         }
         cut.add_teams(trace);
         cut.ranges.iter_mut().for_each(join);
-        cut.refuse_library(trace)?;
+        if trace.exchange.any(cut.has_library(trace))? {
+            return Err(Error::Usage("MPI_Init and MPI_Finalize cannot be cut".into()));
+        }
+        cut.tell(trace, builder)?;
         cut.sends = trace.shards.iter().map(|shard| vec![false; shard.sends.rows.len()]).collect();
         cut.receives = trace.shards.iter().map(|shard| vec![false; shard.receives.rows.len()]).collect();
         Ok(cut)
@@ -139,24 +145,38 @@ impl Cut {
         }
     }
 
-    /// Refuses to cut the start or shutdown of the library on some processes only.
-    fn refuse_library(&self, trace: &Trace) -> Result<()> {
-        for shard in &trace.shards {
-            for location in shard.locations {
-                let calls = shard.instances_of(location).filter(|&instance| {
-                    matches!(trace.class(shard, instance), RegionClass::Init | RegionClass::Finalize)
-                });
-                for instance in calls {
-                    if self.has_instance(trace, (location, instance)) {
-                        return Err(Error::Usage("MPI_Init and MPI_Finalize cannot be cut".into()));
+    /// Whether the start or shutdown of the library vanishes on some processes only.
+    fn has_library(&self, trace: &Trace) -> bool {
+        let is_library = |class| matches!(class, RegionClass::Init | RegionClass::Finalize);
+        let has = |shard: &Shard, location, call| {
+            is_library(trace.class(shard, call)) && self.has(location, shard.instances.enter[call])
+        };
+        trace.shards.iter().any(|shard| {
+            let mut locations = shard.locations.into_iter().filter(|&location| !self.of(location).is_empty());
+            locations.any(|location| shard.instances_of(location).any(|call| has(shard, location, call)))
+        })
+    }
+
+    /// Lets all processes of the analysis know the calls that vanish. Collective.
+    pub(in crate::whatif) fn tell(&mut self, trace: &Trace, builder: &Builder) -> Result<()> {
+        let mut own: Vec<(u32, u32)> = Vec::new();
+        for (i, shard) in trace.shards.iter().enumerate() {
+            for location in shard.locations.into_iter().filter(|&location| !self.of(location).is_empty()) {
+                for call in shard.instances_of(location) {
+                    let number = builder.first_of(i) + call.number();
+                    match own.last_mut() {
+                        _ if !self.has(location, shard.instances.enter[call]) => {}
+                        Some((_, last)) if *last + 1 == number => *last = number,
+                        _ => own.push((number, number)),
                     }
                 }
             }
         }
+        self.calls = trace.exchange.allgather(own)?.concat();
         Ok(())
     }
 
-    /// Whether nothing is cut.
+    /// Whether nothing is cut in this process of the analysis.
     pub(in crate::whatif) fn is_empty(&self) -> bool {
         self.ranges.iter().all(Vec::is_empty)
     }
@@ -180,47 +200,52 @@ impl Cut {
         ranges.get(next).is_some_and(|range| *range.start() < position)
     }
 
-    /// Whether a call vanishes, given as location and region instance.
-    pub(in crate::whatif) fn has_instance(
-        &self,
-        trace: &Trace,
-        (location, instance): (LocationId, InstanceId),
-    ) -> bool {
-        !self.of(location).is_empty() && self.has(location, trace.shard(location).instances.enter[instance])
+    /// Whether a call vanishes, given by its number.
+    pub(in crate::whatif) fn has_call(&self, number: u32) -> bool {
+        let next = self.calls.partition_point(|&(_, last)| last < number);
+        self.calls.get(next).is_some_and(|&(first, _)| first <= number)
     }
 
     /// Counts the messages that calls serve.
     pub(in crate::whatif) fn count(&mut self, trace: &Trace, builder: &Builder) {
-        self.served = vec![(0, 0); builder.instances() as usize];
+        self.served = vec![(0, 0); builder.own().len()];
         for (i, shard) in trace.shards.iter().enumerate() {
             let sends = shard.sends.rows.iter().flat_map(|send| distinct([send.instance, send.complete]));
             let receives = shard.receives.rows.iter().flat_map(|receive| distinct([receive.instance, receive.request]));
             for call in sends.chain(receives) {
-                self.served[(builder.first_of(i) + call.number()) as usize].0 += 1;
+                self.served[slot(builder, i, call)].0 += 1;
             }
         }
     }
 
-    /// Removes a message, given by the shards and rows of its send and its receive.
-    pub(in crate::whatif) fn message(
+    /// Removes messages that are received in this process. Collective.
+    pub(in crate::whatif) fn messages(
         &mut self,
         trace: &Trace,
         builder: &Builder,
-        send: (usize, u32),
-        receive: (usize, u32),
-    ) {
-        self.sends[send.0][send.1 as usize] = true;
-        self.receives[receive.0][receive.1 as usize] = true;
-        let sent = &trace.shards[send.0].sends.rows[send.1 as usize];
-        self.serve_less(builder, send.0, [sent.instance, sent.complete]);
-        let received = &trace.shards[receive.0].receives.rows[receive.1 as usize];
-        self.serve_less(builder, receive.0, [received.instance, received.request]);
+        gone: impl Iterator<Item = GoneMessage>,
+    ) -> Result<()> {
+        let mut sends: Vec<Vec<(u32, u32)>> = vec![Vec::new(); trace.exchange.processes()];
+        for [send, (i, row)] in gone {
+            sends[trace.exchange.process_of(send.0)].push(send);
+            let (i, row) = (i as usize, row as usize);
+            self.receives[i][row] = true;
+            let receive = &trace.shards[i].receives.rows[row];
+            self.serve_less(builder, i, [receive.instance, receive.request]);
+        }
+        for (shard, row) in trace.exchange.alltoall(sends)?.into_iter().flatten() {
+            let (i, row) = ((shard - trace.exchange.own().start) as usize, row as usize);
+            self.sends[i][row] = true;
+            let send = &trace.shards[i].sends.rows[row];
+            self.serve_less(builder, i, [send.instance, send.complete]);
+        }
+        Ok(())
     }
 
     /// Records that two calls of a shard serve one message less.
-    fn serve_less(&mut self, builder: &Builder, shard: usize, calls: [InstanceId; 2]) {
+    fn serve_less(&mut self, builder: &Builder, i: usize, calls: [InstanceId; 2]) {
         for call in distinct(calls) {
-            self.served[(builder.first_of(shard) + call.number()) as usize].1 += 1;
+            self.served[slot(builder, i, call)].1 += 1;
         }
     }
 
@@ -229,31 +254,33 @@ impl Cut {
         for (i, shard) in trace.shards.iter().enumerate() {
             let mut sends = std::mem::take(&mut self.sends[i]);
             for (gone, send) in sends.iter_mut().zip(&shard.sends.rows) {
-                *gone = *gone || self.vanishes((trace, i), builder, [send.instance, send.complete]);
+                *gone = *gone || self.vanishes(builder, i, [send.instance, send.complete]);
             }
             self.sends[i] = sends;
             let mut receives = std::mem::take(&mut self.receives[i]);
             for (gone, receive) in receives.iter_mut().zip(&shard.receives.rows) {
-                *gone = *gone || self.vanishes((trace, i), builder, [receive.instance, receive.request]);
+                *gone = *gone || self.vanishes(builder, i, [receive.instance, receive.request]);
             }
             self.receives[i] = receives;
         }
     }
 
     /// Whether one of two calls in a shard vanishes; then neither serves their message.
-    fn vanishes(&mut self, (trace, shard): (&Trace, usize), builder: &Builder, calls: [InstanceId; 2]) -> bool {
-        let is_gone = distinct(calls)
-            .any(|call| self.has_instance(trace, (trace.shards[shard].location_of_instance(call), call)));
+    fn vanishes(&mut self, builder: &Builder, i: usize, calls: [InstanceId; 2]) -> bool {
+        let is_gone = distinct(calls).any(|call| self.has_call(builder.first_of(i) + call.number()));
         if is_gone {
-            self.serve_less(builder, shard, calls);
+            self.serve_less(builder, i, calls);
         }
         is_gone
     }
 
-    /// Removes the calls that serve nothing anymore, and those of `also`.
-    pub(in crate::whatif) fn settle(&mut self, trace: &Trace, builder: &Builder, also: &[u32]) {
-        let gone = self.served.iter().zip(0..).filter(|((all, cut), _)| *all > 0 && all == cut).map(|(_, call)| call);
-        let calls: Vec<u32> = gone.chain(also.iter().copied()).collect();
+    /// Removes the calls that serve nothing anymore, and those of `also`. Returns whether anything is cut anywhere.
+    /// Collective.
+    pub(in crate::whatif) fn settle(&mut self, trace: &Trace, builder: &Builder, also: Vec<u32>) -> Result<bool> {
+        let first = builder.own().start;
+        let gone = self.served.iter().zip(first..).filter(|((all, cut), _)| *all > 0 && all == cut);
+        let mut calls: Vec<u32> = gone.map(|(_, call)| call).collect();
+        calls.extend(trace.exchange.alltoall(builder.by_owner(also))?.into_iter().flatten());
         for call in calls {
             let (position, instance) = builder.place(call);
             let shard = &trace.shards[position];
@@ -262,35 +289,31 @@ impl Cut {
             self.ranges[location].push(range);
         }
         self.ranges.iter_mut().for_each(join);
+        trace.exchange.any(!self.is_empty())
     }
 
-    /// Removes ranges of events, given by location.
-    pub(in crate::whatif) fn remove(&mut self, events: Vec<Vec<RangeInclusive<u32>>>) {
-        for (ranges, events) in self.ranges.iter_mut().zip(events) {
-            ranges.extend(events);
-            join(ranges);
+    /// Removes ranges of events.
+    pub(in crate::whatif) fn remove(&mut self, events: Vec<(LocationId, Vec<RangeInclusive<u32>>)>) {
+        for (location, events) in events {
+            self.ranges[location].extend(events);
+            join(&mut self.ranges[location]);
         }
     }
 
     /// Removes the arcs from and to vanished calls.
-    pub(in crate::whatif) fn prune(&self, trace: &Trace, builder: &mut Builder) {
-        let gone = |builder: &Builder, call: u32| {
-            let (position, instance) = builder.place(call);
-            let location = trace.shards[position].location_of_instance(instance);
-            self.has_instance(trace, (location, instance))
-        };
+    pub(in crate::whatif) fn prune(&self, builder: &mut Builder) {
         let mut raws = std::mem::take(&mut builder.raws);
         for raw in &mut raws {
             let source = builder.call_of(raw.source);
             let is_gone = match builder.stop_of(raw.target) {
                 Some(stop) => self.has(stop.location, stop.position),
-                None => gone(builder, raw.target),
+                None => self.has_call(raw.target),
             };
-            raw.kept &= !is_gone && !source.is_some_and(|call| gone(builder, call));
+            raw.kept &= !is_gone && !source.is_some_and(|call| self.has_call(call));
         }
         builder.raws = raws;
         let mut turns = std::mem::take(&mut builder.turns);
-        turns.retain(|nodes| !nodes.iter().any(|&node| builder.call_of(node).is_some_and(|call| gone(builder, call))));
+        turns.retain(|nodes| !nodes.iter().any(|&node| builder.call_of(node).is_some_and(|call| self.has_call(call))));
         builder.turns = turns;
     }
 }
@@ -351,6 +374,11 @@ impl<'a> Gone<'a> {
             _ => self.cut.encloses(self.location, next),
         }
     }
+}
+
+/// Position of a call of the i-th shard among all calls of this process.
+fn slot(builder: &Builder, i: usize, call: InstanceId) -> usize {
+    (builder.first_of(i) - builder.own().start + call.number()) as usize
 }
 
 /// What is known about some rows of a shard.

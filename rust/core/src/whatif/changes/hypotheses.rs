@@ -151,6 +151,9 @@ impl Shape {
         }
         let locations = (0..trace.definitions.locations.len()).map(LocationId::at);
         let gone = |location| {
+            if cut.of(location).is_empty() {
+                return Vec::new();
+            }
             let time = &trace.shard(location).events.time;
             let positions = cut.of(location).iter().flat_map(|range| range.start() + 1..=*range.end());
             let nothing = |position: u32| {

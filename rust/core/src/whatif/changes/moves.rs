@@ -11,15 +11,14 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::selection::{Selection, entered, refusal};
+use super::selection::{Selection, in_selection};
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::trace::regions::mpi_call;
 use crate::trace::{Shard, Trace};
 use crate::whatif::assumptions::{Assumption, Assumptions};
-use crate::whatif::graph::builder::{Builder, OWN, Raw, enter, stop};
+use crate::whatif::graph::builder::{Builder, Node, OWN, Raw, enter};
 use crate::whatif::graph::steps::Kind;
 use crate::{Error, Result};
 
@@ -63,12 +62,17 @@ pub(in crate::whatif) struct Move {
     pub stop: u32,
 }
 
-/// The calls that are moved or split, by location and in order.
+/// The calls that are moved or split.
 #[derive(Debug, Default)]
-pub(in crate::whatif) struct Moves(Vec<Vec<Move>>);
+pub(in crate::whatif) struct Moves {
+    /// Those of this process of the analysis, by location and in order.
+    of: Vec<Vec<Move>>,
+    /// Whether any process has some.
+    any: bool,
+}
 
 impl Moves {
-    /// Finds the calls that may be moved or split, and where they go; counts those that must stay.
+    /// Finds the calls that may be moved or split, and where they go; counts those that must stay. Collective.
     pub(in crate::whatif) fn new(
         trace: &Trace,
         overlaps: &[Overlap],
@@ -78,23 +82,18 @@ impl Moves {
         if overlaps.is_empty() && splits.is_empty() {
             return Ok(Self::default());
         }
-        let locations = trace.definitions.locations.len();
         let becomes = kinds(trace);
-        let mut all: Vec<Vec<Move>> = vec![Vec::new(); locations];
+        let mut all: Vec<Vec<Move>> = vec![Vec::new(); trace.definitions.locations.len()];
         let mut chosen = |selection: &Selection, find: &Find<'_>| -> Result<u64> {
-            let at = |location| {
-                let (ranges, left) = entered(trace, selection, LocationId::at(location));
-                let (moves, stay) = find(LocationId::at(location), &ranges);
-                (moves, stay, left)
-            };
-            let found: Vec<_> = (0..locations).into_par_iter().map(at).collect();
-            let why = refusal(found.iter().map(|(_, _, left)| *left));
-            let none = found.iter().all(|(moves, stay, _)| moves.is_empty() && *stay == 0);
-            if let Some(why) = why.or(none.then_some("there is no call in it that can be changed so")) {
+            let found = in_selection(trace, selection, |location, ranges| find(location, &ranges))?;
+            if !trace.exchange.any(found.iter().any(|(_, (moves, stay))| !moves.is_empty() || *stay > 0))? {
+                let why = "there is no call in it that can be changed so";
                 return Err(Error::Usage(format!("{} selects nothing: {why}", selection.text)));
             }
-            let stay = found.iter().map(|(_, stay, _)| stay).sum();
-            all.iter_mut().zip(found).for_each(|(all, (moves, ..))| all.extend(moves));
+            let stay = found.iter().map(|(_, (_, stay))| stay).sum();
+            for (location, (moves, _)) in found {
+                all[location].extend(moves);
+            }
             Ok(stay)
         };
         for overlap in overlaps {
@@ -106,35 +105,43 @@ impl Moves {
         }
         for moves in &mut all {
             moves.sort_by_key(|of| of.enter);
-            if moves.windows(2).any(|pair| pair[0].enter == pair[1].enter) {
-                return Err(Error::Usage("a call can only be moved or split once".into()));
-            }
         }
-        Ok(Self(all))
+        let is_twice = |moves: &Vec<Move>| moves.windows(2).any(|pair| pair[0].enter == pair[1].enter);
+        if trace.exchange.any(all.iter().any(is_twice))? {
+            return Err(Error::Usage("a call can only be moved or split once".into()));
+        }
+        let any = trace.exchange.any(!all.iter().all(Vec::is_empty))?;
+        Ok(Self { of: all, any })
     }
 
-    /// Whether nothing is moved.
+    /// Whether nothing is moved at any process of the analysis.
     pub(in crate::whatif) fn is_empty(&self) -> bool {
-        self.0.iter().all(Vec::is_empty)
+        !self.any
     }
 
     /// What is moved at a location.
     pub(in crate::whatif) fn of(&self, location: LocationId) -> &[Move] {
-        self.0.get(location.index()).map_or(&[], |moves| moves)
+        self.of.get(location.index()).map_or(&[], |moves| moves)
     }
 
-    /// The moved calls, and the numbers of their stops.
+    /// The moved calls of this process of the analysis.
     pub(in crate::whatif) fn calls(&self) -> impl Iterator<Item = (LocationId, &Move)> {
-        self.0
+        self.of
             .iter()
             .enumerate()
             .flat_map(|(location, moves)| moves.iter().map(move |of| (LocationId::at(location), of)))
     }
 
     /// Moves the arcs, which are sorted, to the places where calls wait now. Calls without arcs wait for nobody: they stay.
-    pub(in crate::whatif) fn apply(&mut self, trace: &Trace, builder: &mut Builder, assumptions: &mut Assumptions) {
-        let (mut moved, mut own) = (0, 0);
-        let mut split: FxHashMap<u32, u32> = FxHashMap::default();
+    /// Collective.
+    pub(in crate::whatif) fn apply(
+        &mut self,
+        trace: &Trace,
+        builder: &mut Builder,
+        assumptions: &mut Assumptions,
+    ) -> Result<()> {
+        let (mut moved, mut time) = (0, 0);
+        let mut split = 0;
         let mut starts: Vec<Raw> = Vec::new();
         // Arcs are sorted only until the first has moved.
         let arcs_of = |call: u32| {
@@ -143,7 +150,8 @@ impl Moves {
         };
         let calls = self.calls().map(|(location, of)| builder.instance(trace, (location, of.instance)));
         let arcs: FxHashMap<u32, Range<usize>> = calls.map(|call| (call, arcs_of(call))).collect();
-        for (location, moves) in self.0.iter_mut().enumerate() {
+        let own = self.of.iter_mut().enumerate().filter(|(_, moves)| !moves.is_empty());
+        for (location, moves) in own {
             let location = LocationId::at(location);
             let shard = trace.shard(location);
             let times = &shard.events.time;
@@ -161,7 +169,7 @@ impl Moves {
                     let target = builder.stop_target(of.stop);
                     builder.judged.insert(call, (latest, leave));
                     builder.judged.insert(target, (latest, leave));
-                    split.insert(call, of.stop);
+                    split += 1;
                     let (mut sends, mut receives) = (false, false);
                     for raw in &mut builder.raws[arcs.clone()] {
                         if raw.region.is_none() && raw.source != OWN {
@@ -197,21 +205,23 @@ impl Moves {
                     }
                 }
                 starts.push(Raw::own(call, 0));
-                (moved, own) = (moved + 1, own + leave - latest);
+                (moved, time) = (moved + 1, time + leave - latest);
                 true
             });
         }
         builder.raws.extend(starts);
-        // A message to a call that is split is received from where its second part begins.
-        if !split.is_empty() {
-            for raw in builder.raws.iter_mut().filter(|raw| raw.region.is_none()) {
-                if let Some(&number) = split.get(&(raw.source / 2)).filter(|_| raw.source.is_multiple_of(2)) {
-                    raw.source = stop(number);
-                }
-            }
-        }
-        assumptions.concern(Assumption::Overlapped, moved, own);
-        assumptions.count(Assumption::Split, split.len() as u64);
+        assumptions.concern(Assumption::Overlapped, moved, time);
+        assumptions.count(Assumption::Split, split);
+        self.any = trace.exchange.any(!self.of.iter().all(Vec::is_empty))?;
+        Ok(())
+    }
+
+    /// Lets messages to calls that are split be received from where the second parts begin. Collective.
+    pub(in crate::whatif) fn redirect(&self, trace: &Trace, builder: &mut Builder) -> Result<()> {
+        let split = self.calls().filter(|(_, of)| of.becomes == Becomes::SendThenReceive);
+        let split: FxHashMap<Node, u32> =
+            split.map(|(location, of)| (enter(builder.instance(trace, (location, of.instance))), of.stop)).collect();
+        builder.redirect(|raw| raw.region.is_none(), |node| split.get(&node).copied())
     }
 }
 

@@ -15,19 +15,31 @@ use super::side::{Side, side};
 use crate::Result;
 use crate::ids::{Ids, LocationId};
 use crate::trace::decode::{Decoder, times_of_streams};
-use crate::trace::{Reread, Shard, Trace};
+use crate::trace::{CallPath, RegionClass, Reread, Shard, Trace};
 
-/// The calls that do nothing but test requests that vanish, as ranges of events by location; none if nothing is cut.
-pub(in crate::whatif) fn idle_tests(again: Reread<'_>, cut: &Cut) -> Result<Vec<Vec<RangeInclusive<u32>>>> {
+/// The calls of this process's locations that do nothing but test requests that vanish, as ranges of events.
+pub(in crate::whatif) fn idle_tests(
+    again: Reread<'_>,
+    cut: &Cut,
+) -> Result<Vec<(LocationId, Vec<RangeInclusive<u32>>)>> {
+    if !asks_in_vain(again.trace) {
+        return Ok(Vec::new());
+    }
     let find = |location: LocationId| {
         let gone = Gone::new(cut, again.trace, location);
         let mut requests = Requests::new(counter(again.trace, location), gone);
         if !gone.is_empty() {
             complete_records(again.location(location, &mut requests))?;
         }
-        Ok(requests.idle_tests())
+        Ok((location, requests.idle_tests()))
     };
-    (0..again.trace.definitions.locations.len()).into_par_iter().map(LocationId::at).map(find).collect()
+    again.trace.own_locations().into_par_iter().map(LocationId::at).map(find).collect()
+}
+
+/// Whether calls of this process may test requests that they do not complete.
+fn asks_in_vain(trace: &Trace) -> bool {
+    let tests = |path: &CallPath| trace.regions.class(path.region) == RegionClass::Test;
+    trace.tree.nodes().iter().any(tests) || trace.shards.iter().any(|shard| !shard.requests.rows.is_empty())
 }
 
 /// Accepts what was read of a damaged file: the records before its end.

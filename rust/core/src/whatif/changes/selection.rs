@@ -2,10 +2,12 @@
 
 use std::ops::RangeInclusive;
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::ids::{CallPathId, LocationId};
 use crate::trace::{Shard, Trace};
+use crate::{Error, Result};
 
 /// The instances that a hypothesis changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,13 +114,28 @@ pub(in crate::whatif) fn refusal(left: impl Iterator<Item = [u64; 4]>) -> Option
     }
 }
 
-/// Positions of the events from Enter to Leave of the selected instances of a location, without nested ones; and the
-/// number of instances after each filter.
-pub(in crate::whatif) fn entered(
+/// What `find` makes of the positions of the events from Enter to Leave of the selected instances, without nested ones, for
+/// each location of this process; an error if nothing is selected anywhere. Collective.
+pub(in crate::whatif) fn in_selection<T: Send>(
     trace: &Trace,
     selection: &Selection,
-    location: LocationId,
-) -> (Vec<RangeInclusive<u32>>, [u64; 4]) {
+    find: impl Fn(LocationId, Vec<RangeInclusive<u32>>) -> T + Sync,
+) -> Result<Vec<(LocationId, T)>> {
+    let at = |location| {
+        let location = LocationId::at(location);
+        let (ranges, left) = entered(trace, selection, location);
+        ((location, find(location, ranges)), left)
+    };
+    let (found, left): (Vec<_>, Vec<_>) = trace.own_locations().into_par_iter().map(at).unzip();
+    match refusal(trace.exchange.allgather(left)?.into_iter().flatten()) {
+        Some(why) => Err(Error::Usage(format!("{} selects nothing: {why}", selection.text))),
+        None => Ok(found),
+    }
+}
+
+/// Positions of the events from Enter to Leave of the selected instances of a location, without nested ones; and the
+/// number of instances after each filter.
+fn entered(trace: &Trace, selection: &Selection, location: LocationId) -> (Vec<RangeInclusive<u32>>, [u64; 4]) {
     let shard = trace.shard(location);
     let i = shard.local(location);
     let mut chooser = Chooser::new(selection, shard, i);

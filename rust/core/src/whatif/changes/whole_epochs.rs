@@ -5,27 +5,28 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::enums::CollectiveOp;
 
 use super::cut::Cut;
-use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
+use crate::ids::{InstanceId, ProcessId, WindowId};
 use crate::matching::epochs::{Epochs, Exposed, exposed};
 use crate::matching::fifo::Fifo;
-use crate::matching::windows::match_all;
+use crate::matching::windows::{Part, match_all};
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};
+use crate::whatif::graph::builder::Builder;
 use crate::{Error, Result};
 
 /// Operations that create a window.
 const MAKING: [CollectiveOp; 2] = [CollectiveOp::CREATE_HANDLE, CollectiveOp::CREATE_HANDLE_AND_ALLOCATE];
 
-/// Fails if a needed synchronization is cut.
-pub(in crate::whatif) fn refuse_open(trace: &Trace, epochs: &[Epochs], cut: &Cut) -> Result<()> {
-    if cut.is_empty() || epochs.is_empty() {
+/// Fails if a needed synchronization is cut. Collective.
+pub(in crate::whatif) fn refuse_open(trace: &Trace, builder: &Builder, epochs: &[Epochs], cut: &Cut) -> Result<()> {
+    if !trace.exchange.any(!epochs.is_empty())? {
         return Ok(());
     }
-    let calls = Calls { trace, cut };
-    if fences_stay_closed(&calls, epochs)?
-        && general_epochs_stay_closed(&calls, epochs)?
-        && locks_stay_closed(&calls, epochs)
-    {
+    let calls = Calls { trace, builder, cut };
+    let fences = fences_stay_closed(&calls, epochs)?;
+    let general = general_epochs_stay_closed(&calls, epochs)?;
+    let is_open = !(fences && general && locks_stay_closed(&calls, epochs));
+    if !trace.exchange.any(is_open)? {
         return Ok(());
     }
     Err(Error::Usage(
@@ -37,12 +38,13 @@ pub(in crate::whatif) fn refuse_open(trace: &Trace, epochs: &[Epochs], cut: &Cut
 
 struct Calls<'a> {
     trace: &'a Trace,
+    builder: &'a Builder,
     cut: &'a Cut,
 }
 
 impl Calls<'_> {
     fn is_cut(&self, shard: &Shard, call: InstanceId) -> bool {
-        call.is_some() && self.cut.has_instance(self.trace, (shard.location_of_instance(call), call))
+        call.is_some() && self.cut.has(shard.location_of_instance(call), shard.instances.enter[call])
     }
 
     /// Whether some operations, given by their rows, are all cut.
@@ -64,9 +66,9 @@ impl Calls<'_> {
 /// members.
 fn fences_stay_closed(calls: &Calls<'_>, epochs: &[Epochs]) -> Result<bool> {
     let trace = calls.trace;
-    let is_cut = |(location, instance): (LocationId, InstanceId)| calls.cut.has_instance(trace, (location, instance));
+    let is_cut = |part: &Part| calls.cut.has_call(calls.builder.instance(trace, (part.location, part.instance)));
     let (alike, _) = match_all(trace, epochs, |parts| {
-        let cut = parts.iter().filter(|part| is_cut((part.location, part.instance))).count();
+        let cut = parts.iter().filter(|part| is_cut(part)).count();
         cut == 0 || cut == parts.len()
     })?;
     for ((shard, epochs), alike) in trace.shards.iter().zip(epochs).zip(&alike) {
@@ -133,10 +135,11 @@ fn general_epochs_stay_closed(calls: &Calls<'_>, epochs: &[Epochs]) -> Result<bo
         let mut exposures = epochs.exposures.iter();
         exposures.all(|exposure| calls.is_whole(shard, [exposure.post, exposure.wait], &[]))
     };
+    let exposed = exposed(trace, epochs)?;
     if !shards().all(are_whole) {
         return Ok(false);
     }
-    let exposed = exposed(trace, epochs)?;
+    let vanishes = |of: &Exposed| calls.cut.has_call(calls.builder.number(of.shard, of.post));
     for ((shard, epochs), exposed) in shards().zip(&exposed) {
         let mut exposed = Fifo::new(exposed.rows(), Exposed::pair);
         for (number, access) in epochs.accesses.iter().enumerate() {
@@ -146,7 +149,7 @@ fn general_epochs_stay_closed(calls: &Calls<'_>, epochs: &[Epochs]) -> Result<bo
             let is_cut = calls.is_cut(shard, access.start);
             for &target in trace.definitions.group_members(access.group, &access.process) {
                 let exposure = exposed.take(&(access.window, access.process, target));
-                if exposure.is_some_and(|of| calls.is_cut(&trace.shards[of.shard as usize], of.post) != is_cut) {
+                if exposure.is_some_and(|of| vanishes(of) != is_cut) {
                     return Ok(false);
                 }
             }

@@ -22,7 +22,7 @@ use crate::trace::{NONE, Shard, Trace};
 use crate::{Error, Result};
 
 /// An item whose new time the simulation computes: Enter and Leave of each region instance, then meetings and stops.
-/// Those of all processes of the analysis are numbered through, but for stops.
+/// Those of all processes of the analysis are numbered through, stops when all are known.
 pub(in crate::whatif) type Node = u32;
 
 /// Stands for the begin of the target's own last segment.
@@ -99,6 +99,8 @@ pub(in crate::whatif) struct Builder {
     exchange: Exchange,
     /// Number of the first checkpoint of each process of the analysis, and of all.
     first_checkpoint: Vec<u32>,
+    /// The same for stops, which begin at [`STOP`].
+    first_stop: Vec<Node>,
     pub raws: Vec<Raw>,
     pub stops: Vec<Stop>,
     members: Vec<Node>,
@@ -130,6 +132,7 @@ impl Builder {
             first,
             exchange: trace.exchange.clone(),
             first_checkpoint: Vec::new(),
+            first_stop: Vec::new(),
             raws: Vec::new(),
             stops: Vec::new(),
             members: Vec::new(),
@@ -173,6 +176,15 @@ impl Builder {
         let shard = self.shard_of(number);
         let instance = InstanceId::new(number - self.first[shard as usize]);
         ((shard - self.exchange.own().start) as usize, instance)
+    }
+
+    /// Calls by the process of the analysis that has them.
+    pub(in crate::whatif) fn by_owner(&self, calls: Vec<u32>) -> Vec<Vec<u32>> {
+        let mut of = vec![Vec::new(); self.exchange.processes()];
+        for call in calls {
+            of[self.exchange.process_of(self.shard_of(call))].push(call);
+        }
+        of
     }
 
     /// The shard of a number, of any process.
@@ -278,12 +290,58 @@ impl Builder {
         Ok(())
     }
 
+    /// Numbers the stops of all processes of the analysis, to which no more are added. Collective.
+    pub(in crate::whatif) fn number_stops(&mut self) -> Result<()> {
+        let mut next = STOP;
+        self.first_stop = vec![next];
+        for stops in self.exchange.allgather(self.stops.len() as u32)? {
+            next = next.checked_add(stops).filter(|&next| next < OWN).ok_or_else(too_many)?;
+            self.first_stop.push(next);
+        }
+        let offset = self.first_stop[self.exchange.rank()] - STOP;
+        for raw in self.raws.iter_mut().filter(|raw| raw.source != OWN && raw.source >= STOP) {
+            raw.source += offset;
+        }
+        Ok(())
+    }
+
+    /// Gives some arcs the stop that stands for their source, if there is one: `stop_for` has the numbers of those of this
+    /// process. Collective.
+    pub(in crate::whatif) fn redirect(
+        &mut self,
+        concerns: impl Fn(&Raw) -> bool,
+        stop_for: impl Fn(Node) -> Option<u32>,
+    ) -> Result<()> {
+        let calls = 2 * self.instances();
+        let concerns = |raw: &Raw| raw.source < calls && concerns(raw);
+        let mut raws = std::mem::take(&mut self.raws);
+        let concerned = raws.iter().filter(|raw| concerns(raw));
+        let mut foreign: Vec<Node> = concerned.map(|raw| raw.source).filter(|&node| !self.is_own(node)).collect();
+        foreign.sort_unstable();
+        foreign.dedup();
+        let stop_of = |node| stop_for(node).map(|number| self.stop_node(number));
+        let asked = self.exchange.alltoall(self.by_process(&foreign))?;
+        let told = asked.into_iter().map(|nodes| nodes.into_iter().map(stop_of).collect()).collect();
+        // The processes have their nodes in order, one after the other.
+        let told: Vec<Option<Node>> = self.exchange.alltoall::<Vec<_>>(told)?.concat();
+        for raw in raws.iter_mut().filter(|raw| concerns(raw)) {
+            let stop = if self.is_own(raw.source) {
+                stop_of(raw.source)
+            } else {
+                foreign.binary_search(&raw.source).ok().and_then(|i| told[i])
+            };
+            raw.source = stop.unwrap_or(raw.source);
+        }
+        self.raws = raws;
+        Ok(())
+    }
+
     /// Sorts the arcs by target.
     pub(in crate::whatif) fn sort(&mut self) {
         self.raws.par_sort_unstable_by_key(|raw| (raw.target, raw.source, raw.since));
     }
 
-    /// Builds the graph from sorted arcs. `weigh` computes the weights of the arcs to a place, own time first, from the
+    /// Builds the graph from sorted arcs; stops are numbered. `weigh` computes the weights of the arcs to a place, own time first, from the
     /// arcs, the time of the previous place, and its own time. Collective.
     pub(in crate::whatif) fn finish(
         mut self,
@@ -302,7 +360,7 @@ impl Builder {
         let kinds = drafts.par_iter().flatten_iter().map(|draft| draft.kind(&groups)).collect();
         let mut offsets = Vec::with_capacity(trace.definitions.locations.len() + 1);
         offsets.push(0);
-        let mut places = vec![NONE; self.first_stop() + self.stops.len()];
+        let mut places = vec![NONE; 2 * self.own().len() + self.stops.len()];
         for (place, draft) in (0..).zip(drafts.iter().flatten()) {
             if draft.node != NONE {
                 places[self.position(draft.node)] = place;
@@ -340,7 +398,7 @@ impl Builder {
         let weighed: Vec<Weighed> = weighed.collect();
         let members = self.members.par_iter().map(|&node| place(node)).collect();
         let turns = self.turns.iter().map(|nodes| nodes.map(place)).collect();
-        let stops = (0..self.stops.len() as u32).map(|number| place(STOP + number)).collect();
+        let stops = (0..self.stops.len() as u32).map(|number| place(self.stop_node(number))).collect();
         let arcs = weighed.iter().map(|of| of.sources.len()).sum();
         let (mut sources, mut slacks) = (Vec::with_capacity(arcs), Vec::with_capacity(arcs));
         let mut steps = Vec::with_capacity(times.len());
@@ -410,10 +468,11 @@ impl Builder {
         of
     }
 
-    /// The process of the analysis that has a node, other than a stop.
+    /// The process of the analysis that has a node.
     fn process_of(&self, node: Node) -> usize {
         match self.call_of(node) {
             Some(call) => self.exchange.process_of(self.shard_of(call)),
+            None if node >= STOP => self.first_stop.partition_point(|&first| first <= node) - 1,
             None => self.first_checkpoint.partition_point(|&first| first <= node) - 1,
         }
     }
@@ -422,7 +481,7 @@ impl Builder {
     fn is_own(&self, node: Node) -> bool {
         match self.call_of(node) {
             Some(call) => self.own().contains(&call),
-            None => node >= STOP || self.checkpoint(node).is_some(),
+            None => self.own_stops().contains(&node) || self.checkpoint(node).is_some(),
         }
     }
 
@@ -469,7 +528,7 @@ impl Builder {
             let from = self.stops.partition_point(|stop| stop.location < location);
             for stop in self.stops[from..].iter().take_while(|stop| stop.location == location) {
                 let slot = slot_of(self.stop_target(stop.number));
-                draft(stop.position, stop.time, Some(stop.kind), slot, STOP + stop.number);
+                draft(stop.position, stop.time, Some(stop.kind), slot, self.stop_node(stop.number));
                 // The time between it and the event is known there.
                 if stop.position < end {
                     draft(stop.position, time[stop.position as usize], None, NONE, NONE);
@@ -542,14 +601,23 @@ impl Builder {
         all
     }
 
-    /// Number of the Enters and Leaves of this process.
-    fn first_stop(&self) -> usize {
-        2 * self.own().len()
+    /// The nodes of the stops of this process.
+    fn own_stops(&self) -> Range<Node> {
+        let rank = self.exchange.rank();
+        self.first_stop[rank]..self.first_stop[rank + 1]
+    }
+
+    /// The node of a stop of this process, when all are numbered.
+    fn stop_node(&self, number: u32) -> Node {
+        self.own_stops().start + number
     }
 
     /// Index of a node of this process among all of these that are not checkpoints.
     fn position(&self, node: Node) -> usize {
-        if node >= STOP { self.first_stop() + (node - STOP) as usize } else { (node - 2 * self.own().start) as usize }
+        let own = self.own();
+        let index =
+            if node >= STOP { 2 * (own.end - own.start) + node - self.own_stops().start } else { node - 2 * own.start };
+        index as usize
     }
 
     /// The number of a node among the checkpoints of this process, if it is one.
@@ -605,7 +673,7 @@ struct Weighed {
     steps: Vec<Step>,
 }
 
-/// Temporary node number of stop 0, until all instances and meetings are numbered.
+/// The node of the first stop.
 const STOP: Node = 3 << 30;
 
 /// The node of the Enter of an instance.
@@ -618,7 +686,7 @@ pub(in crate::whatif) fn leave(instance: u32) -> Node {
     2 * instance + 1
 }
 
-/// The node of a stop.
+/// The node of a stop, until all are numbered.
 pub(in crate::whatif) fn stop(number: u32) -> Node {
     STOP + number
 }
