@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import whywait._native as _native
+import whywait.mpi as mpi
 from whywait.analysis import spc
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ def put_into(
 
     layout, clocks = _layout(directory)
     processes = _processes(directory)
-    calls = {row["rank"]: row for row in pa.table(analysis.library_calls()).to_pylist()}
+    calls = {row["rank"]: row for row in pa.table(mpi.together(analysis.library_calls)).to_pylist()}
     known, found = sorted(calls), sorted(process.rank for process in processes)
     if known != found:
         raise _native.ArchiveError(

@@ -51,14 +51,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 def _import(options: argparse.Namespace) -> Answer | int:
     """Write a copy of a trace with the counters of Open MPI."""
     import whywait
-    from whywait import _native
+    from whywait import _native, mpi
     from whywait.analysis import spc_files
 
     directory, trace = Path(options.directory), Path(options.trace)
     if not directory.is_dir():
         raise whywait.UsageError(f"{directory}: no such directory")
     run = _native.Run(trace)
-    analysis = _native.analyze(run, causes=False)
+    analysis = mpi.analyze(run, causes=False)
     target = Path(options.output)
     done = spc_files.put_into(directory, run, analysis, target, offset=options.offset)
     file = target / f"{run.archive_name}.otf2"

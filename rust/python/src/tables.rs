@@ -11,8 +11,9 @@ use whywait_core::analysis::Analysis as CoreAnalysis;
 use whywait_core::causes::Class;
 use whywait_core::critical_path::Segment;
 use whywait_core::diagnostics::DiagnosticKind;
-use whywait_core::ids::{InstanceId, ProcessId};
+use whywait_core::ids::ProcessId;
 use whywait_core::matching::transfers::{EpochKind, Transfer};
+use whywait_core::query::library_calls::{LibraryCalls, library_calls_of_all};
 use whywait_core::query::locks::LockUse;
 use whywait_core::query::loops::LoopUse;
 use whywait_core::query::tasks::{TaskRegion, TaskUse};
@@ -561,35 +562,22 @@ impl Analysis {
     }
 
     /// Enter and Leave of the first `MPI_Init` and `MPI_Finalize` of each process, ticks; without such a call, its
-    /// first or last event. Processes without events have no row.
-    fn library_calls(&self) -> PyResult<Table> {
-        self.need_all_events()?;
-        let trace = &self.result.trace;
-        let mut times: [Vec<i64>; 4] = Default::default();
-        let mut groups = Vec::new();
-        for process in &trace.definitions.processes {
-            let location = process.locations.start;
-            let shard = trace.shard(location);
-            let span = &shard.spans[shard.local(location)];
-            if span.first > span.last {
-                continue;
-            }
-            let call = |instance: InstanceId, or: i64| {
-                if instance.is_some() { (shard.enter(instance), shard.leave(instance)) } else { (or, or) }
-            };
-            let ((a, b), (c, d)) = (call(span.init, span.first), call(span.finalize, span.last));
-            times.iter_mut().zip([a, b, c, d]).for_each(|(column, time)| column.push(time));
-            groups.push((process.rank, trace.definitions.locations[location].group));
-        }
-        let [init_enter, init_leave, finalize_enter, finalize_leave] =
-            times.map(|column| -> ArrayRef { Arc::new(Int64Array::from(column)) });
+    /// first or last event. Processes without events have no row. Collective; at the first process.
+    fn library_calls(&self, py: Python<'_>) -> PyResult<Table> {
+        let calls = self.collective(py, |result| library_calls_of_all(&result.trace))?;
+        let definitions = &self.result.trace.definitions;
+        let location = |of: &LibraryCalls| &definitions.locations[of.location];
+        let times = |time: fn(&LibraryCalls) -> i64| -> ArrayRef {
+            Arc::new(Int64Array::from_iter_values(calls.iter().map(time)))
+        };
+        let rank = |of| definitions.processes[location(of).process].rank;
         Table::new(vec![
-            ("rank", Arc::new(UInt32Array::from_iter_values(groups.iter().map(|(rank, _)| *rank)))),
-            ("group", Arc::new(UInt32Array::from_iter_values(groups.iter().map(|(_, group)| *group)))),
-            ("init_enter", init_enter),
-            ("init_leave", init_leave),
-            ("finalize_enter", finalize_enter),
-            ("finalize_leave", finalize_leave),
+            ("rank", Arc::new(UInt32Array::from_iter_values(calls.iter().map(rank)))),
+            ("group", Arc::new(UInt32Array::from_iter_values(calls.iter().map(|of| location(of).group)))),
+            ("init_enter", times(|of| of.init.0)),
+            ("init_leave", times(|of| of.init.1)),
+            ("finalize_enter", times(|of| of.finalize.0)),
+            ("finalize_leave", times(|of| of.finalize.1)),
         ])
     }
 

@@ -3,6 +3,7 @@
 pub mod blame;
 pub mod communication;
 pub mod iterations;
+pub mod library_calls;
 pub mod locks;
 pub mod loops;
 pub mod parameters;
