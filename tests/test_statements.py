@@ -45,14 +45,10 @@ def test_all_processes_run_a_program_until_its_first_analysis(tmp_path):
 
 
 def test_what_gathers_all_events():
-    states(
-        "mpi.md",
-        "simulations with `--cut`, `--cut-messages`, `--overlap` or `--split`, Perfetto, `correct` "
-        "| rank 0, which gathers all events",
-    )
+    states("mpi.md", "`correct` | rank 0, which gathers all events")
     python = Path(whywait.__file__).parent
     users = {str(file.relative_to(python)) for file in python.rglob("*.py") if ".tables.whole" in file.read_text()}
-    assert users == {"hypotheses/lengths.py", "api/result.py", "api/correct.py"}
+    assert users == {"api/correct.py"}
 
 
 def test_advice_proposes_kernels(tmp_path):

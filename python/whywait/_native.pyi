@@ -316,7 +316,7 @@ class Analysis:
 
         ``rank``, ``group`` (OTF2's id of its location group), ``init_enter``, ``init_leave``,
         ``finalize_enter``, ``finalize_leave`` (i64 ticks; where there is no such call, the first and the last
-        event).
+        event). Collective; at the first process.
         """
     def facts(self) -> dict[str, Any]:
         """Return numbers about the run.
@@ -331,8 +331,8 @@ class Analysis:
 class Simulator:
     """The graph of who waits for whom in an analyzed run, see docs/whatif.md; the arguments change the graph.
 
-    Collective, as are its methods: all processes that share the analysis share it. Cuts, overlaps and splits need all
-    events in one process (`Analysis.gather`). `progress` as for `analyze`, with the stage ``arcs``.
+    Collective, as are its methods: all processes that share the analysis share it. `progress` as for `analyze`, with
+    the stage ``arcs``.
     """
 
     def __new__(
@@ -497,11 +497,12 @@ def write_perfetto(
     ranks: list[int] | None = None,
     window: tuple[float, float] | None = None,
     min_duration: float = 0.0,
-    progress: Callable[[float], object] | None = None,
+    progress: Callable[[str, float], object] | None = None,
 ) -> dict[str, int]:
     """Write a trace for Perfetto; return the number of written elements by kind.
 
-    `labels` maps wait states and levels to display names; `queues` is an analysis with replayed queues in detail.
+    Collective: the first process writes. `labels` maps wait states and levels to display names; `queues` is an analysis
+    with replayed queues in detail. `progress` as for `analyze`, with the stage ``timeline``.
     """
 
 def timeline_calls(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import whywait._native as _native
+import whywait.mpi as mpi
 from whywait.analysis.counters import with_counters
 from whywait.api.threaded import ThreadedResult
 from whywait.model import tables
@@ -851,13 +852,14 @@ class Result(ThreadedResult):
         from whywait.analysis.queues import LEVELS, Queues
         from whywait.store.staging import Staging
 
-        if (analysis := self.tables.whole) is None:
+        if not isinstance(analysis := self.tables.analysis, _native.Analysis):
             raise _native.UsageError("a result on disk has no events, so it has no timeline: analyze the trace again")
         target = Path(path)
         if target.is_dir():
             raise _native.UsageError(f"{target} is a directory, not a file to write to")
         with Staging(target.parent) as staging:
-            return _native.write_perfetto(
+            return mpi.together(
+                _native.write_perfetto,
                 analysis,
                 staging.path(target.name),
                 labels={**LEVELS, **{metric.name: metric.display_name for metric in self.profile.metrics}},
@@ -865,7 +867,7 @@ class Result(ThreadedResult):
                 ranks=None if ranks is None else list(ranks),
                 window=window,
                 min_duration=min_duration,
-                progress=None if progress is None else lambda share: progress("timeline", share),
+                progress=progress,
             )
 
     def __repr__(self) -> str:

@@ -219,20 +219,29 @@ impl Analysis {
         self.calls.get(&self.trace, (wait.location, wait.instance))
     }
 
+    /// The call that a wait state waited for, if it is known.
+    pub(crate) fn cause(&self, wait: &WaitState) -> Option<Call> {
+        let is_known = wait.cause_instance.is_some();
+        is_known.then(|| self.calls.get(&self.trace, (wait.cause_location, wait.cause_instance)))
+    }
+
     /// Replaces `enters` by time (ticks) and call path of the calls that some wait states waited for, where known.
     pub fn causing_enters(&self, waits: &[WaitState], enters: &mut Vec<Option<(i64, CallPathId)>>) {
         let names = waits.iter().map(|wait| (wait.cause_location, wait.cause_instance));
         self.calls.enters(&self.trace, names, enters);
     }
 
-    /// When each wait state happened: its position, and one or more stretches, in order. Needs the events of all processes.
-    pub(crate) fn stretches(&self) -> Vec<(usize, Range<i64>)> {
-        let (mut stretches, mut first) = (Vec::with_capacity(self.waits.len()), 0);
-        for waits in self.waits.of_shards() {
-            interval::each_stretch(&self.trace, waits, |i, time| stretches.push((first + i, time)));
+    /// When each wait state happened: its position among all, and one or more stretches, in order. Collective; at the first
+    /// process.
+    pub(crate) fn stretches(&self) -> Result<Vec<(usize, Range<i64>)>> {
+        let mut stretches = Vec::new();
+        let mut first = self.rows_before()? as usize;
+        for waits in self.waits.of_shards().take(self.trace.shards.len()) {
+            interval::each_stretch(&self.trace, waits, |i, time| stretches.push((first + i, time.start, time.end)));
             first += waits.len();
         }
-        stretches
+        let all = self.trace.exchange.gatherv(stretches)?.into_iter();
+        Ok(all.map(|(number, begin, end)| (number, begin..end)).collect())
     }
 
     /// All transfers of one-sided communication, by location of the origin and time. Collective.

@@ -26,7 +26,7 @@ fn draw(result: &Analysis) {
     assert!(drawn.calls.rows.iter().all(|call| call.enter <= call.leave));
     let selection = Selection { processes: None, window: (i64::MIN, i64::MAX), shortest: 0 };
     let label = |metric: whywait_core::severity::Metric| metric.name().to_owned();
-    let written = perfetto::write(result, &label, None, &selection, std::io::sink(), &Progress::default());
+    let written = perfetto::write(result, &label, None, &selection, Some(std::io::sink()), &Progress::default());
     assert_eq!(written.unwrap().calls, drawn.calls.total);
 }
 

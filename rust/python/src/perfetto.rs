@@ -4,13 +4,11 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use whywait_core::analysis::Analysis as CoreAnalysis;
 use whywait_core::export::perfetto::{Selection, write};
 use whywait_core::queues::Quantity;
 use whywait_core::schema::Metric;
@@ -18,12 +16,11 @@ use whywait_core::trace::Trace;
 use whywait_core::trace::decode::Progress;
 
 use crate::analysis::Analysis;
-use crate::errors::{UsageError, core_error};
-use crate::job::wait;
+use crate::errors::UsageError;
 
-/// Writes a trace for Perfetto; returns the numbers of its items by kind.
+/// Writes a trace for Perfetto; returns the numbers of its items by kind. Collective: the first process writes.
 ///
-/// `queues` is an analysis whose replayed queues have their steps. `progress(share)` is called about ten times a
+/// `queues` is an analysis whose replayed queues have their steps. `progress(stage, share)` is called about ten times a
 /// second.
 #[pyfunction]
 #[pyo3(signature = (analysis, path, *, labels, queues=None, ranks=None, window=None, min_duration=0.0, progress=None))]
@@ -39,33 +36,24 @@ pub(crate) fn write_perfetto<'py>(
     min_duration: f64,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    analysis.get().need_all_events()?;
-    let selection = select(&analysis.get().result.trace, ranks, window, min_duration)?;
-    let file = File::create(&path).map_err(|error| match error.raw_os_error() {
+    let trace = &analysis.get().result.trace;
+    let selection = select(trace, ranks, window, min_duration)?;
+    let file = trace.exchange.is_root().then(|| File::create(&path)).transpose();
+    let file = file.map_err(|error| match error.raw_os_error() {
         Some(number) => PyOSError::new_err((number, error.to_string(), path.display().to_string())),
         None => error.into(),
     })?;
-    let pool = whywait_core::parallel::pool::new(0).map_err(core_error)?;
-    let state = Arc::new(Progress::default());
-    let (shared, owned, replayed) = (state.clone(), analysis.clone().unbind(), queues.map(Bound::unbind));
-    let job = move || {
-        let result = &owned.get().result;
+    let replayed = queues.map(Bound::unbind);
+    let job = move |result: &CoreAnalysis, state: &Progress| {
         let label = |metric: Metric| labels.get(metric.name()).map_or(metric.name(), String::as_str).to_owned();
         let level = |quantity: Quantity| labels.get(quantity.name()).map_or(quantity.name(), String::as_str).to_owned();
         let queues = replayed.as_ref().and_then(|replayed| replayed.get().result.queues.as_ref());
-        let out = BufWriter::with_capacity(1 << 20, file);
-        pool.install(|| {
-            let queues = queues.map(|queues| (queues, &level as &dyn Fn(Quantity) -> String));
-            write(result, &label, queues, &selection, out, &shared)
-        })
+        let queues = queues.map(|queues| (queues, &level as &dyn Fn(Quantity) -> String));
+        let out = file.map(|file| BufWriter::with_capacity(1 << 20, file));
+        write(result, &label, queues, &selection, out, state)
     };
-    let events: usize = analysis.get().result.trace.shards.iter().map(|shard| shard.events.len()).sum();
-    let tick = || {
-        py.check_signals()?;
-        let share = state.events.load(Ordering::Relaxed) as f64 / events.max(1) as f64;
-        progress.map_or(Ok(()), |progress| progress.call1((share,)).map(|_| ()))
-    };
-    let written = wait(py, job, Duration::from_millis(100), tick, || state.cancel())?.map_err(core_error)?;
+    let events: usize = trace.shards.iter().map(|shard| shard.events.len()).sum();
+    let written = analysis.get().stage(py, ("timeline", events as u64), (None, progress), job)?;
     let counts = PyDict::new(py);
     for (name, count) in [
         ("threads", written.threads),

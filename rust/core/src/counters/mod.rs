@@ -12,8 +12,8 @@ mod scoped;
 mod series;
 
 pub use courses::{Bin, courses};
+pub(crate) use samples::recorded;
 pub use samples::{Change, Stretch, changes, instances, window};
-pub(crate) use samples::{RecordedCounter, recorded};
 
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};

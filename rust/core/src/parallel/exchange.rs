@@ -410,6 +410,53 @@ impl Exchange {
         Ok(vec![value])
     }
 
+    /// The answers of the processes that have the shards of some questions, in the order of these. Collective.
+    pub(crate) fn ask<Q: Row + Clone, A: Row>(
+        &self,
+        questions: &[Q],
+        shard_of: impl Fn(&Q) -> u32,
+        answer: impl Fn(&Q) -> A,
+    ) -> Result<Vec<A>> {
+        let process_of = |question: &Q| self.process_of(shard_of(question));
+        let mut outgoing = vec![Vec::new(); self.processes()];
+        for question in questions {
+            outgoing[process_of(question)].push(question.clone());
+        }
+        let asked = self.alltoall(outgoing)?;
+        let answers = asked.iter().map(|questions| questions.iter().map(&answer).collect()).collect();
+        let answers: Vec<Vec<A>> = self.alltoall(answers)?;
+        let mut answers: Vec<_> = answers.into_iter().map(Vec::into_iter).collect();
+        questions.iter().map(|question| answers[process_of(question)].next().ok_or_else(misunderstood)).collect()
+    }
+
+    /// Passes what each process makes to `take` at the first: process by process, and chunk by chunk, so that none holds
+    /// more than one of its chunks. Collective.
+    pub(crate) fn gather_in_turn<T: Row>(
+        &self,
+        chunks: usize,
+        mut make: impl FnMut(usize) -> Result<T>,
+        mut take: impl FnMut(T) -> Result<()>,
+    ) -> Result<()> {
+        for (process, chunks) in self.allgather(chunks)?.into_iter().enumerate() {
+            for chunk in 0..chunks {
+                let own = (process == self.rank()).then(|| make(chunk)).transpose()?;
+                if process == 0 {
+                    own.map_or(Ok(()), &mut take)?;
+                    continue;
+                }
+                let mut outgoing = vec![Bytes::new(); self.processes()];
+                if let Some(own) = own {
+                    outgoing[0] = encode(&own);
+                }
+                let arrived = self.deliver(outgoing)?;
+                if self.is_root() {
+                    take(decode(&arrived[process])?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Copies of the items of all processes at the first, one at a time; nothing at the others.
     pub(crate) fn gather_copies<T: Row>(&self, items: &[T]) -> Result<Vec<T>> {
         let counts = self.allgather(items.len())?;

@@ -18,7 +18,6 @@
 //! *Source*: specification.md#non-blocking-collective-operations.
 
 use std::cmp::Reverse;
-use std::ops::Range;
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
@@ -69,15 +68,15 @@ fn ready(trace: &Trace) -> Result<(Vec<Inbox<Ready>>, Diagnostics)> {
 }
 
 /// A location's part in an operation, from the call that starts it to the one that completes it; times in ticks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Encode, Decode)]
 pub(crate) struct Operation {
     pub location: LocationId,
     /// That of the call that starts it.
     pub callpath: CallPathId,
     pub begin: i64,
     pub end: i64,
-    /// When it would have waited for others, had it not computed.
-    pub hidden: Range<i64>,
+    /// Begin and end of the time in which it would have waited for others, had it not computed; empty if they are the same.
+    pub hidden: (i64, i64),
 }
 
 /// The parts in all operations of this process of the analysis. Collective.
@@ -99,7 +98,7 @@ pub(crate) fn operations(trace: &Trace) -> Result<Vec<Operation>> {
                 callpath: shard.callpath(post),
                 begin: shard.enter(post),
                 end: shard.leave(complete),
-                hidden: leave..ready[number].min(shard.enter(complete)).max(leave),
+                hidden: (leave, ready[number].min(shard.enter(complete)).max(leave)),
             }
         };
         let of_location = |location| shard.nonblocking.range(shard.local(location)).map(move |n| part(location, n));

@@ -2,48 +2,58 @@
 
 use std::io::Write;
 
+use bitcode::{Decode, Encode};
+
 use super::packets::Track;
-use super::tracks::Writer;
+use super::selection::Selection;
+use super::tracks::{Writer, thread_track};
 use crate::Result;
-use crate::counters::{Recorded, RecordedCounter, recorded};
+use crate::counters::recorded;
 use crate::ids::LocationId;
+use crate::trace::Trace;
 use crate::trace::counters::Kind;
 
-impl<W: Write> Writer<'_, W> {
-    /// Writes all counters, each below the thread it belongs to, or below the process that recorded it.
-    pub(super) fn counters(&mut self, found: &Recorded) -> Result<()> {
-        if found.kinds.is_empty() {
-            return Ok(());
-        }
-        let trace = self.trace;
-        for location in (0..trace.definitions.locations.len()).map(LocationId::at) {
-            if !self.selection.has(trace, location) {
-                continue;
-            }
-            self.look_up()?;
-            for recording in recorded(trace.reread(), &found.kinds, location) {
-                self.counter(location, &recording, found.kinds[recording.counter as usize])?;
-            }
-        }
-        Ok(())
-    }
+/// A counter of a location over time.
+#[derive(Encode, Decode)]
+pub(super) struct Course {
+    location: LocationId,
+    counter: u32,
+    /// Whether its scope is the location.
+    is_own: bool,
+    /// Begin and end of stretches, ticks, and the mean of a level or the growth per tick.
+    stretches: Vec<(i64, i64, f64)>,
+}
 
-    fn counter(&mut self, location: LocationId, recording: &RecordedCounter, kind: Kind) -> Result<()> {
-        let counter = &self.trace.definitions.counters.all[recording.counter as usize];
+/// The counters of a location that are written.
+pub(super) fn of_location(trace: &Trace, kinds: &[Kind], selection: &Selection, location: LocationId) -> Vec<Course> {
+    if kinds.is_empty() || !selection.has(trace, location) {
+        return Vec::new();
+    }
+    let found = recorded(trace.reread(), kinds, location).into_iter().map(|recording| {
+        let stretches = recording.series.course(selection.shortest);
+        let stretches = stretches.filter(|&(from, until, _)| selection.overlaps(from, until)).collect();
+        Course { location, counter: recording.counter, is_own: recording.is_own, stretches }
+    });
+    found.collect()
+}
+
+impl<W: Write> Writer<'_, W> {
+    /// Writes a counter, below the thread it belongs to, or below the process that recorded it.
+    pub(super) fn counter(&mut self, course: &Course, kinds: &[Kind]) -> Result<()> {
+        let kind = kinds[course.counter as usize];
+        let counter = &self.trace.definitions.counters.all[course.counter as usize];
         let is_level = matches!(kind, Kind::Level { .. } | Kind::Samples);
         let factor = counter.factor() * if is_level { 1.0 } else { self.trace.resolution as f64 };
         let mut end: Option<(Track, i64)> = None;
         let mut shown = None;
-        for (from, until, mean) in recording.series.course(self.selection.shortest) {
-            if !self.selection.overlaps(from, until) {
-                continue;
-            }
+        for &(from, until, mean) in &course.stretches {
             let track = if let Some((track, _)) = end {
                 track
             } else {
-                let above = if recording.is_own { Self::thread_track(location) } else { self.process_track(location) };
+                let location = course.location;
+                let above = if course.is_own { thread_track(location) } else { self.process_track(location) };
                 let unit = if is_level { counter.unit.clone() } else { format!("{}/s", counter.unit) };
-                let track = self.new_counter(Some(above), (&counter.name, &unit), recording.counter)?;
+                let track = self.new_counter(Some(above), (&counter.name, &unit), course.counter)?;
                 self.written.counters += 1;
                 track
             };

@@ -21,7 +21,8 @@
 //! errors, are omitted and counted. Slices that begin or end at the same time keep their order in the file, so
 //! transfers and calls are written before the waits that they cause.
 //!
-//! The file is written as a stream; only flows are held in memory.
+//! The file is written as a stream by the first process of the analysis; each makes the packets of its calls. Only flows
+//! are held in memory.
 
 mod counters;
 mod flows;
@@ -34,97 +35,163 @@ mod tracks;
 mod written;
 
 use std::io::Write;
+use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::Result;
 use crate::analysis::Analysis;
-use crate::ids::RegionKey;
+use crate::ids::{LocationId, RegionKey};
 use crate::queues::{Quantity, Queues};
 use crate::severity::Metric;
 use crate::trace::Trace;
 use crate::trace::decode::Progress;
+use crate::{Error, Result};
 use flows::Flows;
 use packets::{Name, Packets, Track};
 pub use selection::Selection;
 use selection::WrittenEvents;
-use tracks::Writer;
+use threads::{Threads, operations_of_all};
+use tracks::{Clock, Piece, Writer};
 pub use written::Written;
+
+/// Events of a process of the analysis that are made into packets at a time.
+const TURN: usize = 1 << 19;
 
 /// Replayed queues, and the display name of each level.
 pub type Labelled<'a> = (&'a Queues, &'a dyn Fn(Quantity) -> String);
 
-/// Writes a trace for Perfetto; `label` gives the display name of a wait state, `queues` are to have their steps.
+/// Writes a trace for Perfetto to `out`, which the first process has; `label` gives the display name of a wait state,
+/// `queues` are to have their steps. Returns what was written, at the first process. Collective.
 pub fn write(
     analysis: &Analysis,
     label: &dyn Fn(Metric) -> String,
     queues: Option<Labelled>,
     selection: &Selection,
-    out: impl Write,
+    out: Option<impl Write>,
     progress: &Progress,
 ) -> Result<Written> {
     let (trace, definitions) = (&analysis.trace, analysis.trace.records());
     let kept: Vec<WrittenEvents> = trace.par_shards().map(|shard| WrittenEvents::of(trace, shard, selection)).collect();
-    let stretches = analysis.stretches();
+    let stretches = analysis.stretches()?;
     let transfers = analysis.transfers()?;
+    let operations = operations_of_all(trace)?;
     let mut flows = Flows::new(trace, selection, &kept);
     flows.of_messages()?;
-    flows.of_causes(&analysis.waits, &stretches);
-    flows.of_transfers(&transfers);
-    flows.of_tasks();
+    flows.of_causes(&analysis.waits, &stretches)?;
+    flows.of_transfers(&transfers)?;
+    flows.of_tasks()?;
     flows.sort();
     let Flows { ends, caused, transferred, sent, mut written, .. } = flows;
 
+    let (names, name_of) = names(trace, label);
+    let first_metric = (names.len() - Metric::ALL.len()) as Name + 1;
+    let of_locations = trace.definitions.locations.len() + trace.definitions.processes.len() + 1;
+    let mut writer = match out {
+        None => None,
+        Some(out) => Some(Writer {
+            packets: Packets::new(out, &names)?,
+            trace,
+            definitions,
+            selection,
+            names,
+            name_of: &name_of,
+            first_metric,
+            clock: Clock::of(trace),
+            first_id: first_id(trace),
+            next_track: 1 + of_locations as Track,
+            introduced: vec![false; trace.tree.len()],
+            progress,
+            written: Written::default(),
+        }),
+    };
+    if let Some(writer) = &mut writer {
+        writer.tracks()?;
+        writer.transfers(&transfers, &transferred)?;
+    }
+    let pieces = Piece::all(trace);
+    let turns = turns(&pieces);
+    let packets = |turn: usize| {
+        if progress.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
+        let made = turns[turn].par_iter().map(|piece| piece.packets(trace, &name_of, &kept, &ends));
+        let made: Vec<(Vec<u8>, u64)> = made.collect::<Result<_>>()?;
+        let events: usize = turns[turn].iter().map(Piece::len).sum();
+        progress.events.fetch_add(events as u64, Ordering::Relaxed);
+        Ok(made)
+    };
+    trace.exchange.gather_in_turn(turns.len(), packets, |made| {
+        let Some(writer) = &mut writer else { return Ok(()) };
+        for (packets, calls) in made {
+            writer.packets.append(&packets)?;
+            writer.written.calls += calls;
+        }
+        Ok(())
+    })?;
+    let threads = trace.par_shards().flat_map_iter(|shard| Threads::of_shard(trace, selection, shard));
+    let threads = trace.exchange.gatherv(threads.collect::<Vec<_>>())?;
+    if let Some(writer) = &mut writer {
+        writer.waits(analysis, &stretches, &caused)?;
+        writer.locks(&threads)?;
+        writer.operations(&operations, &label(Metric::NonblockingHidden))?;
+        if let Some(causes) = &analysis.causes {
+            writer.critical_path(&causes.path)?;
+        }
+    }
+    let locations = trace.own_locations();
+    let kinds = &analysis.counters.kinds;
+    let courses =
+        |number: usize| Ok(counters::of_location(trace, kinds, selection, LocationId::at(locations.start + number)));
+    trace.exchange.gather_in_turn(if kinds.is_empty() { 0 } else { locations.len() }, courses, |courses| {
+        let Some(writer) = &mut writer else { return Ok(()) };
+        writer.look_up()?;
+        courses.iter().try_for_each(|course| writer.counter(course, kinds))
+    })?;
+    if let Some(mut writer) = writer {
+        if let Some((queues, label)) = queues {
+            writer.queues(queues, label)?;
+        }
+        writer.lock_queues(analysis, &stretches)?;
+        writer.task_levels(threads)?;
+        writer.ranks_waiting(analysis, &stretches)?;
+        writer.bytes_in_flight(sent, &transfers)?;
+        written = written.plus(Written { bytes: writer.packets.finish()?, ..writer.written });
+    }
+    let all = trace.exchange.gather(written)?;
+    Ok(all.into_iter().fold(Written::default(), Written::plus))
+}
+
+/// The interned names: regions, then metrics; and that of each call path.
+fn names(trace: &Trace, label: &dyn Fn(Metric) -> String) -> (Vec<String>, Vec<Name>) {
     let regions: FxHashMap<RegionKey, Name> =
         trace.tree.nodes().iter().fold(FxHashMap::default(), |mut names, node| {
             let next = names.len() as u64 + 1;
             names.entry(node.region).or_insert(next);
             names
         });
-    let mut named: Vec<(Name, String)> =
-        regions.iter().map(|(&key, &name)| (name, trace.regions.name(definitions, key).to_owned())).collect();
+    let name = |&key: &RegionKey| trace.regions.name(trace.records(), key).to_owned();
+    let mut named: Vec<(Name, String)> = regions.iter().map(|(key, &number)| (number, name(key))).collect();
     named.sort_unstable();
     let mut names: Vec<String> = named.into_iter().map(|(_, name)| name).collect();
-    let first_metric = names.len() as Name + 1;
     names.extend(Metric::ALL.iter().map(|&metric| label(metric)));
-    let mut writer = Writer {
-        packets: Packets::new(out, &names)?,
-        trace,
-        definitions,
-        selection,
-        name_of: trace.tree.nodes().iter().map(|node| regions[&node.region]).collect(),
-        names,
-        first_metric,
-        begin: trace.span().map_or(0, |(first, _)| first),
-        first_id: first_id(trace),
-        next_track: 1 + (trace.definitions.locations.len() + trace.definitions.processes.len() + 1) as Track,
-        introduced: vec![false; trace.tree.len()],
-        progress,
-        written: &mut written,
-    };
-    writer.tracks()?;
-    writer.transfers(&transfers, &transferred)?;
-    for (s, shard) in trace.shards.iter().enumerate() {
-        writer.calls(shard, &kept[s], &ends[s])?;
+    (names, trace.tree.nodes().iter().map(|node| regions[&node.region]).collect())
+}
+
+/// What is made and passed on at a time.
+fn turns(mut pieces: &[Piece]) -> Vec<&[Piece]> {
+    let mut turns = Vec::new();
+    while !pieces.is_empty() {
+        let mut events = 0;
+        let fits = |piece: &&Piece| {
+            events += piece.len();
+            events <= TURN
+        };
+        let turn;
+        (turn, pieces) = pieces.split_at(pieces.iter().take_while(fits).count().max(1));
+        turns.push(turn);
     }
-    writer.waits(analysis, &stretches, &caused)?;
-    writer.locks()?;
-    writer.operations(&label(Metric::NonblockingHidden))?;
-    if let Some(causes) = &analysis.causes {
-        writer.critical_path(&causes.path)?;
-    }
-    writer.counters(&analysis.counters)?;
-    if let Some((queues, label)) = queues {
-        writer.queues(queues, label)?;
-    }
-    writer.lock_queues(analysis, &stretches)?;
-    writer.task_levels()?;
-    writer.ranks_waiting(analysis, &stretches)?;
-    writer.bytes_in_flight(sent, &transfers)?;
-    let bytes = writer.packets.finish()?;
-    written.bytes = bytes;
-    Ok(written)
+    turns
 }
 
 /// A power of ten that is larger than every rank and every index of a location.

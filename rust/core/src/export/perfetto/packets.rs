@@ -113,9 +113,25 @@ pub(super) struct Packets<W> {
 pub(super) struct Event<'a>(&'a mut Message);
 
 impl<W: Write> Packets<W> {
+    /// Goes on with a file of interned names.
+    pub(super) fn without_names(out: W) -> Self {
+        Self { out, packet: Message::default(), bytes: 0 }
+    }
+
+    /// Writes packets that were written elsewhere.
+    pub(super) fn append(&mut self, packets: &[u8]) -> Result<()> {
+        self.bytes += packets.len() as u64;
+        Ok(self.out.write_all(packets)?)
+    }
+
+    /// What was written to.
+    pub(super) fn into_inner(self) -> W {
+        self.out
+    }
+
     /// Begins a file with the interned `names`, numbered from 1 in their order.
     pub(super) fn new(out: W, names: &[String]) -> Result<Self> {
-        let mut packets = Self { out, packet: Message::default(), bytes: 0 };
+        let mut packets = Self::without_names(out);
         packets.packet(|packet| {
             packet.number(FLAGS, CLEARED | NEEDED);
             packet.message(INTERNED, |interned| {

@@ -4,8 +4,11 @@ use std::cmp::Reverse;
 use std::io::Write;
 use std::ops::Range;
 
+use bitcode::{Decode, Encode};
+
 use super::flows::Change;
 use super::packets::{Category, Key};
+use super::selection::Selection;
 use super::tracks::Writer;
 use crate::Result;
 use crate::analysis::Analysis;
@@ -13,7 +16,7 @@ use crate::export::threads::{Owned, each_owned};
 use crate::ids::ProcessId;
 use crate::queues::Quantity;
 use crate::schema::{Class, Pattern};
-use crate::trace::Shard;
+use crate::trace::{Shard, Trace};
 use crate::waits::nonblocking::{Operation, operations};
 use crate::waits::tasks::TeamTasks;
 use crate::waits::teams::teams;
@@ -38,17 +41,67 @@ impl Level {
     }
 }
 
-impl<'a, W: Write> Writer<'a, W> {
+/// What the threads of a process do together.
+#[derive(Encode, Decode)]
+pub(super) struct Threads {
+    process: ProcessId,
+    /// Who owns the locks that threads wait for, by begin, the longest first.
+    owned: Vec<Owned>,
+    /// Changes of the numbers of tasks that could run, and that run.
+    ready: Vec<Change>,
+    running: Vec<Change>,
+}
+
+impl Threads {
+    /// Those of the written processes of a shard.
+    pub(super) fn of_shard(trace: &Trace, selection: &Selection, shard: &Shard) -> Vec<Self> {
+        let written = shard.processes.into_iter().filter(|&process| is_written(trace, selection, process));
+        let found = written.map(|process| {
+            let mut owned: Vec<Owned> = Vec::new();
+            each_owned(trace, shard, process, |own| owned.push(own));
+            owned.retain(|own| selection.lasts(own.begin, own.end));
+            owned.sort_by_key(|own| (own.begin, Reverse(own.end), own.lock));
+            let (mut ready, mut running) = (Vec::new(), Vec::new());
+            let teams = if shard.task_instances.is_empty() {
+                Vec::new()
+            } else {
+                teams(shard, &trace.definitions.processes[process])
+            };
+            let parts = teams.chunk_by(|a, b| a.team.fork == b.team.fork);
+            for parts in parts.filter_map(|parts| TeamTasks::new(shard, parts)) {
+                for task in &parts.tasks {
+                    ready.extend([(task.ready, 1), (parts.start(task), -1)]);
+                }
+                for run in &parts.runs {
+                    running.extend([(run.run.begin, 1), (run.run.end, -1)]);
+                }
+            }
+            Self { process, owned, ready, running }
+        });
+        found.filter(|of| !(of.owned.is_empty() && of.ready.is_empty() && of.running.is_empty())).collect()
+    }
+}
+
+/// Whether a process is written; it may have no locations.
+fn is_written(trace: &Trace, selection: &Selection, process: ProcessId) -> bool {
+    let mut locations = trace.definitions.processes[process].locations;
+    locations.next().is_some_and(|first| selection.has(trace, first))
+}
+
+/// The parts in non-blocking collective operations, by process and begin; at the first process. Collective.
+pub(super) fn operations_of_all(trace: &Trace) -> Result<Vec<(ProcessId, Operation)>> {
+    let process = |operation: &Operation| trace.definitions.locations[operation.location].process;
+    let all = trace.exchange.gatherv(operations(trace)?)?.into_iter();
+    let mut all: Vec<(ProcessId, Operation)> = all.map(|operation| (process(&operation), operation)).collect();
+    all.sort_by_key(|(process, operation)| (*process, operation.begin, Reverse(operation.end)));
+    Ok(all)
+}
+
+impl<W: Write> Writer<'_, W> {
     /// The processes that are written.
-    fn processes(&self) -> Vec<(ProcessId, &'a Shard)> {
-        let (trace, selection) = (self.trace, self.selection);
-        let of_shard = |shard: &'a Shard| shard.processes.into_iter().map(move |process| (process, shard));
-        let is_written = |process: ProcessId| {
-            // A process may have none.
-            let mut locations = trace.definitions.processes[process].locations;
-            locations.next().is_some_and(|first| selection.has(trace, first))
-        };
-        trace.shards.iter().flat_map(of_shard).filter(|&(process, _)| is_written(process)).collect()
+    fn processes(&self) -> Vec<ProcessId> {
+        let all = (0..self.trace.definitions.processes.len()).map(ProcessId::at);
+        all.filter(|&process| is_written(self.trace, self.selection, process)).collect()
     }
 
     /// Writes a level of a process; counters of the trace and queues come before it.
@@ -61,14 +114,10 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     /// Writes who owns the locks that threads wait for.
-    pub(super) fn locks(&mut self) -> Result<()> {
-        for (process, shard) in self.processes() {
+    pub(super) fn locks(&mut self, threads: &[Threads]) -> Result<()> {
+        for Threads { process, owned, .. } in threads {
             self.look_up()?;
-            let mut owned: Vec<Owned> = Vec::new();
-            each_owned(self.trace, shard, process, |own| owned.push(own));
-            owned.retain(|own| self.selection.lasts(own.begin, own.end));
-            owned.sort_by_key(|own| (own.begin, Reverse(own.end), own.lock));
-            let above = self.process_track(self.trace.definitions.master(process));
+            let above = self.process_track(self.trace.definitions.master(*process));
             let slices = owned.iter().enumerate().map(|(number, own)| (number, own.begin, own.end));
             self.slices(
                 ("Locks", Some(above)),
@@ -110,7 +159,7 @@ impl<'a, W: Write> Writer<'a, W> {
             changes.extend([(process, (time.start, 1)), (process, (time.end, -1))]);
         }
         changes.sort_unstable();
-        for (process, _) in self.processes() {
+        for process in self.processes() {
             let first = changes.partition_point(|&(other, _)| other < process);
             let of_process = changes[first..].iter().take_while(|&&(other, _)| other == process);
             self.level_of(process, Level::LockQueue, of_process.map(|&(_, change)| change).collect())?;
@@ -119,24 +168,9 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     /// Writes how many tasks of each process could run, and how many run.
-    pub(super) fn task_levels(&mut self) -> Result<()> {
-        for (process, shard) in self.processes() {
-            if shard.task_instances.is_empty() {
-                continue;
-            }
+    pub(super) fn task_levels(&mut self, threads: Vec<Threads>) -> Result<()> {
+        for Threads { process, ready, running, .. } in threads {
             self.look_up()?;
-            let (mut ready, mut running) = (Vec::new(), Vec::new());
-            for parts in teams(shard, &self.trace.definitions.processes[process])
-                .chunk_by(|a, b| a.team.fork == b.team.fork)
-                .filter_map(|parts| TeamTasks::new(shard, parts))
-            {
-                for task in &parts.tasks {
-                    ready.extend([(task.ready, 1), (parts.start(task), -1)]);
-                }
-                for run in &parts.runs {
-                    running.extend([(run.run.begin, 1), (run.run.end, -1)]);
-                }
-            }
             self.level_of(process, Level::Ready, ready)?;
             self.level_of(process, Level::Running, running)?;
         }
@@ -145,13 +179,8 @@ impl<'a, W: Write> Writer<'a, W> {
 
     /// Writes non-blocking collective operations from the call that starts each to the one that completes it, the part that
     /// is `hidden` within, and how many are in flight.
-    pub(super) fn operations(&mut self, hidden: &str) -> Result<()> {
-        let mut all: Vec<(ProcessId, Operation)> = operations(self.trace)?
-            .into_iter()
-            .map(|operation| (self.trace.definitions.locations[operation.location].process, operation))
-            .collect();
-        all.sort_by_key(|(process, operation)| (*process, operation.begin, Reverse(operation.end)));
-        for (process, _) in self.processes() {
+    pub(super) fn operations(&mut self, all: &[(ProcessId, Operation)], hidden: &str) -> Result<()> {
+        for process in self.processes() {
             let first = all.partition_point(|&(other, _)| other < process);
             let of_process = &all[first..first + all[first..].partition_point(|&(other, _)| other == process)];
             let changes = of_process.iter().flat_map(|(_, one)| [(one.begin, 1), (one.end, -1)]).collect();
@@ -175,8 +204,8 @@ impl<'a, W: Write> Writer<'a, W> {
                         event.number(Key::Thread, thread);
                         event.interned(Key::Callpath, callpath);
                     })?;
-                    if !one.hidden.is_empty() {
-                        let [begin, end] = [one.hidden.start, one.hidden.end].map(|time| writer.nanoseconds(time));
+                    if one.hidden.0 < one.hidden.1 {
+                        let [begin, end] = <[i64; 2]>::from(one.hidden).map(|time| writer.nanoseconds(time));
                         writer.packets.begin(begin, track, |event| event.called(hidden, Category::Hidden))?;
                         writer.packets.end(end, track, |_| {})?;
                     }

@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 use std::io::Write;
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
@@ -20,6 +19,9 @@ use crate::trace::decode::Progress;
 use crate::trace::{Shard, Trace};
 use crate::{Error, Result};
 
+/// Events of a location that are written together.
+const PIECE: u32 = 1 << 15;
+
 pub(super) struct Writer<'a, W> {
     pub(super) packets: Packets<W>,
     pub(super) trace: &'a Trace,
@@ -27,22 +29,36 @@ pub(super) struct Writer<'a, W> {
     pub(super) selection: &'a Selection,
     pub(super) names: Vec<String>,
     /// Names of the regions of all call paths.
-    pub(super) name_of: Vec<Name>,
+    pub(super) name_of: &'a [Name],
     pub(super) first_metric: Name,
-    pub(super) begin: i64,
+    pub(super) clock: Clock,
     /// Offset of process ids, since Perfetto does not allow process 0; a power of ten, so that ids end with the rank.
     pub(super) first_id: u32,
     pub(super) next_track: Track,
     /// Call paths that have been interned for arguments.
     pub(super) introduced: Vec<bool>,
     pub(super) progress: &'a Progress,
-    pub(super) written: &'a mut Written,
+    pub(super) written: Written,
 }
 
-impl<W: Write> Writer<'_, W> {
-    pub(super) fn nanoseconds(&self, time: i64) -> u64 {
+/// The times of a run.
+#[derive(Clone, Copy)]
+pub(super) struct Clock {
+    /// Begin of the run, ticks.
+    begin: i64,
+    /// Ticks per second.
+    resolution: u64,
+}
+
+impl Clock {
+    pub(super) fn of(trace: &Trace) -> Self {
+        Self { begin: trace.span().map_or(0, |(first, _)| first), resolution: trace.resolution }
+    }
+
+    /// A time in ns since the begin of the run.
+    fn nanoseconds(self, time: i64) -> u64 {
         let since = i128::from(time) - i128::from(self.begin);
-        let resolution = i128::from(self.trace.resolution);
+        let resolution = i128::from(self.resolution);
         let rounded = if resolution == 1_000_000_000 {
             since
         } else {
@@ -50,13 +66,99 @@ impl<W: Write> Writer<'_, W> {
         };
         rounded.clamp(0, i128::from(u64::MAX)) as u64
     }
+}
+
+/// Enters and Leaves of a location to be written.
+pub(super) struct Piece {
+    /// Position of the shard.
+    shard: usize,
+    location: LocationId,
+    /// Positions.
+    events: Range<u32>,
+}
+
+impl Piece {
+    /// All events of this process of the analysis.
+    pub(super) fn all(trace: &Trace) -> Vec<Self> {
+        let of_shard = |(number, shard): (usize, &Shard)| {
+            let mut pieces = Vec::new();
+            for (i, location) in shard.locations.enumerate() {
+                let mut rest = shard.event_offsets[i]..shard.event_offsets[i + 1];
+                while !rest.is_empty() {
+                    let end = rest.end.min(rest.start + PIECE);
+                    pieces.push(Self { shard: number, location, events: rest.start..end });
+                    rest.start = end;
+                }
+            }
+            pieces
+        };
+        trace.shards.iter().enumerate().flat_map(of_shard).collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// The packets of the region instances, with the flows that begin or end at them; and how many begin.
+    pub(super) fn packets(
+        &self,
+        trace: &Trace,
+        name_of: &[Name],
+        kept: &[WrittenEvents],
+        ends: &[Vec<End>],
+    ) -> Result<(Vec<u8>, u64)> {
+        let (shard, kept) = (&trace.shards[self.shard], &kept[self.shard]);
+        let mut ends = Ends::from(&ends[self.shard], self.events.start);
+        let (clock, track) = (Clock::of(trace), thread_track(self.location));
+        let mut packets = Packets::without_names(Vec::new());
+        let mut calls = 0;
+        for position in self.events.clone().filter(|&position| kept.has(position)) {
+            let time = clock.nanoseconds(shard.events.time[position as usize]);
+            let ends = ends.at(position);
+            let flows = |event: &mut Event| {
+                let (mut sent, mut received) = (0u64, 0u64);
+                for end in ends {
+                    if end.starts {
+                        event.starts(end.flow);
+                        sent = sent.saturating_add(end.bytes);
+                    } else {
+                        event.receives(end.flow);
+                        received = received.saturating_add(end.bytes);
+                    }
+                }
+                for (key, bytes) in [(Key::BytesSent, sent), (Key::BytesReceived, received)] {
+                    if bytes > 0 {
+                        event.number(key, bytes as i64);
+                    }
+                }
+            };
+            if shard.events.is_leave(position) {
+                packets.end(time, track, flows)?;
+            } else {
+                let name = name_of[shard.events.callpath(position)];
+                packets.begin(time, track, |event| {
+                    event.named(name, Category::Region);
+                    flows(event);
+                })?;
+                calls += 1;
+            }
+        }
+        Ok((packets.into_inner(), calls))
+    }
+}
+
+/// The track of a location.
+pub(super) fn thread_track(location: LocationId) -> Track {
+    1 + Track::from(location.number())
+}
+
+impl<W: Write> Writer<'_, W> {
+    pub(super) fn nanoseconds(&self, time: i64) -> u64 {
+        self.clock.nanoseconds(time)
+    }
 
     fn seconds(&self, ticks: i64) -> f64 {
         ticks as f64 / self.trace.resolution as f64
-    }
-
-    pub(super) fn thread_track(location: LocationId) -> Track {
-        1 + Track::from(location.number())
     }
 
     /// The track of a location's process; locations without a process share one.
@@ -110,7 +212,7 @@ impl<W: Write> Writer<'_, W> {
                 self.packets.process(track, id, &name, number as u32)?;
             }
             let name = self.definitions.string(location.name);
-            self.packets.thread(Self::thread_track(index), (track, id), thread, name)?;
+            self.packets.thread(thread_track(index), (track, id), thread, name)?;
             self.written.threads += 1;
         }
         Ok(())
@@ -125,7 +227,7 @@ impl<W: Write> Writer<'_, W> {
             }
             let track = match tracks.get(&transfer.source) {
                 Some(&track) => track,
-                None => self.new_track(Some(Self::thread_track(transfer.source)), "One-sided transfers")?,
+                None => self.new_track(Some(thread_track(transfer.source)), "One-sided transfers")?,
             };
             tracks.insert(transfer.source, track);
             let time = self.nanoseconds(transfer.time);
@@ -146,52 +248,6 @@ impl<W: Write> Writer<'_, W> {
                 event.number(Key::Destination, destination);
             })?;
             self.written.transfers += 1;
-        }
-        Ok(())
-    }
-
-    /// The region instances of a shard, with the flows that begin or end at them.
-    pub(super) fn calls(&mut self, shard: &Shard, kept: &WrittenEvents, ends: &[End]) -> Result<()> {
-        let mut ends = Ends(ends);
-        for (i, location) in shard.locations.enumerate() {
-            self.look_up()?;
-            let track = Self::thread_track(location);
-            for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
-                if !kept.has(position) {
-                    continue;
-                }
-                let time = self.nanoseconds(shard.events.time[position as usize]);
-                let ends = ends.at(position);
-                let flows = |event: &mut Event| {
-                    let (mut sent, mut received) = (0u64, 0u64);
-                    for end in ends {
-                        if end.starts {
-                            event.starts(end.flow);
-                            sent = sent.saturating_add(end.bytes);
-                        } else {
-                            event.receives(end.flow);
-                            received = received.saturating_add(end.bytes);
-                        }
-                    }
-                    for (key, bytes) in [(Key::BytesSent, sent), (Key::BytesReceived, received)] {
-                        if bytes > 0 {
-                            event.number(key, bytes as i64);
-                        }
-                    }
-                };
-                if shard.events.is_leave(position) {
-                    self.packets.end(time, track, flows)?;
-                } else {
-                    let name = self.name_of[shard.events.callpath(position)];
-                    self.packets.begin(time, track, |event| {
-                        event.named(name, Category::Region);
-                        flows(event);
-                    })?;
-                    self.written.calls += 1;
-                }
-            }
-            let events = u64::from(shard.event_offsets[i + 1] - shard.event_offsets[i]);
-            self.progress.events.fetch_add(events, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -237,7 +293,7 @@ impl<W: Write> Writer<'_, W> {
                 order.extend(start..start + of_location.len());
                 order.retain(|&at| self.selection.lasts(time(at).start, time(at).end));
                 order.sort_by_key(|&at| (time(at).start, Reverse(time(at).end)));
-                let above = Self::thread_track(location);
+                let above = thread_track(location);
                 let slices = order.iter().map(|&at| (at, time(at).start, time(at).end));
                 let end = |event: &mut Event, at: usize| {
                     let flow = flows[stretches[at].0];
@@ -257,13 +313,10 @@ impl<W: Write> Writer<'_, W> {
 
     fn wait(&mut self, analysis: &Analysis, number: usize, time: u64, track: Track) -> Result<()> {
         let wait = &analysis.waits[number];
-        let callpath = self.trace.shard(wait.location).callpath(wait.instance);
-        let callpath = self.callpath(callpath)?;
+        let callpath = self.callpath(analysis.call(wait).callpath)?;
         let mut cause = None;
-        if wait.cause_instance.is_some() {
-            let shard = self.trace.shard(wait.cause_location);
-            let callpath = self.callpath(shard.callpath(wait.cause_instance))?;
-            cause = Some((callpath, self.seconds(shard.enter(wait.cause_instance) - self.begin)));
+        if let Some(call) = analysis.cause(wait) {
+            cause = Some((self.callpath(call.callpath)?, self.seconds(call.enter - self.clock.begin)));
         }
         let of_cause = (wait.cause_location.is_some()).then(|| self.rank_and_thread(wait.cause_location));
         let explanation =

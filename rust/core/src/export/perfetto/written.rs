@@ -1,7 +1,9 @@
 //! What a file holds.
 
+use bitcode::{Decode, Encode};
+
 /// What was written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Written {
     /// Locations.
     pub threads: u64,
@@ -31,4 +33,26 @@ pub struct Written {
     pub backwards: u64,
     /// Bytes of the file.
     pub bytes: u64,
+}
+
+impl Written {
+    /// The sums of two parts.
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            threads: self.threads + other.threads,
+            calls: self.calls + other.calls,
+            wait_states: self.wait_states + other.wait_states,
+            messages: self.messages + other.messages,
+            causes: self.causes + other.causes,
+            transfers: self.transfers + other.transfers,
+            tasks: self.tasks + other.tasks,
+            locks: self.locks + other.locks,
+            operations: self.operations + other.operations,
+            transfer_flows: self.transfer_flows + other.transfer_flows,
+            critical_path: self.critical_path + other.critical_path,
+            counters: self.counters + other.counters,
+            backwards: self.backwards + other.backwards,
+            bytes: self.bytes + other.bytes,
+        }
+    }
 }
