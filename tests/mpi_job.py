@@ -291,6 +291,19 @@ def simulate(directory: str, traces: list[str]) -> None:
         print(trace, Lengths(result).of(candidates))
 
 
+def correct(directory: str, traces: list[str]) -> None:
+    """Correct the clocks of each trace in all ways, in small shards, and print what is written."""
+    mpi.serve()
+    mpi.analyze = partial(mpi.analyze, shard_events=1)
+    for number, trace in enumerate(traces):
+        for how in ("measured", "nodes", "lines", "clc", "auto"):
+            target = Path(directory, f"{number}-{how}")
+            found = whywait.correct(trace, target, clocks=how)
+            print(trace, how, found["violated"], found["left"], found["done"], found["moved"])
+            for file in sorted(file for file in target.rglob("*") if file.is_file()):
+                print(file.name, zlib.crc32(file.read_bytes()))
+
+
 def main(what: str, *arguments: str) -> None:
     """Do what is asked for."""
     if what == "circle":
@@ -301,8 +314,8 @@ def main(what: str, *arguments: str) -> None:
         sys.exit(command(*arguments))
     elif what == "clocks":
         compare(list(arguments), tuple({"clocks": how} for how in ("nodes", "lines", "clc", "auto")))
-    elif what in ("everywhere", "simulate"):
-        {"everywhere": everywhere, "simulate": simulate}[what](arguments[0], list(arguments[1:]))
+    elif what in ("everywhere", "simulate", "correct"):
+        {"everywhere": everywhere, "simulate": simulate, "correct": correct}[what](arguments[0], list(arguments[1:]))
     elif what in ("compare", "exchanges"):
         {"compare": compare, "exchanges": exchanges}[what](list(arguments))
     else:

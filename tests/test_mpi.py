@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from whywait import _native, mpi
 
+from tests.clocked import with_offsets
 from tests.device_programs import device_programs
 from tests.mpi_job import COMMANDS, TABLES, same
 from tests.programs import programs
@@ -189,6 +190,22 @@ def test_clocks_are_corrected_in_the_same_way(ranks, tmp_path):
     done = mpiexec(ranks, JOB, "clocks", *anchors)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.removeprefix("compared ").removesuffix(" rows\n")) > 10_000
+
+
+def test_corrected_archives_are_equal(tmp_path):
+    """Each process writes its locations. A clock that is far behind moves the whole run, so that it begins at 1."""
+    cases = ("p2p", "collectives", "sor_gats", "sor_locks")
+    anchors = [skewed(DATA / case, tmp_path / case, 500_000) for case in cases]
+    early = [(1_000_000_000, -5_000_000_000), (2_000_000_000, -5_000_000_000)]
+    anchors.append(with_offsets(DATA / "p2p", tmp_path / "early", lambda location: early if location % 2 else []))
+    said = []
+    for ranks in (1, 2, 3):
+        done = mpiexec(ranks, JOB, "correct", tmp_path / f"{ranks}", *anchors)
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout)
+    assert said[0].count("['") >= len(anchors), "something is corrected"
+    assert said[0].count(".evt ") > 5 * len(anchors)
+    assert said[1:] == said[:1] * 2
 
 
 def test_more_processes_than_shards():

@@ -141,7 +141,8 @@ class Analysis:
     ) -> None:
         """Write the run as an archive of the same name, at the times of this analysis.
 
-        ``source`` is what its anchor file says that it was made from.
+        ``source`` is what its anchor file says that it was made from. Each process that shares the analysis writes the
+        events of its locations.
         """
     def network(self) -> Table:
         """Return what calls need, by kind: the table `network` of docs/tables.md."""

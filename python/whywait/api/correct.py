@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from whywait import mpi
 from whywait.api.analyze import analyze
 from whywait.api.whatif import refuse_archive
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from os import PathLike
 
-    import whywait._native as _native
+    from whywait.analysis.native import NativeDataset
     from whywait.api.run import Run
 
 
@@ -66,12 +67,12 @@ def correct(
         memory_limit=memory_limit,
         progress=progress,
     )
-    analysis = cast("_native.Analysis", result.tables.whole)
+    analysis = cast("NativeDataset", result.tables).analysis
     target.mkdir(parents=True, exist_ok=True)
     name = result.run.path.stem
     with tempfile.TemporaryDirectory(prefix=".correct-", dir=target) as staging:
         source = hashlib.sha256(result.run.path.read_bytes()).hexdigest()
-        analysis.write_run(staging, source=source, progress=progress)
+        mpi.together(analysis.write_run, staging, source=source, progress=progress)
         # The anchor is last, so an archive with an anchor is complete.
         for file in (name, f"{name}.def", f"{name}.otf2"):
             (Path(staging) / file).rename(target / file)

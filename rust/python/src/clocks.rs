@@ -40,16 +40,16 @@ fn one_of<T: Copy>(choices: &[T], name: fn(T) -> &'static str, argument: &str, w
     })
 }
 
-/// Writes a run as an archive of the same name, at the times of its analysis; `source` says what it was made from.
+/// Writes a run as an archive of the same name, at the times of its analysis; `source` says what it was made from. Collective:
+/// each process writes the events of its locations.
 pub(crate) fn write(
     analysis: &Bound<'_, Analysis>,
     directory: PathBuf,
     source: String,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    analysis.get().need_all_events()?;
     let write = move |analysis: &CoreAnalysis, state: &Progress| {
-        let run = Rewritten::new(&analysis.trace, analysis.clocks.as_ref(), &source);
+        let run = Rewritten::new(&analysis.trace, analysis.clocks.as_ref(), &source)?;
         archive::write(&run, &analysis.trace, (&directory, run.name()), state)
     };
     let expected = analysis.get().result.trace.events;

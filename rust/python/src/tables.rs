@@ -197,7 +197,7 @@ impl Analysis {
     }
 
     /// Writes the run as an archive of the same name in a directory, at the times of this analysis; `source` says what it
-    /// was made from.
+    /// was made from. Collective: each process writes the events of its locations.
     #[pyo3(signature = (directory, *, source=String::new(), progress=None))]
     fn write_run(
         slf: Bound<'_, Self>,

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use whywait_otf2::records::Definition;
-use whywait_otf2::{Anchor, Definitions, Events, Oddity, Recording, Result};
+use whywait_otf2::{Anchor, Definitions, Events, Oddity, Recording};
 
 use super::corrected::Retimed;
 use super::domains::Domain;
 use super::report::Report;
 use super::timing::Timing;
+use crate::Result;
 use crate::trace::Trace;
 
 /// Prefix of the anchor's properties about clocks.
@@ -27,13 +28,13 @@ pub struct Rewritten {
 }
 
 impl Rewritten {
-    /// The run of a trace, with properties that name the corrections of a report, and what was corrected: `source`.
-    #[must_use]
-    pub fn new(trace: &Trace, report: Option<&Report>, source: &str) -> Self {
+    /// The run of a trace, with properties that name the corrections of a report, which the first process of the analysis has,
+    /// and what was corrected: `source`. Collective.
+    pub fn new(trace: &Trace, report: Option<&Report>, source: &str) -> Result<Self> {
         let recording = trace.recording().clone();
-        let first = |id: u64| recording.events(id).ok()?.first_time();
-        let locations = &recording.definitions().locations;
-        let earliest = locations.par_iter().filter_map(|location| first(location.id)).min().unwrap_or(1);
+        let first = |of: usize| recording.events(trace.definitions.locations[of].id).ok()?.first_time();
+        let own = trace.own_locations().into_par_iter().filter_map(first).min();
+        let earliest = trace.exchange.allgather(own)?.into_iter().flatten().min().unwrap_or(1);
         let shift = (1 - earliest).max(0);
         let mut anchor = recording.anchor().clone();
         (anchor.number_of_snapshots, anchor.number_of_thumbnails) = (0, 0);
@@ -60,7 +61,7 @@ impl Rewritten {
         };
         let definitions = recording.definitions().iter().map(|definition| changed(definition.to_owned()));
         let definitions = Definitions::from_records(definitions);
-        Self { recording, anchor, definitions, shift: Timing::constant(shift) }
+        Ok(Self { recording, anchor, definitions, shift: Timing::constant(shift) })
     }
 }
 
@@ -85,7 +86,7 @@ impl Recording for Rewritten {
         self.recording.oddities()
     }
 
-    fn events(&self, location: u64) -> Result<Events<'_>> {
+    fn events(&self, location: u64) -> whywait_otf2::Result<Events<'_>> {
         let events = self.recording.events(location)?;
         Ok(if self.shift.is_identity() { events } else { Events::new(Retimed { events, timing: &self.shift }) })
     }
