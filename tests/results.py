@@ -226,6 +226,11 @@ def scout(case: Path) -> Table:
     return _scalasca(plain if plain.exists() else case / "scout.json.gz")
 
 
+def corrected_scout(case: Path) -> Table:
+    """Scalasca's values of a case whose clocks it corrected."""
+    return _scalasca(case / "scout-time-correct.json.gz")
+
+
 # Where a call begins and ends is a matter of its Enter and Leave in one of Scalasca's analyses of one-sided
 # communication, as it is in the thesis and here, and of the collective records in the other.
 STAMPED = ("mpi_rma_wait_at_create", "mpi_rma_wait_at_free", "mpi_rma_wait_at_fence", "mpi_rma_early_fence")
