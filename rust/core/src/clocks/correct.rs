@@ -183,7 +183,7 @@ pub fn correct(
         steps,
         differing: offsets.differing,
         domains: search.report_domains(),
-        pairs: search.lines.as_ref().map_or_else(Vec::new, |lines| chosen(&lines.pairs, search.domains.count())),
+        pairs: chosen(&search.pairs, search.domains.count()),
         moves: search.moves(&trace, shares_nodes.then_some(&offsets), span, &processes),
         stretch: search.stretch(),
         processes,
@@ -208,8 +208,9 @@ struct Search {
     clocks: Clocks,
     timings: Vec<Timing>,
     domains: Clocks,
-    /// What is known of lines; at the first process.
     lines: Option<Lines>,
+    /// The pairs of domains, if lines were fitted; at the first process.
+    pairs: Vec<Pair>,
     is_impossible: bool,
     exchange: Exchange,
 }
@@ -236,6 +237,7 @@ impl Search {
             clocks,
             domains,
             lines: None,
+            pairs: Vec::new(),
             is_impossible: false,
             exchange,
         })
@@ -301,9 +303,9 @@ impl Search {
             let of_all = self.exchange.allgather((violated, sum, bends))?.into_iter();
             Ok(of_all.reduce(add).unwrap_or_default())
         };
-        let (courses, lines) = lines::find(&weights(trace, &self.domains)?, length, &hulls, &left, &self.exchange)?;
-        let timings = self.timings_of(&courses);
-        self.lines = lines;
+        let (lines, pairs) = lines::find(&weights(trace, &self.domains)?, length, &hulls, &left, &self.exchange)?;
+        let timings = self.timings_of(&lines.courses);
+        (self.lines, self.pairs) = (Some(lines), pairs);
         self.take("lines", (self.clocks.clone(), timings), steps)
     }
 

@@ -7,7 +7,7 @@
 //!
 //! *Source*: clocks.md#lines; A. Duda et al.: Estimating global time in distributed systems, ICDCS 1987.
 
-/// The largest drift that is plausible: 10,000 ppm.
+/// The largest difference of drifts that is possible: 10,000 ppm.
 pub(super) const STEEPEST: f64 = 0.01;
 /// What a drift must add to the margin, as a share of what it moves over the run. Where bounds are tight in a part of the
 /// run only, a drift adds next to nothing there, and moves the rest far without evidence.
@@ -37,8 +37,10 @@ impl Line {
 }
 
 /// Lower and upper bounds, as hulls.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Corridor {
+    /// The largest drift of its lines.
+    pub(super) steepest: f64,
     /// The upper hull of the lower bounds, by time.
     pub(super) lower: Vec<Point>,
     /// The lower hull of the upper bounds, by time.
@@ -54,7 +56,12 @@ pub(super) struct Fit {
 
 impl Corridor {
     pub(super) fn new(lower: Vec<Point>, upper: Vec<Point>) -> Self {
-        Self { lower: hull(lower, 1.0), upper: hull(upper, -1.0) }
+        Self::of_hulls(hull(lower, 1.0), hull(upper, -1.0))
+    }
+
+    /// The corridor between hulls.
+    pub(super) fn of_hulls(lower: Vec<Point>, upper: Vec<Point>) -> Self {
+        Self { lower, upper, steepest: STEEPEST }
     }
 
     /// The line of the largest margin over a run of a length, where a drift must earn [`COST`] of what it moves, unless all
@@ -97,7 +104,7 @@ impl Corridor {
             return Line::default();
         }
         let size = self.lower.iter().chain(&self.upper).map(|point| point.1.abs()).fold(1.0, f64::max);
-        let limit = 2.0 * (size + STEEPEST * length);
+        let limit = 2.0 * (size + self.steepest * length);
         let polygon = polygons(std::slice::from_ref(self), length, enough, limit).and_then(|mut found| found.pop());
         let nearest = polygon.and_then(|polygon| nearest(&polygon));
         nearest.map_or(fit.line, |(begin, end)| Line { value: begin, slope: (end - begin) / length })
@@ -124,7 +131,7 @@ impl Corridor {
             }
             inside
         };
-        let (first, last) = (end(-STEEPEST), end(STEEPEST));
+        let (first, last) = (end(-self.steepest), end(self.steepest));
         slopes.retain(|&slope| first < slope && slope < last);
         slopes.extend([first, last]);
         let values = slopes.iter().map(|&slope| {
@@ -138,8 +145,8 @@ impl Corridor {
     fn slopes(&self) -> Vec<f64> {
         let edges = self.lower.windows(2).chain(self.upper.windows(2));
         let slopes = edges.map(|edge| (edge[1].1 - edge[0].1) / (edge[1].0 - edge[0].0));
-        let mut slopes: Vec<f64> = slopes.filter(|slope| slope.abs() < STEEPEST).collect();
-        slopes.extend([-STEEPEST, STEEPEST]);
+        let mut slopes: Vec<f64> = slopes.filter(|slope| slope.abs() < self.steepest).collect();
+        slopes.extend([-self.steepest, self.steepest]);
         slopes.sort_by(f64::total_cmp);
         slopes
     }
@@ -254,7 +261,7 @@ fn polygons(corridors: &[Corridor], width: f64, margin: f64, limit: f64) -> Opti
     let mut found = Vec::with_capacity(corridors.len());
     for (number, corridor) in corridors.iter().enumerate() {
         let mut polygon = vec![(low, -limit), (high, -limit), (high, limit), (low, limit)];
-        let steepest = STEEPEST * width;
+        let steepest = corridor.steepest * width;
         clip(&mut polygon, (1.0, -1.0, steepest));
         clip(&mut polygon, (-1.0, 1.0, steepest));
         for (points, side) in [(&corridor.lower, 1.0), (&corridor.upper, -1.0)] {
@@ -369,7 +376,7 @@ mod tests {
         ) {
             let corridor = Corridor::new(lower.clone(), upper.clone());
             let fit = corridor.fit(100.0).unwrap();
-            let all = Corridor { lower, upper };
+            let all = Corridor::of_hulls(lower, upper);
             prop_assert!((all.margin(fit.line) - fit.margin).abs() < 1e-9);
             let (worst, size) = (0.2, |line: Line| line.at(50.0).hypot(100.0 * line.slope));
             let (least, enough, is_wide) = (corridor.least(&fit, worst, 100.0), ENOUGH * worst, fit.margin > WIDE * worst);

@@ -9,7 +9,7 @@
 
 use bitcode::{Decode, Encode};
 
-use super::fit::{Corridor, Line, Point, fit_pieces, hull, piece};
+use super::fit::{Corridor, Line, Point, STEEPEST, fit_pieces, piece};
 use super::nearest::{Ends, Weight, safe};
 use super::pairs::{Arc, Hulls, Pair};
 use super::timing::Pieces;
@@ -19,6 +19,8 @@ use crate::parallel::exchange::Exchange;
 /// Numbers of pieces that are tried.
 const PIECES: [usize; 11] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 const SWEEPS: usize = 12;
+/// By how much drifts may differ: as much as those of quartz clocks, and more only if constraints demand it.
+const DRIFTS: [f64; 3] = [2e-4, 2e-3, STEEPEST];
 
 /// What is added to a clock: values at knots at equal distances over the run, ticks.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -68,7 +70,7 @@ impl Course {
 }
 
 /// The lines of all clocks.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default, Encode, Decode)]
 pub(super) struct Lines {
     /// What is added to each domain's clock.
     pub(super) courses: Vec<Course>,
@@ -76,14 +78,12 @@ pub(super) struct Lines {
     pub(super) reference: Vec<u32>,
     /// How far each may be from the truth if clocks are lines; `None` if its bounds come from one side or contradict.
     pub(super) uncertainty: Vec<Option<f64>>,
-    /// The pairs of domains.
-    pub(super) pairs: Vec<Pair>,
 }
 
 /// What courses leave violated: number and sum of the amounts, and which domains take part.
 pub(super) type Left = (u64, i64, Vec<bool>);
 
-/// The courses of all domains, and the lines behind them at the first process of an analysis. Collective: `hulls` gathers the
+/// The lines of all domains, and the pairs behind them at the first process of an analysis. Collective: `hulls` gathers the
 /// bounds of the domains that are not fixed, for a number of pieces; `left` counts what courses violate.
 pub(super) fn find(
     weights: &[Weight],
@@ -91,27 +91,42 @@ pub(super) fn find(
     hulls: &dyn Fn(usize, &[bool]) -> Result<Hulls>,
     left: &dyn Fn(&[Course]) -> Result<Left>,
     exchange: &Exchange,
-) -> Result<(Vec<Course>, Option<Lines>)> {
+) -> Result<(Lines, Vec<Pair>)> {
     let domains = weights.len();
-    let pairs = hulls(1, &vec![false; domains])?.into_pairs(length);
+    let mut pairs = hulls(1, &vec![false; domains])?.into_pairs(length);
     let worst = pairs.iter().map(|pair| -pair.corridor.margin(Line::default())).fold(0.0, f64::max);
-    let mut lines = exchange.is_root().then(|| Lines::fit(pairs, domains, length, worst));
-    let known = lines
-        .as_ref()
-        .map(|(lines, is_reference)| (lines.courses.clone(), is_reference.clone(), lines.safe(weights, length)));
-    let (mut courses, is_reference, safe) = exchange.broadcast(|| known.unwrap_or_default())?;
-    let (mut violated, mut sum, mut bends) = left(&courses)?;
-    if let Some(safe) = safe {
-        let of_safe = left(&safe)?;
-        if (of_safe.0, of_safe.1) <= (violated, sum) {
-            courses = safe;
-            (violated, sum, bends) = of_safe;
+    let (mut lines, mut least) = (Lines::default(), (u64::MAX, i64::MAX));
+    let mut bends = Vec::new();
+    for steepest in DRIFTS {
+        for pair in &mut pairs {
+            pair.corridor.steepest = steepest;
+        }
+        let found = exchange.broadcast(|| {
+            pairs.iter().all(|pair| pair.has_margin(length, worst)).then(|| {
+                let middle = Lines::fit(&pairs, domains, length, worst);
+                let safe = middle.safe(&pairs, weights, (length, steepest));
+                (middle, safe)
+            })
+        })?;
+        let Some((middle, safe)) = found else { continue };
+        let (violated, sum, of_middle) = left(&middle.courses)?;
+        if (violated, sum) < least {
+            (lines, least, bends) = (middle, (violated, sum), of_middle);
+        }
+        if let Some(courses) = safe {
+            let (violated, sum, of_safe) = left(&courses)?;
+            if (violated, sum) <= least {
+                lines.courses = courses;
+                (least, bends) = ((violated, sum), of_safe);
+            }
+        }
+        if least.0 == 0 {
+            break;
         }
     }
-    let is_fixed: Vec<bool> = is_reference.iter().zip(&bends).map(|(fixed, bends)| *fixed || !bends).collect();
+    let is_fixed: Vec<bool> = (0..domains).map(|domain| lines.is_reference(domain) || !bends[domain]).collect();
     if is_fixed.contains(&false) {
-        let mut best = (violated, sum);
-        let straight = courses.clone();
+        let straight = lines.courses.clone();
         for pieces in PIECES {
             let arcs = hulls(pieces, &is_fixed)?.arcs();
             let bent = exchange.broadcast(|| {
@@ -119,50 +134,45 @@ pub(super) fn find(
                 for (course, _) in bent.iter_mut().zip(&is_fixed).filter(|(_, fixed)| !**fixed) {
                     *course = course.with_pieces(pieces);
                 }
-                sweep(&mut bent, &Neighbors::new(&arcs, domains), &is_fixed, worst);
+                sweep(&mut bent, &Neighbors::new(&arcs, domains, STEEPEST), &is_fixed, worst);
                 bent
             })?;
             let (violated, sum, _) = left(&bent)?;
-            if (violated, sum) < best {
-                best = (violated, sum);
-                courses = bent;
+            if (violated, sum) < least {
+                least = (violated, sum);
+                lines.courses = bent;
             }
             if violated == 0 {
                 break;
             }
         }
     }
-    if let Some((lines, _)) = &mut lines {
-        lines.courses.clone_from(&courses);
-    }
-    Ok((courses, lines.map(|(lines, _)| lines)))
+    Ok((lines, pairs))
 }
 
 impl Lines {
-    /// Fits a line to each domain, and says which are references: all, if no pair is violated. `worst` is the largest amount of a
-    /// violation.
-    fn fit(pairs: Vec<Pair>, domains: usize, length: f64, worst: f64) -> (Self, Vec<bool>) {
+    /// Fits a line to each domain: 0 to all, if no pair is violated. `worst` is the largest amount of a violation.
+    fn fit(pairs: &[Pair], domains: usize, length: f64, worst: f64) -> Self {
         let zero = Course::line(Line::default(), length);
         let mut found = Self {
             courses: vec![zero.clone(); domains],
             reference: (0..domains as u32).collect(),
             uncertainty: vec![Some(0.0); domains],
-            pairs,
         };
-        if !found.pairs.iter().any(Pair::is_violated) {
-            return (found, vec![true; domains]);
+        if !pairs.iter().any(Pair::is_violated) {
+            return found;
         }
-        let is_reference = found.start(length, worst);
-        let of_hulls: Vec<Arc> = found.pairs.iter().flat_map(Pair::arcs).collect();
-        let neighbors = Neighbors::new(&of_hulls, domains);
-        let mut is_fixed = is_reference.clone();
+        found.start(pairs, length, worst);
+        let of_hulls: Vec<Arc> = pairs.iter().flat_map(Pair::arcs).collect();
+        let neighbors = Neighbors::new(&of_hulls, domains, pairs[0].corridor.steepest);
+        let mut is_fixed: Vec<bool> = (0..domains).map(|domain| found.is_reference(domain)).collect();
         sweep(&mut found.courses, &neighbors, &is_fixed, worst);
         let mut rests = false;
-        for domain in (0..domains).filter(|&domain| !is_reference[domain]) {
+        for (domain, is_fixed) in is_fixed.iter_mut().enumerate().filter(|(_, fixed)| !**fixed) {
             let corridor = neighbors.corridor(domain, &found.courses);
             let rest = corridor.margin(Line::default());
             if rest > 0.0 && corridor.fit(length).is_none_or(|fit| rest >= fit.margin.min(worst) / 2.0) {
-                is_fixed[domain] = true;
+                *is_fixed = true;
                 rests |= !found.courses[domain].is_zero();
                 found.courses[domain] = zero.clone();
             }
@@ -170,11 +180,16 @@ impl Lines {
         if rests {
             sweep(&mut found.courses, &neighbors, &is_fixed, worst);
         }
-        (found, is_reference)
+        found
+    }
+
+    /// Whether others are relative to a domain.
+    fn is_reference(&self, domain: usize) -> bool {
+        self.reference[domain] as usize == domain
     }
 
     /// Lines that are no further from the truth than the clocks as they are, with the events of each; `None` if these lines are.
-    fn safe(&self, weights: &[Weight], length: f64) -> Option<Vec<Course>> {
+    fn safe(&self, pairs: &[Pair], weights: &[Weight], (length, steepest): (f64, f64)) -> Option<Vec<Course>> {
         let domains = self.courses.len();
         let mut components: Vec<Vec<usize>> = vec![Vec::new(); domains];
         let mut places = vec![0; domains];
@@ -184,7 +199,7 @@ impl Lines {
             component.push(domain);
         }
         let mut arcs: Vec<Vec<Arc>> = vec![Vec::new(); domains];
-        for pair in &self.pairs {
+        for pair in pairs {
             let place = |arc: Arc| Arc { from: places[arc.from as usize], to: places[arc.to as usize], ..arc };
             arcs[self.reference[pair.first as usize] as usize].extend(pair.arcs().into_iter().map(place));
         }
@@ -193,7 +208,7 @@ impl Lines {
         for (root, members) in components.iter().enumerate().filter(|(_, members)| members.len() > 2) {
             let middle: Vec<Ends> = members.iter().map(|&domain| self.courses[domain].ends()).collect();
             let weights: Vec<Weight> = members.iter().map(|&domain| weights[domain]).collect();
-            if let Some(safe) = safe(&arcs[root], &weights, &middle, length) {
+            if let Some(safe) = safe(&arcs[root], &weights, &middle, (length, steepest / 2.0)) {
                 let line = |(begin, end): Ends| Line { value: begin, slope: (end - begin) / length };
                 let back = inverse(line(safe[places[root] as usize]));
                 let courses = courses.get_or_insert_with(|| self.courses.clone());
@@ -205,28 +220,28 @@ impl Lines {
         courses
     }
 
-    /// Finds references and composes lines along a spanning tree; returns which domains are references.
-    fn start(&mut self, length: f64, worst: f64) -> Vec<bool> {
+    /// Finds references and composes lines along a spanning tree.
+    fn start(&mut self, pairs: &[Pair], length: f64, worst: f64) {
         let domains = self.courses.len();
         // Clocks that agree are the truth, even if those of rank 0 do not.
         let mut agreeing = Sets::new(domains);
-        for pair in self.pairs.iter().filter(|pair| !pair.is_violated()) {
+        for pair in pairs.iter().filter(|pair| !pair.is_violated()) {
             agreeing.join(pair.first, pair.second);
         }
-        let mut order: Vec<usize> = (0..self.pairs.len()).collect();
+        let mut order: Vec<usize> = (0..pairs.len()).collect();
         order.sort_by(|&a, &b| {
             let key = |pair: &Pair| match (pair.uncertainty(), pair.fit) {
                 (Some(uncertainty), _) => (0, uncertainty),
                 (None, Some(fit)) => (1, -fit.margin),
                 (None, None) => (2, 0.0),
             };
-            let ((rank_a, a_value), (rank_b, b_value)) = (key(&self.pairs[a]), key(&self.pairs[b]));
+            let ((rank_a, a_value), (rank_b, b_value)) = (key(&pairs[a]), key(&pairs[b]));
             rank_a.cmp(&rank_b).then(a_value.total_cmp(&b_value)).then(a.cmp(&b))
         });
         let mut connected = Sets::new(domains);
         let mut tree: Vec<Vec<usize>> = vec![Vec::new(); domains];
         for number in order {
-            let pair = &self.pairs[number];
+            let pair = &pairs[number];
             if connected.join(pair.first, pair.second) {
                 tree[pair.first as usize].push(number);
                 tree[pair.second as usize].push(number);
@@ -245,25 +260,23 @@ impl Lines {
                 reference[component] = domain;
             }
         }
-        let mut is_reference = vec![false; domains];
         let mut lines = vec![Line::default(); domains];
         let mut is_known = vec![false; domains];
         for root in 0..domains as u32 {
             if reference[connected.find(root) as usize] != root {
                 continue;
             }
-            is_reference[root as usize] = true;
             is_known[root as usize] = true;
             let mut stack = vec![root];
             while let Some(parent) = stack.pop() {
                 for &number in &tree[parent as usize] {
-                    let pair = &self.pairs[number];
+                    let pair = &pairs[number];
                     let child = if pair.first == parent { pair.second } else { pair.first };
                     if std::mem::replace(&mut is_known[child as usize], true) {
                         continue;
                     }
-                    let difference = match &pair.fit {
-                        Some(fit) => pair.corridor.least(fit, worst, length),
+                    let difference = match pair.corridor.fit(length) {
+                        Some(fit) => pair.corridor.least(&fit, worst, length),
                         None => Line { value: pair.constant(), slope: 0.0 },
                     };
                     let difference = if pair.first == parent { difference } else { inverse(difference) };
@@ -278,7 +291,6 @@ impl Lines {
         for (course, line) in self.courses.iter_mut().zip(lines) {
             *course = Course::line(line, length);
         }
-        is_reference
     }
 }
 
@@ -298,10 +310,12 @@ struct Neighbors<'a> {
     /// Positions of the arcs of all domains, and where those of each domain begin.
     positions: Vec<u32>,
     begins: Vec<u32>,
+    /// The largest drift of lines.
+    steepest: f64,
 }
 
 impl<'a> Neighbors<'a> {
-    fn new(arcs: &'a [Arc], domains: usize) -> Self {
+    fn new(arcs: &'a [Arc], domains: usize, steepest: f64) -> Self {
         let mut begins = vec![0u32; domains + 1];
         let ends = |arc: &Arc| [arc.from, arc.to];
         for domain in arcs.iter().flat_map(ends) {
@@ -318,7 +332,7 @@ impl<'a> Neighbors<'a> {
                 next[domain as usize] += 1;
             }
         }
-        Self { arcs, positions, begins }
+        Self { arcs, positions, begins, steepest }
     }
 
     /// Lower and upper bounds of what is added to a domain's clock, with its neighbors as they are.
@@ -337,7 +351,12 @@ impl<'a> Neighbors<'a> {
 
     fn corridor(&self, domain: usize, courses: &[Course]) -> Corridor {
         let (lower, upper) = self.bounds(domain, courses);
-        Corridor::new(lower, upper)
+        self.within(lower, upper)
+    }
+
+    /// The corridor between bounds.
+    fn within(&self, lower: Vec<Point>, upper: Vec<Point>) -> Corridor {
+        Corridor { steepest: self.steepest, ..Corridor::new(lower, upper) }
     }
 }
 
@@ -356,7 +375,7 @@ fn sweep(courses: &mut [Course], neighbors: &Neighbors, is_fixed: &[bool], worst
             } else if pieces > 1 {
                 fit_pieces(&lower, &upper, length, pieces).unwrap_or_else(|| courses[domain].values.clone())
             } else {
-                let corridor = Corridor { lower: hull(lower, 1.0), upper: hull(upper, -1.0) };
+                let corridor = neighbors.within(lower, upper);
                 let least = |fit| Course::line(corridor.least(&fit, worst, length), length).values;
                 corridor.fit(length).map_or_else(|| courses[domain].values.clone(), least)
             };
@@ -455,10 +474,11 @@ mod tests {
             Hulls::gather(&constraints, &domains, 0, &cut, &exchange)
         };
         let left = |_: &[Course]| Ok((0, 0, vec![false; SIDE * SIDE]));
-        let (courses, _) =
+        let (lines, _) =
             find(&[Weight::default(); SIDE * SIDE], LENGTH, &hulls, &left, &exchange).expect("they can be found");
         let off = |time: f64| -> Vec<f64> {
-            let off: Vec<f64> = courses
+            let off: Vec<f64> = lines
+                .courses
                 .iter()
                 .enumerate()
                 .map(|(clock, course)| shown(clock, time) + course.at(shown(clock, time)) - time)

@@ -10,7 +10,6 @@
 
 use bitcode::{Decode, Encode};
 
-use super::fit::STEEPEST;
 use super::pairs::Arc;
 
 /// How often all arcs are visited at most, and how many visits of arcs are affordable.
@@ -51,48 +50,82 @@ impl Weight {
         (events - 2.0 * sum + squares + 1.0 / 3.0, sum - squares + 1.0 / 6.0, squares + 1.0 / 3.0)
     }
 
-    /// How a unit of force at a share of the run moves a line, so that its square grows least.
-    fn moved(&self, share: f64) -> Ends {
+    /// How a unit of force along `row` moves a line, so that its square grows least.
+    fn moved(&self, row: Ends) -> Ends {
         let (first, between, last) = self.matrix();
         let area = first * last - between * between;
-        ((last * (1.0 - share) - between * share) / area, (first * share - between * (1.0 - share)) / area)
+        ((last * row.0 - between * row.1) / area, (first * row.1 - between * row.0) / area)
     }
 }
 
-/// An arc, and what its force does.
-struct Pushed {
-    from: usize,
-    to: usize,
-    /// Its times, as shares of the run.
-    sent: f64,
-    received: f64,
+/// What the line of a clock adds to a bound by its values at the begin and the end, and how a unit of force moves the line.
+struct Side {
+    clock: usize,
+    row: Ends,
+    moved: Ends,
+}
+
+impl Side {
+    fn new(clock: usize, row: Ends, weights: &[Weight]) -> Self {
+        Self { clock, row, moved: weights[clock].moved(row) }
+    }
+}
+
+/// An arc between two clocks, or the largest drift of one.
+struct Bound {
+    sides: [Side; 2],
     /// By how much the clocks as they are satisfy it, ticks, and the middle.
     gap: f64,
     slack: f64,
-    /// What a unit of force moves.
-    moved: [Ends; 2],
-    /// What it adds to the gap.
+    /// What a unit of force adds to the gap.
     reach: f64,
     force: f64,
 }
 
+impl Bound {
+    fn new(sides: [Side; 2], gap: f64, middle: &[Ends]) -> Self {
+        let reach = sides.iter().map(|side| dot(side.row, side.moved)).sum();
+        let mut bound = Self { sides, gap, slack: 0.0, reach, force: 0.0 };
+        bound.slack = gap + bound.added(middle);
+        bound
+    }
+
+    /// What lines add to the gap.
+    fn added(&self, lines: &[Ends]) -> f64 {
+        self.sides.iter().map(|side| dot(side.row, lines[side.clock])).sum()
+    }
+}
+
 /// The lines of all clocks for which there are weights, if they are moved together: those nearest to the `middle` that are not
-/// further from any lines that satisfy the arcs than no correction. `None` if that is the middle, or if they are not found.
-pub(super) fn safe(arcs: &[Arc], weights: &[Weight], middle: &[Ends], length: f64) -> Option<Vec<Ends>> {
-    let pushed = |arc: &Arc| {
-        let (from, to) = (arc.from as usize, arc.to as usize);
-        let (sent, received) = (arc.sent / length, arc.received / length);
-        let gap = arc.received - arc.sent;
-        let slack = gap + at(middle[to], received) - at(middle[from], sent);
-        let moved = [weights[from].moved(sent), weights[to].moved(received)];
-        let reach = at(moved[0], sent) + at(moved[1], received);
-        Pushed { from, to, sent, received, gap, slack, moved, reach, force: 0.0 }
+/// further from any lines that satisfy the arcs and drift by at most `steepest` than no correction. `None` if that is the
+/// middle, or if they are not found.
+pub(super) fn safe(
+    arcs: &[Arc],
+    weights: &[Weight],
+    middle: &[Ends],
+    (length, steepest): (f64, f64),
+) -> Option<Vec<Ends>> {
+    let of_arc = |arc: &Arc| {
+        let side = |clock: u32, time: f64, sign: f64| {
+            let share = time / length;
+            Side::new(clock as usize, (sign * (1.0 - share), sign * share), weights)
+        };
+        let sides = [side(arc.from, arc.sent, -1.0), side(arc.to, arc.received, 1.0)];
+        Bound::new(sides, arc.received - arc.sent, middle)
     };
-    let arcs: Vec<Pushed> = arcs.iter().map(pushed).collect();
-    let is_inside = arcs.iter().all(|arc| arc.slack >= -CLOSE);
+    let mut bounds: Vec<Bound> = arcs.iter().map(of_arc).collect();
+    let tightest = bounds.iter().map(|bound| bound.slack).fold(f64::INFINITY, f64::min);
+    let is_inside = tightest >= -CLOSE;
     let middle = without_common(middle, weights);
-    let mut search = Search { arcs, weights, lines: vec![(0.0, 0.0); weights.len()] };
-    let is_safe = |search: &mut Search, share: f64| search.contract(share) && search.is_safe(share, &middle);
+    for (clock, (begin, end)) in middle.iter().enumerate() {
+        let limit = (steepest * length).max((end - begin).abs());
+        for row in [(1.0, -1.0), (-1.0, 1.0)] {
+            let sides = [Side::new(clock, row, weights), Side::new(clock, (0.0, 0.0), weights)];
+            bounds.push(Bound::new(sides, limit, &middle));
+        }
+    }
+    let mut search = Search { bounds, tightest, weights, lines: vec![(0.0, 0.0); weights.len()] };
+    let is_safe = |search: &mut Search, share: f64| search.contract(share) && search.is_safe();
     if !(is_inside && is_safe(&mut search, ALL)) {
         if !search.contract(0.0) {
             return None;
@@ -112,34 +145,33 @@ pub(super) fn safe(arcs: &[Arc], weights: &[Weight], middle: &[Ends], length: f6
     }
     let rest: Vec<Ends> = search.lines.iter().zip(&middle).map(|(a, b)| (a.0 - b.0, a.1 - b.1)).collect();
     let is_middle = search.product(&rest, &rest) <= NEAR * NEAR * search.product(&middle, &middle);
-    let is_plausible = |(begin, end): &Ends| (end - begin).abs() <= STEEPEST * length;
-    (!(is_inside && is_middle) && search.lines.iter().all(is_plausible)).then_some(search.lines)
+    (!(is_inside && is_middle)).then_some(search.lines)
 }
 
 struct Search<'a> {
-    arcs: Vec<Pushed>,
+    bounds: Vec<Bound>,
+    /// The least margin of the middle to an arc, ticks.
+    tightest: f64,
     weights: &'a [Weight],
     lines: Vec<Ends>,
 }
 
 impl Search<'_> {
-    /// Finds the nearest lines that satisfy each arc by a share of what the middle does; returns whether it does.
+    /// Finds the nearest lines that satisfy each bound by a share of what the middle does; returns whether it does.
     fn contract(&mut self, share: f64) -> bool {
-        let kept = self.arcs.iter().map(|arc| share * arc.slack).fold(f64::INFINITY, f64::min);
-        let close = (PART * kept).max(CLOSE);
-        for _ in 0..ROUNDS.min(VISITS / self.arcs.len().max(1)) {
+        let close = (PART * share * self.tightest).max(CLOSE);
+        for _ in 0..ROUNDS.min(VISITS / self.bounds.len().max(1)) {
             let mut change: f64 = 0.0;
-            for arc in &mut self.arcs {
-                let margin = (share * arc.slack).max(TICKS.min(arc.slack));
-                let added = at(self.lines[arc.to], arc.received) - at(self.lines[arc.from], arc.sent);
+            for bound in &mut self.bounds {
+                let margin = (share * bound.slack).max(TICKS.min(bound.slack));
                 // A force only pushes, and what it has pushed too far goes back.
-                let more = ((margin - arc.gap - added) / arc.reach).max(-arc.force);
-                arc.force += more;
-                for (domain, moved, more) in [(arc.from, arc.moved[0], -more), (arc.to, arc.moved[1], more)] {
-                    self.lines[domain].0 += more * moved.0;
-                    self.lines[domain].1 += more * moved.1;
+                let more = ((margin - bound.gap - bound.added(&self.lines)) / bound.reach).max(-bound.force);
+                bound.force += more;
+                for side in &bound.sides {
+                    self.lines[side.clock].0 += more * side.moved.0;
+                    self.lines[side.clock].1 += more * side.moved.1;
                 }
-                change = change.max(more.abs() * arc.reach);
+                change = change.max(more.abs() * bound.reach);
             }
             if change <= close {
                 return true;
@@ -148,13 +180,13 @@ impl Search<'_> {
         false
     }
 
-    /// Whether all lines that satisfy the arcs are nearer to these than to no correction, if these are the nearest of the set
-    /// contracted by a share.
+    /// Whether all lines that satisfy the bounds are nearer to these than to no correction.
     ///
-    /// Lines t are as near to 0 as to y if `<t, y> = <y, y> / 2`. In the contracted set, `<t, y>` is at least `<y, y>`; so in the
-    /// set, it is at least `(<y, y> - share * <middle, y>) / (1 - share)`.
-    fn is_safe(&self, share: f64, middle: &[Ends]) -> bool {
-        (1.0 + share) * self.product(&self.lines, &self.lines) >= 2.0 * share * self.product(middle, &self.lines)
+    /// Lines t are as near to 0 as to y if `<t, y> = <y, y> / 2`. What forces push is y, so `<t, y>` is the sum of the forces
+    /// times what t adds to their bounds; and that is at least what is missing there.
+    fn is_safe(&self) -> bool {
+        let least: f64 = self.bounds.iter().map(|bound| -bound.force * bound.gap).sum();
+        least >= self.product(&self.lines, &self.lines) / 2.0
     }
 
     /// The sum of the products of the lines of all clocks over their events.
@@ -177,8 +209,8 @@ fn without_common(lines: &[Ends], weights: &[Weight]) -> Vec<Ends> {
     lines.iter().map(|line| (line.0 - common.0, line.1 - common.1)).collect()
 }
 
-fn at((begin, end): Ends, share: f64) -> f64 {
-    begin + share * (end - begin)
+fn dot(a: Ends, b: Ends) -> f64 {
+    a.0 * b.0 + a.1 * b.1
 }
 
 #[cfg(test)]
@@ -192,6 +224,10 @@ mod tests {
         Arc { from, to, sent, received }
     }
 
+    fn at((begin, end): Ends, share: f64) -> f64 {
+        begin + share * (end - begin)
+    }
+
     fn square(lines: &[Ends]) -> f64 {
         lines.iter().map(|line| EVEN.product(*line, *line)).sum()
     }
@@ -201,12 +237,12 @@ mod tests {
     #[test]
     fn twice_as_far_as_needed() {
         let arcs = [arc(0, 1, 45_050.0, 44_950.0)];
-        let found =
-            safe(&arcs, &[EVEN; 2], &[(-500.0, -500.0), (500.0, 500.0)], 90_000.0).expect("the middle is not safe");
+        let found = safe(&arcs, &[EVEN; 2], &[(-500.0, -500.0), (500.0, 500.0)], (90_000.0, 0.01))
+            .expect("the middle is not safe");
         for (line, sign) in found.iter().zip([-1.0, 1.0]) {
             assert!((at(*line, 0.5) - sign * 100.0).abs() < 15.0 && (line.1 - line.0).abs() < 1.0, "{found:?}");
         }
-        assert!(safe(&arcs, &[EVEN; 2], &[(-60.0, -60.0), (60.0, 60.0)], 90_000.0).is_none());
+        assert!(safe(&arcs, &[EVEN; 2], &[(-60.0, -60.0), (60.0, 60.0)], (90_000.0, 0.01)).is_none());
     }
 
     /// Of random lines that satisfy the arcs, none is further from those that were found than from no correction.
@@ -243,7 +279,7 @@ mod tests {
         assert!(all.len() > 100);
         let widest = all.iter().max_by(|a, b| slack(a).total_cmp(&slack(b))).expect("some satisfy all");
         for middle in [widest, &all[0], &all[1], &all[2]] {
-            let found = safe(&arcs, &[EVEN; 3], middle, length).unwrap_or_else(|| middle.clone());
+            let found = safe(&arcs, &[EVEN; 3], middle, (length, 0.01)).unwrap_or_else(|| middle.clone());
             assert!(slack(&found) >= -1.0);
             for lines in &all {
                 let lines = without_common(lines, &[EVEN; 3]);
@@ -257,6 +293,6 @@ mod tests {
     #[test]
     fn what_contradicts_itself_is_not_found() {
         let arcs = [arc(0, 1, 500.0, 400.0), arc(1, 0, 400.0, 300.0)];
-        assert!(safe(&arcs, &[EVEN; 2], &[(0.0, 0.0); 2], 900.0).is_none());
+        assert!(safe(&arcs, &[EVEN; 2], &[(0.0, 0.0); 2], (900.0, 0.01)).is_none());
     }
 }

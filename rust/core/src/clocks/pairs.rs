@@ -195,7 +195,7 @@ impl Hulls {
         let mut cells: Vec<_> = self.0.into_iter().collect();
         cells.par_sort_unstable_by_key(|(cell, _)| *cell);
         let pair = |((first, second, ..), [lower, upper]): (Cell, [Side; 2])| {
-            let corridor = Corridor { lower: lower.points(), upper: upper.points() };
+            let corridor = Corridor::of_hulls(lower.points(), upper.points());
             let fit = corridor.fit(length);
             let ranges = fit.and_then(|fit| Some([corridor.range(&fit, 0.0)?, corridor.range(&fit, length)?]));
             Pair { first, second, corridor, bounds: (lower.count, upper.count), fit, ranges }
@@ -265,6 +265,13 @@ impl Pair {
     /// How far the offset may be from the fit.
     pub(super) fn uncertainty(&self) -> Option<f64> {
         self.ranges.map(|ranges| ranges.iter().map(|(low, high)| (high - low) / 2.0).fold(0.0, f64::max))
+    }
+
+    /// Whether the lines of the corridor have at least half of the margin of the fit, or of the largest amount of a violation.
+    pub(super) fn has_margin(&self, length: f64, worst: f64) -> bool {
+        let Some(fit) = self.fit else { return true };
+        let enough = fit.margin.min((fit.margin / 2.0).min(worst / 2.0).max(0.0));
+        self.corridor.fit(length).is_some_and(|own| own.margin >= enough)
     }
 
     /// Whether the clocks as they are violate a bound.
