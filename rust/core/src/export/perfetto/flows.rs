@@ -9,13 +9,12 @@ use rayon::prelude::*;
 use super::selection::{Selection, WrittenEvents};
 use super::written::Written;
 use crate::Result;
+use crate::analysis::Analysis;
 use crate::export::threads::each_started_elsewhere;
 use crate::ids::{InstanceId, LocationId};
 use crate::matching::messages;
 use crate::matching::transfers::Transfer;
-use crate::parallel::per_shard::PerShard;
-use crate::trace::Trace;
-use crate::waits::WaitState;
+use crate::trace::{NONE, Trace};
 
 /// By how much a level changes at a time.
 pub(super) type Change = (i64, i64);
@@ -33,6 +32,21 @@ pub(super) struct End {
 
 /// A call of any process of the analysis: its shard, and its region instance.
 type Call = (u32, InstanceId);
+
+/// A message that is received in this process of the analysis.
+struct Message {
+    from: Call,
+    /// Position of the Leave that completes the receive; [`NONE`] if that is not written.
+    to: u32,
+    /// Enter of the sending call, and that Leave, ticks.
+    times: (i64, i64),
+    bytes: u64,
+}
+
+/// Messages with the positions of the shards that receive them.
+fn in_order(found: &[Vec<Message>]) -> impl Iterator<Item = (usize, &Message)> {
+    found.iter().enumerate().flat_map(|(to, found)| found.iter().map(move |message| (to, message)))
+}
 
 /// The flows between written slices. Those of all processes of the analysis are numbered through; each has the ends in its
 /// shards.
@@ -81,102 +95,108 @@ impl<'a> Flows<'a> {
         (shard - self.trace.exchange.own().start) as usize
     }
 
-    /// Times of the Enters of calls that are written, ticks. Collective.
-    fn written_enters(&self, calls: &[Call]) -> Result<Vec<Option<i64>>> {
-        self.trace.exchange.ask(
-            calls,
-            |&(shard, _)| shard,
-            |&(shard, call)| {
-                let i = self.here(shard);
-                let enter = self.trace.shards[i].instances.enter[call];
-                self.kept[i].has(enter).then(|| self.trace.shards[i].events.time[enter as usize])
-            },
-        )
+    /// Whether the Enters of calls are written. Collective.
+    fn are_written(&self, calls: &[Call]) -> Result<Vec<bool>> {
+        let is_written = |&(shard, call): &Call| {
+            let i = self.here(shard);
+            self.kept[i].has(self.trace.shards[i].instances.enter[call])
+        };
+        self.trace.exchange.ask(calls, |&(shard, _)| shard, is_written)
     }
 
     /// Lets flows start at the Enters of calls, each with its number and bytes. Collective.
-    fn start(&mut self, flows: Vec<(Call, u64, u64)>) -> Result<()> {
-        let mut outgoing = vec![Vec::new(); self.trace.exchange.processes()];
+    fn start(&mut self, flows: impl Iterator<Item = (Call, u64, u64)>) -> Result<()> {
+        let exchange = &self.trace.exchange;
+        let mut outgoing = vec![Vec::new(); exchange.processes()];
         for flow in flows {
-            outgoing[self.trace.exchange.process_of(flow.0.0)].push(flow);
+            match exchange.process_of(flow.0.0) {
+                process if process == exchange.rank() => self.start_here(flow),
+                process => outgoing[process].push(flow),
+            }
         }
-        for ((shard, call), flow, bytes) in self.trace.exchange.alltoall(outgoing)?.into_iter().flatten() {
-            let i = self.here(shard);
-            let position = self.trace.shards[i].instances.enter[call];
-            self.ends[i].push(End { position, flow, starts: true, bytes });
-        }
+        exchange.alltoall(outgoing)?.into_iter().flatten().for_each(|flow| self.start_here(flow));
         Ok(())
+    }
+
+    fn start_here(&mut self, ((shard, call), flow, bytes): (Call, u64, u64)) {
+        let i = self.here(shard);
+        let position = self.trace.shards[i].instances.enter[call];
+        self.ends[i].push(End { position, flow, starts: true, bytes });
     }
 
     /// From sends to receives. Collective.
     pub(super) fn of_messages(&mut self) -> Result<()> {
         let (trace, kept, selection) = (self.trace, self.kept, self.selection);
-        // For each message, its sender, when it was sent and received, and the position of the Leave that completes the
-        // receive if that is written.
-        let (found, _) = messages::match_all(trace, |index, shard, matches| {
+        let (mut found, _) = messages::match_all(trace, |index, shard, matches| {
             let receives = shard.receives.rows.iter().enumerate();
             let found = receives.filter_map(|(row, receive)| {
                 let send = matches.send(row)?;
                 let leave = shard.instances.leave[receive.instance];
                 let counts = selection.has(trace, send.location)
                     || selection.has(trace, shard.location_of_instance(receive.instance));
-                let times = (send.enter, shard.events.time[leave as usize]);
-                let from = (trace.shard_of[send.location], send.instance);
-                counts.then_some((from, times, send.bytes, kept[index].has(leave).then_some(leave)))
+                counts.then(|| Message {
+                    from: (trace.shard_of[send.location], send.instance),
+                    to: if kept[index].has(leave) { leave } else { NONE },
+                    times: (send.enter, shard.events.time[leave as usize]),
+                    bytes: send.bytes,
+                })
             });
             found.collect::<Vec<_>>()
         })?;
-        let in_order = || found.iter().enumerate().flat_map(|(to, found)| found.iter().map(move |one| (to, one)));
         let mut sent = Vec::new();
-        for &(_, (from, to), bytes, _) in in_order().map(|(_, one)| one).filter(|(_, (from, to), ..)| from < to) {
-            in_flight(&mut sent, from, to, bytes);
+        for Message { times: (from, to), bytes, .. } in found.iter().flatten() {
+            if from < to {
+                in_flight(&mut sent, *from, *to, *bytes);
+            }
         }
         self.sent = trace.exchange.gatherv(sent)?;
-        let shown: Vec<_> = in_order()
-            .filter_map(|(to, &(from, times, bytes, leave))| Some((from, times, bytes, (to, leave?))))
-            .collect();
-        let is_written = self.written_enters(&shown.iter().map(|&(from, ..)| from).collect::<Vec<_>>())?;
-        let mut both: Vec<_> = shown.into_iter().zip(is_written).filter(|(_, enter)| enter.is_some()).collect();
-        let all = both.len();
-        both.retain(|((_, (from, to), ..), _)| from < to);
-        self.written.backwards += (all - both.len()) as u64;
-        self.written.messages += both.len() as u64;
-        let before = self.number(both.len() as u64)?;
-        let mut starts = Vec::with_capacity(both.len());
-        for (flow, ((from, _, bytes, (to, position)), _)) in (before + 1..).zip(both) {
-            self.ends[to].push(End { position, flow, starts: false, bytes });
-            starts.push((from, flow, bytes));
+        for found in &mut found {
+            found.retain(|message| message.to != NONE);
         }
-        self.start(starts)
+        let senders: Vec<Call> = found.iter().flatten().map(|message| message.from).collect();
+        let mut are_written = self.are_written(&senders)?.into_iter();
+        drop(senders);
+        for found in &mut found {
+            found.retain(|_| are_written.next() == Some(true));
+            let both = found.len();
+            found.retain(|message| message.times.0 < message.times.1);
+            self.written.backwards += (both - found.len()) as u64;
+            self.written.messages += found.len() as u64;
+        }
+        let before = self.number(self.written.messages)?;
+        for (flow, (to, message)) in (before + 1..).zip(in_order(&found)) {
+            self.ends[to].push(End { position: message.to, flow, starts: false, bytes: message.bytes });
+        }
+        let numbered = (before + 1..).zip(in_order(&found));
+        self.start(numbered.map(|(flow, (_, message))| (message.from, flow, message.bytes)))
     }
 
     /// From causes to waits; a flow ends with the last stretch of its wait. The first process has all stretches. Collective.
-    pub(super) fn of_causes(&mut self, waits: &PerShard<WaitState>, stretches: &[(usize, Range<i64>)]) -> Result<()> {
-        self.caused = vec![0; if stretches.is_empty() { 0 } else { waits.len() }];
-        let mut shown: Vec<(usize, i64, Call)> = Vec::new();
+    pub(super) fn of_causes(&mut self, analysis: &Analysis, stretches: &[(usize, Range<i64>)]) -> Result<()> {
+        self.caused = vec![0; if stretches.is_empty() { 0 } else { analysis.waits.len() }];
+        let mut shown: Vec<(usize, bool)> = Vec::new();
+        let mut calls: Vec<Call> = Vec::new();
         for of_wait in stretches.chunk_by(|a, b| a.0 == b.0) {
             let (number, time) = of_wait[of_wait.len() - 1].clone();
-            let wait = &waits[number];
+            let wait = &analysis.waits[number];
             let is_shown = self.selection.has(self.trace, wait.location) && self.selection.lasts(time.start, time.end);
-            if wait.cause_instance.is_some() && is_shown {
-                shown.push((number, time.end, (self.trace.shard_of[wait.cause_location], wait.cause_instance)));
+            if let Some(cause) = analysis.cause(wait).filter(|_| is_shown) {
+                shown.push((number, cause.enter <= time.end));
+                calls.push((self.trace.shard_of[wait.cause_location], wait.cause_instance));
             }
         }
-        let enters = self.written_enters(&shown.iter().map(|&(.., call)| call).collect::<Vec<_>>())?;
         let mut starts = Vec::new();
-        for ((number, end, call), enter) in shown.into_iter().zip(enters) {
-            match enter {
-                None => {}
-                Some(enter) if enter > end => self.written.backwards += 1,
-                Some(_) => {
-                    self.caused[number] = self.last + starts.len() as u64 + 1;
-                    starts.push((call, self.caused[number], 0));
-                }
+        for (((number, is_forward), call), is_written) in shown.into_iter().zip(&calls).zip(self.are_written(&calls)?) {
+            if is_written && is_forward {
+                self.caused[number] = self.last + starts.len() as u64 + 1;
+                starts.push((*call, self.caused[number], 0));
+            } else if is_written {
+                self.written.backwards += 1;
             }
         }
         self.written.causes = starts.len() as u64;
         self.number(starts.len() as u64)?;
-        self.start(starts)
+        self.start(starts.into_iter())
     }
 
     /// From transfers to the calls after which the data are there. The first process has all transfers. Collective.

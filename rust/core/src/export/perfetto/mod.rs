@@ -78,7 +78,7 @@ pub fn write(
     let operations = operations_of_all(trace)?;
     let mut flows = Flows::new(trace, selection, &kept);
     flows.of_messages()?;
-    flows.of_causes(&analysis.waits, &stretches)?;
+    flows.of_causes(analysis, &stretches)?;
     flows.of_transfers(&transfers)?;
     flows.of_tasks()?;
     flows.sort();
