@@ -44,12 +44,6 @@ def test_all_processes_run_a_program_until_its_first_analysis(tmp_path):
     assert (tmp_path / "transfers.parquet").is_file()
 
 
-def test_what_gathers_all_events():
-    states("mpi.md", "Nothing gathers the events of other ranks.")
-    python = Path(whywait.__file__).parent
-    assert not [file for file in python.rglob("*.py") if ".tables.whole" in file.read_text()]
-
-
 def test_advice_proposes_kernels(tmp_path):
     states("whatif.md", "Kernels of accelerators are proposed to be faster")
     _native.generate("comd-gpu", tmp_path, ranks=4, iterations=5, seed=1)

@@ -252,11 +252,6 @@ class Analysis:
 
         Needs the events, so it is not available when several processes share the analysis.
         """
-    def gather(self) -> Analysis | None:
-        """Return the analysis with the events of all processes at the first; itself if nobody shares it.
-
-        Called on all processes, as all functions marked *collective*.
-        """
     def locks(self, window: tuple[float, float] | None = None) -> Table:
         """Return the locks of threads, those that threads wait for longest first.
 

@@ -178,11 +178,6 @@ def _call(
 _SHARED = (_native.Analysis, _native.Simulator, _native.Simulation, _native.Run)
 
 
-def _is_made_by_all(work: Callable[..., Any], found: object) -> bool:
-    """Whether each process has a part of what a function made; all events are gathered for the first one only."""
-    return work is _analyze or (isinstance(found, _SHARED) and not isinstance(found, _native.Analysis))
-
-
 class _Pickler(pickle.Pickler):
     """Writes what is shared as its number, and other runs as their files."""
 
@@ -261,7 +256,7 @@ class Ranks:
                 self._send((number, forgotten, work, arguments))
                 del self._forgotten[: len(forgotten)]
                 found = work(self, *arguments, *own)
-            if _is_made_by_all(work, found):
+            if work is _analyze or isinstance(found, _SHARED):
                 self._numbers[found] = number
                 weakref.finalize(found, self._forgotten.append, number).atexit = False
         return found
@@ -289,7 +284,7 @@ class Ranks:
         for old in forgotten:
             shared.pop(old, None)
         found = work(self, *arguments)
-        if _is_made_by_all(work, found):
+        if work is _analyze or isinstance(found, _SHARED):
             shared[number] = found
         return False
 

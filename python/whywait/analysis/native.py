@@ -57,10 +57,6 @@ class NativeDataset:
         self.prices = tables.PRICES.empty_table()
 
     @cached_property
-    def whole(self) -> _native.Analysis | None:
-        return mpi.together(self.analysis.gather) if isinstance(self.analysis, _native.Analysis) else None
-
-    @cached_property
     def regions(self) -> pa.Table:
         return pa.table(self.analysis.regions())
 

@@ -125,11 +125,6 @@ class Dataset(Protocol):
         """The native analysis, which has the events; None if the dataset was read from a directory."""
         ...
 
-    @property
-    def whole(self) -> _native.Analysis | None:
-        """The native analysis with the events of all processes that share it, as a simulation needs it."""
-        ...
-
     def factors(self, rows: Iterable[int] | None) -> tuple[pa.Table, pa.Table]:
         """Return the factors to which the cost model attributes wait states, with numbers instead of names.
 

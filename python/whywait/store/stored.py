@@ -42,7 +42,6 @@ class StoredTables(ABC):
 
     #: A stored result has no events.
     analysis: None = None
-    whole: None = None
     #: Analyzes the trace again, for results that need its events.
     analyze: Callable[[], Dataset] | None = None
 

@@ -305,45 +305,6 @@ impl Analysis {
         account::excesses(&self.trace, &self.waits, std::slice::from_ref(&self.devices), self.has_bad_clocks)
     }
 
-    /// The analysis as a single process has it, at the first process: what only that can do takes all events. Collective.
-    ///
-    /// The intervals of waits stay where they are, so that [`Self::factors`] is not for the copy.
-    pub fn gathered(&self) -> Result<Option<Self>> {
-        let exchange = &self.trace.exchange;
-        let epochs = exchange.gather_copies(&self.epochs)?;
-        let stretches = self.causes.iter().flat_map(|causes| &causes.stretches).copied();
-        let stretches = exchange.gatherv(stretches)?;
-        let Some(trace) = self.trace.gathered()? else { return Ok(None) };
-        let causes = self.causes.as_ref().map(|causes| Causes {
-            costs: causes.costs.clone(),
-            focus_costs: causes.focus_costs.clone(),
-            explanations: causes.explanations.clone(),
-            path: causes.path.clone(),
-            stretches,
-            intervals: Vec::new(),
-            locks: Vec::new(),
-            model: causes.model,
-        });
-        Ok(Some(Self {
-            trace,
-            severities: self.severities.clone(),
-            waits: self.waits.clone(),
-            causes,
-            epochs,
-            queues: None,
-            counters: self.counters.clone(),
-            devices: self.devices.clone(),
-            focus: self.focus,
-            account: self.account.clone(),
-            io: self.io.clone(),
-            diagnostics: self.diagnostics.clone(),
-            clocks: self.clocks.clone(),
-            calls: RemoteCalls::default(),
-            has_bad_clocks: self.has_bad_clocks,
-            is_restricted: self.is_restricted,
-        }))
-    }
-
     /// What takes longer in a window (ticks) while others use the same resource. Collective.
     pub fn sharing(&self, window: &Range<i64>) -> Result<Vec<account::Sharing>> {
         account::sharing(&self.trace, window)
@@ -747,8 +708,7 @@ pub(crate) mod tests {
         lines
     }
 
-    /// Shipped traces: whatever the number of shards and processes, the result is the same, also after the events came
-    /// together again.
+    /// Shipped traces: whatever the number of shards and processes, the result is the same.
     #[test]
     fn the_result_does_not_depend_on_shards_and_processes() {
         let mut compared = 0;
@@ -762,18 +722,15 @@ pub(crate) mod tests {
                 for processes in 1..5 {
                     let found = threads::run(processes, |transport| {
                         let own = analyze(recording.clone(), &options, Some(transport), &Monitor::default()).unwrap();
-                        let gathered = own.gathered().unwrap();
                         let transfers = own.transfers().unwrap();
-                        own.trace.exchange.is_root().then_some((own, transfers, gathered))
+                        own.trace.exchange.is_root().then_some((own, transfers))
                     });
-                    let (root, transfers, gathered) = found[0].as_ref().unwrap();
+                    let (root, transfers) = found[0].as_ref().unwrap();
                     assert!(whole.trace.exchange.shards() < root.trace.exchange.shards());
                     for (line, expected) in lines(root, transfers).iter().zip(&expected) {
                         assert_eq!(line, expected, "{case}: {processes} processes");
                     }
                     assert_eq!(lines(root, transfers).len(), expected.len(), "{case}");
-                    let gathered = gathered.as_ref().unwrap();
-                    assert_eq!(lines(gathered, &gathered.transfers().unwrap()), expected, "{case}");
                     compared += expected.len();
                 }
             }

@@ -111,14 +111,6 @@ impl Analysis {
         found.map_err(core_error)
     }
 
-    /// Fails unless this process has all events.
-    pub(crate) fn need_all_events(&self) -> PyResult<()> {
-        match &self.transport {
-            None => Ok(()),
-            Some(_) => Err(UsageError::new_err("the events are in several processes: gather them first")),
-        }
-    }
-
     pub(crate) fn seconds(&self, ticks: i64) -> f64 {
         ticks as f64 / self.result.trace.resolution as f64
     }

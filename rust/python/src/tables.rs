@@ -100,16 +100,6 @@ impl Cells {
 
 #[pymethods]
 impl Analysis {
-    /// The analysis with the events of all processes at the first; `None` at the others. Alone, the same analysis.
-    fn gather(slf: Bound<'_, Self>) -> PyResult<Option<Bound<'_, Self>>> {
-        let py = slf.py();
-        if slf.get().need_all_events().is_ok() {
-            return Ok(Some(slf));
-        }
-        let gathered = slf.get().collective(py, CoreAnalysis::gathered)?;
-        gathered.map(|all| Bound::new(py, Self::new(all, None))).transpose()
-    }
-
     /// Distinct regions of the call tree.
     fn regions(&self) -> PyResult<Table> {
         let definitions = self.result.trace.records();

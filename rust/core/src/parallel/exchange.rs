@@ -457,26 +457,6 @@ impl Exchange {
         Ok(())
     }
 
-    /// Copies of the items of all processes at the first, one at a time; nothing at the others.
-    pub(crate) fn gather_copies<T: Row>(&self, items: &[T]) -> Result<Vec<T>> {
-        let counts = self.allgather(items.len())?;
-        let mut all = Vec::with_capacity(counts.iter().sum());
-        for (process, count) in counts.into_iter().enumerate() {
-            let mut own = items.iter().filter(|_| process == self.rank());
-            for _ in 0..count {
-                let mut outgoing = vec![Bytes::new(); self.processes()];
-                if let Some(item) = own.next() {
-                    outgoing[0] = encode(item);
-                }
-                let arrived = self.deliver(outgoing)?;
-                if self.is_root() {
-                    all.push(decode(&arrived[process])?);
-                }
-            }
-        }
-        Ok(all)
-    }
-
     /// The same shards, all of them in this process.
     pub(crate) fn alone(&self) -> Self {
         Self { transport: None, rank: 0, first: vec![0, self.shards() as u32] }

@@ -165,26 +165,6 @@ impl Trace {
         })
     }
 
-    /// The trace with the events of all processes at the first; nothing at the others. Collective.
-    pub(crate) fn gathered(&self) -> Result<Option<Self>> {
-        let shards = self.exchange.gather_copies(&self.shards)?;
-        Ok(self.exchange.is_root().then(|| Self {
-            definitions: self.definitions.clone(),
-            regions: self.regions.clone(),
-            tree: self.tree.clone(),
-            shards,
-            diagnostics: Diagnostics::default(),
-            resolution: self.resolution,
-            shard_of: self.shard_of.clone(),
-            exchange: self.exchange.alone(),
-            events: self.events,
-            recording: self.recording.clone(),
-            bounds: self.bounds,
-            span: self.span,
-            truncated: self.truncated.clone(),
-        }))
-    }
-
     /// All definition records, with the names of things.
     #[must_use]
     pub fn records(&self) -> &Definitions {
