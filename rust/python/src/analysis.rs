@@ -11,7 +11,7 @@ use whywait_core::analysis::Analysis as CoreAnalysis;
 use whywait_core::ids::RegionKey;
 use whywait_core::trace::decode::Progress;
 
-use crate::errors::{UsageError, core_error};
+use crate::errors::core_error;
 use crate::job::serve;
 use crate::memory;
 use crate::ranks::PythonTransport;
