@@ -1,4 +1,4 @@
-"""Random programs that mix tasks, locks, condition variables, joins, barriers, and messages: THREADS, section 11."""
+"""Random programs that mix tasks, locks, condition variables, joins, barriers, messages: invariants of their costs."""
 
 from __future__ import annotations
 

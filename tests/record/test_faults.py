@@ -124,7 +124,11 @@ ANYHOW = r"rank {} ended ((early|without MPI_Finalize), after MPI_\w+ at \S+ s|i
 def test_ends_are_told_apart(faults, tmp_path, way, expected):
     plain = run(faults(way), tmp_path)
     done = record(faults(way), tmp_path)
-    assert done.returncode == plain.returncode, done.stderr
+    if way.startswith("stuck"):
+        # The alarm of a rank, or that the launcher ended the other one: whichever it learns of first. Some add 128.
+        assert {done.returncode % 128, plain.returncode % 128} <= {signal.SIGALRM, signal.SIGTERM}, done.stderr
+    else:
+        assert done.returncode == plain.returncode, done.stderr
     assert way != "code" or done.returncode == 42
     found = ended(tmp_path / "out")
     assert len(found) == len(expected), found

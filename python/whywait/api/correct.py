@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from whywait import mpi
+import whywait.mpi as mpi
 from whywait.api.analyze import analyze
 from whywait.api.whatif import refuse_archive
 
