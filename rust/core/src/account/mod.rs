@@ -217,7 +217,8 @@ fn decided_floors(trace: &Trace, passes: &mut [FirstPass], has_bad_clocks: bool)
 /// Makes the account of a focus. All own code counts as off the critical path: see [`Account::divide`].
 ///
 /// `devices` are the devices of all shards. Floors come from all of the run. With the locks of the processes of all
-/// shards, what speaks for a reason of losses is looked for, too. Of several processes each has the cells of its locations, until [`Account::gather`].
+/// shards, what speaks for a reason of losses is looked for, too. Of several processes each has the cells of its
+/// locations, until [`Account::gather`].
 pub(crate) fn find(
     trace: &Trace,
     waits: &PerShard<WaitState>,

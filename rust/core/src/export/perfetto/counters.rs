@@ -26,7 +26,7 @@ pub(super) struct Course {
 
 /// The counters of a location that are written.
 pub(super) fn of_location(trace: &Trace, kinds: &[Kind], selection: &Selection, location: LocationId) -> Vec<Course> {
-    if kinds.is_empty() || !selection.has(trace, location) {
+    if !selection.has(trace, location) {
         return Vec::new();
     }
     let found = recorded(trace.reread(), kinds, location).into_iter().map(|recording| {

@@ -57,6 +57,8 @@ pub use written::Written;
 
 /// Events of a process of the analysis that are made into packets at a time.
 const TURN: usize = 1 << 19;
+/// Locations whose counters are read at a time.
+const COUNTED: usize = 64;
 
 /// Replayed queues, and the display name of each level.
 pub type Labelled<'a> = (&'a Queues, &'a dyn Fn(Quantity) -> String);
@@ -139,11 +141,14 @@ pub fn write(
             writer.critical_path(&causes.path)?;
         }
     }
-    let locations = trace.own_locations();
     let kinds = &analysis.counters.kinds;
-    let courses =
-        |number: usize| Ok(counters::of_location(trace, kinds, selection, LocationId::at(locations.start + number)));
-    trace.exchange.gather_in_turn(if kinds.is_empty() { 0 } else { locations.len() }, courses, |courses| {
+    let locations: Vec<LocationId> = trace.own_locations().map(LocationId::at).filter(|_| !kinds.is_empty()).collect();
+    let locations: Vec<&[LocationId]> = locations.chunks(COUNTED).collect();
+    let courses = |turn: usize| {
+        let of_location = |&location: &LocationId| counters::of_location(trace, kinds, selection, location);
+        Ok(locations[turn].par_iter().flat_map_iter(of_location).collect::<Vec<_>>())
+    };
+    trace.exchange.gather_in_turn(locations.len(), courses, |courses| {
         let Some(writer) = &mut writer else { return Ok(()) };
         writer.look_up()?;
         courses.iter().try_for_each(|course| writer.counter(course, kinds))
