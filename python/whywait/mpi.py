@@ -256,7 +256,7 @@ class Ranks:
                 self._send((number, forgotten, work, arguments))
                 del self._forgotten[: len(forgotten)]
                 found = work(self, *arguments, *own)
-            if work is _analyze or isinstance(found, _SHARED):
+            if isinstance(found, _SHARED):
                 self._numbers[found] = number
                 weakref.finalize(found, self._forgotten.append, number).atexit = False
         return found
@@ -284,7 +284,7 @@ class Ranks:
         for old in forgotten:
             shared.pop(old, None)
         found = work(self, *arguments)
-        if work is _analyze or isinstance(found, _SHARED):
+        if isinstance(found, _SHARED):
             shared[number] = found
         return False
 

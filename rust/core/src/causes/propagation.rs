@@ -74,7 +74,7 @@ pub(super) fn propagate(
         let arrived = trace.exchange.alltoall(remote.into_iter().map(|remote| (is_idle, remote)).collect())?;
         let all_are_idle = arrived.iter().all(|&(is_idle, _)| is_idle);
         for (shard, sent) in arrived.into_iter().flat_map(|(_, sent)| sent) {
-            inbox[(shard - trace.exchange.own().start) as usize].push(sent);
+            inbox[trace.exchange.position(shard)].push(sent);
         }
         if all_are_idle && !break_cycle(trace, &mut walkers, diagnostics)? {
             walkers.iter_mut().for_each(Walker::finish);

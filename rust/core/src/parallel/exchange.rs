@@ -410,6 +410,32 @@ impl Exchange {
         Ok(vec![value])
     }
 
+    /// Position of a shard among those of this process.
+    #[must_use]
+    #[inline]
+    pub fn position(&self, shard: u32) -> usize {
+        (shard - self.own().start) as usize
+    }
+
+    /// Passes items to the processes that have their shards, and those for this process to `each`: first its own, then those
+    /// of others. Collective.
+    pub(crate) fn to_owners<T: Row + Clone>(
+        &self,
+        items: impl IntoIterator<Item = T>,
+        shard_of: impl Fn(&T) -> u32,
+        mut each: impl FnMut(T),
+    ) -> Result<()> {
+        let mut outgoing = vec![Vec::new(); self.processes()];
+        for item in items {
+            match self.process_of(shard_of(&item)) {
+                process if process == self.rank() => each(item),
+                process => outgoing[process].push(item),
+            }
+        }
+        self.alltoall(outgoing)?.into_iter().flatten().for_each(each);
+        Ok(())
+    }
+
     /// The answers of the processes that have the shards of some questions, in the order of these. Collective.
     pub(crate) fn ask<Q: Row + Clone, A: Row>(
         &self,

@@ -203,7 +203,7 @@ impl Trace {
     #[must_use]
     #[inline]
     pub fn position(&self, location: LocationId) -> usize {
-        (self.shard_of[location] - self.exchange.own().start) as usize
+        self.exchange.position(self.shard_of[location])
     }
 
     /// Whether this process of the analysis owns a location.

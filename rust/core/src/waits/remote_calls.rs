@@ -27,7 +27,7 @@ impl Call {
     // Inlined, a caller that needs one of the times does not fetch the other: each is far away in memory.
     #[inline]
     fn of(trace: &Trace, (shard, instance): Name) -> Self {
-        let shard = &trace.shards[(shard - trace.exchange.own().start) as usize];
+        let shard = &trace.shards[trace.exchange.position(shard)];
         Self { enter: shard.enter(instance), leave: shard.leave(instance), callpath: shard.callpath(instance) }
     }
 }

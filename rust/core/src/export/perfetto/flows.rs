@@ -90,15 +90,10 @@ impl<'a> Flows<'a> {
         Ok(before)
     }
 
-    /// Position of a shard of this process.
-    fn here(&self, shard: u32) -> usize {
-        (shard - self.trace.exchange.own().start) as usize
-    }
-
     /// Whether the Enters of calls are written. Collective.
     fn are_written(&self, calls: &[Call]) -> Result<Vec<bool>> {
         let is_written = |&(shard, call): &Call| {
-            let i = self.here(shard);
+            let i = self.trace.exchange.position(shard);
             self.kept[i].has(self.trace.shards[i].instances.enter[call])
         };
         self.trace.exchange.ask(calls, |&(shard, _)| shard, is_written)
@@ -106,22 +101,13 @@ impl<'a> Flows<'a> {
 
     /// Lets flows start at the Enters of calls, each with its number and bytes. Collective.
     fn start(&mut self, flows: impl Iterator<Item = (Call, u64, u64)>) -> Result<()> {
-        let exchange = &self.trace.exchange;
-        let mut outgoing = vec![Vec::new(); exchange.processes()];
-        for flow in flows {
-            match exchange.process_of(flow.0.0) {
-                process if process == exchange.rank() => self.start_here(flow),
-                process => outgoing[process].push(flow),
-            }
-        }
-        exchange.alltoall(outgoing)?.into_iter().flatten().for_each(|flow| self.start_here(flow));
-        Ok(())
-    }
-
-    fn start_here(&mut self, ((shard, call), flow, bytes): (Call, u64, u64)) {
-        let i = self.here(shard);
-        let position = self.trace.shards[i].instances.enter[call];
-        self.ends[i].push(End { position, flow, starts: true, bytes });
+        let trace = self.trace;
+        let shard = |&((shard, _), ..): &(Call, u64, u64)| shard;
+        trace.exchange.to_owners(flows, shard, |((shard, call), flow, bytes)| {
+            let i = trace.exchange.position(shard);
+            let position = trace.shards[i].instances.enter[call];
+            self.ends[i].push(End { position, flow, starts: true, bytes });
+        })
     }
 
     /// From sends to receives. Collective.
@@ -215,7 +201,7 @@ impl<'a> Flows<'a> {
             |&(place, _)| self.trace.shard_of[place],
             |&(place, time)| self.leave_at(place, time),
         )?;
-        let mut outgoing = vec![Vec::new(); self.trace.exchange.processes()];
+        let mut ends = Vec::new();
         let mut flow = self.last;
         for ((number, end), found) in shown.iter().zip(asked.chunks(2).zip(leaves.chunks(2))) {
             let mut calls = found.0.iter().zip(found.1);
@@ -228,17 +214,12 @@ impl<'a> Flows<'a> {
             }
             flow += 1;
             self.transferred[*number] = flow;
-            let shard = self.trace.shard_of[place];
-            let end = End { position, flow, starts: false, bytes: 0 };
-            outgoing[self.trace.exchange.process_of(shard)].push((shard, end));
+            ends.push((self.trace.shard_of[place], End { position, flow, starts: false, bytes: 0 }));
         }
         self.written.transfer_flows = flow - self.last;
         self.number(self.written.transfer_flows)?;
-        for (shard, end) in self.trace.exchange.alltoall(outgoing)?.into_iter().flatten() {
-            let i = self.here(shard);
-            self.ends[i].push(end);
-        }
-        Ok(())
+        let exchange = &self.trace.exchange;
+        exchange.to_owners(ends, |&(shard, _)| shard, |(shard, end)| self.ends[exchange.position(shard)].push(end))
     }
 
     /// From the calls that create tasks to the tasks, where they start on another thread. Collective.

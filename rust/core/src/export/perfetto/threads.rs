@@ -127,13 +127,7 @@ impl<W: Write> Writer<'_, W> {
                 |writer, time, track, number| {
                     let own = &owned[number];
                     let (_, thread) = writer.rank_and_thread(own.location);
-                    let mut name = format!("Thread {thread}");
-                    let mut callpath = None;
-                    if own.callpath.is_some() {
-                        let region = writer.name_of[own.callpath];
-                        name = name + ": " + &writer.names[region as usize - 1];
-                        callpath = Some(writer.callpath(own.callpath)?);
-                    }
+                    let (name, callpath) = writer.in_region(format!("Thread {thread}"), own.callpath)?;
                     writer.packets.begin(time, track, |event| {
                         event.called(&name, Category::Lock);
                         event.number(Key::Thread, thread);

@@ -273,6 +273,16 @@ impl<W: Write> Writer<'_, W> {
         Ok(number)
     }
 
+    /// The name of a slice of somebody in a call path, and the number of the call path's interned text; only the former
+    /// without a call path.
+    pub(super) fn in_region(&mut self, who: String, callpath: CallPathId) -> Result<(String, Option<u64>)> {
+        if callpath.is_none() {
+            return Ok((who, None));
+        }
+        let region = &self.names[self.name_of[callpath] as usize - 1];
+        Ok((format!("{who}: {region}"), Some(self.callpath(callpath)?)))
+    }
+
     /// Wait states on tracks below their threads, each in one or more stretches.
     pub(super) fn waits(
         &mut self,
@@ -365,13 +375,7 @@ impl<W: Write> Writer<'_, W> {
             |writer, time, track, number| {
                 let segment = &path[number];
                 let (rank, thread) = writer.rank_and_thread(segment.location);
-                let mut name = format!("Rank {rank}");
-                let mut callpath = None;
-                if segment.callpath.is_some() {
-                    let region = writer.name_of[segment.callpath];
-                    name = name + ": " + &writer.names[region as usize - 1];
-                    callpath = Some(writer.callpath(segment.callpath)?);
-                }
+                let (name, callpath) = writer.in_region(format!("Rank {rank}"), segment.callpath)?;
                 let of_callpath = writer.seconds(segment.ticks);
                 writer.packets.begin(time, track, |event| {
                     event.called(&name, Category::CriticalPath);

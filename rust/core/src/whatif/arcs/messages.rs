@@ -162,7 +162,7 @@ pub(in crate::whatif) fn collect(
     let (mut found, gone): (Vec<Vec<Message>>, Vec<Vec<GoneMessage>>) = found.into_iter().unzip();
     if model.cuts() {
         cut.count(trace, builder);
-        cut.messages(trace, builder, gone.into_iter().flatten())?;
+        cut.messages(trace, builder, &gone)?;
         cut.partnerless(trace, builder);
     }
     decide(trace, &mut found, assumptions)?;

@@ -223,23 +223,25 @@ impl Cut {
         &mut self,
         trace: &Trace,
         builder: &Builder,
-        gone: impl Iterator<Item = GoneMessage>,
+        gone: &[Vec<GoneMessage>],
     ) -> Result<()> {
-        let mut sends: Vec<Vec<(u32, u32)>> = vec![Vec::new(); trace.exchange.processes()];
-        for [send, (i, row)] in gone {
-            sends[trace.exchange.process_of(send.0)].push(send);
+        for &[_, (i, row)] in gone.iter().flatten() {
             let (i, row) = (i as usize, row as usize);
             self.receives[i][row] = true;
             let receive = &trace.shards[i].receives.rows[row];
             self.serve_less(builder, i, [receive.instance, receive.request]);
         }
-        for (shard, row) in trace.exchange.alltoall(sends)?.into_iter().flatten() {
-            let (i, row) = ((shard - trace.exchange.own().start) as usize, row as usize);
-            self.sends[i][row] = true;
-            let send = &trace.shards[i].sends.rows[row];
-            self.serve_less(builder, i, [send.instance, send.complete]);
-        }
-        Ok(())
+        let sends = gone.iter().flatten().map(|&[send, _]| send);
+        trace.exchange.to_owners(
+            sends,
+            |&(shard, _)| shard,
+            |(shard, row)| {
+                let (i, row) = (trace.exchange.position(shard), row as usize);
+                self.sends[i][row] = true;
+                let send = &trace.shards[i].sends.rows[row];
+                self.serve_less(builder, i, [send.instance, send.complete]);
+            },
+        )
     }
 
     /// Records that two calls of a shard serve one message less.
@@ -280,7 +282,7 @@ impl Cut {
         let first = builder.own().start;
         let gone = self.served.iter().zip(first..).filter(|((all, cut), _)| *all > 0 && all == cut);
         let mut calls: Vec<u32> = gone.map(|(_, call)| call).collect();
-        calls.extend(trace.exchange.alltoall(builder.by_owner(also))?.into_iter().flatten());
+        trace.exchange.to_owners(also, |&call| builder.shard_of(call), |call| calls.push(call))?;
         for call in calls {
             let (position, instance) = builder.place(call);
             let shard = &trace.shards[position];

@@ -175,20 +175,11 @@ impl Builder {
     pub(in crate::whatif) fn place(&self, number: u32) -> (usize, InstanceId) {
         let shard = self.shard_of(number);
         let instance = InstanceId::new(number - self.first[shard as usize]);
-        ((shard - self.exchange.own().start) as usize, instance)
-    }
-
-    /// Calls by the process of the analysis that has them.
-    pub(in crate::whatif) fn by_owner(&self, calls: Vec<u32>) -> Vec<Vec<u32>> {
-        let mut of = vec![Vec::new(); self.exchange.processes()];
-        for call in calls {
-            of[self.exchange.process_of(self.shard_of(call))].push(call);
-        }
-        of
+        (self.exchange.position(shard), instance)
     }
 
     /// The shard of a number, of any process.
-    fn shard_of(&self, number: u32) -> u32 {
+    pub(in crate::whatif) fn shard_of(&self, number: u32) -> u32 {
         self.first.partition_point(|&first| first <= number) as u32 - 1
     }
 
@@ -320,10 +311,7 @@ impl Builder {
         foreign.sort_unstable();
         foreign.dedup();
         let stop_of = |node| stop_for(node).map(|number| self.stop_node(number));
-        let asked = self.exchange.alltoall(self.by_process(&foreign))?;
-        let told = asked.into_iter().map(|nodes| nodes.into_iter().map(stop_of).collect()).collect();
-        // The processes have their nodes in order, one after the other.
-        let told: Vec<Option<Node>> = self.exchange.alltoall::<Vec<_>>(told)?.concat();
+        let told = self.exchange.ask(&foreign, |&node| self.shard_of(node / 2), |&node| stop_of(node))?;
         for raw in raws.iter_mut().filter(|raw| concerns(raw)) {
             let stop = if self.is_own(raw.source) {
                 stop_of(raw.source)
