@@ -24,7 +24,7 @@ import otf2
 from otf2 import events as ev
 from otf2.enums import GroupType, LocationType, Paradigm
 
-from tests import naive, naive_rma, naive_threads
+from tests import naive, naive_posix_causes, naive_rma, naive_threads
 
 SHORT = {"latesender": "ls", "latereceiver": "lr"}
 PAIRS = {
@@ -107,6 +107,8 @@ class Location:
         self.rank, self.thread, self.raw = rank, thread, raw
         self.events = []
         self.points = {}  # position -> Point
+        self.created = None  # from which position on it is a thread of its own, and the point that creates it
+        self.releases = set()  # positions of releases that end a part of the critical path
         self.steps = []  # (event index, call path, ticks, end): who had the time up to this event
 
 
@@ -312,9 +314,12 @@ def read(anchor):
                 )
             elif isinstance(e, ev.ThreadAcquireLock | ev.OmpAcquireLock | ev.ThreadReleaseLock | ev.OmpReleaseLock):
                 kind = "acquire" if isinstance(e, ev.ThreadAcquireLock | ev.OmpAcquireLock) else "release"
-                put(key, t, kind, lock=(str(getattr(e, "model", None)), e.lock_id), order=e.acquisition_order)
+                put(key, t, kind, lock=(getattr(e, "model", Paradigm.OPENMP), e.lock_id), order=e.acquisition_order)
             elif isinstance(e, ev.NonBlockingCollectiveComplete):
                 put(key, t, "nonblocking")
+            elif isinstance(e, ev.ThreadCreate | ev.ThreadBegin | ev.ThreadWait | ev.ThreadEnd):
+                kind = f"thread_{type(e).__name__.removeprefix('Thread').lower()}"
+                put(key, t, kind, life=(e.thread_contingent._ref, e.sequence_count))
             elif isinstance(e, ev.ThreadFork):
                 put(key, t, "fork", threads=e.number_of_requested_threads)
             elif isinstance(e, ev.ThreadJoin):
@@ -342,6 +347,8 @@ class Instance:
         self.waiters = waiters  # list of (Point, wait) that take part, the cause itself excluded
         self.group = group  # communicator ranks of a collective, None for a pair
         self.factor, self.begin = factor, begin  # of idleness: idle threads, and the join before it
+        # What the waiter knows the causing side as, and the other way round: their processes, if not set.
+        self.keys = None
 
 
 def prune(work, left, completion):
@@ -360,7 +367,7 @@ class Analysis:
         self.limit = limit if model == "scalasca" else None
         self.values = defaultdict(float)  # (metric, call path, rank, thread) -> ticks
         self.instances = []
-        self.lock_waits = []  # points, and when who owns the lock
+        self.lock_waits = []  # points, classes, and when who owns the lock
         self.find_p2p()
         self.find_collectives()
         self.finalizes = []
@@ -371,6 +378,7 @@ class Analysis:
             self.find_nonblocking()
             self.find_creations()
             self.find_waits_for_locks()
+            naive_posix_causes.find(self)
         self.number = self.number_callpaths()
         self.cut()
         self.costs()
@@ -741,17 +749,29 @@ class Analysis:
             owners = naive_threads.ownerships(of_lock, ends)
             for wait in naive_threads.waits(owners):
                 call, release = wait.own.acquire.call, wait.cause.release.call
-                if not contends(call):
+                if not contends(call) or "cond" in call.name:
                     continue
                 loc = threads[wait.own.thread]
                 at = call.enter.i + 0.5
                 e = loc.points[at] = Point(call.enter, wait.end - wait.begin, "threadlock", at=at)
                 if release:
-                    other, behind = threads[wait.cause.thread], release.leave.i + 0.5
-                    other.points.setdefault(behind, Point(release.leave, 0, "threadlock", total=0, at=behind))
-                    e.cause = other.points[behind]
+                    e.cause = self.released(threads[wait.cause.thread], wait.cause.release)
                 owned = naive_threads.pieces(owners, wait.begin, wait.end)
-                self.lock_waits.append((e, [(a, b, own and threads[own.thread]) for a, b, own in owned]))
+                self.lock_waits.append((e, "threadlock", [(a, b, own and threads[own.thread]) for a, b, own in owned]))
+
+    @staticmethod
+    def released(loc, release):
+        """Return a place of a release, which is no point: nothing at or after its record belongs to the path."""
+        records = (e for e in loc.events if e.kind == "release" and (e.t, e.lock[1]) == (release.time, release.lock[1]))
+        record = next(records, None)
+        if record is None:
+            # The end of a block.
+            record = next(e for e in loc.events if e.kind == "leave" and e.t == release.time)
+        end = next(e for e in loc.events[record.i :] if e.kind in ("enter", "leave"))
+        place = Point(end, 0, "release", total=0, at=end.i + 0.5)
+        place.path, place.first = record.path, record.i
+        loc.releases.add(place.at)
+        return place
 
     @staticmethod
     def owner_waits(pieces):
@@ -764,7 +784,7 @@ class Analysis:
                     parts[p] += min(b, end) - max(a, end - p.wait)
         return parts
 
-    def charge_owners(self, e, pieces):
+    def charge_owners(self, e, cls, pieces):
         """Charge a wait for a lock to what its owners do meanwhile (thesis, equations 4.14 to 4.19, with r = W / w)."""
         phi = {K: v / e.wait for K, v in e.phi.items()}
         later = sum(phi.values())
@@ -784,11 +804,11 @@ class Analysis:
                     self.values["interval_delay_lock_longterm", path, loc.rank, loc.thread] += ticks * later
         parts = self.owner_waits(pieces)
         for p, ticks in parts.items():
-            p.phi["threadlock"] += ticks
+            p.phi[cls] += ticks
             for K, v in phi.items():
                 p.phi[K] += ticks * v
             p.propagating = max(p.propagating, ticks)
-        self.add("mpi_wait_indirect_threadlock", e, sum(parts.values()))
+        self.add(f"mpi_wait_indirect_{cls}", e, sum(parts.values()))
 
     def window_collective(self, kind, calls):
         """Create, free, and fence synchronize if all members are in the call at the same time."""
@@ -842,7 +862,7 @@ class Analysis:
         for loc in self.trace.locations:
             loc.sorted_points = sorted(loc.points.values(), key=lambda p: p.at)
             loc.positions = [p.at for p in loc.sorted_points]
-            at = set(loc.positions)
+            at = {*loc.positions, *loc.releases}
             # Release 2.6 also cuts at every receive and receive request; with its limit of entries that matters.
             at |= {e.i for e in loc.events if e.kind in ("recv", "irecv_request")}
             at |= {e.i + 1 for e in loc.events if e.kind == "join"}
@@ -898,22 +918,32 @@ class Analysis:
     def stretches(self, point):
         """Yield the past of a point, latest first: locations, and the positions between which it ran there.
 
-        A thread that communicates is its master before it is forked, back to the last join.
+        A thread that communicates is its master before it is forked, back to the last join, or the one that creates it.
         """
         loc, b = point.loc, point.at
-        if self.model == "thesis" and loc.thread and any(p.partners or p.contenders for p in loc.sorted_points):
+        has_past = self.model == "thesis" and any(
+            (p.partners and p.cls != "creation") or p.contenders for p in loc.sorted_points
+        )
+        if has_past and loc.created:
+            begin, creator = loc.created
+            yield loc, begin, b
+            yield from self.stretches(creator)
+            return
+        if has_past and loc.thread:
             for fork in reversed([p for p in loc.sorted_points if p.cls == "fork" and p.at < point.at]):
                 yield loc, fork.at, b
                 yield fork.master.loc, fork.joined, fork.master.at
                 b = fork.at
-        else:
-            yield loc, -1, b
+        yield loc, -1, b
 
     def previous(self, point, rank, contention=False):
-        """Return the latest earlier point at which the process synchronized (or contended) with a rank."""
+        """Return the latest earlier point at which the process synchronized (or contended) with a rank.
+
+        What another thread was before is not what threads synchronize with.
+        """
         for loc, a, b in self.stretches(point):
             for left in self.before(loc, b):
-                if left.at < a:
+                if left.at < a or (loc is not point.loc and isinstance(rank, tuple)):
                     break
                 if rank in left.partners or (contention and rank in left.contenders):
                     return left
@@ -970,20 +1000,20 @@ class Analysis:
         def is_over(e):
             """Nothing that comes after this wait is left, on its thread or on one that has it in its past."""
             others = (x for loc, xs in pending.items() if loc.thread and loc.rank == e.loc.rank for x in xs)
-            if any(e in waits for _, _, waits in locks):
+            if any(e in waits for *_, waits in locks):
                 return False
             return (not pending[e.loc] or pending[e.loc][-1].cause.at <= e.at) and not any(has(x, e) for x in others)
 
         def ready(x):
             return all(is_over(e) for e, _ in x.waiters)
 
-        locks = [(e, pieces, self.owner_waits(pieces)) for e, pieces in self.lock_waits]
+        locks = [(e, cls, pieces, self.owner_waits(pieces)) for e, cls, pieces in self.lock_waits]
         left = len(self.instances) + len(locks)
         while left:
             before = left
             for x in [x for x in locks if is_over(x[0])]:
                 locks.remove(x)
-                yield x[:2]
+                yield x[:3]
                 left -= 1
             for xs in pending.values():
                 while xs and ready(xs[-1]):
@@ -1004,7 +1034,7 @@ class Analysis:
                 self.contention(x.cause, e, wait)
             elif self.model == "thesis" or x.group is None:
                 for e, wait in x.waiters:
-                    self.share(x.cls, x.cause, e, wait)
+                    self.share(x.cls, x.cause, e, wait, x.keys)
             else:
                 self.collective_costs(x)
         for loc in self.trace.locations:
@@ -1020,17 +1050,18 @@ class Analysis:
         """Return the propagation costs of a wait, or its share of them if its call waited twice."""
         return {K: v * wait / e.wait for K, v in e.phi.items()} if wait else {}
 
-    def delays(self, f, e):
+    def delays(self, f, e, keys=None):
         """Return the delays of the process of f relative to that of e by call path, and its waits in between."""
-        other = self.interval(e, f.loc.rank)[1]
-        left, work, between = self.interval(f, e.loc.rank)
+        of_cause, of_waiter = keys or (f.loc.rank, e.loc.rank)
+        other = self.interval(e, of_cause)[1]
+        left, work, between = self.interval(f, of_waiter)
         D = {c: t - other.get(c, 0) for c, t in work.items() if t > other.get(c, 0)}
         return left, D, between
 
-    def share(self, cls, f, e, wait):
+    def share(self, cls, f, e, wait, keys=None):
         """Charge a wait at e and its propagation costs to what precedes f (thesis, equations 4.9 to 4.13)."""
         phi = self.costs_of(e, wait)
-        _, D, between = self.delays(f, e)
+        _, D, between = self.delays(f, e, keys)
         W = sum(p.wait for p in between)
         total = sum(D.values()) + W
         self.unexplained(e, wait - total)
@@ -1195,7 +1226,8 @@ class Analysis:
         while owners:
             end = owners.pop()
             stops = ("init", "fork", "ompbarrier")
-            p = next((p for p in self.before(end.loc, end.at) if p.cause is not None or p.cls in stops), None)
+            before = self.before(end.loc, getattr(end, "first", end.at))
+            p = next((p for p in before if p.cause is not None or p.cls in stops), None)
             self.segment(end.loc, p, end)
             if p is None or p.cls == "init":
                 continue
@@ -1205,7 +1237,10 @@ class Analysis:
             elif p.cls == "fork":
                 owners = [p.master]
             else:
-                if p.cause.at > p.cause.event.i:
+                if p.cls in ("join", "creation"):
+                    # The time from the creation of a thread to its begin, and from its last function to its end.
+                    p.cause.over = p.cause.event.t - p.event.call.E - p.held
+                elif p.cause.at > p.cause.event.i:
                     # What the releasing call does after the wait has ended is not on the path.
                     p.cause.over = max(0, p.cause.event.t - p.event.call.E - p.held)
                 owners.append(p.cause)

@@ -18,12 +18,14 @@ CALL = 1  # milliseconds that a call takes by itself
 class Run:
     """The state of the processes of a running program."""
 
-    def __init__(self, draw, ranks: int) -> None:
+    def __init__(self, draw, ranks: int, *, orderly: bool = False) -> None:
         self.draw = draw
         self.ranks = ranks
+        self.orderly = orderly  # right clocks, and all members of a collective operation send and receive
         self.now = [0] * ranks
         self.lines: list[str] = []
-        self.skew = [draw(st.sampled_from((0, 0, 0, 2))) for _ in range(ranks)]  # a clock that is wrong
+        skews = (0,) if orderly else (0, 0, 0, 2)
+        self.skew = [draw(st.sampled_from(skews)) for _ in range(ranks)]  # a clock that is wrong
         self.functions: list[list[tuple[str, int]]] = [[] for _ in range(ranks)]
         # Open requests of each rank: (number, when it can be complete)
         self.open: list[list[tuple[int, int]]] = [[] for _ in range(ranks)]
@@ -130,12 +132,26 @@ class Run:
         self.open[rank] = [request for request in self.open[rank] if request not in chosen]
 
     def collective(self) -> None:
+        for rank, operation, arguments, needs in self.operation():
+            self.call(rank, f"{operation}({arguments})", needs + self.draw(st.integers(0, 2)))
+
+    def start_collective(self) -> None:
+        """Start a non-blocking collective operation at all members."""
+        for rank, operation, arguments, needs in self.operation():
+            number = self.request(rank)
+            self.call(rank, f"MPI_I{operation[4:].lower()}({arguments}, req={number})", 0)
+            self.open[rank].append((number, needs))
+
+    def operation(self) -> list[tuple[int, str, str, int]]:
+        """Return the part of each member in a collective operation: rank, name, arguments, and when it can be over."""
         name = self.draw(st.sampled_from(sorted(self.comms)))
         members = self.comms[name]
-        operation = self.draw(st.sampled_from(sorted(COLLECTIVES)))
+        operations = sorted(COLLECTIVES.keys() - {"MPI_Alltoallv", "MPI_Alltoallw"} if self.orderly else COLLECTIVES)
+        operation = self.draw(st.sampled_from(operations))
         size = self.draw(st.sampled_from((8, 8, 8, 0)))
         root = self.draw(st.integers(0, len(members) - 1))
         last = max(self.now[m] for m in members)
+        parts = []
         for index, rank in enumerate(members):
             needs = last
             arguments = f"comm={name}, bytes={size}"
@@ -143,10 +159,11 @@ class Run:
                 arguments += f", root={root}"
                 collects = operation in {"MPI_Reduce", "MPI_Gather", "MPI_Gatherv"}
                 needs = (last if index == root else 0) if collects else self.now[members[root]]
-            if operation.endswith("v") and self.draw(st.booleans()):
+            if operation.endswith("v") and not self.orderly and self.draw(st.booleans()):
                 arguments += self.draw(st.sampled_from((", sent=0", ", received=0", ", sent=0, received=0")))
                 needs = self.draw(st.sampled_from((0, last)))
-            self.call(rank, f"{operation}({arguments})", needs + self.draw(st.integers(0, 2)))
+            parts.append((rank, operation, arguments, needs))
+        return parts
 
     def bridge(self) -> None:
         """Connect all processes, as two groups."""
@@ -204,9 +221,13 @@ def messages_of_two_sizes(each: int) -> str:
 
 
 @st.composite
-def programs(draw, *, groups: bool = False) -> str:
-    """Draw the trace of a program, as a text; with `groups`, it also has collective operations between two groups."""
-    run = Run(draw, draw(st.integers(2, 4)))
+def programs(draw, *, groups: bool = False, nonblocking: bool = False, orderly: bool = False) -> str:
+    """Draw the trace of a program, as a text.
+
+    With `groups`, it also has collective operations between two groups, with `nonblocking`, non-blocking ones. In an
+    `orderly` one, clocks are right, and all members of a collective operation send and receive.
+    """
+    run = Run(draw, draw(st.integers(2, 4)), orderly=orderly)
     for rank in range(run.ranks):
         run.now[rank] = draw(st.integers(0, 3))
         run.call(rank, "MPI_Init", 4)
@@ -214,6 +235,8 @@ def programs(draw, *, groups: bool = False) -> str:
     if groups:
         run.bridge()
         steps += (run.between_groups, run.between_groups)
+    if nonblocking:
+        steps += (run.start_collective, run.start_collective, run.complete)
     for _ in range(draw(st.integers(5, 60))):
         draw(st.sampled_from(steps))()
     return run.finish()

@@ -12,6 +12,7 @@ from hypothesis import given, note, settings
 
 from tests import naive
 from tests.results import outcome
+from tests.test_causes import random_program
 from tests.test_tasks import NANOSECOND, invariants
 from tests.thread_programs import thread_programs
 from tests.tracedsl import trace_from_text
@@ -35,6 +36,13 @@ def test_program_agrees_with_oracle(trace):
     for metric in {metric for metric in oracle.keys() | program.keys() if OF_THREADS.fullmatch(metric)}:
         expected, found = oracle.get(metric, {}), program.get(metric, {})
         assert found == pytest.approx(expected, abs=NANOSECOND), metric
+
+
+@settings(max_examples=100)
+@given(trace=thread_programs(forks=False))
+def test_costs_and_path_of_posix_threads_agree_with_oracle(trace):
+    note(trace)
+    random_program(trace, models=("thesis",))
 
 
 @settings(max_examples=100)

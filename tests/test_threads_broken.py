@@ -165,6 +165,11 @@ ROWS = {
         {"thread_life"},
         {},
     ),
+    "a thread that two threads join": (
+        CREATED + "0: pthread_join(1) [6, 7]\n0.2: g [6, 9]\n0.2: pthread_join(1) [2, 4.9]",
+        {"thread_life"},
+        {("pthread_join_wait", 2): 2.9},
+    ),
     "a task that never begins": (
         TEAM + "0: !$omp create task @a:5(task=1) [1, 1.2]\n0: !$omp taskwait @a:6 [2, 5]\n"
         "0: !$omp implicit barrier @a:7 [6, 8]\n0.1: !$omp implicit barrier @a:7 [6, 8]",

@@ -2,7 +2,8 @@
 
 The main thread of a process creates threads, runs a team with tasks as those of tests/task_programs.py, and joins the
 threads. All of them lock mutexes, wait for condition variables, with and without a time limit, and give signals. The
-created threads also meet at barriers. Who would wait forever wakes up without a signal, as POSIX allows.
+created threads also meet at barriers. Who would wait forever wakes up without a signal, as POSIX allows. Without
+forks, there are no teams, and so no tasks.
 """
 
 from __future__ import annotations
@@ -35,8 +36,11 @@ class Sleep:
 class Process(Run):
     """A process while it runs: the threads of the team come first, then those that were created."""
 
-    def __init__(self, team: list[list[Any]], created: list[list[Any]], rank: int, sent: dict[int, int]) -> None:
+    def __init__(
+        self, team: list[list[Any]], created: list[list[Any]], rank: int, sent: dict[int, int], *, forks: bool = True
+    ) -> None:
         super().__init__(team, rank, sent, begin=4 * len(created))
+        self.forks = forks
         self.asleep: dict[int, Sleep] = {}
         self.at_barrier: list[tuple[int, int]] = []
         self.created = range(len(team), len(team) + len(created))
@@ -69,6 +73,10 @@ class Process(Run):
             self.note(0, f"pthread_join({thread})", begin, self.now[0])
             self.now[0] = self.time(self.now[0] + 1)
         return self.lines
+
+    def end_team(self) -> None:
+        if self.forks:
+            super().end_team()
 
     def step(self, thread: int) -> None:
         if thread in self.asleep:
@@ -169,13 +177,13 @@ class Process(Run):
 
 
 @st.composite
-def thread_programs(draw, most_ranks: int = 2) -> str:
+def thread_programs(draw, most_ranks: int = 2, *, forks: bool = True) -> str:
     ranks, messages = draw(st.integers(1, most_ranks)), draw(st.integers(0, 2))
-    members, created, rounds = draw(st.integers(1, 2)), draw(st.integers(1, 2)), draw(st.integers(0, 2))
+    members, created, rounds = draw(st.integers(1, 2)) if forks else 1, draw(st.integers(1, 2)), draw(st.integers(0, 2))
     sent: dict[int, int] = {}
     lines = [f"ranks {ranks}", f"threads {members + created}"]
     for rank, call in zip(range(ranks), ("send", "receive"), strict=False):
-        master = list(draw(TASK_BODY))
+        master = list(draw(TASK_BODY if forks else st.lists(LEAF, max_size=5)))
         for tag in range(messages if ranks > 1 else 0):
             at = [i for i, action in enumerate(master) if action[0] == call]
             master.insert(draw(st.integers(at[-1] + 1 if at else 0, len(master))), (call, tag))
@@ -184,5 +192,5 @@ def thread_programs(draw, most_ranks: int = 2) -> str:
         for body in threads:
             for _ in range(rounds):
                 body.insert(draw(st.integers(0, len(body))), ("barrier",))
-        lines += Process([master, *others], threads, rank, sent).run()
+        lines += Process([master, *others], threads, rank, sent, forks=forks).run()
     return "\n".join(lines)

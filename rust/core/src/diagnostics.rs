@@ -248,8 +248,8 @@ impl DiagnosticKind {
                  never run"
             }
             Self::ThreadLife => {
-                "threads lack the record of their creation, begin or end; they do not synchronize with the thread that \
-                 creates or joins them"
+                "threads lack the record of their creation, begin or end, and do not synchronize with the thread that \
+                 creates or joins them, or they have it twice (as two threads that join one), and the earlier one counts"
             }
             Self::NoSignal => {
                 "threads wait for condition variables, but no signal that is recorded can have woken them; \

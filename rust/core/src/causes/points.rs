@@ -30,6 +30,16 @@ impl Position {
         (self.0 >> SUB) & 15
     }
 
+    /// Before an event, behind all that is over when the step before it begins.
+    pub(crate) fn within_step_before(event: u32) -> Self {
+        Self::new(event, Place::Ahead as u64)
+    }
+
+    /// Behind the step before an event, and before what follows the event.
+    pub(crate) fn after_step_before(event: u32) -> Self {
+        Self::new(event + 1, JOIN_STEP)
+    }
+
     /// After everything.
     pub(crate) const END: Self = Self(u64::MAX);
 

@@ -71,7 +71,7 @@ impl Handovers<'_> {
             let next = self.next(stop, location);
             match (next.only(), next.first) {
                 (Some(next), _) if self.trace.owns(next.location) => {
-                    (location, end) = (next.location, next.point as usize);
+                    (location, end) = (next.location, self.end(next) as usize);
                 }
                 (Some(next), _) => break Outcome::Leaves(next),
                 (None, Some(_)) => break Outcome::Unclear,

@@ -15,16 +15,26 @@ pub(super) struct Handover {
     pub(super) location: LocationId,
     /// The causing point.
     pub(super) point: u32,
-    /// For a release, the time when the wait ended, ticks; what the release call did later is `PathEnd::overrun`.
-    pub(super) ended: Option<i64>,
-    /// Whether the time from the point to the end of the wait is the cause's: from its creation to the begin of a thread,
-    /// and from the last function of a thread to its end.
-    pub(super) extends: bool,
+    pub(super) until: Until,
+}
+
+/// Where the path ends at the cause of a wait; times in ticks.
+#[derive(Clone, Copy, Encode, Decode)]
+pub(super) enum Until {
+    /// At the point.
+    Point,
+    /// At the end of the wait, if that is before the point: what the causing call did later is `PathEnd::overrun`.
+    End(i64),
+    /// At the release of a lock of threads; its call may go on with other calls, and wait.
+    Release(i64),
+    /// At the end of the wait, if that is behind the point: the time from the creation of a thread to its begin, and from its
+    /// last function to its end, is the cause's.
+    Beyond(i64),
 }
 
 /// The path moves to the point itself.
 fn handover_to(location: LocationId, point: u32) -> Handover {
-    Handover { location, point, ended: None, extends: false }
+    Handover { location, point, until: Until::Point }
 }
 
 /// The locations that continue the path before a point: usually none but this one, or one other.
@@ -135,14 +145,40 @@ impl<'a> Handovers<'a> {
             return Continuation { first, ties };
         };
         let cause = own_wait.cause;
-        let ended = || self.trace.shard(location).enter(point.instance) + point.held;
-        let extends =
-            matches!(own_wait.class, Class::Join) || matches!(own_wait.relation, Relation::Creation | Relation::Start);
-        let ended = (extends || own_wait.relation.waits_for_end()).then(ended);
-        let first = Some(Handover { ended, extends, ..handover_to(cause, own_wait.cause_point) });
+        let ended = self.trace.shard(location).enter(point.instance) + point.held;
+        let until = match (own_wait.class, own_wait.relation) {
+            (Class::Join, _) | (_, Relation::Creation | Relation::Start) => Until::Beyond(ended),
+            (Class::ThreadLock, _) => Until::Release(ended),
+            (_, relation) if relation.waits_for_end() => Until::End(ended),
+            _ => Until::Point,
+        };
+        let first = Some(Handover { until, ..handover_to(cause, own_wait.cause_point) });
         let is_of_threads = own_wait.relation == Relation::Threads;
         let ties = if is_of_threads { self.ties(cause, own_wait.cause_point as usize) } else { Vec::new() };
         Continuation { first, ties }
+    }
+
+    /// The first point that does not belong to the path before a hand-over.
+    pub(super) fn end(&self, handover: Handover) -> u32 {
+        let (table, i) = self.table(handover.location);
+        let inside = self.release_inside(handover);
+        inside.map_or(handover.point, |event| table.find(i, Position::within_step_before(event)))
+    }
+
+    /// The event behind the release of a lock, unless that is the end of its call.
+    pub(super) fn release_inside(&self, Handover { location, point, until }: Handover) -> Option<u32> {
+        let Until::Release(released) = until else { return None };
+        let shard = self.trace.shard(location);
+        let point = &self.table(location).0.points[point as usize];
+        let (enter, leave) = (shard.instances.enter[point.instance], shard.instances.leave[point.instance]);
+        // Who waits for a condition variable releases the mutex, and then waits up to the Leave.
+        let end = if point.place == Place::Begin { leave + 1 } else { leave };
+        let time = &shard.events.time;
+        let first = enter + 1 + time[enter as usize + 1..end as usize].partition_point(|&at| at < released) as u32;
+        // Of events at that time, those before the release are over.
+        let mut candidates = (first..end).take_while(|&event| event == first || time[event as usize - 1] <= released);
+        let runs = |&event: &u32| shard.events.running_after(&self.trace.tree, event - 1) == point.callpath;
+        candidates.clone().find(runs).or_else(|| candidates.next())
     }
 
     /// Whether a thread that runs tasks in a call waits up to the event that it waits for: if it runs one then, it is on the

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::exits;
-use super::handovers::{Continuation, Handover, Handovers};
+use super::handovers::{Continuation, Handover, Handovers, Until};
 use super::stretch::{Segment, Stretch};
 use crate::Result;
 use crate::causes::points::{Place, Point};
@@ -224,15 +224,34 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A part of the path that ends at the point of a hand-over.
-    fn path_end(&self, Handover { location, point: number, ended, extends }: Handover) -> PathEnd {
+    /// A part of the path that ends at a hand-over.
+    fn path_end(&self, handover: Handover) -> PathEnd {
+        let Handover { location, point: number, until } = handover;
         let point = &self.handovers.table(location).0.points[number as usize];
         let shard = self.trace.shard(location);
-        let time = if point.place == Place::Behind { shard.leave(point.instance) } else { shard.enter(point.instance) };
-        let time = if point.place == Place::Fork { time - point.total } else { time };
-        let least = if extends { i64::MIN } else { 0 };
-        let overrun = ended.map_or(EXACT, |ended| (point.callpath, (time - ended).max(least)));
-        PathEnd { time: time - overrun.1, location, position: point.position, point: number, overrun }
+        let end = |time: i64, position, overrun: (CallPathId, i64)| PathEnd {
+            time: time - overrun.1,
+            location,
+            position,
+            point: self.handovers.end(handover),
+            overrun,
+        };
+        if let (Until::Release(released), Some(event)) = (until, self.handovers.release_inside(handover)) {
+            let time = shard.events.time[event as usize];
+            let running = shard.events.running_after(&self.trace.tree, event - 1);
+            return end(time, Position::after_step_before(event), (running, (time - released).max(0)));
+        }
+        let time = match point.place {
+            Place::Behind => shard.leave(point.instance),
+            Place::Fork => shard.enter(point.instance) - point.total,
+            _ => shard.enter(point.instance),
+        };
+        let overrun = match until {
+            Until::Point => EXACT,
+            Until::Beyond(ended) => (point.callpath, time - ended),
+            Until::End(ended) | Until::Release(ended) => (point.callpath, (time - ended).max(0)),
+        };
+        end(time, point.position, overrun)
     }
 
     /// Turns the parts of the path into stretches by location, segments, and severities.

@@ -36,6 +36,8 @@ pub(crate) struct Life {
     pub begin: Option<LifeRecord>,
     pub end: Option<LifeRecord>,
     pub wait: Option<LifeRecord>,
+    /// One of several records of the same step, of which the earliest counts.
+    repeated: Option<LifeRecord>,
 }
 
 /// The lives of the threads of a process that were created one by one, in the order of their numbers.
@@ -53,7 +55,16 @@ pub(crate) fn lives(shard: &Shard, process: &Process) -> Vec<Life> {
                 ThreadStep::End => &mut life.end,
                 ThreadStep::Wait => &mut life.wait,
             };
-            record.get_or_insert((location, row));
+            let mut later = (location, row);
+            match record {
+                None => *record = Some(later),
+                Some(first) => {
+                    if row.time < first.1.time {
+                        std::mem::swap(first, &mut later);
+                    }
+                    life.repeated = Some(later);
+                }
+            }
         }
     }
     let mut lives: Vec<_> = lives.into_iter().collect();
@@ -293,7 +304,7 @@ fn book_join(shard: &Shard, life: &Life, findings: &mut Findings) {
     }
 }
 
-/// Notes what is missing: a thread may end without being awaited, but nothing else.
+/// Notes what is missing, and what comes twice: a thread may end without being awaited, but nothing else.
 fn note_life(life: &Life, notes: &mut Diagnostics) {
     let missing = match (life.create, life.begin, life.end, life.wait) {
         (Some(record), None, ..)
@@ -302,7 +313,7 @@ fn note_life(life: &Life, notes: &mut Diagnostics) {
         | (None, None, Some(record), _) => Some(record),
         _ => None,
     };
-    if let Some((location, Thread { time, .. })) = missing {
+    for (location, Thread { time, .. }) in missing.into_iter().chain(life.repeated) {
         notes.add(DiagnosticKind::ThreadLife, location, time);
     }
 }
