@@ -137,6 +137,28 @@ def test_a_domain_can_be_chosen(tmp_path):
     assert {domain: found["done"] for domain, found in kept.items()} == {"node": [], "process": ["lines"]}
 
 
+@pytest.mark.parametrize("sockets", ["", "sockets"])
+def test_nodes_are_told_apart_by_their_definitions(sockets, tmp_path):
+    """Two nodes have one name; what is between a process and its node is none."""
+    trace = trace_from_text(
+        f"""
+        ranks 4
+        node node = 1 3
+        {sockets}
+        0: MPI_Send(1) [5, 5.2]
+        1: MPI_Recv(0) [2, 4]
+        2: MPI_Send(3) [6, 6.2]
+        3: MPI_Recv(2) [3, 5]
+        """,
+        tmp_path,
+    )
+    result = whywait.analyze(trace, clocks="lines", causes=False)
+    processes = result.clock_processes().to_pylist()
+    assert [row["domain"] for row in processes] == [0, 1, 0, 1]
+    assert {row["node"] for row in processes} == {"node"}
+    assert [row["moved_max"] for row in processes] == pytest.approx([0, 1, 0, 1])
+
+
 def test_comparing_runs_with_different_clocks_warns(early, tmp_path, capsys):
     for clocks in ("lines", "measured"):
         whywait.analyze(early, clocks=clocks).write(tmp_path / clocks)
@@ -239,6 +261,8 @@ def test_domains_tell_of_devices(tmp_path):
     assert (host["offset_begin"], host["drift"]) == (0, 0)
     processes = result.clock_processes().to_pylist()
     assert [(row["domain"], row["drift"], row["pieces"]) for row in processes] == [(0, 0, 1)]
+    moves = [row for row in result.clock_moves().to_pylist() if row["location"] == device["location"]]
+    assert (moves[0]["moved"], moves[-1]["moved"]) == pytest.approx((device["offset_begin"], device["offset_end"]))
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -34,9 +34,25 @@ def test_the_page_has_the_tables_of_the_result(written):
         ("messages", 4, 2, 0)
     ]
     assert (sum(told["over_time"]["violated"]), sum(told["over_time"]["left"])) == (2, 0)
-    assert [one["rank"] for one in told["moves"]] == [1]
+    assert [one["name"] for one in told["moves"]] == ["rank 1"]
     assert told["moves"][0]["moved"] == pytest.approx([-1] * 101)
     assert told["moves"][0]["uncertainty"] == pytest.approx(result.clock_processes()["uncertainty"][1].as_py())
+
+
+def test_devices_have_clocks_of_their_own(tmp_path):
+    """A kernel ends 1 s after the call that awaits it: its device is moved, its host is not."""
+    text = """
+        0: hipLaunchKernel(stream=1) [1, 1.1]
+        0: hipStreamSynchronize(stream=1) [2, 4]
+        0/1: kernel [3, 5]
+    """
+    result = whywait.analyze(trace_from_text(text, tmp_path / "trace"), clocks="lines")
+    result.write(tmp_path / "result", html=True)
+    (device,) = unpack_document(Page(tmp_path / "result" / "report.html").blocks["clocks"])["moves"]
+    domain = result.clock_domains().to_pylist()[1]
+    assert device["name"] == f"device of {result.tables.locations['name'][domain['location']]}"
+    assert device["moved"][0] == pytest.approx(domain["offset_begin"])
+    assert device["uncertainty"] == domain["uncertainty"]
 
 
 def test_a_run_without_violations_has_no_card(tmp_path):

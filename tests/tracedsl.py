@@ -51,7 +51,8 @@ Declarations: `ranks 4`, `threads 2`, `comm half = 0 2` (communicator order), `i
 of an operation on it is a rank of world),
 `set evens = 0 2` (a communicator of OpenSHMEM: ranks are PEs), `group g = 1 2` (of world ranks, or of none), `win w on
 half` (`on locations`: of threads, not processes), `clock 1 +0.5` (rank 1's own clock is half a second behind),
-`node n1 = 0 2` (ranks of a node of their own; the others share one),
+`node n1 = 0 2` (ranks of a node of their own; the others share one, named `node`), `sockets` (each rank has one, below
+its node),
 `counters INS MISS` (strict counters, sampled at each Enter and Leave; as arguments of a call, `INS=100` says by how
 much one grows from the call's Enter to the next sample), `parameters step phase:string` (INT64, `:unsigned` or
 `:string`; as arguments of a call, `step=3` is recorded directly behind its Enter), `dynamic step` (regions that are),
@@ -261,6 +262,7 @@ class Script:
         self.windows: dict[str, str] = {}
         self.clocks: dict[int, int] = {}
         self.nodes: dict[int, str] = {}
+        self.has_sockets = False
         self.counters: list[str] = []
         self.parameters: dict[str, str] = {}
         self.dynamic: list[str] = []
@@ -316,6 +318,8 @@ class Script:
             self.clocks[int(match[1])] = round(float(match[2]) * RESOLUTION)
         elif match := re.fullmatch(r"node (\w+) = ([\d ]+)", line):
             self.nodes |= dict.fromkeys(map(int, match[2].split()), match[1])
+        elif line == "sockets":
+            self.has_sockets = True
         elif match := re.fullmatch(r"counters ([\w ]+)", line):
             self.counters = match[1].split()
         elif match := re.fullmatch(r"dynamic ([\w ]+)", line):
@@ -440,11 +444,15 @@ class Archive:
         machine = d.system_tree_node("machine", "machine")
         node = d.system_tree_node("node", class_name="node", parent=machine)
         names = sorted(set(script.nodes.values()))
-        nodes = {name: d.system_tree_node(name, class_name="node", parent=machine) for name in names}
+        # Not the node of the others, even if it has this name.
+        create = d._system_tree_nodes.create
+        nodes = {name: create(name=name, class_name="node", parent=machine) for name in names}
         self.locations: dict[tuple[int, int], Location] = {}
         processes = {}
         for rank in range(script.ranks):
             of_rank = nodes[script.nodes[rank]] if rank in script.nodes else node
+            if script.has_sockets:
+                of_rank = create(name="socket", class_name="socket", parent=of_rank)
             process = d.location_group(f"MPI Rank {rank}", system_tree_parent=of_rank)
             processes[rank] = process
             for thread in range(script.threads):

@@ -71,7 +71,7 @@ class ClockedResult(AccountedResult):
         return self.tables.clock_table("clock_domains")
 
     def clock_moves(self) -> pa.Table:
-        """Return what the clocks of the processes that are moved most are moved by over the run.
+        """Return what the clocks of processes and devices that are moved most are moved by over the run.
 
         Returns
         -------

@@ -194,12 +194,8 @@ fn processes(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
     let domains = report.map_or(&[][..], |report| &report.domains);
     let own = || rows.iter().map(|row| &domains[row.domain as usize]);
     let all = (0..rows.len()).map(ProcessId::at);
-    let nodes = all.clone().map(|process| {
-        let records = trace.records();
-        let mut locations = trace.definitions.processes[process].locations;
-        let group = records.location_group(trace.definitions.locations[locations.next()?].group)?;
-        Some(records.string(records.system_tree_node(group.system_tree_parent)?.name))
-    });
+    let records = trace.records();
+    let nodes = rows.iter().map(|row| Some(records.string(records.system_tree_node(row.node)?.name)));
     let moved = |of: fn((i64, i64, i64)) -> i64| {
         Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| analysis.seconds(of(row.moved)))))
     };
@@ -256,18 +252,21 @@ fn domains(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
 }
 
 fn moves(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
-    let (mut ranks, mut times, mut moved) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut locations, mut ranks, mut times, mut moved) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     if let Some(report) = report {
         let length = analysis.seconds(report.span.1 - report.span.0);
-        for (process, moves) in &report.moves {
+        for (location, moves) in &report.moves {
+            let process = analysis.result.trace.definitions.locations[*location].process;
             for (bin, &ticks) in moves.iter().enumerate() {
-                ranks.push(rank(analysis, *process));
+                locations.push(location.number());
+                ranks.push(rank(analysis, process));
                 times.push(length * bin as f64 / BINS as f64);
                 moved.push(analysis.seconds(ticks));
             }
         }
     }
     Table::new(vec![
+        ("location", Arc::new(UInt32Array::from(locations))),
         ("rank", Arc::new(Int32Array::from(ranks))),
         ("time", Arc::new(Float64Array::from(times))),
         ("moved", Arc::new(Float64Array::from(moved))),

@@ -10,8 +10,8 @@ use whywait_core::account::Excess;
 use whywait_core::analysis::Analysis as CoreAnalysis;
 use whywait_core::export::archive;
 use whywait_core::ids::LocationId;
-use whywait_core::matching::protocol::nodes;
 use whywait_core::trace::decode::Progress;
+use whywait_core::trace::nodes::nodes;
 use whywait_core::whatif::{
     Balance, Balancing, Hypothesis, Key, MessageCut, Model, Network, Numbers, Overlap, Part, Relation, Selection,
     Simulated, Simulation as CoreSimulation, Simulator as CoreSimulator,

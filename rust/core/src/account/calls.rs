@@ -1,8 +1,8 @@
 //! What calls move, and with whom: by region instance.
 
 use crate::ids::{CommId, InstanceId, ProcessId};
-use crate::matching::protocol;
 use crate::trace::definition_index::Members;
+use crate::trace::nodes::nodes;
 use crate::trace::{Shard, Trace};
 
 /// What the account asks about the partners of all processes.
@@ -15,7 +15,7 @@ pub(super) struct Partners {
 
 impl Partners {
     pub(super) fn new(trace: &Trace) -> Self {
-        let nodes = protocol::nodes(trace);
+        let nodes = nodes(trace);
         let is_one = nodes.iter().all(|&node| node == nodes[0]);
         let nodes = if is_one { Vec::new() } else { nodes };
         let comms = trace.definitions.comms.iter().map(|comm| {

@@ -4,9 +4,9 @@ use rustc_hash::FxHashMap;
 
 use crate::Result;
 use crate::ids::LocationId;
-use crate::matching::protocol::nodes;
 use crate::parallel::exchange::Row;
 use crate::trace::Trace;
+use crate::trace::nodes::nodes;
 
 /// The nodes with at least `least` of the given locations, in the order of their first, at all processes.
 ///

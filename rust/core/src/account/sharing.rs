@@ -24,8 +24,9 @@ use super::activities::{self, Activity};
 use crate::Result;
 use crate::ids::{CallPathId, LocationId};
 use crate::matching::messages::match_all;
-use crate::matching::protocol::{Protocol, ProtocolClassifier, nodes};
+use crate::matching::protocol::{Protocol, ProtocolClassifier};
 use crate::trace::columns::IoKind;
+use crate::trace::nodes::nodes;
 use crate::trace::{Shard, Trace};
 
 /// Pearson's r of time and others, from which on they are said to depend on each other.

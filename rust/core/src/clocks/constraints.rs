@@ -75,6 +75,13 @@ pub(super) struct Member {
     pub(super) is_target: bool,
 }
 
+impl Part {
+    /// The same part, as the first of its instance or not.
+    pub(super) fn as_first(&self, is_first: bool) -> Self {
+        Self { is_first, ..*self }
+    }
+}
+
 impl Found {
     /// Adds that a moment comes before another one, unless both are on one location.
     pub(super) fn link(&mut self, kind: Kind, source: (LocationId, i64), target: (LocationId, i64)) {

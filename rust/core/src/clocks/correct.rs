@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use rustc_hash::FxHashSet;
 use whywait_otf2::Recording;
 
 use super::census::{BINS, Census, Counting, Total};
@@ -19,13 +20,13 @@ use super::report::{OfDomain, OfPair, OfProcess, Report, Step, Verdict};
 use super::timing::Timing;
 use crate::Result;
 use crate::ids::{LocationId, ProcessId};
-use crate::matching::protocol;
 use crate::parallel::exchange::Exchange;
+use crate::trace::nodes::nodes;
 use crate::trace::{Shard, Trace};
 
 /// Number of pairs that the report has for each domain.
 const PAIRS: usize = 16;
-/// Number of processes whose moves the report has.
+/// Number of processes, and of devices, whose moves the report has.
 const MOVES: usize = 200;
 
 /// How to correct clocks.
@@ -270,7 +271,7 @@ impl Search {
             self.fit_lines(trace, steps)?;
         }
         if matches!(method, Method::Clc | Method::Both) || is_auto {
-            self.move_logically(begins, steps)?;
+            self.move_logically(trace, begins, steps)?;
         }
         Ok(())
     }
@@ -318,27 +319,27 @@ impl Search {
         self.clocks.firsts().iter().map(timing).collect()
     }
 
-    fn move_logically(&mut self, begins: &[i64], steps: &mut Vec<Step>) -> Result<()> {
+    fn move_logically(&mut self, trace: &Trace, begins: &[i64], steps: &mut Vec<Step>) -> Result<()> {
         if self.total.violated == 0 {
             return Ok(());
         }
         let clocks = domains::logical(&self.constraints, &self.census, &self.exchange)?;
         let before: Vec<&Timing> =
             clocks.firsts().iter().map(|&first| &self.timings[self.clocks.of(first) as usize]).collect();
-        let current = self.constraints.gather(|location, time| self.time(location, time), &self.exchange)?;
-        let (found, is_impossible) = self.exchange.broadcast(|| {
-            let mut first_times = vec![i64::MAX; clocks.count()];
-            for (number, &begin) in begins.iter().enumerate() {
-                let first = &mut first_times[clocks.of(LocationId::at(number)) as usize];
-                *first = begin.min(*first);
-            }
-            let begin = |(&begin, timing): (&i64, &&Timing)| if begin == i64::MAX { 0 } else { timing.apply(begin) };
-            let begins: Vec<i64> = first_times.iter().zip(&before).map(begin).collect();
-            clc::find(&current, &clocks, &begins, self.counting.latency)
-        })?;
+        let mut first_times = vec![i64::MAX; clocks.count()];
+        for (number, &begin) in begins.iter().enumerate() {
+            let first = &mut first_times[clocks.of(LocationId::at(number)) as usize];
+            *first = begin.min(*first);
+        }
+        let begin = |(&begin, timing): (&i64, &&Timing)| if begin == i64::MAX { 0 } else { timing.apply(begin) };
+        let begins: Vec<i64> = first_times.iter().zip(&before).map(begin).collect();
+        let owner = |&first: &LocationId| self.exchange.process_of(trace.shard_of[first]) as u32;
+        let deal = clc::Deal { owners: clocks.firsts().iter().map(owner).collect(), exchange: &self.exchange };
+        let current = self.constraints.at(|location, time| self.time(location, time));
+        let (found, is_possible) = clc::find(&current, &clocks, &begins, self.counting.latency, &deal)?;
         let with = |(timing, logical): (&Timing, clc::Logical)| Timing { pieces: timing.pieces.clone(), logical };
         let timings = before.into_iter().zip(found).map(with).collect();
-        self.is_impossible = is_impossible;
+        self.is_impossible = !is_possible;
         self.take("clc", (clocks, timings), steps)
     }
 
@@ -428,14 +429,14 @@ impl Search {
         )
     }
 
-    /// What the processes that are moved most are moved by over the run.
+    /// What the clocks of the processes that are moved most, and of devices, are moved by over the run.
     fn moves(
         &self,
         trace: &Trace,
         nodes: Option<&Nodes>,
         (begin, end): (i64, i64),
         processes: &[OfProcess],
-    ) -> Vec<(ProcessId, Vec<i64>)> {
+    ) -> Vec<(LocationId, Vec<i64>)> {
         let times: Vec<i64> = (0..=BINS as i64)
             .map(|bin| begin + (i128::from(end - begin) * i128::from(bin) / BINS as i128) as i64)
             .collect();
@@ -443,18 +444,23 @@ impl Search {
         most.sort_by_key(|process| (-processes[process.index()].moved.2.abs(), *process));
         most.truncate(MOVES);
         most.sort_unstable();
-        let moves = most.into_iter().map(|process| {
+        let moves = most.into_iter().filter_map(|process| {
+            // A process of a damaged trace may have no locations.
+            let master = { trace.definitions.processes[process].locations }.next()?;
             let mut moves =
                 nodes.and_then(|nodes| nodes.moves(trace, process, &times)).unwrap_or_else(|| vec![0; times.len()]);
-            if let Some(master) = { trace.definitions.processes[process].locations }.next() {
-                let timing = &self.timings[self.clocks.of(master) as usize];
-                for (moved, time) in moves.iter_mut().zip(&times) {
-                    *moved += timing.added(time + *moved);
-                }
+            let timing = &self.timings[self.clocks.of(master) as usize];
+            for (moved, time) in moves.iter_mut().zip(&times) {
+                *moved += timing.added(time + *moved);
             }
-            (process, moves)
+            Some((master, moves))
         });
-        moves.collect()
+        let streams: FxHashSet<LocationId> = self.constraints.devices().iter().map(|(stream, _)| *stream).collect();
+        let devices = self.clocks.firsts().iter().zip(&self.timings);
+        let devices = devices.filter(|(first, timing)| !timing.is_identity() && streams.contains(first));
+        let of_devices =
+            devices.map(|(&first, timing)| (first, times.iter().map(|&time| timing.added(time)).collect()));
+        moves.chain(of_devices.take(MOVES)).collect()
     }
 
     fn are_lines_enough(&self) -> bool {
@@ -501,7 +507,7 @@ fn as_it_is(_: LocationId, time: i64) -> i64 {
 
 /// A key of each process's node; processes of an unknown node have one of their own.
 fn nodes_of(trace: &Trace) -> Vec<u32> {
-    let mut nodes = protocol::nodes(trace);
+    let mut nodes = nodes(trace);
     for (process, node) in nodes.iter_mut().enumerate().filter(|(_, node)| **node == u32::MAX) {
         *node = u32::MAX - 1 - process as u32;
     }
@@ -548,7 +554,8 @@ fn weights(trace: &Trace, domains: &Clocks) -> Result<Vec<Weight>> {
     Ok(weights)
 }
 
-/// Time of the first event of each location, ticks, at the first process; `i64::MAX` if it has none.
+/// Time of the first event of each location, ticks; `i64::MAX` if it has none.
 fn begins(trace: &Trace) -> Result<Vec<i64>> {
-    trace.exchange.gatherv(trace.shards.iter().flat_map(|shard| shard.spans.iter().map(|span| span.first)))
+    let own = trace.shards.iter().flat_map(|shard| shard.spans.iter().map(|span| span.first));
+    Ok(trace.exchange.allgather(own.collect::<Vec<i64>>())?.concat())
 }

@@ -2,7 +2,7 @@
 
 use super::census::Census;
 use super::domains::Domain;
-use crate::ids::{LocationId, ProcessId};
+use crate::ids::LocationId;
 
 /// What the violations say about the clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,9 +125,9 @@ pub struct Report {
     pub pairs: Vec<OfPair>,
     /// Violations that are left.
     pub left: Census,
-    /// What the clocks of processes are moved by, of those moved most: at [`BINS`](super::census::BINS) + 1 times from the begin to the end of
-    /// the run, ticks.
-    pub moves: Vec<(ProcessId, Vec<i64>)>,
+    /// What the clocks of processes and devices are moved by, of those moved most, by their first locations: at
+    /// [`BINS`](super::census::BINS) + 1 times from the begin to the end of the run, ticks.
+    pub moves: Vec<(LocationId, Vec<i64>)>,
     /// The steepest stretch of an interval by the logical clock, and the share of all time that is stretched more than
     /// its slope.
     pub stretch: (f64, f64),

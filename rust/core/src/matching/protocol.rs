@@ -12,8 +12,9 @@ use rustc_hash::FxHashMap;
 
 use super::messages::SendInfo;
 use crate::Result;
-use crate::ids::{CallPathId, ProcessId};
+use crate::ids::CallPathId;
 use crate::trace::Trace;
+use crate::trace::nodes::nodes;
 
 /// What the times prove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,20 +100,6 @@ impl ProtocolClassifier {
     pub fn is_local(&self, send: &SendInfo) -> bool {
         self.nodes[send.source] == self.nodes[send.destination]
     }
-}
-
-/// A key of each process's node: equal for processes on the same node.
-#[must_use]
-pub fn nodes(trace: &Trace) -> Vec<u32> {
-    let groups = trace.records().location_groups.iter();
-    let parent: FxHashMap<u32, u32> = groups.map(|group| (group.id, group.system_tree_parent)).collect();
-    let of = |process| {
-        // A process of a damaged trace may have no locations.
-        let group = trace.definitions.locations.get(trace.definitions.master(process).index())?.group;
-        parent.get(&group).copied()
-    };
-    let of = |process| of(process).unwrap_or(u32::MAX);
-    (0..trace.definitions.processes.len()).map(ProcessId::at).map(of).collect()
 }
 
 /// For each message size, how many messages are proved eager, and how many rendezvous.

@@ -534,8 +534,9 @@ tables! {
         "worst" Double "s": "the largest amount",
         "left" UInt64: "how many are violated in the times of the result",
     }
-    "clock_moves" stored ["clock_moves"] "what a process's clock is moved by, at 101 times of the run, for the 200 processes that are moved most; only if something is violated" {
-        "rank" Int32: "the rank",
+    "clock_moves" stored ["clock_moves"] "what the clock of a process or device is moved by, at 101 times of the run, for the 200 processes that are moved most and 200 devices; only if something is violated" {
+        "location" UInt32: "the first location with the clock, a row of `locations`",
+        "rank" Int32: "its rank",
         "time" Double "s": "the time",
         "moved" Double "s": "what the correction adds to it",
     }

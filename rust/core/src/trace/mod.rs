@@ -18,6 +18,7 @@ mod id_map;
 pub mod io_handles;
 pub mod load;
 pub mod locations;
+pub mod nodes;
 pub mod region_terms;
 pub mod regions;
 mod reread;

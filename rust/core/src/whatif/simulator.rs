@@ -23,9 +23,9 @@ use crate::analysis::Analysis;
 use crate::diagnostics::DiagnosticKind;
 use crate::focus::{self, End, Rule};
 use crate::ids::{CallPathId, LocationId};
-use crate::matching::protocol::nodes;
 use crate::trace::Trace;
 use crate::trace::decode::Progress;
+use crate::trace::nodes::nodes;
 use crate::{Error, Result};
 
 /// Hypotheses that are evaluated together.

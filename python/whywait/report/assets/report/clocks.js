@@ -25,17 +25,17 @@ function movesPicture({ moves, times }) {
   const end = times.at(-1) || 1;
   const x = (i) => ((WIDTH * times[i]) / end).toFixed(1);
   const line = (values) => values.map((value, i) => `${x(i)},${at(value).toFixed(1)}`);
-  const drawn = moves.map(({ rank, moved, uncertainty }, number) => make("svg:g", { style: { "--color": `hsl(${Math.round(47 + number * 137.508) % 360} 50% 50%)` } },
+  const drawn = moves.map(({ name, moved, uncertainty }, number) => make("svg:g", { style: { "--color": `hsl(${Math.round(47 + number * 137.508) % 360} 50% 50%)` } },
     uncertainty && make("svg:polygon", {
       points: [...line(moved.map((value) => value + uncertainty)), ...line(moved.map((value) => value - uncertainty)).reverse()].join(" ") }),
-    make("svg:polyline", { points: line(moved).join(" ") }, make("svg:title", {}, `rank ${rank}`))));
+    make("svg:polyline", { points: line(moved).join(" ") }, make("svg:title", {}, name))));
   const most = [...moves].sort((a, b) => Math.max(...b.moved.map(Math.abs)) - Math.max(...a.moved.map(Math.abs))).slice(0, LABELED);
-  const label = `What the clocks of ${plural(moves.length, "process")} are moved by over the run, from ${seconds(low)} to ${seconds(high)}`;
+  const label = `What ${plural(moves.length, "clock")} are moved by over the run, from ${seconds(low)} to ${seconds(high)}`;
   return make("figure", { class: "moves" },
     make("svg:svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": label },
       make("svg:line", { x1: 0, x2: WIDTH, y1: at(0), y2: at(0) }), drawn),
-    make("figcaption", {}, make("span", {}, "0 s"), make("span", {}, `${label}: `, most.map(({ rank, moved, uncertainty }, i) =>
-      `${i ? ", " : ""}rank ${rank} ${seconds(moved[0])} to ${seconds(moved.at(-1))}${uncertainty ? ` (±${seconds(uncertainty)})` : ""}`)),
+    make("figcaption", {}, make("span", {}, "0 s"), make("span", {}, `${label}: `, most.map(({ name, moved, uncertainty }, i) =>
+      `${i ? ", " : ""}${name} ${seconds(moved[0])} to ${seconds(moved.at(-1))}${uncertainty ? ` (±${seconds(uncertainty)})` : ""}`)),
     make("span", {}, clock(end, end))));
 }
 

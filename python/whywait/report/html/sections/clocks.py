@@ -11,6 +11,7 @@ from whywait.report.html import blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from whywait.report.html.sections import Report
 
@@ -22,21 +23,28 @@ def data(report: Report) -> Iterator[tuple[str, str]]:
         return
     table = report.result.tables.clock_table
     course, moves, processes = table("clock_course"), table("clock_moves"), table("clock_processes").to_pylist()
+    devices = {row["location"]: row for row in table("clock_domains").to_pylist() if row["device"]}
     bins = course["bin"].to_numpy()
     over_time = {name: np.bincount(bins, course[name].to_numpy()).astype(int).tolist() for name in ("violated", "left")}
     uncertain = {row["rank"]: row["uncertainty"] for row in processes}
+    names = report.result.tables.locations["name"]
     # All clocks have the same times.
-    ranks = moves["rank"].to_numpy()
-    times, moved = moves["time"].to_numpy(), moves["moved"].to_numpy()
-    shown = [rank for rank in dict.fromkeys(ranks.tolist()) if moved[ranks == rank].any()]
+    clock, times, moved = (moves[name].to_numpy() for name in ("location", "time", "moved"))
+    rank = dict(zip(clock.tolist(), moves["rank"].to_pylist(), strict=True))
+
+    def one(location: int) -> dict[str, Any]:
+        device = devices.get(location)
+        return {
+            "name": f"device of {names[location]}" if device else f"rank {rank[location]}",
+            "moved": moved[clock == location].tolist(),
+            "uncertainty": device["uncertainty"] if device else uncertain.get(rank[location]),
+        }
+
     yield "clocks", blocks.document({
         "sentences": sentences(report.result),
         "left": clocks["left"],
         "kinds": [{**one, "name": KINDS[one["kind"]]} for one in clocks["kinds"] if one["violated"]],
         "over_time": over_time,
-        "times": times[ranks == ranks[0]].tolist() if len(ranks) else [],
-        "moves": [
-            {"rank": rank, "moved": moved[ranks == rank].tolist(), "uncertainty": uncertain.get(rank)} for rank in shown
-        ],
-        "processes": len(processes),
+        "times": times[clock == clock[0]].tolist() if len(clock) else [],
+        "moves": [one(location) for location in rank if moved[clock == location].any()],
     })  # fmt: skip

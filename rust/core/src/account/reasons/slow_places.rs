@@ -13,7 +13,7 @@ use super::calls::{Calls, innermost};
 use crate::Result;
 use crate::account::activities::Activity;
 use crate::ids::{LocationId, ProcessId, RegionKey};
-use crate::matching::protocol::nodes;
+use crate::trace::nodes::nodes;
 
 /// A process or a node that needs longer for the same.
 #[derive(Clone, Debug, PartialEq)]
