@@ -806,7 +806,7 @@ def locks(trace: Trace, result: Result) -> None:
                 metric = "omp_lock_contention_api"
             else:
                 metric = naive_posix.contention(call.name)
-            if metric:
+            if metric and metric != naive_posix.CONDITION:
                 result.wait(metric, call, wait.end - wait.begin, wait.cause.release.call)
 
 

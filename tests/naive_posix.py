@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from tests.naive import Instance, Result, Thread, Trace
     from tests.naive_threads import Ownership
 
+CONDITION = "pthread_lock_contention_conditional"
 CONTENTION = {
     "pthread_lock_contention_mutex_lock": r"pthread_mutex_(try)?lock",
     "pthread_lock_contention_rwlock": r"pthread_rwlock_(try|timed)?(rd|wr)lock",
     "pthread_lock_contention_spin": r"pthread_spin_(try)?lock",
-    "pthread_lock_contention_conditional": r"pthread_cond_(timed|clock)?wait",
+    CONDITION: r"pthread_cond_(timed|clock)?wait",
 }
 SIGNALS = {"pthread_cond_signal", "pthread_cond_broadcast"}
 
@@ -97,6 +98,11 @@ class ConditionWait:
         wait = self.contended
         enter, leave = self.call.enter, self.call.leave
         free = wait.end if wait else enter
+        if wait:
+            # For the signal if that is most of it, else for the owner of the mutex.
+            awake = self.signal is not None and min(max(self.signal.enter, enter), leave, free)
+            is_for_signal = self.signal is not None and awake - enter >= free - awake
+            result.wait(CONDITION, self.call, free - enter, self.signal if is_for_signal else wait.cause.release.call)
         if self.signal is not None:
             given = max(self.signal.enter, enter)
             if wait and free > given:
@@ -117,7 +123,7 @@ def condition_waits(owners: list[Ownership]) -> list[ConditionWait]:
     found = []
     for own in owners:
         call: Any = own.acquire and own.acquire.call
-        if call and contention(call.name) == "pthread_lock_contention_conditional":
+        if call and contention(call.name) == CONDITION:
             released = [r.release.time for r in owners if r.release and r.release.call is call]
             waits = [wait for wait in naive_threads.waits(owners) if wait.own is own]
             begin = released[-1] if released else call.enter

@@ -82,6 +82,18 @@ def test_damaged_copies_are_refused_or_analysed(name, tmp_path):
 
 
 @pytest.mark.parametrize("impossible", IMPOSSIBLE)
+def test_a_thread_that_begins_at_an_impossible_time_begins_with_the_run(impossible, tmp_path):
+    anchor = trace_from_text("0: main [0, 3]\n0: pthread_create(1) [1, 2]\n0.1: f [1.5, 2.5]", tmp_path)
+    (file,) = (file for file in (tmp_path / "traces").glob("*.evt") if file.name != "0.evt")
+    data = file.read_bytes()
+    good = b"\x05" + struct.pack("<Q", ticks(1.5))
+    file.write_bytes(data.replace(good, b"\x05" + struct.pack("<Q", impossible), 1))
+    result = whywait.analyze(anchor)
+    assert {one["kind"] for one in result.warnings} >= {"impossible_time"}
+    assert all(0 <= row["value"] <= 3 for row in result.severities("time").to_pylist())
+
+
+@pytest.mark.parametrize("impossible", IMPOSSIBLE)
 def test_an_impossible_time_stamp_is_named_and_spoils_nothing_else(impossible, tmp_path):
     """Rank 0's `g` ends at its begin, because the stamp of its Leave is impossible; the next barrier is unchanged."""
     anchor = trace_from_text(

@@ -51,6 +51,38 @@ def test_threads_shows_the_locks_in_eighty_columns(tmp_path, capsys):
     assert all(len(line) <= 90 for line in text.splitlines())
 
 
+POOL = """
+threads 4
+0: main [0, 10]
+0: pthread_mutex_lock(lock=1, order=4) [5.9, 6]
+0: pthread_cond_broadcast [6, 6.1]
+0: pthread_mutex_unlock(lock=1, order=4) [6.2, 6.3]
+0.1: work [0, 10]
+0.1: pthread_mutex_lock(lock=1, order=1) [0.9, 1]
+0.1: pthread_cond_wait(lock=1, released=1, order=5) [1, 6.3]
+0.1: pthread_mutex_unlock(lock=1, order=5) [6.4, 6.5]
+0.2: work [0, 10]
+0.2: pthread_mutex_lock(lock=1, order=2) [1.9, 2]
+0.2: pthread_cond_wait(lock=1, released=2, order=6) [2, 6.5]
+0.2: pthread_mutex_unlock(lock=1, order=6) [6.6, 6.7]
+0.3: work [0, 10]
+0.3: pthread_mutex_lock(lock=1, order=3) [2.9, 3]
+0.3: pthread_cond_wait(lock=1, released=3, order=7) [3, 6.7]
+0.3: pthread_mutex_unlock(lock=1, order=7) [6.8, 6.9]
+"""
+
+
+def test_threads_that_wait_for_a_signal_do_not_queue_for_the_mutex(tmp_path):
+    result = whywait.analyze(trace_from_text(POOL, tmp_path))
+    (mutex,) = result.locks().to_pylist()
+    # Awake at 6, they wait up to the releases at 6.2, 6.4, and 6.6.
+    assert mutex["waiting"] == pytest.approx(0.2 + 0.4 + 0.6)
+    assert (mutex["contended"], mutex["longest_queue"]) == (3, 3)
+    waits = [row for row in result.wait_states().to_pylist() if row["kind"] == "pthread_lock_contention_conditional"]
+    assert {row["cause_callpath"][-1] for row in waits} == {"pthread_cond_broadcast"}
+    assert not [one for one in result.findings() if one.rule == "lock_convoy"]
+
+
 def test_a_run_without_locks_says_so(tmp_path, capsys):
     assert cli.main(["threads", str(trace_from_text("0: main [0, 1]", tmp_path))]) == 0
     assert "No locks of threads, no tasks, and no loops" in capsys.readouterr().out

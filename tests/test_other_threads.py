@@ -2,6 +2,7 @@
 
 import whywait
 
+from tests.results import outcome
 from tests.tracedsl import trace_from_text
 
 TEXT = """
@@ -94,3 +95,23 @@ def test_a_warning_says_how_much_rests_on_an_assumption(tmp_path):
     first = result.warnings[0]
     assert first["kind"] == "never_left"
     assert "8.000 s rest on this assumption" in first["text"]
+
+
+def test_nested_teams_idle_only_while_the_first_thread_is_alone(tmp_path):
+    """Thread 0 works for 1 s outside of teams; between its inner teams it is a thread of the outer one."""
+    trace = """
+    threads 2
+    0: f [0, 1]
+    0: fork [1, 9]
+    0: !$omp parallel @a:1 [1, 9]
+    0: fork [2, 3]
+    0: !$omp parallel @a:2 [2, 3]
+    0: g [3, 5]
+    0: fork [5, 6]
+    0: !$omp parallel @a:2 [5, 6]
+    0.1: !$omp parallel @a:1 [1, 1.5]
+    0.1: !$omp parallel @a:2 [2, 3]
+    0.1: !$omp parallel @a:2 [5, 6]
+    """
+    costs = outcome(trace_from_text(trace, tmp_path)).cells["delay_ompidle"]
+    assert costs == {(("program", "f"), 0, 0): 1.0}

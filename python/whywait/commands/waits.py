@@ -93,15 +93,17 @@ def _head(number: int, row: dict[str, Any], metrics: MetricTree, total: float, w
 
 
 def _instance(row: dict[str, Any], screen: Screen) -> Iterator[Line]:
-    from whywait.model.metrics import INFERRED
+    from whywait.model.metrics import INFERRED, JOINS
     from whywait.model.schema import patterns
 
     if row["cause_rank"] is not None:
         who = f"   for rank {row['cause_rank']}" + (f".{row['cause_thread']}" if row["cause_thread"] else "")
-        if row["cause_time"] is not None:
+        if row["kind"] in JOINS:
+            who += f", which ended at {row['enter'] + row['waiting']:.6f} s"
+        elif row["cause_time"] is not None:
             arrived = "whose call began" if patterns()[row["kind"]].ends_with_cause else "which arrived"
             who += f", {arrived} at {row['cause_time']:.6f} s"
-        if row["kind"] in INFERRED:
+        if row["cause_callpath"] and row["cause_callpath"][-1] in INFERRED:
             who += " (inferred)"
         yield [(who, "dim")]
         # In a collective operation, the cause is in the same call path.

@@ -62,7 +62,7 @@ def imbalance(profile: Profile, places: Locations) -> dict[str, Cells]:
     The participants are all threads inside a parallel region, and the master threads of all processes outside.
     """
     base = "comp" if "comp" in profile.metrics else "execution"
-    if len(places) < 2 or not {base, "visits"} <= {metric.name for metric in profile.metrics}:
+    if len(places) < 2 or not places.works.any() or not {base, "visits"} <= {metric.name for metric in profile.metrics}:
         return {}
     (everyone,) = np.nonzero(places.works)
     (masters,) = np.nonzero(places.works & (places.thread == 0))
@@ -70,7 +70,7 @@ def imbalance(profile: Profile, places: Locations) -> dict[str, Cells]:
     parts: dict[str, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]]] = {name: [] for name in NAMES}
     used = profile.positions(base)
     for (position, work), visitors in zip(profile.rows(base, used.tolist()), _visitors(profile, used), strict=True):
-        crew = everyone if parallel[position] else masters
+        crew = everyone if parallel[position] or not masters.size else masters
         average = work[crew].sum() / crew.size
         deviation = work[crew] - average
         deviation[np.abs(deviation) < _ROUNDING * average] = 0.0

@@ -24,8 +24,10 @@ Kind = Literal["stored", "wait", "completion", "idle", "cause", "thesis", "pre",
 COUNTERS = "counters"
 #: Kinds of metrics that are wait states, or listed with them.
 WAIT_STATES = frozenset({"wait", "completion", "idle"})
-#: Wait states whose causes no record names: they are inferred from the order of other records.
-INFERRED = frozenset({"pthread_cond_late_signal", "pthread_barrier_wait"})
+#: Calls that no record names as causes: that others wait for them is inferred from the order of other records.
+INFERRED = frozenset({"pthread_cond_signal", "pthread_cond_broadcast", "pthread_barrier_wait"})
+#: Waits for the end of a thread, whose causes are its last functions.
+JOINS = frozenset({"pthread_join_wait"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whywait.analysis.explain import SMALL, unexplained
-from whywait.model.metrics import INFERRED
+from whywait.model.metrics import INFERRED, JOINS
 from whywait.model.names import short_name
 from whywait.report.suspects import suspects
 from whywait.report.terminal import path, seconds
@@ -131,8 +131,12 @@ class _Writer:
             return
         cause = who(node, "cause_")
         if node["cause_callpath"]:
-            inferred = " (inferred)" if node["kind"] in INFERRED else ""
-            call = f"whose {short_name(node['cause_callpath'][-1])}{inferred} began at {node['cause_time']:.6f} s"
+            region = node["cause_callpath"][-1]
+            name = short_name(region) + (" (inferred)" if region in INFERRED else "")
+            if node["kind"] in JOINS:
+                call = f"whose {name} ended at {node['enter'] + node['waiting']:.6f} s"
+            else:
+                call = f"whose {name} began at {node['cause_time']:.6f} s"
             lines = [f"{indent}for {cause}, {call}"]
             if node["cause_sync"]:
                 met = f"last synchronized at {node['since']:.6f} s"

@@ -91,14 +91,12 @@ pub(super) fn of_locks(
     (locks, conditions): (&[ThreadLock], &[Condition]),
     found: &mut Vec<ContendedLock>,
 ) {
-    let from: FxHashMap<InstanceId, i64> =
+    let awake: FxHashMap<InstanceId, i64> =
         conditions.iter().map(|condition| (condition.instance, condition.wants_mutex_from(shard))).collect();
     for lock in locks {
         let mut waits = Vec::new();
-        lock.each_wait(trace, shard, |_, wait| {
-            let enter = shard.enter(wait.instance);
-            let from = from.get(&wait.instance).copied().unwrap_or(enter);
-            waits.push(LockWait::new((wait.location, wait.instance), from..enter + wait.waiting));
+        lock.each_contention((trace, shard), &awake, |_, wait, time| {
+            waits.push(LockWait::new((wait.location, wait.instance), time));
         });
         found.extend(ContendedLock::new(shard, Class::ThreadLock, waits, || sections(&lock.ownerships)));
     }

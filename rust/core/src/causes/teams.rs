@@ -30,6 +30,7 @@ pub(super) fn collect(
     for process in shard.processes {
         let parts = teams(shard, &trace.definitions.processes[process]);
         let mut last: Option<(LocationId, i64)> = None;
+        let mut joined = i64::MIN;
         for team in parts.chunk_by(|a, b| a.team.fork == b.team.fork) {
             let parallel = |part: &&Part| {
                 part.team.instance.is_some() && trace.class(shard, part.team.instance) == RegionClass::Parallel
@@ -57,9 +58,10 @@ pub(super) fn collect(
             }
             // Threads of nested teams are not idle while a thread of the outer team works alone.
             let Some(own) = members.iter().find(|part| part.location == forker) else { continue };
-            if trace.definitions.locations[forker].thread != 0 {
+            if trace.definitions.locations[forker].thread != 0 || fork.fork < joined {
                 continue;
             }
+            joined = joined.max(fork.join);
             let call = (forker, own.team.instance);
             let idle = members.len() as i64 - 1;
             sync_points.alone.push(IdleTeamSpan { end: Anchor::new(call, Place::Fork), idle });

@@ -5,7 +5,7 @@ use bitcode::{Decode, Encode};
 use crate::diagnostics::Diagnostics;
 use crate::ids::{CallPathId, InstanceId, LocationId, ProcessId};
 use crate::trace::{RegionClass, Shard, Trace};
-use crate::waits::locks;
+use crate::waits::{locks, posix};
 
 /// The time in which a thread owns a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -28,9 +28,11 @@ pub(super) fn each_owned(trace: &Trace, shard: &Shard, process: ProcessId, mut e
         return;
     }
     let process = &trace.definitions.processes[process];
-    for (lock, number) in locks::of_process(trace, shard, process, &mut Diagnostics::default()).iter().zip(0..) {
+    let locks = locks::of_process(trace, shard, process, &mut Diagnostics::default());
+    let awake = posix::awake(trace, shard, process, &locks);
+    for (lock, number) in locks.iter().zip(0..) {
         let mut is_contended = false;
-        lock.each_wait(trace, shard, |_, _| is_contended = true);
+        lock.each_contention((trace, shard), &awake, |_, _, _| is_contended = true);
         for own in lock.ownerships.iter().filter(|_| is_contended) {
             let record = own.acquire().or_else(|| own.release());
             let instance = record.map_or(InstanceId::NONE, |record| record.instance);

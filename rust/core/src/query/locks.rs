@@ -12,9 +12,10 @@ use whywait_otf2::enums::Paradigm;
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::diagnostics::Diagnostics;
-use crate::ids::{CallPathId, LocationId, ProcessId};
+use crate::ids::{CallPathId, InstanceId, LocationId, ProcessId};
 use crate::trace::{Shard, Trace};
 use crate::waits::locks::{self, LockKey, Ownership, ThreadLock};
+use crate::waits::posix;
 
 /// A lock of a process, or an ordered construct of a team.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
@@ -62,8 +63,10 @@ impl Analysis {
         for shard in &self.trace.shards {
             for process in shard.processes {
                 let of_process = &self.trace.definitions.processes[process];
-                for lock in locks::of_process(&self.trace, shard, of_process, &mut Diagnostics::default()) {
-                    let lock_use = of_lock((&self.trace, shard), process, &lock, &path, window);
+                let locks = locks::of_process(&self.trace, shard, of_process, &mut Diagnostics::default());
+                let awake = posix::awake(&self.trace, shard, of_process, &locks);
+                for lock in &locks {
+                    let lock_use = of_lock((&self.trace, shard), process, (lock, &awake), &path, window);
                     found.extend((lock_use.acquisitions > 0).then_some(lock_use));
                 }
             }
@@ -77,7 +80,7 @@ impl Analysis {
 fn of_lock(
     (trace, shard): (&Trace, &Shard),
     process: ProcessId,
-    lock: &ThreadLock,
+    (lock, awake): (&ThreadLock, &FxHashMap<InstanceId, i64>),
     path: &Path,
     window: Option<&Range<i64>>,
 ) -> LockUse {
@@ -105,18 +108,17 @@ fn of_lock(
     let mut places: FxHashMap<CallPathId, (i64, u64)> = FxHashMap::default();
     let mut queue: Vec<(i64, i32)> = Vec::new();
     let mut has_waited = vec![false; lock.ownerships.len()];
-    lock.each_wait(trace, shard, |acquired, wait| {
+    lock.each_contention((trace, shard), awake, |acquired, wait, time| {
         if !counts(&lock.ownerships[acquired]) {
             return;
         }
-        let begin = shard.enter(wait.instance);
-        let end = begin + wait.waiting;
+        let waiting = time.end - time.start;
         has_waited[acquired] = true;
         found.contended += 1;
-        found.waiting += wait.waiting;
-        found.gap += (lock.ownerships[acquired].time.start - end).max(0);
-        places.entry(shard.callpath(wait.instance)).or_default().0 += wait.waiting;
-        queue.extend([(begin, 1), (end, -1)]);
+        found.waiting += waiting;
+        found.gap += (lock.ownerships[acquired].time.start - time.end).max(0);
+        places.entry(shard.callpath(wait.instance)).or_default().0 += waiting;
+        queue.extend([(time.start, 1), (time.end, -1)]);
     });
     queue.sort_unstable();
     let mut waiting = 0;

@@ -381,6 +381,23 @@ impl ThreadLock {
         }
     }
 
+    /// Passes on the same with the time in which threads wait for nothing but the lock: `awake` says from when on those do
+    /// that wait for a condition variable.
+    pub(crate) fn each_contention(
+        &self,
+        (trace, shard): (&Trace, &Shard),
+        awake: &FxHashMap<InstanceId, i64>,
+        mut each: impl FnMut(usize, WaitState, Range<i64>),
+    ) {
+        self.each_wait(trace, shard, |acquired, wait| {
+            let enter = shard.enter(wait.instance);
+            let time = awake.get(&wait.instance).copied().unwrap_or(enter)..enter + wait.waiting;
+            if !time.is_empty() {
+                each(acquired, wait, time);
+            }
+        });
+    }
+
     /// The wait that a handover ends, if there is one.
     fn contention(&self, trace: &Trace, shard: &Shard, Handover { released, acquired }: Handover) -> Option<WaitState> {
         let (before, own) = (&self.ownerships[released], &self.ownerships[acquired]);

@@ -193,6 +193,17 @@ pub(crate) fn conditions(trace: &Trace, shard: &Shard, process: &Process, locks:
     conditions
 }
 
+/// From when on each call that waits for a condition variable waits for nothing but its mutex.
+pub(crate) fn awake(
+    trace: &Trace,
+    shard: &Shard,
+    process: &Process,
+    locks: &[ThreadLock],
+) -> FxHashMap<InstanceId, i64> {
+    let conditions = conditions(trace, shard, process, locks);
+    conditions.iter().map(|condition| (condition.instance, condition.wants_mutex_from(shard))).collect()
+}
+
 /// Finds the signal that ended each wait; `conditions` are in the order of their begin.
 fn match_signals(trace: &Trace, shard: &Shard, process: &Process, locks: &[ThreadLock], conditions: &mut [Condition]) {
     let mut signals: Vec<(Signal, bool)> = Vec::new();
@@ -321,15 +332,20 @@ fn note_life(life: &Life, notes: &mut Diagnostics) {
 fn book_condition(shard: &Shard, condition: &Condition, findings: &mut Findings) {
     let &Condition { location, instance, released, .. } = condition;
     let call = (location, instance);
-    let (signaled, wants_mutex) = (condition.signaled(shard), condition.wants_mutex_from(shard));
-    if let Some(owner) = condition.owner
-        && released > wants_mutex
-    {
-        findings.waits.push(WaitState::new(Metric::ConditionMutexWait, call, released - wants_mutex, owner));
+    let (enter, signaled, wants_mutex) =
+        (shard.enter(instance), condition.signaled(shard), condition.wants_mutex_from(shard));
+    if let Some(owner) = condition.owner {
+        // What most of it is for.
+        let signal = condition.signal.filter(|_| wants_mutex - enter >= released - wants_mutex);
+        let cause = signal.map_or(owner, |signal| signal.call);
+        findings.waits.push(WaitState::new(Metric::ConditionContention, call, released - enter, cause));
+        if released > wants_mutex {
+            findings.waits.push(WaitState::new(Metric::ConditionMutexWait, call, released - wants_mutex, owner));
+        }
     }
     let waiting = signaled - released;
     if condition.signal.is_none() && !condition.is_timed {
-        findings.diagnostics.add(DiagnosticKind::NoSignal, location, shard.enter(instance));
+        findings.diagnostics.add(DiagnosticKind::NoSignal, location, enter);
     }
     if waiting <= 0 {
         return;

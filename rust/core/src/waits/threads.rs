@@ -132,7 +132,10 @@ fn tasks_between(shard: &Shard, location: LocationId, from: i64, to: i64) -> i64
 fn book_locks(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Findings) {
     let locks = locks::of_process(trace, shard, process, &mut findings.diagnostics);
     for lock in &locks {
-        lock.each_wait(trace, shard, |_, wait| findings.waits.push(wait));
+        // Those for condition variables are for signals as well.
+        lock.each_wait(trace, shard, |_, wait| {
+            findings.waits.extend((wait.kind != Metric::ConditionContention).then_some(wait));
+        });
     }
     posix::book(trace, shard, process, &locks, findings);
     findings.locks.push(locks);

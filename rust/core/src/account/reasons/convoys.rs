@@ -6,6 +6,7 @@ use super::calls::{Calls, sum_by_callpath};
 use crate::Result;
 use crate::ids::CallPathId;
 use crate::waits::locks::ThreadLock;
+use crate::waits::posix;
 
 /// The waits for the locks of a call path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -27,16 +28,18 @@ pub(super) fn find(calls: &Calls<'_>, locks: &[Vec<Vec<ThreadLock>>]) -> Result<
     let trace = calls.trace;
     let mut rows = Vec::new();
     for (shard, of_processes) in trace.shards.iter().zip(locks) {
-        for lock in of_processes.iter().flatten() {
-            let mut waits = Vec::new();
-            lock.each_wait(trace, shard, |_, wait| {
-                let begin = shard.enter(wait.instance);
-                let span = begin.max(calls.focus.start)..(begin + wait.waiting).min(calls.focus.end);
-                if span.start < span.end {
-                    waits.push((shard.callpath(wait.instance), span));
-                }
-            });
-            rows.append(&mut of_lock(&waits));
+        for (process, locks) in shard.processes.into_iter().zip(of_processes) {
+            let awake = posix::awake(trace, shard, &trace.definitions.processes[process], locks);
+            for lock in locks {
+                let mut waits = Vec::new();
+                lock.each_contention((trace, shard), &awake, |_, wait, time| {
+                    let span = time.start.max(calls.focus.start)..time.end.min(calls.focus.end);
+                    if span.start < span.end {
+                        waits.push((shard.callpath(wait.instance), span));
+                    }
+                });
+                rows.append(&mut of_lock(&waits));
+            }
         }
     }
     let add = |sum: &mut Convoy, row: &Convoy| {

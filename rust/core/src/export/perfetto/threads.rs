@@ -16,6 +16,7 @@ use crate::export::threads::{Owned, each_owned};
 use crate::ids::ProcessId;
 use crate::queues::Quantity;
 use crate::schema::{Class, Pattern};
+use crate::severity::Metric;
 use crate::trace::{Shard, Trace};
 use crate::waits::nonblocking::{Operation, operations};
 use crate::waits::tasks::TeamTasks;
@@ -145,7 +146,12 @@ impl<W: Write> Writer<'_, W> {
 
     /// Writes how many threads of each process wait for locks.
     pub(super) fn lock_queues(&mut self, analysis: &Analysis, stretches: &[(usize, Range<i64>)]) -> Result<()> {
-        let waits_for_lock = |number: usize| Pattern::class_of(analysis.waits[number].kind) == Some(Class::ThreadLock);
+        // A wait for a condition variable is for a signal first.
+        let waits_for_lock = |number: usize| match analysis.waits[number].kind {
+            Metric::ConditionContention => false,
+            Metric::ConditionMutexWait => true,
+            kind => Pattern::class_of(kind) == Some(Class::ThreadLock),
+        };
         let process_of = |number: usize| self.trace.definitions.locations[analysis.waits[number].location].process;
         let mut changes: Vec<(ProcessId, Change)> = Vec::new();
         for (number, time) in stretches.iter().filter(|(number, _)| waits_for_lock(*number)) {

@@ -185,12 +185,12 @@ macro_rules! threads {
             source: "whywait",
             ..WAIT
         },
-        /// Time a thread waited for the mutex of a condition variable.
+        /// Time a thread waited for the signal of a condition variable, and for its mutex.
         ConditionContention = "pthread_lock_contention_conditional" {
             display_name: "Lock Contention",
             below: "pthread_conditional",
-            waits_for: "for other threads to release a mutex",
-            look_at: "How many threads are woken at the same time.",
+            waits_for: "for the signal of another thread, and for its mutex",
+            look_at: "What the thread that gives the signal does before it, and how many threads are woken at the same time.",
             paradigm: Paradigm::Pthread,
             is_balanced_away: false,
             class: Some(Class::ThreadLock),

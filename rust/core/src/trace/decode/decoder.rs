@@ -115,7 +115,8 @@ impl State {
             outer: Vec::with_capacity(64),
             folded: Vec::new(),
             since: i64::MIN,
-            now: i64::MIN,
+            // Behind `until`, so that no time passes without a check.
+            now: i64::MIN + 1,
             until: i64::MIN,
             flush: None,
             collective_begin: None,
