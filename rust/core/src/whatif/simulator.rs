@@ -328,6 +328,7 @@ mod tests {
     use crate::analysis::tests::shipped;
     use crate::analysis::{Monitor, Options, analyze};
     use crate::parallel::exchange::{Transport, threads};
+    use crate::parallel::pool;
     use crate::trace::{CallPath, RegionClass};
     use crate::whatif::{Balance, Balancing, Key, MessageCut, Network, Overlap, Relation, Selection};
 
@@ -434,6 +435,16 @@ mod tests {
             }
         }
         lines
+    }
+
+    /// Shipped traces: whatever the number of threads, the simulated runs are the same.
+    #[test]
+    fn the_changed_run_does_not_depend_on_threads() {
+        for case in ["mixed", "sor_gats", "sor_locks", "omp_nested"] {
+            let recording = shipped(case);
+            let on = |threads| pool::new(threads).unwrap().install(|| lines(&recording, None));
+            assert_eq!(on(1), on(7), "{case}");
+        }
     }
 
     /// Shipped traces: whatever the number of processes, the simulated runs and their analyses are the same.
