@@ -785,14 +785,17 @@ def teams(trace: Trace, result: Result) -> None:
 
 
 def working(thread: Thread, begin: int, end: int) -> int:
-    """Return the time that a thread runs explicit tasks between two times."""
-    total, since, explicit = 0, begin, False
+    """Return the time that a thread runs explicit tasks between two times, or is in calls in which these wait."""
+    runs, since, explicit = [], begin, False
     for event, _ in thread.records:
         if isinstance(event, ev.ThreadTaskSwitch | ev.ThreadTaskComplete):
-            now = min(max(event.time, begin), end)
-            total += (now - since) * explicit
-            since, explicit = now, isinstance(event, ev.ThreadTaskSwitch) and event.generation_number != 0
-    return total + (end - since) * explicit
+            runs += [(since, event.time)] if explicit else []
+            since, explicit = event.time, isinstance(event, ev.ThreadTaskSwitch) and event.generation_number != 0
+    runs += [(since, end)] if explicit else []
+    waits = (i for i in thread.instances if i.is_openmp(RegionRole.TASK_WAIT) or naive_tasks.is_group(i))
+    runs += [(i.enter, i.leave) for i in waits if begin < i.enter]
+    times = sorted({begin, end, *(t for run in runs for t in run if begin < t < end)})
+    return sum(b - a for a, b in pairwise(times) if any(run[0] <= a and b <= run[1] for run in runs))
 
 
 def locks(trace: Trace, result: Result) -> None:

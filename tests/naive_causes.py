@@ -796,6 +796,9 @@ class Analysis:
             spans = [
                 (p.event.call.E + p.held - p.wait, p.event.call.E + p.held) for p in self.owner_waits([(a, b, loc)])
             ]
+            idle = b - a - sum(max(0, min(b, left) - max(a, entered)) for _, entered, left in running(loc))
+            self.add("wait_unexplained", e, idle)
+            self.add("delay_unattributed", e, idle * (1 + later))
             for path, entered, left in running(loc):
                 since, to = max(a, entered), min(b, left)
                 ticks = to - since - sum(max(0, min(to, end) - max(since, begin)) for begin, end in spans)

@@ -134,6 +134,17 @@ ROWS = {
         set(),
         {("omp_lock_contention_api", 1): 2.0},
     ),
+    "a lock that is owned outside of all calls": (
+        """
+        threads 3
+        0: main [0, 10]
+        0.1: pthread_mutex_lock(lock=0, order=4) [2.5, 5.5]
+        0.2: pthread_mutex_lock(lock=0, order=3) [1, 2]
+        0.2: pthread_mutex_unlock(lock=0, order=3) [5, 6]
+        """,
+        {"open_lock"},
+        {("pthread_lock_contention_mutex_lock", 1): 2.5},
+    ),
     "a signal without waiter": (RUN + "0: pthread_cond_signal [1, 2]", set(), {}),
     "a wait without signal": (
         RUN

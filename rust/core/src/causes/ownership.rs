@@ -98,7 +98,7 @@ pub(super) fn of_locks(
         lock.each_contention((trace, shard), &awake, |_, wait, time| {
             waits.push(LockWait::new((wait.location, wait.instance), time));
         });
-        found.extend(ContendedLock::new(shard, Class::ThreadLock, waits, || sections(&lock.ownerships)));
+        found.extend(ContendedLock::new((trace, shard), Class::ThreadLock, waits, || sections(&lock.ownerships)));
     }
     // Nobody is known to have ended these waits.
     let unknown = || conditions.iter().filter(|condition| condition.signal.is_none());
@@ -106,8 +106,8 @@ pub(super) fn of_locks(
     let contention = unknown().map(|one| wait(one, shard.enter(one.instance)..one.wants_mutex_from(shard))).collect();
     let untimed = unknown().filter(|condition| !condition.is_timed);
     let late = untimed.map(|one| wait(one, one.released..one.signaled(shard))).collect();
-    found.extend(ContendedLock::new(shard, Class::Signal, contention, Vec::new));
-    found.extend(ContendedLock::new(shard, Class::Signal, late, Vec::new));
+    found.extend(ContendedLock::new((trace, shard), Class::Signal, contention, Vec::new));
+    found.extend(ContendedLock::new((trace, shard), Class::Signal, late, Vec::new));
 }
 
 /// Who owns the lock when: of several readers the one that releases last, because only it keeps others waiting.
@@ -142,7 +142,12 @@ fn sections(ownerships: &[Ownership]) -> Vec<Section> {
 }
 
 /// Finds the tasks of a team that threads waited for.
-pub(super) fn of_tasks(shard: &Shard, tasks: &TeamTasks, mut all: Vec<TaskWait>, found: &mut Vec<ContendedLock>) {
+pub(super) fn of_tasks(
+    (trace, shard): (&Trace, &Shard),
+    tasks: &TeamTasks,
+    mut all: Vec<TaskWait>,
+    found: &mut Vec<ContendedLock>,
+) {
     all.sort_by_key(|wait| wait.task);
     for of_task in all.chunk_by(|a, b| a.task == b.task) {
         let waits: Vec<LockWait> = of_task
@@ -152,7 +157,7 @@ pub(super) fn of_tasks(shard: &Shard, tasks: &TeamTasks, mut all: Vec<TaskWait>,
         let begin = waits.iter().map(|wait| wait.time.start).min().unwrap_or(0);
         let end = waits.iter().map(|wait| wait.time.end).max().unwrap_or(0);
         let is_waiting = |location| of_task.iter().any(|wait| wait.call.0 == location);
-        found.extend(ContendedLock::new(shard, Class::Task, waits, || {
+        found.extend(ContendedLock::new((trace, shard), Class::Task, waits, || {
             // A thread does not wait for itself.
             let mut owners = tasks.owners(of_task[0].task, &(begin..end));
             owners.retain(|&(location, _)| !is_waiting(location));
@@ -177,6 +182,26 @@ fn disjoint(owners: Vec<(LocationId, Range<i64>)>) -> Vec<Section> {
     sections
 }
 
+/// Leaves out the time of owners outside of all calls: nothing is to blame there.
+fn in_calls((trace, shard): (&Trace, &Shard), sections: Vec<Section>) -> Vec<Section> {
+    let is_in_call = |section: &Section| {
+        let first = shard.instances_of(section.owner).next();
+        first.is_some_and(|first| shard.enter(first) <= section.time.start && shard.leave(first) >= section.time.end)
+    };
+    if sections.iter().all(is_in_call) {
+        return sections;
+    }
+    let mut activities = Activities::new(trace, shard);
+    let mut parts: Vec<(LocationId, Range<i64>)> = Vec::with_capacity(sections.len());
+    for Section { owner, time, .. } in sections {
+        activities.within(owner, &time, |_, span| match parts.last_mut() {
+            Some((last, part)) if *last == owner && part.end == span.start => part.end = span.end,
+            _ => parts.push((owner, span)),
+        });
+    }
+    disjoint(parts)
+}
+
 impl LockWait {
     /// A wait that is not yet connected with its point.
     fn new((location, instance): (LocationId, InstanceId), time: Range<i64>) -> Self {
@@ -187,7 +212,7 @@ impl LockWait {
 impl ContendedLock {
     /// What these threads wait for; `None` if no wait is left.
     fn new(
-        shard: &Shard,
+        (trace, shard): (&Trace, &Shard),
         class: Class,
         mut waits: Vec<LockWait>,
         sections: impl FnOnce() -> Vec<Section>,
@@ -195,7 +220,10 @@ impl ContendedLock {
         waits.retain(|wait| !wait.time.is_empty());
         let mut waits = by_location(waits, shard.locations.len(), |wait| shard.local(wait.location));
         waits.sort_by_key(|wait| (wait.instance, wait.time.start));
-        (!waits.is_empty()).then(|| Self { class, sections: sections(), waits, owner_waits: Vec::new() })
+        (!waits.is_empty()).then(|| {
+            let sections = in_calls((trace, shard), sections());
+            Self { class, sections, waits, owner_waits: Vec::new() }
+        })
     }
 
     /// The sections that overlap a stretch of time, and their parts inside it.

@@ -31,7 +31,7 @@ pub(super) fn collect(
             pairs.push(SyncPoint { state, ..pair });
         }
     }
-    ownership::of_tasks(shard, tasks, waits, contended);
+    ownership::of_tasks((trace, shard), tasks, waits, contended);
     pairs.extend(tasks.tasks.iter().filter(|task| task.is_awaited).filter_map(|task| started(shard, tasks, task)));
 }
 

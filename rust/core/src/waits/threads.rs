@@ -14,7 +14,7 @@
 //! *Source*: specification.md#team-management, specification.md#barriers-of-threads.
 
 use super::findings::Findings;
-use super::teams::{Part, barriers_of, task_around, teams};
+use super::teams::{Part, barriers_of, task_around, taskwaits_of, teams};
 use super::wait_state::WaitState;
 use super::{locks, posix};
 use crate::by_location::by_location;
@@ -103,13 +103,13 @@ fn book_barriers(trace: &Trace, shard: &Shard, parts: &[Part], findings: &mut Fi
         let last =
             members().reduce(|last, member| if shard.enter(member.1) > shard.enter(last.1) { member } else { last });
         let Some(cause) = last else { return };
-        for (location, instance) in members() {
+        for (part, (location, instance)) in parts.iter().zip(members()) {
             let kind = match trace.regions.class(trace.tree.region(shard.callpath(instance))) {
                 RegionClass::ExplicitBarrier => Metric::OmpExplicitBarrierWait,
                 _ => Metric::OmpImplicitBarrierWait,
             };
             let until = shard.enter(cause.1).min(shard.leave(instance));
-            let waiting = until - shard.enter(instance) - tasks_between(shard, location, shard.enter(instance), until);
+            let waiting = until - shard.enter(instance) - tasks_between(shard, part, shard.enter(instance), until);
             if waiting > 0 {
                 findings.waits.push(WaitState::new(kind, (location, instance), waiting, cause));
             }
@@ -117,16 +117,36 @@ fn book_barriers(trace: &Trace, shard: &Shard, parts: &[Part], findings: &mut Fi
     }
 }
 
-/// Time that a location spent on explicit tasks between two times, the first of which is the Enter of a barrier: without
-/// the task that the barrier is part of.
+/// Time that a thread spent on explicit tasks between two times, the first of which is the Enter of a barrier: without the
+/// task that the barrier is part of, and with the taskwait and taskgroup constructs of the others, in which they may be
+/// suspended.
 ///
 /// Tasks after the last thread's arrival do not shorten the wait.
-fn tasks_between(shard: &Shard, location: LocationId, from: i64, to: i64) -> i64 {
-    let runs = shard.tasks.of(shard.local(location));
+fn tasks_between(shard: &Shard, part: &Part, from: i64, to: i64) -> i64 {
+    let runs = shard.tasks.of(shard.local(part.location));
     let around = task_around(runs, from);
     let first = runs.partition_point(|run| run.end <= from);
-    let within = runs[first..].iter().take_while(|run| run.begin < to).filter(|run| run.task != around);
-    within.map(|run| run.end.min(to) - run.begin.max(from)).sum()
+    let runs = runs[first..].iter().map(|run| (run.task, run.begin, run.end));
+    let constructs = taskwaits_of(shard, part);
+    let first = constructs.partition_point(|construct| shard.enter(construct.instance) < from);
+    let constructs = constructs[first..]
+        .iter()
+        .map(|construct| (construct.task, shard.enter(construct.instance), shard.leave(construct.instance)));
+    let is_inside = |&(_, begin, _): &(u32, i64, i64)| begin < to;
+    let is_other = |&(task, ..): &(u32, i64, i64)| task != around;
+    let mut runs = runs.take_while(is_inside).filter(is_other).peekable();
+    let mut constructs = constructs.take_while(is_inside).filter(is_other).peekable();
+    // Both are in the order of time, and may lie in each other.
+    let (mut until, mut busy) = (from, 0);
+    loop {
+        let construct = match (runs.peek(), constructs.peek()) {
+            (Some(&(_, run, _)), Some(&(_, construct, _))) => construct < run,
+            (run, _) => run.is_none(),
+        };
+        let Some((_, begin, end)) = (if construct { constructs.next() } else { runs.next() }) else { return busy };
+        busy += (end.min(to) - begin.max(until)).max(0);
+        until = until.max(end);
+    }
 }
 
 fn book_locks(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Findings) {
