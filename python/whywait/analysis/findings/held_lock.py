@@ -26,7 +26,7 @@ def detect(run: Run) -> Iterator[Finding]:
         place = run.place(bearer.callpath)
         yield run.finding(
             NAME,
-            f"Others wait {seconds(of_locks)} for a lock while its owner is in {place}.",
+            f"Others wait {seconds(of_locks)} because the owner of a lock is in {place}.",
             f"Do less of {place} while the lock is owned, or divide what it protects among several locks.",
             bearer.loss,
             callpath=bearer.callpath,

@@ -37,7 +37,7 @@ def detect(run: Run) -> Iterator[Finding]:
         place = run.place(bearer.callpath)
         yield run.finding(
             NAME,
-            f"Threads queue for a lock: they wait {seconds(of_locks)} while another one is in {place}. In "
+            f"Threads queue for a lock: they wait {seconds(of_locks)} because another one is in {place}. In "
             f"{percent(most['queued'] / most['time'])} of the time that {run.place(most['callpath'])} waits, at least "
             "three threads do.",
             f"Shorten {place}, divide what the lock protects among several, or combine the results of threads once.",

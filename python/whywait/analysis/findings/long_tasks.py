@@ -27,7 +27,7 @@ def detect(run: Run) -> Iterator[Finding]:
         place = run.place(bearer.callpath)
         yield run.finding(
             NAME,
-            f"Threads have nothing else to do and wait {seconds(of_tasks)} for tasks in {place}.",
+            f"Threads have nothing else to do and wait {seconds(of_tasks)} because of tasks in {place}.",
             "Divide these tasks into smaller ones, or create the longest first.",
             bearer.loss,
             callpath=bearer.callpath,
