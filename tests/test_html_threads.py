@@ -67,15 +67,12 @@ def test_the_card_in_a_browser(browser, written):
     assert name.endswith("!$omp critical @a:8")
     assert of_lock == ["2.00 s", "1 of 2", "1", "5.00 s", "5.00 s (25.0%)"]
     first, second = viewer.js(cells.format(".tasks"))
-    # 2 s against 0.2 s to create and, from 1 to 6.5, 5.5 s to start; 0.5 s against 3 s and, from 2 to 5, 3 s.
-    assert first[1:] == ["1", "0", "2.00 s", "2.00 s", "2.00 s", "200 ms", "5.50 s", f"0.4{TIMES}, too small"]
+    # 2 s against 0.2 s to create, and the thread that starts it was not idle; 0.5 s against 3 s and, from 2 to 5, 3 s.
+    assert first[1:] == ["1", "0", "2.00 s", "2.00 s", "2.00 s", "200 ms", "0 s", f"10{TIMES}"]
     assert second[1:] == ["1", "1", "500 ms", "500 ms", "500 ms", "3.00 s", "3.00 s", f"0.1{TIMES}, too small"]
-    # Both are left of the line.
+    # The second is left of the line.
     assert viewer.texts(".lengths rect title") == ["1 task of 1.07 s to 2.15 s", "1 task of 268 ms to 537 ms"]
-    assert viewer.texts(".lengths line title") == [
-        "a task shorter than 5.70 s costs more than it gains",
-        "a task shorter than 6.00 s costs more than it gains",
-    ]
+    assert viewer.texts(".lengths line title") == ["a task shorter than 6.00 s costs more than it gains"]
     viewer.click(".threads .locks a")
     viewer.until("document.body.dataset.view === 'explore'")
     viewer.is_well()

@@ -136,6 +136,19 @@ def test_work_span_and_sizes_of_tasks(tmp_path):
     assert (tasks["creation"], tasks["median_delay"]) == pytest.approx((0.4, 0.2))
 
 
+def test_tasks_that_wait_until_a_thread_is_free_are_not_too_small(tmp_path, capsys):
+    """Thread 0 creates four tasks of 1 s at once and runs them one after the other, while thread 1 works."""
+    creations = [f"0: !$omp create task @a:5(task={i}) [0.{i}, 0.{i}1]" for i in range(1, 5)]
+    runs = [f"0: !$omp task @a:5(task={i}) [{i}, {i + 1}]" for i in range(1, 5)]
+    team = ["0: fork [0, 6]", "0: !$omp parallel @a:1 [0, 6]", "0.1: !$omp parallel @a:1 [0, 6]"]
+    barriers = ["0: !$omp implicit barrier @a:7 [1, 6]", "0.1: !$omp implicit barrier @a:7 [5.9, 6]"]
+    anchor = trace_from_text("\n".join([*team, *barriers, *creations, *runs]), tmp_path)
+    (tasks,) = whywait.analyze(anchor).tasks().to_pylist()
+    assert (tasks["median"], tasks["median_delay"]) == (pytest.approx(1), 0)
+    assert cli.main(["threads", str(anchor)]) == 0
+    assert "too small" not in capsys.readouterr().out
+
+
 def test_threads_shows_tasks(tmp_path, capsys):
     assert cli.main(["threads", str(trace_from_text(SIZES, tmp_path))]) == 0
     text = capsys.readouterr().out

@@ -68,7 +68,8 @@ class ThreadedResult(ClockedResult):
               creator, and how often a suspended one went on on another thread.
             * ``execution``, ``median``, ``shortest``, ``longest``: the time in which they ran (s), in all and by task.
             * ``creation``, ``median_creation``, ``median_delay``: the time to create them (s), in all and of the median
-              task, and the median time from when a task could run to its start.
+              task, and the median time from when a task could run to its start, of those that idle threads start.
+              Others wait until a thread is free.
 
         Raises
         ------

@@ -47,7 +47,8 @@ pub struct TaskUse {
     pub creation: i64,
     /// That of the median task.
     pub median_creation: i64,
-    /// Time from when they could run to their start, of the median one, ticks.
+    /// Time from when they could run to their start, of the median one of those that idle threads start, ticks: what it
+    /// takes to start one. Others wait until a thread is free.
     pub median_delay: i64,
 }
 
@@ -76,7 +77,8 @@ pub struct TaskRegion {
 struct Measured {
     execution: i64,
     creation: i64,
-    delay: i64,
+    /// If an idle thread starts it.
+    delay: Option<i64>,
     is_elsewhere: bool,
     migrations: u64,
 }
@@ -152,7 +154,7 @@ fn measure(shard: &Shard, tasks: &TeamTasks, task: &TaskLife) -> Measured {
     Measured {
         execution: runs.iter().map(|run| run.run.end - run.run.begin).sum(),
         creation: if create.is_some() { shard.leave(create) - shard.enter(create) } else { 0 },
-        delay: tasks.start(task) - task.ready,
+        delay: task.is_awaited.then(|| tasks.start(task) - task.ready),
         is_elsewhere: task.instance.creator.is_some() && task.instance.creator != runs[0].location,
         migrations: runs.windows(2).filter(|pair| pair[0].location != pair[1].location).count() as u64,
     }
@@ -160,10 +162,10 @@ fn measure(shard: &Shard, tasks: &TeamTasks, task: &TaskLife) -> Measured {
 
 impl TaskUse {
     fn new((process, callpath): (ProcessId, CallPathId), all: &[Measured]) -> Self {
-        let median = |value: fn(&Measured) -> i64| {
-            let mut values: Vec<i64> = all.iter().map(value).collect();
-            let middle = (values.len() - 1) / 2;
-            *values.select_nth_unstable(middle).1
+        let median = |value: fn(&Measured) -> Option<i64>| {
+            let mut values: Vec<i64> = all.iter().filter_map(value).collect();
+            let middle = values.len().checked_sub(1)? / 2;
+            Some(*values.select_nth_unstable(middle).1)
         };
         let executions = || all.iter().map(|one| one.execution);
         let mut lengths = Vec::new();
@@ -179,12 +181,12 @@ impl TaskUse {
             elsewhere: all.iter().filter(|one| one.is_elsewhere).count() as u64,
             migrations: all.iter().map(|one| one.migrations).sum(),
             execution: executions().sum(),
-            median_execution: median(|one| one.execution),
+            median_execution: median(|one| Some(one.execution)).unwrap_or(0),
             extremes: (executions().min().unwrap_or(0), executions().max().unwrap_or(0)),
             lengths,
             creation: all.iter().map(|one| one.creation).sum(),
-            median_creation: median(|one| one.creation),
-            median_delay: median(|one| one.delay),
+            median_creation: median(|one| Some(one.creation)).unwrap_or(0),
+            median_delay: median(|one| one.delay).unwrap_or(0),
         }
     }
 }

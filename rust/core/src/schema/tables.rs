@@ -620,7 +620,7 @@ tables! {
         "longest" Double "s": "that of the longest one",
         "creation" Double "s": "the time to create them",
         "median_creation" Double "s": "that of the median task",
-        "median_delay" Double "s": "time from when a task could run to its start, of the median task",
+        "median_delay" Double "s": "time from when a task could run to its start, of the median one of those that idle threads start; 0 if there are none",
     }
     "task_lengths" returned ["task_lengths"] "the tasks of a construct in a process that run about equally long, from the shortest on; in the order of `tasks`" {
         "rank" Int32: "the rank of the process",
