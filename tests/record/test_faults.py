@@ -313,6 +313,35 @@ def test_another_tool_sees_the_calls_as_well(mpi, faults, tmp_path):
     assert counts["MpiSend"] == 20
 
 
+def test_what_a_program_hides_from_tools_is_not_recorded(mpi, tmp_path):
+    """Its calls of PMPI_ functions, as with Score-P, but not those of a tool in it that has seen the MPI_ function."""
+    (tmp_path / "plain.c").write_text(
+        """#include <mpi.h>
+        int main(int argc, char **argv) {
+            int value = 0;
+            MPI_Comm comm;
+            MPI_Init(&argc, &argv);
+            PMPI_Barrier(MPI_COMM_WORLD);
+            PMPI_Comm_dup(MPI_COMM_WORLD, &comm);
+            MPI_Bcast(&value, 1, MPI_INT, 0, comm);
+            MPI_Finalize();
+        }
+        #ifdef TOOL
+        int MPI_Bcast(void *data, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+            return PMPI_Bcast(data, count, type, root, comm);
+        }
+        #endif"""
+    )
+    for options in [(), ("-DTOOL",)]:
+        command = [mpi.compiler, tmp_path / "plain.c", "-o", tmp_path / "plain", *options]
+        subprocess.run(list(map(str, command)), check=True, capture_output=True)
+        done = record([*mpi.start(2), tmp_path / "plain"], tmp_path, "--force")
+        assert done.returncode == 0, done.stderr
+        visits = whywait.analyze(tmp_path / "out").metrics["visits"].by_callpath()
+        names = {path[-1] for path in visits["callpath"].to_pylist()}
+        assert {name for name in names if name.startswith("MPI_")} == {"MPI_Init", "MPI_Bcast", "MPI_Finalize"}
+
+
 def program(directory, code, *options):
     """Compile a program without MPI."""
     (directory / "plain.c").write_text(code)

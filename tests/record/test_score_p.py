@@ -57,7 +57,7 @@ def differences_from_score_p(mpi, name, ranks, tmp_path):
     source = (CASES / name / f"{name}.c").read_text()
     # The file that it writes goes into its directory.
     (tmp_path / f"{name}.c").write_text(re.sub(r'"/\S+/', '"', source))
-    options = ("-include", HERE / "hidden.h", f"-I{CASES / name}", "-lm", "-lpthread", "-ldl", "-fopenmp")
+    options = (f"-I{CASES / name}", "-lm", "-lpthread", "-fopenmp")
     program = compiled(mpi, tmp_path / f"{name}.c", tmp_path, *map(str, options))
     command = [*mpi.start(ranks), program]
     done = record(command, tmp_path, *OPTIONS, **WITHOUT_FILES)

@@ -1,5 +1,5 @@
-//! Whether a call of the thread library is the program's own: MPI, OpenMP, Python and the C library have threads and locks of their own, which
-//! are part of what the program asked them for.
+//! Whether a call is the program's own. MPI, OpenMP, Python and the C library have threads and locks of their own, which are part of
+//! what the program asked them for; and MPI's libraries for Fortran call `PMPI_` functions for it.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::OnceLock;

@@ -4,7 +4,7 @@ use crate::callers;
 use crate::calls;
 use crate::context::Context;
 use crate::real::Returned;
-use crate::table::{Class, FUNCTIONS, LARGE, Owner};
+use crate::table::{Class, FUNCTIONS, Function, LARGE, Owner, PROFILING};
 use crate::{fault, process, real, thread};
 use std::arch::naked_asm;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -158,7 +158,8 @@ unsafe extern "C-unwind" fn hook(symbol: usize, frame: Frame) -> Returned {
         }
         return real::call(symbol, frame);
     };
-    let mut context = Context::new(function, index, symbol & LARGE != 0, frame, &mut thread, mode != KEEP);
+    let records = mode != KEEP && !(mode == RECORD && is_hidden(symbol, function, frame));
+    let mut context = Context::new(function, index, symbol & LARGE != 0, frame, &mut thread, records);
     let fine = fault::caught(|| calls::before(&mut context));
     let returned = real::call(symbol, frame);
     context.returned(&returned);
@@ -166,6 +167,16 @@ unsafe extern "C-unwind" fn hook(symbol: usize, frame: Frame) -> Returned {
         fault::caught(|| calls::after(&mut context));
     }
     returned
+}
+
+/// Whether the program itself calls a `PMPI_` function where `MPI_` would lead here, which is how it keeps a call from tools.
+///
+/// Languages call these functions as well, but in MPI's own libraries; and another tool that comes first has no other way.
+fn is_hidden(symbol: usize, function: &Function, frame: Frame) -> bool {
+    symbol & PROFILING != 0
+        && function.owner == Owner::Mpi
+        && callers::count(frame.caller().0)
+        && real::is_first(symbol)
 }
 
 impl Class {

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 
 /// Addresses of the functions behind the symbols: 0 if not yet looked up, [`MISSING`] if there is none.
 static REAL: [AtomicUsize; FUNCTIONS.len() * 4] = [const { AtomicUsize::new(0) }; FUNCTIONS.len() * 4];
@@ -145,11 +145,7 @@ fn resolve(number: usize) -> usize {
         Owner::Shmem => return remembered(number, symbol(libc::RTLD_NEXT, function.name)),
     }
     let Some(library) = library() else { return MISSING };
-    let mut name = function.name.to_bytes().to_vec();
-    if number & LARGE != 0 {
-        name.extend_from_slice(b"_c");
-    }
-    name.push(0);
+    let name = full_name(function, number);
     // SAFETY: both end in their only zero.
     let (profiling, plain) =
         unsafe { (CStr::from_bytes_with_nul_unchecked(&name), CStr::from_bytes_with_nul_unchecked(&name[1..])) };
@@ -170,6 +166,27 @@ fn resolve(number: usize) -> usize {
         address = symbol(handle, plain);
     }
     remembered(number, address)
+}
+
+/// The name of a function of MPI or its twin, with `PMPI_` and the zero at its end.
+fn full_name(function: &Function, number: usize) -> Vec<u8> {
+    let twin: &[u8] = if number & LARGE == 0 { b"" } else { b"_c" };
+    [function.name.to_bytes(), twin, b"\0"].concat()
+}
+
+/// Whether the program's calls of a function by its plain name come here first, and not to another tool.
+pub(crate) fn is_first(number: usize) -> bool {
+    /// By function and twin: not known, no, or yes.
+    static FIRST: [AtomicU8; FUNCTIONS.len() * 2] = [const { AtomicU8::new(0) }; FUNCTIONS.len() * 2];
+    let (Some(known), Some(function)) = (FIRST.get(number >> 1), FUNCTIONS.get(number >> 2)) else { return false };
+    if known.load(Relaxed) == 0 {
+        let name = full_name(function, number);
+        // SAFETY: it ends in its only zero.
+        let plain = unsafe { CStr::from_bytes_with_nul_unchecked(&name[1..]) };
+        let is_first = base_of(symbol(libc::RTLD_DEFAULT, plain)) == base_of(is_first as *const () as usize);
+        known.store(1 + u8::from(is_first), Relaxed);
+    }
+    known.load(Relaxed) == 2
 }
 
 /// Remembers what was found.
