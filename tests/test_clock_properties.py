@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from pathlib import Path
 
@@ -155,6 +156,30 @@ def test_analyzing_with_a_correction_is_analyzing_the_corrected_trace(text, skew
         assert direct.cells.keys() == new.cells.keys()
         for metric, cells in direct.cells.items():
             assert cells == pytest.approx(new.cells[metric], abs=1e-8), metric
+
+
+@given(text=HOSTS, skew=skews())
+@settings(max_examples=25)
+def test_lines_have_the_pieces_that_are_told(text, skew):
+    """What is added to a clock is linear in each of them, and what had one time keeps one time."""
+    with tempfile.TemporaryDirectory() as directory:
+        anchor = skewed(text, Path(directory), skew)
+        found = whywait.correct(anchor, Path(directory) / "new", clocks="lines")
+        result = whywait.analyze(anchor, clocks="lines", causes=False, census=True)
+        pieces = {f"MPI Rank {row['rank']}": row["pieces"] for row in result.clock_processes().to_pylist()}
+        before, after = event_times(anchor), event_times(found["written"])
+        begin, end = min(times.min() for times in before.values()), max(times.max() for times in before.values())
+        for place, times in before.items():
+            new, count = after[place], max(1, pieces[place[0]] if found["done"] else 1)
+            assert (np.diff(new)[np.diff(times) == 0] == 0).all()
+            knots = np.linspace(begin, end, count + 1)
+            for first, last in itertools.pairwise(knots):
+                own = (first <= times) & (times <= last)
+                if own.any():
+                    moved, at = (new - times)[own], (times - first)[own]
+                    line = np.polyfit(at, moved, 1) if np.ptp(at) > 0 else [moved.mean()]
+                    # Times are rounded to ticks.
+                    assert np.abs(np.polyval(line, at) - moved).max() <= 2 * TICK
 
 
 @given(text=HOSTS, skew=skews())

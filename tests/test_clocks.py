@@ -159,6 +159,40 @@ def test_nodes_are_told_apart_by_their_definitions(sockets, tmp_path):
     assert [row["moved_max"] for row in processes] == pytest.approx([0, 1, 0, 1])
 
 
+def test_clocks_of_nodes_get_a_line_each(tmp_path):
+    """Eight ranks on four nodes pass messages both ways, which take 50 ms; clocks are off by up to 0.4 s."""
+    nodes = [0, 1, 2, 0, 3, 1, 2, 3]
+    declared = "".join(
+        f"node n{node} = {' '.join(str(r) for r in range(8) if nodes[r] == node)}\n" for node in range(4)
+    )
+    calls = "".join(
+        f"{r}: MPI_Send({(r + step) % 8}) [{n + t}, {n + t + 0.01:.2f}]\n"
+        f"{r}: MPI_Recv({(r - step) % 8}) [{n + t + 0.02:.2f}, {n + t + 0.05:.2f}]\n"
+        for n in range(100)
+        for t, step in ((0, 1), (0.5, -1))
+        for r in range(8)
+    )
+    plain = trace_from_text(f"ranks 8\n{declared}{calls}", tmp_path / "plain")
+    with otf2.reader.open(str(plain)) as reader:
+        second = reader.timer_resolution
+    off = [(0, 0), (0.4, 0.405), (-0.3, -0.31), (0.1, 0.1)]
+
+    def offsets(location):
+        begin, end = off[nodes[location]]
+        return [(second, round(begin * second)), (101 * second, round(end * second))]
+
+    anchor = with_offsets(plain.parent, tmp_path / "skewed", offsets)
+    found = whywait.correct(anchor, tmp_path / "new")
+    assert found["violated"] > 100
+    assert (found["left"], found["done"], found["verdict"]) == (0, ["lines"], "offset")
+    rms, most = errors(event_times(found["written"]), event_times(plain))
+    assert rms < 0.01
+    assert most < 0.025
+    result = whywait.analyze(anchor, clocks="auto", causes=False)
+    assert result.clock_domains()["locations"].to_pylist() == [2, 2, 2, 2]
+    assert [row["domain"] for row in result.clock_processes().to_pylist()] == nodes
+
+
 def test_comparing_runs_with_different_clocks_warns(early, tmp_path, capsys):
     for clocks in ("lines", "measured"):
         whywait.analyze(early, clocks=clocks).write(tmp_path / clocks)

@@ -7,10 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import otf2
 import pyarrow as pa
 import pytest
 import whywait
 from whywait import _native
+
+from tests.clocked import with_offsets
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a memory limit needs Linux")
 
@@ -90,10 +93,26 @@ def test_a_limit_that_cannot_be_kept_is_refused(small, tmp_path):
     ["waits", "explain", "efficiency", "clocks", "gpu", "advise --rounds 0 --only balance", "counters --arrival send"],
 )
 def test_every_verb_keeps_a_limit_and_says_the_same(small, verb):
+    says_the_same(small, verb)
+
+
+def test_clocks_that_are_corrected_keep_a_limit(small, tmp_path):
+    """Those of odd ranks are half a millisecond ahead, and drift: the trace is read three times."""
+    with otf2.reader.open(str(small / "traces.otf2")) as reader:
+        clock = reader.definitions.clock_properties
+        begin, end = clock.global_offset, clock.global_offset + clock.trace_length
+    ahead = [(begin, -500_000), (end, -510_000)]
+    anchor = with_offsets(small, tmp_path / "skewed", lambda location: ahead if location % 2 else [])
+    assert whywait.analyze(anchor, clocks="both", causes=False).clocks["done"] == ["lines"]
+    for how in ("lines", "clc"):
+        says_the_same(anchor, f"clocks --clocks {how}")
+
+
+def says_the_same(trace, verb):
     """About the least limit that the trace allows, with one thread: what does not fit goes to a file."""
 
     def run(*options):
-        command = [sys.executable, "-m", "whywait", *verb.split(), str(small), "--json", "--threads", "1", *options]
+        command = [sys.executable, "-m", "whywait", *verb.split(), str(trace), "--json", "--threads", "1", *options]
         return subprocess.run(command, check=False, capture_output=True, text=True)
 
     refused = run("--memory-limit", "5M")

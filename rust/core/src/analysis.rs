@@ -17,6 +17,7 @@ use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::focus::{Focus, Rule};
 use crate::ids::CallPathId;
 use crate::io::{self, IoCell};
+use crate::matching::collectives::Member;
 use crate::matching::epochs::Epochs;
 use crate::matching::protocol::ProtocolClassifier;
 use crate::matching::transfers::{self, Transfer};
@@ -405,22 +406,15 @@ pub fn analyze(
         )
     };
     let mut clocks = None;
-    let met = if options.clocks.needs_census() {
-        let (trace, _, report) = clocks::correct(load(recording)?, &options.clocks, &load)?;
+    let needs_census = options.clocks.needs_census();
+    // The first stages count violations of messages and collective operations anyway.
+    let mut met = Met::find(load(recording)?, options, needs_census, monitor)?;
+    if needs_census || met.trace.exchange.any(met.has_clock_violations())? {
+        let (trace, is_new, report) = clocks::correct(met.trace, met.constraints.take(), &options.clocks, &load)?;
         clocks = report;
-        Met::find(trace, options, monitor)?
-    } else {
-        // The first stages count violations of messages and collective operations anyway.
-        let met = Met::find(load(recording)?, options, monitor)?;
-        if met.trace.exchange.any(met.has_clock_violations())? {
-            let (trace, is_new, report) = clocks::correct(met.trace, &options.clocks, &load)?;
-            clocks = report;
-            if is_new { Met::find(trace, options, monitor)? } else { Met { trace, ..met } }
-        } else {
-            met
-        }
-    };
-    let Met { mut trace, counters, mut diagnostics, window, mut found, queues, collective_syncs } = met;
+        met = if is_new { Met::find(trace, options, false, monitor)? } else { Met { trace, ..met } };
+    }
+    let Met { mut trace, counters, mut diagnostics, window, mut found, queues, collective_syncs, .. } = met;
     let of_tasks: Vec<_> = trace.par_shards().map(|shard| waits::tasks::detect(&trace, shard)).collect();
     let mut findings = Vec::with_capacity(of_tasks.len());
     for (shard, detected) in trace.shards.iter_mut().zip(of_tasks) {
@@ -562,10 +556,12 @@ struct Met {
     found: Vec<Findings>,
     queues: Option<Queues>,
     collective_syncs: Vec<CollectiveSyncs>,
+    /// What messages and blocking operations say about clocks, if it is needed.
+    constraints: Option<Vec<clocks::Found>>,
 }
 
 impl Met {
-    fn find(mut trace: Trace, options: &Options, monitor: &Monitor) -> Result<Self> {
+    fn find(mut trace: Trace, options: &Options, needs_constraints: bool, monitor: &Monitor) -> Result<Self> {
         let (counters, of_counters) = counters::collect(&mut trace)?;
         let mut diagnostics = vec![std::mem::take(&mut trace.diagnostics), trace.other_locations(), of_counters];
         let window = options.window.map(|bounds| window::ticks(&trace, bounds));
@@ -573,21 +569,31 @@ impl Met {
         monitor.enter(Stage::Messages)?;
         let mut found: Vec<Findings> = trace.shards.iter().map(|_| Findings::default()).collect();
         let classifier = options.queues.as_ref().map(|_| ProtocolClassifier::new(&trace));
-        let (of_messages, messages) = analyze_messages(&mut trace, options, classifier.as_ref(), &mut diagnostics)?;
+        let of_clocks = needs_constraints.then(|| clocks::OfMessages::new(&trace));
+        let (of_messages, messages, mut constraints) =
+            analyze_messages(&mut trace, options, (classifier.as_ref(), of_clocks.as_ref()), &mut diagnostics)?;
         for findings in of_messages {
             add(&mut found, findings);
         }
         let queues = options.queues.as_ref().map(|options| queues::replay(&trace, messages, options)).transpose()?;
 
         monitor.enter(Stage::Collectives)?;
-        let (collective, collective_syncs, collective_notes) = collective::detect(&trace, options.causes)?;
-        diagnostics.push(collective_notes);
-        add(&mut found, collective);
+        let bound = |found: &mut clocks::Found, kind, members: &[Member]| {
+            if needs_constraints {
+                clocks::add_operation(found, kind, members);
+            }
+        };
+        let collective = collective::detect(&trace, options.causes, bound)?;
+        constraints.extend(collective.more);
+        diagnostics.push(collective.diagnostics);
+        add(&mut found, collective.findings);
         if let Some((nonblocking, nonblocking_notes)) = waits::nonblocking::detect(&trace, &found)? {
             diagnostics.push(nonblocking_notes);
             add(&mut found, nonblocking);
         }
-        Ok(Self { trace, counters, diagnostics, window, found, queues, collective_syncs })
+        let constraints = needs_constraints.then_some(constraints);
+        let collective_syncs = collective.syncs;
+        Ok(Self { trace, counters, diagnostics, window, found, queues, collective_syncs, constraints })
     }
 
     /// Whether this process found a message or a collective operation that the clocks of its processes turn around.
@@ -622,19 +628,24 @@ fn add(found: &mut [Findings], stage: Vec<Findings>) {
     found.par_iter_mut().zip(stage).for_each(|(found, findings)| found.merge(findings));
 }
 
+/// What messages give: findings at the receivers and at the senders, the messages themselves, and what they say about clocks.
+type OfMessages = ([Vec<Findings>; 2], Vec<queues::Messages>, Vec<clocks::Found>);
+
 /// Detects Late Senders at the receivers, then Late Receivers at the senders. Passes the matched messages of each shard
 /// on, and notes the lead of each message.
 fn analyze_messages(
     trace: &mut Trace,
     options: &Options,
-    classifier: Option<&ProtocolClassifier>,
+    (classifier, of_clocks): (Option<&ProtocolClassifier>, Option<&clocks::OfMessages>),
     diagnostics: &mut Vec<Diagnostics>,
-) -> Result<([Vec<Findings>; 2], Vec<queues::Messages>)> {
+) -> Result<OfMessages> {
     let (detected, matching_notes) = messages::match_all(trace, |_, shard, matches| {
         let messages = classifier.map(|classifier| queues::messages(classifier, shard, matches)).unwrap_or_default();
-        (late_sender::detect(trace, shard, matches, options.wrong_order_window), messages)
+        let constraints = of_clocks.map(|clocks| clocks.of_shard(shard, matches)).unwrap_or_default();
+        (late_sender::detect(trace, shard, matches, options.wrong_order_window), (messages, constraints))
     })?;
-    let (detected, messages): (Vec<Detected>, Vec<_>) = detected.into_iter().unzip();
+    let (detected, passed_on): (Vec<Detected>, Vec<_>) = detected.into_iter().unzip();
+    let (messages, constraints) = passed_on.into_iter().unzip();
     diagnostics.push(matching_notes);
     let mut late_senders = Vec::with_capacity(detected.len());
     let mut outgoing = Vec::with_capacity(detected.len());
@@ -662,7 +673,7 @@ fn analyze_messages(
             late_receiver::detect(trace, shard, inbox.into_vec(), |call| candidates.contains(&call))
         })
         .collect();
-    Ok(([late_senders, late_receivers], messages))
+    Ok(([late_senders, late_receivers], messages, constraints))
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ pub const BINS: usize = 100;
 /// A kind, the process of the source, and that of the target.
 type Key = (Kind, ProcessId, ProcessId);
 
+type Cells = FxHashMap<Key, Cell>;
+
 /// Constraints of one kind between two processes.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Cell {
@@ -142,8 +144,8 @@ pub struct Course {
 /// What is violated. If several processes share the analysis, each counts its own constraints.
 #[derive(Clone, Debug)]
 pub struct Census {
-    /// By kind, process of the source and of the target.
-    pub cells: FxHashMap<Key, Cell>,
+    /// By kind, process of the source and of the target; empty if nothing is violated.
+    pub cells: Cells,
     /// By kind and bin.
     pub course: [Vec<Course>; Kind::ALL.len()],
     /// All of them.
@@ -166,39 +168,31 @@ pub(super) struct Counting {
 
 impl Census {
     /// Counts the violations of constraints, whose moments `time` moves; a constraint between processes holds if its target is
-    /// at least the latency behind all its sources.
+    /// at least the latency behind all its sources. Collective.
     pub(super) fn new(
         constraints: &Constraints,
         counting: Counting,
         time: impl Fn(LocationId, i64) -> i64 + Sync,
-    ) -> Self {
-        let (links, parts) = (constraints.links(), constraints.parts());
-        let is_one = |a: &Link, b: &Link| a.has_target_of(b, &time);
-        let of_links = links.par_chunk_by(is_one).fold(Self::default, |mut census, links| {
-            let source = |link: &Link| (time(link.source.location, link.source.time), Reverse(link.source.location));
-            if let Some(link) = links.iter().max_by_key(|link| source(link)) {
-                let moved = |moment: Moment| Moment { time: time(moment.location, moment.time), ..moment };
-                census.add(constraints, counting, link.kind, moved(link.source), moved(link.target));
-            }
-            census
-        });
-        let of_parts = parts.par_chunk_by(|_, next| !next.is_first).fold(Self::default, |mut census, parts| {
-            each_target(parts, &time, |source, target| {
-                census.add(constraints, counting, parts[0].kind, source, target);
-            });
-            census
-        });
-        of_links.chain(of_parts).reduce(Self::default, |mut all, census| {
-            all.merge(&census);
-            all
-        })
+        exchange: &Exchange,
+    ) -> Result<Self> {
+        let amount = |kind: Kind, source: Moment, target: Moment| {
+            source.time + if kind.is_within_a_process() { 0 } else { counting.latency } - target.time
+        };
+        let count =
+            |census: &mut Self, kind, source, target| census.add(counting, kind, amount(kind, source, target), target);
+        let mut census = each(constraints, &time, count, Self::merge);
+        // Mostly nothing is violated, and nobody asks between whom that is not.
+        if exchange.any(census.total.violated > 0)? {
+            let see = |cells: &mut Cells, kind, source: Moment, target: Moment| {
+                let pair = (constraints.process(source.location), constraints.process(target.location));
+                cells.entry((kind, pair.0, pair.1)).or_default().add(amount(kind, source, target), source, target);
+            };
+            census.cells = each(constraints, &time, see, merge);
+        }
+        Ok(census)
     }
 
-    fn add(&mut self, constraints: &Constraints, counting: Counting, kind: Kind, source: Moment, target: Moment) {
-        let latency = if kind.is_within_a_process() { 0 } else { counting.latency };
-        let amount = source.time + latency - target.time;
-        let pair = (constraints.process(source.location), constraints.process(target.location));
-        self.cells.entry((kind, pair.0, pair.1)).or_default().add(amount, source, target);
+    fn add(&mut self, counting: Counting, kind: Kind, amount: i64, target: Moment) {
         let (begin, end) = counting.span;
         let at = (target.time - begin).clamp(0, end - begin);
         // No run is longer than 2^52 ticks.
@@ -209,11 +203,8 @@ impl Census {
         self.total.add(amount);
     }
 
-    #[expect(clippy::iter_over_hash_type, reason = "the order of cells does not matter")]
     fn merge(&mut self, other: &Self) {
-        for (key, cell) in &other.cells {
-            self.cells.entry(*key).or_default().merge(cell);
-        }
+        merge(&mut self.cells, &other.cells);
         for (bin, of_other) in self.course.iter_mut().flatten().zip(other.course.iter().flatten()) {
             bin.checked += of_other.checked;
             bin.violated += of_other.violated;
@@ -250,6 +241,44 @@ impl Census {
             (checked + bin.checked, violated + bin.violated, worst.max(bin.worst))
         })
     }
+}
+
+#[expect(clippy::iter_over_hash_type, reason = "the order of cells does not matter")]
+fn merge(all: &mut Cells, other: &Cells) {
+    for (key, cell) in other {
+        all.entry(*key).or_default().merge(cell);
+    }
+}
+
+/// Adds up what `add` does with each target, its latest source, and their kind.
+fn each<T: Default + Send>(
+    constraints: &Constraints,
+    time: &(impl Fn(LocationId, i64) -> i64 + Sync),
+    add: impl Fn(&mut T, Kind, Moment, Moment) + Sync,
+    merge: impl Fn(&mut T, &T) + Sync,
+) -> T {
+    let ((messages, links), parts) = (constraints.messages_and_others(), constraints.parts());
+    let moved = |moment: Moment| Moment { time: time(moment.location, moment.time), ..moment };
+    let of_messages = messages.par_iter().fold(T::default, |mut all, link| {
+        add(&mut all, Kind::Message, moved(link.source()), moved(link.target()));
+        all
+    });
+    let is_one = |a: &Link, b: &Link| a.kind() == b.kind() && moved(a.target()) == moved(b.target());
+    let of_links = links.par_chunk_by(is_one).fold(T::default, |mut all, links| {
+        let sources = links.iter().map(|link| moved(link.source()));
+        if let Some(latest) = sources.max_by_key(|source| (source.time, Reverse(source.location))) {
+            add(&mut all, links[0].kind(), latest, moved(links[0].target()));
+        }
+        all
+    });
+    let of_parts = parts.par_chunk_by(|_, next| !next.is_first).fold(T::default, |mut all, parts| {
+        each_target(parts, time, |source, target| add(&mut all, parts[0].kind, source, target));
+        all
+    });
+    of_messages.chain(of_links).chain(of_parts).reduce(T::default, |mut all, other| {
+        merge(&mut all, &other);
+        all
+    })
 }
 
 /// Calls `found` with the latest source of each target of an instance on another location, and with the target.

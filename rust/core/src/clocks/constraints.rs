@@ -19,22 +19,47 @@ pub struct Moment {
     pub time: i64,
 }
 
-/// One moment comes before another one.
+/// One moment comes before another one. There is one for each message, so it is small.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Link {
-    /// Why.
-    pub kind: Kind,
-    /// What comes before.
-    pub source: Moment,
-    /// What comes after.
-    pub target: Moment,
+    sent: i64,
+    received: i64,
+    /// The location of the source, and behind its bits the kind.
+    from: u32,
+    to: LocationId,
 }
 
+/// Bits of a location in [`Link::from`].
+const LOCATION: u32 = 27;
+const _: () = assert!(Kind::ALL.len() <= 1 << (u32::BITS - LOCATION) && size_of::<Link>() == 24);
+
 impl Link {
-    /// Whether another link has the same target, if `time` moves both.
-    pub(super) fn has_target_of(&self, other: &Self, time: impl Fn(LocationId, i64) -> i64) -> bool {
-        let at = |moment: Moment| (moment.location, time(moment.location, moment.time));
-        self.kind != Kind::Message && self.kind == other.kind && at(self.target) == at(other.target)
+    fn new(kind: Kind, source: Moment, target: Moment) -> Self {
+        let location = source.location.number();
+        assert!(location < 1 << LOCATION, "no archive has as many locations");
+        let from = location | (kind as u32) << LOCATION;
+        Self { sent: source.time, received: target.time, from, to: target.location }
+    }
+
+    /// Why.
+    #[must_use]
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        Kind::ALL[(self.from >> LOCATION) as usize]
+    }
+
+    /// What comes before.
+    #[must_use]
+    #[inline]
+    pub fn source(&self) -> Moment {
+        Moment { location: LocationId::new(self.from & ((1 << LOCATION) - 1)), time: self.sent }
+    }
+
+    /// What comes after.
+    #[must_use]
+    #[inline]
+    pub fn target(&self) -> Moment {
+        Moment { location: self.to, time: self.received }
     }
 }
 
@@ -62,7 +87,7 @@ pub struct Part {
 
 /// The constraints that one shard finds.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub struct Found {
     pub(super) links: Vec<Link>,
     pub(super) parts: Vec<Part>,
 }
@@ -87,7 +112,7 @@ impl Found {
     pub(super) fn link(&mut self, kind: Kind, source: (LocationId, i64), target: (LocationId, i64)) {
         let moment = |(location, time)| Moment { location, time };
         if source.0 != target.0 {
-            self.links.push(Link { kind, source: moment(source), target: moment(target) });
+            self.links.push(Link::new(kind, moment(source), moment(target)));
         }
     }
 
@@ -132,9 +157,9 @@ impl Constraints {
     pub(super) fn new(found: Found, processes: Vec<ProcessId>, mut devices: Vec<(LocationId, u32)>) -> Self {
         let Found { mut links, parts } = found;
         // The receive records of messages are targets of their own, even at one time.
-        let target = |link: &Link| match link.kind {
-            Kind::Message => (link.kind, LocationId::NONE, 0),
-            kind => (kind, link.target.location, link.target.time),
+        let target = |link: &Link| match link.kind() {
+            Kind::Message => (Kind::Message, LocationId::NONE, 0),
+            kind => (kind, link.to, link.received),
         };
         links.par_sort_by_key(target);
         devices.sort_unstable();
@@ -165,6 +190,11 @@ impl Constraints {
         &self.links
     }
 
+    /// Pairs of moments: those of messages, whose targets differ, and the others.
+    pub(super) fn messages_and_others(&self) -> (&[Link], &[Link]) {
+        self.links.split_at(self.links.partition_point(|link| link.kind() == Kind::Message))
+    }
+
     /// Parts in operations of many, instance by instance, each by rank.
     pub(super) fn parts(&self) -> &[Part] {
         &self.parts
@@ -190,7 +220,7 @@ impl Constraints {
                 *largest = larger(*largest, time(location, at) - at);
             }
         };
-        for moment in self.links.iter().flat_map(|link| [link.source, link.target]) {
+        for moment in self.links.iter().flat_map(|link| [link.source(), link.target()]) {
             see(moment.location, moment.time);
         }
         for part in &self.parts {
@@ -213,7 +243,7 @@ impl Constraints {
     pub fn at(&self, time: impl Fn(LocationId, i64) -> i64) -> Self {
         let moved = |Moment { location, time: t }: Moment| Moment { location, time: time(location, t) };
         let links = self.links.iter();
-        let links = links.map(|link| Link { source: moved(link.source), target: moved(link.target), kind: link.kind });
+        let links = links.map(|link| Link::new(link.kind(), moved(link.source()), moved(link.target())));
         let parts = self.parts.iter().map(|part| {
             let time = |t| time(part.location, t);
             Part { begin: time(part.begin), end: time(part.end), ..*part }

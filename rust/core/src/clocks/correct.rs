@@ -8,7 +8,7 @@ use whywait_otf2::Recording;
 
 use super::census::{BINS, Census, Counting, Total};
 use super::clc;
-use super::constraints::Constraints;
+use super::constraints::{Constraints, Found};
 use super::corrected::{Corrected, Correction};
 use super::domains::{self, Clocks, Domain};
 use super::gather::gather;
@@ -18,11 +18,11 @@ use super::nodes::Nodes;
 use super::pairs::{Cut, Hulls, Pair};
 use super::report::{OfDomain, OfPair, OfProcess, Report, Step, Verdict};
 use super::timing::Timing;
-use crate::Result;
 use crate::ids::{LocationId, ProcessId};
 use crate::parallel::exchange::Exchange;
 use crate::trace::nodes::nodes;
-use crate::trace::{Shard, Trace};
+use crate::trace::{Bounds, Shard, Trace};
+use crate::{Error, Result};
 
 /// Number of pairs that the report has for each domain.
 const PAIRS: usize = 16;
@@ -87,10 +87,11 @@ impl Options {
 }
 
 /// Corrects the clocks of a run: returns it as it was read or, if a correction helps, read again by `load`; whether it was
-/// read again; and a report.
+/// read again; and a report. `met` has the constraints of messages and blocking operations, if they are known.
 /// If several processes share the analysis, the first finds the correction and has the report.
 pub fn correct(
     trace: Trace,
+    met: Option<Vec<Found>>,
     options: &Options,
     load: &dyn Fn(Arc<dyn Recording>) -> Result<Trace>,
 ) -> Result<(Trace, bool, Option<Report>)> {
@@ -100,8 +101,8 @@ pub fn correct(
     let exchange = trace.exchange.clone();
     let ends_before = ends(&trace)?;
     let span = trace.span().unwrap_or((0, 0));
-    let mut constraints = gather(&trace)?;
-    let mut census = Census::new(&constraints, Counting { latency, span }, as_it_is);
+    let mut constraints = gather(&trace, met)?;
+    let mut census = Census::new(&constraints, Counting { latency, span }, as_it_is, &exchange)?;
     let mut current = census.clone();
     let total = census.total.of_all(&exchange)?;
     let offsets = Nodes::find(&trace, &nodes)?;
@@ -117,9 +118,9 @@ pub fn correct(
         drop(trace);
         trace = load(Arc::new(Corrected::new(recorded.clone(), corrections.collect())))?;
         is_new = true;
-        let found = gather(&trace)?;
+        let found = gather(&trace, None)?;
         let span = trace.span().unwrap_or(span);
-        let after = Census::new(&found, Counting { latency, span }, as_it_is);
+        let after = Census::new(&found, Counting { latency, span }, as_it_is, &exchange)?;
         let violated = |census: &Census, is_within: bool| {
             exchange.sum(census.violated_between(|from, to| (nodes[from] == nodes[to]) == is_within) as usize)
         };
@@ -145,12 +146,17 @@ pub fn correct(
             locations.into_iter().map(move |location| (location, Correction::Timing(timing.clone())))
         });
         let corrected = Corrected::new(recorded, moved.collect());
+        search.check(&corrected, &trace)?;
         drop(trace);
         trace = load(Arc::new(corrected))?;
         is_new = true;
     }
     let ends_after = ends(&trace)?;
-    let largest = search.constraints.largest_moves(nodes.len(), |at, time| search.time(at, time), &exchange)?;
+    let largest = if search.timings.iter().all(Timing::is_identity) {
+        vec![0; nodes.len()]
+    } else {
+        search.constraints.largest_moves(nodes.len(), |at, time| search.time(at, time), &exchange)?
+    };
     census.gather(&exchange)?;
     search.census.gather(&exchange)?;
     if !exchange.is_root() {
@@ -249,6 +255,24 @@ impl Search {
         self.timings[self.clocks.of(location) as usize].apply(time)
     }
 
+    /// Refuses times that no run can have: they would be taken for damaged ones. Collective.
+    fn check(&self, corrected: &Corrected, trace: &Trace) -> Result<()> {
+        let spans = trace.shards.iter().flat_map(|shard| {
+            let locations = (0..shard.locations.len()).map(|number| shard.location(number));
+            locations.zip(&shard.spans).filter(|(_, span)| span.first <= span.last)
+        });
+        let own = spans.map(|(location, span)| (self.time(location, span.first), self.time(location, span.last)));
+        let add = |(first, last): (i64, i64), own: (i64, i64)| (first.min(own.0), last.max(own.1));
+        let all = self.exchange.allgather(own.reduce(add))?;
+        let Some((first, last)) = all.into_iter().flatten().reduce(add) else { return Ok(()) };
+        let possible = Bounds::new(corrected, &trace.definitions).range();
+        if possible.contains(&first) && possible.contains(&last) {
+            return Ok(());
+        }
+        let seconds = (last - first) as f64 / trace.resolution as f64;
+        Err(Error::Usage(format!("the corrected run would last {seconds:.0} s, longer than any run can be")))
+    }
+
     /// The functions that move a clock, and the ids of the locations that each moves.
     fn moved(&self, trace: &Trace) -> Vec<(Timing, Vec<u64>)> {
         let mut ids = vec![Vec::new(); self.clocks.count()];
@@ -287,7 +311,7 @@ impl Search {
             Hulls::gather(&self.constraints, &self.domains, latency, &cut, &self.exchange)
         };
         let left = |courses: &[Course]| {
-            let census = self.census_at(&self.clocks, &self.timings_of(courses));
+            let census = self.census_at(&self.clocks, &self.timings_of(courses))?;
             // What other times order otherwise is no reason to bend a clock.
             let bounds = census.cells.iter().filter(|((kind, ..), _)| !kind.is_ordered_by_time());
             let (mut violated, mut sum, mut bends) = (0, 0, vec![false; self.domains.count()]);
@@ -343,9 +367,9 @@ impl Search {
         self.take("clc", (clocks, timings), steps)
     }
 
-    fn census_at(&self, clocks: &Clocks, timings: &[Timing]) -> Census {
+    fn census_at(&self, clocks: &Clocks, timings: &[Timing]) -> Result<Census> {
         let time = |location, time| timings[clocks.of(location) as usize].apply(time);
-        Census::new(&self.constraints, self.counting, time)
+        Census::new(&self.constraints, self.counting, time, &self.exchange)
     }
 
     /// Keeps a step if it leaves fewer violations, or as many with a smaller sum.
@@ -355,7 +379,7 @@ impl Search {
         (clocks, timings): (Clocks, Vec<Timing>),
         steps: &mut Vec<Step>,
     ) -> Result<()> {
-        let census = self.census_at(&clocks, &timings);
+        let census = self.census_at(&clocks, &timings)?;
         let total = census.total.of_all(&self.exchange)?;
         let is_kept = (total.violated, total.sum) < (self.total.violated, self.total.sum);
         steps.push(step(name, is_kept, total));
@@ -451,7 +475,7 @@ impl Search {
                 nodes.and_then(|nodes| nodes.moves(trace, process, &times)).unwrap_or_else(|| vec![0; times.len()]);
             let timing = &self.timings[self.clocks.of(master) as usize];
             for (moved, time) in moves.iter_mut().zip(&times) {
-                *moved += timing.added(time + *moved);
+                *moved = moved.saturating_add(timing.added(time.saturating_add(*moved)));
             }
             Some((master, moves))
         });

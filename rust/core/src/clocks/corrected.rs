@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use whywait_otf2::records::{Attributes, ClockOffset, Definition, Event, TypedValue};
 use whywait_otf2::{Anchor, Definitions, EventSink, EventStream, Events, Oddity, ReadSummary, Recording, Result};
 
+use super::clc::Near;
 use super::timing::Timing;
 
 /// How the times of a location are corrected.
@@ -72,7 +73,7 @@ pub(super) struct Retimed<'a> {
 
 impl EventStream for Retimed<'_> {
     fn read(&self, sink: &mut dyn EventSink) -> Result<ReadSummary> {
-        self.events.read_inlined(&mut Vec::new(), &mut Retiming { sink, timing: self.timing, last: None })
+        self.events.read_inlined(&mut Vec::new(), &mut Retiming::new(sink, self.timing))
     }
 
     fn first_time(&self) -> Option<i64> {
@@ -90,15 +91,20 @@ struct Retiming<'a> {
     timing: &'a Timing,
     /// The last time that was read, and what it became: many events share one.
     last: Option<(i64, i64)>,
+    near: Near,
 }
 
-impl Retiming<'_> {
+impl<'a> Retiming<'a> {
+    fn new(sink: &'a mut dyn EventSink, timing: &'a Timing) -> Self {
+        Self { sink, timing, last: None, near: Near::default() }
+    }
+
     #[inline]
     fn time(&mut self, read: i64) -> i64 {
         match self.last {
             Some((last, time)) if last == read => time,
             _ => {
-                let time = self.timing.apply(read);
+                let time = self.timing.apply_near(read, &mut self.near);
                 self.last = Some((read, time));
                 time
             }

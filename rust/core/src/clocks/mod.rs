@@ -29,9 +29,10 @@ mod rewritten;
 mod timing;
 
 pub use census::{BINS, Cell, Census, Course, Total};
-pub use constraints::{Constraints, Moment};
+pub use constraints::{Constraints, Found, Moment};
 pub use correct::{Method, Options, correct};
 pub use domains::Domain;
+pub use gather::{OfMessages, add_operation};
 pub use kind::Kind;
 pub use report::{OfDomain, OfPair, OfProcess, Report, Step, Verdict};
 pub use rewritten::Rewritten;

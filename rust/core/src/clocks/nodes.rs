@@ -105,10 +105,12 @@ impl Nodes {
         let id = trace.definitions.locations.get(master)?.id;
         let (_, function) = self.changed.iter().find(|(location, _)| *location == id)?;
         let (own, shared) = (correction(&self.own[process.index()]), correction(&self.functions[*function as usize]));
+        // Damaged offsets may be of any size.
         let added = |of: &ClockCorrection, time: i64| of.cursor().correct(time.max(0) as u64).wrapping_sub(time);
         // Before its own offset is added, the time is earlier; one step suffices, because offsets change slowly.
-        let recorded = |time: i64| time - added(&own, time);
-        Some(times.iter().map(|&time| recorded(time)).map(|time| added(&shared, time) - added(&own, time)).collect())
+        let recorded = |time: i64| time.saturating_sub(added(&own, time));
+        let moved = |time: i64| added(&shared, time).saturating_sub(added(&own, time));
+        Some(times.iter().map(|&time| moved(recorded(time))).collect())
     }
 
     /// The clock offsets that replace those of each location.

@@ -11,7 +11,7 @@ use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::constraints::{Constraints, Link, Part};
+use super::constraints::{Constraints, Part};
 use super::domains::Clocks;
 use super::fit::{Corridor, Fit, Line, Point, piece};
 use super::kind::Kind;
@@ -126,7 +126,7 @@ impl Hulls {
             hulls.add((from, to), (source.1 + latency - cut.begin, target.1 - cut.begin), cut);
         };
         let of_links = constraints.links().par_iter().fold(Self::default, |mut hulls, link| {
-            let &Link { kind, source, target } = link;
+            let (kind, source, target) = (link.kind(), link.source(), link.target());
             if !kind.is_ordered_by_time() {
                 add(&mut hulls, kind, (source.location, source.time), (target.location, target.time));
             }

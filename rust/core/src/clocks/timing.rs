@@ -2,7 +2,7 @@
 
 use bitcode::{Decode, Encode};
 
-use super::clc::Logical;
+use super::clc::{Logical, Near};
 
 /// What is added to a clock: linear between knots, and beyond the first and the last.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -51,10 +51,23 @@ impl Timing {
     /// The corrected time of a recorded one, ticks.
     #[inline]
     pub(super) fn apply(&self, time: i64) -> i64 {
-        let time = match &self.pieces {
-            None => time,
-            Some(pieces) => time + pieces.at(time).round_ties_even() as i64,
-        };
+        let time = self.on_line(time);
         if self.logical.is_zero() { time } else { self.logical.apply(time) }
+    }
+
+    /// The same, of a time close to the one before.
+    #[inline]
+    pub(super) fn apply_near(&self, time: i64, near: &mut Near) -> i64 {
+        let time = self.on_line(time);
+        if self.logical.is_zero() { time } else { self.logical.apply_near(time, near) }
+    }
+
+    #[inline]
+    fn on_line(&self, time: i64) -> i64 {
+        match &self.pieces {
+            None => time,
+            // A damaged time may be anywhere.
+            Some(pieces) => time.saturating_add(pieces.at(time).round_ties_even() as i64),
+        }
     }
 }

@@ -25,15 +25,38 @@ use crate::severity::{Accumulator, Metric};
 use crate::trace::Trace;
 use rayon::prelude::*;
 
-/// Detects all wait states in collective operations: one entry per shard. `with_syncs` also returns which processes
-/// synchronized with which, one entry per owner of instances.
-pub fn detect(trace: &Trace, with_syncs: bool) -> Result<(Vec<Findings>, Vec<CollectiveSyncs>, Diagnostics)> {
+/// What collective operations give.
+#[derive(Debug)]
+pub struct Detected<R> {
+    /// Wait states, by shard.
+    pub findings: Vec<Findings>,
+    /// Which processes synchronized with which, by owner of instances.
+    pub syncs: Vec<CollectiveSyncs>,
+    /// What else was collected, by owner of instances.
+    pub more: Vec<R>,
+    /// What is odd about them.
+    pub diagnostics: Diagnostics,
+}
+
+/// Detects all wait states in collective operations, `with_syncs` if it is needed who synchronized with whom. `also` collects
+/// what else is to be known of each instance.
+pub fn detect<R: Default + Send>(
+    trace: &Trace,
+    with_syncs: bool,
+    also: impl Fn(&mut R, Kind, &[Member]) + Sync,
+) -> Result<Detected<R>> {
     let begin = |members: usize| {
         let parts = Vec::with_capacity(if with_syncs { members } else { 0 });
         let collective_syncs = CollectiveSyncs { parts, ..CollectiveSyncs::default() };
-        Found { waits: Vec::with_capacity(members), collective_syncs, keeps_syncs: with_syncs, ..Found::default() }
+        let waits = Vec::with_capacity(members);
+        (Found { waits, collective_syncs, keeps_syncs: with_syncs, ..Found::default() }, R::default())
     };
-    let (found, mut diagnostics) = match_all(trace, Times::Operation, begin, Found::evaluate)?;
+    let evaluate = |(found, more): &mut (Found, R), kind, members: &[Member]| {
+        found.evaluate(kind, members);
+        also(more, kind, members);
+    };
+    let (found, mut diagnostics) = match_all(trace, Times::Operation, begin, evaluate)?;
+    let (found, more): (Vec<Found>, Vec<R>) = found.into_iter().unzip();
     let sent = found.into_par_iter().map(|Found { waits, diagnostics, mut collective_syncs, sets, .. }| {
         let process = |location: LocationId| trace.definitions.locations[location].process;
         for set in sets {
@@ -48,9 +71,9 @@ pub fn detect(trace: &Trace, with_syncs: bool) -> Result<(Vec<Findings>, Vec<Col
         (outbox, (collective_syncs, diagnostics))
     });
     let (outgoing, rest): (Vec<_>, Vec<_>) = sent.unzip();
-    let mut collective_syncs = Vec::with_capacity(rest.len());
+    let mut syncs = Vec::with_capacity(rest.len());
     for (of_owner, owner_notes) in rest {
-        collective_syncs.push(of_owner);
+        syncs.push(of_owner);
         diagnostics.merge(owner_notes);
     }
     let findings = trace
@@ -72,7 +95,7 @@ pub fn detect(trace: &Trace, with_syncs: bool) -> Result<(Vec<Findings>, Vec<Col
             Findings { severities: cells.finish(), waits, ..Findings::default() }
         })
         .collect();
-    Ok((findings, collective_syncs, diagnostics))
+    Ok(Detected { findings, syncs, more, diagnostics })
 }
 
 /// Values of `CollectiveOp`.

@@ -2,6 +2,8 @@
 
 use bitcode::{Decode, Encode};
 
+use crate::galloping_search::partition_point_near;
+
 /// A shift shrinks by one tick in so many.
 pub(super) const DECAY: i64 = 100_000;
 /// A move before a jump grows by one tick in so many.
@@ -9,6 +11,13 @@ pub(super) const SLOPE: i64 = 100;
 
 /// Times of jumps, and the shifts there, ticks.
 pub(super) type Jumps = Vec<(i64, i64)>;
+
+/// Where a time was found among jumps and knots.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::clocks) struct Near {
+    jump: usize,
+    knot: usize,
+}
 
 /// What is added to a clock, ticks.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
@@ -26,9 +35,27 @@ impl Logical {
 
     /// The corrected time of a time, ticks.
     pub(in crate::clocks) fn apply(&self, time: i64) -> i64 {
-        let time = time + shift(&self.jumps, time);
-        let next = self.knots.partition_point(|knot| knot.0 < time);
-        time + match (next.checked_sub(1).map(|before| self.knots[before]), self.knots.get(next)) {
+        let time = self.shifted(time, self.jumps.partition_point(|jump| jump.0 <= time));
+        self.advanced(time, self.knots.partition_point(|knot| knot.0 < time))
+    }
+
+    /// The same, of a time close to the one before.
+    pub(in crate::clocks) fn apply_near(&self, time: i64, near: &mut Near) -> i64 {
+        near.jump = partition_point_near(&self.jumps, near.jump, |jump| jump.0 <= time);
+        let time = self.shifted(time, near.jump);
+        near.knot = partition_point_near(&self.knots, near.knot, |knot| knot.0 < time);
+        self.advanced(time, near.knot)
+    }
+
+    /// A time behind so many jumps, shifted.
+    fn shifted(&self, time: i64, jumps: usize) -> i64 {
+        // A damaged time may be anywhere.
+        time.saturating_add(jumps.checked_sub(1).map_or(0, |last| decayed(self.jumps[last], time)))
+    }
+
+    /// A shifted time behind so many knots, with what is added before jumps.
+    fn advanced(&self, time: i64, knots: usize) -> i64 {
+        time + match (knots.checked_sub(1).map(|before| self.knots[before]), self.knots.get(knots)) {
             (_, Some(&(at, until, _))) if at == time => until,
             (Some(before), Some(&next)) => between(before, next, time),
             _ => 0,
@@ -58,7 +85,7 @@ pub(super) fn shift(jumps: &[(i64, i64)], time: i64) -> i64 {
 }
 
 pub(super) fn decayed((at, shift): (i64, i64), time: i64) -> i64 {
-    (shift - (time - at) / DECAY).max(0)
+    (shift - time.saturating_sub(at) / DECAY).max(0)
 }
 
 /// The value between two knots, rounded down.

@@ -27,7 +27,7 @@ use forward::Forward;
 use net::Net;
 
 pub(super) use deal::Deal;
-pub(super) use logical::Logical;
+pub(super) use logical::{Logical, Near};
 
 /// How often the processes of an analysis may tell each other what they shift. Constraints that no times satisfy never end.
 const ROUNDS: usize = 100;

@@ -101,12 +101,13 @@ impl Net {
         let owner = |location| deal.owners[clocks.of(location) as usize] as usize;
         let is_own = |location| owner(location) == deal.exchange.rank();
         let operations = Operations::deal(constraints, clocks, deal)?;
-        let links =
-            || constraints.links().iter().filter(|link| !is_one(clocks, [link.source.location, link.target.location]));
+        let links = || {
+            constraints.links().iter().filter(|link| !is_one(clocks, [link.source().location, link.target().location]))
+        };
 
         // The sources of other processes, which must know of them.
         let mut imported: Vec<Vec<Moment>> = vec![Vec::new(); deal.exchange.processes()];
-        for source in links().map(|link| link.source).filter(|source| !is_own(source.location)) {
+        for source in links().map(Link::source).filter(|source| !is_own(source.location)) {
             imported[owner(source.location)].push((clocks.of(source.location), source.time));
         }
         for places in &mut imported {
@@ -117,7 +118,7 @@ impl Net {
 
         let mut moments: Vec<Vec<i64>> = vec![Vec::new(); clocks.count()];
         let mut see = |location, time: i64| moments[clocks.of(location) as usize].push(time);
-        for Link { source, target, .. } in links() {
+        for (source, target) in links().map(|link| (link.source(), link.target())) {
             see(target.location, target.time);
             if is_own(source.location) {
                 see(source.location, source.time);
@@ -133,7 +134,8 @@ impl Net {
         let places = Places::new(moments);
 
         let mut builder = Builder::new(&places, clocks, (&imported, &exported), &operations);
-        for &Link { kind, source, target } in links() {
+        for link in links() {
+            let (source, target) = (link.source(), link.target());
             let from = if is_own(source.location) {
                 builder.place(source.location, source.time)
             } else {
@@ -141,7 +143,7 @@ impl Net {
                 builder.imports[process][imported[process].partition_point(|&other| other < place)]
             };
             let to = builder.place(target.location, target.time);
-            builder.ways.push((from, Way::new(to, !kind.is_within_a_process())));
+            builder.ways.push((from, Way::new(to, !link.kind().is_within_a_process())));
         }
         builder.operations(&operations);
         let Builder { ways, remote, next: nodes, parts, imports, exports, .. } = builder;

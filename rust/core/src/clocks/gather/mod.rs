@@ -8,6 +8,9 @@ mod threads;
 
 use rayon::prelude::*;
 
+pub use messages::OfMessages;
+pub use operations::add_operation;
+
 use super::constraints::{Constraints, Found, Link};
 use crate::Result;
 use crate::ids::ProcessId;
@@ -15,10 +18,15 @@ use crate::matching;
 use crate::trace::Trace;
 
 /// Collects the constraints of a run; each process of the analysis has those with targets on its locations, and the
-/// operations that its shards evaluate.
-pub(super) fn gather(trace: &Trace) -> Result<Constraints> {
-    let mut found = messages::collect(trace)?;
-    found.extend(operations::blocking(trace)?);
+/// operations that its shards evaluate. `met` has those of messages and blocking operations, if they are known.
+pub(super) fn gather(trace: &Trace, met: Option<Vec<Found>>) -> Result<Constraints> {
+    let mut found = if let Some(found) = met {
+        found
+    } else {
+        let mut found = messages::collect(trace)?;
+        found.extend(operations::blocking(trace)?);
+        found
+    };
     found.extend(operations::nonblocking(trace)?);
     if let Some(epochs) = matching::one_sided::find(trace)? {
         found.extend(one_sided::collect(trace, &epochs)?);
@@ -38,7 +46,7 @@ pub(super) fn gather(trace: &Trace) -> Result<Constraints> {
     if trace.exchange.processes() > 1 {
         let mut links: Vec<Vec<Link>> = vec![Vec::new(); trace.exchange.processes()];
         for link in all.links {
-            let owner = trace.owner(processes[link.target.location.index()]);
+            let owner = trace.owner(processes[link.target().location.index()]);
             links[trace.exchange.process_of(owner)].push(link);
         }
         all.links = trace.exchange.alltoall(links)?.concat();

@@ -12,20 +12,20 @@ use crate::trace::Trace;
 
 /// The constraints of blocking operations, by owner of instances.
 pub(super) fn blocking(trace: &Trace) -> Result<Vec<Found>> {
-    let begin = |members| Found { parts: Vec::with_capacity(members), ..Found::default() };
-    let (found, _) = collectives::match_all(trace, Times::Operation, begin, |found: &mut Found, kind, members| {
-        let Some(name) = Kind::of(kind) else { return };
-        let parts = members.iter().map(|member| Data {
-            rank: member.rank,
-            root: member.root,
-            sends: member.sent > 0,
-            receives: member.received > 0,
-        });
-        add(found, name, kind, &parts, |number| {
-            (members[number].location, (members[number].begin, members[number].end))
-        });
-    })?;
+    let (found, _) = collectives::match_all(trace, Times::Operation, |_| Found::default(), add_operation)?;
     Ok(found)
+}
+
+/// Adds the constraints of a blocking operation.
+pub fn add_operation(found: &mut Found, kind: collectives::Kind, members: &[collectives::Member]) {
+    let Some(name) = Kind::of(kind) else { return };
+    let parts = members.iter().map(|member| Data {
+        rank: member.rank,
+        root: member.root,
+        sends: member.sent > 0,
+        receives: member.received > 0,
+    });
+    add(found, name, kind, &parts, |number| (members[number].location, (members[number].begin, members[number].end)));
 }
 
 /// The constraints of non-blocking operations, by owner of instances.
