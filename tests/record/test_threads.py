@@ -51,6 +51,43 @@ def test_waits_of_threads(threads):
     assert whywait.open(archive).info()["location_types"] == {"CPU_THREAD": 4}
 
 
+def test_a_thread_is_in_its_function_from_its_begin(mpi, tmp_path):
+    """And until its end, not only from its first recorded call to its last."""
+    (tmp_path / "worker.c").write_text(
+        """#include <mpi.h>
+        #include <pthread.h>
+        #include <unistd.h>
+        static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+        __attribute__((noinline)) static void note(void) {
+            pthread_mutex_lock(&mutex);
+            pthread_mutex_unlock(&mutex);
+        }
+        static void *worker(void *argument) {
+            usleep(60000);
+            note();
+            usleep(40000);
+            return argument;
+        }
+        int main(int argc, char **argv) {
+            pthread_t thread;
+            MPI_Init(&argc, &argv);
+            pthread_create(&thread, 0, worker, 0);
+            pthread_join(thread, 0);
+            MPI_Finalize();
+        }"""
+    )
+    program = compiled(mpi, tmp_path / "worker.c", tmp_path, "-lpthread")
+    done = record([*mpi.start(1), program], tmp_path, "--threads")
+    assert done.returncode == 0, done.stderr
+    times = whywait.analyze(tmp_path / "out").metrics["time"].by_callpath()
+    of_worker = [
+        time
+        for path, time in zip(times["callpath"].to_pylist(), times["value"].to_pylist(), strict=True)
+        if path[-1].startswith("worker")
+    ]
+    assert sum(of_worker) >= 0.1
+
+
 def test_nothing_of_threads_without_the_option(mpi, tmp_path):
     program = compiled(mpi, PROGRAMS / "threads.c", tmp_path, "-lpthread")
     assert record([*mpi.start(2), program], tmp_path).returncode == 0

@@ -210,7 +210,7 @@ impl State<'_> {
             return self.openmp.moment(thread, &call, self.regions);
         }
         if function.is_moment() {
-            self.moment(&mut thread.out, function, &call);
+            self.moment(thread, function, &call);
             return None;
         }
         thread.end_barrier(self.regions);
@@ -257,13 +257,15 @@ impl State<'_> {
     }
 
     /// A thread begins or ends.
-    fn moment(&self, out: &mut Out<'_>, function: &Function, call: &Call) {
+    fn moment(&self, thread: &mut Thread<'_>, function: &Function, call: &Call) {
         let Some(thread_contingent) = self.contingent else { return };
         let (time, sequence_count) = (call.enter, call.id);
         if function.class == Class::ThreadBegin {
-            out.put(time, &Event::ThreadBegin { thread_contingent, sequence_count });
+            thread.out.put(time, &Event::ThreadBegin { thread_contingent, sequence_count });
+            thread.begun = Some(time);
         } else {
-            out.put(time, &Event::ThreadEnd { thread_contingent, sequence_count });
+            thread.leave_functions(time, self.regions);
+            thread.out.put(time, &Event::ThreadEnd { thread_contingent, sequence_count });
         }
     }
 

@@ -120,6 +120,8 @@ pub(crate) struct Thread<'a> {
     pub(crate) resumes: Option<u64>,
     /// The region of a call that never returned.
     pub(crate) open: Option<u32>,
+    /// When the thread began, until it is in a function.
+    pub(crate) begun: Option<u64>,
     pub(crate) next: Option<Call>,
     /// What stands before the next call.
     pub(crate) before: Vec<Slot>,
@@ -143,6 +145,7 @@ impl<'a> Thread<'a> {
             barrier_end: None,
             resumes: None,
             open: None,
+            begun: None,
             next: None,
             before: Vec::new(),
             after: Vec::new(),
@@ -193,11 +196,33 @@ impl<'a> Thread<'a> {
         for function in &step.left {
             self.out.region(leave, &Event::Leave { region: regions.functions + function });
         }
+        let mut entered = step.entered.iter();
+        // The outermost function is that which the thread was created for.
+        if let Some(begin) = self.begun.take()
+            && let Some(function) = entered.next()
+        {
+            self.out.region(begin, &Event::Enter { region: regions.functions + function });
+        }
         self.out.count(&self.before, Extension::CountersEnter);
-        for function in &step.entered {
+        for function in entered {
             self.out.region(enter, &Event::Enter { region: regions.functions + function });
         }
         self.node = path;
+    }
+
+    /// Leaves the functions that are open: the outermost when the thread ends, the others after the last call.
+    pub(crate) fn leave_functions(&mut self, end: u64, regions: &Regions) {
+        if !self.constructs.is_empty() {
+            return;
+        }
+        let step = self.steps.get(self.paths, self.node, 0);
+        let Some((outermost, inner)) = step.left.split_last() else { return };
+        let leave = self.out.last;
+        for function in inner {
+            self.out.region(leave, &Event::Leave { region: regions.functions + function });
+        }
+        self.out.region(end, &Event::Leave { region: regions.functions + outermost });
+        self.node = 0;
     }
 
     /// Leaves all that is open: a call that never returned at the end of its process.
