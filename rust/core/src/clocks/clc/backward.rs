@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::logical::{SLOPE, between, decayed, shift};
 
-/// What is added before each jump of a clock: see [`Logical::knots`]. `shifted` has the times of its places, and `caps` how
-/// far they may move.
+/// What is added before each jump of a clock, as [`knots`](super::logical::Logical::knots). `shifted` has the times of its
+/// places, and `caps` how far they may move.
 pub(super) fn backward(jumps: &[(i64, i64)], begin: i64, shifted: &[i64], caps: &[i64]) -> Vec<(i64, i64, i64)> {
     let mut added: BTreeMap<i64, (i64, i64)> = BTreeMap::new();
     let mut before: Option<(i64, i64)> = None;
