@@ -19,6 +19,8 @@ const WIDE: f64 = 0.6;
 const ENOUGH: f64 = 0.1;
 /// Steps of bisections: enough for the resolution of a double.
 const STEPS: usize = 60;
+/// Steps of the bisection of a margin: to a thousandth of a tick, if clocks are off by a million.
+const MARGIN_STEPS: usize = 32;
 
 /// A bound at a time: both in ticks.
 pub(super) type Point = (f64, f64);
@@ -105,9 +107,9 @@ impl Corridor {
         }
         let size = self.lower.iter().chain(&self.upper).map(|point| point.1.abs()).fold(1.0, f64::max);
         let limit = 2.0 * (size + self.steepest * length);
-        let polygon = polygons(std::slice::from_ref(self), length, enough, limit).and_then(|mut found| found.pop());
-        let nearest = polygon.and_then(|polygon| nearest(&polygon));
-        nearest.map_or(fit.line, |(begin, end)| Line { value: begin, slope: (end - begin) / length })
+        let mut found = None;
+        Polygons::default().each(std::slice::from_ref(self), length, enough, limit, |polygon| found = nearest(polygon));
+        found.map_or(fit.line, |(begin, end)| Line { value: begin, slope: (end - begin) / length })
     }
 
     /// The least and the largest value at a time of all lines that cross no bound, if `fit` does not.
@@ -235,18 +237,22 @@ pub(super) fn fit_pieces(lower: &[Point], upper: &[Point], length: f64, pieces: 
     let limit = size + STEEPEST * length;
     // With a margin of -size, the line 0 fits.
     let (mut fits, mut fails) = (-size, 2.0 * size + 1.0);
-    for _ in 0..STEPS {
+    let mut polygons = Polygons::default();
+    for _ in 0..MARGIN_STEPS {
         let middle = f64::midpoint(fits, fails);
-        if polygons(&corridors, width, middle, 2.0 * limit).is_some() {
+        if polygons.each(&corridors, width, middle, 2.0 * limit, |_| ()) {
             fits = middle;
         } else {
             fails = middle;
         }
     }
-    let polygons = polygons(&corridors, width, fits, 2.0 * limit)?;
-    let (low, high) = extent(polygons.last()?, 1);
+    let mut found: Vec<Vec<Point>> = Vec::with_capacity(pieces);
+    if !polygons.each(&corridors, width, fits, 2.0 * limit, |polygon| found.push(polygon.to_vec())) {
+        return None;
+    }
+    let (low, high) = extent(found.last()?, 1);
     let mut values = vec![f64::midpoint(low, high)];
-    for polygon in polygons.iter().rev() {
+    for polygon in found.iter().rev() {
         let next = values[values.len() - 1];
         let (low, high) = section(polygon, next);
         values.push(f64::midpoint(low, high));
@@ -255,47 +261,67 @@ pub(super) fn fit_pieces(lower: &[Point], upper: &[Point], length: f64, pieces: 
     Some(values)
 }
 
-/// For each piece, the values at its begin and end for which the line keeps a margin up to there; `None` if there are none.
-fn polygons(corridors: &[Corridor], width: f64, margin: f64, limit: f64) -> Option<Vec<Vec<Point>>> {
-    let (mut low, mut high) = (-limit, limit);
-    let mut found = Vec::with_capacity(corridors.len());
-    for (number, corridor) in corridors.iter().enumerate() {
-        let mut polygon = vec![(low, -limit), (high, -limit), (high, limit), (low, limit)];
-        let steepest = corridor.steepest * width;
-        clip(&mut polygon, (1.0, -1.0, steepest));
-        clip(&mut polygon, (-1.0, 1.0, steepest));
-        for (points, side) in [(&corridor.lower, 1.0), (&corridor.upper, -1.0)] {
-            for &(time, bound) in points {
-                let share = time / width - number as f64;
-                // side * ((1 - share) v + share w - bound) >= margin
-                clip(&mut polygon, (side * (1.0 - share), side * share, -side * bound - margin));
-            }
-        }
-        if polygon.is_empty() {
-            return None;
-        }
-        (low, high) = extent(&polygon, 1);
-        found.push(polygon);
-    }
-    Some(found)
+/// The polygon that is being clipped, and room for the next.
+#[derive(Default)]
+struct Polygons {
+    polygon: Vec<Point>,
+    next: Vec<Point>,
 }
 
-/// Keeps the part of a polygon in which `a x + b y + c >= 0`.
-fn clip(polygon: &mut Vec<Point>, (a, b, c): (f64, f64, f64)) {
-    let height = |point: Point| a * point.0 + b * point.1 + c;
-    let mut kept = Vec::with_capacity(polygon.len() + 1);
-    for (number, &point) in polygon.iter().enumerate() {
-        let next = polygon[(number + 1) % polygon.len()];
-        let (here, there) = (height(point), height(next));
-        if here >= 0.0 {
-            kept.push(point);
+impl Polygons {
+    /// Passes on, for each piece, the values at its begin and end for which the line keeps a margin up to there; `false` if
+    /// there are none.
+    fn each(
+        &mut self,
+        corridors: &[Corridor],
+        width: f64,
+        margin: f64,
+        limit: f64,
+        mut pass: impl FnMut(&[Point]),
+    ) -> bool {
+        let (mut low, mut high) = (-limit, limit);
+        for (number, corridor) in corridors.iter().enumerate() {
+            self.polygon.clear();
+            self.polygon.extend([(low, -limit), (high, -limit), (high, limit), (low, limit)]);
+            let steepest = corridor.steepest * width;
+            self.clip((1.0, -1.0, steepest));
+            self.clip((-1.0, 1.0, steepest));
+            for (points, side) in [(&corridor.lower, 1.0), (&corridor.upper, -1.0)] {
+                for &(time, bound) in points {
+                    let share = time / width - number as f64;
+                    // side * ((1 - share) v + share w - bound) >= margin
+                    self.clip((side * (1.0 - share), side * share, -side * bound - margin));
+                }
+            }
+            if self.polygon.is_empty() {
+                return false;
+            }
+            (low, high) = extent(&self.polygon, 1);
+            pass(&self.polygon);
         }
-        if (here >= 0.0) != (there >= 0.0) {
-            let share = here / (here - there);
-            kept.push((point.0 + share * (next.0 - point.0), point.1 + share * (next.1 - point.1)));
-        }
+        true
     }
-    *polygon = kept;
+
+    /// Keeps the part of the polygon in which `a x + b y + c >= 0`.
+    fn clip(&mut self, (a, b, c): (f64, f64, f64)) {
+        let height = |point: Point| a * point.0 + b * point.1 + c;
+        if self.polygon.iter().all(|&point| height(point) >= 0.0) {
+            return;
+        }
+        self.next.clear();
+        for (number, &point) in self.polygon.iter().enumerate() {
+            let next = self.polygon[(number + 1) % self.polygon.len()];
+            let (here, there) = (height(point), height(next));
+            if here >= 0.0 {
+                self.next.push(point);
+            }
+            if (here >= 0.0) != (there >= 0.0) {
+                let share = here / (here - there);
+                self.next.push((point.0 + share * (next.0 - point.0), point.1 + share * (next.1 - point.1)));
+            }
+        }
+        std::mem::swap(&mut self.polygon, &mut self.next);
+    }
 }
 
 /// The point on the edges of a polygon whose line, from its first coordinate to its second, is nearest to 0: its mean counts
