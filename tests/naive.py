@@ -690,8 +690,8 @@ def nonblocking(trace: Trace, result: Result) -> None:
 def nonblocking_operations(trace: Trace) -> Iterator[list[tuple[int, Instance, Instance, Any]]]:
     """Yield the parts in each operation that all members start: rank, calls that start and complete it, record."""
     started: dict[Any, dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
-    sizes: dict[Any, int] = {}
-    for rank, threads in ((threads[0].rank, threads) for threads in trace.processes.values()):
+    members: dict[Any, list[int]] = {}
+    for process, threads in trace.processes.items():
         operations = []
         for thread in threads:
             requests: dict[int, Instance] = {}
@@ -702,13 +702,13 @@ def nonblocking_operations(trace: Trace) -> Iterator[list[tuple[int, Instance, I
                     operations.append((requests.pop(event.request_id), call, event))
         for operation in sorted(operations, key=lambda operation: operation[0].enter):
             comm = operation[2].communicator
-            started[comm._ref][rank].append(operation)
-            sizes[comm._ref] = len(comm.group.members)
+            members[comm._ref] = [member.group._ref for member in comm.group.members]
+            started[comm._ref][members[comm._ref].index(process)].append(operation)
     for ref, ranks in started.items():
         for k in range(max(map(len, ranks.values()))):
             parts = [(rank, *ranks[rank][k]) for rank in sorted(ranks) if k < len(ranks[rank])]
             kinds = {(event.collective_op, event.root) for _, _, _, event in parts}
-            if len(parts) == sizes[ref] > 1 and len(kinds) == 1:
+            if len(parts) == len(members[ref]) > 1 and len(kinds) == 1:
                 yield parts
 
 

@@ -38,8 +38,10 @@ def check_tiles(result, cuts):
     last = result.facts["length"]
     if last <= 0:
         return
-    bounds = [0.0, *sorted({cut * last for cut in cuts if 0 < cut < 1}), last]
-    parts = [result.window(begin, end) for begin, end in pairwise(bounds) if end - begin > 1e-9]
+    # A window has at least a tick.
+    ticks = {round(cut * last * result.facts["resolution"]) / result.facts["resolution"] for cut in cuts}
+    bounds = [0.0, *sorted(cut for cut in ticks if 1e-9 < cut < last - 1e-9), last]
+    parts = [result.window(begin, end) for begin, end in pairwise(bounds)]
     for metric in parts[0].metrics:
         if metric.name == "critical_path_imbalance":
             # By how much the path exceeds the average work: what one part has less does not make up for another.
