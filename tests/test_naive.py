@@ -24,9 +24,8 @@ def test_oracle_reproduces_scalasca(case):
     assert not [row for row in rows if not row.ok and row.metric not in DEVIATIONS], "\n" + report(rows)
 
 
-@settings(max_examples=150)
-@given(trace=programs())
-def test_program_agrees_with_oracle(trace):
+def agreeing(trace):
+    """Return what the oracle and the program find in a trace, in which all cells and violations are the same."""
     note(trace)
     with tempfile.TemporaryDirectory() as directory:
         anchor = trace_from_text(trace, directory)
@@ -35,7 +34,13 @@ def test_program_agrees_with_oracle(trace):
     assert all(row.ok for row in rows), "\n" + report(rows)
     assert program.facts["clock_violations_p2p"] == oracle.violations_p2p
     assert program.facts["clock_violations_coll"] == oracle.violations_coll
+    return oracle, program
 
+
+@settings(max_examples=150)
+@given(trace=programs())
+def test_program_agrees_with_oracle(trace):
+    oracle, program = agreeing(trace)
     begin, scale = oracle.begin, oracle.resolution
 
     def seconds(w):

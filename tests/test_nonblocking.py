@@ -10,11 +10,9 @@ import pytest
 import whywait
 from hypothesis import example, given, note, settings
 
-from tests import naive
-from tests.compare_reference import differences, report
 from tests.programs import programs
-from tests.results import outcome
 from tests.test_causes import random_program
+from tests.test_naive import agreeing
 from tests.test_whatif import is_identical
 from tests.tracedsl import COLLECTIVES, trace_from_text
 
@@ -46,13 +44,7 @@ comm turned = 1 0
 @given(trace=programs(nonblocking=True))
 @example(TURNED)
 def test_program_agrees_with_oracle(trace):
-    note(trace)
-    with tempfile.TemporaryDirectory() as directory:
-        anchor = trace_from_text(trace, directory)
-        oracle, program = naive.analyze(naive.Trace(anchor)), outcome(anchor)
-    rows = differences(oracle.table(), program.cells)
-    assert all(row.ok for row in rows), "\n" + report(rows)
-    assert program.facts["clock_violations_coll"] == oracle.violations_coll
+    agreeing(trace)
 
 
 @settings(max_examples=60)

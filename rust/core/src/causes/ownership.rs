@@ -38,7 +38,7 @@ use crate::schema::{Class, CostMetric};
 use crate::severity::Cost;
 use crate::trace::{NONE, Shard, Trace};
 use crate::waits::locks::{Ownership, ThreadLock};
-use crate::waits::posix::Condition;
+use crate::waits::posix::{self, Condition};
 use crate::waits::tasks::{TaskWait, TeamTasks};
 
 /// A lock that threads waited for, or whatever else somebody owns until it ends.
@@ -91,8 +91,7 @@ pub(super) fn of_locks(
     (locks, conditions): (&[ThreadLock], &[Condition]),
     found: &mut Vec<ContendedLock>,
 ) {
-    let awake: FxHashMap<InstanceId, i64> =
-        conditions.iter().map(|condition| (condition.instance, condition.wants_mutex_from(shard))).collect();
+    let awake = posix::awake(shard, conditions);
     for lock in locks {
         let mut waits = Vec::new();
         lock.each_contention((trace, shard), &awake, |_, wait, time| {

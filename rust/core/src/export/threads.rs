@@ -29,7 +29,7 @@ pub(super) fn each_owned(trace: &Trace, shard: &Shard, process: ProcessId, mut e
     }
     let process = &trace.definitions.processes[process];
     let locks = locks::of_process(trace, shard, process, &mut Diagnostics::default());
-    let awake = posix::awake(trace, shard, process, &locks);
+    let awake = posix::awake(shard, &posix::conditions(trace, shard, process, &locks));
     for (lock, number) in locks.iter().zip(0..) {
         let mut is_contended = false;
         lock.each_contention((trace, shard), &awake, |_, _, _| is_contended = true);

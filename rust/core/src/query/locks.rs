@@ -64,7 +64,7 @@ impl Analysis {
             for process in shard.processes {
                 let of_process = &self.trace.definitions.processes[process];
                 let locks = locks::of_process(&self.trace, shard, of_process, &mut Diagnostics::default());
-                let awake = posix::awake(&self.trace, shard, of_process, &locks);
+                let awake = posix::awake(shard, &posix::conditions(&self.trace, shard, of_process, &locks));
                 for lock in &locks {
                     let lock_use = of_lock((&self.trace, shard), process, (lock, &awake), &path, window);
                     found.extend((lock_use.acquisitions > 0).then_some(lock_use));

@@ -194,13 +194,7 @@ pub(crate) fn conditions(trace: &Trace, shard: &Shard, process: &Process, locks:
 }
 
 /// From when on each call that waits for a condition variable waits for nothing but its mutex.
-pub(crate) fn awake(
-    trace: &Trace,
-    shard: &Shard,
-    process: &Process,
-    locks: &[ThreadLock],
-) -> FxHashMap<InstanceId, i64> {
-    let conditions = conditions(trace, shard, process, locks);
+pub(crate) fn awake(shard: &Shard, conditions: &[Condition]) -> FxHashMap<InstanceId, i64> {
     conditions.iter().map(|condition| (condition.instance, condition.wants_mutex_from(shard))).collect()
 }
 

@@ -29,7 +29,8 @@ pub(super) fn find(calls: &Calls<'_>, locks: &[Vec<Vec<ThreadLock>>]) -> Result<
     let mut rows = Vec::new();
     for (shard, of_processes) in trace.shards.iter().zip(locks) {
         for (process, locks) in shard.processes.into_iter().zip(of_processes) {
-            let awake = posix::awake(trace, shard, &trace.definitions.processes[process], locks);
+            let process = &trace.definitions.processes[process];
+            let awake = posix::awake(shard, &posix::conditions(trace, shard, process, locks));
             for lock in locks {
                 let mut waits = Vec::new();
                 lock.each_contention((trace, shard), &awake, |_, wait, time| {

@@ -15,7 +15,7 @@ mod shifts;
 mod walk;
 mod walker;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use bitcode::{Decode, Encode};
 use rayon::prelude::*;
@@ -156,12 +156,12 @@ fn walk<const K: usize, S: Shifts<K>>(
     let run = Run { trace, graph, shape, board: &board };
     let walker = |(group, shifts)| Mutex::new(Walker::new(run, shifts, focus, group));
     let shares: Vec<S> = (1..groups).filter_map(|_| shifts.share()).collect();
-    let mut walkers: Vec<_> = (0..).zip([shifts].into_iter().chain(shares)).map(walker).collect();
+    let walkers: Vec<_> = (0..).zip([shifts].into_iter().chain(shares)).map(walker).collect();
     let mut circular = Circular::default();
-    first(&mut walkers).begin_for_others(&|_| ());
+    lock(&walkers[0]).begin_for_others(&|_| ());
     loop {
         advance(&board, &walkers);
-        if learn_from_others(&mut walkers, run)? {
+        if learn_from_others(&walkers, run)? {
             continue;
         }
         let own = walkers.iter().filter_map(|walker| lock(walker).blocked()).min();
@@ -173,7 +173,7 @@ fn walk<const K: usize, S: Shifts<K>>(
         }
         circular.number += 1;
     }
-    let ends = walkers.into_iter().flat_map(|walker| walker.into_inner().unwrap_or_else(PoisonError::into_inner).ends);
+    let ends = walkers.iter().flat_map(|walker| std::mem::take(&mut lock(walker).ends));
     Ok((AllEnds(ends.collect()), circular))
 }
 
@@ -196,14 +196,9 @@ fn spawn<'scope, const K: usize, S: Shifts<K>>(
     scope.spawn(move |scope| lock(&walkers[group]).work(&|group| spawn(scope, walkers, group)));
 }
 
-/// The one that speaks for all between two rounds.
-fn first<'w, 'a, const K: usize, S>(walkers: &'w mut [Mutex<Walker<'a, K, S>>]) -> &'w mut Walker<'a, K, S> {
-    walkers[0].get_mut().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Exchanges what has become known with the other processes of the analysis; returns whether anything has.
 fn learn_from_others<const K: usize, S: Shifts<K>>(
-    walkers: &mut [Mutex<Walker<'_, K, S>>],
+    walkers: &[Mutex<Walker<'_, K, S>>],
     run: Run<'_, K>,
 ) -> Result<bool> {
     let exchange = &run.trace.exchange;
@@ -211,9 +206,8 @@ fn learn_from_others<const K: usize, S: Shifts<K>>(
         return Ok(false);
     }
     let mut told = vec![News::default(); exchange.processes()];
-    for walker in &mut *walkers {
-        let news = &mut walker.get_mut().unwrap_or_else(PoisonError::into_inner).news;
-        for (all, News { places, shifts }) in told.iter_mut().zip(news) {
+    for walker in walkers {
+        for (all, News { places, shifts }) in told.iter_mut().zip(&mut lock(walker).news) {
             all.places.append(places);
             all.shifts.append(shifts);
         }
@@ -222,7 +216,8 @@ fn learn_from_others<const K: usize, S: Shifts<K>>(
     let told = told.into_iter().map(|news| (is_news, news)).collect();
     let arrived: Vec<(bool, News)> = exchange.alltoall(told)?;
     let any = arrived.iter().any(|(is_news, _)| *is_news);
-    let walker = first(walkers);
+    // Any of them may make places known.
+    let mut walker = lock(&walkers[0]);
     for (process, (_, News { places, shifts })) in arrived.into_iter().enumerate() {
         let of_process = &run.graph.border.from[process];
         for (number, shift) in places.into_iter().zip(shifts.as_chunks::<K>().0) {
