@@ -18,13 +18,14 @@ import argparse
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
+from functools import cached_property
 from itertools import zip_longest
 
 import otf2
 from otf2 import events as ev
 from otf2.enums import GroupType, LocationType, Paradigm
 
-from tests import naive, naive_posix_causes, naive_rma, naive_threads
+from tests import naive, naive_posix_causes, naive_rma, naive_task_causes, naive_threads
 
 SHORT = {"latesender": "ls", "latereceiver": "lr"}
 PAIRS = {
@@ -75,8 +76,20 @@ COLLECTIVE_METRIC = {
 class Call:
     """One region instance."""
 
-    def __init__(self, region, name, path, enter):
-        self.region, self.name, self.path, self.enter, self.leave = region, name, path, enter, None
+    def __init__(self, region, name, around, base, enter):
+        self.region, self.name, self.around, self.enter, self.leave = region, name, around, enter, None
+        self.below = around or base  # the call that it is below in the call tree
+        self.created = None  # of a task's outermost call: where to find the call that created it
+
+    @cached_property
+    def path(self):
+        if self.created:
+            creations, task = self.created
+            if task in creations:
+                # Recursion folds.
+                path = path_of(creations[task].around)
+                return (*path[: path.index(self.region)], self.region) if self.region in path else (*path, self.region)
+        return (*path_of(self.below), self.region)
 
     @property
     def E(self):
@@ -85,6 +98,10 @@ class Call:
     @property
     def L(self):
         return self.leave.t
+
+
+def path_of(call):
+    return call.path if call else ()
 
 
 class Event:
@@ -129,13 +146,23 @@ class Point:
         self.phi = defaultdict(float)  # class -> costs of waits that this wait caused later
         self.propagating = 0.0  # the largest share of this wait that a later wait is due to
         self.cause = None  # Point that ended the wait
+        self.after = 0  # of the call of a fork, which synchronizes all threads of its team
         self.held = wait  # from Enter to the end of the wait
         self.parts = []  # class and waiting time of the waits for one other process
+        self.moments = None  # from when to when it waited, if not all the time from the begin of the call
 
     def completion(self, rank):
         if rank in self.partners:
             return self.partners[rank]
         return self.total - self.wait
+
+    def waits_within(self, begin, end):
+        """Return how long it waited from one time to another."""
+        if not self.wait or not self.event.call:
+            return 0
+        until = self.event.call.E + self.held
+        moments = [(until - self.wait, until)] if self.moments is None else self.moments
+        return sum(max(0, min(end, b) - max(begin, a)) for a, b in moments)
 
 
 class Trace:
@@ -146,8 +173,12 @@ class Trace:
         self.comms = comms  # id -> list of world ranks, None for a self communicator
         self.locations = [Location(rank, thread, raw) for (rank, thread), raw in sorted(streams.items())]
         self.by_rank = {loc.rank: loc for loc in self.locations if loc.thread == 0}
+        self.creations = {}  # task -> call that created it
+        self.begun = set()  # tasks whose outermost call is known
         for loc in sorted(self.locations, key=lambda loc: loc.thread):
             self._link(loc)
+        for loc in self.locations:
+            loc.steps = [(i, path_of(call), ticks, end) for i, call, ticks, end in loc.steps]
 
     def members(self, comm, rank):
         ranks = self.comms[comm]
@@ -156,19 +187,23 @@ class Trace:
     def _link(self, loc):
         """Assign each event its enclosing call, and each interval between events its call path."""
         stack, loc.teams, loc.parallel = [], [], None
-        last, base, fork = None, (), None
+        last, base, fork, task = None, None, None, None
+        begun = self.begun
         for i, (t, kind, fields) in enumerate(loc.raw):
             if kind == "enter":
                 region, name = fields["region"]
-                parent = stack[-1].path if stack else base
+                parent = stack[-1] if stack else base
                 event = Event(loc, i, t, kind, None, {})
-                call = Call(region, name, (*parent, region), event)
+                call = Call(region, name, stack[-1] if stack else None, base, event)
+                if task and task not in begun:
+                    begun.add(task)
+                    call.created = self.creations, task
                 event.call = call
                 if fork is not None and is_parallel(name):
                     # The way from the fork to the region belongs to the region, and to the right of a point here.
                     if stack:
                         loc.steps.append((i - 1, parent, fork - last, fork))
-                    loc.steps.append((i, call.path, max(0, t - fork), t))
+                    loc.steps.append((i, call, max(0, t - fork), t))
                     event.fork, fork = fork, None
                 elif stack:
                     loc.steps.append((i, parent, t - last, t))
@@ -178,7 +213,7 @@ class Trace:
                 call = stack.pop()
                 event = Event(loc, i, t, kind, call, {})
                 call.leave = event
-                loc.steps.append((i, call.path, t - last, t))
+                loc.steps.append((i, call, t - last, t))
                 last = t
                 if is_parallel(call.name):
                     loc.parallel = call
@@ -188,14 +223,18 @@ class Trace:
                     fork = t
                 elif kind == "join":
                     # So does the way from the region to the join.
-                    loc.steps.append((i, loc.parallel.path, t - last, t))
+                    loc.steps.append((i, loc.parallel, t - last, t))
                     last = t
                 elif kind == "team_begin":
                     loc.teams.append(event)
-                    event.base, event.fork = stack[-1].path if stack else (), fork
+                    event.base, event.fork = stack[-1] if stack else None, fork
                     if loc.thread:
                         begin = self._begin_of_master(loc, event)
                         base, fork = begin.base, begin.fork
+                elif kind == "task_create" and stack:
+                    self.creations[event.task] = stack[-1]
+            # The outermost call of a task follows its first switch.
+            task = event.task if kind == "task_switch" else None
             loc.events.append(event)
         assert not stack, f"location {loc.rank}.{loc.thread} ends inside {stack[-1].name}"
 
@@ -320,6 +359,9 @@ def read(anchor):
             elif isinstance(e, ev.ThreadCreate | ev.ThreadBegin | ev.ThreadWait | ev.ThreadEnd):
                 kind = f"thread_{type(e).__name__.removeprefix('Thread').lower()}"
                 put(key, t, kind, life=(e.thread_contingent._ref, e.sequence_count))
+            elif isinstance(e, ev.ThreadTaskCreate | ev.ThreadTaskSwitch | ev.ThreadTaskComplete):
+                kind = f"task_{type(e).__name__.removeprefix('ThreadTask').lower()}"
+                put(key, t, kind, task=(key[0], e.creating_thread, e.generation_number))
             elif isinstance(e, ev.ThreadFork):
                 put(key, t, "fork", threads=e.number_of_requested_threads)
             elif isinstance(e, ev.ThreadJoin):
@@ -362,8 +404,8 @@ def prune(work, left, completion):
 
 class Analysis:
     def __init__(self, trace, model="thesis", limit=LIMIT):
-        assert model in ("scalasca", "thesis")
-        self.trace, self.model = trace, model
+        assert model in ("scalasca", "thesis", "bounded")
+        self.trace, self.model, self.is_bounded = trace, "thesis" if model == "bounded" else model, model == "bounded"
         self.limit = limit if model == "scalasca" else None
         self.values = defaultdict(float)  # (metric, call path, rank, thread) -> ticks
         self.instances = []
@@ -379,6 +421,7 @@ class Analysis:
             self.find_creations()
             self.find_waits_for_locks()
             naive_posix_causes.find(self)
+            naive_task_causes.find(self)
         self.number = self.number_callpaths()
         self.cut()
         self.costs()
@@ -395,6 +438,16 @@ class Analysis:
             p.partners = dict.fromkeys(partners, completion)
             event.loc.points[p.at] = p
         return event.loc.points[event.i]
+
+    @cached_property
+    def calls(self):
+        """The calls of all locations by process, thread, name, Enter, and Leave."""
+        events = [e for loc in self.trace.locations for e in loc.events if e.kind == "enter"]
+        return {(e.loc.rank, e.loc.thread, e.call.name, e.call.E, e.call.L): e.call for e in events}
+
+    def call_of(self, instance):
+        """Return the call that other oracles have as an instance."""
+        return self.calls[instance.thread.rank, instance.thread.number, instance.name, instance.enter, instance.leave]
 
     def find_p2p(self):
         sends, receives = defaultdict(list), defaultdict(list)
@@ -633,8 +686,8 @@ class Analysis:
             self.openmp_process(threads)
 
     def openmp_process(self, threads):
-        # The k-th parallel region of a thread is the k-th of the master: all threads of a process are in all teams.
-        regions = {loc: [] for loc in threads}
+        # The k-th parallel region of a thread is the k-th of the master: a thread is in all teams or in none.
+        regions = {loc: [] for loc in threads if any(e.kind == "team_begin" for e in loc.events)}
         for loc in threads:
             for e in loc.events:
                 if e.kind == "enter" and is_parallel(e.call.name):
@@ -642,13 +695,17 @@ class Analysis:
                 elif e.kind == "leave" and is_omp_barrier(e.call.name) and regions[loc]:
                     regions[loc][-1][1].append(e)
         master = threads[0]
+        has_tasks = self.model == "thesis" and any(e.kind == "task_switch" for loc in threads for e in loc.events)
         join = None
         for team in zip(*regions.values(), strict=True):
             forks = [e for e, _ in team]
             first = min(e.t for e in forks)
+            # Release 2.6 has no other synchronization of threads.
+            others = [("thread", e.loc.thread) for e in forks] if self.model == "thesis" else []
             for e in forks:
                 p = self.point(e, 0, None, set(), "fork", total=e.t - e.fork)
                 p.after = e.t - first
+                p.partners = dict.fromkeys(others, p.after)
                 p.master = forks[0].loc.points[forks[0].i]
                 p.joined = -1 if join is None else join
             self.instances.append(Instance("ompidle", p.master, [], factor=len(team) - 1, begin=join))
@@ -658,14 +715,22 @@ class Analysis:
                 metric = "omp_ebarrier_wait" if culprit.call.name.startswith("!$omp barrier") else "omp_ibarrier_wait"
                 points = []
                 for e in barrier:
-                    self.add(metric, e, latest - e.call.E)
-                    p = self.point(e, latest - e.call.E, None, set(), "ompbarrier")
-                    p.after = 0
+                    moments = naive_task_causes.idle(e.call, latest)
+                    wait = sum(b - a for a, b in moments) if self.model == "thesis" else latest - e.call.E
+                    self.add(metric, e, wait)
+                    p = self.point(e, 0 if has_tasks else wait, None, set(), "ompbarrier")
+                    p.partners = dict.fromkeys(others, 0)
+                    if has_tasks:
+                        # What it runs after all have come is not part of this interval, nor of the next one.
+                        p = naive_task_causes.arrival(e, latest, wait)
+                    p.after, p.moments = 0, moments
                     points.append(p)
                 for p in points:
-                    p.ready = [b for b in points if not b.wait]
+                    p.ready = p.event.loc.points[p.event.i].ready = [b for b in points if latest == b.event.call.E]
                 waiters = [(p, p.wait) for p in points if p.event is not culprit]
-                self.instances.append(Instance("ompbarrier", culprit.loc.points[culprit.i], waiters))
+                cause = next(p for p in points if p.event is culprit)
+                self.instances.append(Instance("ompbarrier", cause, waiters))
+                self.instances[-1].has_tasks = has_tasks
             join = next((e.i + 1 for e in master.events[forks[0].call.leave.i :] if e.kind == "join"), None)
         if join is not None:
             end = self.end_of(master)
@@ -779,13 +844,13 @@ class Analysis:
         parts = defaultdict(int)
         for a, b, loc in pieces:
             for p in loc.points.values() if loc else ():
-                end = p.event.call.E + p.held if p.event.call else 0
-                if p.wait > 0 and min(b, end) > max(a, end - p.wait):
-                    parts[p] += min(b, end) - max(a, end - p.wait)
+                if ticks := p.waits_within(a, b):
+                    parts[p] += ticks
         return parts
 
     def charge_owners(self, e, cls, pieces):
         """Charge a wait for a lock to what its owners do meanwhile (thesis, equations 4.14 to 4.19, with r = W / w)."""
+        metric = f"interval_delay_{'task' if cls == 'task' else 'lock'}"
         phi = {K: v / e.wait for K, v in e.phi.items()}
         later = sum(phi.values())
         for a, b, loc in pieces:
@@ -793,18 +858,16 @@ class Analysis:
                 self.add("wait_unexplained", e, b - a)
                 self.add("delay_unattributed", e, (b - a) * (1 + later))
                 continue
-            spans = [
-                (p.event.call.E + p.held - p.wait, p.event.call.E + p.held) for p in self.owner_waits([(a, b, loc)])
-            ]
+            meanwhile = self.owner_waits([(a, b, loc)])
             idle = b - a - sum(max(0, min(b, left) - max(a, entered)) for _, entered, left in running(loc))
             self.add("wait_unexplained", e, idle)
             self.add("delay_unattributed", e, idle * (1 + later))
             for path, entered, left in running(loc):
                 since, to = max(a, entered), min(b, left)
-                ticks = to - since - sum(max(0, min(to, end) - max(since, begin)) for begin, end in spans)
+                ticks = to - since - sum(p.waits_within(since, to) for p in meanwhile)
                 if to > since and ticks > 0:
-                    self.values["interval_delay_lock", path, loc.rank, loc.thread] += ticks
-                    self.values["interval_delay_lock_longterm", path, loc.rank, loc.thread] += ticks * later
+                    self.values[metric, path, loc.rank, loc.thread] += ticks
+                    self.values[f"{metric}_longterm", path, loc.rank, loc.thread] += ticks * later
         parts = self.owner_waits(pieces)
         for p, ticks in parts.items():
             p.phi[cls] += ticks
@@ -925,7 +988,7 @@ class Analysis:
         """
         loc, b = point.loc, point.at
         has_past = self.model == "thesis" and any(
-            (p.partners and p.cls != "creation") or p.contenders for p in loc.sorted_points
+            (p.partners and p.cls not in ("creation", "fork", "ompbarrier")) or p.contenders for p in loc.sorted_points
         )
         if has_past and loc.created:
             begin, creator = loc.created
@@ -1072,16 +1135,17 @@ class Analysis:
             if self.model == "thesis":
                 self.add("delay_unattributed", e, wait + sum(phi.values()))
             return
-        direct = wait / total
+        rate = self.rate(e, wait, total, phi)
+        direct = rate * wait
         if self.model == "scalasca":
             direct = min(direct, 1.0)
         for c, d in D.items():
             self.charge(f"delay_{cls}", f, direct * d, c)
             for K, v in phi.items():
-                self.charge(f"delay_{K}_longterm", f, v / total * d, c)
+                self.charge(f"delay_{K}_longterm", f, rate * v * d, c)
         for p in between:
             for K, v in phi.items():
-                p.phi[K] += v / total * p.wait
+                p.phi[K] += rate * v * p.wait
             p.phi[cls] += direct * p.wait
             p.propagating = max(p.propagating, min(direct, 1.0) * p.wait)
         self.add(f"mpi_wait_indirect_{cls}", e, direct * W)
@@ -1155,21 +1219,25 @@ class Analysis:
                     p.phi[K] += s * p.wait
 
     def barrier_of_threads(self, x):
-        def interval(e):
-            left = max(
-                (p for p in e.loc.sorted_points if p.at < e.at and p.cls in ("fork", "ompbarrier")), key=lambda p: p.at
-            )
+        def interval(e, other):
+            """Return the work of a thread since it synchronized with another one, and its waits in between."""
+            thread = "thread", other.loc.thread
+            kinds = ("fork", "ompbarrier") if self.model == "scalasca" else ()
+            left = next(p for p in self.before(e.loc, e.at) if thread in p.partners or p.cls in kinds)
             between = self.waits(e.loc, left.at, e.at)
-            work = self.work(e.loc, left.at, e.at, between)
-            prune(work, left, left.after)
+            if x.has_tasks:
+                work = naive_task_causes.work(left, e, between, f.event.call.E)
+            else:
+                work = self.work(e.loc, left.at, e.at, between)
+            prune(work, left, left.partners.get(thread, left.after))
             return work, between
 
         f = x.cause
-        mine, between = interval(f)
-        W = sum(p.wait for p in between)
-        scales = defaultdict(float)
+        scales = defaultdict(lambda: defaultdict(float))
         for e, wait in x.waiters:
-            other, _ = interval(e)
+            mine, between = interval(f, e)
+            W = sum(p.wait for p in between)
+            other, _ = interval(e, f)
             D = {c: t - other.get(c, 0) for c, t in mine.items() if t > other.get(c, 0)}
             total = sum(D.values()) + W
             self.unexplained(e, wait - total)
@@ -1179,20 +1247,29 @@ class Analysis:
                 if self.model == "thesis":
                     self.add("delay_unattributed", e, wait + sum(phi.values()))
                 continue
+            rate = self.rate(e, wait, total, phi)
             for c, d in D.items():
-                self.add("delay_ompbarrier", f, wait / total * d, c)
+                self.add("delay_ompbarrier", f, rate * wait * d, c)
                 for K, v in phi.items():
-                    self.add(f"delay_{K}_longterm", f, v / total * d, c)
+                    self.add(f"delay_{K}_longterm", f, rate * v * d, c)
             if self.model == "thesis":
-                self.add("mpi_wait_indirect_ompbarrier", e, wait / total * W)
+                self.add("mpi_wait_indirect_ompbarrier", e, rate * wait * W)
                 for p in between:
-                    p.propagating = max(p.propagating, min(wait / total, 1) * p.wait)
-            scales["ompbarrier"] += wait / total
-            for K, v in phi.items():
-                scales[K] += v / total
-        for p in between:
-            for K, s in scales.items():
+                    p.propagating = max(p.propagating, min(rate * wait, 1) * p.wait)
+            for p in between:
+                scales[p]["ompbarrier"] += rate * wait
+                for K, v in phi.items():
+                    scales[p][K] += rate * v
+        for p, of_wait in scales.items():
+            for K, s in of_wait.items():
                 p.phi[K] += s * p.wait
+
+    def rate(self, e, wait, total, phi):
+        """Return how much of a wait each tick of delays and waits explains, and book what these do not explain."""
+        if not self.is_bounded or total >= wait:
+            return 1 / total
+        self.add("delay_unattributed", e, (wait + sum(phi.values())) * (1 - total / wait))
+        return 1 / wait
 
     def idleness(self, x):
         """Charge idle threads to the serial call paths of their master (specification.md#idle-threads)."""
@@ -1351,7 +1428,7 @@ def running(loc):
         if e.kind in ("enter", "leave"):
             if path:
                 yield path, since, e.t
-            path, since = (e.call.path if e.kind == "enter" else e.call.path[:-1]), e.t
+            path, since = path_of(e.call if e.kind == "enter" else e.call.below), e.t
 
 
 FAMILIES = ("delay_", "interval_delay_", "critical_", "non_critical_path_", "inter_partition_", "mpi_wait_", "wait_")

@@ -22,22 +22,17 @@ def find(analysis: Analysis) -> None:
         return
     trace = naive.Trace(analysis.trace.anchor)
     threads = {(loc.rank, loc.thread): loc for loc in analysis.trace.locations}
-    calls = {(e.loc.rank, e.loc.thread, e.call.name, e.call.E, e.call.L): e.call for e in events if e.kind == "enter"}
-
-    def call_of(i: naive.Instance) -> Any:
-        return calls[i.thread.rank, i.thread.number, i.name, i.enter, i.leave]
-
     for rank in {rank for rank, _ in threads}:
         lives(analysis, [loc for (other, _), loc in threads.items() if other == rank])
     for instances in trace.processes.values():
-        barriers(analysis, [i for t in instances for i in t.instances if i.name == "pthread_barrier_wait"], call_of)
+        barriers(analysis, [i for t in instances for i in t.instances if i.name == "pthread_barrier_wait"])
     waits = [wait for owners in naive.ownerships(trace) for wait in naive_posix.condition_waits(owners)]
     for instances in trace.processes.values():
         of_process = [wait for wait in waits if wait.call.thread.process == instances[0].process]
         naive_posix.give_signals(instances, of_process)
         of_rank = {number: loc for (rank, number), loc in threads.items() if rank == instances[0].rank}
         for wait in of_process:
-            condition(analysis, wait, call_of, of_rank)
+            condition(analysis, wait, of_rank)
 
 
 def thread(loc: Location) -> tuple[str, int]:
@@ -91,7 +86,7 @@ def add(analysis: Analysis, cls: str, cause: Point, wait: tuple[Point, int], key
     analysis.instances.append(instance)
 
 
-def barriers(analysis: Analysis, calls: list[naive.Instance], call_of: Any) -> None:
+def barriers(analysis: Analysis, calls: list[naive.Instance]) -> None:
     while calls:
         first = min(i.leave for i in calls)
         together = [i for i in calls if i.enter <= first]
@@ -100,7 +95,7 @@ def barriers(analysis: Analysis, calls: list[naive.Instance], call_of: Any) -> N
         points = {}
         for i in together:
             last = min(latest.enter, i.leave)
-            leave = call_of(i).leave
+            leave = analysis.call_of(i).leave
             points[i] = analysis.point(leave, last - i.enter, i.leave - last, everybody, "pthreadbarrier")
         for i in together:
             if points[i].wait > 0:
@@ -108,9 +103,9 @@ def barriers(analysis: Analysis, calls: list[naive.Instance], call_of: Any) -> N
         calls = [i for i in calls if i not in together]
 
 
-def condition(analysis: Analysis, wait: Any, call_of: Any, threads: dict[int, Location]) -> None:
+def condition(analysis: Analysis, wait: Any, threads: dict[int, Location]) -> None:
     """Add a wait for a condition variable: for the signal to begin, and for the owner of the mutex to end."""
-    call, contended = call_of(wait.call), wait.contended
+    call, contended = analysis.call_of(wait.call), wait.contended
     free = contended.end if contended else call.E
     if wait.signal is not None:
         awake = min(max(wait.signal.enter, call.E), call.L)
@@ -132,7 +127,7 @@ def condition(analysis: Analysis, wait: Any, call_of: Any, threads: dict[int, Lo
         if wait.signal is None:
             analysis.lock_waits.append((e, "signal", [(begin, end, None)]))
             continue
-        signal = call_of(wait.signal)
+        signal = analysis.call_of(wait.signal)
         cause = point(signal.enter, "signal", signal.enter.i + 0.5, signal.L - signal.E)
         cause.partners[thread(e.loc)] = signal.L - signal.E
         e.partners[thread(cause.loc)] = max(0, call.L - signal.E)

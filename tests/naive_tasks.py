@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from otf2 import events as ev
 from otf2.enums import RegionRole
@@ -138,7 +138,7 @@ def book(trace: Trace, result: Result) -> None:
         tasks = Tasks(team)
         if tasks.tasks:
             for wait in waits(tasks, team):
-                result.wait(*wait)
+                result.wait(wait.metric, wait.call, sum(b - a for a, b in wait.moments), wait.cause)
             for task in tasks.tasks:
                 count(task, result)
 
@@ -152,7 +152,17 @@ def count(task: Task, result: Result) -> None:
             result.add("omp_task_migrations", after[3], 1)
 
 
-def waits(tasks: Tasks, team: Team) -> Iterator[tuple[str, Instance, int, Instance]]:
+class Wait(NamedTuple):
+    """A wait for a task, or starvation."""
+
+    metric: str
+    call: Instance
+    moments: list[tuple[int, int]]
+    cause: Instance
+    task: Task | None = None
+
+
+def waits(tasks: Tasks, team: Team) -> Iterator[Wait]:
     ready = {id(task): tasks.ready(task) for task in tasks.tasks}
     turns: dict[Any, int] = {}
     for call, around in tasks.calls:
@@ -178,19 +188,19 @@ def waits(tasks: Tasks, team: Team) -> Iterator[tuple[str, Instance, int, Instan
             begin = max(begin, latest.enter)
             starved = starvation(tasks, (call, around), latest, ready)
             if starved and latest is not call:
-                yield NAMES[role][1], call, starved, latest
+                yield Wait(NAMES[role][1], call, starved, latest)
         if not awaited:
             continue
         last = max(awaited, key=lambda t: t.end)
-        waiting = sum(
-            b - a
+        moments = [
+            (a, b)
             for a, b in tasks.moments
             if begin <= a and b <= min(last.end, call.leave)
             if tasks.is_idle(call, around, (a + b) / 2)
             if not any(ready[id(t)] <= a < t.start for t in eligible)
-        )
-        if waiting:
-            yield NAMES[role][0], call, waiting, last.runs[-1][3]
+        ]
+        if moments:
+            yield Wait(NAMES[role][0], call, moments, last.runs[-1][3], last)
 
 
 def is_group(call: Instance) -> bool:
@@ -206,12 +216,14 @@ def descends(task: Any, root: Task) -> bool:
     return False
 
 
-def starvation(tasks: Tasks, call: tuple[Instance, Task | None], latest: Instance, ready: dict[int, int]) -> int:
+def starvation(
+    tasks: Tasks, call: tuple[Instance, Task | None], latest: Instance, ready: dict[int, int]
+) -> list[tuple[int, int]]:
     created = [t.created for t in tasks.tasks if t.creator is latest.thread and t.created < latest.enter]
-    return sum(
-        b - a
+    return [
+        (a, b)
         for a, b in tasks.moments
         if b <= max(created, default=-1)
         if tasks.is_idle(*call, (a + b) / 2)
         if not any(ready[id(t)] <= a < t.start for t in tasks.tasks)
-    )
+    ]

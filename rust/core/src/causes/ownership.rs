@@ -39,7 +39,7 @@ use crate::severity::Cost;
 use crate::trace::{NONE, Shard, Trace};
 use crate::waits::locks::{Ownership, ThreadLock};
 use crate::waits::posix::{self, Condition};
-use crate::waits::tasks::{TaskWait, TeamTasks};
+use crate::waits::tasks::{TaskWait, TeamTasks, union, without};
 
 /// A lock that threads waited for, or whatever else somebody owns until it ends.
 #[derive(Debug)]
@@ -155,11 +155,21 @@ pub(super) fn of_tasks(
             .collect();
         let begin = waits.iter().map(|wait| wait.time.start).min().unwrap_or(0);
         let end = waits.iter().map(|wait| wait.time.end).max().unwrap_or(0);
-        let is_waiting = |location| of_task.iter().any(|wait| wait.call.0 == location);
+        let mut by_waiter: Vec<&TaskWait> = of_task.iter().collect();
+        by_waiter.sort_by_key(|wait| wait.call.0);
+        let own: FxHashMap<LocationId, Vec<Range<i64>>> = by_waiter
+            .chunk_by(|a, b| a.call.0 == b.call.0)
+            .map(|own| (own[0].call.0, union(own.iter().flat_map(|wait| wait.parts.iter().cloned()).collect())))
+            .collect();
         found.extend(ContendedLock::new((trace, shard), Class::Task, waits, || {
             // A thread does not wait for itself.
-            let mut owners = tasks.owners(of_task[0].task, &(begin..end));
-            owners.retain(|&(location, _)| !is_waiting(location));
+            let owners = tasks.owners(of_task[0].task, &(begin..end)).into_iter();
+            let others = owners.flat_map(|(location, time)| {
+                let own = own.get(&location).map_or(&[][..], Vec::as_slice);
+                without(&[time], own).into_iter().map(move |part| (location, part))
+            });
+            let mut owners: Vec<_> = others.collect();
+            owners.sort_by_key(|(_, time)| time.start);
             disjoint(owners)
         }));
     }

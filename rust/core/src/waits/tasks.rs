@@ -641,7 +641,7 @@ fn meetings(shard: &Shard, parts: &[Part]) -> Vec<Meeting> {
 }
 
 /// The union of stretches of time, in order.
-fn union(mut all: Vec<Range<i64>>) -> Vec<Range<i64>> {
+pub(crate) fn union(mut all: Vec<Range<i64>>) -> Vec<Range<i64>> {
     all.retain(|one| !one.is_empty());
     all.sort_by_key(|one| one.start);
     let mut union: Vec<Range<i64>> = Vec::new();
@@ -663,7 +663,7 @@ fn within(all: &[Range<i64>], window: &Range<i64>) -> Vec<Range<i64>> {
 }
 
 /// The parts of stretches of time that lie outside of others; both are in order.
-fn without(all: &[Range<i64>], others: &[Range<i64>]) -> Vec<Range<i64>> {
+pub(crate) fn without(all: &[Range<i64>], others: &[Range<i64>]) -> Vec<Range<i64>> {
     let mut rest = Vec::new();
     for one in all {
         let mut from = one.start;
