@@ -790,8 +790,9 @@ class Analysis:
         """Add the waits for locks of threads (specification.md#locks-of-threads) and who owns the lock meanwhile."""
         records = defaultdict(list)
         for loc in self.trace.locations:
-            waiting = None
+            waiting, team = None, 0
             for e in loc.events:
+                team += e.kind == "team_begin"
                 if e.kind in ("acquire", "release"):
                     name, enter, until = (e.call.name, e.call.E, e.call.L) if e.call else ("", e.t, e.t)
                     place, acquires = (loc.thread, e.t), e.kind == "acquire"
@@ -799,7 +800,7 @@ class Analysis:
                     records[loc.rank, e.lock].append(record)
                 elif e.kind == "enter" and e.call.name.startswith("!$omp ordered sblock"):
                     if waiting:
-                        lock, block = e.call.region, e.call
+                        lock, block = (team, e.call.region), e.call
                         times = waiting.name, waiting.E, block.E
                         begin = naive_threads.Record(loc.thread, block.E, True, lock, 0, waiting, *times)
                         end = naive_threads.Record(

@@ -72,6 +72,7 @@ FAMILIES = (
     "omp_ibarrier_wait",
     "omp_lock_contention_critical",
     "omp_lock_contention_api",
+    "omp_ordered_wait",
     "omp_ebarrier_task_wait",
     "omp_ibarrier_task_wait",
     "omp_taskwait_wait",

@@ -1,6 +1,7 @@
 """Random programs with threads, simulated and written in the trace language of tests/tracedsl.py.
 
-Masters work, and talk with each other, between teams; in a team, all threads do, and wait for locks of the process.
+Masters work, and talk with each other, between teams; in a team, all threads do, and wait for locks of the process and
+for their turn in ordered constructs.
 All times are whole milliseconds.
 """
 
@@ -73,6 +74,21 @@ class Run:
         self.note(place, f"!$omp critical @a:{lock}(lock={lock}, order={self.acquired[key]})", enter, self.now[place])
         self.lines[-1] += f" @{acquire / 1000:.3f}, {release / 1000:.3f}"
 
+    def ordered(self) -> None:
+        """Let a thread come to one of the two ordered constructs of its team, and wait for its turn."""
+        place = self.draw(st.sampled_from(list(self.now)))
+        construct = self.draw(st.integers(2, 3))
+        key = place[0], construct
+        enter = self.now[place]
+        begin = self.now[place] = max(enter, self.free.get(key, 0)) + self.draw(st.integers(0, 1))
+        self.work(place)
+        if self.draw(st.booleans()):
+            self.section(place, 1)
+        end = self.free[key] = self.now[place] = self.now[place] + CALL
+        self.now[place] += self.draw(st.integers(0, 1))
+        self.note(place, f"!$omp ordered @a:{construct}", enter, self.now[place])
+        self.note(place, f"!$omp ordered sblock @a:{construct}", begin, end)
+
     def collective(self) -> None:
         masters = [(rank, 0) for rank in range(self.ranks)]
         end = max(self.now[master] for master in masters) + CALL
@@ -90,10 +106,13 @@ class Run:
                 self.now[rank, thread] = forks[rank] + self.draw(st.integers(0, 2))
         begins = dict(self.now)
         for _ in range(self.draw(st.integers(0, 8))):
-            if self.draw(st.booleans()):
-                self.message(range(self.threads))
-            else:
-                self.critical()
+            match self.draw(st.sampled_from(("message", "message", "critical", "ordered"))):
+                case "message":
+                    self.message(range(self.threads))
+                case "critical":
+                    self.critical()
+                case "ordered":
+                    self.ordered()
         has_barrier = self.draw(st.booleans())
         for rank, fork in forks.items():
             places = [(rank, thread) for thread in range(self.threads)]

@@ -50,6 +50,7 @@ PARTS = {
     "progress": "rma_progress",
     "lock_competition": "interval_lock",
     "lock_contention": "interval_lock",
+    "ordered": "interval_lock",
 }
 
 

@@ -274,7 +274,7 @@ impl ContendedLock {
     }
 
     /// The largest part of each wait of an owner that one wait for the lock is due to, ticks.
-    fn propagating(&self) -> impl Iterator<Item = (u32, i64)> {
+    fn propagating(&self) -> impl Iterator<Item = i64> {
         let mut by_end: Vec<&Range<i64>> = self.waits.iter().map(|wait| &wait.time).collect();
         by_end.sort_unstable_by_key(|time| time.end);
         // The first begin of all waits from each one on.
@@ -287,7 +287,7 @@ impl ContendedLock {
             let after = by_end.partition_point(|time| time.end < end);
             let longest = begins.get(after).map_or(0, |&begin| end - begin.max(start));
             let inside = by_end[..after].iter().rev().take_while(|time| time.end > start);
-            (wait.point, inside.map(|time| time.end - time.start.max(start)).fold(longest, i64::max))
+            inside.map(|time| time.end - time.start.max(start)).fold(longest, i64::max)
         })
     }
 }
@@ -341,9 +341,18 @@ pub(super) fn attach(shard: &Shard, locks: &mut [ContendedLock], table: &mut Tab
             true
         });
         lock.waits = attached;
-        for (point, ticks) in lock.propagating() {
-            let propagating = &mut table.propagating[point as usize];
+        let of_owners: Vec<i64> = lock.propagating().collect();
+        for (wait, &ticks) in lock.owner_waits.iter().zip(&of_owners) {
+            let propagating = &mut table.propagating[wait.point as usize];
             *propagating = propagating.max(ticks as f64);
+        }
+        // The other ones get nothing, and must not wait for it.
+        let mut ticks = of_owners.into_iter();
+        lock.owner_waits.retain(|_| ticks.next().is_some_and(|ticks| ticks > 0));
+        let mut before = 0;
+        for wait in &mut lock.owner_waits {
+            wait.before = before;
+            before += wait.time.end - wait.time.start;
         }
     }
 }
