@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import otf2
 from otf2 import events as ev
 from otf2.enums import (
+    CartPeriodicity,
     CollectiveOp,
     GroupType,
     LocationGroupType,
@@ -314,6 +315,7 @@ def analyze(trace: Trace, wrong_order_window: int = 100) -> Result:
     nonblocking(trace, result)
     init_and_finalize(trace, result)
     creations(trace, result)
+    neighborhoods(trace, result)
     teams(trace, result)
     naive_tasks.book(trace, result)
     locks(trace, result)
@@ -631,6 +633,54 @@ def creations(trace: Trace, result: Result) -> None:
                 at_once(sorted(parts, key=lambda p: p.rank), "mpi_comm_create_wait", result)
 
 
+def neighbors(topology: Any, definitions: Any) -> dict[int, list[int]]:
+    """Return the processes next to each one in a topology (specification.md#neighborhood-collective-operations)."""
+    members = [member.group._ref for member in topology.communicator.group.members]
+    places = {members[c.rank]: c.coordinates for c in definitions.cart_coordinates if c.topology._ref == topology._ref}
+
+    def is_next_to(a: int, b: int) -> bool:
+        steps = 0
+        for one, other, axis in zip(places[a], places[b], topology.dimensions, strict=True):
+            step = abs(one - other)
+            steps += min(step, axis.size - step) if axis.cart_periodicity == CartPeriodicity.TRUE else step
+        return steps == 1
+
+    return {a: [b for b in members if is_next_to(a, b)] for a in members}
+
+
+def neighborhoods(trace: Trace, result: Result) -> None:
+    for parts, next_to in neighborhood_operations(trace):
+        for process, part in parts.items():
+            others = [parts[other] for other in next_to[process]]
+            if others:
+                wait_for(last(others), part, "mpi_neighbor_wait", result)
+
+
+def neighborhood_operations(trace: Trace) -> Iterator[tuple[dict[int, Part], dict[int, list[int]]]]:
+    """Yield operations of neighbors without records, if they are known: the part of each process, and its neighbors."""
+    topologies = [
+        neighbors(t, trace.definitions)
+        for t in trace.definitions.cart_topologies
+        if t.communicator.group.paradigm == Paradigm.MPI
+    ]
+    for topology in topologies:
+        others = [other for other in topologies if other.keys() & topology.keys()]
+        if any(other != topology or list(other) != list(topology) for other in others) or others[0] is not topology:
+            continue
+        calls: dict[str, dict[int, list[Part]]] = defaultdict(lambda: defaultdict(list))
+        for process in topology:
+            for thread in trace.processes[process]:
+                for i in thread.instances:
+                    if i.is_mpi and i.name.startswith("MPI_Neighbor_"):
+                        calls[i.name][process].append(Part(i, list(topology).index(process), i.enter, i.leave))
+        for of in calls.values():
+            counts = {len(of[process]) for process in topology}
+            for n in range(max(counts) if len(counts) == 1 and len(topology) > 1 else 0):
+                parts = {process: sorted(of[process], key=lambda p: p.begin)[n] for process in topology}
+                if all(parts[other].begin <= parts[one].end for one in topology for other in topology[one]):
+                    yield parts, topology
+
+
 def wait_for(culprit: Part, p: Part, kind: str, result: Result) -> None:
     result.violations_coll += culprit.begin > p.end
     waiting = min(culprit.begin, p.end) - p.begin
@@ -670,9 +720,11 @@ def n_to_n(parts: list[Part], result: Result) -> None:
 def nonblocking(trace: Trace, result: Result) -> None:
     """Completing a non-blocking collective operation waits for those who start it (nonblocking-collectives.md)."""
     ready: dict[Instance, list[tuple[int, str, Instance | None]]] = defaultdict(list)
+    topologies = {t.communicator._ref: neighbors(t, trace.definitions) for t in trace.definitions.cart_topologies}
     for parts in nonblocking_operations(trace):
+        next_to = topologies.get(parts[0][3].communicator._ref)
         for number, part in enumerate(parts):
-            needs(number, part, parts, ready, result)
+            needs(number, part, parts, next_to, ready, result)
     for call, operations in ready.items():
         if call.name in TESTS:
             continue
@@ -712,13 +764,21 @@ def nonblocking_operations(trace: Trace) -> Iterator[list[tuple[int, Instance, I
                 yield parts
 
 
-def needs(number: int, part: tuple, parts: list[tuple], ready: dict[Instance, list], result: Result) -> None:
+def needs(
+    number: int, part: tuple, parts: list[tuple], next_to: Any, ready: dict[Instance, list], result: Result
+) -> None:
     """Note when the last of the members that one needs starts an operation, and what that hides."""
     _, start, call, event = part
     op, root = event.collective_op, event.root
     everybody = [(i, other) for i, other in enumerate(parts) if i != number]
     senders = [(i, other) for i, other in everybody if other[3].size_sent > 0 and event.size_received > 0]
-    if op == CollectiveOp.BARRIER:
+    if start.name.startswith("MPI_Ineighbor_"):
+        if next_to is None:
+            return
+        processes = [member.group._ref for member in event.communicator.group.members]
+        metric = "mpi_neighbor_wait"
+        needed = [(i, other) for i, other in everybody if processes[i] in next_to[processes[number]]]
+    elif op == CollectiveOp.BARRIER:
         metric, needed = "mpi_nbc_barrier_wait", everybody
     elif op in N_TO_N:
         metric, needed = "mpi_nbc_wait_nxn", senders

@@ -37,6 +37,7 @@ PAIRS = {
 NONBLOCKING = {  # metrics and their classes; Early Scan has none
     "mpi_nbc_barrier_wait": "barrier",
     "mpi_nbc_wait_nxn": "n2n",
+    "mpi_neighbor_wait": "n2n",
     "mpi_nbc_latebroadcast": "12n",
     "mpi_nbc_earlyreduce": "n21",
     "mpi_probe_latesender": "latesender",
@@ -767,9 +768,11 @@ class Analysis:
                 self.one_sided_pair(PAIRS[kind], waiter, w.waiting, cause, w.cause_time)
 
     def find_nonblocking(self):
-        """Add waits for non-blocking collective operations, and of probes, which tests/naive.py finds."""
+        """Add waits for non-blocking collective operations and neighbors, and of probes, which tests/naive.py finds."""
         events = [e for loc in self.trace.locations for e in loc.events]
-        if not any(e.kind == "nonblocking" or (e.kind == "enter" and e.call.name == "MPI_Probe") for e in events):
+        names = {e.call.name for e in events if e.kind == "enter"}
+        has_calls = any(name == "MPI_Probe" or name.startswith("MPI_Neighbor_") for name in names)
+        if not has_calls and not any(e.kind == "nonblocking" for e in events):
             return
         calls = {}
         for loc in self.trace.locations:

@@ -56,6 +56,10 @@ class Simulation:
         assert all(len(threads) == 1 for threads in self.trace.processes.values())
         self._messages()
         self._collectives()
+        for parts, next_to in naive.neighborhood_operations(self.trace):
+            for process, part in parts.items():
+                for other in next_to[process]:
+                    self._wait(part.call, parts[other].call)
         self._finalize()
 
     # --- who waits for whom ------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from tests.tracedsl import COLLECTIVES, ROOTED
+from tests.tracedsl import COLLECTIVES, NEIGHBORS, ROOTED
 
 TAGS = (0, 1)
 SIZES = (0, 8)
@@ -32,6 +32,8 @@ class Run:
         self.requests = [0] * ranks
         self.comms = {"world": list(range(ranks))}
         self.groups: tuple[list[int], list[int]] = ([], [])
+        self.grids: list[str] = []
+        self.starts = False  # whether operations of neighbors can be non-blocking
         for name in draw(st.sets(st.sampled_from(("odd", "turned")))):
             members = draw(st.permutations(range(ranks)))
             self.comms[name] = members[: draw(st.integers(2, ranks))]
@@ -165,6 +167,30 @@ class Run:
             parts.append((rank, operation, arguments, needs))
         return parts
 
+    def grid(self) -> None:
+        """Put all processes, or those of a communicator, in a grid."""
+        name = self.draw(st.sampled_from(sorted(self.comms)))
+        size = len(self.comms[name])
+        sides = self.draw(st.sampled_from([[a, size // a] for a in range(1, size + 1) if size % a == 0]))
+        around = self.draw(st.lists(st.sampled_from(("", "*")), min_size=2, max_size=2))
+        self.lines.append(f"topology {name} = {sides[0]}{around[0]} {sides[1]}{around[1]}")
+        self.grids.append(name)
+
+    def with_neighbors(self) -> None:
+        """Exchange data with neighbors; the trace does not always tell that they are."""
+        name = self.draw(st.sampled_from(self.grids))
+        operation = self.draw(st.sampled_from(sorted(NEIGHBORS)))
+        last = max(self.now[rank] for rank in self.comms[name])
+        starts = self.starts and self.draw(st.booleans())
+        for rank in self.comms[name]:
+            needs = self.draw(st.sampled_from((0, last, last)))
+            if starts:
+                number = self.request(rank)
+                self.call(rank, f"MPI_I{operation[4:].lower()}(comm={name}, req={number})", 0)
+                self.open[rank].append((number, needs))
+            else:
+                self.call(rank, operation, needs + self.draw(st.integers(0, 2)))
+
     def bridge(self) -> None:
         """Connect all processes, as two groups."""
         order = self.draw(st.permutations(range(self.ranks)))
@@ -221,11 +247,14 @@ def messages_of_two_sizes(each: int) -> str:
 
 
 @st.composite
-def programs(draw, *, groups: bool = False, nonblocking: bool = False, orderly: bool = False) -> str:
+def programs(
+    draw, *, groups: bool = False, nonblocking: bool = False, neighbors: bool = False, orderly: bool = False
+) -> str:
     """Draw the trace of a program, as a text.
 
-    With `groups`, it also has collective operations between two groups, with `nonblocking`, non-blocking ones. In an
-    `orderly` one, clocks are right, and all members of a collective operation send and receive.
+    With `groups`, it also has collective operations between two groups, with `nonblocking`, non-blocking ones, with
+    `neighbors`, those of neighbors in a topology, or in two. In an `orderly` one, clocks are right, and all members of
+    a collective operation send and receive.
     """
     run = Run(draw, draw(st.integers(2, 4)), orderly=orderly)
     for rank in range(run.ranks):
@@ -237,6 +266,11 @@ def programs(draw, *, groups: bool = False, nonblocking: bool = False, orderly: 
         steps += (run.between_groups, run.between_groups)
     if nonblocking:
         steps += (run.start_collective, run.start_collective, run.complete)
+    if neighbors:
+        for _ in range(draw(st.sampled_from((1, 1, 1, 2)))):
+            run.grid()
+        run.starts = nonblocking
+        steps += (run.with_neighbors, run.with_neighbors, run.complete)
     for _ in range(draw(st.integers(5, 60))):
         draw(st.sampled_from(steps))()
     return run.finish()

@@ -79,6 +79,7 @@ FAMILIES = (
     "omp_taskgroup_wait",
     "mpi_alltoallv_wait",
     "mpi_comm_create_wait",
+    "mpi_neighbor_wait",
     "mpi_probe_latesender",
     "omp_ebarrier_starvation",
     "omp_ibarrier_starvation",

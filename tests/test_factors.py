@@ -39,6 +39,7 @@ CLASSES = {
     "omp_ibarrier_wait": "ompbarrier",
     "mpi_comm_create_wait": "barrier",
     "mpi_alltoallv_wait": "n2n",
+    "mpi_neighbor_wait": "n2n",
     "mpi_probe_latesender": "latesender",
 }
 PARTS = {

@@ -234,7 +234,7 @@ def test_processes_do_not_exchange_more_often_for_more_iterations(tmp_path):
     assert many_gats < few_gats + 20
 
 
-RANDOM = st.one_of(programs(), one_sided_programs(), device_programs())
+RANDOM = st.one_of(programs(), programs(neighbors=True, nonblocking=True), one_sided_programs(), device_programs())
 
 
 @settings(max_examples=50)

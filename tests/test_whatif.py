@@ -182,7 +182,10 @@ def test_random_programs_stay_the_same(tmp_path_factory, program, hidden):
     assert is_identical(whywait.whatif(anchor, hidden=hidden))
 
 
-@given(st.one_of(programs(), programs(groups=True)), st.sampled_from([0.25, 0.7, 1.5, 4.0]))
+@given(
+    st.one_of(programs(), programs(groups=True), programs(neighbors=True)),
+    st.sampled_from([0.25, 0.7, 1.5, 4.0]),
+)
 @settings(max_examples=100)
 def test_new_times_are_those_of_the_oracle(tmp_path_factory, program, ratio):
     anchor = trace_from_text(program, tmp_path_factory.mktemp("run"))

@@ -22,6 +22,7 @@ do not do: what is written before the time in MPI (sends, begins, requests) stan
 | MPI_Send_init, Recv_init; MPI_Start(all) | as Isend, Irecv; the requests |
 | MPI_Sendrecv | `to=`, `source=`; without one of them, its partner is MPI_PROC_NULL |
 | MPI_Iallreduce and so on | as the blocking operation, and `req=` |
+| MPI_Neighbor_allgather, alltoall | none: they leave no record; MPI_Ineighbor_... as MPI_Iallreduce |
 | collectives | `comm=`, `root=0`, `bytes=8` a rank, or what is recorded itself: `sent=`, `received=` |
 | MPI_Win_create, allocate, free, fence | the window |
 | MPI_Put, Get, Accumulate, ... | target, `win=`, `bytes=8` (Rput and so on: `req=`) |
@@ -48,7 +49,7 @@ do not do: what is written before the time in MPI (sends, begins, requests) stan
 `raw MpiRequestCancelled(request_id=3) @4` is any record of the `otf2` package; it comes before a call of the same time.
 
 Declarations: `ranks 4`, `threads 2`, `comm half = 0 2` (communicator order), `intercomm both = 0 1 | 2 3` (the `root=`
-of an operation on it is a rank of world),
+of an operation on it is a rank of world), `topology half = 2 3*` (its members in a grid, row by row; `*`: periodic),
 `set evens = 0 2` (a communicator of OpenSHMEM: ranks are PEs), `group g = 1 2` (of world ranks, or of none), `win w on
 half` (`on locations`: of threads, not processes), `clock 1 +0.5` (rank 1's own clock is half a second behind),
 `node n1 = 0 2` (ranks of a node of their own; the others share one, named `node`), `sockets` (each rank has one, below
@@ -67,6 +68,7 @@ import ast
 import re
 import sys
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,7 @@ import otf2
 from otf2 import events as ev
 from otf2.definitions import Location
 from otf2.enums import (
+    CartPeriodicity,
     CollectiveOp,
     GroupFlag,
     GroupType,
@@ -132,6 +135,11 @@ COLLECTIVES = {
     "MPI_Reduce_scatter_block": CollectiveOp.REDUCE_SCATTER_BLOCK,
     "MPI_Scan": CollectiveOp.SCAN,
     "MPI_Exscan": CollectiveOp.EXSCAN,
+}
+# They leave no record, but those that do not block.
+NEIGHBORS = {
+    "MPI_Neighbor_allgather": CollectiveOp.ALLGATHER,
+    "MPI_Neighbor_alltoall": CollectiveOp.ALLTOALL,
 }
 ROOTED = {"MPI_Bcast", "MPI_Scatter", "MPI_Scatterv", "MPI_Gather", "MPI_Gatherv", "MPI_Reduce"}
 
@@ -257,6 +265,7 @@ class Script:
         self.threads = 1
         self.comms: dict[str, list[int]] = {}
         self.sets: dict[str, list[int]] = {}
+        self.topologies: list[tuple[str, list[str]]] = []
         self.intercomms: dict[str, tuple[list[int], list[int]]] = {}
         self.groups: dict[str, list[int]] = {}
         self.windows: dict[str, str] = {}
@@ -310,6 +319,8 @@ class Script:
             getattr(self, f"{match[1]}s")[match[2]] = [int(r) for r in match[3].split()]
         elif match := re.fullmatch(r"intercomm (\w+) = ([\d ]+)\|([\d ]+)", line):
             self.intercomms[match[1]] = [int(r) for r in match[2].split()], [int(r) for r in match[3].split()]
+        elif match := re.fullmatch(r"topology (\w+) = ([\d* ]+)", line):
+            self.topologies.append((match[1], match[2].split()))
         elif match := re.fullmatch(r"group (\w+) =([\d ]*)", line):
             self.groups[match[1]] = [int(r) for r in match[2].split()]
         elif match := re.fullmatch(r"win (\w+) on (\w+)", line):
@@ -487,6 +498,8 @@ class Archive:
         for name, ranks in script.comms.items():
             members = group(GroupType.COMM_GROUP, [masters[r] for r in ranks])
             self.comms[name] = comm("", members, self.comms["world"])
+        for name, sizes in script.topologies:
+            self._topology(name, sizes)
         if script.sets:
             group(GroupType.COMM_LOCATIONS, masters, Paradigm.SHMEM)
         for name, ranks in script.sets.items():
@@ -745,6 +758,18 @@ class Archive:
             for time in (ORIGIN - offset, ORIGIN - offset + RESOLUTION):
                 _otf2.DefWriter_WriteClockOffset(definitions, time, offset, 0.0)
 
+    def _topology(self, comm: str, sizes: list[str]) -> None:
+        d = self.definitions
+        sides = [int(size.rstrip("*")) for size in sizes]
+        around = [CartPeriodicity.TRUE if size.endswith("*") else CartPeriodicity.FALSE for size in sizes]
+        axes = tuple(
+            d._cart_dimensions.create(f"dimension {axis}", side, periodicity)
+            for axis, (side, periodicity) in enumerate(zip(sides, around, strict=True))
+        )
+        topology = d._cart_topologies.create("MPI_Cartesian", self.comms[comm], axes)
+        for rank, place in zip(range(len(self.members[comm])), product(*map(range, sides)), strict=True):
+            d._cart_coordinates.create(topology, rank, place)
+
 
 def blocking(name: str) -> str:
     """Return the blocking operation that a non-blocking one (`MPI_Iallreduce`) does, or any other name as it is."""
@@ -775,7 +800,7 @@ class Recorder:
         persistent = name.endswith("_init")
         if name in COLLECTIVES:
             self._collective(call)
-        elif blocking(name) in COLLECTIVES and "req" in call.options:
+        elif blocking(name) in {*COLLECTIVES, *NEIGHBORS} and "req" in call.options:
             self.requests[call.options["req"]] = call
             self._put(call, call.before, ev.NonBlockingCollectiveRequest, call.options["req"])
         elif name in {"MPI_Sendrecv", "MPI_Sendrecv_replace"}:
@@ -872,7 +897,7 @@ class Recorder:
                     self._put(call, call.after, ev.IoOperationCancelled, handle, operation)
                 else:
                     self._put(call, call.after, ev.IoOperationComplete, handle, size, operation)
-            elif blocking(request.name) in COLLECTIVES:
+            elif blocking(request.name) in {*COLLECTIVES, *NEIGHBORS}:
                 fields = self._flow(request, blocking(request.name))
                 self._put(call, call.after, ev.NonBlockingCollectiveComplete, *fields, number)
             elif "win" in request.options:
@@ -910,7 +935,7 @@ class Recorder:
         else:
             sent, received = n * b, n * b
         sent, received = options.get("sent", sent), options.get("received", received)
-        return COLLECTIVES[name], self.archive.comms[comm], root, sent, received
+        return {**COLLECTIVES, **NEIGHBORS}[name], self.archive.comms[comm], root, sent, received
 
     def _between_groups(self, call: Call, groups: tuple[list[int], list[int]], b: int) -> None:
         """Data flows from one group to the other; only the group without the root knows its rank."""

@@ -4,7 +4,9 @@ import os
 import re
 from pathlib import Path
 
+import otf2
 import pytest
+from otf2.enums import CartPeriodicity, Paradigm
 
 from . import compare
 from .mpis import MPIS, WITHOUT_FILES, compiled, record, run
@@ -103,3 +105,25 @@ def test_differences_are_found():
     found = list(compare.differences(DATA / "p2p/traces.otf2", DATA / "collectives/traces.otf2"))
     assert any(line.startswith("location 0: visits: -") for line in found)
     assert any("location 1: requests: -" in line for line in found)
+
+
+@pytest.mark.parametrize("mpi", MPIS[:2], ids=lambda mpi: mpi.name)
+def test_topologies_are_those_of_score_p(mpi, tmp_path):
+    differences_from_score_p(mpi, "mpi_nbc", 4, tmp_path)
+    recorded = topologies(tmp_path / "out/traces.otf2")
+    assert recorded == topologies(CASES / "mpi_nbc/archive/traces.otf2")
+    assert recorded == {"MPI_Cartesian_4": ([(4, True)], [(0, (0,)), (1, (1,)), (2, (2,)), (3, (3,))])}
+
+
+def topologies(anchor):
+    """Return the topologies of processes by name: sizes, periodicity, and the coordinates of each rank."""
+    with otf2.reader.open(str(anchor)) as trace:
+        definitions = trace.definitions
+        return {
+            topology.name: (
+                [(axis.size, axis.cart_periodicity == CartPeriodicity.TRUE) for axis in topology.dimensions],
+                sorted((c.rank, c.coordinates) for c in definitions.cart_coordinates if c.topology is topology),
+            )
+            for topology in definitions.cart_topologies
+            if topology.communicator.group.paradigm == Paradigm.MPI
+        }

@@ -63,6 +63,8 @@ pub enum DiagnosticKind {
     InterCommunicatorCollective,
     /// Non-blocking collective operations, which are not analyzed.
     NonBlockingCollective,
+    /// Calls of neighbors in a topology that is not known.
+    UnknownNeighbors,
     /// Thread team parts that cannot be assigned to a fork.
     UnknownTeam,
     /// Barriers between threads whose team is not recorded.
@@ -140,6 +142,7 @@ impl DiagnosticKind {
             Self::UnknownFile => "unknown_file",
             Self::InterCommunicatorCollective => "intercommunicator_collective",
             Self::NonBlockingCollective => "nonblocking_collective",
+            Self::UnknownNeighbors => "unknown_neighbors",
             Self::UnknownTeam => "unknown_team",
             Self::BarrierWithoutTeam => "barrier_without_team",
             Self::UnknownTask => "unknown_task",
@@ -229,6 +232,10 @@ impl DiagnosticKind {
             Self::NonBlockingCollective => {
                 "nonblocking collective operations with unknown dependencies (alltoallv, alltoallw, neighborhoods) are not \
                  analyzed for waiting"
+            }
+            Self::UnknownNeighbors => {
+                "calls of collective operations of neighbors (MPI_Neighbor_...) are not analyzed for waiting: they have no \
+                 records, and no Cartesian topology tells who their neighbors are"
             }
             Self::UnknownTeam => "threads work in teams without a fork; their management time is not computed",
             Self::BarrierWithoutTeam => {

@@ -205,7 +205,29 @@ pub(crate) fn add(handle: usize, origin: &Origin, like: usize) -> u32 {
     let listed = if listed { members.as_slice() } else { &[] };
     define(&origin, &comm, lead, remote_lead, spool::get().map_or(0, |spool| spool.rank), listed);
     COMMS.insert(handle, comm);
+    define_grid(id, like);
     id
+}
+
+/// Defines the Cartesian topology of a communicator, if it has one.
+fn define_grid(id: u32, handle: usize) {
+    let mut status = abi::get().undefined;
+    own!(TOPO_TEST, handle, &raw mut status);
+    let mut dimensions = 0_i32;
+    if status == abi::get().cart {
+        own!(CARTDIM_GET, handle, &raw mut dimensions);
+    }
+    if dimensions <= 0 {
+        return;
+    }
+    let mut sizes = vec![0_i32; dimensions as usize];
+    let (mut periods, mut places) = (sizes.clone(), sizes.clone());
+    own!(CART_GET, handle, dimensions, sizes.as_mut_ptr(), periods.as_mut_ptr(), places.as_mut_ptr());
+    let payload = Payload::default().u32(id).u32(dimensions as u32);
+    let payload = sizes.iter().zip(&periods).zip(&places).fold(payload, |payload, ((size, periodic), place)| {
+        payload.i32(*size).u32(u32::from(*periodic != 0)).i32(*place)
+    });
+    spool::define(Entry::Topology, &payload);
 }
 
 /// Neighbours in the topology of a communicator: in and out.

@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 use rustc_hash::FxHashMap;
 use whywait_otf2::ArchiveWriter;
 use whywait_otf2::enums::{
-    CommFlag, GroupFlag, GroupType, GroupTypePre12, IoHandleFlag, IoParadigmClass, IoParadigmFlag, LocationGroupType,
-    LocationType, Paradigm, ParadigmClass, ParadigmProperty, RegionFlag, RegionRole, RegionType, RmaWinFlag,
-    SystemTreeDomain, Type,
+    CartPeriodicity, CommFlag, GroupFlag, GroupType, GroupTypePre12, IoHandleFlag, IoParadigmClass, IoParadigmFlag,
+    LocationGroupType, LocationType, Paradigm, ParadigmClass, ParadigmProperty, RegionFlag, RegionRole, RegionType,
+    RmaWinFlag, SystemTreeDomain, Type,
 };
 use whywait_otf2::records::{
-    Attribute, ClockProperties, Comm, Definition, Group as GroupRecord, InterComm, IoHandle, IoParadigm, IoRegularFile,
-    Location, LocationGroup, Paradigm as ParadigmRecord, ParadigmProperty as ParadigmPropertyRecord, Region, RmaWin,
-    SystemTreeNode, SystemTreeNodeDomain, Text, TypedValue, UNDEFINED,
+    Attribute, CartCoordinate, CartDimension, CartTopology, ClockProperties, Comm, Definition, Group as GroupRecord,
+    InterComm, IoHandle, IoParadigm, IoRegularFile, Location, LocationGroup, Paradigm as ParadigmRecord,
+    ParadigmProperty as ParadigmPropertyRecord, Region, RmaWin, SystemTreeNode, SystemTreeNodeDomain, Text, TypedValue,
+    UNDEFINED,
 };
 
 use crate::clocks::Clocks;
@@ -177,6 +178,26 @@ impl Catalog {
         self.add(SystemTreeNodeDomain { system_tree_node: id, system_tree_domain });
     }
 
+    /// Defines the topologies, with the coordinates of the processes that left theirs.
+    fn topologies(&mut self, unified: &Unified) {
+        let mut dimensions = 0;
+        for (id, (&communicator, topology)) in (0..).zip(&unified.topologies) {
+            let first = dimensions;
+            for (axis, &(size, is_periodic)) in topology.dimensions.iter().enumerate() {
+                let name = self.strings.id(&format!("dimension {axis}"));
+                let cart_periodicity = if is_periodic { CartPeriodicity::TRUE } else { CartPeriodicity::FALSE };
+                self.add(CartDimension { id: dimensions, name, size, cart_periodicity });
+                dimensions += 1;
+            }
+            let sizes: Vec<String> = topology.dimensions.iter().map(|(size, _)| size.to_string()).collect();
+            let name = self.strings.id(&format!("MPI_Cartesian_{}", sizes.join("x")));
+            self.add(CartTopology { id, name, communicator, cart_dimensions: (first..dimensions).collect() });
+            for (&rank, coordinates) in &topology.places {
+                self.add(CartCoordinate { cart_topology: id, rank, coordinates: coordinates.clone() });
+            }
+        }
+    }
+
     /// Defines sets of threads that a paradigm other than MPI makes or uses, and returns their communicators.
     pub(crate) fn teams(&mut self, paradigm: Paradigm, sets: &[Vec<u64>], unified: &Unified) -> Vec<u32> {
         if sets.is_empty() {
@@ -297,6 +318,7 @@ impl Catalog {
                 }
             }
         }
+        self.topologies(unified);
         for (id, window) in (0..).zip(&unified.windows) {
             let maker = FUNCTIONS.get(window.maker as usize).map_or("MPI_Win_create", |function| function.name);
             let given = if model == Model::Full { window.name.as_str() } else { "" };

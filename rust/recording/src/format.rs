@@ -473,6 +473,9 @@ pub enum Entry {
     /// A counter: number u32 ([`NONE`]: it cannot be read, for the reason in its description), [`CounterSource`] u32, OTF2's metric mode u32, exponent of ten
     /// i32, name string, unit string, description string. Numbers ascend from 0, those of threads before those of the process.
     Counter = 14,
+    /// A Cartesian topology: id of the communicator u32, number of dimensions u32, then for each its size, whether it is periodic, and the own
+    /// coordinate, u32 each.
+    Topology = 15,
 }
 
 /// How a communicator got its name. Two entries of different processes are the same communicator if name, `k`, the set of both leads,

@@ -129,6 +129,8 @@ pub(crate) struct Definitions {
     pub(crate) syncs: Vec<(u64, u64, u64)>,
     /// Communicators in the order in which they were made.
     pub(crate) comms: Vec<CommEntry>,
+    /// Cartesian topologies: the communicator, and size, periodicity and own coordinate by dimension.
+    pub(crate) topologies: Vec<(u32, Vec<[u32; 3]>)>,
     /// Groups of epochs.
     pub(crate) groups: Vec<(u32, Vec<u32>)>,
     /// Windows.
@@ -325,6 +327,10 @@ impl Definitions {
             comm.members = from.list()?;
             comm.text = from.text()?;
             self.comms.push(comm);
+        } else if is(Entry::Topology) {
+            let (comm, dimensions) = (from.u32()?, from.u32()?);
+            let dimension = |_| Some([from.u32()?, from.u32()?, from.u32()?]);
+            self.topologies.push((comm, (0..dimensions).map(dimension).collect::<Option<_>>()?));
         } else if is(Entry::Group) {
             self.groups.push((from.u32()?, from.list()?));
         } else if is(Entry::Window) {

@@ -1,5 +1,7 @@
 //! Definitions of all processes to those of the run: the same communicator, group, window or file gets the same id everywhere.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 
 use crate::format::{COMM_SELF, COMM_WORLD, CommName, NAME_COMM, NAME_WINDOW, NONE};
@@ -30,6 +32,15 @@ pub(crate) struct Comm {
     pub(crate) remote: Option<Id>,
     /// What it was made of.
     pub(crate) parent: Option<Id>,
+}
+
+/// A Cartesian topology of the run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Topology {
+    /// Size and periodicity by dimension.
+    pub(crate) dimensions: Vec<(u32, bool)>,
+    /// Coordinates by rank in the communicator.
+    pub(crate) places: BTreeMap<u32, Vec<u32>>,
 }
 
 /// A window of the run.
@@ -107,6 +118,8 @@ pub(crate) struct Unified {
     pub(crate) groups: Vec<Group>,
     /// Communicators by id.
     pub(crate) comms: Vec<Comm>,
+    /// Topologies by communicator.
+    pub(crate) topologies: BTreeMap<Id, Topology>,
     /// Windows by id.
     pub(crate) windows: Vec<Window>,
     /// Open files by id.
@@ -248,6 +261,17 @@ impl Unified {
                 members[id as usize - 2].1.note(entry, self.size);
                 let CommEntry { rank, size, remote_size, .. } = *entry;
                 local.comms.insert(entry.id, LocalComm { id, rank, size, remote_size });
+            }
+            for (comm, dimensions) in &process.definitions.topologies {
+                let Some(comm) = local.comms.get(comm) else { continue };
+                let sizes = || dimensions.iter().map(|&[size, is_periodic, _]| (size, is_periodic != 0));
+                let topology = self
+                    .topologies
+                    .entry(comm.id)
+                    .or_insert_with(|| Topology { dimensions: sizes().collect(), ..Topology::default() });
+                if sizes().eq(topology.dimensions.iter().copied()) {
+                    topology.places.insert(comm.rank, dimensions.iter().map(|&[_, _, place]| place).collect());
+                }
             }
             self.local.insert(*rank, local);
         }

@@ -102,7 +102,10 @@ pub(super) fn collect<'a>(
 fn class_of(kind: Metric, model: CostModel) -> Option<Class> {
     match (kind, model) {
         (Metric::FinalizeWait, CostModel::Scalasca) => Some(Class::Library),
-        (Metric::AlltoallvWait | Metric::CreationWait | Metric::ProbeLateSender, CostModel::Scalasca) => None,
+        (
+            Metric::AlltoallvWait | Metric::CreationWait | Metric::NeighborWait | Metric::ProbeLateSender,
+            CostModel::Scalasca,
+        ) => None,
         _ => Pattern::class_of(kind).filter(|&class| has_costs(class, model)),
     }
 }
@@ -132,7 +135,8 @@ fn sync_places(kind: Metric, class: Class) -> Option<(Place, Place)> {
     })
 }
 
-/// Whether the cause of a wait only has to start a call: the send of a probed message, or a non-blocking operation.
+/// Whether the cause of a wait only has to start a call: the send of a probed message, a non-blocking operation, or one of
+/// neighbors.
 fn has_to_start(kind: Metric) -> bool {
     use Metric::{NonblockingBarrierWait, NonblockingEarlyReduce, NonblockingLateBroadcast, NonblockingWaitNxN};
     matches!(
@@ -141,6 +145,7 @@ fn has_to_start(kind: Metric) -> bool {
             | NonblockingWaitNxN
             | NonblockingLateBroadcast
             | NonblockingEarlyReduce
+            | Metric::NeighborWait
             | Metric::ProbeLateSender
     )
 }

@@ -91,7 +91,10 @@ impl Kind {
             collectives::Kind::OneToAll => Some(Self::OneToAll),
             collectives::Kind::AllToOne => Some(Self::AllToOne),
             collectives::Kind::Scan => Some(Self::Prefix),
-            collectives::Kind::Init | collectives::Kind::Io | collectives::Kind::Undecided => None,
+            collectives::Kind::Init
+            | collectives::Kind::Io
+            | collectives::Kind::Neighborhood
+            | collectives::Kind::Undecided => None,
         }
     }
 }

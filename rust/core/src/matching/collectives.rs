@@ -5,15 +5,16 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::time_order::in_time_order;
-use super::unrecorded::{self, Unrecorded};
+use super::unrecorded;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
-use crate::ids::{CommId, InstanceId, LocationId, ProcessId, RegionKey};
+use crate::ids::{CommId, InstanceId, LocationId, ProcessId};
 use crate::parallel::exchange::Outbox;
 use crate::parallel::rounds::Rounds;
-use crate::trace::columns::{COLLECTIVE_IO, Collective, Nonblocking};
+use crate::trace::columns::{COLLECTIVE_IO, Collective, NEIGHBORHOOD, Nonblocking};
 use crate::trace::definition_index::Members;
-use crate::trace::{NONE, Shard, Trace};
+use crate::trace::topologies::Topology;
+use crate::trace::{NONE, RegionClass, Shard, Trace};
 
 /// Kinds of operations by data flow, including start-up and shutdown of the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub enum Kind {
     AllToAll,
     /// Prefix operations.
     Scan,
+    /// Every member exchanges data with its neighbors in a topology.
+    Neighborhood,
     /// Collective reads and writes of files.
     Io,
     /// Not analyzed: the dependencies are not recorded.
@@ -49,6 +52,7 @@ impl Kind {
             6 | 7 | 8 | 11 | 13 | 16 => Self::AllToAll,
             14 | 15 => Self::Scan,
             COLLECTIVE_IO => Self::Io,
+            _ if operation & NEIGHBORHOOD != 0 => Self::Neighborhood,
             _ => Self::Undecided,
         }
     }
@@ -86,7 +90,7 @@ pub struct Member {
     pub location: LocationId,
     /// Region instance of the call.
     pub instance: InstanceId,
-    /// The operation, a value of `CollectiveOp`.
+    /// The operation, a value of `CollectiveOp`, or [`NEIGHBORHOOD`] with one.
     pub operation: u8,
 }
 
@@ -111,6 +115,15 @@ impl Member {
         Self { begin, end, sent, received, comm, sequence, rank, root, location, instance, operation }
     }
 
+    /// The topology whose neighbors it exchanges data with, if that is known.
+    pub(crate) fn topology<'a>(&self, trace: &'a Trace) -> Option<&'a Topology> {
+        let topologies = &trace.definitions.topologies;
+        match self.comm() {
+            Some(comm) => topologies.of(comm),
+            None => topologies.only(trace.definitions.locations[self.location].process).map(|one| topologies.get(one)),
+        }
+    }
+
     /// Index of the communicator; `None` for start-up and shutdown of the library, and for calls without records.
     #[must_use]
     pub fn comm(&self) -> Option<CommId> {
@@ -118,7 +131,7 @@ impl Member {
     }
 }
 
-/// From here on, numbers stand for the communicators of calls without records, by region.
+/// From here on, numbers stand for the communicators of calls without records, by series.
 const UNRECORDED: u32 = 1 << 31;
 /// Stands for the communicator of all processes that initialize the library.
 const INIT: CommId = CommId::new(u32::MAX - 1);
@@ -138,16 +151,15 @@ pub fn match_all<R: Send>(
 ) -> Result<(Vec<R>, Diagnostics)> {
     let total = trace.exchange.sum(trace.shards.iter().map(|shard| shard.collectives.rows.len()).sum())?;
     let expected = [(INIT, participants(trace, INIT)?), (FINALIZE, participants(trace, FINALIZE)?)];
-    let (unrecorded, processes) = unrecorded::of_everybody(trace)?;
+    let (unrecorded, series, mut diagnostics) = unrecorded::parts(trace)?;
     let mut results = Vec::with_capacity(trace.shards.len());
-    let mut diagnostics = Diagnostics::default();
     let rounds = Rounds::new(&trace.exchange, total * size_of::<Member>());
     for round in 0..rounds.count {
         let is_served = |owner: u32| rounds.serves(owner, round);
         let posted: Vec<(Outbox<Member>, Diagnostics)> = trace
             .par_shards()
             .zip(&unrecorded)
-            .map(|(shard, calls)| post(trace, shard, times, calls, is_served))
+            .map(|(shard, calls)| post(trace, shard, times, (calls, &series), is_served))
             .collect();
         let mut outgoing = Vec::with_capacity(posted.len());
         for (outbox, shard_notes) in posted {
@@ -172,7 +184,7 @@ pub fn match_all<R: Send>(
                     let comm = instance[0].comm;
                     let size = match expected.iter().find(|(library, _)| *library == comm) {
                         Some(&(_, size)) => size,
-                        None if comm.number() >= UNRECORDED => processes,
+                        None if comm.number() >= UNRECORDED => series[(comm.number() - UNRECORDED) as usize].size,
                         None => trace.definitions.comms[comm].size,
                     };
                     if let Some(kind) = check(instance, size, &mut diagnostics) {
@@ -269,7 +281,7 @@ fn post(
     trace: &Trace,
     shard: &Shard,
     times: Times,
-    unrecorded: &[Vec<Unrecorded>],
+    (unrecorded, series): (&[unrecorded::Part], &[unrecorded::Series]),
     is_served: impl Fn(u32) -> bool,
 ) -> (Outbox<Member>, Diagnostics) {
     let mut outbox = trace.exchange.outbox();
@@ -300,8 +312,12 @@ fn post(
             let calls = calls.entry(call.comm).or_insert(0);
             let sequence = *calls;
             *calls += 1;
-            if trace.regions.class(trace.tree.region(shard.callpath(call.instance))).is_mpi() {
+            let class = trace.regions.class(trace.tree.region(shard.callpath(call.instance)));
+            if class.is_mpi() {
                 let mut member = Member::blocking(call, sequence, rank, location);
+                if class == RegionClass::Neighborhood {
+                    member.operation |= NEIGHBORHOOD;
+                }
                 if times == Times::Call {
                     (member.begin, member.end) = (shard.enter(call.instance), shard.leave(call.instance));
                 }
@@ -309,7 +325,7 @@ fn post(
             }
         }
     }
-    let mut without_record = |comm, sequence, location: LocationId, instance, operation| {
+    let mut without_record = |comm, sequence, rank, (location, instance), operation| {
         deliver(Member {
             begin: shard.enter(instance),
             end: shard.leave(instance),
@@ -317,7 +333,7 @@ fn post(
             received: 0,
             comm,
             sequence,
-            rank: trace.definitions.locations[location].process.number(),
+            rank,
             root: NONE,
             location,
             instance,
@@ -325,24 +341,17 @@ fn post(
         });
     };
     for comm in [INIT, FINALIZE] {
-        for (_, location, instance) in library_calls(trace, shard, comm) {
-            without_record(comm, 0, location, instance, 0);
+        for (process, location, instance) in library_calls(trace, shard, comm) {
+            without_record(comm, 0, process.number(), (location, instance), 0);
         }
     }
-    for calls in unrecorded {
-        let mut sequences: FxHashMap<RegionKey, u32> = FxHashMap::default();
-        for call in calls {
-            let sequence = sequences.entry(call.region).or_insert(0);
-            let comm = CommId::new(UNRECORDED | call.region.number());
-            without_record(comm, *sequence, call.location, call.instance, CREATE_HANDLE);
-            *sequence += 1;
-        }
+    for part in unrecorded {
+        let &unrecorded::Part { series: number, sequence, rank, location, instance } = part;
+        let comm = CommId::new(UNRECORDED | number);
+        without_record(comm, sequence, rank, (location, instance), series[number as usize].operation);
     }
     (outbox, diagnostics)
 }
-
-/// A communicator is created: a value of `CollectiveOp`.
-pub(crate) const CREATE_HANDLE: u8 = 17;
 
 /// The kind of the operation, if all members are present and called the same one.
 fn check(instance: &[Member], size: usize, diagnostics: &mut Diagnostics) -> Option<Kind> {
@@ -351,7 +360,7 @@ fn check(instance: &[Member], size: usize, diagnostics: &mut Diagnostics) -> Opt
     match first.comm {
         INIT => return (size > 1).then_some(Kind::Init),
         FINALIZE => return (size > 1).then_some(Kind::Finalize),
-        comm if comm.number() >= UNRECORDED => return (size == instance.len()).then_some(Kind::Undecided),
+        comm if comm.number() >= UNRECORDED => return (size == instance.len()).then(|| Kind::of(first.operation)),
         _ => {}
     }
     if instance.len() != size {

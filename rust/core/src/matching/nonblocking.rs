@@ -10,9 +10,9 @@ use crate::Result;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CommId, InstanceId, LocationId};
 use crate::parallel::exchange::Outbox;
-use crate::trace::columns::Nonblocking;
+use crate::trace::columns::{NEIGHBORHOOD, Nonblocking};
 use crate::trace::locations::Process;
-use crate::trace::{Shard, Trace};
+use crate::trace::{RegionClass, Shard, Trace};
 
 /// A process's part in a non-blocking operation.
 #[derive(Clone, Copy, Debug)]
@@ -24,17 +24,23 @@ pub(crate) struct Started<'a> {
     pub number: u32,
     /// Number of the operation on its communicator.
     pub sequence: u32,
+    /// A value of `CollectiveOp`, marked if it is an operation of neighbors.
+    pub operation: u8,
 }
 
 /// The operations that a process completes, in the order in which it starts them.
-pub(crate) fn of_process<'a>(shard: &'a Shard, process: &Process) -> Vec<Started<'a>> {
+pub(crate) fn of_process<'a>(trace: &Trace, shard: &'a Shard, process: &Process) -> Vec<Started<'a>> {
     let mut started: Vec<Started> = process
         .locations
         .flat_map(|location| {
             let numbers = shard.nonblocking.range(shard.local(location));
             numbers.map(move |number| {
                 let row = &shard.nonblocking.rows[number];
-                Started { location, row, number: number as u32, sequence: 0 }
+                let operation = match trace.class(shard, row.post) {
+                    RegionClass::StartNeighborhood => row.operation | NEIGHBORHOOD,
+                    _ => row.operation,
+                };
+                Started { location, row, number: number as u32, sequence: 0, operation }
             })
         })
         .collect();
@@ -61,8 +67,6 @@ pub(crate) struct Part {
     pub rank: u32,
     pub root: u32,
     pub operation: u8,
-    /// Whether its partners are only those of the communicator's topology.
-    pub is_neighborhood: bool,
     pub sends: bool,
     pub receives: bool,
     /// Enter of the call that starts it, and Leave of the call that completes it, ticks.
@@ -98,7 +102,9 @@ pub(crate) fn check(trace: &Trace, members: &[Part]) -> std::result::Result<(), 
         Err(DiagnosticKind::IncompleteCollective)
     } else if members.iter().any(|part| (part.operation, part.root) != (first.operation, first.root)) {
         Err(DiagnosticKind::MixedCollective)
-    } else if first.is_neighborhood || Kind::of(first.operation) == Kind::Undecided {
+    } else if Kind::of(first.operation) == Kind::Undecided
+        || (Kind::of(first.operation) == Kind::Neighborhood && trace.definitions.topologies.of(first.comm).is_none())
+    {
         Err(DiagnosticKind::NonBlockingCollective)
     } else {
         Ok(())
@@ -108,19 +114,17 @@ pub(crate) fn check(trace: &Trace, members: &[Part]) -> std::result::Result<(), 
 fn post(trace: &Trace, shard: &Shard) -> Outbox<Part> {
     let mut outbox = trace.exchange.outbox();
     for process in shard.processes {
-        for started in of_process(shard, &trace.definitions.processes[process]) {
+        for started in of_process(trace, shard, &trace.definitions.processes[process]) {
             let (row, location) = (started.row, started.location);
             let comm = &trace.definitions.comms[row.comm];
             // Alone nobody waits.
             let Some(rank) = comm.rank(process).filter(|_| comm.size > 1) else { continue };
-            let region = trace.regions.get(trace.tree.region(shard.callpath(row.post)));
             let part = Part {
                 comm: row.comm,
                 sequence: started.sequence,
                 rank,
                 root: row.root,
-                operation: row.operation,
-                is_neighborhood: region.is_some_and(|region| region.name.to_ascii_lowercase().contains("neighbor")),
+                operation: started.operation,
                 sends: row.sent > 0,
                 receives: row.received > 0,
                 begin: shard.enter(row.post),

@@ -1,20 +1,29 @@
-//! Calls that create communicators, or other objects of all processes, and leave no record: the n-th calls of a region are
-//! one operation if all processes call it equally often.
+//! Calls that synchronize processes and leave no record: the n-th calls of a region are one operation if all members
+//! call it equally often.
 //!
-//! So operations of all processes are found. Those of a part of them are not, except where each process takes part in
-//! equally many; whether the members were in their calls at the same time decides then.
+//! *Creation* of communicators, or other objects of all processes: operations of all processes are found. Those of a part
+//! of them are not, except where each process takes part in equally many; whether the members were in their calls at the
+//! same time decides then.
+//!
+//! *Neighborhoods*: the members are those of the only topology that the processes are part of.
 //!
 //! *Source*: specification.md#inferred-synchronization.
 
 use std::collections::BTreeMap;
 
+use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 use crate::Result;
+use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::ids::{InstanceId, LocationId, RegionKey};
+use crate::trace::columns::{CREATE_HANDLE, NEIGHBORHOOD};
 use crate::trace::locations::Process;
-use crate::trace::{RegionClass, Shard, Trace};
+use crate::trace::{NONE, RegionClass, Shard, Trace};
+
+/// The classes of these calls.
+const CLASSES: [RegionClass; 2] = [RegionClass::Create, RegionClass::Neighborhood];
 
 /// A call.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +35,7 @@ pub(crate) struct Unrecorded {
 
 /// The calls without records of those of a shard's processes that call anything.
 pub(crate) fn of_shard(trace: &Trace, shard: &Shard) -> Vec<Vec<Unrecorded>> {
-    if !trace.regions.has(RegionClass::Create) {
+    if !CLASSES.iter().any(|&class| trace.regions.has(class)) {
         return Vec::new();
     }
     let recorded: FxHashSet<InstanceId> = shard.collectives.rows.iter().map(|row| row.instance).collect();
@@ -48,7 +57,7 @@ fn of_process(trace: &Trace, shard: &Shard, process: &Process, recorded: &FxHash
     for location in process.locations {
         for instance in shard.instances_of(location).filter(|instance| !recorded.contains(instance)) {
             let region = trace.tree.region(shard.callpath(instance));
-            if trace.regions.class(region) == RegionClass::Create {
+            if CLASSES.contains(&trace.regions.class(region)) {
                 calls.push(Unrecorded { region, location, instance });
             }
         }
@@ -57,36 +66,127 @@ fn of_process(trace: &Trace, shard: &Shard, process: &Process, recorded: &FxHash
     calls
 }
 
-/// The calls of each shard, by process, that create communicators in regions that all processes call equally often, and
-/// the number of processes. Collective.
-pub(crate) fn of_everybody(trace: &Trace) -> Result<(Vec<Vec<Vec<Unrecorded>>>, usize)> {
-    let mut found: Vec<Vec<Vec<Unrecorded>>> = trace.par_shards().map(|shard| of_shard(trace, shard)).collect();
-    let mut own: Vec<(RegionKey, u32)> = Vec::new();
+/// Who calls a region: all processes, or those of a topology.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+enum Callers {
+    Everybody,
+    Topology(u32),
+}
+
+/// The operations whose calls are those of one region.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Series {
+    /// [`CREATE_HANDLE`] or [`NEIGHBORHOOD`].
+    pub operation: u8,
+    /// Number of members.
+    pub size: usize,
+}
+
+/// A member's call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    /// Index of the series, and number of the operation in it.
+    pub series: u32,
+    pub sequence: u32,
+    pub rank: u32,
+    pub location: LocationId,
+    pub instance: InstanceId,
+}
+
+/// The calls of each shard in regions that all members call equally often, by process in the order of time; the series
+/// that they belong to; and how many have unknown neighbors. Collective.
+pub(crate) fn parts(trace: &Trace) -> Result<(Vec<Vec<Part>>, Vec<Series>, Diagnostics)> {
+    let found: Vec<Vec<Vec<Unrecorded>>> = trace.par_shards().map(|shard| of_shard(trace, shard)).collect();
+    let mut own: Vec<((Callers, RegionKey), u32)> = Vec::new();
     let mut processes = 0u64;
     for calls in found.iter().flatten() {
-        let mut counts: BTreeMap<RegionKey, u32> = BTreeMap::new();
-        for call in calls.iter().filter(|call| creates_communicator(trace, call.region)) {
-            *counts.entry(call.region).or_default() += 1;
+        let mut counts: BTreeMap<(Callers, RegionKey), u32> = BTreeMap::new();
+        for call in calls {
+            if let Some(callers) = callers(trace, call) {
+                *counts.entry((callers, call.region)).or_default() += 1;
+            }
         }
         own.extend(counts);
         processes += 1;
     }
-    // By region: processes that call it, the fewest and the most calls.
-    let mut all: BTreeMap<RegionKey, (u64, u32, u32)> = BTreeMap::new();
+    // By region and callers: how many call it, the fewest and the most calls.
+    let mut all: BTreeMap<(Callers, RegionKey), (usize, u32, u32)> = BTreeMap::new();
     let mut total = 0;
     for (of_process, processes) in trace.exchange.allgather((own, processes))? {
-        total += processes;
-        for (region, count) in of_process {
-            let (callers, fewest, most) = all.entry(region).or_insert((0, count, count));
+        total += processes as usize;
+        for (key, count) in of_process {
+            let (callers, fewest, most) = all.entry(key).or_insert((0, count, count));
             (*callers, *fewest, *most) = (*callers + 1, count.min(*fewest), count.max(*most));
         }
     }
-    let equal = all.into_iter().filter(|&(_, (callers, fewest, most))| total > 1 && callers == total && fewest == most);
-    let regions: FxHashSet<RegionKey> = equal.map(|(region, _)| region).collect();
-    for calls in found.iter_mut().flatten() {
-        calls.retain(|call| regions.contains(&call.region));
+    let mut series = Vec::new();
+    let mut number_of: BTreeMap<(Callers, RegionKey), u32> = BTreeMap::new();
+    for (key, (callers, fewest, most)) in all {
+        let one = match key.0 {
+            Callers::Everybody => Series { operation: CREATE_HANDLE, size: total },
+            Callers::Topology(number) => {
+                let comm = trace.definitions.topologies.get(number).comm;
+                Series { operation: NEIGHBORHOOD, size: trace.definitions.comms[comm].size }
+            }
+        };
+        if one.size > 1 && callers == one.size && fewest == most {
+            number_of.insert(key, series.len() as u32);
+            series.push(one);
+        }
     }
-    Ok((found, total as usize))
+    let of_shard = |(processes, shard): (Vec<Vec<Unrecorded>>, &Shard)| {
+        let (mut parts, mut diagnostics) = (Vec::new(), Diagnostics::default());
+        for calls in processes {
+            let mut sequences: BTreeMap<u32, u32> = BTreeMap::new();
+            for call in calls {
+                let callers = callers(trace, &call);
+                match callers.and_then(|callers| Some((callers, *number_of.get(&(callers, call.region))?))) {
+                    Some((callers, series)) => {
+                        let next = sequences.entry(series).or_default();
+                        let (location, instance) = (call.location, call.instance);
+                        let rank = rank(trace, callers, location);
+                        parts.push(Part { series, sequence: *next, rank, location, instance });
+                        *next += 1;
+                    }
+                    None if trace.regions.class(call.region) == RegionClass::Neighborhood => {
+                        diagnostics.add(DiagnosticKind::UnknownNeighbors, call.location, shard.enter(call.instance));
+                    }
+                    None => {}
+                }
+            }
+        }
+        (parts, diagnostics)
+    };
+    let of_shards: Vec<_> = found.into_par_iter().zip(trace.par_shards()).map(of_shard).collect();
+    let (mut parts, mut diagnostics) = (Vec::with_capacity(of_shards.len()), Diagnostics::default());
+    for (own, notes) in of_shards {
+        parts.push(own);
+        diagnostics.merge(notes);
+    }
+    Ok((parts, series, diagnostics))
+}
+
+/// The rank of the process of a location among callers that it is one of.
+fn rank(trace: &Trace, callers: Callers, location: LocationId) -> u32 {
+    let process = trace.definitions.locations[location].process;
+    match callers {
+        Callers::Everybody => process.number(),
+        Callers::Topology(number) => {
+            let comm = trace.definitions.topologies.get(number).comm;
+            trace.definitions.comms[comm].rank(process).unwrap_or(NONE)
+        }
+    }
+}
+
+/// Who takes part in the operation of a call; `None` if that is unknown, or what it synchronizes has records of its own.
+fn callers(trace: &Trace, call: &Unrecorded) -> Option<Callers> {
+    match trace.regions.class(call.region) {
+        RegionClass::Neighborhood => {
+            let process = trace.definitions.locations[call.location].process;
+            trace.definitions.topologies.only(process).map(Callers::Topology)
+        }
+        _ => creates_communicator(trace, call.region).then_some(Callers::Everybody),
+    }
 }
 
 /// Whether a call creates a communicator; windows and files are synchronized by records of their own.

@@ -368,6 +368,10 @@ pub struct Synchronization {
 
 /// Stands for the operation of a collective read or write among those of `CollectiveOp`.
 pub const COLLECTIVE_IO: u8 = u8::MAX;
+/// Marks an operation of neighbors in a topology: OTF2 has no values of their own for these.
+pub(crate) const NEIGHBORHOOD: u8 = 1 << 7;
+/// A communicator is created: a value of `CollectiveOp`.
+pub(crate) const CREATE_HANDLE: u8 = 17;
 
 /// What is done with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]

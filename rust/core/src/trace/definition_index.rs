@@ -9,6 +9,7 @@ use whywait_otf2::enums::{GroupFlag, GroupType, Paradigm};
 use super::counters::Counters;
 use super::io_handles::IoHandles;
 use super::locations::{Location, Process, order_locations};
+use super::topologies::Topologies;
 use crate::ids::{CommId, GroupId, LocationId, ProcessId, WindowId};
 
 /// The members of a communicator.
@@ -127,6 +128,8 @@ pub struct DefinitionIndex {
     pub comms: Vec<Comm>,
     /// Windows by index.
     pub windows: Vec<Window>,
+    /// Topologies of processes.
+    pub topologies: Topologies,
     /// Handles of files.
     pub io: IoHandles,
     /// Counters.
@@ -190,6 +193,8 @@ impl DefinitionIndex {
                 CommId::at(comms.len() - 1)
             });
         }
+        let comm = |id: u32| comm_by_id.get(&id).copied();
+        let topologies = Topologies::new(definitions, comm, |comm: CommId| comms[comm].processes());
         let mut windows = Vec::new();
         let mut window_by_id = FxHashMap::default();
         for window in &definitions.rma_wins {
@@ -233,6 +238,7 @@ impl DefinitionIndex {
             processes,
             comms,
             windows,
+            topologies,
             io,
             counters,
             groups: own_groups,

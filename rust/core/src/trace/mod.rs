@@ -25,6 +25,7 @@ mod reread;
 pub mod shard;
 pub(crate) mod task_paths;
 pub mod task_stacks;
+pub mod topologies;
 
 pub use bounds::Bounds;
 pub use calltree::{CallPath, CallTree};

@@ -52,6 +52,10 @@ pub enum RegionClass {
     Create,
     /// MPI calls that start a non-blocking collective operation: `MPI_Ibarrier`, `MPI_Iallreduce`, ...
     StartCollective,
+    /// MPI calls that start one with the neighbors in a topology: `MPI_Ineighbor_allgather`, ...
+    StartNeighborhood,
+    /// MPI calls that exchange data with the neighbors in a topology: `MPI_Neighbor_allgather`, ...
+    Neighborhood,
     /// Any other MPI call.
     Mpi,
     /// OpenSHMEM calls that allocate memory or start the library: they synchronize all PEs and leave no record.
@@ -139,7 +143,7 @@ impl RegionClass {
             Class::BlockingSend | Class::SendAndReceive | Class::Wait | Class::WaitMany | Class::Test => {
                 Some(Library::Mpi)
             }
-            Class::StartCollective => Some(Library::Mpi),
+            Class::StartCollective | Class::StartNeighborhood | Class::Neighborhood => Some(Library::Mpi),
             Class::Start | Class::Complete | Class::Post | Class::WinWait | Class::WinTest => Some(Library::Mpi),
             Class::ShmemAllocate | Class::ShmemFree | Class::ShmemQuiet | Class::Shmem => Some(Library::Shmem),
             Class::ShmemFinalize | Class::ShmemTestLock | Class::ShmemTest => Some(Library::Shmem),
@@ -166,8 +170,17 @@ impl RegionClass {
     pub fn is_remembered(self) -> bool {
         use RegionClass::{Broadcast, ShmemAllocate, ShmemFree, ShmemQuiet, Signal, ThreadBarrier};
         use RegionClass::{Create, ExplicitBarrier, ImplicitBarrier, Init, Ordered, OrderedBlock, Parallel, Probe};
-        matches!(self, Init | Probe | Create | Parallel | ExplicitBarrier | ImplicitBarrier | Ordered | OrderedBlock)
-            || matches!(self, Signal | Broadcast | ThreadBarrier | Self::Task | Self::TaskWait | Self::TaskGroup)
+        matches!(
+            self,
+            Init | Probe
+                | Create
+                | Self::Neighborhood
+                | Parallel
+                | ExplicitBarrier
+                | ImplicitBarrier
+                | Ordered
+                | OrderedBlock
+        ) || matches!(self, Signal | Broadcast | ThreadBarrier | Self::Task | Self::TaskWait | Self::TaskGroup)
             || matches!(self, ShmemAllocate | ShmemFree | ShmemQuiet)
             || self.is_shutdown()
     }
@@ -191,6 +204,8 @@ impl RegionClass {
                 "probe" | "mprobe" => Self::Probe,
                 _ if CREATORS.contains(&call.as_str()) => Self::Create,
                 _ if STARTS.contains(&call.as_str()) => Self::StartCollective,
+                _ if call.starts_with("ineighbor_") => Self::StartNeighborhood,
+                _ if call.strip_prefix("neighbor_").is_some_and(|call| !call.ends_with("_init")) => Self::Neighborhood,
                 _ if call.starts_with("test") => Self::Test,
                 _ => Self::Mpi,
             };
@@ -282,8 +297,8 @@ const CREATORS: [&str; 21] = [
     "file_set_view",
 ];
 
-/// Calls of MPI that start a collective operation.
-const STARTS: [&str; 22] = [
+/// Calls of MPI that start a collective operation of all members.
+const STARTS: [&str; 17] = [
     "ibarrier",
     "ibcast",
     "igather",
@@ -301,11 +316,6 @@ const STARTS: [&str; 22] = [
     "ireduce_scatter_block",
     "iscan",
     "iexscan",
-    "ineighbor_allgather",
-    "ineighbor_allgatherv",
-    "ineighbor_alltoall",
-    "ineighbor_alltoallv",
-    "ineighbor_alltoallw",
 ];
 
 /// Whether an OpenSHMEM call asks for the value of a variable: `shmem_int_test`, `shmem_test_any`, ...

@@ -1,4 +1,5 @@
-//! Waiting in collective operations: barriers, N-to-N, 1-to-N, N-to-1, prefix operations, start and end of the library.
+//! Waiting in collective operations: barriers, N-to-N, 1-to-N, N-to-1, prefix operations, those of neighbors, start and
+//! end of the library.
 //!
 //! ```text
 //!  0  ---[ Barrier |         |   ]--
@@ -18,11 +19,13 @@ use super::collective_sync::{CollectiveSync, CollectiveSyncs, Participants};
 use super::findings::Findings;
 use super::wait_state::WaitState;
 use crate::Result;
-use crate::diagnostics::{DiagnosticKind, Diagnostics};
+use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CommId, LocationId, ProcessId};
-use crate::matching::collectives::{CREATE_HANDLE, Kind, Member, Times, match_all};
+use crate::matching::collectives::{Kind, Member, Times, match_all};
 use crate::severity::{Accumulator, Metric};
 use crate::trace::Trace;
+use crate::trace::columns::CREATE_HANDLE;
+use crate::trace::topologies::Topology;
 use rayon::prelude::*;
 
 /// What collective operations give.
@@ -52,7 +55,7 @@ pub fn detect<R: Default + Send>(
         (Found { waits, collective_syncs, keeps_syncs: with_syncs, ..Found::default() }, R::default())
     };
     let evaluate = |(found, more): &mut (Found, R), kind, members: &[Member]| {
-        found.evaluate(kind, members);
+        found.evaluate(trace, kind, members);
         also(more, kind, members);
     };
     let (found, mut diagnostics) = match_all(trace, Times::Operation, begin, evaluate)?;
@@ -114,7 +117,7 @@ struct Found {
 }
 
 impl Found {
-    fn evaluate(&mut self, kind: Kind, members: &[Member]) {
+    fn evaluate(&mut self, trace: &Trace, kind: Kind, members: &[Member]) {
         match kind {
             Kind::Init => self.everybody(members, None, Some(Metric::InitCompletion)),
             Kind::Finalize => self.everybody(members, Some(Metric::FinalizeWait), None),
@@ -123,6 +126,7 @@ impl Found {
             Kind::OneToAll => self.one_to_all(members),
             Kind::AllToOne => self.all_to_one(members),
             Kind::Scan => self.scan(members),
+            Kind::Neighborhood => self.neighborhood(members, members[0].topology(trace)),
             Kind::Io => self.io(members),
             Kind::Undecided => self.undecided(members),
         }
@@ -198,6 +202,30 @@ impl Found {
             |member: &&Member| (member.received > 0 && member.begin < last.begin) || std::ptr::eq(*member, last);
         let with = self.with(members, taking_part().filter(synchronizing));
         self.synchronize(taking_part().filter(synchronizing), with, last, waiting, completion);
+    }
+
+    /// Wait at Neighborhood: a member waits for the latest of its neighbors. If one ended before a neighbor began, and no
+    /// record tells the communicator, they are not neighbors in the operation, of which then nothing is known
+    /// (specification.md#neighborhood-collective-operations).
+    fn neighborhood(&mut self, members: &[Member], topology: Option<&Topology>) {
+        let first = &members[0];
+        let unknown = Some(Place::at(first.location, first.begin));
+        let Some(topology) = topology else {
+            return self.diagnostics.count(DiagnosticKind::UnknownNeighbors, members.len() as u64, unknown);
+        };
+        // Members are ordered by rank, and all are there.
+        let last_of = |member: &Member| {
+            latest(topology.neighbors(member.rank).iter().filter_map(|&rank| members.get(rank as usize)))
+        };
+        let ended_before = |member: &Member| last_of(member).is_some_and(|last| last.begin > member.end);
+        if first.comm().is_none() && members.iter().any(ended_before) {
+            return self.diagnostics.count(DiagnosticKind::UnknownNeighbors, members.len() as u64, unknown);
+        }
+        for member in members {
+            if let Some(last) = last_of(member).filter(|last| last.begin > member.begin) {
+                self.wait(Metric::NeighborWait, member, last);
+            }
+        }
     }
 
     /// Wait at Collective I/O: like a barrier if all calls overlap; otherwise nobody waited, since a collective read or

@@ -31,6 +31,7 @@ use crate::matching::collectives::Kind;
 use crate::matching::nonblocking::{Part, any, check, instances, parts};
 use crate::parallel::exchange::{Inbox, Outbox};
 use crate::severity::{Metric, Severity};
+use crate::trace::topologies::Topology;
 use crate::trace::{Shard, Trace};
 
 /// What a member needs.
@@ -114,7 +115,12 @@ fn evaluate(trace: &Trace, parts: &[Part]) -> (Outbox<Ready>, Diagnostics) {
     for members in instances(parts) {
         let first = &members[0];
         match check(trace, members) {
-            Ok(()) => needs(members, &mut diagnostics, |part, ready| outbox.push(trace.shard_of[part.location], ready)),
+            Ok(()) => {
+                let topology = trace.definitions.topologies.of(first.comm);
+                needs(members, topology, &mut diagnostics, |part, ready| {
+                    outbox.push(trace.shard_of[part.location], ready);
+                });
+            }
             Err(kind) => {
                 diagnostics.count(kind, 1, Some(Place { location: first.location, time: Some(first.begin) }));
             }
@@ -123,8 +129,13 @@ fn evaluate(trace: &Trace, parts: &[Part]) -> (Outbox<Ready>, Diagnostics) {
     (outbox, diagnostics)
 }
 
-/// Passes on what each member needs; `members` are sorted by rank.
-fn needs(members: &[Part], diagnostics: &mut Diagnostics, mut pass: impl FnMut(&Part, Ready)) {
+/// Passes on what each member needs, neighbors on a topology; `members` are sorted by rank.
+fn needs(
+    members: &[Part],
+    topology: Option<&Topology>,
+    diagnostics: &mut Diagnostics,
+    mut pass: impl FnMut(&Part, Ready),
+) {
     let root = members.iter().find(|part| part.rank == part.root);
     let mut latest: Vec<&Part> = members.iter().collect();
     latest.sort_by_key(|part| Reverse(part.begin));
@@ -135,6 +146,9 @@ fn needs(members: &[Part], diagnostics: &mut Diagnostics, mut pass: impl FnMut(&
             Kind::OneToAll => part.receives && other.sends && root.is_some_and(|root| root.rank == other.rank),
             Kind::AllToOne => part.receives && other.sends && root.is_some_and(|root| root.rank == part.rank),
             Kind::Scan => part.receives && other.sends && other.rank < part.rank,
+            Kind::Neighborhood => {
+                topology.is_some_and(|topology| topology.neighbors(part.rank).binary_search(&other.rank).is_ok())
+            }
             Kind::Init | Kind::Finalize | Kind::Io | Kind::Undecided => false,
         };
         let kind = match Kind::of(part.operation) {
@@ -142,6 +156,7 @@ fn needs(members: &[Part], diagnostics: &mut Diagnostics, mut pass: impl FnMut(&
             Kind::OneToAll => Metric::NonblockingLateBroadcast,
             Kind::AllToOne => Metric::NonblockingEarlyReduce,
             Kind::Scan => Metric::NonblockingEarlyScan,
+            Kind::Neighborhood => Metric::NeighborWait,
             _ => Metric::NonblockingWaitNxN,
         };
         let mut others = latest.iter().filter(|other| other.rank != part.rank && needs(other)).peekable();

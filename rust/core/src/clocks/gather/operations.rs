@@ -73,7 +73,7 @@ fn add(
     match kind {
         Flow::OneToAll if root().is_none_or(|root| !root.sends) => return,
         Flow::AllToOne if root().is_none_or(|root| !root.receives) => return,
-        Flow::Init | Flow::Io | Flow::Undecided => return,
+        Flow::Init | Flow::Io | Flow::Neighborhood | Flow::Undecided => return,
         _ => {}
     }
     let member = |(number, data): (usize, Data)| {

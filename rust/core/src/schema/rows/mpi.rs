@@ -255,6 +255,20 @@ macro_rules! mpi {
             source: "whywait",
             ..WAIT
         },
+        /// Time in a collective operation of neighbors, such as `MPI_Neighbor_allgather`, before the last of the process's neighbors in the
+        /// topology took part.
+        NeighborWait = "mpi_neighbor_wait" {
+            display_name: "Wait at Neighborhood",
+            below: "mpi_collective",
+            waits_for: "for the last neighbor in the topology to take part",
+            look_at: "What the neighbor does before: more work than others, or waiting of its own that it propagates.",
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::NxN),
+            position: Position::AfterMessages,
+            document: "neighborhoods",
+            source: "whywait",
+            ..WAIT
+        },
         /// Time in a call that creates a communicator before the last process called it, if all were in it at the same time.
         CreationWait = "mpi_comm_create_wait" {
             display_name: "Wait at Creation of Communicators",

@@ -10,11 +10,12 @@ use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, RegionKey};
-use crate::matching::collectives::{CREATE_HANDLE, Kind, Member, Times, match_all};
+use crate::matching::collectives::{Kind, Member, Times, match_all};
 use crate::matching::nonblocking::{Started, of_process};
 use crate::matching::unrecorded;
 use crate::parallel::exchange::Inbox;
-use crate::trace::columns::Nonblocking;
+use crate::trace::columns::{CREATE_HANDLE, Nonblocking};
+use crate::trace::topologies::Topology;
 use crate::trace::{RegionClass, Shard, Trace};
 use crate::whatif::assumptions::{Assumption, Assumptions};
 use crate::whatif::changes::cut::Cut;
@@ -82,7 +83,7 @@ pub(in crate::whatif) fn on_network(
     let others = || members.iter().filter(|member| member.rank != member.root);
     let node = |member: &Member| nodes.get(trace.definitions.locations[member.location].process.index());
     operation.cost = network.collective(&network::Operation {
-        kind: if members[0].comm().is_some() { members[0].operation } else { 0 },
+        kind: members[0].operation,
         size: members.len(),
         is_local: all_equal(members.iter().map(node)),
         sent: others().map(|member| member.sent).max().unwrap_or(0),
@@ -134,7 +135,10 @@ fn without_record(
             enter: shard.enter(call.instance),
             leave: shard.leave(call.instance),
         };
-        unrecorded::of_shard(trace, shard).into_iter().map(|calls| calls.into_iter().map(row).collect()).collect()
+        // `match_all` finds those of neighbors.
+        let is_creation = |call: &unrecorded::Unrecorded| trace.regions.class(call.region) == RegionClass::Create;
+        let rows = |calls: Vec<unrecorded::Unrecorded>| calls.into_iter().filter(is_creation).map(row).collect();
+        unrecorded::of_shard(trace, shard).into_iter().map(rows).collect()
     };
     let own: Vec<Vec<Unrecorded>> = trace.par_shards().flat_map_iter(of_shard).collect();
     let mut alone = (0, 0);
@@ -201,7 +205,7 @@ fn unrecorded_nonblocking(trace: &Trace) -> Result<(u64, i64)> {
     for shard in &trace.shards {
         for cell in &shard.profile.rows {
             match class(cell.callpath) {
-                RegionClass::StartCollective => started += cell.visits,
+                RegionClass::StartCollective | RegionClass::StartNeighborhood => started += cell.visits,
                 class if is_wait(class) => waiting += cell.time,
                 _ => {}
             }
@@ -283,8 +287,9 @@ pub(in crate::whatif) fn collect(
             if calls.iter().any(is_gone) {
                 found.gone.extend(calls.iter().filter(|call| !is_gone(call)).map(|call| call.number));
             }
-            let operation = of_kind(kind, members, &calls);
-            found.undecided += u64::from(kind == Kind::Undecided && operation.is_none());
+            let operation = of_kind(kind, members, &calls, || members[0].topology(trace));
+            let is_known = operation.is_some() || !matches!(kind, Kind::Undecided | Kind::Neighborhood);
+            found.undecided += u64::from(!is_known);
             let operation = match network {
                 None => operation,
                 Some((network, nodes)) => operation.map(|of| on_network(of, network, nodes, trace, members, &calls)),
@@ -344,8 +349,13 @@ fn root(members: &[Member]) -> Option<usize> {
     members.iter().position(|member| member.rank == member.root)
 }
 
-/// The arcs of an operation by its flow of data; `None` if that is unknown.
-pub(in crate::whatif) fn of_kind(kind: Kind, members: &[Member], calls: &[Call]) -> Option<Operation> {
+/// The arcs of an operation by its flow of data, that of neighbors on a topology; `None` if that is unknown.
+pub(in crate::whatif) fn of_kind<'a>(
+    kind: Kind,
+    members: &[Member],
+    calls: &[Call],
+    topology: impl FnOnce() -> Option<&'a Topology>,
+) -> Option<Operation> {
     match (kind, members[0].operation) {
         (Kind::Init, _) => None,
         (Kind::Finalize | Kind::Barrier, _) => Some(all(calls, calls)),
@@ -354,6 +364,7 @@ pub(in crate::whatif) fn of_kind(kind: Kind, members: &[Member], calls: &[Call])
         (Kind::OneToAll, _) => one_to_all(members, calls),
         (Kind::AllToOne, _) => all_to_one(members, calls),
         (Kind::Scan, _) => Some(scan(calls)),
+        (Kind::Neighborhood, _) => neighborhood(members, calls, topology()?),
         (Kind::Io | Kind::Undecided, _) => overlapping(calls).then(|| all(calls, calls)),
     }
 }
@@ -364,10 +375,12 @@ fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, bu
     let post = |(i, shard): (usize, &Shard)| {
         let mut outbox = trace.exchange.outbox();
         for process in shard.processes {
-            for Started { location, row, sequence, .. } in of_process(shard, &trace.definitions.processes[process]) {
+            for started in of_process(trace, shard, &trace.definitions.processes[process]) {
+                let Started { location, row, sequence, operation, .. } = started;
                 let Some(rank) = trace.definitions.comms[row.comm].rank(process) else { continue };
                 let call = Call::nonblocking(shard, builder.first_of(i), row);
-                let member = Member::nonblocking(row, (call.enter, call.leave), sequence, rank, location);
+                let mut member = Member::nonblocking(row, (call.enter, call.leave), sequence, rank, location);
+                member.operation = operation;
                 outbox
                     .push(trace.exchange.evaluator(row.comm.number(), sequence), ((row.comm, sequence), member, call));
             }
@@ -394,7 +407,7 @@ fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, bu
             alone += members.len() as u64;
             continue;
         }
-        let operation = of_kind(Kind::of(members[0].operation), &members, &calls);
+        let operation = of_kind(Kind::of(members[0].operation), &members, &calls, || members[0].topology(trace));
         let operation = match network {
             None => operation,
             Some((network, nodes)) => operation.map(|of| on_network(of, network, nodes, trace, &members, &calls)),
@@ -440,6 +453,22 @@ fn all_to_one(members: &[Member], calls: &[Call]) -> Option<Operation> {
     let senders = calls.iter().enumerate().filter(|(i, call)| *i != root && call.sends && calls[root].receives);
     let members = by_enter(senders.map(|(_, call)| call));
     Some(Operation::all_for(members, [&calls[root]].into_iter()))
+}
+
+/// Each member waits for its neighbors; of an operation without record nothing is known if one does not. Members are ordered
+/// by rank.
+fn neighborhood(members: &[Member], calls: &[Call], topology: &Topology) -> Option<Operation> {
+    let mut arcs = Vec::new();
+    for (member, call) in members.iter().zip(calls) {
+        let neighbors = topology.neighbors(member.rank).iter().filter_map(|&rank| calls.get(rank as usize));
+        for neighbor in neighbors {
+            if member.comm().is_none() && neighbor.enter > call.leave {
+                return None;
+            }
+            arcs.push(Raw::new(call.number, enter(neighbor.source), neighbor.enter));
+        }
+    }
+    Some(Operation { members: Vec::new(), waiting: Vec::new(), late: Vec::new(), arcs, cost: MEASURED })
 }
 
 /// Each member waits for those of lower ranks; members are ordered by rank.

@@ -151,11 +151,16 @@ fn flows(operation: u8, groups: [Group; 2]) -> Option<Vec<Flow>> {
         (Kind::AllToAll, _) | (_, 9 | 10) => Some(both_ways(groups, all_to_all)),
         (kind @ (Kind::OneToAll | Kind::AllToOne), _) => {
             let (members, calls) = of_root(groups)?;
-            Some(of_kind(kind, &members, &calls).map(|arcs| Flow { arcs, members, calls }).into_iter().collect())
+            Some(
+                of_kind(kind, &members, &calls, || None)
+                    .map(|arcs| Flow { arcs, members, calls })
+                    .into_iter()
+                    .collect(),
+            )
         }
         _ => {
             let (members, calls): (Vec<Member>, Vec<Call>) = groups.into_iter().flatten().unzip();
-            Some(vec![Flow { arcs: of_kind(Kind::Undecided, &members, &calls)?, members, calls }])
+            Some(vec![Flow { arcs: of_kind(Kind::Undecided, &members, &calls, || None)?, members, calls }])
         }
     }
 }

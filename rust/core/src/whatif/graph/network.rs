@@ -5,6 +5,7 @@
 //! along a binomial tree or one after the other.
 
 use super::builder::{OWN, Raw};
+use crate::trace::columns::NEIGHBORHOOD;
 
 /// The parameters of a network, times in ticks.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +27,7 @@ pub struct Network {
 /// A collective operation, with its recorded bytes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::whatif) struct Operation {
-    /// A value of `CollectiveOp`.
+    /// A value of `CollectiveOp`, or [`NEIGHBORHOOD`] with one.
     pub kind: u8,
     /// Number of members.
     pub size: usize,
@@ -74,6 +75,8 @@ impl Network {
             8..=10 => (size - 1.0) * message(part(operation.sent)),
             14 => phases * message(part(operation.received_by_last)),
             15 => phases * message(operation.received_by_last as f64 / (size - 1.0).max(1.0)),
+            // All neighbors at the same time.
+            kind if kind & NEIGHBORHOOD != 0 => message(operation.sent as f64),
             _ => phases * latency,
         })
     }
