@@ -27,6 +27,9 @@ impl Topology {
     }
 }
 
+/// The members of a topology, and its neighbors as in [`Topology`].
+type Shape<'a> = (&'a [ProcessId], &'a [u32], &'a [u32]);
+
 /// The topologies of a run that are defined completely.
 #[derive(Clone, Debug, Default)]
 pub struct Topologies {
@@ -67,7 +70,7 @@ impl Topologies {
         let mut of_process: FxHashMap<ProcessId, u32> = FxHashMap::default();
         let members = |topology: &Topology| members(topology.comm).unwrap_or_default();
         // Which one does not matter if they are equal, as those of a communicator and its duplicate.
-        let mut equal: FxHashMap<(&[ProcessId], &[u32], &[u32]), u32> = FxHashMap::default();
+        let mut equal: FxHashMap<Shape, u32> = FxHashMap::default();
         for (topology, number) in all.iter().zip(0..) {
             let number = *equal.entry((members(topology), &topology.begins, &topology.neighbors)).or_insert(number);
             for &process in members(topology) {
