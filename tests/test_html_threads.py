@@ -25,6 +25,14 @@ TEXT = """
 0.1: !$omp critical @a:8(order=2) [12, 16] @14, 16
 0.1: !$omp implicit barrier @a:9 [17, 19]
 """
+# Of 40 s on two threads: waits at barriers without starvation (5 - 0.5 + 2), for the lock, for the task (2) with
+# starvation and creation (3.2), and the rest, which the critical section is part of.
+LOST = [
+    ("Imbalance", "6.50 s", "16.3%"),
+    ("Contention", "2.00 s", "5.0%"),
+    ("Tasks", "5.70 s", "14.3%"),
+    ("Rest", "13.0 s", "32.5%"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +58,14 @@ def test_the_page_has_the_rows_of_the_tables(written):
     assert (told["waiting"], told["count"]) == (pytest.approx(2), 2)
 
 
+def test_the_losses_are_those_of_the_efficiencies(written):
+    result, path = written
+    told = {one["name"]: one["share"] for one in unpack_document(Page(path).blocks["threads"])["losses"]}
+    found = [one for one in result.efficiencies().hybrid if one.name.startswith("parallel_region_loss_")]
+    assert told == {one.display_name: one.value for one in found if one.value > 0}
+    assert sum(told.values()) == pytest.approx(1 - result.efficiencies()["parallel_region_efficiency"].value)
+
+
 def test_a_run_without_locks_and_tasks_has_no_card(tmp_path):
     result = whywait.analyze(trace_from_text("0: main [0, 1]", tmp_path / "trace"))
     result.write(tmp_path / "result", html=True)
@@ -59,7 +75,12 @@ def test_a_run_without_locks_and_tasks_has_no_card(tmp_path):
 def test_the_card_in_a_browser(browser, written):
     viewer = Viewer(browser, written[1]).open()
     viewer.until("document.querySelectorAll('.threads tbody tr').length")
-    assert viewer.text(".threads .lead") == "Threads wait 2.00 s for 1 of 1 lock. 2 tasks run for 2.50 s."
+    lost, waiting = viewer.texts(".threads .lead")
+    assert lost == "In parallel regions, threads lose 27.2 s, 68.0% of the processor time."
+    assert waiting == "Threads wait 2.00 s for 1 of 1 lock. 2 tasks run for 2.50 s."
+    shown = viewer.texts(".threads .losses .swatches span")
+    assert shown == [f"{name} {seconds} ({share})" for name, seconds, share in LOST]
+    assert len(viewer.texts(".threads .losses .part")) == len(LOST)
     rows = "[...document.querySelectorAll('.threads {} tbody tr')]"
     texts = "[...row.cells].filter((cell) => !cell.querySelector('svg')).map((cell) => cell.textContent)"
     cells = f"return {rows}.map((row) => {texts})"

@@ -1,4 +1,4 @@
-// The locks that threads wait for, their tasks, and their loops.
+// What threads lose, the locks that they wait for, their tasks, and their loops.
 
 import { documentBlock, hasBlock } from "../data.js";
 import { fill, make } from "../dom.js";
@@ -82,6 +82,25 @@ function regionText(model, found, row) {
     `: ${seconds(row.work)} of work on ${plural(row.threads, "thread")}; ${least}.`);
 }
 
+const LOSS_COLORS = {
+  Imbalance: "waiting", Contention: "onesided", Tasks: "p2p", "Management of teams": "overhead", Communication: "collective", Rest: "library",
+};
+
+// Why threads lose time in parallel regions, as one bar.
+function lossesBar({ losses }) {
+  if (!losses.length) return null;
+  const sum = (key) => losses.reduce((all, one) => all + one[key], 0);
+  const lost = `In parallel regions, threads lose ${seconds(sum("value"))}, ${percent(sum("share"))} of the processor time.`;
+  const texts = losses.map((one) => `${one.name} ${seconds(one.value)} (${percent(one.share)})`);
+  const colored = ({ name }, as) => ({ class: `${as}${name === "Imbalance" ? " waiting" : ""}`, style: { "--color": `var(--time-${LOSS_COLORS[name]})` } });
+  return [make("p", { class: "lead" }, lost), make("div", { class: "losses" },
+    make("div", { class: "stack", role: "img", "aria-label": texts.join(", ") }, losses.map((one) => {
+      const { style, ...rest } = colored(one, "part");
+      return make("span", { ...rest, style: { ...style, "flex-grow": one.value / sum("value") } });
+    })),
+    make("div", { class: "swatches" }, losses.map((one, i) => make("span", {}, make("i", colored(one, "swatch")), texts[i]))))];
+}
+
 function threadsText(model, found) {
   const contended = found.locks.length + found.more_locks;
   const locks = contended && `Threads wait ${seconds(found.waiting)} for ${whole(contended)} of ${plural(found.all_locks, "lock")}.`;
@@ -89,7 +108,8 @@ function threadsText(model, found) {
   const more = [[found.more_locks, "lock"], [found.more_tasks, "construct"], [found.more_regions, "region"], [found.more_loops, "loop"]];
   const left = more.filter(([count]) => count).map(([count, what]) => plural(count, `more ${what}`));
   return [
-    make("p", { class: "lead" }, [locks, tasks].filter(Boolean).join(" ")),
+    lossesBar(found),
+    Boolean(locks || tasks) && make("p", { class: "lead" }, [locks, tasks].filter(Boolean).join(" ")),
     contended > 0 && make("div", { class: "wide" }, locksTable(model, found)),
     found.tasks.length > 0 && make("div", { class: "wide" }, tasksTable(model, found)),
     found.loops.length > 0 && make("div", { class: "wide" }, loopsTable(model, found)),
@@ -100,7 +120,7 @@ function threadsText(model, found) {
 
 function threadsCard(model) {
   if (!hasBlock("threads")) return null;
-  const title = make("h2", {}, "Locks, tasks, and loops of threads");
+  const title = make("h2", {}, "Threads");
   const node = make("section", { class: "card threads" }, title);
   documentBlock("threads").then((found) => fill(node, title, threadsText(model, found)));
   return node;

@@ -1,9 +1,11 @@
-"""The locks and tasks that threads wait for, and their loops; only while the events are known."""
+"""What threads lose, the locks and tasks that they wait for, and their loops."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from whywait.analysis.efficiency import efficiencies
+from whywait.analysis.hybrid import LOSSES
 from whywait.analysis.threads import summary
 from whywait.report.html import blocks
 
@@ -17,17 +19,22 @@ _SHOWN = 6
 
 
 def data(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield the locks that threads wait for longest, the largest task constructs, their regions, and uneven loops."""
+    """Yield losses in parallel regions, the locks waited for longest, the largest task constructs, and uneven loops.
+
+    But for the losses, these are known only while the events are.
+    """
+    losses = _losses(report)
     found = summary(report.result)
     locks = [row for row in found["locks"] if row["contended"]]
     loops = [row for row in found["loops"] if row["loss"] > 0]
-    if not locks and not found["tasks"] and not loops:
+    if not losses and not locks and not found["tasks"] and not loops:
         return
     lists = found | {"locks": locks, "loops": loops}
     yield (
         "threads",
         blocks.document(
             {
+                "losses": losses,
                 "waiting": sum(row["waiting"] for row in locks),
                 "all_locks": len(found["locks"]),
                 "count": sum(row["tasks"] for row in found["tasks"]),
@@ -38,3 +45,15 @@ def data(report: Report) -> Iterator[tuple[str, str]]:
             }
         ),
     )
+
+
+def _losses(report: Report) -> list[dict[str, Any]]:
+    """Return what threads lose in parallel regions of the focus, and why: seconds, and shares of the processor time."""
+    focus = report.summary["focus"]
+    found = efficiencies(report.result, focus["callpath"], window=focus["window"])
+    names = {name: formula.split()[0] for name, _, formula in LOSSES}
+    return [
+        {"name": one.display_name, "value": one.inputs[names[one.name]], "share": one.value}
+        for one in found.hybrid
+        if one.name in names and one.value and one.value > 0
+    ]
