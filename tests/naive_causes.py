@@ -1323,7 +1323,7 @@ class Analysis:
             else:
                 if p.cls in ("join", "creation"):
                     # The time from the creation of a thread to its begin, and from its last function to its end.
-                    p.cause.over = p.cause.event.t - p.event.call.E - p.held
+                    p.cause.over = min(0, p.cause.event.t - p.event.call.E - p.held)
                 elif p.cause.at > p.cause.event.i:
                     # What the releasing call does after the wait has ended is not on the path.
                     p.cause.over = max(0, p.cause.event.t - p.event.call.E - p.held)

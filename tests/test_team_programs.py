@@ -1,4 +1,4 @@
-"""Random programs with teams: waits for locks and for turns in ordered constructs are the oracle's, and fit in calls."""
+"""Random programs with teams: waits for locks and for turns in ordered constructs are the oracle's, and fit calls."""
 
 from __future__ import annotations
 

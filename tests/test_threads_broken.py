@@ -288,6 +288,21 @@ def test_a_row_of_the_table_gives_a_note_and_a_result(text, notes, expected, tmp
         table()
 
 
+def test_the_path_of_a_thread_that_begins_before_its_creation_is_no_longer_than_the_run(tmp_path):
+    """The thread works from 1 to 9, but its creation is recorded at 5."""
+    anchor = trace_from_text(EARLY, tmp_path)
+    result = whywait.analyze(anchor)
+    path = {tuple(row["callpath"])[-1]: row["value"] for row in result.severities("critical_path").to_pylist()}
+    assert path == pytest.approx({"main": 1.5, "pthread_join": 0.5, "worker": 8})
+
+
+EARLY = """
+0: main [0, 10]
+0: pthread_create(1) [5, 5.5]
+0: pthread_join(1) [8, 9.5]
+0.1: worker [1, 9]
+"""
+
 RAW = (
     "ThreadAcquireLock(model=OPENMP, lock_id=0, acquisition_order={})",
     "ThreadReleaseLock(model=OPENMP, lock_id=0, acquisition_order={})",
@@ -347,6 +362,7 @@ def sound(trace):
         result = whywait.analyze(trace_from_text(trace, directory))
         for state in result.wait_states().to_pylist():
             assert 0 <= state["waiting"] <= state["leave"] - state["enter"] + 1e-9
+        assert result.metrics["critical_path"].total <= result.facts["length"] + 1e-9
         for table in (result.locks, result.tasks, result.work_span, result.loops):
             table()
         for row in result.work_span().to_pylist():

@@ -116,6 +116,27 @@ def test_waits_in_a_loop_are_no_work(tmp_path):
     assert (row["mean"], row["longest"]) == pytest.approx((4, 5))
 
 
+def test_tasks_that_a_thread_runs_in_a_construct_are_no_work_of_it(tmp_path):
+    """Thread 0 creates two tasks in a single block, runs the second one in its taskwait, and waits for the other."""
+    text = team(
+        [
+            "0: !$omp single @a:3 [1, 9]",
+            "0: !$omp create task @a:5(task=1) [2, 2.1]",
+            "0: !$omp create task @a:5(task=2) [2.5, 2.6]",
+            "0: !$omp taskwait @a:6 [3, 8.1]",
+            "0: !$omp task @a:5(task=2) [3, 6]",
+            "0.1: !$omp single @a:3 [1, 1]",
+            "0.1: !$omp implicit barrier @a:7 [2, 10]",
+            "0.1: !$omp task @a:5(task=1) [2.1, 8]",
+            "0: !$omp implicit barrier @a:7 [9, 10]",
+        ],
+        11,
+    )
+    (row,) = loops(text, tmp_path)
+    # 8 s without 3 s of the task and 2 s of waiting.
+    assert (row["longest"], row["loss"]) == pytest.approx((3, 1.5))
+
+
 def test_threads_without_a_section_are_counted(tmp_path):
     text = team(
         [

@@ -248,7 +248,8 @@ impl<'a> Walk<'a> {
         };
         let overrun = match until {
             Until::Point => EXACT,
-            Until::Beyond(ended) => (point.callpath, time - ended),
+            // What lies behind the begin of the rest of the path is cut off.
+            Until::Beyond(ended) => (point.callpath, (time - ended).min(0)),
             Until::End(ended) | Until::Release(ended) => (point.callpath, (time - ended).max(0)),
         };
         end(time, point.position, overrun)

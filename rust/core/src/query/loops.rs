@@ -6,13 +6,14 @@
 //!            |---|                   ^ thread 1 is last
 //! ```
 //!
-//! The n-th calls of a construct by the threads of a team are one instance. A thread's time in it is that without waits and
-//! without the barrier at its end; its loss is the largest time of a thread less the mean. The wait in the barrier behind
-//! it is due to a *late start* as far as the thread that comes last has entered the construct later; the rest is due to the
-//! construct.
+//! The n-th calls of a construct by the threads of a team are one instance. A thread's time in it is that without waits,
+//! without explicit tasks that it runs meanwhile, and without the barrier at its end; its loss is the largest time of a
+//! thread less the mean. The wait in the barrier behind it is due to a *late start* as far as the thread that comes last has
+//! entered the construct later; the rest is due to the construct.
 //!
 //! *Source*: specification.md#worksharing.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::ops::Range;
 
@@ -25,6 +26,7 @@ use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{CallPathId, LocationId, ProcessId, RegionKey};
 use crate::trace::{RegionClass, Shard, Trace};
+use crate::waits::tasks::{union, within};
 use crate::waits::teams::{Part, teams};
 
 /// The share of instances in which one thread is last from which on it always is, the least number of instances, and the
@@ -178,7 +180,9 @@ fn gather(
     let mut instances: FxHashMap<(CallPathId, u32), Vec<Share>> = FxHashMap::default();
     for part in parts.iter().filter(|part| part.team.instance.is_some()) {
         let of_location = waits.get(&part.location).map_or(&[][..], Vec::as_slice);
-        shares(shard, part, classes, of_location, |key, share| instances.entry(key).or_default().push(share));
+        let elsewhere = elsewhere(shard, part, of_location);
+        let add = |key, share| instances.entry(key).or_default().push(share);
+        shares(shard, part, classes, (of_location, &elsewhere), add);
     }
     let fork = &shard.forks.rows[parts[0].team.fork as usize];
     let members = || parts.iter().map(|part| part.team.instance).filter(|instance| instance.is_some());
@@ -205,12 +209,26 @@ fn gather(
     }
 }
 
+/// When a thread of a team waits or runs explicit tasks of the team, which are not part of the construct around them.
+fn elsewhere<'a>(shard: &Shard, part: &Part, waits: &'a [Range<i64>]) -> Cow<'a, [Range<i64>]> {
+    if shard.task_instances.is_empty() {
+        return waits.into();
+    }
+    let span = shard.enter(part.team.instance)..shard.leave(part.team.instance);
+    let runs = shard.tasks.of(shard.local(part.location));
+    let first = runs.partition_point(|run| run.begin < span.start);
+    let inside = runs[first..].iter().take_while(|run| run.begin < span.end);
+    let of_team = inside.filter(|run| shard.task_instances[run.task as usize].fork == part.team.fork);
+    let tasks = of_team.map(|run| run.begin..run.end);
+    union(within(waits, &span).into_iter().chain(tasks).collect()).into()
+}
+
 /// The parts of a thread of a team in constructs, by call path and number.
 fn shares(
     shard: &Shard,
     part: &Part,
     classes: &[Option<Class>],
-    waits: &[Range<i64>],
+    (waits, elsewhere): (&[Range<i64>], &[Range<i64>]),
     mut add: impl FnMut((CallPathId, u32), Share),
 ) {
     let (begin, end) = (shard.instances.enter[part.team.instance], shard.instances.leave[part.team.instance]);
@@ -236,7 +254,7 @@ fn shares(
                     // Without a barrier in it, its work ends here.
                     if share.end == share.enter {
                         share.end = time;
-                        share.work = time - share.enter - waited(waits, &(share.enter..time));
+                        share.work = time - share.enter - waited(elsewhere, &(share.enter..time));
                     }
                     complete = Some((callpath, share));
                 }
@@ -252,7 +270,7 @@ fn shares(
                 let waiting = waited(waits, &(entered..time));
                 if let Some((_, share)) = &mut open {
                     share.end = entered;
-                    share.work = entered - share.enter - waited(waits, &(share.enter..entered));
+                    share.work = entered - share.enter - waited(elsewhere, &(share.enter..entered));
                     share.waiting += waiting;
                 } else if let Some((_, share)) = &mut complete {
                     share.waiting += waiting;

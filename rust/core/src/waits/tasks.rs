@@ -655,7 +655,7 @@ pub(crate) fn union(mut all: Vec<Range<i64>>) -> Vec<Range<i64>> {
 }
 
 /// The parts of stretches of time, in order, that lie in a window.
-fn within(all: &[Range<i64>], window: &Range<i64>) -> Vec<Range<i64>> {
+pub(crate) fn within(all: &[Range<i64>], window: &Range<i64>) -> Vec<Range<i64>> {
     let first = all.partition_point(|one| one.end <= window.start);
     let inside = all[first..].iter().take_while(|one| one.start < window.end);
     let parts = inside.map(|one| one.start.max(window.start)..one.end.min(window.end));
