@@ -122,10 +122,11 @@ fn neighbors(dimensions: &[(u32, bool)], places: &[(u32, &[u32])], ranks: usize)
     let mut rank_at: FxHashMap<u64, u32> = FxHashMap::default();
     let mut place_of: Vec<&[u32]> = vec![&[]; ranks];
     for &(rank, at) in places {
-        *place_of.get_mut(rank as usize)? = at;
-        if rank_at.insert(number(at)?, rank).is_some() {
+        let place = place_of.get_mut(rank as usize)?;
+        if !place.is_empty() || rank_at.insert(number(at)?, rank).is_some() {
             return None;
         }
+        *place = at;
     }
     (rank_at.len() == ranks && !dimensions.is_empty()).then_some(())?;
     let (mut all, mut begins) = (Vec::new(), vec![0]);
@@ -180,6 +181,8 @@ mod tests {
         assert!(neighbors(&[(2, true)], &[(0, &[0]), (1, &[0])], 2).is_none());
         assert!(neighbors(&[(2, true)], &[(0, &[0]), (1, &[2])], 2).is_none());
         assert!(neighbors(&[(2, true)], &[(0, &[0]), (2, &[1])], 2).is_none());
+        assert!(neighbors(&[(2, true)], &[(0, &[0]), (0, &[1])], 2).is_none());
+        assert!(neighbors(&[], &[(0, &[])], 1).is_none());
         assert!(neighbors(&[(2, true)], &[(0, &[0, 0]), (1, &[1, 0])], 2).is_none());
     }
 }
