@@ -93,7 +93,7 @@ def _head(number: int, row: dict[str, Any], metrics: MetricTree, total: float, w
 
 
 def _instance(row: dict[str, Any], screen: Screen) -> Iterator[Line]:
-    from whywait.model.metrics import INFERRED, JOINS
+    from whywait.model.metrics import JOINS, is_inferred
     from whywait.model.schema import patterns
 
     if row["cause_rank"] is not None:
@@ -103,7 +103,7 @@ def _instance(row: dict[str, Any], screen: Screen) -> Iterator[Line]:
         elif row["cause_time"] is not None:
             arrived = "whose call began" if patterns()[row["kind"]].ends_with_cause else "which arrived"
             who += f", {arrived} at {row['cause_time']:.6f} s"
-        if row["cause_callpath"] and row["cause_callpath"][-1] in INFERRED:
+        if is_inferred(row):
             who += " (inferred)"
         yield [(who, "dim")]
         # In a collective operation, the cause is in the same call path.

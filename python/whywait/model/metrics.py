@@ -24,10 +24,30 @@ Kind = Literal["stored", "wait", "completion", "idle", "cause", "thesis", "pre",
 COUNTERS = "counters"
 #: Kinds of metrics that are wait states, or listed with them.
 WAIT_STATES = frozenset({"wait", "completion", "idle"})
-#: Calls that no record names as causes: that others wait for them is inferred from the order of other records.
-INFERRED = frozenset({"pthread_cond_signal", "pthread_cond_broadcast", "pthread_barrier_wait"})
+# Calls that no record names as causes.
+_CAUSES = frozenset({"pthread_cond_signal", "pthread_cond_broadcast", "pthread_barrier_wait"})
+# Waits whose records do not tell for whom, if the name of the waiting call has this in it.
+_WAITS = {
+    "mpi_alltoallv_wait": "",
+    "mpi_comm_create_wait": "",
+    "mpi_neighbor_wait": "neighbor",
+    "mpi_probe_latesender": "_probe",
+}
 #: Waits for the end of a thread, whose causes are its last functions.
 JOINS = frozenset({"pthread_join_wait"})
+
+
+def is_inferred(wait: Mapping[str, Any]) -> bool:
+    """Return whether whom a wait state waits for is inferred from calls, and not recorded.
+
+    Parameters
+    ----------
+    wait
+        A row of the wait states, of which it takes ``kind``, ``callpath``, and ``cause_callpath``.
+    """
+    if wait["kind"] in _WAITS:
+        return _WAITS[wait["kind"]] in wait["callpath"][-1].lower()
+    return bool(wait["cause_callpath"]) and wait["cause_callpath"][-1] in _CAUSES
 
 
 @dataclass(frozen=True, slots=True)

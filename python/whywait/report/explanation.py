@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whywait.analysis.explain import SMALL, unexplained
-from whywait.model.metrics import INFERRED, JOINS
+from whywait.model.metrics import JOINS, is_inferred
 from whywait.model.names import short_name
 from whywait.report.suspects import suspects
 from whywait.report.terminal import path, seconds
@@ -132,7 +132,7 @@ class _Writer:
         cause = who(node, "cause_")
         if node["cause_callpath"]:
             region = node["cause_callpath"][-1]
-            name = short_name(region) + (" (inferred)" if region in INFERRED else "")
+            name = short_name(region) + (" (inferred)" if is_inferred(node) else "")
             if node["kind"] in JOINS:
                 call = f"whose {name} ended at {node['enter'] + node['waiting']:.6f} s"
             else:
