@@ -875,38 +875,15 @@ def locks(trace: Trace, result: Result) -> None:
                 result.wait(metric, call, wait.end - wait.begin, wait.cause.release.call)
 
 
-def ordered_blocks(trace: Trace) -> Iterator[list[naive_threads.Ownership]]:
-    """Yield the passes through the blocks of each ordered construct of a team, in the order of Enter."""
-    for team in trace.teams:
-        records = []
-        for block in (i for member in team.members for i in member if i.is_openmp(RegionRole.ORDERED_SBLOCK)):
-            construct = block.parent
-            if construct is None or not construct.is_openmp(RegionRole.ORDERED):
-                continue
-            for time, call, until in ((block.enter, construct, block.enter), (block.leave, block, block.leave)):
-                key = block.thread.number, time, call is construct, construct.region, 0
-                records.append(naive_threads.Record(*key, call, call.name, call.enter, until))
-        ends = {member[0].thread.number: member[0].leave for member in team.members}
-        for region in {r.lock for r in records}:
-            yield naive_threads.ownerships([r for r in records if r.lock is region], ends)
-
-
 def ownerships(trace: Trace) -> Iterator[list[naive_threads.Ownership]]:
     """Yield the ownerships of each lock of a process, and of each ordered construct of a team."""
-    yield from ordered_blocks(trace)
+    yield from naive_threads.ordered_blocks(trace.teams)
     acquires, releases = (ev.ThreadAcquireLock, ev.OmpAcquireLock), (ev.ThreadReleaseLock, ev.OmpReleaseLock)
     for threads in trace.processes.values():
         records = [
             naive_threads.Record(
-                number,
-                e.time,
-                isinstance(e, acquires),
-                (getattr(e, "model", Paradigm.OPENMP), e.lock_id),
-                e.acquisition_order,
-                call,
-                call.name,
-                call.enter,
-                call.leave,
+                *(number, e.time, isinstance(e, acquires), (getattr(e, "model", Paradigm.OPENMP), e.lock_id)),
+                *(e.acquisition_order, call, call.name, call.enter, call.leave),
             )
             for number, t in enumerate(threads)
             for e, call in t.records

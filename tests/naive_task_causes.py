@@ -29,8 +29,8 @@ def find(analysis: Analysis) -> None:
         waits = [wait for wait in naive_tasks.waits(naive_tasks.Tasks(team), team) if wait.task is not None]
         for wait in waits:
             call = analysis.call_of(wait.call)
-            # Behind the wait at the barrier, if it is one.
-            at = call.leave.i + 0.25
+            # Behind the wait at the barrier, if it is one, and not in the interval that begins at the Leave.
+            at = call.leave.i - 0.25
             e = call.enter.loc.points[at] = Point(call.leave, sum(b - a for a, b in wait.moments), "task", at=at)
             e.moments = wait.moments
             pieces = []

@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from otf2.enums import RegionRole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.naive import Team
 
 
 @dataclass(eq=False)
@@ -92,6 +99,22 @@ def ownerships(records: list[Record], ends: dict[int, int]) -> list[Ownership]:
         if own.begin is None:
             own.begin = own.end if before is None else min(before.end, own.end)
     return found
+
+
+def ordered_blocks(teams: list[Team]) -> Iterator[list[Ownership]]:
+    """Yield the passes through the blocks of each ordered construct of a team, in the order of Enter."""
+    for team in teams:
+        records = []
+        for block in (i for member in team.members for i in member if i.is_openmp(RegionRole.ORDERED_SBLOCK)):
+            construct = block.parent
+            if construct is None or not construct.is_openmp(RegionRole.ORDERED):
+                continue
+            for time, call, until in ((block.enter, construct, block.enter), (block.leave, block, block.leave)):
+                key = block.thread.number, time, call is construct, construct.region, 0
+                records.append(Record(*key, call, call.name, call.enter, until))
+        ends = {member[0].thread.number: member[0].leave for member in team.members}
+        for region in {r.lock for r in records}:
+            yield ownerships([r for r in records if r.lock is region], ends)
 
 
 def waits(owners: list[Ownership]) -> list[Wait]:

@@ -1,9 +1,9 @@
 """Random programs with tasks, simulated and written in the trace language of tests/tracedsl.py.
 
-One thread of a team creates tasks, which may create others and wait for them; all threads run them in barriers and
-taskwait constructs. Mixed programs are two processes with such teams, whose tasks have critical sections; the master
-thread of one sends messages to that of the other. Times are whole milliseconds, and no two events of a process have the
-same.
+One thread of a team creates tasks, which may create others and wait for them; all threads run them in barriers, of
+which a team has up to three, and in taskwait constructs. Mixed programs are two processes with such teams, whose tasks
+have critical sections; the master thread of one sends messages to that of the other. Times are whole milliseconds, and
+no two events of a process have the same.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ def bodies(leaf: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         max_leaves=6,
     )
 
+
+# A barrier of all threads of the team.
+ALL = ("all",)
 
 BODY, MIXED_BODY = bodies(WORK), bodies(st.one_of(WORK, CRITICAL))
 
@@ -100,6 +103,7 @@ class Run:
         self.stacks = [[Task(list(body))] for body in bodies]
         self.arrived: list[int | None] = [None] * len(bodies)
         self.blocked = [False] * len(bodies)
+        self.barriers = bodies[0].count(ALL)  # besides the one at the end
 
     def time(self, at: int) -> int:
         while at in self.used:
@@ -120,15 +124,28 @@ class Run:
 
     def run(self) -> list[str]:
         """Run until all is done; return what happened."""
-        while not self.team_is_over:
+        while not (self.all_have_come and self.end_barrier()):
             thread = min((t for t in range(len(self.now)) if not self.blocked[t]), key=lambda t: self.now[t])
             self.step(thread)
-        self.end_team()
         return self.lines
 
     @property
-    def team_is_over(self) -> bool:
+    def all_have_come(self) -> bool:
         return all(when is not None for when in self.arrived) and not self.open
+
+    def end_barrier(self) -> bool:
+        """End the barrier in which all threads are; return whether it was the last one of the team."""
+        if self.barriers == 0:
+            self.end_team()
+            return True
+        self.barriers -= 1
+        end = max(self.now[: len(self.arrived)]) + 1
+        for thread, begin in enumerate(self.arrived):
+            leave = self.time(end)
+            self.note(thread, f"!$omp barrier @a:8{self.barriers}", begin or 0, leave)
+            self.now[thread] = self.time(leave + 1)
+            self.arrived[thread], self.blocked[thread] = None, False
+        return False
 
     def end_team(self) -> None:
         """Let the last one that ran a task, or arrived, end the barrier."""
@@ -148,7 +165,7 @@ class Run:
         now = self.now[thread]
         if task.waits_since is not None or task.ends_group or (len(stack) == 1 and self.arrived[thread] is not None):
             self.schedule(thread, task)
-        elif task.body:
+        elif task.body and task.body[0] != ALL:
             self.act(thread, task, task.body.pop(0))
         elif len(stack) > 1:
             stack.pop()
@@ -162,6 +179,7 @@ class Run:
             self.now[thread] = self.time(now + 1)
             self.wake(now)
         else:
+            task.body[:1] = []
             self.arrived[thread] = self.now[thread]
             self.now[thread] = self.time(now + 1)
 
@@ -241,10 +259,19 @@ class Run:
             self.blocked[thread] = True
 
 
+def team_of(draw, master: st.SearchStrategy[Any], others: st.SearchStrategy[Any], threads: int) -> list[list[Any]]:
+    """Return what the threads of a team do, which is divided by barriers."""
+    bodies = [list(draw(master)), *(list(draw(others)) for _ in range(threads - 1))]
+    for _ in range(draw(st.integers(0, 2))):
+        for body in bodies:
+            body.insert(draw(st.integers(0, len(body))), ALL)
+    return bodies
+
+
 @st.composite
 def task_programs(draw) -> str:
-    others = st.lists(st.tuples(st.just("work"), st.integers(1, 60)), max_size=1)
-    bodies = [draw(BODY), *(draw(others) for _ in range(draw(st.integers(1, 2))))]
+    others = st.lists(st.tuples(st.just("work"), st.integers(1, 60)), max_size=2)
+    bodies = team_of(draw, BODY, others, draw(st.integers(2, 3)))
     return "\n".join([f"threads {len(bodies)}", *Run(bodies).run()])
 
 
@@ -257,9 +284,9 @@ def mixed_programs(draw) -> str:
     lines = ["ranks 2", f"threads {threads}"]
     for rank, call in enumerate(("send", "receive")):
         # Messages go one way, so that nothing waits in a circle.
-        master = list(draw(MIXED_BODY))
+        master, *workers = team_of(draw, MIXED_BODY, others, threads)
         for tag in range(messages):
             at = [i for i, action in enumerate(master) if action[0] == call]
             master.insert(draw(st.integers(at[-1] + 1 if at else 0, len(master))), (call, tag))
-        lines += Run([master, *(draw(others) for _ in range(threads - 1))], rank, sent).run()
+        lines += Run([master, *workers], rank, sent).run()
     return "\n".join(lines)

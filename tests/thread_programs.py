@@ -13,7 +13,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.task_programs import CRITICAL, WORK, Run, Task, bodies
+from tests.task_programs import CRITICAL, WORK, Run, Task, bodies, team_of
 
 LOCK = st.integers(0, 1)
 MUTEX = st.tuples(st.just("mutex"), LOCK, st.integers(1, 20), st.booleans())
@@ -56,9 +56,8 @@ class Process(Run):
     def run(self) -> list[str]:
         is_over = False
         while not is_over or len(self.ends) < len(self.created):
-            if not is_over and self.team_is_over:
-                is_over = True
-                self.end_team()
+            if not is_over and self.all_have_come:
+                is_over = self.end_barrier()
             threads = [t for t in range(len(self.now)) if not self.blocked[t] and t not in self.ends]
             threads = [t for t in threads if t in self.created or not is_over]
             at = {t: self.asleep[t].limit if t in self.asleep else self.now[t] for t in threads}
@@ -183,11 +182,13 @@ def thread_programs(draw, most_ranks: int = 2, *, forks: bool = True) -> str:
     sent: dict[int, int] = {}
     lines = [f"ranks {ranks}", f"threads {members + created}"]
     for rank, call in zip(range(ranks), ("send", "receive"), strict=False):
-        master = list(draw(TASK_BODY if forks else st.lists(LEAF, max_size=5)))
+        if forks:
+            master, *others = team_of(draw, TASK_BODY, st.lists(LEAF, max_size=3), members)
+        else:
+            master, others = list(draw(st.lists(LEAF, max_size=5))), []
         for tag in range(messages if ranks > 1 else 0):
             at = [i for i, action in enumerate(master) if action[0] == call]
             master.insert(draw(st.integers(at[-1] + 1 if at else 0, len(master))), (call, tag))
-        others = [list(draw(st.lists(LEAF, max_size=3))) for _ in range(members - 1)]
         threads = [list(draw(st.lists(LEAF, max_size=5))) for _ in range(created)]
         for body in threads:
             for _ in range(rounds):
