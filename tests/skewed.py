@@ -6,6 +6,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 CLOCK_OFFSET = 6
@@ -21,12 +22,12 @@ def skewed(archive: Path, directory: Path, ticks: int) -> Path:
     shutil.copytree(archive, directory, dirs_exist_ok=True)
     for file in (directory / "traces").glob("*.def"):
         if int(file.stem) % 2 == (ticks > 0):
-            file.write_bytes(moved(file.read_bytes(), abs(ticks)))
+            file.write_bytes(moved(file.read_bytes(), lambda _: abs(ticks)))
     return directory / "traces.otf2"
 
 
-def moved(content: bytes, ticks: int) -> bytes:
-    """Return local definitions with all clock offsets changed."""
+def moved(content: bytes, ticks: Callable[[int], int]) -> bytes:
+    """Return local definitions with clock offsets moved by the ticks that a function returns for their times."""
     parts, position = [content[:HEADER]], HEADER
     while position + 1 < len(content):
         kind, length, begin = content[position], content[position + 1], position + 2
@@ -36,7 +37,8 @@ def moved(content: bytes, ticks: int) -> bytes:
         if kind == CLOCK_OFFSET:
             # The time in 8 bytes, the offset in as many as it needs behind their number, the deviation in 8 bytes.
             time, deviation = content[begin : begin + 8], content[end - 8 : end]
-            offset = int.from_bytes(content[begin + 9 : end - 8], "little", signed=end - begin == 25) + ticks
+            added = ticks(int.from_bytes(time, "little"))
+            offset = int.from_bytes(content[begin + 9 : end - 8], "little", signed=end - begin == 25) + added
             payload = time + b"\x08" + offset.to_bytes(8, "little", signed=True) + deviation
             parts.append(bytes([kind, len(payload)]) + payload)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -11,12 +12,14 @@ import numpy as np
 import otf2
 import pytest
 import whywait
+from whywait import _native
 from whywait.cli import main
 from whywait.model.clocks import CLOCK_TABLES
 
 from tests import naive
 from tests.clocked import errors, event_times, waits_differ, with_offsets
 from tests.results import SHARED, UNRECORDED, outcome
+from tests.skewed import moved
 from tests.tracedsl import trace_from_text
 
 CASES, REAL = SHARED / "cases", SHARED / "real"
@@ -191,6 +194,27 @@ def test_clocks_of_nodes_get_a_line_each(tmp_path):
     result = whywait.analyze(anchor, clocks="auto", causes=False)
     assert result.clock_domains()["locations"].to_pylist() == [2, 2, 2, 2]
     assert [row["domain"] for row in result.clock_processes().to_pylist()] == nodes
+
+
+def wrong_at_random(archive, directory, *, processes):
+    """Copy an archive: the clocks of as many processes at a time are off by up to 1 ms and 100 ppm."""
+    shutil.copytree(archive, directory)
+    random = np.random.default_rng(1)
+    wrong = [(random.uniform(-1e6, 1e6), random.uniform(-1e-4, 1e-4)) for _ in range(512)]
+    for file in (directory / "traces").glob("*.def"):
+        offset, drift = wrong[int(file.stem) // processes]
+        file.write_bytes(moved(file.read_bytes(), lambda time, d=drift, o=offset: round(o + d * (time - 10**9))))
+    return directory / "traces.otf2"
+
+
+def test_lines_of_nodes_of_512_processes_leave_nothing(tmp_path):
+    """64 processes of a node share a clock: lines without pieces satisfy all constraints."""
+    _native.generate("sor-p2p", tmp_path / "plain", ranks=512, iterations=6, seed=1)
+    anchor = wrong_at_random(tmp_path / "plain", tmp_path / "wrong", processes=64)
+    found = whywait.analyze(anchor, clocks="auto", causes=False)
+    assert found.clocks["violated"] > 1000
+    assert (found.clocks["left"], found.clocks["done"]) == (0, ["lines"])
+    assert found.clock_domains()["pieces"].to_pylist() == [1] * 8
 
 
 def test_comparing_runs_with_different_clocks_warns(early, tmp_path, capsys):

@@ -10,9 +10,10 @@ use super::census::{BINS, Census, Counting, Total};
 use super::clc;
 use super::constraints::{Constraints, Found};
 use super::corrected::{Corrected, Correction};
+use super::course::Course;
 use super::domains::{self, Clocks, Domain};
 use super::gather::gather;
-use super::lines::{self, Course, Left, Lines};
+use super::lines::{self, Left, Lines};
 use super::nearest::Weight;
 use super::nodes::Nodes;
 use super::pairs::{Cut, Hulls, Pair};
@@ -306,8 +307,8 @@ impl Search {
         }
         let Counting { latency, span: (begin, end) } = self.counting;
         let length = (end - begin).max(1) as f64;
-        let hulls = |pieces: usize, is_fixed: &[bool]| {
-            let cut = Cut { begin, length, pieces, is_fixed };
+        let hulls = |pieces: usize, is_fixed: &[bool], courses: &[Course]| {
+            let cut = Cut { begin, length, pieces, is_fixed, courses };
             Hulls::gather(&self.constraints, &self.domains, latency, &cut, &self.exchange)
         };
         let left = |courses: &[Course]| {

@@ -19,8 +19,6 @@ const WIDE: f64 = 0.6;
 const ENOUGH: f64 = 0.1;
 /// Steps of bisections: enough for the resolution of a double.
 const STEPS: usize = 60;
-/// Steps of the bisection of a margin: to a thousandth of a tick, if clocks are off by a million.
-const MARGIN_STEPS: usize = 32;
 
 /// A bound at a time: both in ticks.
 pub(super) type Point = (f64, f64);
@@ -143,6 +141,12 @@ impl Corridor {
         Some(values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), at| (low.min(at.0), high.max(at.1))))
     }
 
+    /// The largest margin; `None` if one side has no bounds.
+    fn widest(&self) -> Option<f64> {
+        let has_both = !self.lower.is_empty() && !self.upper.is_empty();
+        has_both.then(|| self.slopes().into_iter().map(|slope| self.gap(slope) / 2.0).fold(f64::NEG_INFINITY, f64::max))
+    }
+
     /// The slopes at which the margin has a corner, and the limits, in their order.
     fn slopes(&self) -> Vec<f64> {
         let edges = self.lower.windows(2).chain(self.upper.windows(2));
@@ -218,8 +222,15 @@ pub(super) fn piece(time: f64, length: f64, pieces: usize) -> usize {
 }
 
 /// Fits a continuous line of pieces of equal length between 0 and `length`: its values at the knots. Bounds outside are
-/// those of the first and the last piece. If the bounds of one side are missing everywhere, nothing is fitted.
-pub(super) fn fit_pieces(lower: &[Point], upper: &[Point], length: f64, pieces: usize) -> Option<Vec<f64>> {
+/// those of the first and the last piece. The margin is at least that of the present values, if these have possible drifts, and misses the
+/// largest by less than `close`. If the bounds of one side are missing everywhere, nothing is fitted.
+pub(super) fn fit_pieces(
+    lower: &[Point],
+    upper: &[Point],
+    length: f64,
+    pieces: usize,
+    (present, close): (&dyn Fn(f64) -> f64, f64),
+) -> Option<Vec<f64>> {
     if lower.is_empty() || upper.is_empty() {
         return None;
     }
@@ -235,10 +246,22 @@ pub(super) fn fit_pieces(lower: &[Point], upper: &[Point], length: f64, pieces: 
     let corridors: Vec<Corridor> = by_piece.into_iter().map(|(lower, upper)| Corridor::new(lower, upper)).collect();
     let size = lower.iter().chain(upper).map(|point| point.1.abs()).fold(1.0, f64::max);
     let limit = size + STEEPEST * length;
-    // With a margin of -size, the line 0 fits.
-    let (mut fits, mut fails) = (-size, 2.0 * size + 1.0);
     let mut polygons = Polygons::default();
-    for _ in 0..MARGIN_STEPS {
+    let above = lower.iter().map(|&(time, bound)| present(time) - bound);
+    let below = upper.iter().map(|&(time, bound)| bound - present(time));
+    // Rounding must not make what is possible impossible.
+    let mut fits = above.chain(below).fold(f64::INFINITY, f64::min) - close / 2.0;
+    if !polygons.each(&corridors, width, fits, 2.0 * limit, |_| ()) {
+        // With this margin, the line 0 fits.
+        fits = -size;
+    }
+    // No piece has a larger margin with others than alone.
+    let widest = corridors.iter().filter_map(Corridor::widest).fold(2.0 * size + 1.0, f64::min);
+    let mut fails = widest.max(fits) + close;
+    for _ in 0..STEPS {
+        if fails - fits <= close {
+            break;
+        }
         let middle = f64::midpoint(fits, fails);
         if polygons.each(&corridors, width, middle, 2.0 * limit, |_| ()) {
             fits = middle;
@@ -387,7 +410,7 @@ mod tests {
         let upper = vec![(11.0, 0.1), (91.0, 0.1), (111.11, -0.01), (191.91, -0.81)];
         let fit = Corridor::new(lower.clone(), upper.clone()).fit(100.0).unwrap();
         assert!((fit.margin + 0.098_997).abs() < 1e-6, "{}", fit.margin);
-        let values = fit_pieces(&lower, &upper, 200.0, 2).unwrap();
+        let values = fit_pieces(&lower, &upper, 200.0, 2, (&|_| 0.0, 1e-9)).unwrap();
         let expected = [0.0, 0.0, -1.0 / 1.01];
         assert!(values.iter().zip(expected).all(|(value, expected)| (value - expected).abs() < 1e-6), "{values:?}");
     }
@@ -447,7 +470,7 @@ mod tests {
         ) {
             let fit = Corridor::new(lower.clone(), upper.clone()).fit(100.0).unwrap();
             for pieces in [1, 2, 4] {
-                let values = fit_pieces(&lower, &upper, 100.0, pieces).unwrap();
+                let values = fit_pieces(&lower, &upper, 100.0, pieces, (&|_| 0.0, 1e-9)).unwrap();
                 let at = |time: f64| {
                     let share = time / 100.0 * pieces as f64;
                     let piece = (share as usize).min(pieces - 1);

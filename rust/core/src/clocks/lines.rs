@@ -9,65 +9,26 @@
 
 use bitcode::{Decode, Encode};
 
-use super::fit::{Corridor, Line, Point, STEEPEST, fit_pieces, piece};
+use super::course::Course;
+use super::fit::{Corridor, Line, Point, STEEPEST, fit_pieces};
+use super::mend::mend;
 use super::nearest::{Ends, Weight, safe};
 use super::pairs::{Arc, Hulls, Pair};
-use super::timing::Pieces;
 use crate::Result;
 use crate::parallel::exchange::Exchange;
 
 /// Numbers of pieces that are tried.
 const PIECES: [usize; 11] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 const SWEEPS: usize = 12;
+const MENDS: usize = 8;
+/// Ticks by which a line must change before its neighbors are fitted again.
+const CHANGE: f64 = 1.0 / 16.0;
+/// Ticks by which the margin of pieces may miss the largest.
+const CLOSE: f64 = 1.0 / 16.0;
+/// How many arcs are affordable, in all numbers of pieces that are tried together.
+const ARCS: usize = 500_000;
 /// By how much drifts may differ: as much as those of quartz clocks, and more only if constraints demand it.
 const DRIFTS: [f64; 3] = [2e-4, 2e-3, STEEPEST];
-
-/// What is added to a clock: values at knots at equal distances over the run, ticks.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
-pub(super) struct Course {
-    values: Vec<f64>,
-    length: f64,
-}
-
-impl Course {
-    fn line(line: Line, length: f64) -> Self {
-        Self { values: vec![line.value, line.at(length)], length }
-    }
-
-    pub(super) fn pieces(&self) -> usize {
-        self.values.len() - 1
-    }
-
-    fn at(&self, time: f64) -> f64 {
-        let width = self.length / self.pieces() as f64;
-        let piece = piece(time, self.length, self.pieces());
-        let share = time / width - piece as f64;
-        self.values[piece] + share * (self.values[piece + 1] - self.values[piece])
-    }
-
-    fn with_pieces(&self, pieces: usize) -> Self {
-        let width = self.length / pieces as f64;
-        Self { values: (0..=pieces).map(|knot| self.at(knot as f64 * width)).collect(), length: self.length }
-    }
-
-    fn is_zero(&self) -> bool {
-        self.values.iter().all(|&value| value == 0.0)
-    }
-
-    /// What it adds at the begin and at the end.
-    pub(super) fn ends(&self) -> (f64, f64) {
-        (self.values[0], self.values[self.pieces()])
-    }
-
-    /// The function of time of a run that begins at a tick; `None` if it adds nothing.
-    pub(super) fn to_pieces(&self, begin: i64) -> Option<Pieces> {
-        if self.is_zero() {
-            return None;
-        }
-        let knot = |number: usize| begin + (self.length * number as f64 / self.pieces() as f64).round() as i64;
-        Some(Pieces { knots: (0..=self.pieces()).map(knot).collect(), values: self.values.clone() })
-    }
-}
 
 /// The lines of all clocks.
 #[derive(Clone, Debug, Default, Encode, Decode)]
@@ -83,18 +44,24 @@ pub(super) struct Lines {
 /// What courses leave violated: number and sum of the amounts, and which domains take part.
 pub(super) type Left = (u64, i64, Vec<bool>);
 
+/// What gathers the bounds for a number of pieces, of domains that are not fixed, and with courses that say who is the latest.
+type Gather<'a> = dyn Fn(usize, &[bool], &[Course]) -> Result<Hulls> + 'a;
+
 /// The lines of all domains, and the pairs behind them at the first process of an analysis. Collective: `hulls` gathers the
-/// bounds of the domains that are not fixed, for a number of pieces; `left` counts what courses violate.
+/// bounds of the domains that are not fixed, for a number of pieces, where courses say who is the latest; `left` counts what they violate.
 pub(super) fn find(
     weights: &[Weight],
     length: f64,
-    hulls: &dyn Fn(usize, &[bool]) -> Result<Hulls>,
+    hulls: &Gather<'_>,
     left: &dyn Fn(&[Course]) -> Result<Left>,
     exchange: &Exchange,
 ) -> Result<(Lines, Vec<Pair>)> {
     let domains = weights.len();
-    let mut pairs = hulls(1, &vec![false; domains])?.into_pairs(length);
+    let is_free = vec![false; domains];
+    let mut all = hulls(1, &is_free, &[])?;
+    let mut pairs = all.pairs(length);
     let worst = pairs.iter().map(|pair| -pair.corridor.margin(Line::default())).fold(0.0, f64::max);
+    let arcs: Vec<Arc> = pairs.iter().flat_map(Pair::arcs).collect();
     let (mut lines, mut least) = (Lines::default(), (u64::MAX, i64::MAX));
     let mut bends = Vec::new();
     for steepest in DRIFTS {
@@ -103,13 +70,14 @@ pub(super) fn find(
         }
         let found = exchange.broadcast(|| {
             pairs.iter().all(|pair| pair.has_margin(length, worst)).then(|| {
-                let middle = Lines::fit(&pairs, domains, length, worst);
+                let middle = Lines::fit(&pairs, &arcs, domains, length, worst);
                 let safe = middle.safe(&pairs, weights, (length, steepest));
                 (middle, safe)
             })
         })?;
         let Some((middle, safe)) = found else { continue };
         let (violated, sum, of_middle) = left(&middle.courses)?;
+        let mut mended = middle.clone();
         if (violated, sum) < least {
             (lines, least, bends) = (middle, (violated, sum), of_middle);
         }
@@ -120,6 +88,19 @@ pub(super) fn find(
                 (least, bends) = ((violated, sum), of_safe);
             }
         }
+        // Whose part in an operation was the latest is known only when clocks are almost right.
+        for _ in 0..MENDS {
+            if least.0 == 0 {
+                break;
+            }
+            all.add_all(hulls(1, &is_free, &mended.courses)?);
+            mended = exchange.broadcast(|| mended.clone().mended(&all.arcs(), (length, steepest)))?;
+            let (violated, sum, of_mended) = left(&mended.courses)?;
+            if (violated, sum) >= least {
+                break;
+            }
+            (lines, least, bends) = (mended.clone(), (violated, sum), of_mended);
+        }
         if least.0 == 0 {
             break;
         }
@@ -127,8 +108,13 @@ pub(super) fn find(
     let is_fixed: Vec<bool> = (0..domains).map(|domain| lines.is_reference(domain) || !bends[domain]).collect();
     if is_fixed.contains(&false) {
         let straight = lines.courses.clone();
+        let mut visited = 0;
         for pieces in PIECES {
-            let arcs = hulls(pieces, &is_fixed)?.arcs();
+            let arcs = hulls(pieces, &is_fixed, &straight)?.arcs();
+            visited += exchange.broadcast(|| arcs.len())?;
+            if visited > ARCS {
+                break;
+            }
             let bent = exchange.broadcast(|| {
                 let mut bent = straight.clone();
                 for (course, _) in bent.iter_mut().zip(&is_fixed).filter(|(_, fixed)| !**fixed) {
@@ -152,7 +138,7 @@ pub(super) fn find(
 
 impl Lines {
     /// Fits a line to each domain: 0 to all, if no pair is violated. `worst` is the largest amount of a violation.
-    fn fit(pairs: &[Pair], domains: usize, length: f64, worst: f64) -> Self {
+    fn fit(pairs: &[Pair], arcs: &[Arc], domains: usize, length: f64, worst: f64) -> Self {
         let zero = Course::line(Line::default(), length);
         let mut found = Self {
             courses: vec![zero.clone(); domains],
@@ -163,8 +149,7 @@ impl Lines {
             return found;
         }
         found.start(pairs, length, worst);
-        let of_hulls: Vec<Arc> = pairs.iter().flat_map(Pair::arcs).collect();
-        let neighbors = Neighbors::new(&of_hulls, domains, pairs[0].corridor.steepest);
+        let neighbors = Neighbors::new(arcs, domains, pairs[0].corridor.steepest);
         let mut is_fixed: Vec<bool> = (0..domains).map(|domain| found.is_reference(domain)).collect();
         sweep(&mut found.courses, &neighbors, &is_fixed, worst);
         let mut rests = false;
@@ -181,6 +166,17 @@ impl Lines {
             sweep(&mut found.courses, &neighbors, &is_fixed, worst);
         }
         found
+    }
+
+    /// Lines that satisfy all arcs, if some near these do.
+    fn mended(mut self, arcs: &[Arc], (length, steepest): (f64, f64)) -> Self {
+        let is_fixed: Vec<bool> = (0..self.courses.len()).map(|domain| self.is_reference(domain)).collect();
+        let mut lines: Vec<Ends> = self.courses.iter().map(Course::ends).collect();
+        mend(arcs, &is_fixed, &mut lines, (length, steepest));
+        for (course, (begin, end)) in self.courses.iter_mut().zip(lines) {
+            course.values = vec![begin, end];
+        }
+        self
     }
 
     /// Whether others are relative to a domain.
@@ -335,6 +331,15 @@ impl<'a> Neighbors<'a> {
         Self { arcs, positions, begins, steepest }
     }
 
+    /// The other ends of a domain's arcs.
+    fn of(&self, domain: usize) -> impl Iterator<Item = usize> + '_ {
+        let positions = &self.positions[self.begins[domain] as usize..self.begins[domain + 1] as usize];
+        positions.iter().map(move |&number| {
+            let arc = &self.arcs[number as usize];
+            if arc.from as usize == domain { arc.to as usize } else { arc.from as usize }
+        })
+    }
+
     /// Lower and upper bounds of what is added to a domain's clock, with its neighbors as they are.
     fn bounds(&self, domain: usize, courses: &[Course]) -> (Vec<Point>, Vec<Point>) {
         let (mut lower, mut upper) = (Vec::new(), Vec::new());
@@ -360,29 +365,40 @@ impl<'a> Neighbors<'a> {
     }
 }
 
-/// Fits each domain that is not fixed against its neighbors until nothing changes by a tick. `worst` is the largest amount
-/// of a violation.
+/// Fits each domain that is not fixed against its neighbors until nothing changes by a tick, and again only if one of them has
+/// changed. `worst` is the largest amount of a violation.
 fn sweep(courses: &mut [Course], neighbors: &Neighbors, is_fixed: &[bool], worst: f64) {
+    let mut is_due: Vec<bool> = is_fixed.iter().map(|fixed| !fixed).collect();
     for _ in 0..SWEEPS {
         let mut change: f64 = 0.0;
-        for domain in (0..courses.len()).filter(|&domain| !is_fixed[domain]) {
+        for domain in 0..courses.len() {
+            if !std::mem::take(&mut is_due[domain]) {
+                continue;
+            }
             let (lower, upper) = neighbors.bounds(domain, courses);
-            let (pieces, length) = (courses[domain].pieces(), courses[domain].length);
+            let course = &courses[domain];
+            let (pieces, length) = (course.pieces(), course.length);
             let values = if lower.is_empty() || upper.is_empty() {
                 let low = lower.iter().map(|point| point.1).fold(0.0, f64::max);
                 let constant = upper.iter().map(|point| point.1).fold(low, f64::min);
                 vec![constant; pieces + 1]
             } else if pieces > 1 {
-                fit_pieces(&lower, &upper, length, pieces).unwrap_or_else(|| courses[domain].values.clone())
+                let present = |time| course.at(time);
+                fit_pieces(&lower, &upper, length, pieces, (&present, CLOSE)).unwrap_or_else(|| course.values.clone())
             } else {
                 let corridor = neighbors.within(lower, upper);
                 let least = |fit| Course::line(corridor.least(&fit, worst, length), length).values;
-                corridor.fit(length).map_or_else(|| courses[domain].values.clone(), least)
+                corridor.fit(length).map_or_else(|| course.values.clone(), least)
             };
-            for (old, new) in courses[domain].values.iter().zip(&values) {
-                change = change.max((old - new).abs());
-            }
+            let changes = courses[domain].values.iter().zip(&values).map(|(old, new)| (old - new).abs());
+            let own = changes.fold(0.0, f64::max);
+            change = change.max(own);
             courses[domain].values = values;
+            if own > CHANGE {
+                for neighbor in neighbors.of(domain) {
+                    is_due[neighbor] = !is_fixed[neighbor];
+                }
+            }
         }
         if change < 1.0 {
             break;
@@ -469,8 +485,8 @@ mod tests {
         let choice = (Domain::Process, 0);
         let domains = domains::domains(&constraints, &nodes, &Census::default(), choice, &exchange)
             .expect("one process exchanges nothing");
-        let hulls = |pieces: usize, is_fixed: &[bool]| {
-            let cut = Cut { begin: 0, length: LENGTH, pieces, is_fixed };
+        let hulls = |pieces: usize, is_fixed: &[bool], courses: &[Course]| {
+            let cut = Cut { begin: 0, length: LENGTH, pieces, is_fixed, courses };
             Hulls::gather(&constraints, &domains, 0, &cut, &exchange)
         };
         let left = |_: &[Course]| Ok((0, 0, vec![false; SIDE * SIDE]));

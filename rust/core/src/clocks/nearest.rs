@@ -14,7 +14,7 @@ use super::pairs::Arc;
 
 /// How often all arcs are visited at most, and how many visits of arcs are affordable.
 const ROUNDS: usize = 2_000;
-const VISITS: usize = 50_000_000;
+const VISITS: usize = 5_000_000;
 /// Ticks by which arcs may be missed; or, where that is more, the part of the margin that the contracted set keeps from all.
 const CLOSE: f64 = 0.25;
 const PART: f64 = 1.0 / 16.0;
@@ -209,7 +209,8 @@ fn without_common(lines: &[Ends], weights: &[Weight]) -> Vec<Ends> {
     lines.iter().map(|line| (line.0 - common.0, line.1 - common.1)).collect()
 }
 
-fn dot(a: Ends, b: Ends) -> f64 {
+/// The sum of the products at the begin and at the end.
+pub(super) fn dot(a: Ends, b: Ends) -> f64 {
     a.0 * b.0 + a.1 * b.1
 }
 

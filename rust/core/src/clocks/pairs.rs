@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::constraints::{Constraints, Part};
+use super::course::Course;
 use super::domains::Clocks;
 use super::fit::{Corridor, Fit, Line, Point, piece};
 use super::kind::Kind;
@@ -99,12 +100,14 @@ pub(super) struct Hulls(FxHashMap<Cell, [Side; 2]>);
 const SIDES: [i128; 2] = [1, -1];
 
 /// How times are cut into pieces: the begin of the run, ticks, its length, the number of pieces, and which domains only have
-/// bounds that matter if the other one of a pair does.
+/// bounds that matter if the other one of a pair does. And what is added to the clocks of domains, to find who was the latest; nothing,
+/// if there are no courses.
 pub(super) struct Cut<'a> {
     pub(super) begin: i64,
     pub(super) length: f64,
     pub(super) pieces: usize,
     pub(super) is_fixed: &'a [bool],
+    pub(super) courses: &'a [Course],
 }
 
 impl Hulls {
@@ -125,6 +128,10 @@ impl Hulls {
             let (from, to) = (domains.of(source.0), domains.of(target.0));
             hulls.add((from, to), (source.1 + latency - cut.begin, target.1 - cut.begin), cut);
         };
+        let begin = |part: &Part| {
+            let time = (part.begin - cut.begin) as f64;
+            time + cut.courses.get(domains.of(part.location) as usize).map_or(0.0, |course| course.at(time))
+        };
         let of_links = constraints.links().par_iter().fold(Self::default, |mut hulls, link| {
             let (kind, source, target) = (link.kind(), link.source(), link.target());
             if !kind.is_ordered_by_time() {
@@ -135,7 +142,7 @@ impl Hulls {
         let of_parts = constraints.parts().par_chunk_by(|_, next: &Part| !next.is_first).fold(
             Self::default,
             |mut hulls, parts| {
-                each_arc(parts, |source, target| {
+                each_arc(parts, begin, |source, target| {
                     add(&mut hulls, parts[0].kind, (source.location, source.begin), (target.location, target.end));
                 });
                 hulls
@@ -180,6 +187,11 @@ impl Hulls {
         }
     }
 
+    /// Adds what others know.
+    pub(super) fn add_all(&mut self, others: Self) {
+        self.merge(others.0);
+    }
+
     /// The arcs of the hulls, by cell: no line violates another arc without violating one of these.
     pub(super) fn arcs(&self) -> Vec<Arc> {
         let mut cells: Vec<_> = self.0.iter().collect();
@@ -191,10 +203,10 @@ impl Hulls {
     }
 
     /// The pairs of a run of a length, by number.
-    pub(super) fn into_pairs(self, length: f64) -> Vec<Pair> {
-        let mut cells: Vec<_> = self.0.into_iter().collect();
-        cells.par_sort_unstable_by_key(|(cell, _)| *cell);
-        let pair = |((first, second, ..), [lower, upper]): (Cell, [Side; 2])| {
+    pub(super) fn pairs(&self, length: f64) -> Vec<Pair> {
+        let mut cells: Vec<_> = self.0.iter().collect();
+        cells.par_sort_unstable_by_key(|(cell, _)| **cell);
+        let pair = |(&(first, second, ..), [lower, upper]): (&Cell, &[Side; 2])| {
             let corridor = Corridor::of_hulls(lower.points(), upper.points());
             let fit = corridor.fit(length);
             let ranges = fit.and_then(|fit| Some([corridor.range(&fit, 0.0)?, corridor.range(&fit, length)?]));
@@ -216,8 +228,8 @@ fn arcs((first, second): (u32, u32), points: &[Point], number: usize) -> Vec<Arc
 /// Members of an operation all of whose arcs are affordable.
 const FEW: usize = 8;
 
-/// Calls `add` with sources and targets of an instance whose arcs say enough.
-fn each_arc(parts: &[Part], mut add: impl FnMut(&Part, &Part)) {
+/// Calls `add` with sources and targets of an instance whose arcs say enough; `begin` is when a source did.
+fn each_arc(parts: &[Part], begin: impl Fn(&Part) -> f64, mut add: impl FnMut(&Part, &Part)) {
     let members = parts.len();
     let (sources, targets) =
         (|| parts.iter().filter(|part| part.is_source), || parts.iter().filter(|part| part.is_target));
@@ -229,7 +241,7 @@ fn each_arc(parts: &[Part], mut add: impl FnMut(&Part, &Part)) {
         }
         return;
     }
-    let latest = sources().reduce(|a, b| if b.begin > a.begin { b } else { a });
+    let latest = sources().reduce(|a, b| if begin(b) > begin(a) { b } else { a });
     for target in targets().filter(|part| !part.is_prefix) {
         if let Some(latest) = latest {
             add(latest, target);
