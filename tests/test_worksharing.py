@@ -187,3 +187,18 @@ def test_a_window_counts_what_begins_in_it(tmp_path):
     assert result.locks((7, 8)).num_rows == 0
     assert (result.tasks((0, 7)).num_rows, result.tasks((7, 8)).num_rows) == (0, 1)
     assert (result.work_span((0, 1)).num_rows, result.work_span((1, 12)).num_rows) == (1, 0)
+
+
+def test_barriers_of_a_team_within_are_not_those_of_the_loop(tmp_path):
+    """The loop has no barrier; thread 0 forks another team in it."""
+    text = team(
+        [
+            "0: !$omp for @a:3 [0, 5]",
+            "0.1: !$omp for @a:3 [0, 3]",
+            "0: fork [1, 2]",
+            "0: !$omp parallel @b:1 [1.1, 1.9]",
+            "0: !$omp implicit barrier @b:2 [1.2, 1.8]",
+        ]
+    )
+    (row,) = loops(text, tmp_path)
+    assert (row["longest"], row["mean"], row["loss"]) == pytest.approx((5, 4, 1))

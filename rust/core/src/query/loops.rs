@@ -137,12 +137,15 @@ enum Class {
     Construct,
     Section,
     Barrier,
+    /// Its barriers are those of another team.
+    Team,
 }
 
 fn class(trace: &Trace, region: RegionKey) -> Option<Class> {
     let known = trace.regions.get(region)?;
     match (trace.regions.class(region), known.role) {
         (RegionClass::ImplicitBarrier | RegionClass::ExplicitBarrier, _) => Some(Class::Barrier),
+        (RegionClass::Parallel, _) => Some(Class::Team),
         _ if known.paradigm != Paradigm::OPENMP => None,
         (_, RegionRole::LOOP | RegionRole::SECTIONS | RegionRole::SINGLE | RegionRole::WORKSHARE) => {
             Some(Class::Construct)
@@ -237,12 +240,16 @@ fn shares(
     let mut open: Option<(CallPathId, Share)> = None;
     let mut barrier: Option<(CallPathId, i64)> = None;
     let mut complete: Option<(CallPathId, Share)> = None;
+    let mut inner = 0u32;
     for event in begin + 1..end {
         let callpath = shard.events.callpath(event);
         let Some(class) = classes[callpath] else { continue };
         let time = shard.events.time[event as usize];
         let is_leave = shard.events.is_leave(event);
         match (class, is_leave) {
+            (Class::Team, false) => inner += 1,
+            (Class::Team, true) => inner = inner.saturating_sub(1),
+            _ if inner > 0 => {}
             (Class::Construct, false) if open.is_none() => {
                 let share =
                     Share { location: part.location, enter: time, end: time, work: 0, waiting: 0, has_section: false };
