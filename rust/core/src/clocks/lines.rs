@@ -19,6 +19,7 @@ use crate::parallel::exchange::Exchange;
 
 /// Numbers of pieces that are tried.
 const PIECES: [usize; 11] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
+/// How often all clocks are fitted again, and how often lines move together, at most.
 const SWEEPS: usize = 12;
 const MENDS: usize = 8;
 /// Ticks by which a line must change before its neighbors are fitted again.

@@ -136,30 +136,46 @@ fn needs(
     diagnostics: &mut Diagnostics,
     mut pass: impl FnMut(&Part, Ready),
 ) {
+    let operation = Kind::of(members[0].operation);
+    let kind = match operation {
+        Kind::Barrier => Metric::NonblockingBarrierWait,
+        Kind::OneToAll => Metric::NonblockingLateBroadcast,
+        Kind::AllToOne => Metric::NonblockingEarlyReduce,
+        Kind::Scan => Metric::NonblockingEarlyScan,
+        Kind::Neighborhood => Metric::NeighborWait,
+        _ => Metric::NonblockingWaitNxN,
+    };
     let root = members.iter().find(|part| part.rank == part.root);
-    let mut latest: Vec<&Part> = members.iter().collect();
-    latest.sort_by_key(|part| Reverse(part.begin));
+    let sending_root = root.filter(|root| root.sends);
+    let latest_first = |parts: &mut Vec<&Part>| parts.sort_by_key(|part| Reverse(part.begin));
+    let mut latest: Vec<&Part> = members.iter().filter(|part| part.sends || operation == Kind::Barrier).collect();
+    latest_first(&mut latest);
+    // The latest that sends of those of lower ranks.
+    let mut before: Option<&Part> = None;
+    let mut some: Vec<&Part> = Vec::new();
     for part in members {
-        let needs = |other: &Part| match Kind::of(part.operation) {
-            Kind::Barrier => true,
-            Kind::AllToAll => part.receives && other.sends,
-            Kind::OneToAll => part.receives && other.sends && root.is_some_and(|root| root.rank == other.rank),
-            Kind::AllToOne => part.receives && other.sends && root.is_some_and(|root| root.rank == part.rank),
-            Kind::Scan => part.receives && other.sends && other.rank < part.rank,
+        some.clear();
+        let needed: &[&Part] = match operation {
+            Kind::Barrier => &latest,
             Kind::Neighborhood => {
-                topology.is_some_and(|topology| topology.neighbors(part.rank).binary_search(&other.rank).is_ok())
+                let neighbors = topology.map_or(&[][..], |topology| topology.neighbors(part.rank));
+                some.extend(neighbors.iter().filter_map(|&rank| members.get(rank as usize)));
+                latest_first(&mut some);
+                &some
             }
-            Kind::Init | Kind::Finalize | Kind::Io | Kind::Undecided => false,
+            _ if !part.receives => &[],
+            Kind::AllToAll => &latest,
+            Kind::OneToAll => sending_root.as_slice(),
+            Kind::AllToOne if part.rank == part.root => &latest,
+            // Clocks that disagree are rare.
+            Kind::Scan if before.is_some_and(|last| last.begin > part.end) => {
+                some.extend(latest.iter().filter(|other| other.rank < part.rank));
+                &some
+            }
+            Kind::Scan => before.as_slice(),
+            _ => &[],
         };
-        let kind = match Kind::of(part.operation) {
-            Kind::Barrier => Metric::NonblockingBarrierWait,
-            Kind::OneToAll => Metric::NonblockingLateBroadcast,
-            Kind::AllToOne => Metric::NonblockingEarlyReduce,
-            Kind::Scan => Metric::NonblockingEarlyScan,
-            Kind::Neighborhood => Metric::NeighborWait,
-            _ => Metric::NonblockingWaitNxN,
-        };
-        let mut others = latest.iter().filter(|other| other.rank != part.rank && needs(other)).peekable();
+        let mut others = needed.iter().filter(|other| other.rank != part.rank).peekable();
         if others.next_if(|other| other.begin > part.end).is_some() {
             // It cannot have completed before others started: the clocks disagree.
             diagnostics.add(DiagnosticKind::ClockViolationCollective, part.location, part.end);
@@ -168,6 +184,9 @@ fn needs(
         let at = last.map_or(i64::MIN, |last| last.begin);
         let cause = last.map_or((LocationId::NONE, InstanceId::NONE), |last| (last.location, last.post));
         pass(part, Ready { row: part.row, kind, at, cause });
+        if part.sends && before.is_none_or(|last| last.begin < part.begin) {
+            before = Some(part);
+        }
     }
 }
 
