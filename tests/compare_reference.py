@@ -53,7 +53,7 @@ DEVIATIONS: dict[str, str] = {
 
 # The same of single cases with known delays.
 _TASKS = "tasks stand where they ran, and only work before the last arrival is taken off a wait at a barrier"
-_OF_TASKS = "Scalasca has no such metric"
+_NO_METRIC = "Scalasca has no such metric"
 _ALONE = "one process has the whole path: Scalasca divides 0 by 0 and stores nothing"
 _PTHREADS = "threads that nobody forked are no team: nobody idles, and what they do is not critical"
 _ONE_OWNER = "critical_imbalance_impact"
@@ -67,6 +67,7 @@ CASE_DEVIATIONS: dict[str, dict[str, str]] = {
         "delay_ompidle": _PTHREADS,
         "non_critical_path_activities": _PTHREADS,
     },
+    "omp_locks": {"omp_ordered_wait": _NO_METRIC},
     "omp_tasks": dict.fromkeys(
         (
             "omp_ibarrier_task_wait",
@@ -75,7 +76,7 @@ CASE_DEVIATIONS: dict[str, dict[str, str]] = {
             "omp_tasks",
             "omp_tasks_elsewhere",
         ),
-        _OF_TASKS,
+        _NO_METRIC,
     )
     | dict.fromkeys(
         (

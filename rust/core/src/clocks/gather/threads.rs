@@ -9,7 +9,7 @@ use crate::ids::LocationId;
 use crate::trace::columns::ThreadStep;
 use crate::trace::locations::Process;
 use crate::trace::{Shard, Trace};
-use crate::waits::locks;
+use crate::waits::locks::{self, LockKey};
 use crate::waits::teams::{Part, barriers_of, teams};
 
 /// The constraints between the threads of the processes of a shard.
@@ -25,6 +25,10 @@ pub(super) fn of_shard(trace: &Trace, shard: &Shard) -> Found {
             of_team(shard, team, &mut found);
         }
         for lock in locks::of_process(trace, shard, process, &mut Diagnostics::default()) {
+            // The order of ordered constructs is not recorded: it is that of their times.
+            if matches!(lock.key, LockKey::Ordered { .. }) {
+                continue;
+            }
             lock.each_handover(|handover| {
                 let (before, own) = (&lock.ownerships[handover.released], &lock.ownerships[handover.acquired]);
                 if let (Some(release), Some(acquire)) = (before.release(), own.acquire()) {
