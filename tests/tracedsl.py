@@ -141,6 +141,7 @@ NEIGHBORS = {
     "MPI_Neighbor_allgather": CollectiveOp.ALLGATHER,
     "MPI_Neighbor_alltoall": CollectiveOp.ALLTOALL,
 }
+OPERATIONS = {**COLLECTIVES, **NEIGHBORS}
 ROOTED = {"MPI_Bcast", "MPI_Scatter", "MPI_Scatterv", "MPI_Gather", "MPI_Gatherv", "MPI_Reduce"}
 
 SHMEM_COLLECTIVES = {
@@ -800,7 +801,7 @@ class Recorder:
         persistent = name.endswith("_init")
         if name in COLLECTIVES:
             self._collective(call)
-        elif blocking(name) in {*COLLECTIVES, *NEIGHBORS} and "req" in call.options:
+        elif blocking(name) in OPERATIONS and "req" in call.options:
             self.requests[call.options["req"]] = call
             self._put(call, call.before, ev.NonBlockingCollectiveRequest, call.options["req"])
         elif name in {"MPI_Sendrecv", "MPI_Sendrecv_replace"}:
@@ -897,7 +898,7 @@ class Recorder:
                     self._put(call, call.after, ev.IoOperationCancelled, handle, operation)
                 else:
                     self._put(call, call.after, ev.IoOperationComplete, handle, size, operation)
-            elif blocking(request.name) in {*COLLECTIVES, *NEIGHBORS}:
+            elif blocking(request.name) in OPERATIONS:
                 fields = self._flow(request, blocking(request.name))
                 self._put(call, call.after, ev.NonBlockingCollectiveComplete, *fields, number)
             elif "win" in request.options:
@@ -935,7 +936,7 @@ class Recorder:
         else:
             sent, received = n * b, n * b
         sent, received = options.get("sent", sent), options.get("received", received)
-        return {**COLLECTIVES, **NEIGHBORS}[name], self.archive.comms[comm], root, sent, received
+        return OPERATIONS[name], self.archive.comms[comm], root, sent, received
 
     def _between_groups(self, call: Call, groups: tuple[list[int], list[int]], b: int) -> None:
         """Data flows from one group to the other; only the group without the root knows its rank."""

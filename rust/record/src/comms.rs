@@ -201,45 +201,51 @@ pub(crate) fn add(handle: usize, origin: &Origin, like: usize) -> u32 {
         *count += 1;
     }
     let id = COUNT.fetch_add(1, Relaxed);
-    let comm = Comm { id, rank, size, remote, neighbours: topology(like), foreign, ..new() };
+    let (neighbours, dimensions) = topology(like);
+    let comm = Comm { id, rank, size, remote, neighbours, foreign, ..new() };
     let listed = if listed { members.as_slice() } else { &[] };
     define(&origin, &comm, lead, remote_lead, spool::get().map_or(0, |spool| spool.rank), listed);
     COMMS.insert(handle, comm);
-    define_grid(id, like);
+    if !dimensions.is_empty() {
+        define_grid(id, &dimensions);
+    }
     id
 }
 
-/// Defines the Cartesian topology of a communicator, if it has one.
-fn define_grid(id: u32, handle: usize) {
-    let mut status = abi::get().undefined;
-    own!(TOPO_TEST, handle, &raw mut status);
-    let mut dimensions = 0_i32;
-    if status == abi::get().cart {
-        own!(CARTDIM_GET, handle, &raw mut dimensions);
-    }
-    if dimensions <= 0 {
-        return;
-    }
-    let mut sizes = vec![0_i32; dimensions as usize];
-    let (mut periods, mut places) = (sizes.clone(), sizes.clone());
-    own!(CART_GET, handle, dimensions, sizes.as_mut_ptr(), periods.as_mut_ptr(), places.as_mut_ptr());
-    let payload = Payload::default().u32(id).u32(dimensions as u32);
-    let payload = sizes.iter().zip(&periods).zip(&places).fold(payload, |payload, ((size, periodic), place)| {
-        payload.i32(*size).u32(u32::from(*periodic != 0)).i32(*place)
-    });
+/// Size, whether it is periodic, and the own coordinate, of a dimension of a Cartesian topology.
+type Dimension = (i32, i32, i32);
+
+/// Defines the Cartesian topology of a communicator.
+fn define_grid(id: u32, dimensions: &[Dimension]) {
+    let payload = Payload::default().u32(id).u32(dimensions.len() as u32);
+    let payload = dimensions
+        .iter()
+        .fold(payload, |payload, &(size, periodic, place)| payload.i32(size).u32(u32::from(periodic != 0)).i32(place));
     spool::define(Entry::Topology, &payload);
 }
 
-/// Neighbours in the topology of a communicator: in and out.
-fn topology(handle: usize) -> (i32, i32) {
+fn grid(handle: usize, count: i32) -> Vec<Dimension> {
+    let mut sizes = vec![0_i32; count as usize];
+    let (mut periods, mut places) = (sizes.clone(), sizes.clone());
+    own!(CART_GET, handle, count, sizes.as_mut_ptr(), periods.as_mut_ptr(), places.as_mut_ptr());
+    sizes.into_iter().zip(periods).zip(places).map(|((size, periodic), place)| (size, periodic, place)).collect()
+}
+
+/// Neighbours in the topology of a communicator, in and out; and its dimensions, if it is Cartesian.
+fn topology(handle: usize) -> ((i32, i32), Vec<Dimension>) {
     let abi = abi::get();
     let mut status = abi.undefined;
     own!(TOPO_TEST, handle, &raw mut status);
     let (mut sources, mut destinations, mut weighted) = (0_i32, 0_i32, 0_i32);
+    let mut dimensions = Vec::new();
     if status == abi.cart {
-        own!(CARTDIM_GET, handle, &raw mut sources);
-        sources *= 2;
+        let mut count = 0_i32;
+        own!(CARTDIM_GET, handle, &raw mut count);
+        sources = 2 * count;
         destinations = sources;
+        if count > 0 {
+            dimensions = grid(handle, count);
+        }
     } else if status == abi.graph {
         let mut rank = 0_i32;
         own!(COMM_RANK, handle, &raw mut rank);
@@ -248,7 +254,7 @@ fn topology(handle: usize) -> (i32, i32) {
     } else if status == abi.dist_graph {
         own!(DIST_GRAPH_NEIGHBORS_COUNT, handle, &raw mut sources, &raw mut destinations, &raw mut weighted);
     }
-    (sources, destinations)
+    ((sources, destinations), dimensions)
 }
 
 fn define(origin: &Origin, comm: &Comm, lead: u32, remote_lead: u32, world_rank: u32, members: &[u32]) {

@@ -72,7 +72,7 @@ pub(super) fn find(
         let found = exchange.broadcast(|| {
             pairs.iter().all(|pair| pair.has_margin(length, worst)).then(|| {
                 let middle = Lines::fit(&pairs, &arcs, domains, length, worst);
-                let safe = middle.safe(&pairs, weights, (length, steepest));
+                let safe = middle.safe(&arcs, weights, (length, steepest));
                 (middle, safe)
             })
         })?;
@@ -186,7 +186,7 @@ impl Lines {
     }
 
     /// Lines that are no further from the truth than the clocks as they are, with the events of each; `None` if these lines are.
-    fn safe(&self, pairs: &[Pair], weights: &[Weight], (length, steepest): (f64, f64)) -> Option<Vec<Course>> {
+    fn safe(&self, arcs: &[Arc], weights: &[Weight], (length, steepest): (f64, f64)) -> Option<Vec<Course>> {
         let domains = self.courses.len();
         let mut components: Vec<Vec<usize>> = vec![Vec::new(); domains];
         let mut places = vec![0; domains];
@@ -195,17 +195,17 @@ impl Lines {
             places[domain] = component.len() as u32;
             component.push(domain);
         }
-        let mut arcs: Vec<Vec<Arc>> = vec![Vec::new(); domains];
-        for pair in pairs {
-            let place = |arc: Arc| Arc { from: places[arc.from as usize], to: places[arc.to as usize], ..arc };
-            arcs[self.reference[pair.first as usize] as usize].extend(pair.arcs().into_iter().map(place));
+        let mut of_component: Vec<Vec<Arc>> = vec![Vec::new(); domains];
+        for &Arc { from, to, sent, received } in arcs {
+            let placed = Arc { from: places[from as usize], to: places[to as usize], sent, received };
+            of_component[self.reference[from as usize] as usize].push(placed);
         }
         let mut courses = None;
         // Of two clocks, only the difference counts, which is as small as needed.
         for (root, members) in components.iter().enumerate().filter(|(_, members)| members.len() > 2) {
             let middle: Vec<Ends> = members.iter().map(|&domain| self.courses[domain].ends()).collect();
             let weights: Vec<Weight> = members.iter().map(|&domain| weights[domain]).collect();
-            if let Some(safe) = safe(&arcs[root], &weights, &middle, (length, steepest / 2.0)) {
+            if let Some(safe) = safe(&of_component[root], &weights, &middle, (length, steepest / 2.0)) {
                 let line = |(begin, end): Ends| Line { value: begin, slope: (end - begin) / length };
                 let back = inverse(line(safe[places[root] as usize]));
                 let courses = courses.get_or_insert_with(|| self.courses.clone());

@@ -115,20 +115,31 @@ impl Member {
         Self { begin, end, sent, received, comm, sequence, rank, root, location, instance, operation }
     }
 
-    /// The topology whose neighbors it exchanges data with, if that is known.
-    pub(crate) fn topology<'a>(&self, trace: &'a Trace) -> Option<&'a Topology> {
-        let topologies = &trace.definitions.topologies;
-        match self.comm() {
-            Some(comm) => topologies.of(comm),
-            None => topologies.only(trace.definitions.locations[self.location].process).map(|one| topologies.get(one)),
-        }
-    }
-
     /// Index of the communicator; `None` for start-up and shutdown of the library, and for calls without records.
     #[must_use]
     pub fn comm(&self) -> Option<CommId> {
         (self.comm.number() < UNRECORDED).then_some(self.comm)
     }
+}
+
+/// The topology on which the members of an operation, ordered by rank, are neighbors, if that is known. If one ends before a
+/// neighbor begins, and no record tells the communicator, they are not neighbors in this operation
+/// (specification.md#neighborhood-collective-operations).
+pub(crate) fn neighborhood<'a>(trace: &'a Trace, members: &[Member]) -> Option<&'a Topology> {
+    let topologies = &trace.definitions.topologies;
+    if let Some(comm) = members[0].comm() {
+        return topologies.of(comm);
+    }
+    let process = trace.definitions.locations[members[0].location].process;
+    let topology = topologies.get(topologies.only(process)?);
+    let is_possible =
+        |member: &Member| neighbors(topology, members, member.rank).all(|other| other.begin <= member.end);
+    members.iter().all(is_possible).then_some(topology)
+}
+
+/// The neighbors of a rank; members, or what else is ordered by rank.
+pub(crate) fn neighbors<'a, M>(topology: &'a Topology, members: &'a [M], rank: u32) -> impl Iterator<Item = &'a M> {
+    topology.neighbors(rank).iter().filter_map(|&rank| members.get(rank as usize))
 }
 
 /// From here on, numbers stand for the communicators of calls without records, by series.

@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use bitcode::{Decode, Encode};
+use whywait_otf2::enums::CollectiveOp;
 
 use super::calltree::CallTree;
 use crate::ids::NONE;
@@ -371,7 +372,7 @@ pub const COLLECTIVE_IO: u8 = u8::MAX;
 /// Marks an operation of neighbors in a topology: OTF2 has no values of their own for these.
 pub(crate) const NEIGHBORHOOD: u8 = 1 << 7;
 /// A communicator is created: a value of `CollectiveOp`.
-pub(crate) const CREATE_HANDLE: u8 = 17;
+pub(crate) const CREATE_HANDLE: u8 = CollectiveOp::CREATE_HANDLE.0;
 
 /// What is done with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]

@@ -21,7 +21,7 @@ use super::wait_state::WaitState;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CommId, LocationId, ProcessId};
-use crate::matching::collectives::{Kind, Member, Times, match_all};
+use crate::matching::collectives::{Kind, Member, Times, match_all, neighborhood, neighbors};
 use crate::severity::{Accumulator, Metric};
 use crate::trace::Trace;
 use crate::trace::columns::CREATE_HANDLE;
@@ -126,7 +126,7 @@ impl Found {
             Kind::OneToAll => self.one_to_all(members),
             Kind::AllToOne => self.all_to_one(members),
             Kind::Scan => self.scan(members),
-            Kind::Neighborhood => self.neighborhood(members, members[0].topology(trace)),
+            Kind::Neighborhood => self.neighborhood(members, neighborhood(trace, members)),
             Kind::Io => self.io(members),
             Kind::Undecided => self.undecided(members),
         }
@@ -204,25 +204,15 @@ impl Found {
         self.synchronize(taking_part().filter(synchronizing), with, last, waiting, completion);
     }
 
-    /// Wait at Neighborhood: a member waits for the latest of its neighbors. If one ended before a neighbor began, and no
-    /// record tells the communicator, they are not neighbors in the operation, of which then nothing is known
+    /// Wait at Neighborhood: a member waits for the latest of its neighbors
     /// (specification.md#neighborhood-collective-operations).
     fn neighborhood(&mut self, members: &[Member], topology: Option<&Topology>) {
-        let first = &members[0];
-        let unknown = Some(Place::at(first.location, first.begin));
         let Some(topology) = topology else {
-            return self.diagnostics.count(DiagnosticKind::UnknownNeighbors, members.len() as u64, unknown);
+            let place = Place::at(members[0].location, members[0].begin);
+            return self.diagnostics.count(DiagnosticKind::UnknownNeighbors, members.len() as u64, Some(place));
         };
-        // Members are ordered by rank, and all are there.
-        let last_of = |member: &Member| {
-            latest(topology.neighbors(member.rank).iter().filter_map(|&rank| members.get(rank as usize)))
-        };
-        let ended_before = |member: &Member| last_of(member).is_some_and(|last| last.begin > member.end);
-        if first.comm().is_none() && members.iter().any(ended_before) {
-            return self.diagnostics.count(DiagnosticKind::UnknownNeighbors, members.len() as u64, unknown);
-        }
         for member in members {
-            if let Some(last) = last_of(member).filter(|last| last.begin > member.begin) {
+            if let Some(last) = latest(neighbors(topology, members, member.rank)) {
                 self.wait(Metric::NeighborWait, member, last);
             }
         }

@@ -27,7 +27,7 @@ use super::wait_state::WaitState;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CallPathId, InstanceId, LocationId};
-use crate::matching::collectives::Kind;
+use crate::matching::collectives::{Kind, neighbors};
 use crate::matching::nonblocking::{Part, any, check, instances, parts};
 use crate::parallel::exchange::{Inbox, Outbox};
 use crate::severity::{Metric, Severity};
@@ -158,8 +158,7 @@ fn needs(
         let needed: &[&Part] = match operation {
             Kind::Barrier => &latest,
             Kind::Neighborhood => {
-                let neighbors = topology.map_or(&[][..], |topology| topology.neighbors(part.rank));
-                some.extend(neighbors.iter().filter_map(|&rank| members.get(rank as usize)));
+                some.extend(topology.iter().flat_map(|topology| neighbors(topology, members, part.rank)));
                 latest_first(&mut some);
                 &some
             }

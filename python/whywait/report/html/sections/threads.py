@@ -51,9 +51,9 @@ def _losses(report: Report) -> list[dict[str, Any]]:
     """Return what threads lose in parallel regions of the focus, and why: seconds, and shares of the processor time."""
     focus = report.summary["focus"]
     found = efficiencies(report.result, focus["callpath"], window=focus["window"])
-    names = {name: formula.split()[0] for name, _, formula in LOSSES}
+    names = {name for name, *_ in LOSSES}
     return [
-        {"name": one.display_name, "value": one.inputs[names[one.name]], "share": one.value}
+        {"name": one.display_name, "value": one.value * one.inputs["whole"], "share": one.value}
         for one in found.hybrid
         if one.name in names and one.value and one.value > 0
     ]

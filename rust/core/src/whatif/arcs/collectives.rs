@@ -10,7 +10,7 @@ use bitcode::{Decode, Encode};
 use rayon::prelude::*;
 
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, RegionKey};
-use crate::matching::collectives::{Kind, Member, Times, match_all};
+use crate::matching::collectives::{self, Kind, Member, Times, match_all};
 use crate::matching::nonblocking::{Started, of_process};
 use crate::matching::unrecorded;
 use crate::parallel::exchange::Inbox;
@@ -287,7 +287,7 @@ pub(in crate::whatif) fn collect(
             if calls.iter().any(is_gone) {
                 found.gone.extend(calls.iter().filter(|call| !is_gone(call)).map(|call| call.number));
             }
-            let operation = of_kind(kind, members, &calls, || members[0].topology(trace));
+            let operation = of_kind(kind, members, &calls, || collectives::neighborhood(trace, members));
             let is_known = operation.is_some() || !matches!(kind, Kind::Undecided | Kind::Neighborhood);
             found.undecided += u64::from(!is_known);
             let operation = match network {
@@ -364,7 +364,7 @@ pub(in crate::whatif) fn of_kind<'a>(
         (Kind::OneToAll, _) => one_to_all(members, calls),
         (Kind::AllToOne, _) => all_to_one(members, calls),
         (Kind::Scan, _) => Some(scan(calls)),
-        (Kind::Neighborhood, _) => neighborhood(members, calls, topology()?),
+        (Kind::Neighborhood, _) => Some(neighborhood(members, calls, topology()?)),
         (Kind::Io | Kind::Undecided, _) => overlapping(calls).then(|| all(calls, calls)),
     }
 }
@@ -407,7 +407,8 @@ fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, bu
             alone += members.len() as u64;
             continue;
         }
-        let operation = of_kind(Kind::of(members[0].operation), &members, &calls, || members[0].topology(trace));
+        let operation =
+            of_kind(Kind::of(members[0].operation), &members, &calls, || collectives::neighborhood(trace, &members));
         let operation = match network {
             None => operation,
             Some((network, nodes)) => operation.map(|of| on_network(of, network, nodes, trace, &members, &calls)),
@@ -455,20 +456,14 @@ fn all_to_one(members: &[Member], calls: &[Call]) -> Option<Operation> {
     Some(Operation::all_for(members, [&calls[root]].into_iter()))
 }
 
-/// Each member waits for its neighbors; of an operation without record nothing is known if one does not. Members are ordered
-/// by rank.
-fn neighborhood(members: &[Member], calls: &[Call], topology: &Topology) -> Option<Operation> {
+/// Each member waits for its neighbors; members are ordered by rank.
+fn neighborhood(members: &[Member], calls: &[Call], topology: &Topology) -> Operation {
     let mut arcs = Vec::new();
     for (member, call) in members.iter().zip(calls) {
-        let neighbors = topology.neighbors(member.rank).iter().filter_map(|&rank| calls.get(rank as usize));
-        for neighbor in neighbors {
-            if member.comm().is_none() && neighbor.enter > call.leave {
-                return None;
-            }
-            arcs.push(Raw::new(call.number, enter(neighbor.source), neighbor.enter));
-        }
+        let neighbors = collectives::neighbors(topology, calls, member.rank);
+        arcs.extend(neighbors.map(|other| Raw::new(call.number, enter(other.source), other.enter)));
     }
-    Some(Operation { members: Vec::new(), waiting: Vec::new(), late: Vec::new(), arcs, cost: MEASURED })
+    Operation { members: Vec::new(), waiting: Vec::new(), late: Vec::new(), arcs, cost: MEASURED }
 }
 
 /// Each member waits for those of lower ranks; members are ordered by rank.
