@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 use whywait_otf2::Recording;
 
 use crate::account::{self, Account};

@@ -10,8 +10,8 @@
 
 use std::ops::Range;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use whywait_otf2::enums::Paradigm;
 
 use crate::Result;

@@ -13,8 +13,8 @@
 //!
 //! *Source*: specification.md#files.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::ids::{CallPathId, InstanceId, LocationId, NONE};

@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 use rustc_hash::FxHashMap;
 
 use crate::Result;
@@ -46,7 +46,7 @@ pub(crate) fn severities(
             cells.extend(critical_path(trace, shard, path, windows));
             cells
         });
-        trace.exchange.gatherv(cells.flatten_iter().collect::<Vec<_>>())
+        trace.exchange.gatherv(cells.flatten().collect::<Vec<_>>())
     };
     let (first, last) = trace.span().unwrap_or_default();
     let length = window.end.min(last).saturating_sub(window.start.max(first));
@@ -67,7 +67,7 @@ pub(crate) fn severities(
 pub(crate) fn path_within(trace: &Trace, path: (&[Severity], &[Stretch]), window: &Range<i64>) -> Vec<Severity> {
     let (whole, stretches) = path;
     let outside = [i64::MIN..window.start, window.end..i64::MAX];
-    let outside = trace.par_shards().flat_map_iter(|shard| critical_path(trace, shard, stretches, &outside));
+    let outside = trace.par_shards().flat_map(|shard| critical_path(trace, shard, stretches, &outside));
     let outside: Vec<Severity> = outside.map(|cell| Severity { value: -cell.value, ..cell }).collect();
     let mut cells: Vec<Severity> = whole.iter().filter(|cell| cell.metric == Metric::CriticalPath).copied().collect();
     cells.extend(outside);

@@ -12,8 +12,8 @@
 
 use std::ops::Range;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::activities::Activity;

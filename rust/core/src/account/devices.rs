@@ -9,8 +9,8 @@
 
 use std::ops::Range;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::activities::Activity;
@@ -106,7 +106,7 @@ pub(super) fn find(
         };
         device.account(focus)
     };
-    Ok(of_devices.par_iter().map(of_device).flatten_iter().collect())
+    Ok(of_devices.par_iter().map(of_device).flatten().collect())
 }
 
 /// The parts of disjoint ordered spans that lie in none of other such spans.

@@ -16,8 +16,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::activities::{self, Activity};
@@ -279,7 +279,7 @@ fn own_code(trace: &Trace, window: &Range<i64>, nodes: &[u32]) -> Result<(Vec<Us
     for (node, changes) in trace.exchange.gatherv(of_shards.into_iter().flatten())? {
         of_nodes.entry(node).or_default().extend(changes);
     }
-    Ok((uses, of_nodes.into_par_iter().map(|(node, changes)| (node, Course::new(changes))).collect()))
+    Ok((uses, of_nodes.into_iter().map(|(node, changes)| (node, Course::new(changes))).collect()))
 }
 
 /// The median of the times of those that are alike, if there are enough.

@@ -8,8 +8,8 @@
 //!
 //! None of this needs results of other locations, so all waits are processed in parallel.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 
 use super::cost_model::CostModel;
 use super::points::Relation;

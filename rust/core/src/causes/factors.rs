@@ -16,8 +16,9 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
+use rayon::slice::ParallelSliceMut as _;
 
 use super::cost_model::CostModel;
 use super::interval_index::{IndexedPoint, IndexedWait, IntervalIndex};
@@ -226,7 +227,7 @@ pub(crate) fn find(
         let (factors, intervals) = share(trace, (waits, base), question, (&cause, request), indexes, model);
         (question.place, factors, Some(intervals))
     };
-    answers.par_extend(questions.par_iter().map(divide));
+    answers.extend(questions.par_iter().map(divide).collect::<Vec<_>>());
     let mut answers = trace.exchange.gatherv(answers)?;
     answers.sort_unstable_by_key(|&(place, ..)| place);
     let mut factors = Factors::default();
@@ -260,15 +261,13 @@ impl Intervals {
         requests.par_sort_unstable();
         requests.dedup();
         let of_location: Vec<&[IntervalRequest]> = requests.chunk_by(|a, b| a.location == b.location).collect();
-        let works: Vec<Vec<Arc<Work>>> = of_location
-            .into_par_iter()
-            .map_init(
-                || RollingProfile::new(trace.tree.len()),
-                |profile, requests| {
-                    measure(trace, &indexes[trace.position(requests[0].location)], requests, profile, model)
-                },
-            )
-            .collect();
+        let works: Vec<Vec<Arc<Work>>> = of_location.into_par_iter().of_parts(|part| {
+            let mut profile = RollingProfile::new(trace.tree.len());
+            let mut of_location = |requests: &[IntervalRequest]| {
+                measure(trace, &indexes[trace.position(requests[0].location)], requests, &mut profile, model)
+            };
+            part.map(|requests| of_location(requests)).collect::<Vec<_>>().concat()
+        });
         Self { works: works.concat(), requests }
     }
 

@@ -3,7 +3,7 @@
 //! That suffices to measure the intervals of any wait again ([`super::factors`]). Work and shares take many times the
 //! memory and are dropped.
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 
 use super::past::Past;
 use super::points::IntervalBegin;

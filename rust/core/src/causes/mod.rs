@@ -47,8 +47,8 @@ mod teams;
 
 use std::ops::Range;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 
 use crate::Result;
 use crate::diagnostics::Diagnostics;

@@ -16,8 +16,8 @@
 
 use std::cmp::Reverse;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 
 use super::cost_model::CostModel;
 use super::fixed::Fixed;
@@ -93,7 +93,7 @@ fn agree_on_classes(trace: &Trace, tables: &mut [Table]) -> Result<()> {
             let groups = table.groups.rows.iter().filter(|group| group.relation != Relation::Past);
             Classes::new(groups.filter(has_any).map(|group| group.class)).all
         };
-        let of_shards: Vec<Class> = tables.par_iter().flat_map_iter(of_groups).collect();
+        let of_shards: Vec<Class> = tables.par_iter().flat_map(of_groups).collect();
         Classes::new(of_shards.into_iter()).all
     };
     let parts = tables.first().map_or(0, |table| table.parts.len());

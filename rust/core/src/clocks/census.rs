@@ -4,8 +4,8 @@
 
 use std::cmp::Reverse;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::constraints::{Constraints, Link, Moment, Part};
@@ -264,21 +264,24 @@ fn each<T: Default + Send>(
         all
     });
     let is_one = |a: &Link, b: &Link| a.kind() == b.kind() && moved(a.target()) == moved(b.target());
-    let of_links = links.par_chunk_by(is_one).fold(T::default, |mut all, links| {
+    let links: Vec<&[Link]> = links.chunk_by(is_one).collect();
+    let of_links = links.par_iter().fold(T::default, |mut all, links| {
         let sources = links.iter().map(|link| moved(link.source()));
         if let Some(latest) = sources.max_by_key(|source| (source.time, Reverse(source.location))) {
             add(&mut all, links[0].kind(), latest, moved(links[0].target()));
         }
         all
     });
-    let of_parts = parts.par_chunk_by(|_, next| !next.is_first).fold(T::default, |mut all, parts| {
+    let instances: Vec<&[Part]> = parts.chunk_by(|_, next| !next.is_first).collect();
+    let of_parts = instances.par_iter().fold(T::default, |mut all, parts| {
         each_target(parts, time, |source, target| add(&mut all, parts[0].kind, source, target));
         all
     });
-    of_messages.chain(of_links).chain(of_parts).reduce(T::default, |mut all, other| {
+    let mut all = T::default();
+    for other in of_messages.into_iter().chain(of_links).chain(of_parts) {
         merge(&mut all, &other);
-        all
-    })
+    }
+    all
 }
 
 /// Calls `found` with the latest source of each target of an instance on another location, and with the target.

@@ -3,7 +3,7 @@
 //! *Source*: clocks.md#constraints.
 
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
+use rayon::slice::ParallelSliceMut as _;
 
 use super::kind::Kind;
 use crate::Result;

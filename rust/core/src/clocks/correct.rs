@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 use rustc_hash::FxHashSet;
 use whywait_otf2::Recording;
 

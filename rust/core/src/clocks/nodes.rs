@@ -5,8 +5,8 @@
 //!
 //! *Source*: clocks.md#nodes; S. Hunold, A. Carpen-Amarie: Hierarchical clock synchronization in MPI, IEEE Cluster 2018.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use whywait_otf2::clock::ClockCorrection;
 use whywait_otf2::records::ClockOffset;
 

@@ -7,8 +7,9 @@
 
 use std::collections::hash_map::Entry;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
+use rayon::slice::ParallelSliceMut as _;
 use rustc_hash::FxHashMap;
 
 use super::constraints::{Constraints, Part};
@@ -139,20 +140,16 @@ impl Hulls {
             }
             hulls
         });
-        let of_parts = constraints.parts().par_chunk_by(|_, next: &Part| !next.is_first).fold(
-            Self::default,
-            |mut hulls, parts| {
-                each_arc(parts, begin, |source, target| {
-                    add(&mut hulls, parts[0].kind, (source.location, source.begin), (target.location, target.end));
-                });
-                hulls
-            },
-        );
-        let mut hulls = of_links.chain(of_parts).reduce(Self::default, |mut all, own| {
-            all.merge(own.0);
-            all
+        let instances: Vec<&[Part]> = constraints.parts().chunk_by(|_, next| !next.is_first).collect();
+        let of_parts = instances.par_iter().fold(Self::default, |mut hulls, parts| {
+            each_arc(parts, begin, |source, target| {
+                add(&mut hulls, parts[0].kind, (source.location, source.begin), (target.location, target.end));
+            });
+            hulls
         });
-        hulls.0.par_iter_mut().for_each(|(_, sides)| {
+        let mut hulls = Self::default();
+        of_links.into_iter().chain(of_parts).for_each(|own| hulls.merge(own.0));
+        hulls.0.values_mut().collect::<Vec<_>>().into_par_iter().for_each(|sides| {
             sides.iter_mut().zip(SIDES).for_each(|(of, side)| of.shrink(side));
         });
         let own: Vec<(Cell, [Side; 2])> = if exchange.is_root() { Vec::new() } else { hulls.0.drain().collect() };

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 use whywait_otf2::records::Definition;
 use whywait_otf2::{Anchor, Definitions, Events, Oddity, Recording};
 
@@ -33,7 +33,7 @@ impl Rewritten {
     pub fn new(trace: &Trace, report: Option<&Report>, source: &str) -> Result<Self> {
         let recording = trace.recording().clone();
         let first = |of: usize| recording.events(trace.definitions.locations[of].id).ok()?.first_time();
-        let own = trace.own_locations().into_par_iter().filter_map(first).min();
+        let own = trace.own_locations().into_par_iter().filter_map(first).collect::<Vec<_>>().into_iter().min();
         let earliest = trace.exchange.allgather(own)?.into_iter().flatten().min().unwrap_or(1);
         let shift = (1 - earliest).max(0);
         let mut anchor = recording.anchor().clone();

@@ -1,7 +1,7 @@
 //! Counters over time, for a picture: values in bins of time, on single locations or groups of neighbors.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 
 use super::samples::recorded;
 use crate::Result;

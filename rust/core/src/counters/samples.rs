@@ -6,8 +6,8 @@
 use std::cell::Cell;
 use std::ops::Range;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::LocationType;
 use whywait_otf2::{Attributes, Event, EventSink};
@@ -159,7 +159,8 @@ pub fn changes(again: Reread<'_>, kinds: &[Kind], asked: &[Stretch], shared: boo
     for (number, stretch) in (0..).zip(asked).filter(|(_, stretch)| trace.owns(stretch.location)) {
         by_location.entry(stretch.location).or_default().push(number);
     }
-    let changes = by_location.into_par_iter().flat_map_iter(|(location, numbers)| {
+    let by_location: Vec<_> = by_location.into_iter().collect();
+    let changes = by_location.into_par_iter().flat_map(|(location, numbers)| {
         let own = read(again, kinds, location);
         let shared: Vec<_> = shared.iter().filter_map(|one| one.at(trace, location)).collect();
         let mut changes = Vec::new();

@@ -19,8 +19,8 @@
 //! *Source*: specification.md#performance-impact; Böhme et al. 2012. The critical path's imbalance (thesis, definition
 //! 23) is derived from it in Python.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use whywait_otf2::enums::LocationType;
 
 use crate::Result;

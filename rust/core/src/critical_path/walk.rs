@@ -4,8 +4,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::exits;
@@ -261,20 +261,16 @@ impl<'a> Walk<'a> {
         let entries = std::mem::take(&mut self.entries);
         let fork_joins: Vec<ForkJoins> =
             self.trace.shards.iter().map(|shard| ForkJoins::new(self.trace, shard)).collect();
-        let together = entries.len().div_ceil(4 * rayon::current_num_threads()).max(1);
-        let booked: Vec<PathParts> = entries
-            .par_chunks(together)
-            .map(|entries| {
-                let mut booked = PathParts::default();
-                let (mut spans, mut times) = (Vec::new(), Vec::new());
-                for entry in entries {
-                    let until = limits.get(&entry.number).copied().unwrap_or(i64::MAX);
-                    let fork_joins = &fork_joins[self.trace.position(entry.end.location)];
-                    self.book_one((entry, until), fork_joins, (&mut spans, &mut times), &mut booked);
-                }
-                booked
-            })
-            .collect();
+        let booked: Vec<PathParts> = entries.par_iter().of_parts(|entries| {
+            let mut booked = PathParts::default();
+            let (mut spans, mut times) = (Vec::new(), Vec::new());
+            for entry in entries {
+                let until = limits.get(&entry.number).copied().unwrap_or(i64::MAX);
+                let fork_joins = &fork_joins[self.trace.position(entry.end.location)];
+                self.book_one((entry, until), fork_joins, (&mut spans, &mut times), &mut booked);
+            }
+            booked
+        });
         let (mut stretches, mut segments, mut cells) = (Vec::with_capacity(entries.len()), Vec::new(), Vec::new());
         for part in booked {
             stretches.extend(part.stretches);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 use whywait_otf2::writer::WritingSink;
 use whywait_otf2::{ArchiveWriter, LocalDefinitions, Recording, WriteOptions};
 

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 
 use crate::Result;
 use crate::ids::{CallPathId, LocationId};

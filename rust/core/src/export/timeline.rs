@@ -23,8 +23,8 @@ use std::cmp::Reverse;
 use std::iter;
 use std::ops::Range;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 
 use crate::analysis::Analysis;
 use crate::export::calls::{self, Calls};

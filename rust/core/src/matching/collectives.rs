@@ -1,7 +1,7 @@
 //! Matching of collective operations: the n-th call on a communicator is the same instance at every member.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::time_order::in_time_order;
@@ -181,12 +181,11 @@ pub fn match_all<R: Send>(
             }
         }
         let served = rounds.own(&trace.exchange, round);
-        let evaluated: Vec<(R, Diagnostics)> = trace
-            .exchange
-            .alltoallv(outgoing)?
+        let mut incoming = trace.exchange.alltoallv(outgoing)?;
+        let evaluated: Vec<(R, Diagnostics)> = incoming
+            .drain(served)
+            .collect::<Vec<_>>()
             .into_par_iter()
-            .skip(served.start)
-            .take(served.len())
             .map(|inbox| {
                 let members = by_instance(inbox.into_vec());
                 let mut result = begin(members.len());

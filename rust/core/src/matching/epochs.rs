@@ -2,8 +2,8 @@
 //!
 //! *Source*: specification.md#epochs; thesis, section 3.1; docs/one-sided.md lists the decisions.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::CollectiveOp;
 

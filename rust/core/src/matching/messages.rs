@@ -4,8 +4,8 @@
 //!
 //! *Source*: specification.md#matching-of-messages-and-collective-operations.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::time_order::in_time_order;
@@ -82,13 +82,12 @@ pub fn match_all<R: Send>(
     for round in 0..rounds.count {
         let is_served = |owner: u32| rounds.serves(owner, round);
         let outgoing = trace.par_shards().map(|shard| post(trace, shard, is_served)).collect();
-        let incoming = trace.exchange.alltoallv(outgoing)?;
+        let mut incoming = trace.exchange.alltoallv(outgoing)?;
         let served = rounds.own(&trace.exchange, round);
-        let matched: Vec<(R, Diagnostics)> = incoming
+        let incoming: Vec<_> = incoming.drain(served.clone()).collect();
+        let matched: Vec<(R, Diagnostics)> = served
             .into_par_iter()
-            .enumerate()
-            .skip(served.start)
-            .take(served.len())
+            .zip(incoming)
             .map(|(index, inbox)| {
                 let shard = &trace.shards[index];
                 let mut diagnostics = Diagnostics::default();

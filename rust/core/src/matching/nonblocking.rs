@@ -1,8 +1,8 @@
 //! Matching of non-blocking collective operations: the n-th that each member of a communicator starts belong together,
 //! apart from blocking ones.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::collectives::Kind;

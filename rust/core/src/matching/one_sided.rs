@@ -6,7 +6,7 @@
 //!
 //! *Source*: specification.md#epochs; thesis, section 3.1; docs/one-sided.md lists the decisions.
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::epochs::{

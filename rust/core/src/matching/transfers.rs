@@ -19,8 +19,8 @@
 //! *Source*: specification.md#transfers; basic and extended event model: Euro-Par'05, sections 3.1 and 3.2; thesis,
 //! section 3.1.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::Result;

@@ -11,8 +11,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 use crate::Result;

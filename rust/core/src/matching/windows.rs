@@ -2,8 +2,8 @@
 //!
 //! OpenSHMEM's allocations leave no record; they count as calls of all processes on a window of their own.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 
 use super::epochs::{CollectivePart, Epochs};
 use crate::Result;

@@ -10,9 +10,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::parallel::iter::*;
 use bitcode::{Buffer, DecodeOwned, Encode};
 use bytes::Bytes;
-use rayon::prelude::*;
 
 use crate::{Error, Result};
 
@@ -330,7 +330,8 @@ impl Exchange {
                 }
                 parts
             };
-            let mut parts: Vec<Vec<u8>> = outgoing.par_chunks_mut(of_thread).map(encode).collect();
+            let mut parts: Vec<Vec<u8>> =
+                outgoing.chunks_mut(of_thread).collect::<Vec<_>>().into_par_iter().map(encode).collect();
             parcels.push(Bytes::from(if parts.len() == 1 { parts.remove(0) } else { parts.concat() }));
         }
         let arrived = self.deliver(parcels)?;

@@ -46,7 +46,7 @@ fn remember_places() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rayon::prelude::*;
+    use crate::parallel::iter::*;
 
     #[test]
     fn a_panic_says_where_it_was() {

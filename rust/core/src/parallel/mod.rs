@@ -2,6 +2,7 @@
 
 pub mod exchange;
 pub mod failure;
+pub(crate) mod iter;
 pub mod per_shard;
 pub mod pool;
 pub mod rounds;

@@ -11,8 +11,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
+use rayon::slice::ParallelSliceMut as _;
 use rustc_hash::FxHashMap;
 
 use crate::Result;

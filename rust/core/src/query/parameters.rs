@@ -10,8 +10,8 @@
 //! path, the iteration begins with the Enter. The last iteration ends with the last Leave of a call path that earlier
 //! ones entered, within the region that encloses the iterations; without such a Leave, it ends with that region.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::ParameterType;

@@ -7,7 +7,7 @@
 //!
 //! *Source*: whatif.md#how-it-works; counters.md#counters-of-messages-and-queues.
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 use rustc_hash::FxHashMap;
 
 use super::message::{Message, calls, posted};

@@ -2,8 +2,8 @@
 //!
 //! Each shard processes a slice of the run, for which it receives the changes of all receivers.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 
 use super::levels::{Course, Detail, Level, Quantity, sort_by_time};
 use crate::Result;
@@ -89,7 +89,7 @@ impl Slices {
             }
             course.end(end)
         });
-        let of_process = followed.reduce_with(|a, b| a.join(&b));
+        let of_process = followed.collect::<Vec<_>>().into_iter().reduce(|a, b| a.join(&b));
         let of_run = exchange.gather(of_process)?.into_iter().flatten().reduce(|a, b| a.join(&b));
         Ok(of_run.filter(|_| nets.iter().any(|(changes, _)| *changes)))
     }

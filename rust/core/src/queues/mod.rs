@@ -29,7 +29,7 @@ mod requests;
 mod senders;
 mod sums;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 
 pub use ledger::Moment;
 pub use levels::{Level, Quantity};

@@ -9,7 +9,7 @@
 
 use std::ops::RangeInclusive;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 use whywait_otf2::Recording;
 use whywait_otf2::records::ClockProperties;
 
@@ -40,8 +40,10 @@ impl Bounds {
     #[must_use]
     pub fn new(recording: &dyn Recording, definitions: &DefinitionIndex) -> Self {
         let step = definitions.locations.len().div_ceil(ASKED).max(1);
-        let busy = definitions.locations.par_iter().step_by(step).filter(|location| location.events > 0);
-        let firsts = busy.filter_map(|location| recording.events(location.id).ok()?.first_time()).collect();
+        let busy = definitions.locations.iter().step_by(step).filter(|location| location.events > 0);
+        let busy: Vec<_> = busy.collect();
+        let first = |location: &super::locations::Location| recording.events(location.id).ok()?.first_time();
+        let firsts = busy.into_par_iter().filter_map(first).collect();
         Self::agreed(recording.definitions().clock_properties.first().and_then(Self::by), firsts)
     }
 

@@ -1,7 +1,7 @@
 //! One location read by several threads: its chunks decode independently of each other, while the calls they record are
 //! followed in order.
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 use whywait_otf2::records::TypedValue;
 use whywait_otf2::{Attributes, Event, EventSink, Events, ReadSummary, Result};
 

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::{LocationType, MetricMode};
 use whywait_otf2::{Definitions, Recording};
@@ -106,18 +106,20 @@ impl Trace {
         let bounds = Bounds::new(&*recording, &definitions);
         let details = Some(DetailIds::new(records)).filter(|ids| definitions.has_streams && !ids.is_empty());
         let loader = Loader { recording: &*recording, regions: &regions, definitions: &definitions, bounds, details };
-        let loaded: Vec<(Shard, Diagnostics)> = blocks
+        let blocks = blocks.into_iter().skip(own.start as usize).take(own.len()).collect::<Vec<_>>();
+        let loaded: Vec<Vec<(Shard, Diagnostics)>> = blocks
             .into_par_iter()
-            .skip(own.start as usize)
-            .take(own.len())
-            .with_max_len(1)
-            .map_init(Vec::new, |buffer, block| loader.load(block, own.len(), buffer, progress))
+            .of_parts(|blocks| {
+                let mut buffer = Vec::new();
+                blocks.map(|block| loader.load(block, own.len(), &mut buffer, progress)).collect()
+            })
+            .into_iter()
             .collect::<Result<_>>()?;
         let mut merged = CallTree::default();
         let mut diagnostics = Diagnostics::default();
-        let mut shards = Vec::with_capacity(loaded.len());
-        let mut in_block = Vec::with_capacity(loaded.len());
-        for (shard, shard_notes) in loaded {
+        let mut shards = Vec::with_capacity(own.len());
+        let mut in_block = Vec::with_capacity(own.len());
+        for (shard, shard_notes) in loaded.into_iter().flatten() {
             in_block.push(merged.merge(shard.tree.nodes()));
             diagnostics.merge(shard_notes);
             shards.push(shard);
@@ -195,8 +197,8 @@ impl Trace {
     }
 
     /// The shards of this process for all threads, one at a time: some take longer than others.
-    pub(crate) fn par_shards(&self) -> impl IndexedParallelIterator<Item = &Shard> {
-        self.shards.par_iter().with_max_len(1)
+    pub(crate) fn par_shards(&self) -> &[Shard] {
+        &self.shards
     }
 
     /// Position of the shard of a location among those of this process.

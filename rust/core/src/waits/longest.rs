@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 
 use super::wait_state::WaitState;
 use crate::parallel::per_shard::PerShard;

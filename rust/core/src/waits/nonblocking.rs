@@ -19,8 +19,8 @@
 
 use std::cmp::Reverse;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 
 use super::findings::Findings;
 use super::wait_state::WaitState;

@@ -1,7 +1,7 @@
 //! A wait state: who waits how long for what.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 
 use crate::ids::{InstanceId, LocationId};
 use crate::parallel::per_shard::PerShard;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 use whywait_otf2::records::ClockProperties;
 
 use super::arcs::messages::{self, Estimates, Transfer};
@@ -251,7 +251,7 @@ impl Simulator {
             Ok(lengths)
         };
         let found: Vec<Vec<Result<(i64, i64)>>> = if trace.exchange.processes() == 1 {
-            candidates.par_chunks(LANES).map(together).collect::<Result<_>>()?
+            candidates.chunks(LANES).collect::<Vec<_>>().into_par_iter().map(together).collect::<Result<_>>()?
         } else {
             candidates.chunks(LANES).map(together).collect::<Result<_>>()?
         };

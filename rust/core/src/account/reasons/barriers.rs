@@ -9,8 +9,8 @@
 //! A message is received after its send, with or without a barrier. What a member has received before the barrier, its
 //! sender has sent before it; so no message of the members crosses a barrier if as many have been received as sent.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::CollectiveOp;
 

@@ -3,8 +3,8 @@
 //! Messages to the same rank, with nothing received or completed between them, could be one. So could two collective
 //! operations of a kind if the second begins at once: there is no work between them whose result it needs.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 use super::calls::{Calls, sum_by_callpath};

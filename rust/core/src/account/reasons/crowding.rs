@@ -9,8 +9,8 @@
 //! If a node has `k` cores, `k` others compute while a call makes no progress, and never more; while calls are as fast as
 //! they can be, it is fewer.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 
 use super::calls::Calls;
 use crate::Result;

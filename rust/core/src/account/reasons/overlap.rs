@@ -8,8 +8,8 @@
 //! A call that completes requests finds everything done if the library moves data meanwhile. If it takes as long as calls
 //! that waited for their partner and then for the data, nothing has moved before.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::calls::{Calls, innermost, sum_by_callpath};

@@ -5,8 +5,8 @@
 //!  receiver  [ Irecv ]-------- computes -----[ Wait ]---
 //! ```
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 
 use super::calls::{Calls, sum_by_callpath};
 use crate::Result;

@@ -5,8 +5,8 @@
 
 use std::cmp::Reverse;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::calls::{Calls, innermost};

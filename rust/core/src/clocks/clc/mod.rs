@@ -16,7 +16,7 @@ mod limits;
 mod logical;
 mod net;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 
 use super::constraints::Constraints;
 use super::domains::Clocks;

@@ -10,7 +10,7 @@
 
 use std::borrow::Cow;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 
 use super::deal::{Deal, NEVER};
 use crate::Result;

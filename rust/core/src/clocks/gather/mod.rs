@@ -6,7 +6,7 @@ mod one_sided;
 mod operations;
 mod threads;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 
 pub use messages::OfMessages;
 pub use operations::add_operation;

@@ -2,8 +2,8 @@
 //!
 //! All times are Enter and Leave of calls, as in the wait states (docs/one-sided.md).
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::CollectiveOp;
 

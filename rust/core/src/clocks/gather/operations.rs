@@ -1,6 +1,6 @@
 //! Collective operations. The gates are those of the wait states (specification.md#collective-operations).
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 
 use crate::Result;
 use crate::clocks::constraints::{Found, Member};

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
+use rayon::slice::ParallelSliceMut as _;
 
 use super::selection::{Selection, WrittenEvents};
 use super::written::Written;

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::ops::Range;
 
-use rayon::prelude::*;
+use rayon::slice::ParallelSliceMut as _;
 
 use super::flows::{Change, in_flight};
 use super::packets::Track;

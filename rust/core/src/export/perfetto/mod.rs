@@ -37,7 +37,7 @@ mod written;
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 use rustc_hash::FxHashMap;
 
 use crate::analysis::Analysis;
@@ -131,7 +131,7 @@ pub fn write(
         }
         Ok(())
     })?;
-    let threads = trace.par_shards().flat_map_iter(|shard| Threads::of_shard(trace, selection, shard));
+    let threads = trace.par_shards().flat_map(|shard| Threads::of_shard(trace, selection, shard));
     let threads = trace.exchange.gatherv(threads.collect::<Vec<_>>())?;
     if let Some(writer) = &mut writer {
         writer.waits(analysis, &stretches, &caused)?;
@@ -146,7 +146,7 @@ pub fn write(
     let locations: Vec<&[LocationId]> = locations.chunks(COUNTED).collect();
     let courses = |turn: usize| {
         let of_location = |&location: &LocationId| counters::of_location(trace, kinds, selection, location);
-        Ok(locations[turn].par_iter().flat_map_iter(of_location).collect::<Vec<_>>())
+        Ok(locations[turn].par_iter().flat_map(of_location).collect::<Vec<_>>())
     };
     trace.exchange.gather_in_turn(locations.len(), courses, |courses| {
         let Some(writer) = &mut writer else { return Ok(()) };

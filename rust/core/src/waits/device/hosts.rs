@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 use whywait_otf2::enums::LocationType;
 
 use super::activity::{Devices, Kernel};
@@ -26,7 +26,7 @@ impl Devices {
         let of_processes = self.kernels.chunk_by(|a, b| process(a.run.location) == process(b.run.location));
         let of_processes: Vec<_> = of_processes.filter(|kernels| process(kernels[0].run.location).is_some()).collect();
         let is_own = |kernels: &&[Kernel]| trace.owns(trace.definitions.master(process(kernels[0].run.location)));
-        let found = of_processes.into_par_iter().filter(is_own).flat_map_iter(|kernels| {
+        let found = of_processes.into_par_iter().filter(is_own).flat_map(|kernels| {
             let mut busy: Vec<(i64, i64)> = kernels.iter().map(|kernel| (kernel.run.enter, kernel.run.leave)).collect();
             busy.sort_unstable();
             busy.dedup_by(|next, last| {
@@ -52,7 +52,8 @@ impl Devices {
                 launched.entry(host).or_default().push(kernel);
             }
         }
-        let found = launched.into_par_iter().flat_map_iter(|(host, kernels)| {
+        let launched: Vec<_> = launched.into_iter().collect();
+        let found = launched.into_par_iter().flat_map(|(host, kernels)| {
             let shard = trace.shard(host);
             let ran: Vec<_> = shard.stretches(&trace.tree, shard.local(host), window.clone()).collect();
             let mut ticks: BTreeMap<CallPathId, i64> = BTreeMap::new();

@@ -21,7 +21,7 @@ mod hosts;
 
 use std::collections::BTreeMap;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::Type;

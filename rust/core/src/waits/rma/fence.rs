@@ -23,8 +23,8 @@
 //! *Source*: specification.md#wait-at-create-fence-and-free, specification.md#early-fence; thesis, wait-state patterns
 //! 1 and 2, figure 3.16. Pairs: specification.md#pair-wise-synchronizations.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::operations::{last_of, origin_of};

@@ -29,8 +29,8 @@
 //! specification.md#early-wait-and-late-complete, thesis, wait-state patterns 4 and 5. Detection: thesis, section
 //! 3.3.1. Pairs: specification.md#pair-wise-synchronizations.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 
 use super::operations::{last_of, origin_of};
 use super::shard_waits::Waits;

@@ -14,7 +14,7 @@ pub mod progress;
 mod shard_waits;
 pub mod wait_until;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 
 use crate::Result;
 use crate::diagnostics::Diagnostics;

@@ -15,8 +15,8 @@
 //!
 //! *Source*: specification.md#notifications; the record is that of the thesis, section 3.1, pairs section 3.2.2.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 
 use super::shard_waits::Waits;
 use crate::Result;

@@ -32,8 +32,8 @@
 
 use std::cmp::Reverse;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::lock::Contention;
@@ -102,9 +102,10 @@ pub(super) fn detect(
         let requests = trace.exchange.alltoallv((0..trace.shards.len()).into_par_iter().map(ask).collect())?;
         let answer = |(requests, calls)| answers(trace, &requests, calls);
         let answers = requests.into_par_iter().zip(&mut calls).map(answer).collect();
-        let answers = trace.exchange.alltoallv(answers)?;
-        let answered = answers.into_par_iter().zip(&mut *waits).enumerate().skip(asking.start).take(asking.len());
-        answered.for_each(|(i, (answers, waits))| {
+        let mut answers = trace.exchange.alltoallv(answers)?;
+        let answers: Vec<_> = answers.drain(asking.clone()).collect();
+        let answered = asking.clone().into_par_iter().zip(answers).zip(&mut waits[asking]);
+        answered.for_each(|((i, answers), waits)| {
             let shard = &trace.shards[i];
             let messages = message_waits(trace, shard, &found[i]);
             let locks = InstanceSet::new(shard, locking(&epochs[i]).map(|lock| lock.acquire));

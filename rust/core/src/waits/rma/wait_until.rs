@@ -12,8 +12,8 @@
 //!
 //! *Source*: specification.md#wait-until; the records are those of the thesis, section 3.1.3.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 
 use super::operations::{last_of, origin_of};
 use super::shard_waits::Waits;

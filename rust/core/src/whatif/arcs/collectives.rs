@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, RegionKey};
 use crate::matching::collectives::{self, Kind, Member, Times, match_all};
@@ -140,7 +140,7 @@ fn without_record(
         let rows = |calls: Vec<unrecorded::Unrecorded>| calls.into_iter().filter(is_creation).map(row).collect();
         unrecorded::of_shard(trace, shard).into_iter().map(rows).collect()
     };
-    let own: Vec<Vec<Unrecorded>> = trace.par_shards().flat_map_iter(of_shard).collect();
+    let own: Vec<Vec<Unrecorded>> = trace.par_shards().flat_map(of_shard).collect();
     let mut alone = (0, 0);
     let mut processes = 0;
     // Calls of each region, by process in turn. There are few, so the first process of the analysis takes them all.

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 use rustc_hash::FxHashMap;
 
 use super::collectives::{Call, Operation, all, all_to_all, of_kind, on_network, refuse_parts};

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 use rustc_hash::FxHashMap;
 
 use crate::Result;
@@ -166,13 +166,19 @@ pub(in crate::whatif) fn collect(
         cut.partnerless(trace, builder);
     }
     decide(trace, &mut found, assumptions)?;
-    let arcs = found.par_iter().flat_map_iter(|messages| {
-        messages.iter().flat_map(|message| match &model.network {
-            None => arcs(message, model),
-            Some(network) => on_network(message, model, network),
+    let arcs: Vec<Vec<Raw>> = found
+        .par_iter()
+        .map(|messages| {
+            messages
+                .iter()
+                .flat_map(|message| match &model.network {
+                    None => arcs(message, model),
+                    Some(network) => on_network(message, model, network),
+                })
+                .collect()
         })
-    });
-    builder.raws.par_extend(arcs);
+        .collect();
+    arcs.into_iter().for_each(|mut arcs| builder.raws.append(&mut arcs));
     Ok(trace.exchange.allgather(sizes(&found))?.into_iter().fold(Sizes::default(), sum))
 }
 

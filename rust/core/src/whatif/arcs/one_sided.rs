@@ -5,8 +5,9 @@
 //! that waited most often on this window; otherwise the last call of an access epoch or the first of a lock epoch. Lock
 //! epochs keep their measured order.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
+use rayon::slice::ParallelSliceMut as _;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Result;

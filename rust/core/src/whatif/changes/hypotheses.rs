@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 
 use super::balance::{Balance, Balancing};
 use super::cut::Cut;

@@ -6,7 +6,7 @@
 
 use std::ops::RangeInclusive;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::{Attributes, Event, EventSink, ReadSummary};
 

@@ -3,7 +3,7 @@
 //! A *segment* is the time between two consecutive Enters or Leaves of a location; it belongs to the innermost region.
 //! In the last segment of a call that waits, only the call's own time counts.
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 
 use super::cut::Cut;
 use super::durations::{Change, Shape};

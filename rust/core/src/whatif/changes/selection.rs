@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 use rustc_hash::FxHashMap;
 
 use crate::ids::{CallPathId, LocationId};

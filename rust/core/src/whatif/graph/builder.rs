@@ -10,8 +10,9 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
+use rayon::slice::ParallelSliceMut as _;
 use rustc_hash::FxHashMap;
 
 use super::border::Border;
@@ -344,8 +345,8 @@ impl Builder {
         let drafts: Vec<Vec<Draft>> =
             trace.par_shards().enumerate().map(|(i, shard)| self.drafts(i, shard, &needed, &groups)).collect();
         drop(needed);
-        let times: Vec<i64> = drafts.par_iter().flatten_iter().map(|draft| draft.time).collect();
-        let kinds = drafts.par_iter().flatten_iter().map(|draft| draft.kind(&groups)).collect();
+        let times: Vec<i64> = drafts.par_iter().flatten().map(|draft| draft.time).collect();
+        let kinds = drafts.par_iter().flatten().map(|draft| draft.kind(&groups)).collect();
         let mut offsets = Vec::with_capacity(trace.definitions.locations.len() + 1);
         offsets.push(0);
         let mut places = vec![NONE; 2 * self.own().len() + self.stops.len()];
@@ -438,9 +439,8 @@ impl Builder {
         if self.exchange.processes() == 1 {
             return Vec::new();
         }
-        let sources = self.raws.par_iter().filter(|raw| raw.kept && raw.source != OWN).map(|raw| raw.source);
-        let all = sources.chain(self.members.par_iter().copied());
-        let all = all.chain(self.turns.par_iter().flat_map_iter(|nodes| nodes.iter().copied()));
+        let sources = self.raws.iter().filter(|raw| raw.kept && raw.source != OWN).map(|raw| raw.source);
+        let all = sources.chain(self.members.iter().copied()).chain(self.turns.iter().flatten().copied());
         let mut foreign: Vec<Node> = all.filter(|&node| !self.is_own(node)).collect();
         foreign.par_sort_unstable();
         foreign.dedup();

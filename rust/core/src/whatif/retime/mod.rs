@@ -17,8 +17,8 @@ mod walker;
 
 use std::sync::Mutex;
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 
 use self::board::{Board, lock};
 use self::shifts::{All, Passing, Shifts};

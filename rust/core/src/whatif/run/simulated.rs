@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rayon::prelude::*;
+use crate::parallel::iter::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::enums::{Paradigm, RegionRole};
 use whywait_otf2::records::{Definition, Region, Text};

@@ -4,8 +4,8 @@
 //! one call this is not enough: when the call gets shorter, receives far from its Leave would come before their sends.
 //! So a send is recorded no later than the Leave of its receive's call, and a receive no earlier than its send.
 
+use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::Result;
