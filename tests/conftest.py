@@ -1,8 +1,9 @@
-"""Fixtures shared by several test files."""
+"""Fixtures shared by several test files, the tier of a test, and what the files cost."""
 
 import gc
 import os
 import shutil
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -33,8 +34,60 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: place.get(item.path.name, len(LONG)))
 
 
+def pytest_addoption(parser):
+    """Let `./test all` ask for the nightly tests."""
+    parser.addoption("--nightly", action="store_true", help="run the tests that are marked as nightly, too")
+
+
+def pytest_runtest_setup(item):
+    """Leave nightly tests out of every other run."""
+    if item.get_closest_marker("nightly") and not item.config.getoption("nightly"):
+        pytest.skip("nightly: ./test all")
+
+
+def processor_time():
+    """Return the processor time of this process and of those that it has started and awaited, seconds."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Note what a test costs: processor time, because machines are shared."""
+    begin = processor_time()
+    done = yield
+    item.config.stash.setdefault(COSTS, Counter())[item.path.name] += processor_time() - begin
+    return done
+
+
+COSTS = pytest.StashKey()
+
+
+def pytest_sessionfinish(session):
+    """Hand the costs of a worker to the process that reports."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["costs"] = dict(session.config.stash.get(COSTS, {}))
+
+
+class Costs:
+    """Adds up the costs of all workers."""
+
+    def pytest_testnodedown(self, node):
+        """Take the costs of a worker that ends."""
+        node.config.stash.setdefault(COSTS, Counter()).update(getattr(node, "workeroutput", {}).get("costs", {}))
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Say which files cost most."""
+    costs = config.stash.get(COSTS, Counter())
+    terminalreporter.section(f"{sum(costs.values()):.0f} s of processor time, most of it in")
+    for name, seconds in costs.most_common(20):
+        terminalreporter.line(f"{seconds:7.1f} s  {name}")
+
+
 def pytest_configure(config):
     """Keep the truths of recorded traces."""
+    if config.pluginmanager.hasplugin("dsession"):
+        config.pluginmanager.register(Costs())
     if cache := getattr(config, "cache", None):
         truths.Kept.directory = cache.mkdir("truths")
 

@@ -21,14 +21,15 @@ def names():
     return {"whywait": whywait, "run": run, "result": whywait.analyze(run)}
 
 
-@pytest.mark.parametrize("module", ["whywait", *MODULES])
-def test_examples_in_docstrings_run(module, names, tmp_path, monkeypatch):
+def test_examples_in_docstrings_run(names, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
-    loaded = importlib.import_module(module)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
-    for example in doctest.DocTestFinder(exclude_empty=True).find(loaded, module):
-        example.globs |= names | {"directory": tmp_path}
-        runner.run(example)
+    for module in ["whywait", *MODULES]:
+        directory = tmp_path / module
+        directory.mkdir()
+        for example in doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(module), module):
+            example.globs |= names | {"directory": directory}
+            runner.run(example)
     assert not runner.failures
 
 

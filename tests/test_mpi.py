@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from whywait import _native, mpi
 
+from tests import mpi_job
 from tests.clocked import with_offsets
 from tests.device_programs import device_programs
 from tests.mpi_job import COMMANDS, TABLES, same
@@ -74,7 +77,13 @@ def mpiexec(
     return subprocess.CompletedProcess(job.args, job.returncode, output, errors)
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+def also_nightly(usual, *others):
+    """Ask for a number of processes, and for others in the nightly run."""
+    return pytest.mark.parametrize("ranks", [usual, *(pytest.param(n, marks=pytest.mark.nightly) for n in others)])
+
+
+# Three: the first, one in the middle, and the last.
+@also_nightly(3, 2, 4)
 def test_results_do_not_depend_on_the_number_of_processes(ranks):
     done = mpiexec(ranks, JOB, "compare", *(DATA / case for case in CASES))
     assert done.returncode == 0, done.stderr
@@ -148,7 +157,7 @@ CIRCLE = """
 """
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+@also_nightly(3, 2)
 def test_a_path_that_comes_round_again_ends(tmp_path, ranks):
     anchor = trace_from_text(CIRCLE, tmp_path)
     result = whywait.analyze(anchor, clocks="measured")
@@ -179,7 +188,7 @@ BENT = "".join(
 )
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+@also_nightly(3, 2)
 def test_clocks_are_corrected_in_the_same_way(ranks, tmp_path):
     """Clocks of all kinds of programs are half a second apart; one needs several pieces."""
     cases = ("p2p", "collectives", "sor_gats", "sor_locks")
@@ -192,20 +201,19 @@ def test_clocks_are_corrected_in_the_same_way(ranks, tmp_path):
     assert int(done.stdout.removeprefix("compared ").removesuffix(" rows\n")) > 10_000
 
 
-def test_corrected_archives_are_equal(tmp_path):
+@also_nightly(3, 2)
+def test_corrected_archives_are_equal(tmp_path, ranks):
     """Each process writes its locations. A clock that is far behind moves the whole run, so that it begins at 1."""
     cases = ("p2p", "collectives", "sor_gats", "sor_locks")
     anchors = [skewed(DATA / case, tmp_path / case, 500_000) for case in cases]
     early = [(1_000_000_000, -5_000_000_000), (2_000_000_000, -5_000_000_000)]
     anchors.append(with_offsets(DATA / "p2p", tmp_path / "early", lambda location: early if location % 2 else []))
-    said = []
-    for ranks in (1, 2, 3):
-        done = mpiexec(ranks, JOB, "correct", tmp_path / f"{ranks}", *anchors)
-        assert done.returncode == 0, done.stderr
-        said.append(done.stdout)
-    assert said[0].count("['") >= len(anchors), "something is corrected"
-    assert said[0].count(".evt ") > 5 * len(anchors)
-    assert said[1:] == said[:1] * 2
+    alone = of_this_process("correct", tmp_path / "alone", *anchors)
+    assert alone.count("['") >= len(anchors), "something is corrected"
+    assert alone.count(".evt ") > 5 * len(anchors)
+    done = mpiexec(ranks, JOB, "correct", tmp_path / "together", *anchors)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == alone
 
 
 def test_more_processes_than_shards():
@@ -249,16 +257,16 @@ def test_results_do_not_depend_on_the_number_of_shards(trace):
     assert many.warnings() == one.warnings()
 
 
-@settings(max_examples=3)
-@given(traces=st.lists(RANDOM, min_size=10, max_size=10), ranks=st.integers(2, 4))
-def test_random_programs_have_the_same_results_with_several_processes(traces, ranks):
+@settings(max_examples=1)
+@given(traces=st.lists(RANDOM, min_size=20, max_size=20))
+def test_random_programs_have_the_same_results_with_several_processes(traces):
     with tempfile.TemporaryDirectory() as directory:
         anchors = []
         for number, trace in enumerate(traces):
             place = Path(directory, str(number))
             place.mkdir()
             anchors.append(trace_from_text(trace, place))
-        done = mpiexec(ranks, JOB, "compare", *anchors)
+        done = mpiexec(3, JOB, "compare", *anchors)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("compared ")
 
@@ -278,40 +286,42 @@ def written(directory):
     return found
 
 
-def everywhere(processes, directory):
-    """Run all commands on some processes, and return what they write, always to the same place."""
-    place = directory / "everywhere"
-    done = mpiexec(processes, JOB, "everywhere", place, *(DATA / case for case in EVERYWHERE))
-    assert done.returncode == 0, done.stderr
-    found = written(place)
+def of_this_process(*job):
+    """Do a job in this process, and return what it prints."""
+    said = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said):
+        patch.setattr(mpi, "analyze", mpi.analyze)  # The job exchanges it.
+        mpi_job.main(*map(str, job))
+    return said.getvalue()
+
+
+@also_nightly(3, 2)
+def test_all_commands_do_the_same_on_several_processes(tmp_path, ranks):
+    place, traces = tmp_path / "everywhere", [DATA / case for case in EVERYWHERE]
+    of_this_process("everywhere", place, *traces)
+    alone = written(place)
+    # Outputs name their place.
     shutil.rmtree(place)
-    return found
-
-
-def test_all_commands_do_the_same_on_several_processes(tmp_path):
-    alone, *together = (everywhere(processes, tmp_path) for processes in (1, 2, 3))
+    done = mpiexec(ranks, JOB, "everywhere", place, *traces)
+    assert done.returncode == 0, done.stderr
+    together = written(place)
     outputs = [content for name, content in alone.items() if name.endswith("/out")]
     assert len(outputs) == len(EVERYWHERE) * len(COMMANDS)
     assert all(content.endswith(b"exit code 0\n") for content in outputs)
-    for several in together:
-        assert several.keys() == alone.keys()
-        assert [name for name, content in alone.items() if several[name] != content] == []
+    assert together.keys() == alone.keys()
+    assert [name for name, content in alone.items() if together[name] != content] == []
 
 
-def simulated(processes, directory, *traces):
-    """Return what simulations of traces say on some processes."""
-    done = mpiexec(processes, JOB, "simulate", directory / "archives", *traces)
-    assert done.returncode == 0, done.stderr
-    shutil.rmtree(directory / "archives")
-    return done.stdout.splitlines()
-
-
-def test_changed_runs_are_the_same_on_several_processes(tmp_path):
+@also_nightly(3, 2)
+def test_changed_runs_are_the_same_on_several_processes(tmp_path, ranks):
     """Times, assumptions, archives and their analyses, to the tick: the dependencies are dealt to the processes."""
     traces = [DATA / case for case in SIMULATED]
-    alone, *together = (simulated(processes, tmp_path, *traces) for processes in (1, 2, 3))
-    assert len(alone) > 100 * len(traces)
-    assert together == [alone, alone]
+    alone = of_this_process("simulate", tmp_path / "archives", *traces)
+    assert alone.count("\n") > 100 * len(traces)
+    shutil.rmtree(tmp_path / "archives")
+    done = mpiexec(ranks, JOB, "simulate", tmp_path / "archives", *traces)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == alone
 
 
 def test_one_message_if_there_is_no_trace(tmp_path):

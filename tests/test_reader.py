@@ -71,20 +71,6 @@ def check(anchor: Path, archive: official.Archive) -> None:
         assert len(found) == len(expected)
 
 
-@needs_shared
-@each_archive
-def test_recorded_archive(anchor):
-    check(anchor, official.read(anchor))
-
-
-@settings(max_examples=60)
-@given(content=archives())
-def test_random_archive(content):
-    with tempfile.TemporaryDirectory() as directory:
-        anchor = content.write(Path(directory))
-        check(anchor, official.read(anchor))
-
-
 def long_archive() -> Content:
     """An archive of several chunks, of records of every length, some with attributes."""
     names = ["main", "a function with a name so long that it hardly ends", *map(str, range(300))]
@@ -102,13 +88,6 @@ def long_archive() -> Content:
     content = Content(base({0: len(events)}), {0: events})
     content.definitions += [("String", [n + 1, name]) for n, name in enumerate(names)]
     return content
-
-
-def test_a_location_of_many_chunks_is_read_as_by_the_official_reader(tmp_path):
-    """Chunks of the smallest size, with times, attributes and long records up to their borders."""
-    anchor = long_archive().write(tmp_path)
-    assert (tmp_path / "traces" / "0.evt").stat().st_size > 3 * 256 * 1024
-    check(anchor, official.read(anchor))
 
 
 def printed(anchor: Path) -> list[tuple]:
@@ -159,33 +138,36 @@ def upper(kind: str) -> str:
 
 
 def check_copy(anchor: Path, directory: Path) -> None:
-    """Copy an archive through the program, and let the official reader compare both."""
+    """Read an archive, copy it through the program, and let the official reader compare both."""
+    original = official.read(anchor)
+    check(anchor, original)
     native.copy_archive(str(anchor), str(directory))
     copy = official.read(directory / anchor.name)
-    original = official.read(anchor)
     assert copy.definitions == original.definitions
     assert copy.events.keys() == original.events.keys()
     for location, expected in original.events.items():
         assert copy.events[location] == expected, f"location {location}"
 
 
+def test_a_location_of_many_chunks_is_read_as_by_the_official_reader(tmp_path):
+    """Chunks of the smallest size, with times, attributes and long records up to their borders."""
+    anchor = long_archive().write(tmp_path)
+    assert (tmp_path / "traces" / "0.evt").stat().st_size > 3 * 256 * 1024
+    (tmp_path / "copy").mkdir()
+    check_copy(anchor, tmp_path / "copy")
+
+
 @needs_shared
 @each_archive
-def test_copy_of_a_recorded_archive(anchor, tmp_path):
+def test_a_recorded_archive_and_its_copy(anchor, tmp_path):
     check_copy(anchor, tmp_path)
 
 
-@settings(max_examples=40)
+@settings(max_examples=60)
 @given(content=archives())
-def test_copy_of_a_random_archive(content):
+def test_a_random_archive_and_its_copy(content):
     with tempfile.TemporaryDirectory() as source, tempfile.TemporaryDirectory() as target:
         check_copy(content.write(Path(source)), Path(target))
-
-
-def test_copy_of_many_chunks(tmp_path):
-    (tmp_path / "source").mkdir()
-    (tmp_path / "target").mkdir()
-    check_copy(long_archive().write(tmp_path / "source"), tmp_path / "target")
 
 
 @needs_print

@@ -4,12 +4,15 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 PROGRAMS = Path(__file__).with_name("programs")
 PACKAGE = Path(__file__).resolve().parents[2] / "python"
+BUILT = tempfile.TemporaryDirectory(prefix="whywait-programs-")
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,22 @@ ENVIRONMENT = {
 WITHOUT_FILES = {"OMPI_MCA_shmem": "posix"}
 
 
+@cache
+def built(compiler, source, options, cc):
+    """Compile a program once for all tests of a process."""
+    program = Path(tempfile.mkdtemp(dir=BUILT.name), Path(source).stem)
+    command = [compiler, "-g", "-O1", "-w", str(source), "-o", str(program), *options]
+    behind = {"MPICH_CC": cc, "OMPI_CC": cc} if cc else {}
+    subprocess.run(command, cwd=PROGRAMS, env=os.environ | behind, check=True, capture_output=True, timeout=120)
+    return program
+
+
 def compiled(mpi, source, directory, *options, language="c", cc=None):
     """Compile a program, with the MPI's own compiler or another one behind it, and return its path."""
     program = directory / f"{Path(source).stem}.{mpi.name}"
     compiler = mpi.fortran if language == "fortran" else mpi.compiler
-    command = [compiler, "-g", "-O1", "-w", str(source), "-o", str(program), *options]
-    behind = {"MPICH_CC": cc, "OMPI_CC": cc} if cc else {}
-    subprocess.run(command, cwd=PROGRAMS, env=os.environ | behind, check=True, capture_output=True, timeout=120)
+    # A name of its own: a hard link would be the same file to the recorder, a symbolic one another path.
+    shutil.copy2(built(compiler, str(source), tuple(map(str, options)), cc), program)
     return program
 
 
