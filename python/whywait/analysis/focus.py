@@ -101,7 +101,7 @@ class FocusedData(ResultData):
     def __init__(self, whole: ResultData, focus: Focus, profile: Profile, charged: Profile | None = None) -> None:
         super().__init__(whole.tables, whole.run)
         self.tree, self.places, self.locations = whole.tree, whole.places, whole.locations
-        self.facts = whole.facts
+        self.facts, self.failures = whole.facts, whole.failures
         self.profile = profile
         self.charged = charged or profile
         self.whole, self.focus = whole, focus

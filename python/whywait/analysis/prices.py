@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _BATCH, _MOST = 8, 24
 # So many findings have prices, and so many are combined.
 _PRICED, _TOGETHER = 8, 3
+# What fails if a rule or a simulation does.
+_PRICE = "a price"
 # If assumptions concern more than this share of the time, prices are rough.
 _ROUGH = 0.2
 #: Up to so many events, prices are simulated without being asked for.
@@ -130,7 +132,9 @@ def _simulate(
     wanted: list[tuple[Finding, Change | Price]] = []
     for one in shown:
         one.prices = []
-        wanted += [(one, change) for name in (one.rule, *one.remarks) for change in rules()[name].changes(run, one)]
+        for name in (one.rule, *one.remarks):
+            with result.surviving(_PRICE, name):
+                wanted += [(one, change) for change in rules()[name].changes(run, one)]
     changes = [change for _, change in wanted if not isinstance(change, Price)][:_MOST]
     if ideal is not None:
         # Efficiencies need it.
@@ -188,8 +192,19 @@ class _Simulated:
                 progress("prices", first / len(different))
             if not clock.has_time():
                 break
-            batch = different[first : first + _BATCH]
-            self._saved |= dict(zip((one.option for one in batch), self._saves(batch), strict=True))
+            self._simulate(different[first : first + _BATCH])
+
+    def _simulate(self, batch: Sequence[Change]) -> None:
+        """Simulate changes at the same time; if that fails, one by one."""
+        found: list[float | None] = [None] * len(batch)
+        is_done = False
+        with self._result.surviving(_PRICE, batch[0].option if len(batch) == 1 else None):
+            found, is_done = self._saves(batch), True
+        if is_done or len(batch) == 1:
+            self._saved |= dict(zip((one.option for one in batch), found, strict=True))
+        else:
+            for one in batch:
+                self._simulate([one])
 
     def _saves(self, batch: Iterable[Change]) -> list[float | None]:
         batch = list(batch)

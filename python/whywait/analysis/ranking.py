@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import whywait._native as _native
 from whywait.model import tables
 from whywait.model.metric_names import metric_name
+from whywait.model.metrics import metric_tree
 from whywait.model.selection import in_subtrees
 
 if TYPE_CHECKING:
@@ -80,24 +81,33 @@ def chosen_rows(result: ResultData, choice: Choice) -> npt.NDArray[np.bool_]:
 
 
 class Kinds:
-    """The kinds of wait states in a native table of them."""
+    """The kinds of wait states in a native table of them.
+
+    A kind has its place in the complete metric tree: the tree of a part of the run lacks bounds, of which the table has
+    rows. Kinds that this version does not know are left out.
+    """
 
     def __init__(self, native: pa.Table) -> None:
         kinds = native["kind"].unify_dictionaries().combine_chunks()
         self._names: list[str] = kinds.dictionary.to_pylist()
         self._of_row: npt.NDArray[np.integer] = kinds.indices.to_numpy()
+        tree = metric_tree()
+        # The metrics above each kind that occurs, and itself.
+        self._above = {
+            kind: {metric.name for metric in tree.path(kind)} for kind in kinds.unique().to_pylist() if kind in tree
+        }
         #: The kinds that occur.
-        self.occurring = set(kinds.unique().to_pylist())
+        self.occurring = set(self._above)
 
     def of_metric(self, metrics: MetricTree, name: str) -> set[str]:
         """Return the kinds whose rows make up a wait state: its own, or if it is itself a part, those of its parts."""
         if name in self.occurring or metrics.wait_state(name) is metrics[name]:
             return {name}
-        return {kind for kind in self.occurring if metrics[name] in metrics.path(kind)}
+        return {kind for kind, above in self._above.items() if name in above}
 
-    def occurs(self, metrics: MetricTree, name: str) -> bool:
+    def occurs(self, name: str) -> bool:
         """Return whether there is a row of this kind, or of one below it."""
-        return any(above.name == name for kind in self.occurring for above in metrics.path(kind))
+        return any(name in above for above in self._above.values())
 
     def rows(self, kinds: set[str]) -> npt.NDArray[np.intp]:
         """Return the numbers of the rows that are of one of these kinds, in their order."""
@@ -117,7 +127,7 @@ def _wanted_metrics(metrics: MetricTree, choice: Choice, kinds: Kinds) -> set[st
     whole = {one.name for one in metrics.waiting}
     if choice.completion:
         whole |= {one.name for one in metrics if one.kind == "completion"}
-    name = None if name is None else metric_name(metrics, name, lambda above: kinds.occurs(metrics, above))
+    name = None if name is None else metric_name(metrics, name, kinds.occurs)
     if name is None or name == "waiting":
         return whole
     if metrics.wait_state(name) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -22,6 +23,8 @@ from whywait.model.profile import IN_WINDOW, Profile
 from whywait.model.tables import Locations
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from whywait.model.dataset import Dataset
@@ -165,12 +168,42 @@ class ResultData:
                 f"({len(ranks):,} of {self.facts['processes']:,} processes)"
             )
             found = [{"kind": "no_events", "count": 1, "text": text, "place": None}, *found]
-        return found
+        known = {warning["text"] for warning in found}
+        failed = [text for text in self.failures.values() if text not in known]
+        return [*found, *({"kind": "failure", "count": 1, "text": text, "place": None} for text in failed)]
+
+    @cached_property
+    def failures(self) -> dict[str, str]:
+        """What could not be made of the result because of a fault of this program, as a sentence by a name of each."""
+        return {}
+
+    @contextmanager
+    def surviving(self, what: str, name: str | None) -> Iterator[None]:
+        """Go on after a fault of this program in the block, and keep it as a warning.
+
+        Errors that tell users something, such as that of a damaged file, are raised.
+
+        Parameters
+        ----------
+        what
+            What the block makes, as in "a finding could not be made".
+        name
+            Which one; None for no warning, if something else is tried.
+        """
+        try:
+            yield
+        except (_native.Error, OSError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a fault in one of many parts leaves the others as they are
+            if name is None:
+                return
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            self.failures[f"{what} {name}"] = f"{what} could not be made: {name} ({reason})"
 
     @property
     def notes(self) -> list[str]:
-        """The warnings that concern every number of the result: what a profile lacks, and which ranks are missing."""
-        return [warning["text"] for warning in self.warnings if warning["kind"] in {"profile", "no_events"}]
+        """The warnings that concern the whole result: what a profile lacks, which ranks are missing, what failed."""
+        return [warning["text"] for warning in self.warnings if warning["kind"] in {"profile", "no_events", "failure"}]
 
     @property
     def is_profile(self) -> bool:

@@ -114,6 +114,8 @@ _LEAST, _NAMED, _FIRST = 0.01, 0.9, 3
 _WORTH = 0.05
 # A smaller share of the focus is nothing.
 _NOTHING = 0.001
+# What fails if a rule does.
+_FINDING = "a finding"
 # Below these, there is too little for findings; below this share, little is lost.
 _SECONDS, _EVENTS, _LITTLE = 0.02, 200, 0.05
 
@@ -278,7 +280,8 @@ def findings(result: ResultData, limit: int = 5, focus: str | None = None) -> Fi
         lost = sum(bearer.loss for bearer in run.losses.bearers.values() if inside[bearer.callpath])
     found = list(_detect(run))
     for rule in rules().values():
-        rule.remark(run, found)
+        with result.surviving(_FINDING, rule.name):
+            rule.remark(run, found)
     if inside is not None:
         found = [one for one in found if one.callpath is not None and inside[one.callpath]]
     begin, end = run.losses.account.window
@@ -288,7 +291,14 @@ def findings(result: ResultData, limit: int = 5, focus: str | None = None) -> Fi
 
 def _detect(run: Run) -> Iterator[Finding]:
     for rule in rules().values():
-        yield from rule.detect(run)
+        rest, made = dict(run.rest), None
+        with run.result.surviving(_FINDING, rule.name):
+            made = list(rule.detect(run))
+        if made is None:
+            # What a rule has taken before it failed is left to the others.
+            run.rest = rest
+        else:
+            yield from made
 
 
 def _computing(run: Run) -> float | None:
