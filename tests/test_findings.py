@@ -261,9 +261,30 @@ def test_devices_are_starved_or_take_turns(tmp_path):
 
 
 def test_a_short_run_says_so_and_shows_nothing(tmp_path):
-    found = findings(analyzed("0: work [0, 1]\n1: work [0, 1]\n", tmp_path))
+    waits = "0: MPI_Recv(1) [{0}, {1}]\n1: work [{0}, {1}]\n1: MPI_Send(0) [{1}, {1}]\n"
+    found = findings(analyzed(waits.format(0, 0.019), tmp_path / "short"))
     assert found.verdict() == "The run is too short for findings."
     assert found.shown == []
+    # Few events are no reason to be silent.
+    found = findings(analyzed(waits.format(0, 0.021), tmp_path / "few"))
+    assert found.verdict().startswith("50% of the CPU time is lost. ")
+
+
+def test_a_long_run_of_few_events_has_findings(tmp_path):
+    text = "".join(
+        f"""
+        0: work [{t}, {t + 1}]
+        0: MPI_Recv(1) [{t + 1}, {t + 3}]
+        1: work [{t}, {t + 3}]
+        1: MPI_Send(0) [{t + 3}, {t + 3}]
+        """
+        for t in (0, 3, 6, 9)
+    )
+    found = findings(analyzed(text, tmp_path))
+    assert found.silent is None
+    assert found[0].rule == "imbalance"
+    assert found[0].loss == pytest.approx(8)
+    assert found[0].ranks == [1]
 
 
 def test_a_written_result_has_its_findings(stencil, tmp_path, capsys):

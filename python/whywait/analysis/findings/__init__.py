@@ -116,8 +116,8 @@ _WORTH = 0.05
 _NOTHING = 0.001
 # What fails if a rule does.
 _FINDING = "a finding"
-# Below these, there is too little for findings; below this share, little is lost.
-_SECONDS, _EVENTS, _LITTLE = 0.02, 200, 0.05
+# A shorter focus is too short for findings; below this share, little is lost.
+_SECONDS, _LITTLE = 0.02, 0.05
 
 
 @cache
@@ -313,7 +313,7 @@ def _computing(run: Run) -> float | None:
 def _silence(run: Run) -> str | None:
     """Return why there is nothing to show."""
     begin, end = run.losses.account.window
-    if end - begin < _SECONDS or run.result.facts.get("events", 0) < _EVENTS:
+    if end - begin < _SECONDS:
         return "The run is too short for findings."
     of_devices = run.result.tables.device_account.num_rows
     if run.time and run.losses.lost < _LITTLE * run.time and not of_devices:
