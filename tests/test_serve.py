@@ -40,7 +40,8 @@ def stencil():
     return whywait.analyze(DATA / "stencil")
 
 
-def get(server, path, host=None):
+def get(server, path, host=None, token=None):
+    path += f"{'&' if '?' in path else '?'}token={server.token if token is None else token}"
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
     connection.request("GET", path, headers={"Host": host or f"127.0.0.1:{server.server_port}"})
     answer = connection.getresponse()
@@ -134,7 +135,7 @@ def test_zooming_in_shows_calls_of_any_run(browser, many_calls):
     found, analysis = many_calls
     with serving(found, lambda: analysis) as server:
         length = found.facts["length"]
-        browser.get(f"http://127.0.0.1:{server.server_port}/#timeline?from={0.5 * length}&to={0.502 * length}")
+        browser.get(f"{server.url}#timeline?from={0.5 * length}&to={0.502 * length}")
         viewer = Viewer(browser, Path("/"))
         viewer.until("document.querySelector('.times')?.dataset.shows === 'calls'")
         # Zoomed out, shares of time suffice.
@@ -159,10 +160,20 @@ def test_only_this_machine_is_answered(stencil):
         assert get(server, "/", host=f"localhost:{server.server_port}")[0] == 200
 
 
+def test_other_users_of_the_machine_are_not_answered(stencil):
+    with serving(stencil) as server, serving(stencil) as other:
+        assert re.fullmatch(rf"http://127\.0\.0\.1:{server.server_port}/\?token=[0-9a-f]{{32}}", server.url)
+        assert server.token != other.token
+        for path in ("/", "/data/meta", "/data/cells-0", "/nothing"):
+            for token in ("", server.token[:-1], server.token + "0", other.token, "%C3%A9"):
+                status, text = get(server, path, token=token)
+                assert (status, "token" in text) == (403, True), (path, token)
+
+
 def test_a_browser_shows_the_served_report(browser, stencil):
     with serving(stencil) as server:
         browser.get("about:blank")
-        browser.get(f"http://127.0.0.1:{server.server_port}/#explore?metric=mpi_latesender")
+        browser.get(f"{server.url}#explore?metric=mpi_latesender")
         viewer = Viewer(browser, Path("/"))
         viewer.until("document.documentElement.dataset.ready !== undefined")
         viewer.until("document.querySelector('#tree-system .row') !== null")
@@ -178,11 +189,13 @@ def test_the_verb_says_where(tmp_path):
     command = [sys.executable, "-m", "whywait", "serve", str(tmp_path), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            port = int(re.match(r"Open http://127\.0\.0\.1:(\d+)/ in a browser", process.stdout.readline())[1])
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-            connection.request("GET", "/data/meta")
-            assert connection.getresponse().status == 200
-            connection.close()
+            line = process.stdout.readline()
+            port, token = re.match(r"Open http://127\.0\.0\.1:(\d+)/\?token=(\w+) in a browser", line).groups()
+            for query, status in ((f"?token={token}", 200), ("", 403)):
+                connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=20)
+                connection.request("GET", f"/data/meta{query}")
+                assert connection.getresponse().status == status
+                connection.close()
         finally:
             process.terminate()
     with pytest.raises(SystemExit):

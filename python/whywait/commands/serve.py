@@ -18,8 +18,9 @@ def add(verbs: Any) -> None:
         "serve",
         "serve the HTML report of a result of any size",
         "Serve the HTML report of a result on this machine (127.0.0.1) until Ctrl-C. The browser requests values on "
-        "demand, so nothing is merged or rounded, regardless of the size of the result. To serve from another machine, "
-        "forward the port: ssh -L 8000:127.0.0.1:8000 HOST.",
+        "demand, so nothing is merged or rounded, regardless of the size of the result. The address has a random "
+        "token; requests without it are refused. To serve from another machine, forward the port: "
+        "ssh -L 8000:127.0.0.1:8000 HOST.",
         "whywait serve results --port 8000",
         run,
         operands={"result": RESULT},
@@ -41,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     """Serve the report until Ctrl-C."""
     import whywait
     from whywait.report.html.served import ServedPage
-    from whywait.report.html.server import HOST, Server
+    from whywait.report.html.server import Server
 
     choices = analysis_choices(options)
     result = load(options.result, choices=choices)
@@ -54,10 +55,9 @@ def run(options: argparse.Namespace) -> int:
 
     page = ServedPage(result, result.summary(), result.timeline, events if has_events else None)
     with Server(options.port, page) as server:
-        url = f"http://{HOST}:{server.server_port}/"
         answer = Answer(
-            {"url": url, "blocks": page.names},
-            lambda _: [[(f"Open {url} in a browser; Ctrl-C ends it", "")]],
+            {"url": server.url, "blocks": page.names},
+            lambda _: [[(f"Open {server.url} in a browser; Ctrl-C ends it", "")]],
             results=[result],
         )
         tell(answer, as_json=options.json)

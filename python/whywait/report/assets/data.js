@@ -9,7 +9,10 @@ export function hasBlock(name) {
 async function content(name, query) {
   const block = document.getElementById(`data-${name}`);
   if (block.dataset.served === undefined) return block.textContent;
-  const answer = await fetch(`data/${name}${query ? `?${query}` : ""}`);
+  // The secret in the address of the page.
+  const asked = new URLSearchParams(query ?? "");
+  asked.set("token", new URLSearchParams(location.search).get("token") ?? "");
+  const answer = await fetch(`data/${name}?${asked}`);
   if (!answer.ok) throw new Error(`the server has no ${name} (${answer.status})`);
   return answer.text();
 }
