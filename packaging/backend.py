@@ -9,6 +9,7 @@ same Rust.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import platform
@@ -85,8 +86,18 @@ def build_recorder(arguments: list[str]) -> None:
         for file in message["filenames"]
         if file.endswith(".so")
     ]
-    shutil.copyfile(files[-1], PLACE / LIBRARY)
+    (PLACE / LIBRARY).write_bytes(_shipped(Path(files[-1])))
     (PLACE / LIBRARY).chmod(0o755)
+
+
+def _shipped(library: Path) -> bytes:
+    """Return the recorder as it is shipped: it catches functions of threads only where it is made to fit a program."""
+    specification = importlib.util.spec_from_file_location("elf", PLACE.parent / "elf.py")
+    elf = importlib.util.module_from_spec(specification)
+    # Its dataclasses look for their module.
+    sys.modules[specification.name] = elf
+    specification.loader.exec_module(elf)
+    return elf.Elf(library).exporting(lambda name: not name.startswith("pthread_"))
 
 
 def _environment() -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Fixtures of the recorder's tests."""
 
 import pytest
-from whywait._record import launch, libmpi
+from whywait._record import fitted, libmpi
 
 from .mpis import MPIS
 
@@ -19,6 +19,6 @@ def recorder():
     """The recorder's library, without which there is nothing to test."""
     if not libmpi.platform_has_recorder():
         pytest.skip("there is no recorder for this platform")
-    if not launch.LIBRARY.is_file():
-        pytest.skip(f"{launch.LIBRARY.name} is not built: python packaging/backend.py")
-    return launch.LIBRARY
+    if not fitted.LIBRARY.is_file():
+        pytest.skip(f"{fitted.LIBRARY.name} is not built: python packaging/backend.py")
+    return fitted.LIBRARY

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from whywait._record import launch, libmpi
+from whywait._record import fitted, launch, libmpi
 from whywait._record.elf import Elf, ElfError
 
 from .mpis import MPIS, PROGRAMS, compiled
@@ -101,27 +101,27 @@ def test_the_recorder_has_what_the_mpi_has(mpi, tmp_path, monkeypatch):
     program = compiled(mpi, PROGRAMS / "ring.c", tmp_path)
     libraries = libmpi.libraries_of([str(program)])
     assert len(libraries) == 1
-    trimmed = launch.recorder([str(program)])
+    trimmed = fitted.recorder([str(program)])
     assert trimmed.is_relative_to(tmp_path)
     ours = {name for name in Elf(trimmed).exports() if "MPI_" in name}
     assert ours <= libmpi.exports(libraries)
     assert {"MPI_Send", "PMPI_Send"} <= ours
     assert ("MPI_Send_c" in ours) == (mpi.name == "mpich")
     # The second time, it is there.
-    monkeypatch.setattr(Elf, "without", None)
-    assert launch.recorder([str(program)]) == trimmed
+    monkeypatch.setattr(Elf, "exporting", None)
+    assert fitted.recorder([str(program)]) == trimmed
 
 
 def test_the_recorder_stays_whole_for_an_unknown_mpi():
     def functions(library):
         return {name for name in Elf(library).exports() if name.startswith("MPI_")}
 
-    assert functions(launch.recorder([])) == functions(launch.LIBRARY) != set()
+    assert functions(fitted.recorder([])) == functions(fitted.LIBRARY) != set()
 
 
 def test_no_more_than_the_system_is_needed():
     allowed = {"libc.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libm.so.6"}
-    assert set(Elf(launch.LIBRARY).needed()) <= allowed
+    assert set(Elf(fitted.LIBRARY).needed()) <= allowed
 
 
 def test_other_files_are_no_programs(tmp_path):
@@ -130,7 +130,7 @@ def test_other_files_are_no_programs(tmp_path):
         if len(content) < 50:
             with pytest.raises(ElfError):
                 Elf(tmp_path / "file")
-    (tmp_path / "file").write_bytes(launch.LIBRARY.read_bytes()[:-1000])
+    (tmp_path / "file").write_bytes(fitted.LIBRARY.read_bytes()[:-1000])
     with pytest.raises(ElfError):
         Elf(tmp_path / "file").exports()
 

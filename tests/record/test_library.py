@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from whywait._record.launch import LIBRARY
+from whywait._record.fitted import LIBRARY
 
 ROOT = Path(__file__).resolve().parents[2]
 

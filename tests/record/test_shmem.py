@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import whywait
-from whywait._record import launch, libmpi
+from whywait._record import fitted, libmpi
 from whywait._record.elf import Elf
 from whywait.bench.measures import by
 
@@ -144,10 +144,10 @@ def test_other_programs_keep_their_own_functions_of_such_names(program):
     """Not all that is called shmem_init is OpenSHMEM's."""
     libraries = libmpi.libraries_of([str(program)])
     assert {path.name.partition(".")[0] for path in libraries} == {"libmpi", "liboshmem"}
-    names = {name for name in Elf(launch.recorder([], libraries)).exports() if "shm" in name}
+    names = {name for name in Elf(fitted.recorder([], libraries)).exports() if "shm" in name}
     assert {"shmem_init", "shmem_long_p", "shmem_ctx_double_g"} <= names <= libmpi.exports(libraries)
-    assert not any("shm" in name for name in Elf(launch.recorder([], libraries[:1])).exports())
-    assert not any("shm" in name for name in Elf(launch.recorder([])).exports())
+    assert not any("shm" in name for name in Elf(fitted.recorder([], libraries[:1])).exports())
+    assert not any("shm" in name for name in Elf(fitted.recorder([])).exports())
 
 
 def test_the_table_has_all_functions_that_move_data_or_synchronize(program):
@@ -159,7 +159,7 @@ def test_the_table_has_all_functions_that_move_data_or_synchronize(program):
         if re.match(r"shmem_|start_pes$|sh(mem)?(alloc|align|realloc|free)$", name)
     }
     others = r"cache|udcflush|info|query|_ds_|lock_(init|final)|_(api|internal)_|_$"
-    left = {name for name in here - Elf(launch.LIBRARY).exports() if not re.search(others, name)}
+    left = {name for name in here - Elf(fitted.LIBRARY).exports() if not re.search(others, name)}
     assert left == set()
     table = tomllib.loads((ROOT / "rust/record/shmem.toml").read_text())
     assert len({entry["name"] for entry in table["function"]}) == len(table["function"])

@@ -188,14 +188,16 @@ def _run(recording: launch.Recording) -> tuple[Path, int]:
     """Run a program; return the directory of the recording and the exit code."""
     program = launch.checked(recording)
     directory = launch.directory_for(recording)
-    library = launch.recorder(program, recording.libraries, threads=launch.records_threads(recording))
     if launch.is_rank():
         announced = {**recording.options, "announce": "1"}
+        # Only rank 0 makes the directory, once all ranks have begun.
+        library = launch.recorder(program, recording)
         variables = launch.environment(
             launch.Recording(recording.command, options=announced, spool=recording.spool), directory.resolve(), library
         )
         launch.replace_process(recording.command, variables)
     absolute = launch.prepared(directory, recording)
+    library = launch.recorder(program, recording, absolute / launch.SPOOL)
     code = launch.run(recording.command, launch.environment(recording, absolute, library))
     return directory, code
 
@@ -256,6 +258,6 @@ def print_environment(recording: launch.Recording, write: Callable[[str], object
 
     directory = launch.directory_for(recording)
     absolute = launch.prepared(directory, recording)
-    library = launch.recorder([], recording.libraries, threads=launch.records_threads(recording))
+    library = launch.recorder([], recording, absolute / launch.SPOOL)
     for name, value in launch.environment(recording, absolute, library).items():
         write(f"export {name}={shlex.quote(value)}\n")

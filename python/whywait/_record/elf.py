@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 _MAGIC = b"\x7fELF"
@@ -19,8 +19,9 @@ _DYNAMIC = struct.Struct("<qQ")
 _PT_LOAD, _PT_DYNAMIC, _PT_INTERP = 1, 2, 3
 _DT_NEEDED, _DT_STRTAB = 1, 5
 _SHT_DYNSYM = 11
-# Where the section and the value of a symbol stand in its entry.
-_SHNDX, _SHNDX_SIZE, _VALUE, _VALUE_SIZE = 6, 2, 8, 8
+# Where the byte with the binding and the type of a symbol stands in its entry.
+_INFO = 4
+_STB_LOCAL, _STB_GLOBAL = 0, 1
 
 MACHINES = {"x86_64": 62, "aarch64": 183}
 
@@ -35,6 +36,7 @@ class Symbol:
 
     name: str
     defined: bool
+    exported: bool
     position: int
 
 
@@ -100,17 +102,19 @@ class Elf:
         return [self._text(strings + name) for name in names]
 
     def exports(self) -> set[str]:
-        """Return the names of all dynamic symbols that the file defines."""
-        return {symbol.name for symbol in self._symbols() if symbol.defined}
+        """Return the names of all dynamic symbols that the file defines for others."""
+        return {symbol.name for symbol in self._symbols() if symbol.defined and symbol.exported}
 
-    def without(self, names: Collection[str]) -> bytes:
-        """Return the file with some of its dynamic symbols made undefined: it does not export them any more."""
+    def exporting(self, is_wanted: Callable[[str], bool]) -> bytes:
+        """Return the file with just those dynamic symbols for others that are wanted by their names.
+
+        The dynamic linker passes over the others, as if they were local; they can be wanted again later.
+        """
         data = bytearray(self._data)
         for symbol in self._symbols():
-            if symbol.defined and symbol.name in names:
-                position = symbol.position
-                data[position + _SHNDX : position + _SHNDX + _SHNDX_SIZE] = bytes(_SHNDX_SIZE)
-                data[position + _VALUE : position + _VALUE + _VALUE_SIZE] = bytes(_VALUE_SIZE)
+            if symbol.defined:
+                binding = _STB_GLOBAL if is_wanted(symbol.name) else _STB_LOCAL
+                data[symbol.position + _INFO] = binding << 4 | data[symbol.position + _INFO] & 15
         return bytes(data)
 
     def _symbols(self) -> Iterator[Symbol]:
@@ -121,8 +125,8 @@ class Elf:
                 raise ElfError(f"{self.path} is damaged")
             strings = self._sections[link][4]
             for position in range(offset, offset + size - _SYMBOL.size + 1, _SYMBOL.size):
-                name, _, _, section, _, _ = _SYMBOL.unpack_from(self._data, position)
-                yield Symbol(self._text(strings + name), section != 0, position)
+                name, info, _, section, _, _ = _SYMBOL.unpack_from(self._data, position)
+                yield Symbol(self._text(strings + name), section != 0, info >> 4 != _STB_LOCAL, position)
 
     def _offset(self, address: int) -> int:
         """Return where in the file a virtual address is."""

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whywait._record import libmpi
+from whywait._record import fitted, libmpi
 from whywait._record.elf import MACHINES, Elf, ElfError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-# In a folder of its own: beside modules, Python would take it for one.
-LIBRARY = Path(__file__).parent / "lib" / "libwhywait_record.so"
 # Names of the environment that the recorder reads; see rust/recording/src/format.rs.
 ARCHIVE, OPTIONS, SPOOL_DIRECTORY, ACTIVE = (
     "WHYWAIT_RECORD",
@@ -41,10 +37,10 @@ COUNTERS = (
     *("rusage", "core", "cycles", "instructions", "cache-references", "cache-misses", "branches", "branch-misses"),
     *("cpu-clock", "task-clock", "page-faults", "major-faults", "context-switches", "cpu-migrations"),
 )
-# What runtimes of OpenMP look for; it has an effect only if threads are recorded.
-_OMPT = "ompt_start_tool"
 # Which of its software performance counters Open MPI counts: none unless told so.
 _OPEN_MPI_COUNTERS = "OMPI_MCA_mpi_spc_attach"
+# Where the sanitizer of addresses looks for its options, and names of its library with GCC and with clang.
+_ASAN_OPTIONS, _ASAN = "ASAN_OPTIONS", ("libasan.so", "libclang_rt.asan")
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 # From when to when in seconds, or from which call of MPI_Pcontrol to which.
 _WINDOW = re.compile(r"((?:\d+(?:\.\d*)?)?):((?:\d+(?:\.\d*)?)?)|call:(\d+)\.\.(\d*)")
@@ -268,8 +264,8 @@ def checked(recording: Recording) -> list[str]:
         raise LaunchError(f"{command}: not found", NOT_FOUND)
     if not libmpi.platform_has_recorder():
         raise LaunchError("programs can be recorded on Linux (x86-64 and aarch64) only", 3)
-    if not LIBRARY.is_file():
-        raise LaunchError(f"{LIBRARY} is missing: this installation was built without the recorder", 3)
+    if not fitted.LIBRARY.is_file():
+        raise LaunchError(f"{fitted.LIBRARY} is missing: this installation was built without the recorder", 3)
     program = libmpi.program_of(list(recording.command))
     path = shutil.which(program[0]) if program else None
     if path is not None:
@@ -282,6 +278,16 @@ def checked(recording: Recording) -> list[str]:
     return program
 
 
+def _has_address_sanitizer(command: Sequence[str]) -> bool:
+    """Whether the program of a command is linked to the library of the sanitizer of addresses."""
+    program = libmpi.program_of(list(command))
+    path = shutil.which(program[0]) if program else None
+    try:
+        return path is not None and any(name.startswith(_ASAN) for name in Elf(Path(path)).needed())
+    except (ElfError, OSError):
+        return False
+
+
 def is_static(program: Sequence[str]) -> bool:
     """Whether a program is linked statically, so that nothing can be loaded into it."""
     path = shutil.which(program[0]) if program else None
@@ -291,34 +297,18 @@ def is_static(program: Sequence[str]) -> bool:
         return False
 
 
-def recorder(program: Sequence[str], libraries: Sequence[Path] = (), *, threads: bool = False) -> Path:
-    """Return the recorder for a program: without the functions that it must not catch.
+def recorder(program: Sequence[str], recording: Recording, spare: Path | None = None) -> Path:
+    """Return the recorder's library for a program; without a cache of the user it goes to the spare directory.
 
-    Those are the functions that the program's MPI does not have, as programs such as mpi4py take the existence of a
-    function as proof that MPI has it, and those of threads unless they are to be recorded. Where the MPI cannot be
-    known, all functions of MPI stay. Those of OpenSHMEM stay only if the program is linked to a library that has them:
-    others use such names, too.
+    Raises
+    ------
+    LaunchError
+        If there is no directory for it.
     """
-    libraries = list(libraries) or libmpi.libraries_of(list(program))
-    key = hashlib.sha256(f"threads={threads}".encode())
-    for path in (LIBRARY, *libraries):
-        status = path.stat()
-        key.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
-    cached = _cache() / key.hexdigest()[:16] / LIBRARY.name
-    if not cached.is_file():
-        elf = Elf(LIBRARY)
-        present = libmpi.exports(libraries)
-        extra = {name for name in elf.exports() if not _is_caught(name, present, threads=threads)}
-        try:
-            cached.parent.mkdir(parents=True, exist_ok=True)
-            # Several processes may do this at once.
-            with tempfile.NamedTemporaryFile(dir=cached.parent, delete=False) as file:
-                file.write(elf.without(extra))
-            Path(file.name).chmod(0o755)
-            Path(file.name).replace(cached)
-        except OSError:
-            return LIBRARY
-    return cached
+    try:
+        return fitted.recorder(program, recording.libraries, threads=records_threads(recording), spare=spare)
+    except fitted.PlaceError as error:
+        raise LaunchError(str(error), 3) from error
 
 
 def _is_window(text: str) -> bool:
@@ -329,20 +319,6 @@ def _is_window(text: str) -> bool:
     if first is not None:
         return not last or int(first) < int(last)
     return not end or float(begin or 0) < float(end)
-
-
-def _is_caught(name: str, present: Collection[str], *, threads: bool) -> bool:
-    """Whether the recorder must keep a function, if the program's libraries have these."""
-    if name.startswith("pthread_"):
-        return threads
-    if name.startswith(("MPI_", "PMPI_")):
-        return name in present or "MPI_Init" not in present
-    return name in present or name == _OMPT
-
-
-def _cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "whywait" / "record"
 
 
 def records_threads(recording: Recording) -> bool:
@@ -361,6 +337,10 @@ def environment(recording: Recording, directory: Path, library: Path) -> dict[st
     }
     if "mpi" in recording.options.get("counters", ""):
         variables[_OPEN_MPI_COUNTERS] = os.environ.get(_OPEN_MPI_COUNTERS, "all")
+    if _has_address_sanitizer(recording.command):
+        # It refuses to run if it is not the first library, and believes the last one who says whether to look.
+        options = os.environ.get(_ASAN_OPTIONS, "")
+        variables[_ASAN_OPTIONS] = f"{options}:verify_asan_link_order=0".lstrip(":")
     if recording.spool is not None:
         variables[SPOOL_DIRECTORY] = str(recording.spool.resolve())
     return variables

@@ -194,7 +194,7 @@ impl<'a> Context<'a> {
     /// Writes the first half of the slot. The time is taken last.
     #[inline]
     pub(crate) fn enter(&mut self, peer: i32, tag: i32, object: u32, bytes: u64) {
-        let node = if self.record { self.thread.path(self.frame) } else { 0 };
+        let node = if self.record { self.thread.path(self.function, self.frame) } else { 0 };
         if self.record {
             self.thread.count(Extension::CountersEnter);
         }

@@ -1,4 +1,5 @@
-//! A thread of the recorder that makes chunks ready before they are needed. It starts when the first chunk is half full.
+//! A thread of the recorder that makes chunks ready before they are needed. It starts when the first chunk is half full, or at the beginning where
+//! threads are recorded.
 
 use crate::thread::Thread;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -14,10 +15,17 @@ pub(crate) fn disable() {
     ENABLED.store(false, Relaxed);
 }
 
+/// Starts the thread, unless it runs.
+pub(crate) fn begin() {
+    if ENABLED.load(Relaxed) && !RUNS.swap(true, Relaxed) && !start(run) {
+        disable();
+    }
+}
+
 /// Asks for the next chunk of a thread. The state of a thread is never freed.
 pub(crate) fn ask(thread: &Thread) {
-    if !ENABLED.load(Relaxed) || (!RUNS.swap(true, Relaxed) && !start(run)) {
-        disable();
+    begin();
+    if !ENABLED.load(Relaxed) {
         return;
     }
     thread.asks();

@@ -146,9 +146,11 @@ unsafe extern "C-unwind" fn hook(symbol: usize, frame: Frame) -> Returned {
         return real::call(symbol, frame);
     }
     let Some(function) = FUNCTIONS.get(index) else { return real::call(symbol, frame) };
-    if function.owner == Owner::System && !callers::count(frame.caller().0) {
+    let of_system = function.owner == Owner::System;
+    if of_system && !callers::count(frame.caller().0) {
         return real::call(symbol, frame);
     }
+    let _errno = of_system.then(fault::Errno::new);
     if mode == SPECIAL && function.class.begins() {
         return process::begin(symbol, function, frame);
     }

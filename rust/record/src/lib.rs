@@ -8,6 +8,8 @@
 //!
 //! The program must not suffer: no lock, no allocation and no system call in a recorded call, but for those that make a communicator, a window, a file, a new
 //! call path or a new chunk; no signal handler; a fault of the recorder ends the recording only.
+//! What it allocates is never the program's memory ([`heap`]), and while it holds a lock it calls nothing of the program, the C library's allocator, or
+//! the loader: an allocator may call a hook with its own lock held. So functions of the C library are found without the loader ([`system`]).
 
 #![allow(clippy::doc_markdown, reason = "MPI's own names are prose here")]
 
@@ -25,6 +27,7 @@ mod files;
 #[allow(dead_code, unreachable_pub)]
 pub mod format;
 mod handles;
+mod heap;
 mod helper;
 mod hook;
 mod locks;
@@ -38,7 +41,9 @@ mod real;
 mod requests;
 mod shmem;
 mod spool;
+mod stack;
 mod sync;
+mod system;
 mod table;
 mod thread;
 mod thread_starts;

@@ -3,6 +3,7 @@
 //! Unwind tables are read from the files and not from the program's memory, so that an object that is unloaded cannot pull them away.
 
 use crate::clock::now;
+use crate::fault::Uncancelled;
 use crate::format::Entry;
 use crate::spool::{self, Payload};
 use framehop::{ExplicitModuleSectionInfo, Module, MustNotAllocateDuringUnwind, Unwinder, UnwinderNative};
@@ -61,6 +62,7 @@ pub(crate) fn current() -> Option<&'static Modules> {
 /// Lists the objects again if the loader changed anything since.
 #[cold]
 pub(crate) fn refreshed() -> Option<&'static Modules> {
+    let _uncancelled = Uncancelled::new();
     let _one = LISTING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let old = current();
     if old.is_none_or(|old| old.counts != counts()) {

@@ -97,7 +97,7 @@ fn here() -> (usize, usize, usize) {
 /// A construct begins: with the call path.
 #[inline(never)]
 fn begins(thread: &mut Inside, function: usize, call: Call) {
-    let node = thread.path_of(here());
+    let node = thread.path_of(here(), true);
     thread.moment(Call { function: function as u16, node, peer: BEGINS, ..call });
 }
 

@@ -11,7 +11,7 @@ use crate::options::{Options, Window};
 use crate::real::{self, Returned, own};
 use crate::spool::{self, Payload, Spool, Stop};
 use crate::table::{Class, FUNCTIONS, Function, Group, Owner, number};
-use crate::{abi, calls, comms, counters, helper, sync, thread, title, unwind};
+use crate::{abi, callers, calls, comms, counters, heap, helper, sync, thread, title, unwind};
 use std::ffi::{CStr, CString, OsStr, c_char};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -63,6 +63,9 @@ static UNLOAD: extern "C" fn() = exits;
 
 extern "C" fn loaded() {
     fault::caught(|| {
+        real::prepare();
+        callers::prepare();
+        thread::prepare();
         let Some(archive) = env::var_os(ENVIRONMENT_ARCHIVE).filter(|path| !path.is_empty()) else { return };
         if env::var_os(ENVIRONMENT_ACTIVE).is_some_and(|value| value == "1") {
             INNER.store(true, Ordering::Relaxed);
@@ -112,7 +115,9 @@ pub(crate) fn begin(symbol: usize, function: &'static Function, frame: Frame) ->
             SESSION.store(true, Ordering::Relaxed);
             abi::get().load(frame.argument(2), 0)
         });
-        if start(session) {
+        let mut starts = false;
+        thread::apart(|| starts = start(session));
+        if starts {
             let mut active = thread::enter();
             if let Some(thread) = active.as_mut() {
                 calls::first(function, symbol >> 2, frame, thread, enter);
@@ -205,6 +210,9 @@ fn record(loaded: &Loaded, group: usize, rank: i32, size: i32) {
     }
     if !loaded.options.helper {
         helper::disable();
+    } else if loaded.options.groups.contains(&Group::Threads) {
+        // Later, an allocator may ask, and the C library allocates for a new thread.
+        helper::begin();
     }
     // SAFETY: registers a function of this library, which is never unloaded while the process runs.
     unsafe { libc::pthread_atfork(None, None, Some(forked)) };
@@ -545,10 +553,12 @@ pub(crate) fn finalized() {
 extern "C" fn stops() {
     fault::caught(|| {
         if RECORDING.load(Ordering::Acquire) {
-            let is_fine = SESSION.load(Ordering::Relaxed) || PLAIN_EXIT.load(Ordering::Relaxed);
-            ended(if is_fine { END_FINALIZED } else { END_EXITED });
-            RECORDING.store(false, Ordering::Release);
-            set_modes();
+            thread::apart(|| {
+                let is_fine = SESSION.load(Ordering::Relaxed) || PLAIN_EXIT.load(Ordering::Relaxed);
+                ended(if is_fine { END_FINALIZED } else { END_EXITED });
+                RECORDING.store(false, Ordering::Release);
+                set_modes();
+            });
         }
     });
 }
@@ -564,6 +574,7 @@ extern "C" fn exits() {
 
 /// A child of the process is not recorded: the files are the parent's.
 extern "C" fn forked() {
+    heap::forked();
     RECORDING.store(false, Ordering::Release);
     for mode in &MODES {
         mode.store(PASS, Ordering::Relaxed);

@@ -4,6 +4,7 @@
 
 use crate::abi;
 use crate::hook::Frame;
+use crate::system;
 use crate::table::{FUNCTIONS, Function, LARGE, NO, Owner, PROFILING, Role, number as of};
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -140,7 +141,8 @@ fn resolve(number: usize) -> usize {
     let Some(function) = FUNCTIONS.get(number >> 2) else { return MISSING };
     match function.owner {
         Owner::Mpi => {}
-        Owner::System => return remembered(number, system(function.name)),
+        // An allocator may call before this library is prepared.
+        Owner::System => return remembered(number, system::next(function.name)),
         // The library's own, or that of another tool, which calls its `pshmem_` function.
         Owner::Shmem => return remembered(number, symbol(libc::RTLD_NEXT, function.name)),
     }
@@ -198,12 +200,11 @@ fn remembered(number: usize, address: usize) -> usize {
     address
 }
 
-/// A function of the C library. Some have an old version as well, which does not fit the present type of its object.
-fn system(name: &CStr) -> usize {
-    let version = if name.to_bytes().starts_with(b"pthread_cond_") { c"GLIBC_2.3.2" } else { c"" };
-    // SAFETY: names are strings.
-    let address = unsafe { libc::dlvsym(libc::RTLD_NEXT, name.as_ptr(), version.as_ptr()) } as usize;
-    if address == 0 { symbol(libc::RTLD_NEXT, name) } else { address }
+/// Finds the functions of the C library, when the library is loaded.
+pub(crate) fn prepare() {
+    for (index, function) in FUNCTIONS.iter().enumerate().filter(|(_, function)| function.owner == Owner::System) {
+        remembered(index * 4, system::next(function.name));
+    }
 }
 
 #[inline]

@@ -1,5 +1,6 @@
 //! The files of the spool: definitions, and chunks of slots mapped into memory.
 
+use crate::fault::Uncancelled;
 use crate::format::{CHUNK, DEFINITIONS_MAGIC, DefinitionsHeader, Entry, FileHeader, PAGE, SLOTS_MAGIC, VERSION};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -93,6 +94,7 @@ fn crc32(before: u32, bytes: &[u8]) -> u32 {
 
 /// Appends an entry to the definitions, if there are any; what cannot be written ends the recording.
 pub(crate) fn define(kind: Entry, payload: &Payload) {
+    let _uncancelled = Uncancelled::new();
     if let Some(spool) = get()
         && let Err(error) = spool.define(kind, payload)
     {

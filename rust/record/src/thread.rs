@@ -3,13 +3,14 @@
 use crate::abi;
 use crate::clock::now;
 use crate::counters::Counters;
+use crate::fault::{self, Uncancelled};
 use crate::format::{CHUNK, Call, Counters as Values, Extension, Node, Nodes, SLOT, Stall, Switch, extension};
 use crate::hook::Frame;
 use crate::locks::Held;
 use crate::real::{self, own};
 use crate::requests::Request;
 use crate::spool::{self, Chunk, Slots};
-use crate::table::{LARGE, PROFILING, number};
+use crate::table::{Function, LARGE, Owner, PROFILING, number};
 use crate::unwind::Paths;
 use crate::{helper, process, thread_starts};
 use std::cell::Cell;
@@ -21,6 +22,8 @@ use std::sync::{Mutex, OnceLock};
 /// State of a thread that made a call. It lies behind one thread-local pointer.
 pub(crate) struct Thread {
     inside: bool,
+    /// The destructor of the thread's key was called once.
+    ends: bool,
     /// Where the next slot goes, where the present chunk asks for attention, and where it ends.
     cursor: *mut u8,
     attention: *mut u8,
@@ -63,6 +66,23 @@ thread_local! {
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 static KEY: OnceLock<libc::pthread_key_t> = OnceLock::new();
+
+/// Makes the key whose destructor tells of the end of a thread, when the library is loaded: the C library allocates for the values of later keys.
+pub(crate) fn prepare() {
+    let mut key = 0;
+    // SAFETY: the pointer is valid, and the destructor gets a thread's state.
+    if unsafe { libc::pthread_key_create(&raw mut key, Some(ended)) } == 0 {
+        let _ = KEY.set(key);
+    }
+}
+
+/// Has [`ended`] called when the thread ends, or once more if it is ending.
+fn tell_of_end(thread: *mut Thread) {
+    if let Some(key) = KEY.get() {
+        // SAFETY: the key exists.
+        unsafe { libc::pthread_setspecific(*key, thread.cast()) };
+    }
+}
 
 /// A thread within a call of MPI. Calls that MPI makes itself, or a function of the program that MPI calls, are part of it.
 pub(crate) struct Inside(*mut Thread);
@@ -112,7 +132,8 @@ fn register() -> Option<*mut Thread> {
         return None;
     }
     let mut thread = ptr::null_mut();
-    crate::fault::caught(|| {
+    let _uncancelled = Uncancelled::new();
+    fault::caught(|| {
         let Some(spool) = spool::get() else { return };
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let first = Slots::create(spool, number).map_err(spool::Stop::Error).and_then(|mut file| {
@@ -123,6 +144,7 @@ fn register() -> Option<*mut Thread> {
             Ok((file, chunk)) => {
                 let mut new = Box::new(Thread {
                     inside: false,
+                    ends: false,
                     cursor: ptr::null_mut(),
                     attention: ptr::null_mut(),
                     end: ptr::null_mut(),
@@ -155,23 +177,34 @@ fn register() -> Option<*mut Thread> {
         return None;
     }
     THREAD.with(|place| place.set(thread));
-    let key = *KEY.get_or_init(|| {
-        let mut key = 0;
-        // SAFETY: the pointer is valid, and the destructor gets the value set below.
-        unsafe { libc::pthread_key_create(&raw mut key, Some(ended)) };
-        key
-    });
-    // SAFETY: the key exists.
-    unsafe { libc::pthread_setspecific(key, thread.cast()) };
+    tell_of_end(thread);
     Some(thread)
+}
+
+/// Runs code of the recorder outside of a call: what that calls is not recorded, nor what a signal handler calls meanwhile.
+pub(crate) fn apart(work: impl FnOnce()) {
+    if THREAD.with(Cell::get).is_null() {
+        let before = REGISTERS.with(|registers| registers.replace(true));
+        work();
+        REGISTERS.with(|registers| registers.set(before));
+    } else {
+        let _inside = enter();
+        work();
+    }
 }
 
 /// The thread ends: its last chunk is closed. The state itself stays, as the helper may look at it.
 unsafe extern "C" fn ended(thread: *mut libc::c_void) {
-    THREAD.with(|place| place.set(ptr::null_mut()));
     // SAFETY: the value is the thread's state.
     let thread = unsafe { &mut *thread.cast::<Thread>() };
-    crate::fault::caught(|| {
+    if !std::mem::replace(&mut thread.ends, true) {
+        // Destructors of the program come first.
+        tell_of_end(thread);
+        return;
+    }
+    // For good: what is called from now on is not recorded.
+    thread.inside = true;
+    fault::caught(|| {
         thread_starts::ends(thread);
         thread.close();
     });
@@ -227,6 +260,7 @@ impl Thread {
             helper::ask(self);
             return true;
         }
+        let _uncancelled = Uncancelled::new();
         let from = now();
         let mut next = self.ready.swap(ptr::null_mut(), Ordering::Acquire);
         let late = next.is_null();
@@ -321,18 +355,18 @@ impl Thread {
         &raw mut self.scratch
     }
 
-    /// The call path of a call.
+    /// The call path of a call. An allocator that holds a lock must not wait for the loader's, so it may not ask the loader.
     #[inline]
-    pub(crate) fn path(&mut self, frame: Frame) -> u32 {
-        self.path_of(frame.caller())
+    pub(crate) fn path(&mut self, function: &Function, frame: Frame) -> u32 {
+        self.path_of(frame.caller(), function.owner != Owner::System)
     }
 
     /// The call path of a place given by a return address, the stack pointer, and the frame pointer there.
     #[expect(clippy::inline_always, reason = "otherwise each call saves and restores all registers for it")]
     #[inline(always)]
-    pub(crate) fn path_of(&mut self, place: (usize, usize, usize)) -> u32 {
+    pub(crate) fn path_of(&mut self, place: (usize, usize, usize), may_list: bool) -> u32 {
         self.switched();
-        let node = self.paths.walk(place);
+        let node = self.paths.walk(place, may_list);
         if !self.paths.added.is_empty() {
             self.add_nodes();
         }

@@ -57,15 +57,22 @@ pub(crate) fn give_up(context: &Context) {
 unsafe extern "C-unwind" fn run(start: *mut c_void) -> *mut c_void {
     // SAFETY: from `prepare`, for this thread alone.
     let Start { routine, argument, sequence } = *unsafe { Box::from_raw(start.cast::<Start>()) };
-    fault::caught(|| begins(sequence));
+    fault::caught(|| {
+        thread::apart(|| made(sequence));
+        begins(sequence);
+    });
     // SAFETY: what the program asked for.
     unsafe { routine(argument) }
 }
 
-fn begins(sequence: u64) {
+/// This thread is the one that was made with a number.
+fn made(sequence: u64) {
     // SAFETY: it has no arguments.
     let id = unsafe { libc::pthread_self() } as usize;
     THREADS.lock().unwrap_or_else(PoisonError::into_inner).insert(id, sequence);
+}
+
+fn begins(sequence: u64) {
     if MODES.get(number::THREAD_BEGIN).is_some_and(|mode| mode.load(Relaxed) == RECORD)
         && let Some(mut thread) = thread::enter()
     {

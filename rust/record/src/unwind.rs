@@ -8,6 +8,7 @@
 use crate::format::Node;
 use crate::modules;
 use crate::python::{self, Functions, Interpreter};
+use crate::stack;
 use framehop::{CacheNative, FrameAddress, MustNotAllocateDuringUnwind, UnwindRegsNative, Unwinder};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -83,14 +84,15 @@ impl Paths {
         }
     }
 
-    /// The node of the stack that made a call: by the return address, and the stack and frame pointers after the return.
+    /// The node of the stack that made a call: by the return address, and the stack and frame pointers after the return. Objects that were loaded
+    /// since the last walk are listed if the call may ask the loader for them.
     #[expect(clippy::inline_always, reason = "otherwise each call saves and restores all registers for it")]
     #[inline(always)]
-    pub(crate) fn walk(&mut self, caller: (usize, usize, usize)) -> u32 {
+    pub(crate) fn walk(&mut self, caller: (usize, usize, usize), may_list: bool) -> u32 {
         if !ON.load(Relaxed) {
             return 0;
         }
-        let native = self.native(caller);
+        let native = self.native(caller, may_list);
         match python::interpreter() {
             None => native,
             Some(interpreter) => self.through_python(interpreter, native, caller.0),
@@ -135,7 +137,7 @@ impl Paths {
 
     /// The node of the stack that made a call, without what it was in Python.
     #[inline]
-    fn native(&mut self, (address, sp, fp): (usize, usize, usize)) -> u32 {
+    fn native(&mut self, (address, sp, fp): (usize, usize, usize), may_list: bool) -> u32 {
         // The common case: the same call again, or another one of the same function.
         if let Some(top) = self.last.last()
             && top.place == place(sp)
@@ -144,7 +146,7 @@ impl Paths {
         {
             return site.node;
         }
-        self.unwind(address, sp, fp)
+        self.unwind(address, sp, fp, may_list)
     }
 
     /// Whether the first `count` frames of the last walk are still there. They lie further out on the stack than a frame that is.
@@ -157,9 +159,9 @@ impl Paths {
     }
 
     #[inline(never)]
-    fn unwind(&mut self, address: usize, sp: usize, fp: usize) -> u32 {
+    fn unwind(&mut self, address: usize, sp: usize, fp: usize, may_list: bool) -> u32 {
         if self.stack.is_empty() {
-            self.stack = stack();
+            self.stack = stack::of(sp);
         }
         self.fresh.clear();
         let mut complete = true;
@@ -192,7 +194,7 @@ impl Paths {
                 break;
             }
             if !modules.knows(address.wrapping_sub(1)) {
-                match modules::refreshed() {
+                match may_list.then(modules::refreshed).flatten() {
                     Some(new) if new.knows(address.wrapping_sub(1)) => modules = new,
                     // Code that was made at run time.
                     _ => {
@@ -256,21 +258,6 @@ fn registers(address: usize, sp: usize, fp: usize) -> UnwindRegsNative {
 #[cfg(target_arch = "aarch64")]
 fn registers(address: usize, sp: usize, fp: usize) -> UnwindRegsNative {
     UnwindRegsNative::new(address as u64, sp as u64, fp as u64)
-}
-
-/// Where the stack of this thread is.
-fn stack() -> Range<usize> {
-    // SAFETY: an attribute object that the first call sets up and the last one frees.
-    unsafe {
-        let mut attributes = std::mem::zeroed();
-        if libc::pthread_getattr_np(libc::pthread_self(), &raw mut attributes) != 0 {
-            return 0..0;
-        }
-        let (mut start, mut size) = (std::ptr::null_mut(), 0);
-        let code = libc::pthread_attr_getstack(&raw const attributes, &raw mut start, &raw mut size);
-        libc::pthread_attr_destroy(&raw mut attributes);
-        if code == 0 { start as usize..(start as usize).saturating_add(size) } else { 0..0 }
-    }
 }
 
 /// Nodes by parent and address: open addressing.
@@ -339,7 +326,7 @@ mod tests {
             unsafe {
                 std::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) address, out(reg) sp, out(reg) fp);
             };
-            nodes.push(paths.walk((address, sp, fp)));
+            nodes.push(paths.walk((address, sp, fp), true));
         }
         0
     }
@@ -401,7 +388,7 @@ mod tests {
         };
         for round in 0..3 {
             for site in 0..SITES + 4 {
-                let node = paths.walk((here + site, sp, fp));
+                let node = paths.walk((here + site, sp, fp), true);
                 if round == 0 {
                     assert!(!nodes.contains(&node));
                     nodes.push(node);
