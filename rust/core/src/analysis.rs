@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::parallel::iter::*;
 use whywait_otf2::Recording;
 
 use crate::account::{self, Account};
@@ -23,6 +22,7 @@ use crate::matching::protocol::ProtocolClassifier;
 use crate::matching::transfers::{self, Transfer};
 use crate::matching::{messages, one_sided};
 use crate::parallel::exchange::Transport;
+use crate::parallel::iter::*;
 use crate::parallel::per_shard::PerShard;
 use crate::queues::{self, Queues};
 use crate::severity::{self, Cost, Severity};

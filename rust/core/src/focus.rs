@@ -10,12 +10,12 @@
 
 use std::ops::Range;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use whywait_otf2::enums::Paradigm;
 
 use crate::Result;
 use crate::ids::LocationId;
+use crate::parallel::iter::*;
 use crate::trace::regions::{Library, Region, RegionClass};
 use crate::trace::{Shard, Trace};
 

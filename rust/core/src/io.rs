@@ -13,11 +13,11 @@
 //!
 //! *Source*: specification.md#files.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
 use crate::ids::{CallPathId, InstanceId, LocationId, NONE};
+use crate::parallel::iter::*;
 use crate::trace::columns::{IoKind, IoOperation};
 use crate::trace::{Shard, Trace};
 

@@ -10,13 +10,13 @@
 
 use std::ops::Range;
 
-use crate::parallel::iter::*;
 use rustc_hash::FxHashMap;
 
 use crate::Result;
 use crate::causes::ForkJoins;
 use crate::critical_path::{Segment, Stretch};
 use crate::ids::{CallPathId, LocationId};
+use crate::parallel::iter::*;
 use crate::parallel::per_shard::PerShard;
 use crate::schema::MetricSet;
 use crate::severity::{Accumulator, Metric, Severity, combine};

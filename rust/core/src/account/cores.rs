@@ -12,7 +12,6 @@
 
 use std::ops::Range;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
@@ -24,6 +23,7 @@ use super::sweep::CallPaths;
 use crate::Result;
 use crate::galloping_search::partition_point_near;
 use crate::ids::{LocationId, RegionKey};
+use crate::parallel::iter::*;
 use crate::parallel::per_shard::PerShard;
 use crate::trace::Trace;
 use crate::waits::{WaitState, interval};

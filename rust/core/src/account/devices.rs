@@ -9,7 +9,6 @@
 
 use std::ops::Range;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -19,6 +18,7 @@ use super::rows::{Row, labelled};
 use super::sweep::CallPaths;
 use crate::Result;
 use crate::ids::{CallPathId, LocationId};
+use crate::parallel::iter::*;
 use crate::parallel::per_shard::PerShard;
 use crate::trace::Trace;
 use crate::waits::WaitState;

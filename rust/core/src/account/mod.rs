@@ -38,13 +38,13 @@ mod sweep;
 
 use std::ops::Range;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Result;
 use crate::ids::{CallPathId, LocationId};
 use crate::parallel::exchange::Exchange;
+use crate::parallel::iter::*;
 use crate::parallel::per_shard::PerShard;
 use crate::severity::Severity;
 use crate::trace::definition_index::Members;

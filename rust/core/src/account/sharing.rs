@@ -16,7 +16,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
@@ -25,6 +24,7 @@ use crate::Result;
 use crate::ids::{CallPathId, LocationId};
 use crate::matching::messages::match_all;
 use crate::matching::protocol::{Protocol, ProtocolClassifier};
+use crate::parallel::iter::*;
 use crate::trace::columns::IoKind;
 use crate::trace::nodes::nodes;
 use crate::trace::{Shard, Trace};

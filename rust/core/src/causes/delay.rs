@@ -8,7 +8,6 @@
 //!
 //! None of this needs results of other locations, so all waits are processed in parallel.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 
 use super::cost_model::CostModel;
@@ -18,6 +17,7 @@ use super::table::Table;
 use super::table::{CostShare, EntryRange, Group, ProfileEntry};
 use crate::Result;
 use crate::parallel::exchange::{Inbox, Outbox};
+use crate::parallel::iter::*;
 use crate::schema::Class;
 use crate::trace::Trace;
 

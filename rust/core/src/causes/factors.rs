@@ -16,7 +16,6 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rayon::slice::ParallelSliceMut as _;
 
@@ -33,6 +32,7 @@ use super::steps::{ForkJoins, Steps};
 use crate::Result;
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::parallel::exchange::Inbox;
+use crate::parallel::iter::*;
 use crate::parallel::per_shard::PerShard;
 use crate::schema::{Class, Pattern};
 use crate::trace::{NONE, Shard, Trace};

@@ -3,14 +3,13 @@
 //! That suffices to measure the intervals of any wait again ([`super::factors`]). Work and shares take many times the
 //! memory and are dropped.
 
-use crate::parallel::iter::*;
-
 use super::past::Past;
 use super::points::IntervalBegin;
 use super::points::{Place, Position, Relation};
 use super::table::Table;
 use super::table::{Csr, Group, OwnWait};
 use crate::ids::{InstanceId, LocationId};
+use crate::parallel::iter::*;
 use crate::schema::Class;
 
 /// The properties of a point that intervals need.

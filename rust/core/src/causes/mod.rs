@@ -47,13 +47,13 @@ mod teams;
 
 use std::ops::Range;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 
 use crate::Result;
 use crate::diagnostics::Diagnostics;
 use crate::ids::ProcessId;
 use crate::parallel::exchange::{Inbox, Outbox};
+use crate::parallel::iter::*;
 use crate::parallel::per_shard::PerShard;
 use crate::severity::{self, Cost};
 use crate::trace::{NONE, Shard, Trace};

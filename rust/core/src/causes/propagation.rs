@@ -16,7 +16,6 @@
 
 use std::cmp::Reverse;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 
 use super::cost_model::CostModel;
@@ -28,6 +27,7 @@ use super::table::Table;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::LocationId;
+use crate::parallel::iter::*;
 use crate::schema::Class;
 use crate::schema::Classes;
 use crate::trace::{NONE, Shard, Trace};

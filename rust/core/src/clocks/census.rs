@@ -4,7 +4,6 @@
 
 use std::cmp::Reverse;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
@@ -13,6 +12,7 @@ use super::kind::Kind;
 use crate::Result;
 use crate::ids::{LocationId, ProcessId};
 use crate::parallel::exchange::Exchange;
+use crate::parallel::iter::*;
 
 /// Number of bins of time in the course.
 pub const BINS: usize = 100;

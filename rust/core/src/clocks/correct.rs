@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::parallel::iter::*;
 use rustc_hash::FxHashSet;
 use whywait_otf2::Recording;
 
@@ -21,6 +20,7 @@ use super::report::{OfDomain, OfPair, OfProcess, Report, Step, Verdict};
 use super::timing::Timing;
 use crate::ids::{LocationId, ProcessId};
 use crate::parallel::exchange::Exchange;
+use crate::parallel::iter::*;
 use crate::trace::nodes::nodes;
 use crate::trace::{Bounds, Shard, Trace};
 use crate::{Error, Result};

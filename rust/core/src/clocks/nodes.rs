@@ -5,13 +5,13 @@
 //!
 //! *Source*: clocks.md#nodes; S. Hunold, A. Carpen-Amarie: Hierarchical clock synchronization in MPI, IEEE Cluster 2018.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use whywait_otf2::clock::ClockCorrection;
 use whywait_otf2::records::ClockOffset;
 
 use crate::Result;
 use crate::ids::{LocationId, ProcessId};
+use crate::parallel::iter::*;
 use crate::trace::Trace;
 
 /// Clock offsets: local time and offset, ticks.

@@ -7,7 +7,6 @@
 
 use std::collections::hash_map::Entry;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rayon::slice::ParallelSliceMut as _;
 use rustc_hash::FxHashMap;
@@ -20,6 +19,7 @@ use super::kind::Kind;
 use crate::Result;
 use crate::ids::LocationId;
 use crate::parallel::exchange::Exchange;
+use crate::parallel::iter::*;
 
 /// A constraint between two domains: `received` on `to` comes no earlier than `sent` on `from`, which includes the least
 /// latency. Ticks since the begin of the run.

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::parallel::iter::*;
 use whywait_otf2::records::Definition;
 use whywait_otf2::{Anchor, Definitions, Events, Oddity, Recording};
 
@@ -12,6 +11,7 @@ use super::domains::Domain;
 use super::report::Report;
 use super::timing::Timing;
 use crate::Result;
+use crate::parallel::iter::*;
 use crate::trace::Trace;
 
 /// Prefix of the anchor's properties about clocks.

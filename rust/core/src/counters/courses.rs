@@ -1,11 +1,11 @@
 //! Counters over time, for a picture: values in bins of time, on single locations or groups of neighbors.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 
 use super::samples::recorded;
 use crate::Result;
 use crate::ids::LocationId;
+use crate::parallel::iter::*;
 use crate::trace::Reread;
 use crate::trace::counters::Kind;
 

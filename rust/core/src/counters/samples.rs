@@ -6,7 +6,6 @@
 use std::cell::Cell;
 use std::ops::Range;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::LocationType;
@@ -16,6 +15,7 @@ use super::pauses::Pauses;
 use super::scoped;
 use super::series::Series;
 use crate::ids::{CallPathId, LocationId};
+use crate::parallel::iter::*;
 use crate::trace::counters::{CounterCell, Kind, Reading, Sums};
 use crate::trace::{Reread, Shard, Trace};
 

@@ -6,13 +6,13 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::parallel::iter::*;
 use rustc_hash::FxHashMap;
 
 use super::pauses::Pauses;
 use super::series::Series;
 use crate::Result;
 use crate::ids::{CallPathId, LocationId};
+use crate::parallel::iter::*;
 use crate::trace::Trace;
 use crate::trace::counters::{CounterCell, Kind, Sample, Sums};
 

@@ -19,13 +19,13 @@
 //! *Source*: specification.md#performance-impact; Böhme et al. 2012. The critical path's imbalance (thesis, definition
 //! 23) is derived from it in Python.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use whywait_otf2::enums::LocationType;
 
 use crate::Result;
 use crate::causes::{CostModel, Fixed, Table};
 use crate::ids::{CallPathId, LocationId};
+use crate::parallel::iter::*;
 use crate::severity::{Cost, CostMetric, Metric, Severity};
 use crate::trace::Trace;
 

@@ -4,7 +4,6 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -15,6 +14,7 @@ use crate::Result;
 use crate::causes::points::{Place, Point};
 use crate::causes::{Class, CostModel, ForkJoins, Position, Table};
 use crate::ids::{CallPathId, LocationId};
+use crate::parallel::iter::*;
 use crate::severity::{self, Metric, Severity};
 use crate::trace::{RegionClass, Shard, Trace};
 

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use crate::parallel::iter::*;
 use whywait_otf2::writer::WritingSink;
 use whywait_otf2::{ArchiveWriter, LocalDefinitions, Recording, WriteOptions};
 
+use crate::parallel::iter::*;
 use crate::trace::Trace;
 use crate::trace::decode::Progress;
 use crate::{Error, Result};

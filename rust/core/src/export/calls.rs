@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 
 use crate::Result;
 use crate::ids::{CallPathId, LocationId};
+use crate::parallel::iter::*;
 use crate::trace::{Shard, Trace};
 
 /// A region instance; times in ticks.

@@ -23,7 +23,6 @@ use std::cmp::Reverse;
 use std::iter;
 use std::ops::Range;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 
 use crate::analysis::Analysis;
@@ -33,6 +32,7 @@ use crate::ids::{CallPathId, LocationId};
 use crate::matching::messages;
 use crate::matching::transfers;
 use crate::parallel::exchange::{Exchange, Row};
+use crate::parallel::iter::*;
 use crate::schema::MetricSet;
 use crate::severity::Metric;
 use crate::trace::decode::Progress;

@@ -1,6 +1,5 @@
 //! Matching of collective operations: the n-th call on a communicator is the same instance at every member.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
@@ -10,6 +9,7 @@ use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CommId, InstanceId, LocationId, ProcessId};
 use crate::parallel::exchange::Outbox;
+use crate::parallel::iter::*;
 use crate::parallel::rounds::Rounds;
 use crate::trace::columns::{COLLECTIVE_IO, Collective, NEIGHBORHOOD, Nonblocking};
 use crate::trace::definition_index::Members;

@@ -2,7 +2,6 @@
 //!
 //! *Source*: specification.md#epochs; thesis, section 3.1; docs/one-sided.md lists the decisions.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::CollectiveOp;
@@ -11,6 +10,7 @@ use crate::Result;
 use crate::diagnostics::Diagnostics;
 use crate::ids::{GroupId, InstanceId, LocationId, ProcessId, WindowId};
 use crate::parallel::exchange::Inbox;
+use crate::parallel::iter::*;
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};
 

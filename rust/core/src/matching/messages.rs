@@ -4,7 +4,6 @@
 //!
 //! *Source*: specification.md#matching-of-messages-and-collective-operations.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
@@ -13,6 +12,7 @@ use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId};
 use crate::parallel::exchange::{Inbox, Outbox};
+use crate::parallel::iter::*;
 use crate::parallel::rounds::Rounds;
 use crate::trace::{NONE, Shard, Trace};
 

@@ -1,7 +1,6 @@
 //! Matching of non-blocking collective operations: the n-th that each member of a communicator starts belong together,
 //! apart from blocking ones.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
@@ -10,6 +9,7 @@ use crate::Result;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CommId, InstanceId, LocationId};
 use crate::parallel::exchange::Outbox;
+use crate::parallel::iter::*;
 use crate::trace::columns::{NEIGHBORHOOD, Nonblocking};
 use crate::trace::locations::Process;
 use crate::trace::{RegionClass, Shard, Trace};

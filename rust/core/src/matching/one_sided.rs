@@ -6,7 +6,6 @@
 //!
 //! *Source*: specification.md#epochs; thesis, section 3.1; docs/one-sided.md lists the decisions.
 
-use crate::parallel::iter::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::epochs::{
@@ -15,6 +14,7 @@ use super::epochs::{
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Place};
 use crate::ids::{GroupId, InstanceId, LocationId, ProcessId, WindowId};
+use crate::parallel::iter::*;
 use crate::trace::columns::{ALL, Operation, OperationKind, SyncKind, Synchronization};
 use crate::trace::regions::Library;
 use crate::trace::{RegionClass, Shard, Trace};

@@ -19,7 +19,6 @@
 //! *Source*: specification.md#transfers; basic and extended event model: Euro-Par'05, sections 3.1 and 3.2; thesis,
 //! section 3.1.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
@@ -27,6 +26,7 @@ use crate::Result;
 use crate::ids::{CallPathId, GroupId, InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{Access, Epoch, Epochs, PairNumbers};
 use crate::parallel::exchange::Inbox;
+use crate::parallel::iter::*;
 use crate::trace::columns::{Operation, OperationKind};
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};

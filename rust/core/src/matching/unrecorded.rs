@@ -11,13 +11,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashSet;
 
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::ids::{InstanceId, LocationId, RegionKey};
+use crate::parallel::iter::*;
 use crate::trace::columns::{CREATE_HANDLE, NEIGHBORHOOD};
 use crate::trace::locations::Process;
 use crate::trace::{NONE, RegionClass, Shard, Trace};

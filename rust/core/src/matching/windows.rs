@@ -2,7 +2,6 @@
 //!
 //! OpenSHMEM's allocations leave no record; they count as calls of all processes on a window of their own.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 
 use super::epochs::{CollectivePart, Epochs};
@@ -10,6 +9,7 @@ use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::parallel::exchange::{Outbox, Row};
+use crate::parallel::iter::*;
 use crate::trace::definition_index::Members;
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};

@@ -10,10 +10,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::parallel::iter::*;
 use bitcode::{Buffer, DecodeOwned, Encode};
 use bytes::Bytes;
 
+use crate::parallel::iter::*;
 use crate::{Error, Result};
 
 /// Rows that a process gathers from another at a time.
@@ -352,15 +352,11 @@ impl Exchange {
     }
 
     /// Delivers bytes; returns the value received from each process, and `kept` in place of this one's.
-    fn values<T: Row>(&self, outgoing: Vec<Bytes>, kept: Option<T>) -> Result<Vec<T>> {
+    fn values<T: Row>(&self, outgoing: Vec<Bytes>, mut kept: Option<T>) -> Result<Vec<T>> {
         let mut values = Vec::with_capacity(self.processes());
-        let mut arrived = self.deliver(outgoing)?.into_iter();
-        for bytes in arrived.by_ref().take(self.rank()) {
-            values.push(decode(&bytes)?);
-        }
-        values.extend(kept);
-        for bytes in arrived.skip(1) {
-            values.push(decode(&bytes)?);
+        for (process, bytes) in self.deliver(outgoing)?.iter().enumerate() {
+            let value = if process == self.rank() { kept.take() } else { Some(decode(bytes)?) };
+            values.extend(value);
         }
         Ok(values)
     }

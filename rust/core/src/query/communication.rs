@@ -11,7 +11,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rayon::slice::ParallelSliceMut as _;
 use rustc_hash::FxHashMap;
@@ -20,6 +19,7 @@ use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{CallPathId, LocationId, ProcessId};
 use crate::matching::{messages, transfers};
+use crate::parallel::iter::*;
 use crate::schema::MetricSet;
 use crate::severity::Metric;
 use crate::trace::Trace;

@@ -20,7 +20,6 @@
 
 use std::ops::Range;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
@@ -31,6 +30,7 @@ use crate::analysis::Analysis;
 use crate::critical_path::Segment;
 use crate::galloping_search::partition_point_near;
 use crate::ids::{CallPathId, LocationId};
+use crate::parallel::iter::*;
 use crate::schema::MetricSet;
 use crate::severity::Metric;
 use crate::trace::{NONE, Shard, Trace};

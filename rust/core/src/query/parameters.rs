@@ -10,7 +10,6 @@
 //! path, the iteration begins with the Enter. The last iteration ends with the last Leave of a call path that earlier
 //! ones entered, within the region that encloses the iterations; without such a Leave, it ends with that region.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashSet;
 use whywait_otf2::Definitions;
@@ -19,6 +18,7 @@ use whywait_otf2::enums::ParameterType;
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{CallPathId, LocationId};
+use crate::parallel::iter::*;
 use crate::trace::columns::ParameterChange;
 use crate::trace::{CallTree, Shard, Trace};
 

@@ -7,13 +7,13 @@
 //!
 //! *Source*: whatif.md#how-it-works; counters.md#counters-of-messages-and-queues.
 
-use crate::parallel::iter::*;
 use rustc_hash::FxHashMap;
 
 use super::message::{Message, calls, posted};
 use crate::Result;
 use crate::ids::{InstanceId, RegionKey};
 use crate::matching::protocol::Limits;
+use crate::parallel::iter::*;
 use crate::trace::{Shard, Trace};
 
 /// Classes with fewer samples give no estimate.

@@ -2,13 +2,13 @@
 //!
 //! Each shard processes a slice of the run, for which it receives the changes of all receivers.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 
 use super::levels::{Course, Detail, Level, Quantity, sort_by_time};
 use crate::Result;
 use crate::ids::LocationId;
 use crate::parallel::exchange::{Exchange, Outbox};
+use crate::parallel::iter::*;
 
 /// A change, sent to the shard of its slice.
 #[derive(Clone, Copy, Debug, Encode, Decode)]

@@ -29,8 +29,6 @@ mod requests;
 mod senders;
 mod sums;
 
-use crate::parallel::iter::*;
-
 pub use ledger::Moment;
 pub use levels::{Level, Quantity};
 pub use message::{Messages, messages};
@@ -46,6 +44,7 @@ use receivers::{Receivers, Replayed};
 
 use crate::Result;
 use crate::matching::protocol::Limits;
+use crate::parallel::iter::*;
 use crate::severity;
 use crate::trace::Trace;
 

@@ -1,11 +1,11 @@
 //! One location read by several threads: its chunks decode independently of each other, while the calls they record are
 //! followed in order.
 
-use crate::parallel::iter::*;
 use whywait_otf2::records::TypedValue;
 use whywait_otf2::{Attributes, Event, EventSink, Events, ReadSummary, Result};
 
 use super::decode::Decoder;
+use crate::parallel::iter::*;
 
 /// A location is worth sharing if it has this many chunks for each thread.
 const CHUNKS_A_THREAD: u64 = 4;

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::{LocationType, MetricMode};
@@ -25,6 +24,7 @@ use super::task_stacks::{TaskId, TaskPart, TaskParts, TaskStacks};
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CallPathId, Ids, InstanceId, LocationId, ProcessId};
 use crate::parallel::exchange::{Exchange, Transport};
+use crate::parallel::iter::*;
 use crate::{Error, Result};
 
 /// Approximate minimum number of events per shard, so that small processes share one.

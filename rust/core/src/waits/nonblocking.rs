@@ -19,7 +19,6 @@
 
 use std::cmp::Reverse;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 
 use super::findings::Findings;
@@ -30,6 +29,7 @@ use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::matching::collectives::{Kind, neighbors};
 use crate::matching::nonblocking::{Part, any, check, instances, parts};
 use crate::parallel::exchange::{Inbox, Outbox};
+use crate::parallel::iter::*;
 use crate::severity::{Metric, Severity};
 use crate::trace::topologies::Topology;
 use crate::trace::{Shard, Trace};

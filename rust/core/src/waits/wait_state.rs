@@ -1,9 +1,9 @@
 //! A wait state: who waits how long for what.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 
 use crate::ids::{InstanceId, LocationId};
+use crate::parallel::iter::*;
 use crate::parallel::per_shard::PerShard;
 use crate::schema::MetricSet;
 use crate::severity::Metric;

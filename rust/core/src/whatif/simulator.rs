@@ -2,7 +2,6 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::parallel::iter::*;
 use whywait_otf2::records::ClockProperties;
 
 use super::arcs::messages::{self, Estimates, Transfer};
@@ -23,6 +22,7 @@ use crate::analysis::Analysis;
 use crate::diagnostics::DiagnosticKind;
 use crate::focus::{self, End, Rule};
 use crate::ids::{CallPathId, LocationId};
+use crate::parallel::iter::*;
 use crate::trace::Trace;
 use crate::trace::decode::Progress;
 use crate::trace::nodes::nodes;

@@ -9,7 +9,6 @@
 //! A message is received after its send, with or without a barrier. What a member has received before the barrier, its
 //! sender has sent before it; so no message of the members crosses a barrier if as many have been received as sent.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::CollectiveOp;
@@ -17,6 +16,7 @@ use whywait_otf2::enums::CollectiveOp;
 use super::calls::{Calls, sum_by_callpath};
 use crate::Result;
 use crate::ids::{CallPathId, CommId, InstanceId, ProcessId};
+use crate::parallel::iter::*;
 use crate::trace::definition_index::Comm;
 use crate::trace::{NONE, Shard};
 

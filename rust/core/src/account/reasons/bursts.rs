@@ -3,13 +3,13 @@
 //! Messages to the same rank, with nothing received or completed between them, could be one. So could two collective
 //! operations of a kind if the second begins at once: there is no work between them whose result it needs.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashSet;
 
 use super::calls::{Calls, sum_by_callpath};
 use crate::Result;
 use crate::ids::{CallPathId, InstanceId, LocationId, ProcessId};
+use crate::parallel::iter::*;
 use crate::trace::{NONE, Shard};
 
 /// The calls of a call path that send small messages.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::account::activities::Activity;
 use crate::account::floors::{Floors, Kind};
 use crate::account::sweep::{CallPaths, Found, Rest};
+use crate::galloping_search::partition_point_near;
 use crate::ids::{CallPathId, LocationId};
 use crate::trace::{Shard, Trace};
 
@@ -96,20 +97,24 @@ impl<'a> Calls<'a> {
         self.shards.iter().flat_map(|of_shard| of_shard.ranges.iter().map(|&(location, _)| location))
     }
 
-    /// The call path that a location is in at a time, or none.
-    fn innermost_at(&self, location: LocationId, at: i64) -> CallPathId {
+    /// The position of the first event of a location after a time, searched from the number of an event that is likely to
+    /// be close.
+    pub(super) fn position_after(&self, location: LocationId, at: i64, near: &mut usize) -> u32 {
         let shard = self.trace.shard(location);
         let events = shard.events_of(location);
-        let position = events.start + shard.events.time[events.clone()].partition_point(|&time| time <= at);
-        if position == events.start || position == events.end {
-            return CallPathId::NONE;
-        }
-        innermost(self.trace, shard, position as u32)
+        let times = &shard.events.time[events.clone()];
+        *near = partition_point_near(times, (*near).min(times.len()), |&time| time <= at);
+        (events.start + *near) as u32
     }
 
-    /// Whether a location runs own code at a time.
-    pub(super) fn computes(&self, location: LocationId, at: i64) -> bool {
-        let callpath = self.innermost_at(location, at);
+    /// Whether a location runs own code before the event at a position.
+    pub(super) fn computes(&self, location: LocationId, position: u32) -> bool {
+        let shard = self.trace.shard(location);
+        let events = shard.events_of(location);
+        if position as usize == events.start || position as usize == events.end {
+            return false;
+        }
+        let callpath = innermost(self.trace, shard, position);
         callpath.is_some() && self.callpaths.activities[callpath] == Activity::Own
     }
 

@@ -9,7 +9,6 @@
 //! If a node has `k` cores, `k` others compute while a call makes no progress, and never more; while calls are as fast as
 //! they can be, it is fewer.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 
 use super::calls::Calls;
@@ -17,6 +16,7 @@ use crate::Result;
 use crate::account::nodes::by_node;
 use crate::ids::LocationId;
 use crate::parallel::exchange::Exchange;
+use crate::parallel::iter::*;
 
 /// A node on which calls take long while others compute.
 #[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
@@ -112,10 +112,17 @@ fn of_node(calls: &Calls<'_>, node: &[LocationId], exchange: &Exchange) -> Resul
         }
     }
     let looks = exchange.allgather(looks)?.concat();
-    let others = |&(_, caller, at): &(bool, LocationId, i64)| {
-        own.iter().filter(|&&other| other != caller && calls.computes(other, at)).count() as u32
-    };
-    let of_processes = exchange.gather(looks.iter().map(others).collect::<Vec<u32>>())?;
+    let mut others = vec![0u32; looks.len()];
+    for &other in &own {
+        // The moments of a caller are in order.
+        let mut near = 0;
+        for (others, &(_, caller, at)) in others.iter_mut().zip(&looks) {
+            if other != caller {
+                *others += u32::from(calls.computes(other, calls.position_after(other, at, &mut near)));
+            }
+        }
+    }
+    let of_processes = exchange.gather(others)?;
     if !exchange.is_root() {
         return Ok(None);
     }

@@ -8,7 +8,6 @@
 //! A call that completes requests finds everything done if the library moves data meanwhile. If it takes as long as calls
 //! that waited for their partner and then for the data, nothing has moved before.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
@@ -19,6 +18,7 @@ use crate::account::floors::Kind;
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::matching::messages;
 use crate::parallel::exchange::{Inbox, Outbox};
+use crate::parallel::iter::*;
 use crate::trace::{NONE, Shard};
 
 /// The calls of a call path that complete requests whose transfers had enough time before.
@@ -163,6 +163,9 @@ fn candidates(calls: &Calls<'_>, shard: &Shard, location: LocationId) -> Vec<(Ke
         add(receive.instance, receive.request, receive.bytes);
     }
     let candidate = |(complete, (bytes, posted)): (InstanceId, (u64, i64))| {
+        if bytes < BYTES {
+            return None;
+        }
         let call = calls.at(location, shard.instances.leave[complete])?;
         let kind = calls.kind(&call);
         let waited = Kind { exposed: true, ..kind };
@@ -170,7 +173,7 @@ fn candidates(calls: &Calls<'_>, shard: &Shard, location: LocationId) -> Vec<(Ke
         let floor = floors[floors.binary_search_by_key(&waited, |floor| floor.kind).ok()?].floor;
         let begin = shard.enter(complete);
         let enough = floor.checked_mul(AHEAD)?;
-        if bytes < BYTES || kind.exposed || begin - posted < enough {
+        if kind.exposed || begin - posted < enough {
             return None;
         }
         let during = computed(calls, shard, shard.instances.enter[complete], posted)?;

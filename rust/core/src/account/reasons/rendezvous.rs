@@ -5,14 +5,15 @@
 //!  receiver  [ Irecv ]-------- computes -----[ Wait ]---
 //! ```
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
+use rustc_hash::FxHashMap;
 
 use super::calls::{Calls, sum_by_callpath};
 use crate::Result;
 use crate::account::activities::Activity;
 use crate::ids::{CallPathId, LocationId};
 use crate::parallel::exchange::{Inbox, Outbox};
+use crate::parallel::iter::*;
 use crate::trace::{NONE, Shard};
 
 /// The calls of a call path that send or complete sends.
@@ -40,9 +41,11 @@ pub(super) fn find(calls: &Calls<'_>) -> Result<Vec<HeldUp>> {
     // Of receivers elsewhere, others know.
     let arrived = trace.exchange.alltoallv(questions)?;
     let answer = |inbox: Inbox<Question>| {
-        let mut held = trace.exchange.outbox();
+        let (mut held, mut near) = (trace.exchange.outbox(), 0);
         let asked = inbox.into_vec();
-        for question in asked.into_iter().filter(|question| is_held(calls, question.receiver, &question.excess)) {
+        for question in
+            asked.into_iter().filter(|question| is_held(calls, question.receiver, &question.excess, &mut near))
+        {
             held.push(question.shard, question.number);
         }
         held
@@ -111,6 +114,8 @@ fn slow(calls: &Calls<'_>, shard: &Shard) -> (Vec<Slow>, Outbox<Question>) {
     let trace = calls.trace;
     let (mut found, mut questions) = (Vec::new(), trace.exchange.outbox());
     for location in shard.locations {
+        // Sends to a receiver are in the order of time.
+        let mut near: FxHashMap<LocationId, usize> = FxHashMap::default();
         for send in shard.sends.of(shard.local(location)) {
             if send.complete.is_none() || shard.instances.leave[send.complete] == NONE {
                 continue;
@@ -127,7 +132,8 @@ fn slow(calls: &Calls<'_>, shard: &Shard) -> (Vec<Slow>, Outbox<Question>) {
                 let question = Question { receiver, excess, shard: trace.shard_of[location], number };
                 questions.push(trace.shard_of[receiver], question);
             }
-            let is_held = own.is_some_and(|receiver| is_held(calls, receiver, &excess));
+            let is_held =
+                own.is_some_and(|receiver| is_held(calls, receiver, &excess, near.entry(receiver).or_default()));
             let callpath = shard.callpath(send.complete);
             found.push(Slow { callpath, leave, excess: call.excess(), bytes: send.bytes, is_held });
         }
@@ -136,23 +142,20 @@ fn slow(calls: &Calls<'_>, shard: &Shard) -> (Vec<Slow>, Outbox<Question>) {
 }
 
 /// Whether a receiver computes while a call takes longer than it needs, and calls the library before it ends.
-fn is_held(calls: &Calls<'_>, receiver: LocationId, excess: &Excess) -> bool {
-    let trace = calls.trace;
+fn is_held(calls: &Calls<'_>, receiver: LocationId, excess: &Excess, near: &mut usize) -> bool {
     let (begin, end) = (excess.begin, excess.end);
-    if !calls.computes(receiver, begin) {
+    let first = calls.position_after(receiver, begin, near);
+    if !calls.computes(receiver, first) {
         return false;
     }
-    let shard = trace.shard(receiver);
-    let i = shard.local(receiver);
-    let events = shard.event_offsets[i]..shard.event_offsets[i + 1];
-    let times = &shard.events.time[events.start as usize..events.end as usize];
-    let first = events.start + times.partition_point(|&time| time <= begin) as u32;
+    let shard = calls.trace.shard(receiver);
+    let events_end = shard.events_of(receiver).end as u32;
     let is_call = |position: &u32| {
         let callpath = shard.events.callpath(*position);
         let activity = calls.callpaths.activities[callpath];
         !shard.events.is_leave(*position) && activity.is_library() && activity != Activity::Io
     };
-    let mut within = (first..events.end).take_while(|&position| shard.events.time[position as usize] <= end);
+    let mut within = (first..events_end).take_while(|&position| shard.events.time[position as usize] <= end);
     let next = within.find(is_call).map(|position| shard.events.time[position as usize]);
     next.is_some_and(|next| (next - begin) as f64 >= BEFORE * (end - begin) as f64)
 }

@@ -5,7 +5,6 @@
 
 use std::cmp::Reverse;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -13,6 +12,7 @@ use super::calls::{Calls, innermost};
 use crate::Result;
 use crate::account::activities::Activity;
 use crate::ids::{LocationId, ProcessId, RegionKey};
+use crate::parallel::iter::*;
 use crate::trace::nodes::nodes;
 
 /// A process or a node that needs longer for the same.

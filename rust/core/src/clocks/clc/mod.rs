@@ -16,10 +16,9 @@ mod limits;
 mod logical;
 mod net;
 
-use crate::parallel::iter::*;
-
 use super::constraints::Constraints;
 use super::domains::Clocks;
+use crate::parallel::iter::*;
 use crate::{Error, Result};
 use backward::backward;
 use deal::{NEVER, tell};

@@ -10,13 +10,12 @@
 
 use std::borrow::Cow;
 
-use crate::parallel::iter::*;
-
 use super::deal::{Deal, NEVER};
 use crate::Result;
 use crate::clocks::constraints::{Constraints, Link, Part};
 use crate::clocks::domains::Clocks;
 use crate::ids::LocationId;
+use crate::parallel::iter::*;
 
 /// A clock and a time.
 type Moment = (u32, i64);

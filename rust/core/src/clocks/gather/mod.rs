@@ -6,8 +6,6 @@ mod one_sided;
 mod operations;
 mod threads;
 
-use crate::parallel::iter::*;
-
 pub use messages::OfMessages;
 pub use operations::add_operation;
 
@@ -15,6 +13,7 @@ use super::constraints::{Constraints, Found, Link};
 use crate::Result;
 use crate::ids::ProcessId;
 use crate::matching;
+use crate::parallel::iter::*;
 use crate::trace::Trace;
 
 /// Collects the constraints of a run; each process of the analysis has those with targets on its locations, and the

@@ -2,7 +2,6 @@
 //!
 //! All times are Enter and Leave of calls, as in the wait states (docs/one-sided.md).
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::CollectiveOp;
@@ -15,6 +14,7 @@ use crate::matching::epochs::{CollectivePart, Epochs};
 use crate::matching::fifo::Fifo;
 use crate::matching::windows;
 use crate::parallel::exchange::Inbox;
+use crate::parallel::iter::*;
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};
 use crate::waits::rma::lock::predecessors;

@@ -1,13 +1,12 @@
 //! Collective operations. The gates are those of the wait states (specification.md#collective-operations).
 
-use crate::parallel::iter::*;
-
 use crate::Result;
 use crate::clocks::constraints::{Found, Member};
 use crate::clocks::kind::Kind;
 use crate::ids::LocationId;
 use crate::matching::collectives::{self, Times};
 use crate::matching::nonblocking;
+use crate::parallel::iter::*;
 use crate::trace::Trace;
 
 /// The constraints of blocking operations, by owner of instances.

@@ -37,11 +37,11 @@ mod written;
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
-use crate::parallel::iter::*;
 use rustc_hash::FxHashMap;
 
 use crate::analysis::Analysis;
 use crate::ids::{LocationId, RegionKey};
+use crate::parallel::iter::*;
 use crate::queues::{Quantity, Queues};
 use crate::severity::Metric;
 use crate::trace::Trace;

@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::parallel::iter::*;
 use whywait_otf2::enums::LocationType;
 
 use super::activity::{Devices, Kernel};
 use crate::Result;
 use crate::ids::{CallPathId, LocationId};
+use crate::parallel::iter::*;
 use crate::trace::Trace;
 
 impl Devices {

@@ -21,7 +21,6 @@ mod hosts;
 
 use std::collections::BTreeMap;
 
-use crate::parallel::iter::*;
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::Type;
@@ -30,6 +29,7 @@ use whywait_otf2::records::TypedValue;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{LocationId, ProcessId};
 use crate::matching::launches::{self, LaunchMatches, Run};
+use crate::parallel::iter::*;
 use crate::schema::Pattern;
 use crate::schema::patterns::Paradigm;
 use crate::severity::{Accumulator, Metric};

@@ -29,7 +29,6 @@
 //! specification.md#early-wait-and-late-complete, thesis, wait-state patterns 4 and 5. Detection: thesis, section
 //! 3.3.1. Pairs: specification.md#pair-wise-synchronizations.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 
 use super::operations::{last_of, origin_of};
@@ -39,6 +38,7 @@ use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{Access, Epochs, Exposure};
 use crate::matching::fifo::Fifo;
 use crate::parallel::exchange::{Inbox, Outbox};
+use crate::parallel::iter::*;
 use crate::severity::Metric;
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};

@@ -22,7 +22,6 @@
 
 use std::cmp::Reverse;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -32,6 +31,7 @@ use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{Epochs, LockEpoch};
 use crate::parallel::exchange::{Inbox, Outbox};
+use crate::parallel::iter::*;
 use crate::trace::columns::ALL;
 use crate::trace::{Shard, Trace};
 

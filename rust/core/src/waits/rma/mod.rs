@@ -14,11 +14,10 @@ pub mod progress;
 mod shard_waits;
 pub mod wait_until;
 
-use crate::parallel::iter::*;
-
 use crate::Result;
 use crate::diagnostics::Diagnostics;
 use crate::matching::epochs::Epochs;
+use crate::parallel::iter::*;
 use crate::trace::Trace;
 use crate::waits::Findings;
 use crate::waits::collective_sync::CollectiveSync;

@@ -15,7 +15,6 @@
 //!
 //! *Source*: specification.md#notifications; the record is that of the thesis, section 3.1, pairs section 3.2.2.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 
 use super::shard_waits::Waits;
@@ -23,6 +22,7 @@ use crate::Result;
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::Epochs;
 use crate::matching::fifo::Fifo;
+use crate::parallel::iter::*;
 use crate::severity::Metric;
 use crate::trace::Trace;
 use crate::trace::regions::Library;

@@ -12,7 +12,6 @@
 //!
 //! *Source*: specification.md#wait-until; the records are those of the thesis, section 3.1.3.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 
 use super::operations::{last_of, origin_of};
@@ -20,6 +19,7 @@ use super::shard_waits::Waits;
 use crate::Result;
 use crate::ids::{InstanceId, LocationId, ProcessId};
 use crate::matching::epochs::Epochs;
+use crate::parallel::iter::*;
 use crate::severity::Metric;
 use crate::trace::Trace;
 use crate::trace::columns::OperationKind;

@@ -8,7 +8,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::parallel::iter::*;
 use rustc_hash::FxHashMap;
 
 use super::collectives::{Call, Operation, all, all_to_all, of_kind, on_network, refuse_parts};
@@ -16,6 +15,7 @@ use crate::Result;
 use crate::ids::{CommId, ProcessId};
 use crate::matching::collectives::{Kind, Member};
 use crate::parallel::exchange::{Inbox, Outbox};
+use crate::parallel::iter::*;
 use crate::trace::definition_index::Members;
 use crate::trace::{Shard, Trace};
 use crate::whatif::assumptions::{Assumption, Assumptions};

@@ -11,7 +11,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::parallel::iter::*;
 use rustc_hash::FxHashMap;
 
 use crate::Result;
@@ -19,6 +18,7 @@ use crate::ids::{CallPathId, InstanceId, ProcessId, RegionKey};
 use crate::matching::messages::match_all;
 use crate::matching::probes;
 use crate::matching::protocol::{Limits, Proofs, Protocol, ProtocolClassifier};
+use crate::parallel::iter::*;
 use crate::trace::{NONE, RegionClass, Trace};
 use crate::whatif::assumptions::{Assumption, Assumptions};
 use crate::whatif::changes::cut::{Cut, GoneMessage, Key};

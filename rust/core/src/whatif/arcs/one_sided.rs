@@ -5,7 +5,6 @@
 //! that waited most often on this window; otherwise the last call of an access epoch or the first of a lock epoch. Lock
 //! epochs keep their measured order.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rayon::slice::ParallelSliceMut as _;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -17,6 +16,7 @@ use crate::matching::epochs::{Change, Epoch, Epochs, Exposed, Notification, expo
 use crate::matching::fifo::Fifo;
 use crate::matching::windows::match_all;
 use crate::parallel::exchange::{Inbox, Outbox};
+use crate::parallel::iter::*;
 use crate::severity::Metric;
 use crate::trace::columns::OperationKind;
 use crate::trace::{Shard, Trace};

@@ -4,8 +4,6 @@
 
 use std::sync::Arc;
 
-use crate::parallel::iter::*;
-
 use super::balance::{Balance, Balancing};
 use super::cut::Cut;
 use super::durations::{Change, Shape};
@@ -13,6 +11,7 @@ use super::segments::{self, Segment, Selected};
 use super::selection::Selection;
 use crate::account::Excess;
 use crate::ids::{CallPathId, LocationId};
+use crate::parallel::iter::*;
 use crate::trace::Trace;
 use crate::trace::shard::ProfileCell;
 use crate::whatif::graph::steps::Graph;

@@ -6,7 +6,6 @@
 
 use std::ops::RangeInclusive;
 
-use crate::parallel::iter::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::{Attributes, Event, EventSink, ReadSummary};
 
@@ -14,6 +13,7 @@ use super::cut::{Cut, Gone};
 use super::side::{Side, side};
 use crate::Result;
 use crate::ids::{Ids, LocationId};
+use crate::parallel::iter::*;
 use crate::trace::decode::{Decoder, times_of_streams};
 use crate::trace::{CallPath, RegionClass, Reread, Shard, Trace};
 

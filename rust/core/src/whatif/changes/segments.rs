@@ -3,12 +3,11 @@
 //! A *segment* is the time between two consecutive Enters or Leaves of a location; it belongs to the innermost region.
 //! In the last segment of a call that waits, only the call's own time counts.
 
-use crate::parallel::iter::*;
-
 use super::cut::Cut;
 use super::durations::{Change, Shape};
 use super::selection::{Chooser, Part, Selection, refusal};
 use crate::ids::LocationId;
+use crate::parallel::iter::*;
 use crate::trace::Trace;
 use crate::trace::shard::ProfileCell;
 use crate::whatif::graph::steps::Graph;

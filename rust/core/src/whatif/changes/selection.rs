@@ -2,10 +2,10 @@
 
 use std::ops::RangeInclusive;
 
-use crate::parallel::iter::*;
 use rustc_hash::FxHashMap;
 
 use crate::ids::{CallPathId, LocationId};
+use crate::parallel::iter::*;
 use crate::trace::{Shard, Trace};
 use crate::{Error, Result};
 

@@ -10,7 +10,6 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rayon::slice::ParallelSliceMut as _;
 use rustc_hash::FxHashMap;
@@ -19,6 +18,7 @@ use super::border::Border;
 use super::steps::{Graph, Kind, Meeting, Step};
 use crate::ids::{InstanceId, LocationId, RegionKey};
 use crate::parallel::exchange::Exchange;
+use crate::parallel::iter::*;
 use crate::trace::{NONE, Shard, Trace};
 use crate::{Error, Result};
 

@@ -17,7 +17,6 @@ mod walker;
 
 use std::sync::Mutex;
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 
 use self::board::{Board, lock};
@@ -29,6 +28,7 @@ use super::graph::steps::Graph;
 use crate::Result;
 use crate::focus::End;
 use crate::ids::LocationId;
+use crate::parallel::iter::*;
 use crate::trace::{Shard, Trace};
 
 /// The shifts of all places against the measured run.

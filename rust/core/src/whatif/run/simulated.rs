@@ -5,7 +5,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::parallel::iter::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::enums::{Paradigm, RegionRole};
 use whywait_otf2::records::{Definition, Region, Text};
@@ -19,6 +18,7 @@ use super::stamps::Stamps;
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::LocationId;
+use crate::parallel::iter::*;
 use crate::trace::Bounds;
 use crate::trace::decode::Decoder;
 use crate::whatif::changes::cut::{Gone, rows};

@@ -4,7 +4,6 @@
 //! one call this is not enough: when the call gets shorter, receives far from its Leave would come before their sends.
 //! So a send is recorded no later than the Leave of its receive's call, and a receive no earlier than its send.
 
-use crate::parallel::iter::*;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
@@ -12,6 +11,7 @@ use crate::Result;
 use crate::ids::InstanceId;
 use crate::matching::messages::match_all;
 use crate::parallel::exchange::{Inbox, Outbox};
+use crate::parallel::iter::*;
 use crate::trace::{Shard, Trace};
 
 /// Bounds of the times of records, by shard and row, ticks.
