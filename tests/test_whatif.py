@@ -154,10 +154,11 @@ def archives() -> list:
     ]
 
 
-@pytest.mark.parametrize("hidden", ["estimate", "remainder"])
 @pytest.mark.parametrize("archive", archives())
-def test_without_hypotheses_every_time_is_the_measured_one(archive, hidden):
-    assert is_identical(whywait.whatif(archive, hidden=hidden))
+def test_without_hypotheses_every_time_is_the_measured_one(archive):
+    result = whywait.analyze(archive, causes=False)
+    for hidden in ("estimate", "remainder"):
+        assert is_identical(whywait.whatif(result, hidden=hidden)), hidden
 
 
 def pattern_traces() -> Iterator:
@@ -220,16 +221,16 @@ CONSISTENT = [example for example in examples() if example.id not in DISTANT]
 
 
 @pytest.mark.parametrize(("trace", "_"), CONSISTENT)
-@pytest.mark.parametrize("factor", [2, 3])
-def test_all_times_slower_is_the_whole_run_slower(trace, _, factor, tmp_path):
+def test_all_times_slower_is_the_whole_run_slower(trace, _, tmp_path):
     """Every segment and every remainder f times as long: every time is."""
     result = whywait.analyze(trace_from_text(trace, tmp_path), causes=False)
-    changes = [Scale(str(callpath), factor) for callpath in range(len(result.tree))]
-    sim = whywait.whatif(result, changes, hidden="remainder")
-    for location in range(len(result.places)):
-        times = sim.events(location)
-        measured, simulated = (times[name].to_numpy() for name in ("measured", "simulated"))
-        assert (simulated - measured[0] == factor * (measured - measured[0])).all()
+    for factor in (2, 3):
+        changes = [Scale(str(callpath), factor) for callpath in range(len(result.tree))]
+        sim = whywait.whatif(result, changes, hidden="remainder")
+        for location in range(len(result.places)):
+            times = sim.events(location)
+            measured, simulated = (times[name].to_numpy() for name in ("measured", "simulated"))
+            assert (simulated - measured[0] == factor * (measured - measured[0])).all(), factor
 
 
 @pytest.mark.parametrize("workload", ["sor-p2p", "sor-fence", "sor-gats"])
