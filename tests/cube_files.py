@@ -57,7 +57,7 @@ def inclusive(values: dict[int, list[float]], tree: list[Any] | None = None) -> 
 
 @dataclass
 class Metric:
-    """A metric, with its values as stored, by the number of the node."""
+    """A metric, with its values as stored, by the number of the node, below `depth` others."""
 
     name: str
     kind: str | None = "EXCLUSIVE"
@@ -65,6 +65,7 @@ class Metric:
     unit: str = "sec"
     values: dict[int, list[float]] | None = None
     cubepl: str = ""
+    depth: int = 0
 
 
 @dataclass
@@ -147,7 +148,8 @@ def anchor(metrics: list[Metric], style: Style, tree: list[Any], regions: dict[s
             lines.append(
                 f"<cubepl rowwise=false>{metric.cubepl}</cubepl><cubeplaggr cubeplaggrtype=plus>1</cubeplaggr>"
             )
-        lines.append("</metric>")
+        following = metrics[number + 1].depth if number + 1 < len(metrics) else 0
+        lines += ["</metric>"] * (metric.depth + 1 - following)
     lines += ["</metrics>", "<program>"]
     number_of = {name: number + 10 for number, name in enumerate(regions)}
     for name, (paradigm, role) in regions.items():

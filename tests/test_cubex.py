@@ -309,3 +309,25 @@ def test_profiles_from_the_field(case, capsys):
         assert found.metrics[name].total > 0
     assert main(["report", str(path)]) == 0
     assert "Warning:" not in capsys.readouterr().err
+
+
+def test_times_below_the_time_are_no_counters(tmp_path):
+    times = [Metric(name, "INCLUSIVE", "DOUBLE", "sec", inclusive(OWN), depth=depth) for depth, name in enumerate(
+        ("time", "execution", "mpi", "mpi_point2point"))]  # fmt: skip
+    others = [
+        Metric("PAPI_TOT_CYC", "INCLUSIVE", "UINT64", "#", inclusive(BYTES)),
+        Metric("cycles_of_calls", "INCLUSIVE", "UINT64", "#", inclusive(BYTES), depth=1),
+        Metric("watched", "INCLUSIVE", "DOUBLE", "sec", inclusive(OWN)),
+    ]
+    result = whywait.load(write(tmp_path / "summary.cubex", [*times, *others]))
+    assert by_path(result, "time") == sums(OWN)
+    assert set(result.counters) == {"PAPI_TOT_CYC", "cycles_of_calls", "watched"}
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason=UNRECORDED)
+def test_a_summary_of_scalasca_has_each_time_once(capsys):
+    assert main(["report", str(SHARED / "field4/cube_stored_times/summary.cubex"), "--focus", "all"]) == 0
+    metrics, _, _ = capsys.readouterr().out.partition("\n\nCall")
+    for name, time in (("MPI", "7.00 s"), ("Point-to-point", "5.00 s"), ("Init/Finalize", "2.00 s")):
+        assert [line.split()[-4:-2] for line in metrics.splitlines() if line.split()[0] == name] == [time.split()]
+    assert "Counters" not in metrics

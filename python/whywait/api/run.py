@@ -99,6 +99,16 @@ def _suggestion(path: Path) -> str:
     return _PROFILE.format("it holds", profile) if profile.is_file() else ""
 
 
+def _foreign(path: Path) -> str | None:
+    """Return what a path without an anchor of OTF2 is, if it is of another tool."""
+    if path.suffix == ".otf2" or any(path.glob("*.otf2")):
+        return None
+    # Only errors need it.
+    from whywait.store.foreign import foreign
+
+    return foreign(path)
+
+
 class Run:
     """An open trace. Its definitions have been read, its events have not.
 
@@ -122,9 +132,11 @@ class Run:
             _native.finish_recording(path)
         try:
             self._opened = _native.Run(path)
-        except _native.ArchiveError as error:
+        except (_native.ArchiveError, _native.UsageError) as error:
             if hint := _suggestion(Path(path)):
                 error.add_note(hint)
+            elif (known := _foreign(Path(path))) is not None:
+                raise _native.ArchiveError(known) from error
             raise
 
     @property

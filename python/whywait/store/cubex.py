@@ -69,6 +69,8 @@ class Metric(NamedTuple):
     kind
         How values relate to those of callees: ``INCLUSIVE``, ``EXCLUSIVE``, ``SIMPLE`` (not at all), or a kind of
         derived metrics.
+    above
+        The numbers of the metrics above it, from the root down.
     """
 
     number: int
@@ -77,6 +79,7 @@ class Metric(NamedTuple):
     unit: str
     type: str
     kind: str
+    above: tuple[int, ...] = ()
 
     @property
     def is_sum(self) -> bool:
@@ -338,20 +341,23 @@ def _parsed(anchor: bytes) -> ET.Element:
 
 
 def _metrics(root: ET.Element) -> Iterator[Metric]:
-    stack = root.findall("metrics/metric")[::-1]
+    above: tuple[int, ...] = ()
+    stack = [(element, above) for element in reversed(root.findall("metrics/metric"))]
     while stack:
-        element = stack.pop()
+        element, above = stack.pop()
+        number = _integer(element, "id")
         name = _text(element, "uniq_name") or _text(element, "disp_name")
         yield Metric(
-            _integer(element, "id"),
+            number,
             name,
             _text(element, "disp_name") or name,
             _text(element, "uom"),
             (_text(element, "dtype") or "DOUBLE").upper(),
             # Version 4.0 has it for some metrics only.
             (element.get("type") or "EXCLUSIVE").upper(),
+            above,
         )
-        stack.extend(reversed(element.findall("metric")))
+        stack.extend((child, (*above, number)) for child in reversed(element.findall("metric")))
 
 
 def _region(element: ET.Element) -> Region:

@@ -119,11 +119,15 @@ class ProfileDataset(StoredTables):
             callpath.append(numbers.setdefault(key, len(numbers)))
         self._callpaths = list(numbers)
         self._regions = _with_terms(cube)
-        self._inclusive = {metric.name for metric in cube.metrics if metric.kind == "INCLUSIVE"}
         self._declared: set[str] = set()
         self._metrics: dict[str, _Cells] = {}
         self._unread: list[str] = []
         names = _names(cube)
+        # What accumulates during a call, but for parts of the time: Scalasca stores times of classes of calls.
+        time = next((number for number, name in names.items() if name == "time"), None)
+        self._accumulating = {
+            metric.name for metric in cube.metrics if metric.kind == "INCLUSIVE" and not _is_part_of(time, metric)
+        }
         for metric in cube.metrics:
             name = names.get(metric.number, metric.name)
             try:
@@ -293,7 +297,7 @@ class ProfileDataset(StoredTables):
         """The counters: metrics that accumulate during a call, so they are inclusive in the file."""
         return [
             cells for name, cells in self._metrics.items()
-            if name in self._inclusive and name not in _OTHERS and not name.startswith("bytes_")
+            if name in self._accumulating and name not in _OTHERS and not name.startswith("bytes_")
         ]  # fmt: skip
 
     @cached_property
@@ -403,6 +407,11 @@ def _names(cube: Cube) -> dict[int, str]:
         called = sorted((metric.name != name, metric.number) for metric in sums if metric.name.casefold() in known)
         found |= {number: name for _, number in called[:1]}
     return found
+
+
+def _is_part_of(time: int | None, metric: Metric) -> bool:
+    """Return whether a metric is a part of the time: one in seconds below it in the tree of metrics."""
+    return time in metric.above and _unit(metric.unit)[1] == "s"
 
 
 def _unit(text: str) -> tuple[float, str]:

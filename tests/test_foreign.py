@@ -1,0 +1,91 @@
+"""Files of other tools are named, with what to do."""
+
+import gzip
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+import whywait
+from whywait.cli import main
+
+from tests.results import SHARED, UNRECORDED
+
+DATA = Path(__file__).parent / "data"
+
+TEXTS = {
+    "run.prv": (b"#Paraver (01/01/2024 at 12:00):1000_ns:1(2):1:2(1:1,1:1)\n", "a Paraver trace"),
+    "run.prv.gz": (gzip.compress(b"#Paraver (01/01/2024 at 12:00):1000_ns\n"), "a Paraver trace"),
+    "run.pcf": (b"DEFAULT_OPTIONS\n", "a Paraver trace"),
+    "run.slog2": (b"\0\x0aSLOG 2.0.6", "a SLOG-2 trace"),
+    "anything": (b"CLOG-02.44", "a CLOG-2 trace"),
+    "old.otf": (b"1:1,2\n", "an OTF 1 trace"),
+    "old.1.events.z": (b"\x78\x9c", "an OTF 1 trace"),
+    "summary.cube": (b'<?xml version="1.0"?>\n<cube version="3.0">\n</cube>', "a Cube 3 profile"),
+    "epik.cube.gz": (gzip.compress(b'<?xml version="1.0"?>\n<cube version="3.0">'), "a Cube 3 profile"),
+    "trace.json": (b'{"displayTimeUnit": "ms", "traceEvents": []}', "a trace in Chrome's JSON format"),
+    "list.json": (b'[\n {"name": "f", "ph": "B", "ts": 1}]', "a trace in Chrome's JSON format"),
+    "rank0.json.gz": (gzip.compress(b'{"schemaVersion": 1, "traceEvents": []}'), "a trace of the PyTorch profiler"),
+    "report1.nsys-rep": (b"NVIDIA Tegra Profiler Report 2023", "a report of Nsight Systems"),
+    "profile.0.0.0": (b"12 templated_functions_MULTI_TIME\n", "a profile of TAU"),
+    "tautrace.0.0.0.trc": (b"\0", "a trace of TAU"),
+    "a.hpcrun": (b"HPCRUN-profile____02.00", "a file of HPCToolkit"),
+    "perf.data": (b"PERFILE2", "a profile of perf"),
+    "gmon.out": (b"gmon\1", "a profile of gprof"),
+}
+
+
+def said(path, capsys, verb="analyze"):
+    arguments = [verb, str(path)] + (["-o", str(path) + ".results"] if verb == "analyze" else [])
+    assert main(arguments) == 3
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    return err
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_foreign_file_is_named_with_what_to_do(name, tmp_path, capsys):
+    content, kind = TEXTS[name]
+    (tmp_path / "run").mkdir()
+    file = tmp_path / "run" / name
+    file.write_bytes(content)
+    for verb in ("analyze", "info", "report"):
+        for path in (file, file.parent):
+            err = said(path, capsys, verb)
+            assert err.startswith(f"whywait: {file} is {kind}"), err
+            assert len(err.partition(": ")[2].partition(": ")[2]) > 20
+    with pytest.raises(whywait.ArchiveError, match=r" is an? "):
+        whywait.analyze(file)
+
+
+def test_databases_are_told_apart(tmp_path, capsys):
+    for name, table, kind in (
+        ("report.sqlite", "CUPTI_ACTIVITY_KIND_KERNEL", "an SQLite export of Nsight Systems"),
+        ("other.sqlite", "people", "an SQLite database"),
+    ):
+        with sqlite3.connect(tmp_path / name) as base:
+            base.execute(f"CREATE TABLE {table} (start INT)")
+        base.close()
+        assert f"{tmp_path / name} is {kind}:" in said(tmp_path / name, capsys)
+
+
+def test_other_files_are_not_named(tmp_path, capsys):
+    for name, content in (("a.txt", b"hello"), ("b.json", json.dumps({"a": 1}).encode()), ("c.gz", b"\x1f\x8b\x08")):
+        (tmp_path / name).write_bytes(content)
+        assert "expected an OTF2 anchor file" in said(tmp_path / name, capsys)
+    # What is wrong with an archive is said, whatever lies beside it.
+    (tmp_path / "traces.otf2").write_bytes(b"nothing")
+    (tmp_path / "gmon.out").write_bytes(b"gmon")
+    for path in (tmp_path, tmp_path / "traces.otf2"):
+        assert "gprof" not in said(path, capsys)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason=UNRECORDED)
+def test_files_of_real_tools(capsys):
+    for path, kind in (
+        ("field4/foreign_files/a.prv", "Paraver"),
+        ("field4/foreign_files/old.cube.gz", "Cube 3"),
+        ("kineto/chain/traces/rank0.pt.trace.json.gz", "PyTorch"),
+        ("nsight/late_sender/report.0.sqlite", "Nsight Systems"),
+    ):
+        assert kind in said(SHARED / path, capsys, "info")
