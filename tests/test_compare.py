@@ -55,6 +55,11 @@ def test_differences_sum_over_groups_of_ranks():
     assert [(row["group"], row["relative"] and round(row["relative"], 6)) for row in rows] == [
         (2, None), (1, -1.0), (0, 0.2),
     ]  # fmt: skip
+    # Neighbors are in one group.
+    rows = differences(BEFORE, AFTER, ["mpi_latesender"], groups=2).to_pylist()
+    assert [(row["group"], row["first"], row["second"]) for row in rows] == [
+        (1, 0, 0.008), (0, pytest.approx(0.008), 0.006),
+    ]  # fmt: skip
 
 
 def test_seconds_come_before_counts():

@@ -119,6 +119,14 @@ def test_rows_of_metrics_without_relation_are_by_number(tmp_path):
     assert {order[row]: values[row].tolist() for row in np.flatnonzero(values.any(axis=1))} == stored
 
 
+def test_rows_of_inclusive_metrics_go_down_one_callee_after_the_other(tmp_path):
+    tree = [(0, "main", [(1, "solve", [(2, "MPI_Send", [])]), (3, "kernel", [(4, "helper", [])])])]
+    own = {number: [float(10**number)] * LOCATIONS for number in range(5)}
+    written = [Metric("time", "INCLUSIVE", values=inclusive(own, tree))]
+    found = by_path(whywait.load(write(tmp_path / "a.cubex", written, tree=tree)), "time")
+    assert list(found.values()) == [4.0 * 10**number for number in range(5)]
+
+
 def test_rows_that_were_never_written_are_zero(tmp_path):
     path = write(tmp_path / "a.cubex", [Metric("time", "EXCLUSIVE", "UINT8", "sec", {3: [1] * LOCATIONS, 0: [2] * 4})])
     content = path.read_bytes()

@@ -293,6 +293,15 @@ def test_the_trace_is_found_where_it_was_or_next_to_the_result(tmp_path):
         load(tmp_path / "results").run.events(0)
 
 
+def test_a_trace_is_found_after_the_directory_of_both_has_moved(tmp_path):
+    shutil.copytree(DATA / "p2p", tmp_path / "all" / "runs" / "one")
+    result = whywait.analyze(tmp_path / "all" / "runs" / "one")
+    result.write(tmp_path / "all" / "results" / "one")
+    events = result.run.events(0)
+    (tmp_path / "all").rename(tmp_path / "moved")
+    assert load(tmp_path / "moved" / "results" / "one").run.events(0) == events
+
+
 def test_verbs_that_need_events_take_them_from_the_trace(copy, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["export", "perfetto", str(copy), "-o", "one.pftrace"]) == 0

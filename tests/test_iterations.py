@@ -230,6 +230,13 @@ def test_calls_that_do_not_repeat_are_no_loop(tmp_path):
         fake_native.result(fake_native.small()).iterations("MPI_Barrier")
 
 
+def test_what_repeats_in_little_of_the_time_is_no_main_loop(tmp_path):
+    text = "*: main [0, 10]\n*: solve [0, 6]\n" + "".join(f"*: write [{6 + i}, {7 + i}]\n" for i in range(4))
+    result = whywait.analyze(trace_from_text(f"ranks 2\n{text}", tmp_path))
+    assert result.iterations() is None
+    assert result.iterations("write").num_rows == 4
+
+
 def test_one_long_visit_among_short_ones_is_no_loop(tmp_path):
     """An interpreter of commands, the last of which is the run itself: its loop is not recorded."""
     text = "*: main [0, 40]\n" + "".join(f"*: command [{begin}, {end}]\n" for begin, end in ((0, 1), (1, 1.2), (2, 39)))

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import whywait
 from whywait import _native
@@ -60,6 +61,17 @@ def test_verdicts_compare_the_bounds_with_the_cores(lower, upper, node, process)
     from whywait.analysis.progress import _verdict
 
     assert (_verdict(lower, upper, 0.2), _verdict(lower, upper, 0.5)) == (node, process)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "processes"), [([0, 0, 1, 1], 2), ([0, 0, 1], None), ([0, 1, 2], None), ([0, 0, 0], 3)]
+)
+def test_processes_of_a_node_are_counted_where_all_have_as_many(nodes, processes):
+    from whywait.analysis.progress import _processes_of_a_node
+
+    ranks = [*range(len(nodes)), -1]
+    system = pa.table({"kind": ["group"] * len(ranks), "rank": ranks, "parent": [*nodes, 7]})
+    assert _processes_of_a_node(system) == processes
 
 
 def test_nodes_that_differ_are_not_counted():

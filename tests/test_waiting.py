@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import whywait
+from whywait import _native
 from whywait.analysis.waiting import PARTS, account
 
 from tests.fake_native import SHARED
@@ -116,6 +117,15 @@ def test_traces_beside_this_checkout_add_up():
         pytest.skip(UNRECORDED)
     for directory in BESIDE:
         adds_up(whywait.analyze(directory), name(directory))
+
+
+def test_kernels_are_time_of_devices_and_no_computation(tmp_path):
+    _native.generate("comd-gpu", tmp_path, ranks=2, iterations=2, seed=1)
+    result = whywait.analyze(tmp_path)
+    metrics, parts = result.metrics, account(result.profile)["parts"]
+    assert sum(parts.values()) == pytest.approx(metrics["time"].total)
+    kernels = metrics["hip_kernel_executions"].total
+    assert 0 < parts["computation"] == pytest.approx(metrics["comp"].total - kernels)
 
 
 def test_idle_threads_are_time_but_no_waiting():

@@ -45,7 +45,7 @@ from whywait.hypotheses import (
     read,
 )
 from whywait.hypotheses.kinds import duration
-from whywait.hypotheses.lengths import Lengths
+from whywait.hypotheses.lengths import Lengths, _fit_line
 
 from tests import naive_whatif
 from tests.programs import messages_of_two_sizes, programs
@@ -1227,6 +1227,12 @@ def test_two_sizes_give_a_bandwidth(tmp_path):
     found = whywait.fit_network(trace_from_text(messages_of_two_sizes(6), tmp_path))["local"]
     assert found.latency == pytest.approx(0.1)
     assert found.bandwidth == pytest.approx(100)
+
+
+def test_no_message_arrives_before_it_is_sent():
+    """The line of best fit has a latency below zero: the one through zero is taken."""
+    found = _fit_line([(1, 1), (2, 4)])
+    assert (found.latency, found.bandwidth) == (0, pytest.approx(5 / 9))
 
 
 def test_nothing_is_left_if_writing_fails(small, tmp_path, monkeypatch):
