@@ -63,7 +63,7 @@ PROFILE = {"CARGO_PROFILE_DEV_DEBUG": "false", "RUSTFLAGS": "--cap-lints=allow"}
 TARGET = ROOT / "target" / "mutants"
 LIBRARIES = {"lib_native.so": "_native.abi3.so", "libwhywait_record.so": "_record/lib/libwhywait_record.so"}
 # A test that takes longer, in seconds, does not end by itself, which is found as well.
-PATIENCE = 180
+PATIENCE = 600
 
 
 class Mutant(NamedTuple):
@@ -297,7 +297,9 @@ class Copy:
         """Return the tests that do not pass, each with the reason."""
         report = self.place / "report.xml"
         report.unlink(missing_ok=True)
-        done = self._run([sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *nodes], variables)
+        done = self._run(
+            [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *nodes], variables, tests=len(nodes)
+        )
         if done.returncode in {3, 4, 5}:
             sys.exit(f"pytest does not know these tests:\n{done.stdout}{done.stderr}")
         if not report.is_file():
@@ -306,14 +308,14 @@ class Copy:
         broken = ((case, case.find(kind)) for case in cases for kind in ("failure", "error", "skipped"))
         return [f"{case.get('name')}: {one.get('message')}" for case, one in broken if one is not None]
 
-    def _run(self, command: list[str], variables: dict[str, str], crate: str = "") -> subprocess.CompletedProcess[str]:
+    def _run(
+        self, command: list[str], variables: dict[str, str], crate: str = "", tests: int = 1
+    ) -> subprocess.CompletedProcess[str]:
         variables = {"PYTHONPATH": str(self.place / "python"), "PROPTEST_RNG_SEED": "1", **variables}
         place = self.place / "rust" / crate if crate else self.place
-        environment = os.environ | variables
+        options = {"cwd": place, "env": os.environ | variables, "timeout": PATIENCE * tests}
         try:
-            return subprocess.run(
-                command, cwd=place, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
-            )
+            return subprocess.run(command, **options, capture_output=True, text=True, check=False)
         except subprocess.TimeoutExpired:
             return subprocess.CompletedProcess(command, -1, "running 1 test", "it does not end")
 
