@@ -474,7 +474,10 @@ pub fn analyze(
     let mut account = match focus {
         Some(focus) => {
             let mut account = account::find(&trace, &waits, &devices, &focus.window(), has_bad_clocks, Some(&locks))?;
-            account.cores = account::few_cores(&trace, &waits, &focus.window())?;
+            for node in account::of_nodes(&trace, &waits, &focus.window())? {
+                account.cores.extend(node.cores);
+                account.together.extend(node.together);
+            }
             account
         }
         None => Account::default(),

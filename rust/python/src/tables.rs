@@ -599,6 +599,16 @@ impl Analysis {
                 cores.append(of_node)?;
             }
             facts.set_item("few_cores", cores)?;
+            // Of nodes that may share cores: there can be many of others.
+            let together = PyList::empty(py);
+            for node in self.result.account.together_on_few() {
+                let of_node = PyDict::new(py);
+                of_node.set_item("location", node.location.number())?;
+                of_node.set_item("locations", node.locations)?;
+                of_node.set_item("shares", &node.shares)?;
+                together.append(of_node)?;
+            }
+            facts.set_item("computing_together", together)?;
             facts.set_item("reasons", reasons::facts(self, py)?)?;
         }
         for (name, value) in recording::facts(trace.recording().anchor()) {

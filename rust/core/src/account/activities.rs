@@ -69,6 +69,15 @@ pub(super) fn of_tree(trace: &Trace) -> Vec<Activity> {
     of_nodes
 }
 
+/// Whether each call path is a collective operation with a root.
+pub(super) fn rooted(trace: &Trace) -> Vec<bool> {
+    let is_rooted = |key: RegionKey| {
+        let call = trace.regions.get(key).and_then(|region| mpi_call(&region.name, region.paradigm));
+        call.is_some_and(|call| ROOTED.contains(&call.as_str()))
+    };
+    trace.tree.nodes().iter().map(|node| is_rooted(node.region)).collect()
+}
+
 fn of_region(region: &Region, class: RegionClass) -> Activity {
     let name = region.name.strip_suffix("()").unwrap_or(&region.name);
     let paradigm = region.paradigm;
@@ -190,6 +199,9 @@ const TRANSFERS: [&str; 56] = [
     "pready",
     "pready_range",
 ];
+
+/// Collective operations with a root.
+const ROOTED: [&str; 6] = ["bcast", "gather", "gatherv", "scatter", "scatterv", "reduce"];
 
 /// Calls of OpenSHMEM and ARMCI, without their prefix, that only manage the library or ask it something.
 const MANAGING: [&str; 23] = [

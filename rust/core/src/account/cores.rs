@@ -9,6 +9,8 @@
 //! All of it comes from samples: equidistant moments of the focus, and equidistant segments of each location. A segment
 //! is the time from one event to the next. Of a node whose locations are in several processes of the analysis, these share
 //! the lengths of segments, and the process of its first location gets the states of the others.
+//!
+//! The same moments tell how many locations compute at the same time, whatever else they could do.
 
 use std::ops::Range;
 
@@ -41,6 +43,25 @@ pub struct FewCores {
     pub expected: f64,
     /// The share of the time in which more ran.
     pub observed: f64,
+}
+
+/// How many locations of a node run own code at the same time.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct Together {
+    /// The first location of the node.
+    pub location: LocationId,
+    /// Number of its locations.
+    pub locations: u32,
+    /// The share of the time in which none of them runs own code, in which one does, and so on.
+    pub shares: Vec<f64>,
+}
+
+/// What the moments of a node say.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+pub(crate) struct OfNode {
+    pub cores: Option<FewCores>,
+    /// None of a node with many locations.
+    pub together: Option<Together>,
 }
 
 /// Number of moments: at most, at most in runs with few events, and for how many events a location is looked at once;
@@ -79,8 +100,20 @@ enum State {
     Runs,
 }
 
-/// The nodes whose locations share cores, in the order of their first location. Collective.
-pub(crate) fn find(trace: &Trace, waits: &PerShard<WaitState>, focus: &Range<i64>) -> Result<Vec<FewCores>> {
+/// A location at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+struct Moment {
+    state: State,
+    /// Whether it is in own code.
+    computes: bool,
+}
+
+impl Moment {
+    const AWAY: Self = Self { state: State::Away, computes: false };
+}
+
+/// What the moments of each node say that has several locations, in the order of their first. Collective.
+pub(crate) fn find(trace: &Trace, waits: &PerShard<WaitState>, focus: &Range<i64>) -> Result<Vec<OfNode>> {
     if focus.is_empty() {
         return Ok(Vec::new());
     }
@@ -106,11 +139,11 @@ pub(crate) fn find(trace: &Trace, waits: &PerShard<WaitState>, focus: &Range<i64
     let own: Vec<_> = own.collect();
     let states = own.into_par_iter().map(|(number, place, location, moments, quick)| {
         let (mut segments, mut length) = (0i64, 0i64);
-        let states = finder.states(location, moments, quick, |ticks| {
+        let moments = finder.moments(location, moments, quick, |ticks| {
             segments += 1;
             length += ticks;
         });
-        (number, place, Looked { states, segments, length })
+        (number, place, Looked { moments, segments, length })
     });
     let mut outgoing: Vec<Vec<(usize, usize, Looked)>> = (0..exchange.processes()).map(|_| Vec::new()).collect();
     for of_location in states.collect::<Vec<_>>() {
@@ -119,7 +152,10 @@ pub(crate) fn find(trace: &Trace, waits: &PerShard<WaitState>, focus: &Range<i64
     let mut arrived: Vec<_> = exchange.alltoall(outgoing)?.into_iter().flatten().collect();
     arrived.sort_unstable_by_key(|&(number, place, _)| (number, place));
     let of_nodes: Vec<_> = arrived.chunk_by(|a, b| a.0 == b.0).collect();
-    let found = of_nodes.into_par_iter().filter_map(|looked| finder.node(&nodes[looked[0].0], looked));
+    let found = of_nodes.into_par_iter().map(|looked| {
+        let node = &nodes[looked[0].0];
+        OfNode { cores: finder.cores(node, looked), together: finder.together(node, looked) }
+    });
     exchange.gatherv(found.collect::<Vec<_>>())
 }
 
@@ -139,7 +175,7 @@ type Lengths = FxHashMap<RegionKey, Vec<i64>>;
 /// What was seen of a location.
 #[derive(Encode, Decode)]
 struct Looked {
-    states: Vec<State>,
+    moments: Vec<Moment>,
     /// The segments that run, and their total length, ticks.
     segments: i64,
     length: i64,
@@ -174,30 +210,44 @@ impl Finder<'_> {
         Ok(by_node(trace, own, 2)?.into_iter().map(node).collect())
     }
 
+    /// How many locations of a node compute at the same time.
+    fn together(&self, node: &Node, looked: &[(usize, usize, Looked)]) -> Option<Together> {
+        let &Node { all, ref locations, step, moments } = node;
+        if step > 1 || locations.len() > TOGETHER {
+            return None;
+        }
+        let mut numbers = vec![0u64; locations.len() + 1];
+        for moment in 0..moments {
+            numbers[looked.iter().filter(|(.., looked)| looked.moments[moment].computes).count()] += 1;
+        }
+        let shares = numbers.into_iter().map(|number| number as f64 / moments as f64).collect();
+        Some(Together { location: locations[0], locations: all, shares })
+    }
+
     /// Whether the locations of a node share cores, by what was seen of all of them.
-    fn node(&self, node: &Node, looked: &[(usize, usize, Looked)]) -> Option<FewCores> {
+    fn cores(&self, node: &Node, looked: &[(usize, usize, Looked)]) -> Option<FewCores> {
         let &Node { all, ref locations, step, moments } = node;
         let together = locations.len().min(TOGETHER);
         let stride = moments.div_ceil((STEPS / (locations.len() * together)).max(1));
-        let states: Vec<&[State]> = looked.iter().map(|(.., looked)| &*looked.states).collect();
+        let of_locations: Vec<&[Moment]> = looked.iter().map(|(.., looked)| &*looked.moments).collect();
         let segments: i64 = looked.iter().map(|(.., looked)| looked.segments).sum();
         let length: i64 = looked.iter().map(|(.., looked)| looked.length).sum();
         if segments == 0 {
             return None;
         }
         // The shares of the moments at which a location runs, of those at which it is ready.
-        let shares: Vec<f64> = states
+        let shares: Vec<f64> = of_locations
             .iter()
             .map(|of| {
-                let ready = of.iter().filter(|&&state| state != State::Away).count();
-                let runs = of.iter().filter(|&&state| state == State::Runs).count();
+                let ready = of.iter().filter(|moment| moment.state != State::Away).count();
+                let runs = of.iter().filter(|moment| moment.state == State::Runs).count();
                 runs as f64 / ready.max(1) as f64
             })
             .collect();
         // Of each number of locations, the expected and the observed moments at which more of them run.
         let (mut expected, mut observed) = (vec![0.0; together], vec![0u64; together]);
         for moment in 0..moments {
-            let runs = states.iter().filter(|of| of[moment] == State::Runs).count();
+            let runs = of_locations.iter().filter(|of| of[moment].state == State::Runs).count();
             observed[..runs.min(together)].iter_mut().for_each(|observed| *observed += 1);
         }
         let mut numbers = vec![0.0; together + 1];
@@ -205,8 +255,8 @@ impl Finder<'_> {
             numbers.fill(0.0);
             numbers[0] = 1.0;
             let mut ready = 0;
-            for (of, &share) in states.iter().zip(&shares) {
-                if of[moment] == State::Away {
+            for (of, &share) in of_locations.iter().zip(&shares) {
+                if of[moment].state == State::Away {
                     continue;
                 }
                 ready = together.min(ready + 1);
@@ -275,13 +325,13 @@ impl Finder<'_> {
     }
 
     /// What a location does at equidistant moments of the focus; `runs` gets the length of each segment that runs.
-    fn states(
+    fn moments(
         &self,
         location: LocationId,
         moments: usize,
         quick: &FxHashMap<RegionKey, i64>,
         mut runs: impl FnMut(i64),
-    ) -> Vec<State> {
+    ) -> Vec<Moment> {
         let shard = self.trace.shard(location);
         let events = shard.events_of(location);
         let (first, time) = (events.start, &shard.events.time[events]);
@@ -289,36 +339,36 @@ impl Finder<'_> {
         let call = (CALL * self.trace.resolution as f64) as i64;
         let length = (self.focus.end - self.focus.start) as f64;
         let (mut position, mut wait) = (0, 0);
-        let state = |moment: usize| {
+        let at_moment = |moment: usize| {
             let at = self.focus.start + ((moment as f64 + 0.5) * length / moments as f64) as i64;
             position = partition_point_near(time, position, |&time| time <= at);
             if position == 0 || position == time.len() {
-                return State::Away;
+                return Moment::AWAY;
             }
             let callpath = innermost(self.trace, shard, (first + position) as u32);
             if callpath.is_none() {
-                return State::Away;
+                return Moment::AWAY;
             }
             while waits.get(wait).is_some_and(|wait| wait.end <= at) {
                 wait += 1;
             }
             if waits.get(wait).is_some_and(|wait| wait.start <= at) {
-                return State::Away;
+                return Moment::AWAY;
             }
             let ticks = time[position] - time[position - 1];
-            let longest = match self.callpaths.activities[callpath] {
+            let activity = self.callpaths.activities[callpath];
+            let longest = match activity {
                 Activity::Own => quick.get(&self.callpaths.regions[callpath]).copied().unwrap_or(call),
-                Activity::Unknown | Activity::Io | Activity::Device | Activity::Measurement => return State::Away,
+                Activity::Unknown | Activity::Io | Activity::Device | Activity::Measurement => return Moment::AWAY,
                 _ => call,
             };
-            if ticks <= longest {
+            let state = if ticks <= longest { State::Runs } else { State::Ready };
+            if state == State::Runs {
                 runs(ticks);
-                State::Runs
-            } else {
-                State::Ready
             }
+            Moment { state, computes: activity == Activity::Own }
         };
-        (0..moments).map(state).collect()
+        (0..moments).map(at_moment).collect()
     }
 
     /// When a location waits, in the order of time.

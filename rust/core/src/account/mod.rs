@@ -60,8 +60,8 @@ use floors::{Floors, Histogram};
 use reasons::Calls;
 use sweep::{CallPaths, CutRest, Found, Place, Rest, Sweep, Undecided};
 
-pub use cores::FewCores;
-pub(crate) use cores::find as few_cores;
+pub(crate) use cores::find as of_nodes;
+pub use cores::{FewCores, Together};
 pub use devices::{DeviceCell, DeviceRow};
 pub use floors::{Basis, Floor, Kind};
 pub use reasons::{Combinable, Convoy, Crowded, HeldUp, NeedlessBarriers, Reasons, Repeated, SlowPlace, Unprogressed};
@@ -110,6 +110,8 @@ pub struct Account {
     pub pauses: (u64, i64),
     /// Nodes whose locations share cores.
     pub cores: Vec<FewCores>,
+    /// How many locations compute at the same time, by node.
+    pub together: Vec<Together>,
     /// What else speaks for a reason of lost time.
     pub reasons: Reasons,
     /// Number of CPU locations.
@@ -320,6 +322,15 @@ pub(crate) fn excesses(
 }
 
 impl Account {
+    /// How many locations compute at the same time on nodes that may share cores.
+    pub fn together_on_few(&self) -> impl Iterator<Item = &Together> {
+        let may_share = |node: &&Together| {
+            let is_few = self.cores.iter().any(|few| few.location == node.location);
+            is_few || self.reasons.crowded.iter().any(|crowded| crowded.location == node.location)
+        };
+        self.together.iter().filter(may_share)
+    }
+
     fn sort(&mut self) {
         self.cells.sort_unstable_by_key(|cell| (cell.row, cell.callpath, cell.location));
     }

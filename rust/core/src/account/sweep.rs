@@ -25,6 +25,8 @@ pub(super) struct CallPaths {
     pub activities: Vec<Activity>,
     /// Its region, the same for all regions of a name.
     pub regions: Vec<RegionKey>,
+    /// Whether it is a collective operation with a root, in which processes can wait for others of a tree.
+    pub is_rooted: Vec<bool>,
     /// The outermost parallel region that it is in, or none.
     pub parallel: Vec<CallPathId>,
 }
@@ -45,7 +47,7 @@ impl CallPaths {
             let is_outermost = above.is_none() && trace.regions.class(node.region) == RegionClass::Parallel;
             parallel.push(if is_outermost { CallPathId::at(i) } else { above });
         }
-        Self { activities: activities::of_tree(trace), regions, parallel }
+        Self { activities: activities::of_tree(trace), regions, is_rooted: activities::rooted(trace), parallel }
     }
 }
 

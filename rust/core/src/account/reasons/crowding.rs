@@ -7,7 +7,7 @@
 //! ```
 //!
 //! If a node has `k` cores, `k` others compute while a call makes no progress, and never more; while calls are as fast as
-//! they can be, it is fewer.
+//! they can be, it is fewer. Calls of rooted collective operations say nothing: inside, they wait for others of a tree.
 
 use bitcode::{Decode, Encode};
 
@@ -77,7 +77,11 @@ fn of_node(calls: &Calls<'_>, node: &[LocationId], exchange: &Exchange) -> Resul
     let more = calls.ticks(MORE);
     let is_slow = |ticks: i64, floor: i64| ticks > floor.saturating_mul(TIMES).max(floor.saturating_add(more));
     let own: Vec<LocationId> = node.iter().copied().filter(|&location| calls.trace.owns(location)).collect();
-    let known = |location: LocationId| calls.of(location).filter(|call| call.floor < i64::MAX);
+    let known = |location: LocationId| {
+        let shard = calls.trace.shard(location);
+        let is_rooted = |leave: u32| calls.callpaths.is_rooted[shard.events.callpath(leave)];
+        calls.of(location).filter(move |call| call.floor < i64::MAX && !is_rooted(call.leave))
+    };
     let mut of_own = Sums::default();
     for call in own.iter().flat_map(|&location| known(location)) {
         let sum = &mut of_own[usize::from(!is_slow(call.ticks, call.floor))];
