@@ -1,5 +1,6 @@
 """What `whywait record` does before the program runs."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -117,6 +118,23 @@ def test_the_recorder_stays_whole_for_an_unknown_mpi():
         return {name for name in Elf(library).exports() if name.startswith("MPI_")}
 
     assert functions(fitted.recorder([])) == functions(fitted.LIBRARY) != set()
+
+
+def test_the_cache_keeps_the_recorders_used_last(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(fitted, "_KEPT", 2)
+    monkeypatch.setattr(libmpi, "exports", lambda _: frozenset({"MPI_Init"}))
+    made = []
+    for number in range(4):
+        (tmp_path / f"libmpi.so.{number}").write_bytes(bytes(number))
+        made.append(fitted.recorder([], [tmp_path / f"libmpi.so.{number}"]))
+        os.utime(made[-1], (number, number))
+    assert [library.is_file() for library in made] == [False, False, True, True]
+    assert sorted(file.name for file in tmp_path.iterdir() if file.is_dir()) == ["whywait"]
+    # What is used is kept.
+    assert fitted.recorder([], [tmp_path / "libmpi.so.2"]) == made[2]
+    fitted.recorder([], [tmp_path / "libmpi.so.0"])
+    assert [library.is_file() for library in made[1:]] == [False, True, False]
 
 
 def test_no_more_than_the_system_is_needed():

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whywait._record import libmpi
 from whywait._record.elf import Elf
+from whywait.model.user_cache import user_cache
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 LIBRARY = Path(__file__).parent / "lib" / "libwhywait_record.so"
 # What runtimes of OpenMP look for; it has an effect only if threads are recorded.
 _OMPT = "ompt_start_tool"
+# Of so many MPIs and programs. Each takes a little more than a megabyte.
+_KEPT = 20
 # What separates paths in LD_PRELOAD, and what the dynamic linker replaces in them.
 _SPECIAL = frozenset(" :$")
 
@@ -61,6 +66,7 @@ def recorder(
     for place in _places(spare):
         fitted = place / key.hexdigest()[:16] / LIBRARY.name
         if fitted.is_file() or _is_written(fitted, libraries, threads=threads):
+            _keep_last_used(place, fitted)
             return fitted
     # It has all functions of MPI, and none of threads.
     if threads or not _can_be_named(LIBRARY):
@@ -81,6 +87,15 @@ def _is_written(fitted: Path, libraries: Sequence[Path], *, threads: bool) -> bo
     except OSError:
         return False
     return True
+
+
+def _keep_last_used(place: Path, fitted: Path) -> None:
+    """Remove all but the libraries used last, this one among them."""
+    with suppress(OSError):
+        os.utime(fitted)
+        used = sorted(place.glob(f"*/{LIBRARY.name}"), key=lambda library: library.stat().st_mtime, reverse=True)
+        for library in used[_KEPT:]:
+            shutil.rmtree(library.parent, ignore_errors=True)
 
 
 def _is_caught(name: str, present: Collection[str], *, threads: bool) -> bool:
@@ -104,9 +119,8 @@ def _places(spare: Path | None) -> Iterator[Path]:
 
 def _cache() -> Path | None:
     """Return the directory of the user's cache; None if there is none, as for some services and in containers."""
-    base = os.environ.get("XDG_CACHE_HOME")
     try:
-        return Path(base or Path.home() / ".cache") / "whywait" / "record"
+        return user_cache() / "record"
     except RuntimeError:
         return None
 

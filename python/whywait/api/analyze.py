@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Literal
 
 import whywait._native as _native
 import whywait.mpi as mpi
 from whywait.api.run import Run
+from whywait.model.user_cache import user_cache
 
 # Arrow can be imported while the core works.
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from os import PathLike
+    from pathlib import Path
 
     from whywait.api.result import Result
     from whywait.model.metrics import Kind
@@ -67,7 +70,8 @@ def analyze(
         spilled to an unnamed file. Applies to this analysis and the tables of its result, until the next call. Linux
         only.
     spill_directory
-        The directory of this file, on a disk with enough space; None for the system's temporary directory.
+        The directory of this file, on a disk with enough space; None for that of the trace or, if nothing can be
+        written there, the user's cache directory.
     queues
         Whether to replay message queues: with ``"estimate"``, the transfer of a message takes as long as others of its
         class; with ``"send"``, a message arrives as soon as its send begins. See docs/counters.md.
@@ -131,7 +135,7 @@ def analyze(
     opened = run if isinstance(run, Run) else Run(run)
     native = mpi.analyze(
         opened._native,  # noqa: SLF001
-        memory=(memory_limit, spill_directory),
+        memory=(memory_limit, None if memory_limit is None else spill_directory or _spill_directory(opened)),
         threads=threads,
         wrong_order_window=wrong_order_window,
         causes=causes,
@@ -167,6 +171,18 @@ def analyze(
     if min_latency:
         options["min_latency"] = min_latency
     return _to_result(native, opened, options)
+
+
+def _spill_directory(run: Run) -> Path | None:
+    """Return a directory on disk for data that does not fit into memory; None for the system's temporary directory."""
+    beside = run.path.parent
+    if os.access(beside, os.W_OK):
+        return beside
+    try:
+        user_cache().mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return None
+    return user_cache()
 
 
 def _to_result(native: _native.Analysis, run: Run, options: Mapping[str, Any]) -> Result:

@@ -643,6 +643,7 @@ class Result(ThreadedResult):
         advice: Mapping[str, Any] | None = None,
         iterations: str | int | None = None,
         source: str | PathLike[str] | None = None,
+        force: bool = False,
     ) -> list[Path]:
         """Write the dataset, which `load` reads, together with report.cubex, report.stat and summary.json.
 
@@ -651,8 +652,8 @@ class Result(ThreadedResult):
         Parameters
         ----------
         directory
-            The directory to write to. It is created if necessary. Existing files of the same names are replaced, either
-            all or none of them.
+            The directory to write to. It is created if necessary. A result that it has is replaced as a whole, or, if
+            this fails, left as it is; other files stay.
         transfers
             Whether to also write transfers.parquet, which can be large.
         html
@@ -672,11 +673,18 @@ class Result(ThreadedResult):
             The loop whose iterations to write (iterations.parquet), as for `iterations`; None for the main loop.
         source
             The directory with the source code of the program, if report.html should show the source lines of regions.
+        force
+            Whether to also replace the result of another trace.
 
         Returns
         -------
         list of Path
             The files written.
+
+        Raises
+        ------
+        whywait.UsageError
+            If the directory has the result of another trace.
         """
         from whywait.report.files import write_all
 
@@ -691,6 +699,7 @@ class Result(ThreadedResult):
             counters=counters,
             iterations=iterations,
             source=source,
+            force=force,
         )
 
     def write_tables(self, directory: str | PathLike[str]) -> list[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from pathlib import Path
 from time import monotonic
@@ -46,6 +45,7 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "-o", "--output", metavar="DIR", help="results directory (default: whywait-NAME, after the trace)"
     )
+    parser.add_argument("--force", action="store_true", help="replace the result of another trace in DIR")
     parser.add_argument(
         "--wrong-order-window",
         type=positive,
@@ -145,6 +145,7 @@ def run(options: argparse.Namespace) -> Answer | int:
     """Analyze the trace, write the result, and return its summary."""
     import whywait
     from whywait.report.findings import first_screen
+    from whywait.store.files import refuse_other
 
     with Progress(quiet=options.quiet) as progress:
         if options.spill_dir and options.memory_limit is None:
@@ -156,6 +157,8 @@ def run(options: argparse.Namespace) -> Answer | int:
         trace = whywait.open(options.trace)
         directory = Path(options.output) if options.output else default_directory(trace)
         refuse_file(directory)
+        if not options.force:
+            refuse_other(directory, trace.identity)
         begin = monotonic()
         result = whywait.analyze(
             trace,
@@ -186,6 +189,7 @@ def run(options: argparse.Namespace) -> Answer | int:
         advice=advice,
         iterations=options.iterations,
         source=options.source,
+        force=options.force,
     )
     summary = result.summary(focus=options.focus) | ({"advice": advice} if advice else {})
 
@@ -234,20 +238,12 @@ def default_directory(trace: Run) -> Path:
 
     A directory with the result of another trace of the same name is not overwritten.
     """
+    from whywait.store.files import trace_of
+
     # Recordings have names like that already.
     name = f"{trace.name}-results" if trace.name.startswith("whywait-") else f"whywait-{trace.name}"
     number, directory = 1, Path(name)
-    while (other := _trace_of(directory)) is not None and other.resolve() != trace.path.resolve():
+    while (other := trace_of(directory)) is not None and other.path.resolve() != trace.path.resolve():
         number += 1
         directory = Path(f"{name}-{number}")
     return directory
-
-
-def _trace_of(directory: Path) -> Path | None:
-    """Return the trace of the result in a directory; None if unknown."""
-    for name, place in (("manifest.json", "trace"), ("summary.json", "run")):
-        try:
-            return Path(json.loads((directory / name).read_text(encoding="utf-8"))[place]["path"])
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-    return None

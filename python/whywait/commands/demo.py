@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> Answer:
     with Progress() as progress:
         result = whywait.analyze(trace, progress=progress)
         found = result.findings(prices=True)
-    files = result.write(results, html=True)
+    files = result.write(results, html=True, force=True)
     summary = result.summary()
     return Answer(
         {**summary, **findings_data(found, result), "files": [str(file) for file in files]},

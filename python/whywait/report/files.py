@@ -19,8 +19,9 @@ from whywait.model import tables
 from whywait.model.clocks import CLOCK_TABLES
 from whywait.report.cube import write_cube
 from whywait.report.stat import write_stat
-from whywait.store.dataset import Writer
-from whywait.store.staging import Staging
+from whywait.store.dataset import Writer, is_own
+from whywait.store.files import SUMMARY, refuse_other
+from whywait.store.staging import StagedDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from whywait.model.dataset import Dataset
     from whywait.model.result import ResultData
     from whywait.model.timeline import Timeline
+    from whywait.store.staging import Staging
 
 
 _STATISTICS = "report.stat"
@@ -48,21 +50,24 @@ def write_all(
     counters: bool | Sequence[str] = False,
     iterations: str | int | None = None,
     source: str | PathLike[str] | None = None,
+    force: bool = False,
 ) -> list[Path]:
     """Write all files of a result; see `whywait.Result.write`.
 
     Parameters
     ----------
-    result, directory, transfers, factors, counters, iterations, source
+    result, directory, transfers, factors, counters, iterations, source, force
         As in `whywait.Result.write`.
     summarize
         A function that returns the summary, as `whywait.analysis.summary.summarize` does.
     picture
         A function that returns the timeline and its blocks for an HTML report; None for no report.
     """
+    if not force:
+        refuse_other(directory, result.tables.trace)
     if picture is not None and not result.is_profile:
         priced_findings(result, simulate=result.facts.get("events", 0) <= SMALL)
-    with Staging(directory) as staging:
+    with StagedDirectory(directory, is_own) as staging:
         writer = Writer(staging, result)
         # The core draws the timeline and Arrow writes the long tables, while this thread computes the rest.
         with ThreadPoolExecutor(3) as beside:
@@ -80,7 +85,7 @@ def write_all(
             if result.has_causes:
                 _write_factors(writer, result.tables, factors)
             summary = summarize()
-            staging.path("summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+            staging.path(SUMMARY).write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
             if picture is not None:
                 from whywait.report.html import write_html
 
@@ -89,7 +94,7 @@ def write_all(
             written.result()
         writer.manifest(directory, summary)
     # Files for people come first; the order in which the threads finish is arbitrary.
-    first = ("report.cubex", _STATISTICS, "report.html", "summary.json")
+    first = ("report.cubex", _STATISTICS, "report.html", SUMMARY)
     return sorted(staging.files, key=lambda file: (file.name not in first, file.name))
 
 

@@ -21,7 +21,7 @@ from whywait.model.schema import schema_of
 from whywait.model.schema import tables as declared
 from whywait.model.trace import TraceIdentity
 from whywait.store import timeline as store_timeline
-from whywait.store.files import MANIFEST, read_json, read_table
+from whywait.store.files import MANIFEST, SUMMARY, read_json, read_table
 from whywait.store.stored import StoredTables
 
 if TYPE_CHECKING:
@@ -39,6 +39,15 @@ FORMAT_VERSION = 2
 _MARK = b"whywait.result"
 
 METRICS = schema_of("metrics")
+
+# The files of a result that are no tables.
+_FILES = frozenset({MANIFEST, SUMMARY, "report.cubex", "report.stat", "report.html"})
+
+
+def is_own(name: str) -> bool:
+    """Return whether a file of this name in the directory of a result is a part of the result."""
+    stem, _, kind = name.partition(".")
+    return name in _FILES or (kind == "parquet" and stem in declared() and declared()[stem].is_stored)
 
 
 def metrics_table(profile: Profile) -> pa.Table:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import whywait._native as _native
+from whywait.model.trace import TraceIdentity
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -15,11 +16,44 @@ if TYPE_CHECKING:
 
 #: The manifest, which describes the other files of a result.
 MANIFEST = "manifest.json"
+#: The summary.
+SUMMARY = "summary.json"
 
 
 def is_result(directory: str | PathLike[str]) -> bool:
     """Return whether a directory holds a result."""
     return (Path(directory) / MANIFEST).is_file()
+
+
+def refuse_other(directory: Path, trace: TraceIdentity) -> None:
+    """Refuse to write the result of a trace to the directory with that of another.
+
+    A trace is the same at another place, and another run at the same place has the place of the result.
+
+    Raises
+    ------
+    whywait.UsageError
+        If the directory has the result of another trace.
+    """
+    other = trace_of(directory)
+    if other is None or other.path.resolve() == trace.path.resolve():
+        return
+    if other.sha256 is None or other.sha256 != trace.sha256:
+        raise _native.UsageError(
+            f"{directory} has the result of another trace, {other.path}: choose another directory, or replace it "
+            "with --force (in Python: force=True)"
+        )
+
+
+def trace_of(directory: Path) -> TraceIdentity | None:
+    """Return the trace that a directory has the result of; None if there is no result, or it does not say."""
+    for name, place in ((MANIFEST, "trace"), (SUMMARY, "run")):
+        try:
+            known = json.loads((directory / name).read_text(encoding="utf-8"))[place]
+            return TraceIdentity(str(known.get("name")), Path(known["path"]), known.get("size"), known.get("sha256"))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return None
 
 
 def read_json(path: Path) -> dict[str, Any]:
