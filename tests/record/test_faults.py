@@ -40,6 +40,7 @@ OPEN = "{} for 2 requests, still open: a receive from rank {}, tag 7"
 EITHER = "a receive from rank {0}, tag 7; and a receive from rank {0}, tag 9"
 DEADLOCK = "ranks 0 and 1 waited for each other when they ended: a deadlock"
 # How the other rank ends is up to the launcher, which kills it wherever it is.
+MPICH = MPIS[0]
 ANYHOW = r"rank {} ended ((early|without MPI_Finalize), after MPI_\w+ at \S+ s|inside MPI_\w+.*, entered at \S+ s)"
 
 
@@ -379,12 +380,66 @@ def test_launchers_without_a_program(mpi, tmp_path, words, why):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(("options", "text"), [((), "called MPI_Init"), (("-static",), "linked statically")])
-def test_programs_without_mpi(tmp_path, options, text):
-    done = record([program(tmp_path, "int main(void) { return 4; }", *options)], tmp_path)
-    assert done.returncode == 4
-    assert text in done.stderr
+@pytest.mark.parametrize(
+    ("code", "options", "text"),
+    [(4, (), "ended with exit code 4"), (0, (), "not linked to MPI"), (0, ("-static",), "linked statically")],
+)
+def test_programs_without_mpi(tmp_path, code, options, text):
+    done = record([program(tmp_path, f"int main(void) {{ return {code}; }}", *options)], tmp_path, "--quiet")
+    assert done.returncode == (code or 3)
+    assert re.fullmatch(rf"whywait: nothing was recorded: .*{text}.*\n", done.stderr)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("int main(void) { return 5; }", "exit code 5 before a process of .*/early.mpich had called MPI_Init"),
+        ("int main(void) { return 0; }", "by way of the dynamic linker, though MPI was loaded"),
+    ],
+)
+def test_programs_that_do_not_come_to_mpi(tmp_path, code, text):
+    (tmp_path / "early.c").write_text(code)
+    path = compiled(MPICH, tmp_path / "early.c", tmp_path, "-Wl,--no-as-needed", "-lmpich")
+    done = record([path], tmp_path)
+    assert done.returncode in (3, 5)
+    assert re.search(text, done.stderr), done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_programs_with_rights_of_their_own(tmp_path):
+    path = compiled(MPICH, PROGRAMS / "ring.c", tmp_path)
+    if os.geteuid() != 0:
+        pytest.skip("only root can make such a program")
+    shutil.chown(path, 65534, 65534)
+    path.chmod(0o6755)
+    tmp_path.chmod(0o755)
+    done = record([*MPICH.start(2), path], tmp_path)
+    assert done.returncode != 0
+    assert "runs with rights of its own" in done.stderr
+
+
+TOOL = "#include <mpi.h>\nint MPI_Barrier(MPI_Comm c) { return PMPI_Barrier(c); }\n"
+
+
+@pytest.mark.parametrize(
+    ("launcher", "before", "after"),
+    [
+        ("mpich", [], ["env", "LD_PRELOAD={}"]),
+        ("mpich", ["-env", "LD_PRELOAD", "{}"], []),
+        ("openmpi", ["-x", "LD_PRELOAD={}"], []),
+    ],
+)
+def test_a_tool_that_the_command_preloads(tmp_path, launcher, before, after):
+    mpi = next(mpi for mpi in MPIS if mpi.name == launcher)
+    (tmp_path / "tool.c").write_text(TOOL)
+    tool = tmp_path / "libtool.so"
+    subprocess.run([mpi.compiler, "-shared", "-fPIC", tmp_path / "tool.c", "-o", tool], check=True)
+    program = compiled(mpi, PROGRAMS / "ring.c", tmp_path)
+    command = [*mpi.start(2)[:-2], *(word.format(tool) for word in before), "-n", 2]
+    done = record([*command, *(word.format(tool) for word in after), program], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "recorded 2 ranks" in done.stderr
 
 
 def test_signals_are_those_of_the_program(tmp_path):

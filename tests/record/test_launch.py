@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from whywait._record import fitted, launch, libmpi
+from whywait._record.command import preloading, program_name, why_no_program, why_unloaded
 from whywait._record.elf import Elf, ElfError
 
 from .mpis import MPIS, PROGRAMS, compiled
@@ -62,10 +63,57 @@ def test_unknown_groups():
         ([sys.executable, "-X", "dev", "solve.py", "x"], "solve"),
         ([sys.executable, "-m", "solver.heat"], "heat"),
         (["./my solver"], "my_solver"),
+        (["env", "-u", "HOME", "A=1", "B=ls", "cat", "x"], "cat"),
+        (["timeout", "-s", "KILL", "10", "mpiexec", "-n", "4", "taskset", "-c", "0,1", "cat"], "cat"),
+        (["mpiexec", "-genv", "LD_PRELOAD", "/bin/true", "-launcher", "ls", "-n", "2", "cat"], "cat"),
+        (["nice", "-n", "5", sys.executable, "-m", "solver.heat"], "heat"),
+        (["perf", "stat", "-e", "cycles", "cat"], "cat"),
+        (["bash", "-c", "cd /tmp && A=1 mpiexec -n 2 cat x > y; echo"], "cat"),
+        (["bash", "-c", "exec cat x"], "cat"),
+        (["mpiexec", "bash", "-lc", "cat"], "cat"),
+        (["bash", "-c", "'"], "bash"),
+        (["bash"], "bash"),
+        (["timeout", "5"], "timeout"),
     ],
 )
 def test_the_archive_is_named_after_the_program(command, name):
-    assert launch.program_name(command) == name
+    assert program_name(command) == name
+
+
+def test_a_script_of_the_shell_is_the_program(tmp_path):
+    (tmp_path / "job.sh").write_text("./solver")
+    assert program_name(["bash", "-e", str(tmp_path / "job.sh"), "x"]) == "job.sh"
+
+
+@pytest.mark.parametrize(
+    ("command", "changed"),
+    [
+        ("env LD_PRELOAD=/t.so cat", "env LD_PRELOAD=/r.so:/t.so cat"),
+        ("mpiexec -x LD_PRELOAD=/t.so:/u.so -n 2 cat", "mpiexec -x LD_PRELOAD=/r.so:/t.so:/u.so -n 2 cat"),
+        ("mpiexec -env LD_PRELOAD /t.so -n 2 cat", "mpiexec -env LD_PRELOAD /r.so:/t.so -n 2 cat"),
+        ("srun --export=ALL,LD_PRELOAD=/t.so,A=1 cat", "srun --export=ALL,LD_PRELOAD=/r.so:/t.so,A=1 cat"),
+        # The program's own arguments are its own.
+        ("mpiexec -x LD_PRELOAD -n 2 cat LD_PRELOAD=/t.so", "mpiexec -x LD_PRELOAD -n 2 cat LD_PRELOAD=/t.so"),
+        ("cat LD_PRELOAD=/t.so", "cat LD_PRELOAD=/t.so"),
+    ],
+)
+def test_the_recorder_comes_first_among_preloaded_libraries(command, changed):
+    assert preloading(command.split(), Path("/r.so")) == changed.split()
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (["mpiexec", "-n", "2", "env", "-i", "cat"], "`env -i` removes LD_PRELOAD"),
+        (["env", "-u", "LD_PRELOAD", "cat"], "`env -u LD_PRELOAD` removes"),
+        (["bash", "-c", "LD_PRELOAD=/t.so cat"], "was replaced by the command: LD_PRELOAD=/t.so cat"),
+        (["env", "-u", "HOME", "cat"], ""),
+        (["cat", "-i"], ""),
+    ],
+)
+def test_why_the_recorder_is_not_loaded(command, reason):
+    assert reason in why_unloaded(command)
+    assert bool(reason) == bool(why_unloaded(command))
 
 
 @pytest.mark.parametrize(
@@ -81,11 +129,11 @@ def test_the_archive_is_named_after_the_program(command, name):
 )
 def test_what_python_runs(words, name):
     """The same as in rust/record/src/title.rs."""
-    assert launch.program_name([sys.executable, *words.split()]) == name
+    assert program_name([sys.executable, *words.split()]) == name
 
 
 def test_a_launcher_alone():
-    assert libmpi.why_no_program(["mpiexec", "-n", "4"]) == "mpiexec was given no program"
+    assert why_no_program(["mpiexec", "-n", "4"]) == "mpiexec was given no program"
 
 
 def test_the_first_free_number(tmp_path, monkeypatch):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait._record import launch, libmpi
+from whywait._record import launch
+from whywait._record.command import preloading
+from whywait._record.nothing import why_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +18,8 @@ if TYPE_CHECKING:
 
 # Spools larger than this are finished by who reads them first.
 _LARGE = 8 << 30
+# The exit code of a command that ran well and recorded nothing.
+NOTHING = 3
 # Seconds that processes may take to end after their launcher.
 _PATIENCE = 10.0
 
@@ -152,9 +158,10 @@ def execute(recording: launch.Recording, *, keep_spool: bool, quiet: bool) -> in
         launch.replace_process(recording.command, {})
     directory, code = _run(recording)
     if not _has_spool(directory):
-        say(_why_nothing(recording), quiet=quiet)
+        reason = why_nothing(recording.command, code, was_loaded=launch.was_loaded(directory))
+        say(f"nothing was recorded: {reason}")
         _remove_empty(directory)
-        return code
+        return code or NOTHING
     if _size(directory) > _LARGE:
         say(f"the recording is large: whywait analyze {directory} finishes it first", quiet=quiet)
         return code
@@ -195,10 +202,10 @@ def _run(recording: launch.Recording) -> tuple[Path, int]:
         variables = launch.environment(
             launch.Recording(recording.command, options=announced, spool=recording.spool), directory.resolve(), library
         )
-        launch.replace_process(recording.command, variables)
+        launch.replace_process(preloading(recording.command, library), variables)
     absolute = launch.prepared(directory, recording)
     library = launch.recorder(program, recording, absolute / launch.SPOOL)
-    code = launch.run(recording.command, launch.environment(recording, absolute, library))
+    code = launch.run(preloading(recording.command, library), launch.environment(recording, absolute, library))
     return directory, code
 
 
@@ -223,26 +230,9 @@ def _size(directory: Path) -> int:
 
 def _remove_empty(directory: Path) -> None:
     """Remove a directory in which nothing was recorded."""
-    for path in (directory / launch.SPOOL, directory):
-        try:
-            path.rmdir()
-        except OSError:
-            return
-
-
-def _why_nothing(recording: launch.Recording) -> str:
-    program = libmpi.program_of(list(recording.command))
-    if not program:
-        return f"nothing was recorded: {libmpi.why_no_program(list(recording.command))}"
-    if launch.is_static(program):
-        return f"no MPI call was seen in {program[0]}: it is linked statically, so no library can be loaded into it"
-    hint = ""
-    if program != list(recording.command):
-        rest = list(recording.command)[: len(recording.command) - len(program)]
-        hint = (
-            f"; if the launcher does not pass the environment on: {' '.join(rest)} whywait record {' '.join(program)}"
-        )
-    return f"nothing was recorded: no process of {program[0]} called MPI_Init by way of the dynamic linker{hint}"
+    shutil.rmtree(directory / launch.SPOOL, ignore_errors=True)
+    with suppress(OSError):
+        directory.rmdir()
 
 
 def say(text: str, *, quiet: bool = False) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from whywait._record import command as commands
 from whywait._record import fitted, libmpi
 from whywait._record.elf import MACHINES, Elf, ElfError
 
@@ -27,6 +28,8 @@ ARCHIVE, OPTIONS, SPOOL_DIRECTORY, ACTIVE = (
     "WHYWAIT_RECORD_ACTIVE",
 )
 SPOOL = ".spool"
+# In the spool, if the recorder was loaded into a program with MPI.
+_LOADED = "loaded"
 # What `mpiexec` sets in each process that it starts.
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 GROUPS = ("env", "p2p", "coll", "cg", "rma", "io", "spawn", "shmem", "cg_query", "misc")
@@ -179,34 +182,6 @@ def recorder_options(
     return options
 
 
-def program_name(command: Sequence[str]) -> str:
-    """Return the name of the program in a command: of an interpreter, that of the script."""
-    program = libmpi.program_of(list(command)) or list(command)
-    name = Path(program[0]).name
-    if libmpi.is_python(name):
-        name = _script_name(program[1:]) or name
-    return re.sub(r"[^\w.+-]", "_", name) or "program"
-
-
-def _script_name(arguments: Sequence[str]) -> str:
-    """Return the name of the script or module that Python runs with these arguments; see rust/record/src/title.rs."""
-    words = iter(arguments)
-    for word in words:
-        if not word.startswith("-") or word == "--":
-            return Path(next(words, "") if word == "--" else word).stem
-        # Several letters may share a dash; some take the rest of the word, or else the next one.
-        match = re.fullmatch(r"-[^-cmWX]*([cmWX])(.*)", word, re.DOTALL)
-        if word == "-":
-            break
-        if word == "--check-hash-based-pycs" or (match and match[1] in "WX" and not match[2]):
-            next(words, "")
-        elif match and match[1] == "c":
-            break
-        elif match and match[1] == "m":
-            return (match[2] or next(words, "")).rpartition(".")[2]
-    return ""
-
-
 def directory_for(recording: Recording) -> Path:
     """Return where the archive goes.
 
@@ -216,7 +191,7 @@ def directory_for(recording: Recording) -> Path:
         If something is there already.
     """
     if recording.directory is None:
-        name = program_name(recording.command)
+        name = commands.program_name(recording.command)
         number = 1
         while (found := Path(f"whywait-{name}.{number}")).exists():
             number += 1
@@ -266,7 +241,7 @@ def checked(recording: Recording) -> list[str]:
         raise LaunchError("programs can be recorded on Linux (x86-64 and aarch64) only", 3)
     if not fitted.LIBRARY.is_file():
         raise LaunchError(f"{fitted.LIBRARY} is missing: this installation was built without the recorder", 3)
-    program = libmpi.program_of(list(recording.command))
+    program = commands.program_of(recording.command)
     path = shutil.which(program[0]) if program else None
     if path is not None:
         with suppress(ElfError):
@@ -280,19 +255,10 @@ def checked(recording: Recording) -> list[str]:
 
 def _has_address_sanitizer(command: Sequence[str]) -> bool:
     """Whether the program of a command is linked to the library of the sanitizer of addresses."""
-    program = libmpi.program_of(list(command))
+    program = commands.program_of(command)
     path = shutil.which(program[0]) if program else None
     try:
         return path is not None and any(name.startswith(_ASAN) for name in Elf(Path(path)).needed())
-    except (ElfError, OSError):
-        return False
-
-
-def is_static(program: Sequence[str]) -> bool:
-    """Whether a program is linked statically, so that nothing can be loaded into it."""
-    path = shutil.which(program[0]) if program else None
-    try:
-        return path is not None and Elf(Path(path)).is_static
     except (ElfError, OSError):
         return False
 
@@ -344,6 +310,11 @@ def environment(recording: Recording, directory: Path, library: Path) -> dict[st
     if recording.spool is not None:
         variables[SPOOL_DIRECTORY] = str(recording.spool.resolve())
     return variables
+
+
+def was_loaded(directory: Path) -> bool:
+    """Whether the recorder was loaded into a program with MPI, on this machine or one that shares the directory."""
+    return (directory / SPOOL / _LOADED).exists()
 
 
 def in_recorded_process() -> bool:

@@ -9,16 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from whywait._record.command import is_python
 from whywait._record.elf import Elf, ElfError
 
 # By file names: MPICH and its descendants, Open MPI, the ABI of MPI 5, and the OpenSHMEM of Open MPI.
 _LIBRARY = re.compile(r"lib(mpi|mpich|mpi_abi|mpi_cray|mpi_mt|mvapich|oshmem)\.so(\.\d+)*")
-# What starts the processes of a parallel program; `whywait record` starts these, and they start the program.
-LAUNCHERS = frozenset(
-    """mpiexec mpirun mpiexec.hydra mpiexec.mpich mpirun.mpich mpiexec.openmpi mpirun.openmpi mpiexec.gforker
-    orterun prterun prun oshrun shmemrun srun aprun jsrun flux mpiexec_abi""".split()
-)
-_PYTHON = re.compile(r"python(\d+(\.\d+)?)?t?")
 # How a Python program finds its MPI: by importing mpi4py, without initializing MPI.
 _ASK_PYTHON = """
 import mpi4py
@@ -27,44 +22,6 @@ from mpi4py import MPI
 fields = (line.split(maxsplit=5) for line in open("/proc/self/maps"))
 print(*{words[5].strip() for words in fields if len(words) > 5}, sep="\\n")
 """
-
-
-def is_python(name: str) -> bool:
-    """Whether a file name is that of a Python interpreter."""
-    return _PYTHON.fullmatch(name) is not None
-
-
-def is_launcher(command: str) -> bool:
-    """Whether a command starts the processes of a parallel program."""
-    return Path(command).name in LAUNCHERS
-
-
-def program_of(command: list[str]) -> list[str]:
-    """Return the part of a command that starts the program: all of it, or what follows the launcher and its options.
-
-    Which options of a launcher have a value differs between launchers, so the program is the first word that is a file
-    to execute.
-    """
-    if not command or not is_launcher(command[0]):
-        return command
-    for number, word in enumerate(command[1:], 1):
-        if not word.startswith("-") and (found := shutil.which(word)) and not is_launcher(found):
-            return command[number:]
-    return []
-
-
-def why_no_program(command: list[str]) -> str:
-    """Return why a launcher's command has no program that can be executed on this machine."""
-    words = [word for word in command[1:] if not word.startswith("-") and not word.isdecimal()]
-    if not words:
-        return f"{command[0]} was given no program"
-    word = next((word for word in words if "/" in word or Path(word).is_file()), None)
-    if word is None:
-        # Some may be values of the launcher's options.
-        return f"there is no such program on this machine: {', '.join(words)}"
-    if not Path(word).is_file():
-        return f"there is no program {word} on this machine"
-    return f"{word} is not executable" + (f"; start it with: python {word}" if word.endswith(".py") else "")
 
 
 def libraries_of(program: list[str]) -> list[Path]:
@@ -80,7 +37,7 @@ def libraries_of(program: list[str]) -> list[Path]:
         return []
     # The dynamic linker would look for a mere name among libraries.
     path = Path(found).absolute()
-    if _PYTHON.fullmatch(path.name):
+    if is_python(path.name):
         return _of_python(path)
     try:
         elf = Elf(path)
@@ -106,7 +63,7 @@ def _of_script(path: Path) -> list[Path]:
     interpreter = words[0][2:] or (words[1] if len(words) > 1 else "")
     if Path(interpreter).name == "env" and len(words) > 1:
         interpreter = shutil.which(words[1]) or ""
-    return _of_python(Path(interpreter)) if _PYTHON.fullmatch(Path(interpreter).name) else []
+    return _of_python(Path(interpreter)) if is_python(Path(interpreter).name) else []
 
 
 def _output(command: list[str]) -> str:

@@ -4,16 +4,16 @@ use crate::clock::{self, Reading, now};
 use crate::fault::{self, say};
 use crate::format::{
     CLAIM, DIRECTORY, END_ABORTED, END_EXITED, END_FINALIZED, ENVIRONMENT_ACTIVE, ENVIRONMENT_ARCHIVE,
-    ENVIRONMENT_OPTIONS, Entry, LOST_LIMIT, LOST_SPACE, NAME_PROGRAM, NONE,
+    ENVIRONMENT_OPTIONS, Entry, LOST_LIMIT, LOST_SPACE, NAME_PROGRAM, NONE, PRESENT,
 };
 use crate::hook::{Frame, KEEP, MODES, PASS, RECORD};
 use crate::options::{Options, Window};
 use crate::real::{self, Returned, own};
 use crate::spool::{self, Payload, Spool, Stop};
 use crate::table::{Class, FUNCTIONS, Function, Group, Owner, number};
-use crate::{abi, callers, calls, comms, counters, heap, helper, sync, thread, title, unwind};
+use crate::{abi, callers, calls, comms, counters, heap, helper, sync, system, thread, title, unwind};
 use std::ffi::{CStr, CString, OsStr, c_char};
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -70,6 +70,10 @@ extern "C" fn loaded() {
         if env::var_os(ENVIRONMENT_ACTIVE).is_some_and(|value| value == "1") {
             INNER.store(true, Ordering::Relaxed);
             return;
+        }
+        if system::is_loaded(&["libmpi", "liboshmem"]) {
+            // There may be no such directory here, and it matters only if nothing is recorded.
+            let _ = File::create(Path::new(&archive).join(DIRECTORY).join(PRESENT));
         }
         let options = Options::parse(&env::var(ENVIRONMENT_OPTIONS).unwrap_or_default());
         clock::choose();

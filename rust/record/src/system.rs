@@ -48,6 +48,16 @@ pub(crate) fn first(name: &CStr) -> usize {
     objects().find_map(|object| Tables::of(object)?.address(name)).unwrap_or(0)
 }
 
+/// Whether an object is loaded whose file name begins in one of some ways.
+pub(crate) fn is_loaded(names: &[&str]) -> bool {
+    objects().filter(|object| !object.name.is_null()).any(|object| {
+        // SAFETY: the loader's names are strings.
+        let path = unsafe { CStr::from_ptr(object.name) }.to_bytes();
+        let file = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        names.iter().any(|name| file.starts_with(name.as_bytes()))
+    })
+}
+
 /// The loaded objects. The list only grows at its end, but for what the program unloads, which are not those it started with.
 fn objects() -> impl Iterator<Item = &'static LinkMap> {
     // SAFETY: the loader's own list, which it keeps whole for debuggers.

@@ -552,6 +552,9 @@ pub const ENVIRONMENT_ACTIVE: &str = "WHYWAIT_RECORD_ACTIVE";
 /// File in the spool that says which run it belongs to: 16 bytes.
 pub const CLAIM: &str = "run";
 
+/// File in the spool that says that the recorder was loaded into a program with MPI.
+pub const PRESENT: &str = "loaded";
+
 const _: () = assert!(
     size_of::<FileHeader>() <= PAGE
         && size_of::<Call>() == SLOT
