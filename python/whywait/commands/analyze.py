@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
-from whywait.commands.common import Progress, add_verb, positive, refuse_file
+from whywait.commands.common import Progress, add_terms, add_verb, positive, refuse_file
 from whywait.commands.findings import findings_data
 from whywait.commands.results import LOOP, SOURCE, add_analysis, add_counter_mode, add_named_focus, analysis_choices
 from whywait.report.terminal import summary_lines
@@ -128,6 +128,7 @@ def add(verbs: Any) -> None:
         help="simulate what the changes that findings propose would save, however long that takes (by default up to a "
         "million events; with --html, as long as it takes at most half as long as the analysis)",
     )
+    add_terms(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="do not print the summary or progress")
     parser.add_argument("-v", "--verbose", action="store_true", help="list the files written, and the peak memory")
 
@@ -145,6 +146,7 @@ def run(options: argparse.Namespace) -> Answer | int:
     """Analyze the trace, write the result, and return its summary."""
     import whywait
     from whywait.report.findings import first_screen
+    from whywait.report.terms import term_lines
     from whywait.store.files import refuse_other
 
     with Progress(quiet=options.quiet) as progress:
@@ -200,6 +202,9 @@ def run(options: argparse.Namespace) -> Answer | int:
             yield from first_screen(result, found, summary, options.trace, screen.width, unicode=screen.unicode)
         else:
             yield from summary_lines(summary, width=screen.width, unicode=screen.unicode)
+        if options.explain_terms:
+            yield from term_lines(result, found, screen.width)
+            yield []
         yield [(f"Written to {directory}/", "dim")]
         if not options.verbose:
             return

@@ -99,6 +99,11 @@ def positive(text: str) -> int:
     return number
 
 
+def add_terms(parser: argparse.ArgumentParser) -> None:
+    """Add the option that explains the words of the first screen."""
+    parser.add_argument("--explain-terms", action="store_true", help="add what the words of the answer mean")
+
+
 def add_top(parser: argparse.ArgumentParser, what: str, default: int = 10) -> None:
     """Add the option for the number of rows."""
     text = f"{what} (default: %(default)s)"

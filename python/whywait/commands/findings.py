@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
-from whywait.commands.common import add_verb, positive
+from whywait.commands.common import add_terms, add_verb, positive
 from whywait.commands.results import RESULT, Part, add_analysis, add_focus, load_focus
 from whywait.report.terminal import paragraph
 
@@ -38,12 +38,14 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--top", type=positive, default=5, metavar="N", help="how many to show at most (default: %(default)s)"
     )
+    add_terms(parser)
 
 
 def run(options: argparse.Namespace) -> Answer:
     """Return the findings."""
     from whywait.analysis.focus import focused
     from whywait.report.findings import finding_lines
+    from whywait.report.terms import term_lines
 
     result, found = load_findings(options, options.result, options.top)
 
@@ -52,6 +54,8 @@ def run(options: argparse.Namespace) -> Answer:
         if found.shown:
             yield []
             yield from finding_lines(found, screen.width)
+        if options.explain_terms:
+            yield from term_lines(result, found, screen.width)
 
     return Answer(findings_data(found, result), lines, focus=focused(result, options.focus.name))
 
@@ -85,6 +89,10 @@ def findings_data(found: Findings, result: ResultData) -> dict[str, Any]:
         "verdict": found.verdict(),
         "lost": found.lost,
         "cpu_time": found.time,
-        "findings": found.table(result.tree).to_pylist(),
+        # The table has them as text.
+        "findings": [
+            row | {"evidence": one.evidence}
+            for row, one in zip(found.table(result.tree).to_pylist(), found, strict=True)
+        ],
         "prices": table(found).to_pylist(),
     }

@@ -14,8 +14,10 @@ from whywait.analysis.prices import SMALL, priced_findings
 from whywait.model.names import short_name
 from whywait.model.profile import sum_at
 from whywait.report.findings import next_command
+from whywait.report.html import shades
 from whywait.report.html.parts import coarse
 from whywait.report.html.places import computing
+from whywait.report.terms import CHANGES, of_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,8 +63,9 @@ def account_parts(result: ResultData, found: Account) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        ``metric`` (that shows about the same in the explorer), ``label``, ``family`` (the color), ``group``, ``value``
-        and ``ranks``: the means of at most 512 groups of neighboring CPU locations.
+        ``metric`` (that shows about the same in the explorer), ``label``, ``about`` (what it is), ``family`` (the
+        color), ``shade`` (0 to 4), ``group``, ``value`` and ``ranks``: the means of at most 512 groups of neighboring
+        CPU locations.
     """
     cells = found.cells
     names = cells["row"].cast("string").to_numpy(zero_copy_only=False)
@@ -92,6 +95,8 @@ def account_parts(result: ResultData, found: Account) -> list[dict[str, Any]]:
             by_place = values(np.isin(names, of_names))
             parts.append({
                 "metric": _metric(result, name, metric), "label": label, "family": family,
+                "about": of_row(name) if name else groups()[group].description,
+                "shade": shades.of_row(name) if name else shades.OTHERS,
                 "group": groups()[group].label, "value": float(by_place.sum()), "ranks": coarse(by_place),
             })  # fmt: skip
     return parts
@@ -151,7 +156,7 @@ def _finding(result: ResultData, run: Run, found: Findings, one: Finding) -> dic
 
 def _price(price: Price) -> dict[str, Any]:
     names = ("what", "label", "option", "saved", "is_bound", "is_rough")
-    return {name: getattr(price, name) for name in names}
+    return {name: getattr(price, name) for name in names} | {"about": CHANGES.get(price.label)}
 
 
 def _by_place(result: ResultData, run: Run, one: Finding) -> list[float]:

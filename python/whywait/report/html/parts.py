@@ -8,6 +8,7 @@ import numpy as np
 
 from whywait.analysis.efficiency import as_estimates, efficiencies, is_simulated
 from whywait.model.metrics import Term
+from whywait.report.html import shades
 from whywait.report.html.formulas import Factors, Formulas, combine
 from whywait.report.html.places import running
 
@@ -83,8 +84,9 @@ def parts(result: ResultData, formulas: Formulas) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        ``metric``, ``label``, ``family`` (work, devices, io, threads, communication, overhead, idle or waiting),
-        ``value`` and ``ranks``: the means of at most 512 groups of neighboring locations that run something.
+        ``metric``, ``label``, ``about`` (what it is), ``family`` (work, devices, io, threads, communication, overhead,
+        idle or waiting), ``shade`` (0 to 4), ``value`` and ``ranks``: the means of at most 512 groups of neighboring
+        locations that run something.
     """
     if not _occurs(result, "time"):
         return []
@@ -94,19 +96,29 @@ def parts(result: ResultData, formulas: Formulas) -> list[dict[str, Any]]:
         if values.sum() > 0:
             found.append((part, values))
     least = _SMALL * result.profile.total("time")
-    curves: list[tuple[str, str, str, npt.NDArray[np.float64]]] = []
+    curves: list[tuple[str, str, str, int, npt.NDArray[np.float64]]] = []
     for family, metric in _FAMILIES.items():
         inside = sorted((one for one in found if one[0].family == family), key=lambda one: -one[1].sum())
         large = sum(values.sum() >= least for _, values in inside[:_PARTS_OF_FAMILY])
         # A single small part is kept; several are summed up.
         shown = inside if len(inside) - large == 1 else inside[:large]
-        curves.extend((part.metric, part.label, family, values) for part, values in shown)
+        shade = shades.of_wait if family == "waiting" else shades.of_metric
+        curves.extend((part.metric, part.label, family, shade(part.metric), values) for part, values in shown)
         if rest := inside[len(shown) :]:
-            curves.append((metric, f"Other {family}", family, np.sum([values for _, values in rest], axis=0)))
+            total = np.sum([values for _, values in rest], axis=0)
+            curves.append((metric, f"Other {family}", family, shades.OTHERS, total))
     ran = running(result.places)
     return [
-        {"metric": metric, "label": label, "family": family, "value": float(each.sum()), "ranks": coarse(each[ran])}
-        for metric, label, family, each in curves
+        {
+            "metric": metric,
+            "label": label,
+            "about": result.profile.metrics[metric].description,
+            "family": family,
+            "shade": shade,
+            "value": float(each.sum()),
+            "ranks": coarse(each[ran]),
+        }
+        for metric, label, family, shade, each in curves
     ]
 
 

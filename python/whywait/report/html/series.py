@@ -15,6 +15,7 @@ from whywait.report.html import blocks
 from whywait.report.html.formulas import Formulas, combine
 from whywait.report.html.page import page
 from whywait.report.html.parts import all_parts
+from whywait.report.html.shades import of_metric
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,8 +109,9 @@ def parts(series: SeriesData) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        ``metric``, ``label``, ``family`` (as in `whywait.report.html.parts`), ``waits`` (whether it is the waiting in
-        the branch) and ``values`` (seconds over all locations, one per run). The parts of a run add up to its time.
+        ``metric``, ``label``, ``family`` and ``shade`` (as in `whywait.report.html.parts`), ``waits`` (whether it is
+        the waiting in the branch) and ``values`` (seconds over all locations, one per run). The parts of a run add up
+        to its time.
     """
     found: dict[tuple[str, bool], dict[str, Any]] = {}
     for number, point in enumerate(series.points):
@@ -119,7 +121,7 @@ def parts(series: SeriesData) -> list[dict[str, Any]]:
         formulas = Formulas(profile)
         for metric, label, family, waits, factors in _branches(profile.metrics, formulas):
             value = float(formulas.by_location(factors).sum())
-            empty = {"metric": metric, "label": label, "family": family, "waits": waits,
+            empty = {"metric": metric, "label": label, "family": family, "shade": of_metric(metric), "waits": waits,
                      "values": [0.0] * len(series.points)}  # fmt: skip
             found.setdefault((metric, waits), empty)["values"][number] += value
     return [part for part in found.values() if any(value > 0 for value in part["values"])]

@@ -52,12 +52,8 @@ export class Changes {
     const most = Math.max(...wholes);
     if (!most) return null;
     const colors = new Map();
-    const used = {};
     const painted = runs.map((run) => run.story.parts.map((part) => {
-      if (!colors.has(part.label)) {
-        const number = (used[part.family] = (used[part.family] ?? -1) + 1);
-        colors.set(part.label, { family: part.family, color: `var(--${part.family}-${Math.min(4, number)})` });
-      }
+      if (!colors.has(part.label)) colors.set(part.label, { family: part.family, color: `var(--${part.family}-${part.shade})` });
       return { ...part, ...colors.get(part.label) };
     }));
     const explain = (part, whole) => (event) => tip.show(event, make("b", {}, part.label), make("br"), `${seconds(part.value)}, ${percent(part.value / whole)}`);

@@ -25,17 +25,17 @@ function finding(model, one, number) {
     make("summary", {},
       make("span", { class: "number" }, number),
       make("span", { class: "sentence" }, one.sentence),
-      make("span", { class: "amount" }, make("small", {}, "lost"), make("b", {}, seconds(one.loss)), make("span", { title: whole }, percent(one.share))),
-      make("span", { class: "amount" }, make("small", {}, "saves"), ...saves(one))),
+      make("span", { class: "amount" }, make("small", { title: "CPU time of all threads together that is lost by it" }, "lost"), make("b", {}, seconds(one.loss)), make("span", { title: whole }, percent(one.share))),
+      make("span", { class: "amount" }, make("small", { title: "By how much the run becomes shorter, by simulation" }, "saves"), ...saves(one))),
     evidence(model, one)));
 }
 
 function saves({ price, bound, worthless }) {
   if (price) {
     return [make("b", { class: worthless ? "" : "good" }, worthless ? "nothing" : `${price.is_rough ? "about " : ""}${seconds(price.saved)}`),
-      make("span", {}, price.label)];
+      make("span", { title: price.about }, price.label)];
   }
-  return bound ? [make("b", { class: "bound" }, `≤ ${seconds(bound.saved)}`), make("span", {}, bound.label)] : [make("b", {}, "–")];
+  return bound ? [make("b", { class: "bound" }, `≤ ${seconds(bound.saved)}`), make("span", { title: bound.about }, bound.label)] : [make("b", {}, "–")];
 }
 
 function evidence(model, one) {

@@ -18,12 +18,7 @@ function time(model) {
   const { parts } = model.story;
   if (!parts.length) return null;
   const whole = parts.reduce((sum, part) => sum + part.value, 0);
-  const seen = {};
-  const painted = parts.map((part) => {
-    // Neighbors of the first shade can bear no letters.
-    const number = (seen[part.family] = (seen[part.family] ?? -1) + (part.family === "work" && part.family in seen ? 2 : 1));
-    return { ...part, color: `var(--${part.family}-${Math.min(4, number)})`, share: part.value / whole };
-  });
+  const painted = parts.map((part) => ({ ...part, color: `var(--${part.family}-${part.shade})`, share: part.value / whole }));
   const groups = [];
   for (const part of painted) {
     const name = part.group ?? FAMILIES[part.family];
@@ -34,7 +29,7 @@ function time(model) {
   }
   const swatch = (part) => make("i", { class: `swatch ${part.family}`, style: { "--color": part.color } });
   const explain = (part) => (event) => tip.show(event, make("b", {}, part.label), make("br"),
-    `${seconds(part.value)}, ${percent(part.share)} of ${model.story.focus.phrase}`);
+    `${seconds(part.value)}, ${percent(part.share)} of ${model.story.focus.phrase}`, part.about && make("p", {}, part.about));
   const ranks = byRank(model, painted);
   return { repaint: ranks?.repaint, node: card("Where the time went", model.story.focus.name === "all" ? null : `In ${model.story.focus.phrase}.`,
     make("div", { class: "stack", role: "img", "aria-label": painted.map((part) => `${part.label} ${percent(part.share)}`).join(", ") },
@@ -45,10 +40,10 @@ function time(model) {
     make("div", { class: "families" }, groups.map(({ name, inside, value }) => make("div", {},
       make("h3", {}, name, make("span", {}, `${seconds(value)} · ${percent(value / whole)}`)),
       (inside.length > 1 || inside[0].label !== name) && inside.map((part) =>
-        make("a", { class: "legend-row", href: exploreLink(part.metric) }, swatch(part), make("span", {}, part.label),
+        make("a", { class: "legend-row", href: exploreLink(part.metric), title: part.about }, swatch(part), make("span", {}, part.label),
           make("b", {}, seconds(part.value)), make("span", {}, percent(part.share)))),
       inside.length === 1 && inside[0].label === name &&
-        make("a", { class: "legend-row", href: exploreLink(inside[0].metric) }, swatch(inside[0]),
+        make("a", { class: "legend-row", href: exploreLink(inside[0].metric), title: inside[0].about }, swatch(inside[0]),
           make("span", {}, inside[0].family === "work" ? "the program itself" : name), make("b", {}, seconds(value)), make("span", {}, percent(value / whole)))))),
     ranks?.node, devices(model)) };
 }

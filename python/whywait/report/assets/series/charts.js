@@ -94,16 +94,8 @@ export class Stacks {
   // A branch and its waiting share a color; waiting is hatched. Branches of communication differ by hue.
   colored() {
     const hues = { communication: ["--time-p2p", "--time-collective", "--time-onesided", "--work-1", "--threads-1"] };
-    const used = {};
-    const colors = new Map();
-    for (const part of this.study.parts) {
-      const key = part.metric;
-      if (colors.has(key)) continue;
-      const number = (used[part.family] = (used[part.family] ?? -1) + 1);
-      const own = hues[part.family];
-      colors.set(key, own ? `var(${own[number % own.length]})` : `var(--${part.family === "waiting" ? "work" : part.family}-${Math.min(4, number)})`);
-    }
-    return colors;
+    return new Map(this.study.parts.map(({ metric, family, shade }) => [metric,
+      family in hues ? `var(${hues[family][shade]})` : `var(--${family === "waiting" ? "work" : family}-${shade})`]));
   }
 
   shownParts() {
