@@ -255,6 +255,19 @@ class Changes:
             locations=self.location_count(number),
         )
 
+    def distribute(self, number: int, ranks: int) -> Change:
+        """Return a change that divides the work in a call path, which one rank does, among all ranks."""
+        factor = float(f"{1 / ranks:.4g}")
+        selection = self.selection(number)
+        return Change(
+            Scale(selection, factor),
+            f"{self.name(number)} distributed over {ranks} ranks",
+            "distribute",
+            "Distributed",
+            f"--scale '{selection}={factor:g}'",
+            locations=self.location_count(number),
+        )
+
     def trim(self, number: int | None = None) -> Change:
         """Return the change that makes all calls, or those of a call path, as fast as the fastest of their kind."""
         which = "every call" if number is None else f"every {self.name(number)}"

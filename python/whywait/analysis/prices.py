@@ -7,6 +7,7 @@ the change (`Simulation.focus_saved`). Prices do not add up, so the first ones a
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -84,7 +85,7 @@ def priced_findings(
     if result.tables.prices.num_rows:
         _attach(found, result.tables.prices)
     if simulate and not any(one.prices or one.unpriced for one in found):
-        # Prices can change the order: a few more are simulated than are shown.
+        # A few more than are shown by default.
         _simulate(result, found, found.notable[:_PRICED], threads, seconds, progress)
         if focus is None:
             _keep(result, found)
@@ -146,10 +147,9 @@ def _simulate(
         if isinstance(change, Price):
             one.prices.append(change)
         elif simulated is not None:
-            one.prices.append(simulated.price(change))
+            one.prices.append(_capped(simulated.price(change), one))
     for one in shown:
         one.unpriced = NO_EVENTS if simulated is None else _why_not(one)
-    found.rank()
     if simulated is not None:
         found.ideal = None if ideal is None else simulated.price(ideal)
         found.together = simulated.together(wanted, found.largest)
@@ -288,6 +288,13 @@ class _Simulated:
         return Price(what, "together", "Together", option, self._focus - found.focus, is_rough=self._is_rough)
 
 
+def _capped(price: Price, one: Finding) -> Price:
+    """Return a bound that removes no more than the finding loses: what it bounds may also remove other losses."""
+    if not price.is_bound or price.saved is None or one.base != "cpu" or price.saved <= one.loss:
+        return price
+    return replace(price, what=f"{price.what}, of what is lost here", option=None, saved=one.loss)
+
+
 def table(found: Findings) -> pa.Table:
     """Return the prices of findings as rows of the table `prices`."""
     rows: list[tuple[int | None, Finding | None, Price]] = [
@@ -332,7 +339,6 @@ def _attach(found: Findings, prices: pa.Table) -> None:
             finding.prices.append(price)
     for one in found:
         one.unpriced = _why_not(one) if one.prices else None
-    found.rank()
 
 
 def _why_not(one: Finding) -> str | None:

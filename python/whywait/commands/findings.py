@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
@@ -85,14 +86,14 @@ def findings_data(found: Findings, result: ResultData) -> dict[str, Any]:
     """Return findings as plain data."""
     from whywait.analysis.prices import table
 
+    rows = found.table(result.tree).to_pylist()
     return {
         "verdict": found.verdict(),
+        "caveats": [words.text for words in found.caveats],
         "lost": found.lost,
         "cpu_time": found.time,
         # The table has them as text.
-        "findings": [
-            row | {"evidence": one.evidence}
-            for row, one in zip(found.table(result.tree).to_pylist(), found, strict=True)
-        ],
+        "findings": [row | {name: json.loads(row[name]) for name in ("values", "evidence")} for row in rows],
+        "rest": [{"label": label, "time": time} for label, time in found.rest],
         "prices": table(found).to_pylist(),
     }

@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from whywait.analysis.account import account
-from whywait.analysis.prices import NOTHING
+from whywait.analysis.prices import NOTHING, UNKNOWN
 from whywait.model.names import short_name
 from whywait.report.account import device_lines, group_lines
 from whywait.report.terminal import count, finding, paragraph, percent, seconds
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _LOSS, _SAVES = 10, 20
 # So many ranks are named.
 _RANKS = 5
+# Smaller parts of the rest have no name.
+_SMALL = 0.002
 # Smaller rows of the account are not on the first screen.
 _LEAST = 0.01
 
@@ -117,11 +119,11 @@ def finding_lines(found: Findings, width: int, *, details: bool = True) -> Itera
     ends = []
     if found.together is not None and found.together.saved is not None:
         ends.append(f"{found.together.what}: {_about(found.together.is_rough)}{seconds(found.together.saved)}.")
-    rest = found.lost - sum(one.loss for one in found.shown if one.base == "cpu")
-    if found.time and rest > 0 and found.computing is None:
-        ends.append(f"The rest: {percent(rest / found.time)} of the CPU time.")
-    if ends:
-        yield [(" ".join(ends), "dim")]
+    if not known and found.shown:
+        ends.append("What changes would save is not simulated: see whywait analyze --prices.")
+    if words := _rest(found):
+        ends.append(words)
+    yield from ([(line[0][0], "dim")] for line in paragraph(" ".join(ends), width))
     for one in found.where:
         saves = ""
         if one.price is not None and (one.price.saved or 0.0) >= NOTHING * found.length:
@@ -179,11 +181,15 @@ def _saves(one: Finding, length: float) -> tuple[str, str]:
             return "nothing", f"({price.label})"
         return f"{_about(price.is_rough)}{seconds(price.saved)}", f"({price.label})"
     bound = next((each for each in one.prices if each.is_bound and each.saved is not None), None)
-    return ("-", "") if bound is None else (f"at best {seconds(bound.saved or 0.0)}", f"({bound.label})")
+    if bound is None:
+        return ("none known", "") if one.unpriced in {None, UNKNOWN} else ("not simulated", "")
+    return f"at best {seconds(bound.saved or 0.0)}", f"({bound.label})"
 
 
 def _details(one: Finding, width: int) -> Iterator[Line]:
-    """Yield what to do about a finding, and the prices of its changes."""
+    """Yield where a finding is in the source, what to do about it, and the prices of its changes."""
+    if source := one.evidence.get("source"):
+        yield [(f"   {source}", "dim")]
     for line in textwrap.wrap(one.advice or "", width - 3, break_on_hyphens=False):
         yield [(f"   {line}", "dim")]
     for price in one.prices:
@@ -195,6 +201,16 @@ def _details(one: Finding, width: int) -> Iterator[Line]:
         yield [(f"   {saved.rjust(17)}  {price.what}{option}", "dim")]
     if one.unpriced is not None:
         yield [(f"   {one.unpriced}", "dim")]
+
+
+def _rest(found: Findings) -> str:
+    """Return what is lost beside what the findings name, and what it is."""
+    rest = found.lost - sum(one.loss for one in found.shown if one.base == "cpu")
+    if not found.time or rest <= 0 or found.computing is not None:
+        return ""
+    large = [(label, time) for label, time in found.rest if time >= _SMALL * found.time]
+    parts = ", ".join(f"{label} {percent(time / found.time)}" for label, time in large)
+    return f"The rest: {percent(rest / found.time)} of the CPU time{parts and f' ({parts})'}."
 
 
 def _about(is_rough: bool) -> str:

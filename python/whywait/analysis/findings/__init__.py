@@ -6,6 +6,7 @@ Rules are asked in order, and each takes the bearers that it explains, so that n
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -54,15 +55,18 @@ from whywait.analysis.findings import (
     varying,
     wrong_order,
 )
-from whywait.analysis.findings.finding import INSTANCES, Finding, Rule, Run
+from whywait.analysis.findings.caveats import caveats
+from whywait.analysis.findings.finding import Finding, Rule, Run
+from whywait.analysis.findings.rest import rest
 from whywait.analysis.findings.words import percent, seconds
 from whywait.model import tables
 from whywait.model.selection import in_subtrees
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from whywait.analysis.findings.finding import Price
+    from whywait.analysis.findings.words import Words
     from whywait.model.calltree import CallTree
     from whywait.model.result import ResultData
 
@@ -110,8 +114,6 @@ _RULES = (
 )
 # What is shown: losses of a percent and more, the first three, and others until 90% of the lost time are named.
 _LEAST, _NAMED, _FIRST = 0.01, 0.9, 3
-# A price below this share of the loss of a location says that something else would take its place.
-_WORTH = 0.05
 # A smaller share of the focus is nothing.
 _NOTHING = 0.001
 # What fails if a rule does.
@@ -144,6 +146,10 @@ class Findings(list[Finding]):
         Why no findings are shown, as a sentence; None if there are some.
     place
         The call path that these are the findings of; None for all.
+    caveats
+        What the trace does not say, so that the verdict cannot stand without it: a sentence each.
+    unexplained
+        The parts of the lost time that no finding explains, in seconds, by their names.
     together
         What the changes of the first findings save together, by simulation; None if that is not known.
     ideal
@@ -161,25 +167,16 @@ class Findings(list[Finding]):
         length: float = 0.0,
         computing: float | None = None,
         place: str | None = None,
+        doubts: Sequence[Words] = (),
+        unexplained: Mapping[str, float] | None = None,
     ) -> None:
-        super().__init__(found)
+        super().__init__(sorted(found, key=lambda one: (one.base == "run", -one.share)))
         self.lost, self.time, self.silent = lost, time, silent
         self.together: Price | None = None
         self.ideal: Price | None = None
         self._limit, self.locations, self.length, self.computing = limit, locations, length, computing
         self.place = place
-        self.rank()
-
-    def rank(self) -> None:
-        """Sort: the largest loss first, but behind all others what its change hardly saves."""
-        # Of a loss, a change saves at most about this, if all locations lose as much.
-        worthless = {
-            id(one): one.price is not None
-            and one.base == "cpu"
-            and (one.price.saved or 0.0) < _WORTH * one.loss / max(self.locations, 1)
-            for one in self
-        }
-        self.sort(key=lambda one: (one.base == "run", worthless[id(one)], -one.share))
+        self.caveats, self.unexplained = list(doubts), dict(unexplained or {})
 
     @property
     def shown(self) -> list[Finding]:
@@ -188,11 +185,8 @@ class Findings(list[Finding]):
 
     @property
     def notable(self) -> list[Finding]:
-        """The findings of a percent and more: those whose call path runs often, if they name enough; otherwise all."""
-        large = [one for one in self if one.base != "run" and one.share >= _LEAST]
-        often = [one for one in large if one.instances >= INSTANCES]
-        named = sum(one.loss for one in often if one.base == "cpu")
-        return often if named >= _NAMED * self.lost else large
+        """The findings of a percent and more."""
+        return [one for one in self if one.base != "run" and one.share >= _LEAST]
 
     @property
     def where(self) -> list[Finding]:
@@ -213,8 +207,22 @@ class Findings(list[Finding]):
             named += one.loss if one.base == "cpu" else 0.0
         return shown
 
+    @property
+    def rest(self) -> list[tuple[str, float]]:
+        """What the shown findings do not name of the lost time: the names of its parts, and their times in seconds."""
+        shown = self.shown
+        others = [one for one in self if one.base == "cpu" and not any(one is other for other in shown)]
+        parts = list(self.unexplained.items())
+        if others:
+            label = f"{len(others)} more findings" if len(others) > 1 else "one more finding"
+            parts.append((label, sum(one.loss for one in others)))
+        return sorted(((label, time) for label, time in parts if time > 0), key=lambda part: -part[1])
+
     def verdict(self) -> str:
-        """Return what to say first: how much is lost, and the reason of most of it."""
+        """Return what to say first: what the trace does not say, how much is lost, and the reason of most of it."""
+        return " ".join([*(words.text for words in self.caveats), self._verdict()])
+
+    def _verdict(self) -> str:
         lost = f"{percent(self.lost / self.time if self.time else 0.0)} of the CPU time is lost"
         if self.silent is not None:
             return self.silent
@@ -248,6 +256,7 @@ class Findings(list[Finding]):
             "callpath": tree.paths.take(numbers),
             "callpath_id": numbers,
             "ranks": [one.ranks for one in self],
+            "values": [json.dumps([asdict(value) for value in one.values]) for one in self],
             "evidence": [json.dumps(one.evidence) for one in self],
             "merged": [one.merged for one in self],
             "remarks": [" ".join(one.remarks.values()) or None for one in self],
@@ -286,7 +295,19 @@ def findings(result: ResultData, limit: int = 5, focus: str | None = None) -> Fi
         found = [one for one in found if one.callpath is not None and inside[one.callpath]]
     begin, end = run.losses.account.window
     silent = _silence(run)
-    return Findings(found, lost, run.time, silent, limit, run.locations, end - begin, _computing(run), focus)
+    return Findings(
+        found,
+        lost,
+        run.time,
+        silent,
+        limit,
+        run.locations,
+        end - begin,
+        _computing(run),
+        focus,
+        list(caveats(run)),
+        rest(run, found, inside),
+    )
 
 
 def _detect(run: Run) -> Iterator[Finding]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from whywait.analysis.findings.words import percent, seconds, volume
+from whywait.analysis.findings.finding import largest_region
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,12 +16,21 @@ if TYPE_CHECKING:
 NAME = "bandwidth_bound"
 TITLE = "Bandwidth of large messages"
 DOCUMENT = """\
-Calls that transfer 8 KiB and more between two ranks need at least 5% of the CPU time, although nobody is late and they
+Calls that transfer 8 KiB and more between two ranks need at least 2% of the CPU time, although nobody is late and they
 are not slow: what they need grows with the size, at least by half for each doubling. Send less (smaller types,
 only what has changed), keep data where it is used, or overlap the transfer with work.
 """
+FIGURES = Figures(
+    calls=("count", "these calls, in the whole run"),
+    limit=("bytes", "what each of them transfers at least"),
+    lost=("s", "what they need at most in the focus: their times without waiting, up to the fastest 5% of their kind"),
+    region=("name", "the function with most of it"),
+    region_share=("share", "the part of it in all of these calls of this function"),
+    size=("bytes", "the least bytes of the size class of this function with most of it"),
+    rate=("bytes/s", "these bytes, divided by what the fastest 5% of this class take"),
+)
 
-_LARGE, _LEAST, _GROWTH = 8192, 0.05, 1.5
+_LARGE, _LEAST, _GROWTH = 8192, 0.02, 1.5
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -31,13 +41,21 @@ def detect(run: Run) -> Iterator[Finding]:
     if not run.time or loss < _LEAST * run.time:
         return
     calls = sum(kind["calls"] for kind in large)
-    most = max(large, key=lambda kind: kind["needed"])
-    rate = most["bytes_from"] / most["floor"]
+    region, most = largest_region(large)
+    kind = max((kind for kind in large if kind["region"] == region), key=lambda kind: float(kind["needed"]))
     yield run.finding(
         NAME,
-        f"{calls:,} calls with messages of {volume(_LARGE)} and more need {seconds(loss)}, "
-        f"{percent(most['needed'] / loss)} of it in {most['region']} of {volume(most['bytes_from'])} and more, at "
-        f"about {volume(rate)}/s: most of this is bandwidth.",
+        FIGURES.say(
+            "{calls} calls with messages of {limit} and more need {lost}, {region_share} of it in {region} (most for "
+            "{size} and more, at about {rate}): most of this is bandwidth.",
+            calls=calls,
+            limit=_LARGE,
+            lost=loss,
+            region_share=most / loss,
+            region=region,
+            size=kind["bytes_from"],
+            rate=kind["bytes_from"] / kind["floor"],
+        ),
         "Send less, or overlap it with work.",
         loss,
         instances=calls,

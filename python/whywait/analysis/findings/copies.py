@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from whywait.analysis.findings.finding import Price
-from whywait.analysis.findings.words import devices, percent, seconds
+from whywait.analysis.findings.words import Figures, Words, devices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +22,11 @@ Copies keep devices busy without a kernel, or hosts in blocking copies keep them
 time. Leave data on the device, copy less, or copy on a stream of its own while kernels run. The loss is time of
 devices.
 """
+FIGURES = Figures(
+    copies=("s", "the time of devices in copies without a kernel, or idle while their host is in one that blocks"),
+    devices=("name", "the devices of the run"),
+    blocking=("share", "the part of it in which hosts are in copies that block"),
+)
 
 _LEAST = 0.1
 _COPY = re.compile(r"mem_?cpy|copy|enqueue(read|write)", re.IGNORECASE)
@@ -37,10 +42,12 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     blocking = sum(line["time"] for line in found if line["row"] != "busy.copy")
     which, _ = devices(names := {line["device"] for line in lines})
-    also = f", {percent(blocking / loss)} of it in blocking calls" if blocking else ""
+    also = FIGURES.say(", {blocking} of it in blocking calls", blocking=blocking / loss) if blocking else Words("")
     finding = run.finding(
         NAME,
-        f"Copies take {seconds(loss)} in which no kernel runs on {which}{also}.",
+        FIGURES.say("Copies take {copies} in which no kernel runs on {devices}", copies=loss, devices=which)
+        + also
+        + ".",
         "Leave data on the device, copy less, or copy on a stream of its own while kernels run.",
         loss,
         base="device",

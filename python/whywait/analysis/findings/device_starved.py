@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.analysis.findings.copies import is_copy
 from whywait.analysis.findings.small_kernels import small
-from whywait.analysis.findings.words import devices, seconds
+from whywait.analysis.findings.words import Figures, Words, devices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +23,12 @@ is about to launch. Launch earlier, or do the work of the host meanwhile. Or the
 or a memset) keep it idle for a twentieth of the time: do them once, before the kernels, or let kernels
 run meanwhile. The loss is time of devices, not of CPUs.
 """
+FIGURES = Figures(
+    place=("name", "what the hosts do most meanwhile, by call path"),
+    devices=("name", "the devices of the run"),
+    idle=("s", "the time of devices that are idle because of it, or for all such reasons"),
+    there=("s", "the part of it because of `place`"),
+)
 
 _LEAST, _LEAST_CALLS = 0.1, 0.05
 # What is at least this share is all.
@@ -45,12 +51,17 @@ def detect(run: Run) -> Iterator[Finding]:
     for line in idle:
         times[line["callpath"]] += line["time"]
     [(callpath, time)] = times.most_common(1)
-    place = "Each launch" if callpath is None else f"On the host, {run.place(callpath)}"
+    place = Words("Each launch")
+    if callpath is not None:
+        place = FIGURES.say("On the host, {place}", place=run.place(callpath))
     which, are = devices({line["device"] for line in lines})
-    there = f", {seconds(time)} of it there" if time < _ALL * loss else ""
+    there = FIGURES.say(", {there} of it there", there=time) if time < _ALL * loss else Words("")
     finding = run.finding(
         NAME,
-        f"{place} keeps {which} waiting: {are} idle for {seconds(loss)}{there}.",
+        place
+        + FIGURES.say(f" keeps {{devices}} waiting: {are} idle for {{idle}}", devices=which, idle=loss)
+        + there
+        + ".",
         "Launch kernels earlier, or do this work while they run.",
         loss,
         callpath=callpath,
@@ -73,7 +84,12 @@ def _calls(run: Run, lines: list[dict[str, Any]], total: float) -> Iterator[Find
             continue
         finding = run.finding(
             NAME,
-            f"{run.place(callpath)} keeps {which} waiting: {are} idle for {seconds(loss)}.",
+            FIGURES.say(
+                f"{{place}} keeps {{devices}} waiting: {are} idle for {{idle}}.",
+                place=run.place(callpath),
+                devices=which,
+                idle=loss,
+            ),
             "Call it once, before the kernels, or let kernels run meanwhile.",
             loss,
             callpath=callpath,

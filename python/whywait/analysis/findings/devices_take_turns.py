@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from whywait.analysis.findings.finding import Price
-from whywait.analysis.findings.words import seconds
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +20,10 @@ A device is idle for at least a tenth of the time, because its host waits for an
 the next kernel here. Launch the kernels of all devices before waiting for any of them. The loss is time of
 devices.
 """
+FIGURES = Figures(
+    devices=("name", "all devices of the run"),
+    idle=("s", "the time of devices that are idle while their host waits for another one, before a launch"),
+)
 
 _LEAST = 0.1
 
@@ -39,7 +43,11 @@ def detect(run: Run) -> Iterator[Finding]:
     which = " and ".join(names) if len(names) == 2 else f"{len(names)} devices"
     finding = run.finding(
         NAME,
-        f"{which} take turns: they are idle for {seconds(loss)} while the host waits for another one.",
+        FIGURES.say(
+            "{devices} take turns: they are idle for {idle} while the host waits for another one.",
+            devices=which,
+            idle=loss,
+        ),
         "Launch the kernels of all devices before waiting for one of them.",
         loss,
         base="device",

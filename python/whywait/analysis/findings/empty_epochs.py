@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait.analysis.findings.words import percent, seconds
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +21,11 @@ At least 90% of the pairs of processes that fences, flushes or other synchroniza
 together exchange no data. Use MPI_Win_post and MPI_Win_start, or locks, and name only those that do. The loss is what
 these calls take, without their waiting.
 """
+FIGURES = Figures(
+    place=("name", "the call path of such calls that takes most"),
+    unneeded=("share", "the part of the pairs of processes that exchange nothing, in all such calls of the run"),
+    lost=("s", "the time of these calls without their waiting"),
+)
 
 _UNNEEDED, _PAIRS = 0.9, 20
 _LIBRARIES = ("mpi", "shmem", "armci")
@@ -48,8 +53,13 @@ def detect(run: Run) -> Iterator[Finding]:
     share = float(unneeded[empty].sum() / pairs[empty].sum())
     yield run.finding(
         NAME,
-        f"{run.place(most.callpath)} synchronizes many for few: {percent(share)} of the pairs of processes exchange "
-        f"nothing. These calls take {seconds(loss)}, without their waiting.",
+        FIGURES.say(
+            "{place} synchronizes many for few: {unneeded} of the pairs of processes exchange nothing. Such calls take "
+            "{lost}, without their waiting.",
+            place=run.place(most.callpath),
+            unneeded=share,
+            lost=loss,
+        ),
         "Use MPI_Win_post and MPI_Win_start, or locks, only between those that exchange data.",
         loss,
         callpath=most.callpath,

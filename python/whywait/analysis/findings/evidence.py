@@ -35,7 +35,7 @@ def parts(run: Run, one: Finding) -> list[tuple[str, float]]:
         lines = list(of_labels.items())
     elif one.base == "device":
         evidence = one.evidence.get("idle", one.evidence)
-        lines = [(str(name), float(time)) for name, time in evidence.items()]
+        lines = [(str(name), float(time)) for name, time in evidence.items() if isinstance(time, float)]
     elif one.base == "run":
         lines = []
     else:

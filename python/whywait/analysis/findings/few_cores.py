@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from whywait.analysis.counters import Counters
-from whywait.analysis.findings.slow_calls import passed_on, slow_loss, slowest_kind, take_slow
-from whywait.analysis.findings.words import percent, seconds
+from whywait.analysis.findings.slow_calls import FIGURES as OF_CALLS
+from whywait.analysis.findings.slow_calls import Slow
+from whywait.analysis.findings.words import Figures, Words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,15 +18,35 @@ if TYPE_CHECKING:
 NAME = "few_cores"
 TITLE = "More ranks or threads than cores"
 DOCUMENT = """\
-Ranks or threads of a node that have something to do never run at the same time, although they would if each had a core:
-for a number of them, this happens less than a tenth as often as it would by chance. Or calls are slow (five times what
-they need and more) while a number of other locations compute, hardly ever more, and less often while calls are fast.
-They share cores, so a call takes as long as its partner has to wait for one. Run with at most one rank or thread per
-core, or check the binding (OMP_PROC_BIND, OMP_PLACES); measurements of a shared core say little about the program. The
-loss is the excess of all calls, the runtime of threads, and the waiting that these pass on. If the trace has the
-counter `core` (`whywait record --counters core`), it is certain where more locations of a node than cores were seen;
-`ru_nivcsw` counts how often a core went to another thread, also because MPI yielded it.
+Ranks or threads of a node that have something to do hardly ever run at the same time, although they would if each had a
+core: pieces of work that nothing can have interrupted, since they are short, run on more than a number of them less
+than a tenth as often as they would by chance. Or calls are slow (five times what they need and more) while a number of
+other locations compute, hardly ever more, and less often while calls are fast; calls of collective operations with a
+root do not count, since ranks can wait in them for others of a tree. They share cores, so a call takes as long as
+its partner has to wait for one. The sentence says how many compute at the same time, if more do in at most 5% of the
+time in which any does; otherwise what has been found. Run with at most one rank or thread per core, or check the
+binding (OMP_PROC_BIND, OMP_PLACES); measurements of a shared core say little about the program. The loss is the excess
+of all calls but those of collective operations with a root, the runtime of threads, and the waiting that these pass on.
+If the trace has the counter `core` (`whywait record --counters core`), it is certain where more locations of a node
+than cores were seen; `ru_nivcsw` counts how often a core went to another thread, also because MPI yielded it.
 """
+FIGURES = Figures(
+    OF_CALLS,
+    most=("count", "how many of them compute at the same time, or run, hardly ever more"),
+    locations=("count", "all ranks or threads of the node"),
+    more=("share", "the part of the time of the focus in which more than `most` of them are in own code"),
+    observed=("share", "the part of the time in which more than `most` of them surely run"),
+    expected=("share", "the part of the time in which they would by chance"),
+    slow=("share", "the part of the time of slow calls in which at least `most` others compute"),
+    fast=("share", "the same of other calls"),
+    rank=("name", "the first rank of the node"),
+    nodes=("count", "the number of other nodes of which the same holds"),
+    cores=("count", "the cores on which they were seen: at most the highest less the lowest number, plus one"),
+    switches=("count", "how often the core of one went to another thread, in the whole run: `ru_nivcsw`"),
+)
+
+# More than this share of the time in which any location computes is not hardly ever.
+_HARDLY = 0.05
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -34,47 +55,75 @@ def detect(run: Run) -> Iterator[Finding]:
     # What never runs together says more than who computes meanwhile.
     nodes = list({node["location"]: node for node in reversed(nodes)}.values())
     seen = _seen_cores(run)
-    bearers = run.slow()
-    loss = slow_loss(bearers)
-    if not (nodes or seen) or loss <= 0:
+    bearers = [one for one in run.slow() if not run.is_rooted(run.region(one.callpath).name)]
+    slow = Slow(run, bearers)
+    if not (nodes or seen) or slow.loss <= 0:
         return
-    nodes = nodes or seen
+    nodes = seen or nodes
     node = max(nodes, key=lambda one: one["locations"])
-    places = run.result.places
-    threaded = bool(places.thread[places.works].max(initial=0))
-    what = "threads" if threaded else "ranks"
-    where = "" if len(nodes) == 1 else f" on the node of rank {places.rank[node['location']]}"
-    more = "" if len(nodes) == 1 else f" (and on {len(nodes) - 1} other nodes)"
-    sentence = (
-        f"At most {node['most']} of the {node['locations']} {what}{where} ran at the same time{more}: they share cores."
-        if not seen
-        else f"The {seen[0]['locations']} {what}{where} ran on {_cores(seen[0]['most'])}{more}, as the kernel says."
-    )
+    sentence = _who(run, node, len(nodes) - 1) + " "
     if switches := Counters(run.result).get("ru_nivcsw"):
-        sentence += f" The core of one of them went to another thread {switches.total:,.0f} times."
-    excess = sum(time for row, time in run.losses.account.times.items() if row.endswith(".excess"))
-    kind = slowest_kind(run)
-    if excess and kind is not None:
-        sentence += (
-            f" Library calls take {seconds(excess)} longer than the fastest 5% of their kind "
-            f"({percent(float(str(kind['excess'])) / excess)} of it in {kind['region']})."
+        sentence += FIGURES.say(
+            "The core of one of them went to another thread {switches} times. ", switches=round(switches.total)
         )
-    if (waiting := passed_on(bearers)) > excess:
-        sentence += f" Others wait {seconds(waiting)} for such calls."
     yield run.finding(
         NAME,
-        sentence,
+        sentence + slow.words() + ".",
         "Run with at most one rank or thread per core, or check the binding: measurements of a shared core say little "
         "about the program.",
-        loss,
-        evidence={"nodes": nodes, "seen": seen, "excess": excess, "kind": kind},
-        merged=sorted(bearer.callpath for bearer in bearers),
+        slow.loss,
+        evidence={"nodes": nodes, "together": _together(run, node), **slow.evidence()},
+        merged=slow.callpaths(),
     )
-    take_slow(bearers)
+    slow.take()
 
 
-def _cores(number: int) -> str:
-    return f"{number} core{'s' * (number != 1)}"
+def _who(run: Run, node: dict[str, Any], others: int) -> Words:
+    """Return who shares cores, and what says so."""
+    places = run.result.places
+    what = "threads" if run.threads > 1 else "ranks"
+    where = Words("")
+    if others:
+        where = FIGURES.say(" on the node of rank {rank}", rank=str(places.rank[node["location"]]))
+        where += FIGURES.say(" (and on {nodes} other nodes)" if others > 1 else " (and on another)", nodes=others)
+    if "cores" in node:
+        said = FIGURES.say(f"The {{locations}} {what}", locations=node["locations"]) + where
+        cores = "core" if node["cores"] == 1 else "cores"
+        return said + FIGURES.say(f" ran on {{cores}} {cores}, as the kernel says.", cores=node["cores"])
+    shares = _together(run, node)
+    computes = sum(shares[1:])
+    for most in range(1, len(shares) - 1):
+        more = sum(shares[most + 1 :])
+        if more <= _HARDLY * computes:
+            said = FIGURES.say(
+                f"Hardly ever more than {{most}} of the {{locations}} {what}", most=most, locations=node["locations"]
+            )
+            verb = "computes" if most == 1 else "compute"
+            return said + where + FIGURES.say(f" {verb} at the same time ({{more}}): they share cores.", more=more)
+    numbers = {"most": node["most"], "locations": node["locations"]}
+    if "observed" in node:
+        said = FIGURES.say(f"Short pieces of work ran on more than {{most}} of the {{locations}} {what}", **numbers)
+        chance = FIGURES.say(
+            " in {observed} of the time, where chance would have it in {expected}: they share cores.",
+            observed=node["observed"],
+            expected=node["expected"],
+        )
+        return said + where + chance
+    said = FIGURES.say(f"Of {{locations}} {what}", locations=node["locations"]) + where
+    verb = "other computes" if node["most"] == 1 else "others compute"
+    return said + FIGURES.say(
+        f", {{most}} {verb} in {{slow}} of the time of slow calls, hardly ever more, and in {{fast}} of that of other "
+        "calls: they share cores.",
+        most=node["most"],
+        slow=node["slow"],
+        fast=node["fast"],
+    )
+
+
+def _together(run: Run, node: dict[str, Any]) -> list[float]:
+    """Return the shares of the time in which none of a node's locations computes, one does, and so on, if known."""
+    known = run.result.facts.get("computing_together") or []
+    return next((list(one["shares"]) for one in known if one["location"] == node["location"]), [])
 
 
 def _seen_cores(run: Run) -> list[dict[str, int]]:
@@ -89,7 +138,7 @@ def _seen_cores(run: Run) -> list[dict[str, int]]:
     # Nodes number their cores alike.
     if len(holders) > 1 or counted.num_rows <= cores:
         return []
-    return [{"location": int(counted["location"][0].as_py()), "locations": counted.num_rows, "most": cores}]
+    return [{"location": int(counted["location"][0].as_py()), "locations": counted.num_rows, "cores": cores}]
 
 
 def changes(run: Run, _: Finding) -> Iterator[Change | Price]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.sharing import evidence, shared, slower
+from whywait.analysis.findings.sharing import FIGURES, evidence, shared, slower
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,9 @@ def detect(run: Run) -> Iterator[Finding]:
             continue
         yield run.finding(
             NAME,
-            f"An operation of {run.place(row['callpath'])} {slower(row, 'operations')}: they share the file system.",
+            FIGURES.say("An operation of {place}", place=run.place(row["callpath"]))
+            + slower(row, "operations")
+            + ": they share the file system.",
             "Let fewer ranks read and write at a time, or use collective operations.",
             min(row["excess"], bearer.loss),
             callpath=row["callpath"],

@@ -11,17 +11,19 @@ import numpy as np
 import pyarrow.compute as pc
 
 from whywait.analysis.changes import Changes
+from whywait.analysis.findings.words import Words
 from whywait.analysis.focus import focused
 from whywait.analysis.losses import Losses
 from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import ModuleType
 
     import numpy.typing as npt
 
     from whywait.analysis.changes import Change
+    from whywait.analysis.findings.words import Value
     from whywait.analysis.losses import Bearer
     from whywait.model.regions import Region
     from whywait.model.result import ResultData
@@ -37,6 +39,12 @@ CULPRIT = 0.8
 _NAMED, _SIBLING = 3, 0.1
 # Bearers of this share of the CPU time have names that tell them apart.
 _COSTLY = 0.01
+# Collective operations with a root, the metrics that count receives, and how many of these may lack a send.
+_ROOTED = frozenset({"bcast", "gather", "gatherv", "scatter", "scatterv", "reduce"})
+_RECEIVES = ("comms_recv", "syncs_recv")
+_UNMATCHED = 0.1
+#: What a scheduler gives to another thread, in seconds: no small message needs as long.
+SLICE = 1e-3
 #: Fewer instances are no pattern.
 INSTANCES = 3
 
@@ -108,6 +116,8 @@ class Finding:
         Why there is no price, as a sentence; None if there is one, or nobody has asked.
     remarks
         What other rules add to it: a sentence by the name of each.
+    values
+        The figures and names in the sentence, the advice and the remarks.
     """
 
     rule: str
@@ -124,6 +134,12 @@ class Finding:
     prices: list[Price] = field(default_factory=list)
     unpriced: str | None = None
     remarks: dict[str, str] = field(default_factory=dict)
+    values: list[Value] = field(default_factory=list)
+
+    def remark(self, rule: str, words: Words) -> None:
+        """Add what another rule says."""
+        self.remarks[rule] = words.text
+        self.values.extend(words.values)
 
     @property
     def causes(self) -> list[int]:
@@ -134,6 +150,10 @@ class Finding:
     def price(self) -> Price | None:
         """The price: what the first change saves that somebody can make; None if none is known."""
         return next((one for one in self.prices if not one.is_bound and one.saved is not None), None)
+
+
+def _nothing(*_: Any) -> Any:
+    return ()
 
 
 @dataclass(frozen=True)
@@ -154,6 +174,8 @@ class Rule:
         Yields changes that may help, in the order in which to try them; bounds, and prices that are known at once.
     remark
         Adds what the rule knows to the findings of others.
+    figures
+        Unit and meaning of each figure and name in its sentences.
     """
 
     name: str
@@ -162,13 +184,18 @@ class Rule:
     detect: Callable[[Run], Iterable[Finding]]
     changes: Callable[[Run, Finding], Iterable[Change | Price]]
     remark: Callable[[Run, list[Finding]], None]
+    figures: Mapping[str, tuple[str, str]]
+
+    @property
+    def finds(self) -> bool:
+        """Whether it makes findings of its own, and not only remarks."""
+        return self.detect is not _nothing
 
     @classmethod
     def of(cls, module: ModuleType) -> Rule:
         """Return the rule that a module declares: `NAME`, `TITLE`, `DOCUMENT`, and those functions that it needs."""
-        nothing: Callable[..., Any] = lambda *_: ()  # noqa: E731
-        functions = (getattr(module, name, nothing) for name in ("detect", "changes", "remark"))
-        return cls(module.NAME, module.TITLE, module.DOCUMENT, *functions)
+        detect, changes, remark = (getattr(module, name, _nothing) for name in ("detect", "changes", "remark"))
+        return cls(module.NAME, module.TITLE, module.DOCUMENT, detect, changes, remark, module.FIGURES.known)
 
 
 class Run:
@@ -279,9 +306,32 @@ class Run:
         for bearer in bearers:
             self.rest.pop((bearer.callpath, bearer.kind), None)
 
-    def finding(self, rule: str, sentence: str, advice: str | None, loss: float, **more: Any) -> Finding:
+    def finding(self, rule: str, sentence: Words, advice: Words | str | None, loss: float, **more: Any) -> Finding:
         """Return a finding with its share of the CPU time."""
-        return Finding(rule, sentence, advice, loss, loss / self.time if self.time else 0.0, **more)
+        callpath = more.get("callpath")
+        if self.is_unwound and callpath is not None and self.region(callpath).is_own:
+            sentence += " (Functions without MPI calls are not recorded.)"
+        values = list(sentence.values)
+        if isinstance(advice, Words):
+            values += advice.values
+            advice = advice.text
+        if callpath is not None and (source := self.source(callpath)) is not None:
+            more["evidence"] = {"source": source} | more.get("evidence", {})
+        share = loss / self.time if self.time else 0.0
+        return Finding(rule, sentence.text, advice, loss, share, values=values, **more)
+
+    @staticmethod
+    def is_rooted(name: str) -> bool:
+        """Return whether a function is a collective operation with a root: inside, ranks can wait for others."""
+        return name.lower().strip("_").removesuffix("_c").removeprefix("mpi_") in _ROOTED
+
+    @cached_property
+    def unmatched(self) -> float:
+        """The share of the receives that have no send in the trace, if they are many; otherwise 0."""
+        number = sum(one["count"] for one in self.result.warnings if one["kind"] == "unmatched_receive")
+        receives = sum(self.result.profile.total(name) for name in _RECEIVES if name in self.result.profile.metrics)
+        share = number / receives if receives else 0.0
+        return share if share >= _UNMATCHED else 0.0
 
     def slow(self) -> list[Bearer]:
         """Return the library calls and thread runtimes that no rule has explained."""
@@ -349,6 +399,15 @@ class Run:
             here &= self._row == row
         return sum_at(self._location[here], self._ticks[here], self.result.profile.locations)
 
+    def times_of(self, callpath: int, row: str | None) -> npt.NDArray[np.float64]:
+        """Return the time in a call path by location, in the focus: of own code, or in a row of the account."""
+        if row is None:
+            return self.times(callpath)
+        cells = self.losses.account.cells
+        of_path = pc.and_(pc.equal(cells["callpath"], callpath), pc.equal(cells["row"].cast("string"), row))
+        here = cells.filter(pc.fill_null(of_path, False))
+        return sum_at(here["location"].to_numpy(), here["time"].to_numpy(), self.result.profile.locations)
+
     def visits(self, callpath: int) -> npt.NDArray[np.float64]:
         """Return how often each location runs a call path, in the whole run; of a time window, that is not known."""
         tree, profile = self.result.tree, self.result.profile
@@ -371,9 +430,19 @@ class Run:
         If each location spent its time in one piece, all would wait for the one with the longest: by the sum of what
         the others lack. What varies from time to time, or is passed on from rank to rank, exceeds that.
         """
-        times = self.times(bearer.callpath)
-        times = times[times > 0]
-        return float((times.max() - times).sum() / bearer.waiting) if times.size and bearer.waiting > 0 else 0.0
+        return self.lacks(self.times(bearer.callpath)) / bearer.waiting if bearer.waiting > 0 else 0.0
+
+    def lacks(self, times: npt.NDArray[np.float64]) -> float:
+        """Return what all locations that run a call path lack of the longest time in it, and masters that do not."""
+        here = (times > 0) | self.masters()
+        return float((times.max(initial=0.0) - times[here]).sum())
+
+    def masters(self) -> npt.NDArray[np.bool_]:
+        """Return which locations are the first of a rank with time in the focus."""
+        with_time = np.unique(self.losses.account.cells["location"].to_numpy())
+        masters = np.zeros(self.result.profile.locations, bool)
+        masters[with_time[self.result.places.thread[with_time] == 0]] = True
+        return masters
 
     @cached_property
     def changes(self) -> Changes:
@@ -407,13 +476,33 @@ class Run:
         tree = self.result.tree
         return tree.kinds[tree.region_rows[callpath]]
 
+    def source(self, callpath: int) -> str | None:
+        """Return file and line of the function of own code that a call path is in; None if they are not recorded."""
+        tree = self.result.tree
+        while callpath >= 0 and not self.region(callpath).is_own:
+            callpath = int(tree.parents[callpath])
+        if callpath < 0:
+            return None
+        row = tree.regions.slice(tree.region_rows[callpath], 1).to_pylist()[0]
+        if not row["file"]:
+            return None
+        return f"{row['file']}:{row['begin_line']}" if row["begin_line"] else str(row["file"])
+
     def place(self, callpath: int) -> str:
         """Return a short name of a call path: its function, its caller, and what tells it from other bearers."""
         names = tuple(self.result.tree.path(callpath))
         length = 2 if len(names) > 2 else 1
         while any(other[-length:] == names[-length:] for other in self._costly - {names}) and length < len(names):
             length += 1
-        return "/".join(names[-length:])
+        name = "/".join(names[-length:])
+        # Functions without MPI calls are not recorded: their time is that of the function whose call came before.
+        is_unknown = self.is_unwound and self.region(callpath).is_own
+        return f"what runs between MPI calls of {name}" if is_unknown else name
+
+    @property
+    def is_unwound(self) -> bool:
+        """Whether only functions with MPI calls are recorded, from the first to the last of these."""
+        return bool(self.result.facts.get("call_paths") == "unwound")
 
     @cached_property
     def _costly(self) -> frozenset[tuple[str, ...]]:
@@ -429,13 +518,10 @@ class Run:
             return f"rank {rank}"
         return f"thread {thread}" if self.ranks == 1 else f"thread {thread} of rank {rank}"
 
-    def who(self, ranks: Iterable[int]) -> str:
-        """Return the words for some ranks, to begin a sentence."""
-        ranks = list(ranks)
-        if self.ranks == 1:
-            return "One thread"
-        if len(ranks) == 1:
-            return f"Rank {ranks[0]}"
-        if len(ranks) == 2:
-            return f"Ranks {ranks[0]} and {ranks[1]}"
-        return f"{len(ranks):,} ranks"
+
+def largest_region(kinds: Iterable[dict[str, Any]]) -> tuple[str, float]:
+    """Return the function whose kinds of calls together need most, and how much that is."""
+    needs: dict[str, float] = {}
+    for kind in kinds:
+        needs[kind["region"]] = needs.get(kind["region"], 0.0) + kind["needed"]
+    return max(needs.items(), key=lambda one: one[1])

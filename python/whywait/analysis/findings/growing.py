@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait.analysis.findings.words import seconds
+from whywait.analysis.findings.words import Figures
 from whywait.analysis.iterations import assess, known_iterations
 
 if TYPE_CHECKING:
@@ -22,6 +22,12 @@ Iterations of the main loop take longer from the first to the last: a line throu
 and explains at least half of the variance. Something is never freed, a list grows, or data spreads. This is no loss of
 its own, because all of it may be computation; it says where time goes.
 """
+FIGURES = Figures(
+    factor=("times", "the median of the last tenth of the iterations, as a multiple of that of the first"),
+    last=("s", "the median of the last tenth"),
+    first=("s", "the median of the first tenth"),
+    extra=("s", "what all iterations take beyond the median of the first tenth"),
+)
 
 _CHANGE, _TENTH = 0.1, 0.1
 
@@ -43,8 +49,14 @@ def detect(run: Run) -> Iterator[Finding]:
     begin = table["begin"].to_numpy()
     finding = run.finding(
         NAME,
-        f"The last iterations take {last / first:.2g} times as long as the first ({seconds(last)} instead of "
-        f"{seconds(first)}); all of them together take {seconds(extra)} more than if none had grown.",
+        FIGURES.say(
+            "The last iterations take {factor} the first ({last} instead of {first}); all of them together take "
+            "{extra} more than if none had grown.",
+            factor=last / first,
+            last=last,
+            first=first,
+            extra=extra,
+        ),
         "Look for what grows from iteration to iteration: lists, search depths, memory that is never freed.",
         0.0,
         base="run",

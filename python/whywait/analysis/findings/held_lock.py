@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.words import seconds
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +18,10 @@ DOCUMENT = """\
 At least half of what others wait for a call path is for a lock that its thread owns meanwhile. Do only what the lock
 protects while it is owned, or divide what it protects among several locks. Balancing the work of threads does not help.
 """
+FIGURES = Figures(
+    place=("name", "what the owner of the lock is in"),
+    waiting=("s", "the waiting for locks that the cost model charges to it"),
+)
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -26,8 +30,13 @@ def detect(run: Run) -> Iterator[Finding]:
         place = run.place(bearer.callpath)
         yield run.finding(
             NAME,
-            f"Others wait {seconds(of_locks)} because the owner of a lock is in {place}.",
-            f"Do less of {place} while the lock is owned, or divide what it protects among several locks.",
+            FIGURES.say(
+                "Others wait {waiting} because the owner of a lock is in {place}.", waiting=of_locks, place=place
+            ),
+            FIGURES.say(
+                "Do less of {place} while the lock is owned, or divide what it protects among several locks.",
+                place=place,
+            ),
             bearer.loss,
             callpath=bearer.callpath,
             ranks=run.culprits(bearer.costs),

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait.analysis.findings.finding import BALANCED, STEADY
-from whywait.analysis.findings.words import seconds
-from whywait.analysis.findings.words import times as times_as
+from whywait.analysis.findings.finding import STEADY
+from whywait.analysis.findings.groups import Groups, is_one, others, two_groups, who
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import numpy.typing as npt
 
     from whywait.analysis.changes import Change
     from whywait.analysis.findings.finding import Finding, Price, Run
@@ -20,13 +22,24 @@ if TYPE_CHECKING:
 NAME = "imbalance"
 TITLE = "Imbalance of a call path"
 DOCUMENT = """\
-A call path takes longer on some locations than on others, and the others wait for it: the mean of its times is below
-90% of the longest, or below 97% if one location has at least 40% of the costs, or the differences of its times in all
-are at least half of the waiting. Call paths below the same one that the same rank delays are one finding. Give the
-slow rank less work, or find out why it is slower: other counters (instructions) tell whether it does more.
+A call path takes longer on some locations than on others, and the others wait for it: what all others lack of the
+longest time is at least half of the waiting. Where two groups explain at least 80% of the variance of the times, the
+slower one is named and bears at least half of the waiting; otherwise, the location with the longest time is.
+Call paths below the same one that the same rank delays are one finding. Give the slow rank less work, or
+find out why it is slower: other counters (instructions) tell whether it does more.
 """
+FIGURES = Figures(
+    place=("name", "the call path, or several below the same one"),
+    who=("name", "the ranks or threads with the longest times, those with the most if there are two groups"),
+    others=("name", "the other group"),
+    factor=("times", "the mean of the times of `who`, as a multiple of that of `others`"),
+    longest=("times", "the longest time of a location, as a multiple of the mean of those that run it"),
+    waiting=("s", "the waiting that the cost model charges to the call path, of all locations"),
+)
 
-_MOST, _ALMOST = 0.4, 0.97
+_SHARE = 0.5
+# Who has this share of all time works alone: others could take a part of it.
+_ALONE = 0.9
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -34,49 +47,73 @@ def detect(run: Run) -> Iterator[Finding]:
     for bearers in run.families(bearer for bearer in run.own() if _is_uneven(run, bearer)):
         callpaths = [bearer.callpath for bearer in bearers]
         times = run.sum_of_times(callpaths)
-        runs = times > 0
         costs = run.sum_of_costs(callpaths)
-        ranks = run.culprits(costs)
-        slow = np.isin(run.result.places.rank, ranks) & runs
-        others = times[runs & ~slow]
         place = run.places(callpaths)
-        if others.size and others.mean() > 0 and len(ranks) <= run.few() and callpaths[0] not in run.kernels:
-            factor = times[slow].max() / others.mean()
-            verb = "works" if len(ranks) == 1 else "work"
-            sentence = f"{run.who(ranks)} {verb} {times_as(factor)} the others in {place}; "
-            advice = f"Give {run.who(ranks).lower()} less work, or find out why it is slower."
+        groups = _named(run, callpaths, times)
+        waiting = float(costs.sum())
+        if groups is not None:
+            named = who(run, groups.slow)
+            sentence = FIGURES.say(
+                f"{{who}} work{'s' * is_one(named)} {{factor}} {{others}} in {{place}}",
+                who=named,
+                factor=groups.factor,
+                others=others(run, groups),
+                place=place,
+            ).capitalized()
+            ranks = np.unique(run.result.places.rank[groups.slow]).tolist()
+            advice = FIGURES.say("Give {who} less work, or find out why they are slower.", who=named)
+            if is_one(named):
+                advice = FIGURES.say("Give {who} less work, or find out why it is slower.", who=named)
         else:
             slowest = int(times.argmax())
-            factor = times[slowest] / times[runs].mean()
-            sentence = f"{place} takes up to {times_as(factor)} on average (on {run.location(slowest)}); "
-            advice = f"Distribute the work of {place} more evenly."
+            sentence = FIGURES.say(
+                "{place} takes up to {longest} on average (on {who})",
+                place=place,
+                longest=float(times[slowest] / times[times > 0].mean()),
+                who=run.location(slowest),
+            )
+            ranks = [int(run.result.places.rank[slowest])]
+            advice = FIGURES.say("Distribute the work of {place} more evenly.", place=place)
+        wait = "the other waits" if run.locations == 2 else "others wait"
         found = run.finding(
             NAME,
-            f"{sentence}others wait {seconds(float(costs.sum()))} for it.",
+            sentence + FIGURES.say(f"; {wait} {{waiting}} for it.", waiting=waiting),
             advice,
             sum(bearer.loss for bearer in bearers),
             ranks=ranks,
             **run.family(bearers),
         )
+        runs = times > 0
         found.evidence |= {"balance": float(times[runs].mean() / times.max()), "times": times[runs].tolist()}
         yield found
         run.take(*bearers)
 
 
 def _is_uneven(run: Run, bearer: Bearer) -> bool:
-    if bearer.waiting <= bearer.loss / 2 or np.count_nonzero(run.times(bearer.callpath)) < 2:
+    times = run.times(bearer.callpath)
+    if bearer.waiting <= bearer.loss / 2 or np.count_nonzero(times) < 2 or run.steady(bearer) < STEADY:
         return False
-    balance = run.balance(bearer.callpath)
-    most = float(bearer.costs.max() / bearer.waiting)
-    return balance < BALANCED or (most >= _MOST and balance < _ALMOST) or run.steady(bearer) >= STEADY
+    # Where others are late, their times are not the reason.
+    groups = two_groups(times)
+    slow = [int(times.argmax())] if groups is None else groups.slow
+    of_ranks = np.isin(run.result.places.rank, run.result.places.rank[slow])
+    return groups is None or bool(bearer.costs[of_ranks].sum() >= _SHARE * bearer.waiting)
+
+
+def _named(run: Run, callpaths: list[int], times: npt.NDArray[np.float64]) -> Groups | None:
+    """Return who can be named."""
+    return None if callpaths[0] in run.kernels else two_groups(times)
 
 
 def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
-    """Yield balancing the call path, or making the slow ranks as fast as the others."""
+    """Yield balancing the call path, distributing it, or making the slow ranks as fast as the others."""
     if finding.callpath is None:
         return
     below = bool(finding.merged)
-    if (balance := run.changes.balance(finding.callpath, below=below)) is not None:
+    times = run.sum_of_times(finding.causes)
+    if times.max() >= _ALONE * times.sum() and not below:
+        yield run.changes.distribute(finding.callpath, run.ranks)
+    elif (balance := run.changes.balance(finding.callpath, below=below)) is not None:
         yield balance
     costs = run.sum_of_costs(finding.causes)
     if (like_others := run.changes.like_others(finding.callpath, costs, below=below)) is not None:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.compute as pc
+import numpy as np
 
-from whywait.analysis.findings.finding import CULPRIT
-from whywait.analysis.findings.words import percent, seconds, volume
+from whywait.analysis.findings.groups import who
+from whywait.analysis.findings.words import Figures, Words
 from whywait.analysis.io import operations_of
-from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import numpy as np
-    import numpy.typing as npt
 
     from whywait.analysis.findings.finding import Finding, Run
 
@@ -26,6 +22,15 @@ A call path reads, writes, or manages files. The loss is the time in it, and the
 does most of it, let all ranks read and write (MPI-IO), or do it on a thread of its own. If operations are smaller than
 64 KiB, collect data in a buffer, or use collective operations. Otherwise write less, or overlap it with computation.
 """
+FIGURES = Figures(
+    place=("name", "the call path"),
+    spent=("s", "the time of I/O in it"),
+    moved=("bytes", "the bytes that it reads and writes, in the whole run"),
+    operations=("count", "the operations that do so"),
+    who=("name", "the fewest ranks that have at least 80% of the time, if these are few"),
+    who_share=("share", "the part of the time that they have"),
+    waiting=("s", "the waiting that the cost model charges to it"),
+)
 
 _SMALL = 64 << 10
 
@@ -33,16 +38,21 @@ _SMALL = 64 << 10
 def detect(run: Run) -> Iterator[Finding]:
     """Yield the call paths with I/O."""
     for bearer in [bearer for bearer in run.rest.values() if bearer.kind == "io" and bearer.loss > 0]:
-        times = _times(run, bearer.callpath)
+        times = run.times_of(bearer.callpath, "io")
         spent = float(times.sum())
         ranks = run.culprits(times) if spent else []
         is_one = len(ranks) <= run.few() and run.ranks > 1
         found = operations_of(run.result, bearer.callpath)
-        sentence = f"{run.place(bearer.callpath)} takes {seconds(spent)}{_moved(found)}"
+        sentence = FIGURES.say("{place} takes {spent}", place=run.place(bearer.callpath), spent=spent) + _moved(found)
         if is_one:
-            sentence += f", {percent(CULPRIT)} or more of it on {run.who(ranks).lower()}"
+            here = np.isin(run.result.places.rank, ranks)
+            sentence += FIGURES.say(
+                ", {who_share} of it on {who}",
+                who_share=float(times[here].sum() / spent),
+                who=who(run, np.flatnonzero(here & run.result.places.works)),
+            )
         if bearer.waiting:
-            sentence += f"; others wait {seconds(bearer.waiting)} for it"
+            sentence += FIGURES.say("; others wait {waiting} for it", waiting=bearer.waiting)
         yield run.finding(
             NAME,
             sentence + ".",
@@ -56,19 +66,14 @@ def detect(run: Run) -> Iterator[Finding]:
         run.take(bearer)
 
 
-def _times(run: Run, callpath: int) -> npt.NDArray[np.float64]:
-    """Return the time of I/O in a call path by location, in the focus."""
-    cells = run.losses.account.cells
-    of_path = pc.and_(pc.equal(cells["callpath"], callpath), pc.equal(cells["row"].cast("string"), "io"))
-    here = cells.filter(pc.fill_null(of_path, False))
-    return sum_at(here["location"].to_numpy(), here["time"].to_numpy(), run.result.profile.locations)
-
-
-def _moved(found: dict[str, Any]) -> str:
+def _moved(found: dict[str, Any]) -> Words:
     if not found["count"]:
-        return ""
-    moved = volume(found["bytes_read"] + found["bytes_written"])
-    return f" for {moved} in {found['count']:,} operation{'s' if found['count'] > 1 else ''}"
+        return Words("")
+    return FIGURES.say(
+        f" for {{moved}} in {{operations}} operation{'s' * (found['count'] > 1)}",
+        moved=found["bytes_read"] + found["bytes_written"],
+        operations=found["count"],
+    )
 
 
 def _advice(found: dict[str, Any], *, is_one: bool) -> str:

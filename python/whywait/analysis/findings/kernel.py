@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.words import percent, seconds
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +18,11 @@ DOCUMENT = """\
 Devices run kernels for at least 70% of the time: little is lost, and the kernel that takes most of it is what remains
 to be made faster. It is no loss; it says where the time goes.
 """
+FIGURES = Figures(
+    kernel=("name", "the kernel with the longest time"),
+    time=("s", "its time, in the whole run"),
+    time_share=("share", "the same as a part of that of all kernels"),
+)
 
 _BUSY = 0.7
 
@@ -35,8 +40,12 @@ def detect(run: Run) -> Iterator[Finding]:
     devices = len({line["device"] for line in lines})
     finding = run.finding(
         NAME,
-        f"{run.region(longest).name} takes {seconds(times[longest])}, "
-        f"{percent(times[longest] / sum(times.values()))} of the time of all kernels.",
+        FIGURES.say(
+            "{kernel} takes {time}, {time_share} of the time of all kernels.",
+            kernel=run.region(longest).name,
+            time=times[longest],
+            time_share=times[longest] / sum(times.values()),
+        ),
         "Make this kernel faster: its memory accesses, its occupancy, its precision.",
         0.0,
         callpath=longest,

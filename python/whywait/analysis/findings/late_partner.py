@@ -6,21 +6,33 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait.analysis.findings.words import seconds
+from whywait.analysis.findings.finding import STEADY
+from whywait.analysis.findings.groups import who
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from whywait.analysis.changes import Change
     from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.words import Words
     from whywait.analysis.losses import Bearer
 
 NAME = "late_partner"
 TITLE = "Late partner"
 DOCUMENT = """\
-Others wait for what a rank does in a call path, although this takes about as long on all of them: it runs more
-often, or at another time. Look at the order of the calls around it.
+Others wait for what a rank or thread does in a call path, and the differences of its times do not explain it: it runs
+more often, at another time, or begins later. Look at the order of the calls around it.
 """
+FIGURES = Figures(
+    place=("name", "the call path, or several below the same one"),
+    alone=("name", "the only rank or thread that runs it"),
+    worked=("s", "its time in it"),
+    waiting=("s", "the waiting that the cost model charges to the call path"),
+    who=("name", "the fewest ranks that at least 80% of it is charged to"),
+    who_share=("share", "the part of the waiting that is charged to these"),
+    explained=("s", "what all others lack of the longest time of a location in the call path, in all"),
+)
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -32,15 +44,34 @@ def detect(run: Run) -> Iterator[Finding]:
         run.take(*bearers)
 
 
-def _sentence(run: Run, bearers: list[Bearer], ranks: list[int]) -> str:
+def _sentence(run: Run, bearers: list[Bearer], ranks: list[int]) -> Words:
     """Say that only one rank or thread runs the call paths, or else for which ranks most of the waiting is."""
     callpaths = [bearer.callpath for bearer in bearers]
-    place, waiting = run.places(callpaths), seconds(sum(bearer.waiting for bearer in bearers))
-    here = np.flatnonzero(run.sum_of_times(callpaths))
+    costs = run.sum_of_costs(callpaths)
+    values = {"place": run.places(callpaths), "waiting": float(costs.sum())}
+    times = run.sum_of_times(callpaths)
+    here = np.flatnonzero(times)
+    wait = "the other waits" if run.locations == 2 else "others wait"
     if here.size == 1 and run.locations > 1:
-        return f"Only {run.location(int(here[0]))} runs {place}; others wait {waiting} for it."
-    who = "" if len(ranks) == run.ranks else f", most of it for {run.who(ranks).lower()}"
-    return f"Others wait {waiting} for {place}{who}."
+        alone = run.location(int(here[0]))
+        return FIGURES.say(
+            f"Only {{alone}} runs {{place}}, for {{worked}}; {wait} {{waiting}} for it.",
+            alone=alone,
+            worked=float(times[here[0]]),
+            **values,
+        )
+    sentence = FIGURES.say("others wait {waiting} for {place}", **values).capitalized()
+    if len(ranks) < run.ranks:
+        named = np.isin(run.result.places.rank, ranks)
+        sentence += FIGURES.say(
+            ", {who_share} of it for {who}",
+            who_share=float(costs[named].sum() / costs.sum()),
+            who=who(run, np.flatnonzero(named & run.result.places.works)),
+        )
+    explained = run.lacks(times)
+    if explained < STEADY * costs.sum():
+        sentence += FIGURES.say("; the differences of its times explain {explained} of it", explained=explained)
+    return sentence + "."
 
 
 def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.words import percent, seconds
+from whywait.analysis.findings.finding import SLICE, largest_region
+from whywait.analysis.findings.words import Figures, Words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,13 +16,24 @@ if TYPE_CHECKING:
 NAME = "latency_bound"
 TITLE = "Many small messages"
 DOCUMENT = """\
-Calls that transfer less than 8 KiB between two ranks need at least 5% of the CPU time, although nobody is late and
+Calls that transfer less than 8 KiB between two ranks need at least 2% of the CPU time, although nobody is late and
 they are not slow: the latency of each is what they need, since those of the smallest messages need at least half as
 long. Calls that synchronize two ranks (post, start, complete, wait, lock, flush) belong to them where no call transfers
 more. Overlap them with work; where several go to the same rank before anything is received or completed, combine them.
+If they take a millisecond or more even at their fastest, this is more than a latency.
 """
+FIGURES = Figures(
+    calls=("count", "these calls, in the whole run"),
+    limit=("bytes", "what each of them transfers less than"),
+    lost=("s", "what they need at most in the focus: their times without waiting, up to the fastest 5% of their kind"),
+    region=("name", "the function with most of it"),
+    region_share=("share", "the part of it in all of these calls of this function"),
+    combinable=("count", "the messages of less than 8 KiB that follow on another one to the same rank at once"),
+    messages=("count", "the messages of less than 8 KiB from the same call paths"),
+    place=("name", "the call path with most of those that follow"),
+)
 
-_SMALL, _LEAST, _FACTOR = 8192, 0.05, 2.0
+_SMALL, _LEAST, _FACTOR = 8192, 0.02, 2.0
 # Of fewer messages, combining is no advice.
 _COMBINABLE = 0.1
 
@@ -45,12 +57,22 @@ def detect(run: Run) -> Iterator[Finding]:
     if not run.time or loss < _LEAST * run.time:
         return
     calls = sum(kind["calls"] for kind in bound)
-    most = max(bound, key=lambda kind: kind["needed"])
+    region, most = largest_region(bound)
+    is_disturbed = sum(kind["needed"] for kind in bound if kind["floor"] >= SLICE) >= loss / 2
     synchronize = "" if all(kind["bytes_from"] for kind in bound) else " or only synchronize"
+    sentence = FIGURES.say(
+        f"{{calls}} calls transfer less than {{limit}} each{synchronize} and {'take' if is_disturbed else 'need'} "
+        "{lost}, {region_share} of it in {region}: ",
+        calls=calls,
+        limit=_SMALL,
+        lost=loss,
+        region_share=most / loss,
+        region=region,
+    )
+    sentence += "even the fastest take longer than a latency." if is_disturbed else "most of this is latency."
     yield run.finding(
         NAME,
-        f"{calls:,} calls transfer less than {_SMALL // 1024} KiB each{synchronize} and need {seconds(loss)}, "
-        f"{percent(most['needed'] / loss)} of it in {most['region']}: most of this is latency.",
+        sentence,
         _advice(run),
         loss,
         instances=calls,
@@ -58,16 +80,19 @@ def detect(run: Run) -> Iterator[Finding]:
     )
 
 
-def _advice(run: Run) -> str:
+def _advice(run: Run) -> Words:
     """Return what to do: combine messages only where several go to the same rank at once."""
     found = run.reasons("combinable")
     messages, combinable = (sum(row[name] for row in found) for name in ("messages", "combinable"))
     if combinable < _COMBINABLE * messages or not combinable:
-        return "Overlap them with work, or exchange less often."
+        return Words("Overlap them with work, or exchange less often.")
     most = max(found, key=lambda row: row["combinable"])
-    return (
-        f"Combine messages to the same rank: {combinable:,} of {messages:,} small ones follow on another one to it, "
-        f"most of them in {run.place(most['callpath'])}."
+    return FIGURES.say(
+        "Combine messages to the same rank: {combinable} of {messages} small ones follow on another one to it, most of "
+        "them in {place}.",
+        combinable=combinable,
+        messages=messages,
+        place=run.place(most["callpath"]),
     )
 
 

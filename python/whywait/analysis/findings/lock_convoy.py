@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.words import percent, seconds
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +19,12 @@ At least 20 times threads wait for a lock or a critical section, and in at least
 for the same one. Make the section shorter, divide what it protects among several locks, or collect results in each
 thread and combine them once.
 """
+FIGURES = Figures(
+    place=("name", "what the owner of the lock is in"),
+    waiting=("s", "the waiting for locks that the cost model charges to it"),
+    queued=("share", "the part of the time of waits for locks in `lock` in which at least three wait for the same one"),
+    lock=("name", "the call path with the longest of these waits"),
+)
 
 _WAITS, _QUEUED = 20, 0.5
 
@@ -37,10 +43,18 @@ def detect(run: Run) -> Iterator[Finding]:
         place = run.place(bearer.callpath)
         yield run.finding(
             NAME,
-            f"Threads queue for a lock: they wait {seconds(of_locks)} because another one is in {place}. In "
-            f"{percent(most['queued'] / most['time'])} of the time that {run.place(most['callpath'])} waits, at least "
-            "three threads do.",
-            f"Shorten {place}, divide what the lock protects among several, or combine the results of threads once.",
+            FIGURES.say(
+                "Threads queue for a lock: they wait {waiting} because another one is in {place}. In {queued} of the "
+                "time that {lock} waits, at least three threads do.",
+                waiting=of_locks,
+                place=place,
+                queued=most["queued"] / most["time"],
+                lock=run.place(most["callpath"]),
+            ),
+            FIGURES.say(
+                "Shorten {place}, divide what the lock protects among several, or combine the results of threads once.",
+                place=place,
+            ),
             bearer.loss,
             callpath=bearer.callpath,
             instances=sum(row["waits"] for row in found),

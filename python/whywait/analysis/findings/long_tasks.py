@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.words import seconds
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +19,10 @@ At least half of what others wait for a call path is for a task that runs it: in
 that all threads have reached, with no other task to run. Divide the tasks into smaller ones, or create the longest
 first. `whywait threads` lists how long the tasks of each construct run.
 """
+FIGURES = Figures(
+    place=("name", "the call path that tasks run"),
+    waiting=("s", "the waiting for tasks that the cost model charges to it"),
+)
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -27,7 +31,11 @@ def detect(run: Run) -> Iterator[Finding]:
         place = run.place(bearer.callpath)
         yield run.finding(
             NAME,
-            f"Threads have nothing else to do and wait {seconds(of_tasks)} because of tasks in {place}.",
+            FIGURES.say(
+                "Threads have nothing else to do and wait {waiting} because of tasks in {place}.",
+                waiting=of_tasks,
+                place=place,
+            ),
             "Divide these tasks into smaller ones, or create the longest first.",
             bearer.loss,
             callpath=bearer.callpath,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import whywait._native as _native
-from whywait.analysis.findings.words import percent, seconds
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +22,14 @@ One rank exchanges messages with at least 80% of the others, they wait for it in
 it computes between its messages is the reason. Give out larger pieces of work, let several ranks serve, or let workers
 ask for the next piece before they need it.
 """
+FIGURES = Figures(
+    rank=("name", "the rank that all others exchange messages with"),
+    workers=("count", "the ranks that exchange messages with it in both directions"),
+    rate=("1/s", "the messages that they receive from it in the whole run, divided by the length of the focus"),
+    place=("name", "the call path of the rank that most of the waiting is charged to"),
+    waiting=("s", "the waiting of others for messages of the rank, in the whole run"),
+    waiting_share=("share", "the same as a part of the time of all others in the focus"),
+)
 
 _PARTNERS, _WAITING, _RANKS = 0.8, 0.2, 4
 # Pairs of more ranks come in blocks.
@@ -64,9 +72,16 @@ def detect(run: Run) -> Iterator[Finding]:
     place = run.place(bearers[0].callpath)
     yield run.finding(
         NAME,
-        f"Rank {master} cannot serve {int(of_master.sum())} ranks: it takes {served / run.length:,.3g} messages per "
-        f"second, works in {place} between them, and the others wait {seconds(float(for_rank[master]))} for it "
-        f"({percent(float(for_rank[master]) / (others * run.length))} of their time).",
+        FIGURES.say(
+            "{rank} cannot serve {workers} ranks: it takes {rate} messages per second, works in {place} between them, "
+            "and the others wait {waiting} for it ({waiting_share} of their time).",
+            rank=f"rank {master}",
+            workers=int(of_master.sum()),
+            rate=served / run.length,
+            place=place,
+            waiting=float(for_rank[master]),
+            waiting_share=float(for_rank[master]) / (others * run.length),
+        ).capitalized(),
         "Give out larger pieces of work, let several ranks serve, or let workers ask before they need the next piece.",
         loss,
         callpath=bearers[0].callpath,

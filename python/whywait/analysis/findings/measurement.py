@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.words import seconds
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +17,7 @@ DOCUMENT = """\
 The measurement system takes at least 2% of the CPU time: it flushes its buffers, or is switched off. Give it more
 memory (SCOREP_TOTAL_MEMORY), or record less with a filter.
 """
+FIGURES = Figures(lost=("s", "the time of the measurement system: the row `measurement` of the account"))
 
 _LEAST = 0.02
 
@@ -29,7 +30,9 @@ def detect(run: Run) -> Iterator[Finding]:
     bearers = [bearer for bearer in run.rest.values() if bearer.spent.get("measurement")]
     yield run.finding(
         NAME,
-        f"The measurement itself takes {seconds(loss)}: flushing buffers, or time in which it is switched off.",
+        FIGURES.say(
+            "The measurement itself takes {lost}: flushing buffers, or time in which it is switched off.", lost=loss
+        ),
         "Give the measurement more memory, or record less with a filter.",
         loss,
         evidence={"measurement": loss},

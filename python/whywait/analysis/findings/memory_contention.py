@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.sharing import evidence, shared, slower
+from whywait.analysis.findings.sharing import FIGURES, evidence, shared, slower
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,8 +32,9 @@ def detect(run: Run) -> Iterator[Finding]:
     for row in shared(run, "memory"):
         yield run.finding(
             NAME,
-            f"{run.place(row['callpath'])} {slower(row, 'busy ranks or threads of its node')}: they share memory "
-            "bandwidth, caches, or the clock rate.",
+            FIGURES.say("{place}", place=run.place(row["callpath"]))
+            + slower(row, "busy ranks or threads of its node")
+            + ": they share memory bandwidth, caches, or the clock rate.",
             "Use fewer ranks per node, or less memory traffic in it.",
             row["excess"],
             callpath=row["callpath"],

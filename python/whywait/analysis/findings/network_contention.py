@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.sharing import evidence, shared, slower
-from whywait.analysis.findings.slow_calls import slow_loss, take_slow
+from whywait.analysis.findings.sharing import FIGURES, evidence, shared, slower
+from whywait.analysis.findings.slow_calls import Slow
+from whywait.analysis.findings.words import Words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,24 +29,25 @@ searched.
 def detect(run: Run) -> Iterator[Finding]:
     """Yield the excess of messages that share nodes."""
     found = shared(run, "network")
-    bearers = run.slow()
-    lost = slow_loss(bearers)
-    if not found or lost <= 0:
+    slow = Slow(run, run.slow())
+    if not found or slow.loss <= 0:
         return
     worst = found[0]
     excess = sum(row["excess"] for row in found)
-    where = "" if worst["callpath"] is None else f" received in {run.place(worst['callpath'])}"
+    where = Words("")
+    if worst["callpath"] is not None:
+        where = FIGURES.say(" received in {place}", place=run.place(worst["callpath"]))
     yield run.finding(
         NAME,
-        f"A message{where} {slower(worst, 'messages of the same node')}: they share its network or memory.",
+        Words("A message") + where + slower(worst, "messages of the same node") + ": they share its network or memory.",
         "Send at other times, through fewer ranks of a node, or place ranks that talk to each other on one node.",
-        min(excess, lost),
+        min(excess, slow.loss),
         callpath=worst["callpath"],
         instances=worst["samples"],
         evidence=evidence(worst) | {"callpaths": len(found)},
     )
-    if excess >= lost / 2:
-        take_slow(bearers)
+    if excess >= slow.loss / 2:
+        slow.take()
 
 
 def changes(run: Run, _: Finding) -> Iterator[Change | Price]:

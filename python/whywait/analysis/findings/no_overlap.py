@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.words import seconds
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +20,12 @@ computes in between. Still, in at least 20 calls and half of them, completion ta
 nothing could be hidden. Use a library or a setting with asynchronous progress, or call MPI_Test inside the function.
 Compared are calls without waiting with those that waited for their partner first.
 """
+FIGURES = Figures(
+    during=("name", "the call path that computes between the call that posts and the one that completes"),
+    calls=("count", "the calls that complete such messages"),
+    place=("name", "the call path with most of their time"),
+    lost=("s", "their time"),
+)
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -40,9 +46,17 @@ def detect(run: Run) -> Iterator[Finding]:
     during = run.place(most["during"])
     yield run.finding(
         NAME,
-        f"Transfers do not progress while {during} computes: {calls:,} calls that complete them, "
-        f"{run.place(most['callpath'])} most of all, take {seconds(loss)}, as long as if nothing had been sent before.",
-        f"Use a library or a setting with asynchronous progress, or call MPI_Test inside {during}.",
+        FIGURES.say(
+            "Transfers do not progress while {during} computes: {calls} calls that complete them, {place} most of all, "
+            "take {lost}, as long as if nothing had been sent before.",
+            during=during,
+            calls=calls,
+            place=run.place(most["callpath"]),
+            lost=loss,
+        ),
+        FIGURES.say(
+            "Use a library or a setting with asynchronous progress, or call MPI_Test inside {during}.", during=during
+        ),
         loss,
         callpath=most["callpath"],
         instances=calls,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait.analysis.findings.words import seconds
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,40 +17,65 @@ if TYPE_CHECKING:
 NAME = "one_does_all"
 TITLE = "One rank does all"
 DOCUMENT = """\
-Only one rank runs a call path (it reads, writes, or decides), while at least 90% of the others wait for it.
-Distribute it over all ranks, or let others go on meanwhile. For reading and writing, let all ranks take part (MPI-IO).
+One rank has at least 95% of the time in a call path (it reads, writes, or decides), while at least 90% of the others
+wait for it. Distribute it over all ranks, or let others go on meanwhile. For reading and writing, let all ranks take
+part (MPI-IO).
 """
+FIGURES = Figures(
+    rank=("name", "the rank"),
+    place=("name", "the call path"),
+    worked=("s", "the time of the rank in the call path"),
+    worked_share=("share", "the same as a part of the time of all ranks in it"),
+    waiting=("s", "the waiting that the cost model charges to the call path"),
+)
 
-_OTHERS, _RANKS = 0.9, 3
+_OTHERS, _RANKS, _ALONE = 0.9, 2, 0.95
 
 
 def detect(run: Run) -> Iterator[Finding]:
     """Yield call paths of one rank that all others wait for."""
+    rank = np.maximum(run.result.places.rank, 0)
     for bearer in sorted(run.rest.values(), key=lambda bearer: (-bearer.loss, bearer.callpath)):
         if bearer.kind not in {"own", "io"} or run.ranks < _RANKS or bearer.waiting <= 0:
             continue
-        visited = np.unique(run.result.places.rank[run.visits(bearer.callpath) > 0])
-        worked = float(run.times(bearer.callpath).sum()) + bearer.spent.get("io", 0.0)
-        if visited.size != 1 or bearer.waiting < _OTHERS * (run.ranks - 1) * worked:
+        row = "io" if bearer.kind == "io" else None
+        worked = np.bincount(rank, run.times_of(bearer.callpath, row))
+        visited = np.unique(rank[run.visits(bearer.callpath) > 0])
+        most = int(worked.argmax()) if worked.any() else int(visited[0])
+        share = float(worked[most] / worked.sum()) if worked.any() else 1.0
+        # Of two ranks, one that works longer is an imbalance unless it works alone.
+        if share < _ALONE or bearer.waiting < _OTHERS * (run.ranks - 1) * worked[most]:
+            continue
+        if np.bincount(rank, bearer.costs)[most] < _OTHERS * bearer.waiting:
             continue
         place = run.place(bearer.callpath)
-        how = "Let all ranks read and write (MPI-IO)" if bearer.kind == "io" else f"Distribute {place} over the ranks"
+        values = {"rank": f"rank {most}", "place": place, "worked": float(worked[most])}
+        if visited.size == 1:
+            sentence = FIGURES.say("Only {rank} works in {place}, for {worked}", **values)
+        else:
+            sentence = FIGURES.say(
+                "{rank} does {worked_share} of the work in {place}, for {worked}", worked_share=share, **values
+            ).capitalized()
+        others = "the other" if run.ranks == 2 else "the others"
+        verb = "waits" if run.ranks == 2 else "wait"
+        sentence += FIGURES.say(f"; {others} {verb} {{waiting}} for it.", waiting=bearer.waiting)
+        how = "Let all ranks read and write (MPI-IO)" if bearer.kind == "io" else "Distribute {place} over the ranks"
         yield run.finding(
             NAME,
-            f"Only rank {visited[0]} works in {place}, for {seconds(worked)}; all others wait for it.",
-            f"{how}, or let the others go on meanwhile.",
+            sentence,
+            FIGURES.say(f"{how}, or let {others} go on meanwhile.", place=place),
             bearer.loss,
             callpath=bearer.callpath,
-            ranks=visited.tolist(),
+            ranks=[most],
             instances=int(run.visits(bearer.callpath).max()),
-            evidence={"worked": worked, "of_classes": bearer.of_classes},
+            evidence={"worked": float(worked[most]), "of_classes": bearer.of_classes},
         )
         run.take(bearer)
 
 
 def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
-    """Yield making it faster; at best, all ranks share it."""
+    """Yield distributing it over all ranks, and making it faster."""
     if finding.callpath is not None and not run.region(finding.callpath).is_library:
-        yield run.changes.faster(finding.callpath, 0.75)
+        yield run.changes.distribute(finding.callpath, run.ranks)
         yield run.changes.faster(finding.callpath, 0.5)
         yield run.changes.faster(finding.callpath, 0.0)

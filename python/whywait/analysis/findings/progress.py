@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.words import seconds
+from whywait.analysis.findings.words import Figures
 from whywait.analysis.focus import focused
 from whywait.analysis.progress import progress_thread
 
@@ -21,6 +21,10 @@ One-sided operations wait until their target enters a call in which its library 
 computes meanwhile causes most of the waiting for it. Use a library or a setting with asynchronous progress, or call the
 library more often there. A progress thread pays off only if it gains more than the core that it takes.
 """
+FIGURES = Figures(
+    place=("name", "the call path of the target that most of it is charged to"),
+    waiting=("s", "the Wait for Progress that the cost model charges to what targets compute"),
+)
 
 _CLASS = "rma_progress"
 _VERDICTS = {
@@ -41,8 +45,13 @@ def detect(run: Run) -> Iterator[Finding]:
     waiting = sum(bearer.of_classes[_CLASS] for bearer in bearers)
     yield run.finding(
         NAME,
-        f"One-sided operations wait {seconds(waiting)} until their target, which is in {place}, calls the library.",
-        f"Use asynchronous progress, or call the library in {place}." + (f" {words}" if words else ""),
+        FIGURES.say(
+            "One-sided operations wait {waiting} until their target, which is in {place}, calls the library.",
+            waiting=waiting,
+            place=place,
+        ),
+        FIGURES.say("Use asynchronous progress, or call the library in {place}.", place=place)
+        + (f" {words}" if words else ""),
         loss,
         callpath=bearers[0].callpath,
         instances=int(run.visits(bearers[0].callpath).max()),

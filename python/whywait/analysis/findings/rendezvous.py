@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.words import percent, seconds, volume
+from whywait.analysis.findings.words import Figures, volume
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +20,13 @@ of the calls that send as much lies before that. Such messages go by rendezvous,
 not answer while it computes. Raise the eager limit, post receives early and test them, or use asynchronous progress.
 Sends that wait for a receive that is not yet posted are another matter: Late Receiver.
 """
+FIGURES = Figures(
+    calls=("count", "the calls that are held up"),
+    sizes=("name", "the bytes of the smallest and of the largest of these"),
+    lost=("s", "the part of their excess that lies before the receiver calls MPI"),
+    place=("name", "the call path with most of it"),
+    place_share=("share", "the part of it there"),
+)
 
 _SHARE = 0.8
 
@@ -43,8 +50,15 @@ def detect(run: Run) -> Iterator[Finding]:
     size = volume(smallest) if smallest == largest else f"{volume(smallest)} to {volume(largest)}"
     yield run.finding(
         NAME,
-        f"{calls:,} calls that send {size} take {seconds(loss)} longer than they need, until the receiver calls MPI "
-        f"({percent(most['time'] / held)} of it in {run.place(most['callpath'])}).",
+        FIGURES.say(
+            "{calls} calls that send {sizes} take {lost} longer than they need, until the receiver calls MPI "
+            "({place_share} of it in {place}).",
+            calls=calls,
+            sizes=size,
+            lost=loss,
+            place_share=most["time"] / held,
+            place=run.place(most["callpath"]),
+        ),
         "Raise the eager limit, let receivers test their requests while they compute, or use asynchronous progress.",
         loss,
         callpath=most["callpath"],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait.analysis.findings.words import seconds
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +21,11 @@ DOCUMENT = """\
 The master of a process runs a call path outside of parallel regions while its other threads have no work.
 Parallelize it, or make it faster.
 """
+FIGURES = Figures(
+    place=("name", "the call path"),
+    threads=("count", "the threads of the process that has most"),
+    idle=("s", "the time of threads that are idle because of it"),
+)
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -34,8 +39,13 @@ def detect(run: Run) -> Iterator[Finding]:
         times = run.times(bearer.callpath)
         yield run.finding(
             NAME,
-            f"{place} runs on one of {threads} threads: the others are idle for {seconds(bearer.idle)}.",
-            f"Parallelize {place}.",
+            FIGURES.say(
+                "{place} runs on one of {threads} threads: the others are idle for {idle}.",
+                place=place,
+                threads=threads,
+                idle=bearer.idle,
+            ),
+            FIGURES.say("Parallelize {place}.", place=place),
             bearer.loss,
             callpath=bearer.callpath,
             ranks=run.culprits(times) if np.any(times) else [],

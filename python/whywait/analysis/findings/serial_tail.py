@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait.analysis.findings.words import seconds
+from whywait.analysis.findings.groups import is_one, who
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +22,11 @@ In the last tenth of the run, at most a tenth of the ranks works (collects resul
 others already wait, most of them in MPI_Finalize. Let all ranks take part in it, or do it earlier, beside the
 computation.
 """
+FIGURES = Figures(
+    who=("name", "the fewest ranks that at least 80% of the waiting for the call path is charged to"),
+    place=("name", "the call path"),
+    worked=("s", "their time in it on the critical path"),
+)
 
 _TAIL = 0.1
 
@@ -44,12 +50,18 @@ def detect(run: Run) -> Iterator[Finding]:
         if not worked:
             continue
         place = run.place(bearer.callpath)
-        alone = np.count_nonzero(run.times(bearer.callpath)) == 1
-        what = f"Only {run.who(ranks).lower()} works in {place}" if alone else f"{run.who(ranks)} works in {place}"
+        alone = int(np.count_nonzero(run.times(bearer.callpath))) == 1
+        named = who(run, np.flatnonzero(np.isin(rank, ranks) & run.masters()))
+        what = f"{'only ' * alone}{{who}} work{'s' * is_one(named)}"
         yield run.finding(
             NAME,
-            f"At the end, {what[0].lower()}{what[1:]} for {seconds(worked)} while the others wait.",
-            f"Let all ranks take part in {place}, or run it earlier.",
+            FIGURES.say(
+                f"At the end, {what} in {{place}} for {{worked}} while the others wait.",
+                who=named,
+                place=place,
+                worked=worked,
+            ),
+            FIGURES.say("Let all ranks take part in {place}, or run it earlier.", place=place),
             bearer.loss,
             callpath=bearer.callpath,
             ranks=ranks,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 import whywait.mpi as mpi
-from whywait.analysis.findings.words import percent
+from whywait.analysis.findings.words import Figures, Words
 
 if TYPE_CHECKING:
     from whywait.analysis.findings.finding import Run
@@ -56,7 +56,20 @@ def evidence(row: dict[str, Any]) -> dict[str, Any]:
     return {name: row[name] for name in names}
 
 
-def slower(row: dict[str, Any], others: str) -> str:
-    """Return how much longer something takes beside how many others."""
-    few, many = (f"{row[name]:.1f}" for name in ("others_quiet", "others_crowded"))
-    return f"takes {percent(row['ratio'] - 1)} longer beside {many} {others} than beside {few}"
+#: What all of them say.
+FIGURES = Figures(
+    place=("name", "the call path that takes longer"),
+    longer=("share", "how much longer it takes with many others than with few: `ratio` - 1 of the table `sharing`"),
+    crowded=("name", "how many others there are on average at the third of its instances with the most"),
+    quiet=("name", "the same at the third with the fewest"),
+)
+
+
+def slower(row: dict[str, Any], others: str) -> Words:
+    """Return how much longer something takes beside how many others, to follow its name."""
+    return FIGURES.say(
+        f" takes {{longer}} longer beside {{crowded}} {others} than beside {{quiet}}",
+        longer=row["ratio"] - 1,
+        crowded=f"{row['others_crowded']:.1f}",
+        quiet=f"{row['others_quiet']:.1f}",
+    )

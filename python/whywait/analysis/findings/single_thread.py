@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait.analysis.findings.words import seconds
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +22,10 @@ A single, master, critical or ordered block runs on one thread at a time, and th
 for it at the next barrier, or at the block itself. Shorten the block, or let others do something else meanwhile
 (nowait, tasks).
 """
+FIGURES = Figures(
+    place=("name", "the block"),
+    waiting=("s", "the waiting at barriers and at the block that the cost model charges to it"),
+)
 
 _BLOCKS = frozenset({"single", "single sblock", "master", "critical", "critical sblock", "ordered", "ordered sblock"})
 _WAITS = frozenset({"ompbarrier", "interval_lock"})
@@ -39,7 +43,9 @@ def detect(run: Run) -> Iterator[Finding]:
         loss = bearer.waiting + bearer.idle
         yield run.finding(
             NAME,
-            f"One thread at a time executes {place}; the others wait {seconds(waiting)} for it.",
+            FIGURES.say(
+                "One thread at a time executes {place}; the others wait {waiting} for it.", place=place, waiting=waiting
+            ),
             "Shorten the block, or let the other threads go on meanwhile.",
             loss,
             callpath=bearer.callpath,

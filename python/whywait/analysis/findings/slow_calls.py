@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from whywait.analysis.findings.words import percent, seconds
+from whywait.analysis.findings.words import Figures, Words, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,76 +21,139 @@ TITLE = "Slow calls"
 DOCUMENT = """\
 Calls of a library take longer than the fastest 5% of their kind, and the trace does not show why. Look at the
 distribution of their times, repeat the run with one rank per core, and record counters of the network. The loss
-is this excess, and the waiting that library calls pass on.
+is this excess, the time in which threads are started, joined and synchronized, and the waiting that these pass on.
+Inside a collective operation with a root, ranks can wait for others of the tree that it is made of, which a trace does
+not record.
 """
+#: What all rules about slow calls say of their loss.
+FIGURES = Figures(
+    excess=("s", "the time that library calls take beyond the fastest 5% of their kind, in all kinds together"),
+    region_share=("share", "the part of `excess` in all calls of `region`, of whatever size"),
+    region=("name", "the function with most of `excess`"),
+    runtime=("s", "the time in which threads are started, joined and synchronized, without waiting"),
+    passed_on=("s", "the waiting that the cost model charges to library calls"),
+    of_threads=("s", "the waiting that the cost model charges to the runtime of threads"),
+    idle=("s", "the time of threads that are idle because of library calls or the runtime of threads"),
+    unmatched=("share", "the part of the receives that have no send in the trace"),
+)
 
 # A smaller part of the loss than this is not named beside the largest.
 _SHARE = 0.1
 
 
-def slow_loss(bearers: list[Bearer]) -> float:
-    """Return what slow calls cost: their excess, the runtime of threads, and the waits that they pass on."""
-    needed = ("transfer.needed", "library.needed")
-    spent = sum(time for bearer in bearers for row, time in bearer.spent.items() if row not in needed)
-    return spent + sum(bearer.waiting + bearer.idle for bearer in bearers)
+class Slow:
+    """What slow calls and the runtime of threads cost.
 
+    Parameters
+    ----------
+    run
+        The run.
+    bearers
+        The library calls and thread runtimes.
 
-def passed_on(bearers: list[Bearer]) -> float:
-    """Return the waiting that slow calls pass on, and the threads that are idle because of them."""
-    return sum(bearer.waiting + bearer.idle for bearer in bearers)
+    Attributes
+    ----------
+    excess
+        What library calls take beyond their need, in seconds.
+    runtime
+        The time in which threads are started, joined and synchronized.
+    loss
+        All of it, with what is passed on.
+    """
 
+    def __init__(self, run: Run, bearers: list[Bearer]) -> None:
+        self._run, self.bearers = run, bearers
+        of_regions: dict[str, float] = {}
+        for bearer in bearers:
+            name = run.region(bearer.callpath).name
+            excess = sum(time for row, time in bearer.spent.items() if row.endswith(".excess"))
+            of_regions[name] = of_regions.get(name, 0.0) + excess
+        self.of_regions = dict(sorted(of_regions.items(), key=lambda one: -one[1]))
+        self.excess = sum(of_regions.values())
+        spent = sum(time for one in bearers for row, time in one.spent.items() if not row.endswith(".needed"))
+        self.runtime = spent - self.excess
+        self._passed_on, self._of_threads = (
+            sum(one.waiting for one in bearers if one.kind == kind) for kind in ("library", "threads")
+        )
+        self._idle = sum(one.idle for one in bearers)
+        self.loss = spent + self._passed_on + self._of_threads + self._idle
 
-def take_slow(bearers: list[Bearer]) -> None:
-    """Take the excess of calls as explained; what they need remains."""
-    for bearer in bearers:
-        needed = {row: time for row, time in bearer.spent.items() if row.endswith(".needed")}
-        bearer.spent, bearer.of_classes, bearer.idle = needed, {}, 0.0
-        bearer.costs = np.zeros_like(bearer.costs)
+    @property
+    def is_of_calls(self) -> bool:
+        """Whether library calls take longer than they need."""
+        return self.excess > 0
 
+    def words(self) -> Words:
+        """Return what the loss is made of, to begin a sentence: the largest part first, and no small ones."""
+        parts = []
+        if self.excess > 0:
+            region, most = next(iter(self.of_regions.items()))
+            longer = FIGURES.say(
+                "library calls take {excess} longer than the fastest 5% of their kind ({region_share} of it in "
+                "{region})",
+                excess=self.excess,
+                region_share=most / self.excess,
+                region=region,
+            )
+            parts.append((self.excess, longer))
+        runtime = FIGURES.say("starting, joining and synchronizing threads takes {runtime}", runtime=self.runtime)
+        parts.append((self.runtime, runtime))
+        waits = FIGURES.say("others wait {passed_on} because of library calls", passed_on=self._passed_on)
+        parts.append((self._passed_on, waits))
+        waits = FIGURES.say("others wait {of_threads} until threads have synchronized", of_threads=self._of_threads)
+        parts.append((self._of_threads, waits))
+        parts.append((self._idle, FIGURES.say("threads are idle for {idle} because of library calls", idle=self._idle)))
+        parts.sort(key=lambda part: -part[0])
+        return joined(words for time, words in parts if time >= _SHARE * parts[0][0]).capitalized()
 
-def slowest_kind(run: Run) -> dict[str, object] | None:
-    """Return the kind of calls with the largest excess, from the table `network`."""
-    network = run.result.tables.network
-    if not network.num_rows:
-        return None
-    row = int(np.argmax(network["excess"].to_numpy()))
-    return dict(network.slice(row, 1).to_pylist()[0])
+    def unknown(self) -> Words:
+        """Return that the trace does not show the reason, to end a sentence; and what it lacks, if it is that."""
+        if self._run.unmatched:
+            return FIGURES.say(
+                "; the trace does not show why: {unmatched} of the receives have no send in it.",
+                unmatched=self._run.unmatched,
+            )
+        if self.excess > 0 and self._run.is_rooted(next(iter(self.of_regions))):
+            return Words("; the trace does not show why. In such an operation, ranks can wait for others of a tree.")
+        return Words("; the trace does not show why.")
+
+    def evidence(self) -> dict[str, object]:
+        """Return the numbers that a finding rests on."""
+        return {
+            "excess": self.excess,
+            "regions": self.of_regions,
+            "runtime": self.runtime,
+            "passed_on": self._passed_on + self._of_threads,
+            "idle": self._idle,
+        }
+
+    def take(self) -> None:
+        """Take all of it as explained; what calls need remains."""
+        for bearer in self.bearers:
+            needed = {row: time for row, time in bearer.spent.items() if row.endswith(".needed")}
+            bearer.spent, bearer.of_classes, bearer.idle = needed, {}, 0.0
+            bearer.costs = np.zeros_like(bearer.costs)
+
+    def callpaths(self) -> list[int]:
+        """Return the call paths of the bearers."""
+        return sorted(bearer.callpath for bearer in self.bearers)
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    """Yield the excess of all calls, with the kind that has most of it."""
-    bearers = run.slow()
-    loss = slow_loss(bearers)
-    if loss <= 0:
+    """Yield the excess of all calls, with the function that has most of it."""
+    slow = Slow(run, run.slow())
+    if slow.loss <= 0:
         return
-    calls = int(pc.sum(run.losses.account.cells["calls"]).as_py() or 0)
-    kind = slowest_kind(run)
-    excess = sum(time for row, time in run.losses.account.times.items() if row.endswith(".excess"))
-    waiting = passed_on(bearers)
-    runtime = sum(time for bearer in bearers for row, time in bearer.spent.items() if row.startswith("threads"))
-    evidence: dict[str, object] = {"excess": excess, "waiting": waiting, "runtime": runtime}
-    parts = []
-    if kind is not None and excess:
-        share = percent(float(str(kind["excess"])) / excess)
-        longer = f"take {seconds(excess)} longer than the fastest 5% of their kind ({share} of it in {kind['region']})"
-        parts.append((excess, f"library calls {longer}"))
-        evidence["kind"] = kind
-    parts.append((runtime, f"the runtime of threads takes {seconds(runtime)}"))
-    parts.append((waiting, f"others wait {seconds(waiting)} for library calls"))
-    # The largest comes first, and what is small beside it is not worth a word.
-    parts.sort(key=lambda part: -part[0])
-    text = " and ".join(words for time, words in parts if time >= _SHARE * parts[0][0])
-    sentence = f"{text[0].upper()}{text[1:]}; the trace does not show why."
     yield run.finding(
         NAME,
-        sentence,
+        slow.words() + slow.unknown(),
         "Look at the distribution of their times, and repeat the run with one rank or thread per core.",
-        loss,
-        instances=calls,
-        evidence=evidence,
-        merged=sorted(bearer.callpath for bearer in bearers),
+        slow.loss,
+        instances=int(pc.sum(run.losses.account.cells["calls"]).as_py() or 0),
+        evidence=slow.evidence(),
+        merged=slow.callpaths(),
     )
-    take_slow(bearers)
+    slow.take()
 
 
 def changes(run: Run, _: Finding) -> Iterator[Change | Price]:

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait.analysis.findings.words import percent, seconds
-from whywait.analysis.findings.words import times as times_as
+from whywait.analysis.findings.groups import is_one, who
+from whywait.analysis.findings.words import Figures, Words
 from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
@@ -28,6 +28,14 @@ calls; or the fastest 5% of several of its calls and functions take at least 1.2
 rank. Look at this node: its clock rate, other processes, cooling, its link. The loss is the excess of the calls at this
 place, the runtime of its threads, and the waiting that its calls pass on.
 """
+FIGURES = Figures(
+    who=("name", "the rank, or the ranks of the node"),
+    factor=("times", "what the fastest 5% of `region` take there, as a multiple of the slowest place elsewhere"),
+    region=("name", "the call or function with most of the time among those that are slower there"),
+    rank_share=("share", "the part of what all library calls take beyond the fastest 5% that the rank has"),
+    calls_share=("share", "the part of the library calls in the focus that it makes"),
+    lost=("s", "the loss at this place"),
+)
 
 _SHARE, _CALLS, _RANKS = 0.5, 0.25, 4
 
@@ -36,7 +44,7 @@ def detect(run: Run) -> Iterator[Finding]:
     """Yield the excess of the calls at a slow place."""
     if run.ranks < _RANKS:
         return
-    where, sentence, evidence = _slower(run) or _most_excess(run) or (None, "", {})
+    where, sentence, evidence = _slower(run) or _most_excess(run) or (None, Words(""), {})
     if where is None:
         return
     loss = _take(run, where)
@@ -45,8 +53,10 @@ def detect(run: Run) -> Iterator[Finding]:
     ranks = np.unique(run.result.places.rank[where]).tolist()
     yield run.finding(
         NAME,
-        f"{sentence} Its calls lose {seconds(loss)}.",
-        f"Look at the node of {run.who(ranks).lower()}: its clock rate, its link, and other processes on it.",
+        sentence + FIGURES.say(" Calls there lose {lost}.", lost=loss),
+        FIGURES.say(
+            "Look at the node of {who}: its clock rate, its link, and other processes on it.", who=who(run, where)
+        ),
         loss,
         ranks=ranks,
         evidence=evidence,
@@ -58,17 +68,22 @@ def changes(run: Run, _: Finding) -> Iterator[Change | Price]:
     yield run.changes.trim()
 
 
-_Place = tuple["npt.NDArray[np.int64]", str, "dict[str, object]"]
+_Place = tuple["npt.NDArray[np.int64]", Words, "dict[str, object]"]
 
 
 def _slower(run: Run) -> _Place | None:
     """Return the place at which several calls and functions are slower."""
     for place in run.reasons("slow_places"):
         where = np.array(place["locations"])
-        ranks = np.unique(run.result.places.rank[where]).tolist()
-        who = f"The node of {run.who(ranks).lower()}" if place["is_node"] else run.who(ranks)
-        sentence = f"{who} needs {times_as(place['factor'])} all others for the same {place['region']}."
-        return where, sentence, place
+        named = who(run, where)
+        start = "the node of {who} needs" if place["is_node"] else f"{{who}} need{'s' * is_one(named)}"
+        sentence = FIGURES.say(
+            f"{start} {{factor}} all others for the same {{region}}.",
+            who=named,
+            factor=place["factor"],
+            region=place["region"],
+        )
+        return where, sentence.capitalized(), place
     return None
 
 
@@ -88,11 +103,15 @@ def _most_excess(run: Run) -> _Place | None:
     share, of_calls = (float(values[most] / max(values.sum(), 1e-300)) for values in (by_rank, of_ranks))
     if share < _SHARE or of_calls > _CALLS:
         return None
-    sentence = (
-        f"Rank {most} has {percent(share)} of all time that library calls take beyond the fastest 5% of their kind, "
-        f"with {percent(of_calls)} of the calls."
+    sentence = FIGURES.say(
+        "{who} has {rank_share} of all time that library calls take beyond the fastest 5% of their kind, with "
+        "{calls_share} of the calls.",
+        who=f"rank {most}",
+        rank_share=share,
+        calls_share=of_calls,
     )
-    return np.flatnonzero(rank == most), sentence, {"share": share, "calls": of_calls}
+    where = np.flatnonzero((rank == most) & run.result.places.works)
+    return where, sentence.capitalized(), {"share": share, "calls": of_calls}
 
 
 def _take(run: Run, where: npt.NDArray[np.int64]) -> float:

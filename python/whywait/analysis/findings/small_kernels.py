@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.words import seconds
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +17,12 @@ DOCUMENT = """\
 Kernels take less than five times as long on average as launching one: devices wait for launches. Give each kernel more
 work, merge kernels, or launch them as a graph. The loss is the launch latency, in time of devices.
 """
+FIGURES = Figures(
+    kernels=("count", "the kernels, in the whole run"),
+    mean=("s", "what a kernel takes on average, in the whole run"),
+    launch=("s", "the time from a launch to the begin of its kernel on an idle device, on average, in the whole run"),
+    idle=("s", "the time of devices that are idle in between, in the focus"),
+)
 
 _TIMES = 5
 
@@ -28,8 +34,14 @@ def detect(run: Run) -> Iterator[Finding]:
     number, length, latency, loss, total = found
     finding = run.finding(
         NAME,
-        f"{number:,} kernels take {seconds(length)} on average, and launching one takes {seconds(latency)}: devices "
-        f"are idle for {seconds(loss)} between a launch and its begin.",
+        FIGURES.say(
+            "{kernels} kernels take {mean} on average, and launching one takes {launch}: devices are idle for {idle} "
+            "between a launch and its begin.",
+            kernels=number,
+            mean=length,
+            launch=latency,
+            idle=loss,
+        ),
         "Give each kernel more work, merge kernels, or launch them as a graph.",
         loss,
         base="device",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.words import percent
+from whywait.analysis.findings.words import Figures
 from whywait.analysis.iterations import kinds, known_iterations
 
 if TYPE_CHECKING:
@@ -17,6 +17,10 @@ A remark on the finding that bears most of it: at least 80% of the waiting of a 
 iterations of the main loop. Libraries connect, memory is touched for the first time, caches are cold; a longer run has
 no more of it.
 """
+FIGURES = Figures(
+    first_share=("share", "the part of the waiting of this kind that lies in the first iteration"),
+    wait_state=("name", "the kind of waiting"),
+)
 
 _SHARE, _ITERATIONS, _LEAST = 0.8, 10, 0.01
 
@@ -34,7 +38,12 @@ def remark(run: Run, found: list[Finding]) -> None:
         metric = run.result.profile.metrics[kind]
         host = next((one for one in found if one.base == "cpu" and one.evidence.get("of_classes")), None)
         if host is not None:
-            host.remarks[NAME] = (
-                f"{percent(min(first / total, 1))} of the time in {metric.display_name} lies in the first iteration."
+            host.remark(
+                NAME,
+                FIGURES.say(
+                    "{first_share} of the time in {wait_state} lies in the first iteration.",
+                    first_share=min(first / total, 1.0),
+                    wait_state=metric.display_name,
+                ),
             )
             host.evidence[NAME] = {"kind": kind, "first": first, "total": total}

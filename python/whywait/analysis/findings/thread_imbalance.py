@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait.analysis.findings.finding import BALANCED
-from whywait.analysis.findings.words import seconds
-from whywait.analysis.findings.words import times as times_as
+from whywait.analysis.findings.finding import BALANCED, STEADY
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,9 +19,15 @@ NAME = "thread_imbalance"
 TITLE = "Imbalance of threads"
 DOCUMENT = """\
 A call path takes longer on some threads than on others of their process: the mean of their times is below 90% of the
-longest. The others wait at the next barrier of the team. Distribute the work more evenly; where it is a loop, another
-schedule or chunk size may do that.
+longest, and what the threads lack of the longest of their process is at least half of the waiting. The others wait at
+the next barrier of the team. Distribute the work more evenly; where it is a loop, another schedule or chunk size may do
+that.
 """
+FIGURES = Figures(
+    place=("name", "the call path"),
+    uneven=("times", "the longest time of a thread of a process in it, as a multiple of the mean of its threads"),
+    waiting=("s", "the waiting that the cost model charges to it"),
+)
 
 _CLASSES = frozenset({"ompbarrier"})
 _LOOPS = frozenset({"loop", "for", "taskloop"})
@@ -44,15 +49,22 @@ def detect(run: Run) -> Iterator[Finding]:
         several = size > 1
         if not several.any() or team[several].sum() >= BALANCED * (size * longest)[several].sum():
             continue
+        if (size * longest - team).sum() < STEADY * bearer.waiting:
+            continue
         place = run.place(bearer.callpath)
         uneven = float((size * longest)[several].sum() / team[several].sum())
         is_loop = any(run.region(number).role in _LOOPS for number in _above(run, bearer.callpath))
-        advice = f"Distribute the work of {place} more evenly among the threads"
+        advice = FIGURES.say("Distribute the work of {place} more evenly among the threads", place=place)
         advice += ": try another schedule or chunk size." if is_loop else "."
         yield run.finding(
             NAME,
-            f"The slowest thread of a process takes {times_as(uneven)} its threads on average in {place}; "
-            f"others wait {seconds(bearer.waiting)} for it.",
+            FIGURES.say(
+                "The slowest thread of a process takes {uneven} its threads on average in {place}; others wait "
+                "{waiting} for it.",
+                uneven=uneven,
+                place=place,
+                waiting=bearer.waiting,
+            ),
             advice,
             bearer.loss,
             callpath=bearer.callpath,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.words import seconds
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +20,11 @@ the trace shows: since the last collective operation of its group, no member has
 others, and no message that was sent before is received after it. If the barrier is not needed for other reasons (files
 of other programs, shared memory, measuring times), remove it.
 """
+FIGURES = Figures(
+    place=("name", "the call path of such barriers that take most"),
+    needless=("s", "their time in the focus, of those that order nothing"),
+    barriers=("count", "how often those at `place` order nothing, divided by the ranks of the run"),
+)
 
 _TIMES, _SHARE = 10, 0.01
 
@@ -35,9 +40,15 @@ def remark(run: Run, found: list[Finding]) -> None:
     if host is None:
         return
     times = round(most["needless"] / run.ranks)
-    host.remarks[NAME] = (
-        f"{run.place(most['callpath'])} takes {seconds(time)} and orders nothing visible, {times:,} times: it can go "
-        "if it is not needed for other reasons."
+    host.remark(
+        NAME,
+        FIGURES.say(
+            "{place} takes {needless} and orders nothing visible, {barriers} times: it can go if it is not needed for "
+            "other reasons.",
+            place=run.place(most["callpath"]),
+            needless=most["time"],
+            barriers=times,
+        ),
     )
     host.evidence[NAME] = {"barriers": rows, "callpath": most["callpath"]}
 

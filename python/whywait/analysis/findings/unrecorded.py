@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.words import percent, seconds
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +19,13 @@ elsewhere, or after the last event of a damaged stream. Record more functions, o
 `whywait validate`. Or at least 5% are in library calls without a record of what they wait for or transfer: probes,
 tests in a loop, completions of nonblocking collective operations, or the creation of communicators.
 """
+FIGURES = Figures(
+    unknown=("s", "the row `unknown` of the account"),
+    needed=("s", "the row `library.needed` of the account"),
+    name=("name", "the function of the call path with most of it"),
+    name_share=("share", "the part of it in all calls of this function"),
+    place=("name", "this call path"),
+)
 
 _LEAST = 0.05
 
@@ -31,7 +38,7 @@ def detect(run: Run) -> Iterator[Finding]:
     if loss >= _LEAST * run.time:
         yield run.finding(
             NAME,
-            f"Of {seconds(loss)}, the trace does not say what happens.",
+            FIGURES.say("Of {unknown}, the trace does not say what happens.", unknown=loss),
             "Record the functions that run then, or see what the trace lacks with whywait validate.",
             loss,
             evidence={"unknown": loss},
@@ -41,14 +48,22 @@ def detect(run: Run) -> Iterator[Finding]:
         times = run.times_in("library.needed")
         callpath, most = max(times.items(), key=lambda one: (one[1], -one[0]))
         name = run.region(callpath).name
-        share = percent(most / loss)
-        calls = f"Calls of {name} need {seconds(loss)}"
-        if share != "100%":
-            calls = f"Library calls need {seconds(loss)}, {share} of it in {name}"
+        of_name = sum(time for number, time in times.items() if run.region(number).name == name)
+        calls = FIGURES.say(
+            "Library calls need {needed}, {name_share} of it in {name}",
+            needed=loss,
+            name_share=of_name / loss,
+            name=name,
+        )
+        if of_name == loss:
+            calls = FIGURES.say("Calls of {name} need {needed}", name=name, needed=loss)
         yield run.finding(
             NAME,
-            f"{calls}; the trace does not record what for.",
-            f"See where {run.place(callpath)} is called: it may wait for messages, or be called too often.",
+            calls + "; the trace does not record what for.",
+            FIGURES.say(
+                "See where {place} is called: it may wait for messages, or be called too often.",
+                place=run.place(callpath),
+            ),
             loss,
             callpath=callpath,
             instances=int(run.visits(callpath).sum()),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whywait.analysis.findings.finding import BALANCED
-from whywait.analysis.findings.words import seconds
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +23,10 @@ least 90% of the longest, less than 40% of the waiting is passed on, and no rank
 costs. Either the work changes from rank to rank, or it is noise; counters of instructions tell. Distribute the work
 of each step, or synchronize less often, so that differences even out.
 """
+FIGURES = Figures(
+    place=("name", "the call path"),
+    waiting=("s", "the waiting that the cost model charges to it"),
+)
 
 _PASSED_ON, _SHARE = 0.4, 2.0
 
@@ -40,8 +44,14 @@ def detect(run: Run) -> Iterator[Finding]:
         place = run.place(bearer.callpath)
         yield run.finding(
             NAME,
-            f"{place} takes longer on another rank each time; others wait {seconds(bearer.waiting)} for it.",
-            f"Find out whether the work of {place} varies or its speed, and synchronize less often.",
+            FIGURES.say(
+                "{place} takes longer on another rank each time; others wait {waiting} for it.",
+                place=place,
+                waiting=bearer.waiting,
+            ),
+            FIGURES.say(
+                "Find out whether the work of {place} varies or its speed, and synchronize less often.", place=place
+            ),
             bearer.loss,
             callpath=bearer.callpath,
             instances=int(run.visits(bearer.callpath).max()),

@@ -1,11 +1,104 @@
-"""Words in the sentences of findings."""
+"""Words in the sentences of findings, and the figures that they are made from.
+
+A sentence carries its figures and names as data. A rule declares what each of them means, and everything in a sentence
+that differs from run to run comes from them, so that words can be checked against the trace.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Iterable
+
+
+@dataclass(frozen=True)
+class Value:
+    """A figure or a name in the words of a finding.
+
+    Attributes
+    ----------
+    name
+        What its rule calls it.
+    value
+        The number, or the name.
+    unit
+        ``s``, ``share``, ``count``, ``bytes``, ``bytes/s``, ``1/s``, ``times`` (as long as something else) or ``name``.
+    meaning
+        What it is.
+    words
+        How the sentence says it.
+    """
+
+    name: str
+    value: float | str
+    unit: str
+    meaning: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Words:
+    """A part of a sentence, and the values in it.
+
+    Attributes
+    ----------
+    text
+        The text.
+    values
+        Its figures and names.
+    """
+
+    text: str
+    values: tuple[Value, ...] = ()
+
+    def __add__(self, other: Words | str) -> Words:
+        if isinstance(other, str):
+            return Words(self.text + other, self.values)
+        return Words(self.text + other.text, self.values + other.values)
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+    def capitalized(self) -> Words:
+        """Return the same at the begin of a sentence."""
+        return Words(self.text[:1].upper() + self.text[1:], self.values)
+
+
+def joined(parts: Iterable[Words]) -> Words:
+    """Return some parts as a list: "a, b and c"."""
+    *first, last = parts
+    words = Words("")
+    for number, part in enumerate(first):
+        words += part
+        words += ", " if number < len(first) - 1 else " and "
+    return words + last
+
+
+class Figures:
+    """The figures and names of a rule: their units and meanings.
+
+    Parameters
+    ----------
+    others
+        Those of which the rule speaks, too.
+    known
+        Unit and meaning of each.
+    """
+
+    def __init__(self, *others: Figures, **known: tuple[str, str]) -> None:
+        self.known: dict[str, tuple[str, str]] = {
+            name: one for other in others for name, one in other.known.items()
+        } | known
+
+    def say(self, template: str, /, **values: Any) -> Words:
+        """Return a text with values in it, which `template` names in braces."""
+        made = []
+        for name, value in values.items():
+            unit, meaning = self.known[name]
+            made.append(Value(name, value, unit, meaning, _UNITS[unit](value)))
+        return Words(template.format_map({value.name: value.words for value in made}), tuple(made))
 
 
 def seconds(value: float) -> str:
@@ -18,8 +111,12 @@ def seconds(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage without decimals, or with one if it is small."""
-    return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
+    """Return a share as a percentage without decimals, or with one if it is small; never 100% of what is less."""
+    if 0 < share < 0.0005:
+        return "less than 0.1%"
+    if 0.995 <= share < 0.9995:
+        return f"{share:.1%}"
+    return f"{share:.0%}" if share >= 0.0995 else f"{share:.1%}"
 
 
 def volume(number: float) -> str:
@@ -29,7 +126,7 @@ def volume(number: float) -> str:
     while number >= 999.5 and power < len(units) - 1:
         number /= 1024
         power += 1
-    digits = max(0, 3 - len(str(int(number + 0.5)))) if power else 0
+    digits = 0 if not power or number == int(number) else max(0, 3 - len(str(int(number + 0.5))))
     return f"{number:.{digits}f} {units[power]}"
 
 
@@ -38,6 +135,18 @@ def times(factor: float) -> str:
     if factor < 1.15:
         return f"{factor - 1:.0%} longer than" if factor >= 1.005 else "as long as"
     return f"{factor:,.0f} times as long as" if factor >= 10 else f"{factor:.2g} times as long as"
+
+
+_UNITS: dict[str, Callable[[Any], str]] = {
+    "s": seconds,
+    "share": percent,
+    "count": "{:,}".format,
+    "bytes": volume,
+    "bytes/s": lambda value: f"{volume(value)}/s",
+    "1/s": "{:,.3g}".format,
+    "times": times,
+    "name": str,
+}
 
 
 def devices(names: Collection[str]) -> tuple[str, str]:

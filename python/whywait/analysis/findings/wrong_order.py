@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait.analysis.findings.words import seconds
+from whywait.analysis.findings.words import Figures
 from whywait.analysis.focus import focused
 from whywait.analysis.ranking import Choice, choose
 
@@ -19,8 +19,10 @@ DOCUMENT = """\
 A remark on the finding that bears most of the waiting for late senders by the rank that causes most of these waits. In
 at least 1% of the CPU time, a rank waits for a message while another one, which it receives later, has already
 arrived. Receive messages in the order in which they arrive (MPI_ANY_SOURCE, MPI_Waitany), if there is work to do with
-each. What that saves is not simulated: the order of messages is part of the program.
+each. What that saves is not simulated: the order of messages is part of the program. In a pipeline, this is always so,
+and no remark.
 """
+FIGURES = Figures(wrong_order=("s", "the Late Senders in Wrong Order, in the focus"))
 
 _METRIC, _SHARE = "mpi_latesender_wo", 0.01
 
@@ -35,8 +37,12 @@ def remark(run: Run, found: list[Finding]) -> None:
     cause = run.result.places.rank[waits["cause_location"].to_numpy()]
     worst = int(np.bincount(cause, waits["waiting"].to_numpy()).argmax()) if cause.size else None
     host = run.bears_most([one for one in found if worst in one.ranks] or found, "latesender")
-    if host is not None:
-        host.remarks[NAME] = (
-            f"In {seconds(time)} of the waiting for late senders, another message that is received later had arrived."
+    if host is not None and host.rule != "pipeline":
+        host.remark(
+            NAME,
+            FIGURES.say(
+                "In {wrong_order} of the waiting for late senders, another message that is received later had arrived.",
+                wrong_order=time,
+            ),
         )
         host.evidence[NAME] = {"time": time}

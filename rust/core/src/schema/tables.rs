@@ -191,6 +191,7 @@ tables! {
         "callpath" Path: "the call path that is to blame, by names; null if it is none",
         "callpath_id" UInt32: "the same as a row of `callpaths`",
         "ranks" Numbers: "the ranks that are to blame; empty if these are all",
+        "values" Text: "the figures and names in the sentence, the advice and the remarks, as JSON: `name`, `value`, `unit`, `meaning` and `words` of each",
         "evidence" Text: "the numbers that the sentence rests on, as JSON",
         "merged" Numbers: "the call paths whose losses are part of it, as rows of `callpaths`; empty if that is only its own",
         "remarks" Text: "what other rules add to it, as sentences; null if nothing",

@@ -1,0 +1,39 @@
+"""What the trace does not say, so that a verdict cannot stand without it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whywait.analysis.clocks import is_recommended
+from whywait.analysis.findings.words import Figures
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.findings.finding import Run
+    from whywait.analysis.findings.words import Words
+
+FIGURES = Figures(
+    unmatched=("share", "the part of the receives that have no send in the trace"),
+    missing=("count", "the ranks without events"),
+    ranks=("count", "all ranks"),
+    worst=("s", "by how much the clocks of two locations violate the order of events at least"),
+)
+
+
+def caveats(run: Run) -> Iterator[Words]:
+    """Yield what makes all findings doubtful, a sentence each."""
+    if run.unmatched:
+        yield FIGURES.say(
+            "{unmatched} of the receives have no send in this trace: their waiting is unknown.", unmatched=run.unmatched
+        )
+    if missing := len(run.result.places.lost_ranks):
+        ranks = run.result.facts["processes"]
+        yield FIGURES.say(
+            "{missing} of {ranks} ranks have no events: what they do is unknown.", missing=missing, ranks=ranks
+        )
+    if is_recommended(run.result):
+        yield FIGURES.say(
+            "The clocks disagree by up to {worst}, and waits are wrong by as much: see --clocks.",
+            worst=float(run.result.facts["clocks"]["worst"]),
+        )
