@@ -69,7 +69,7 @@ def test_a_part_has_the_same_shade_whatever_its_size(stencil):
     }
     assert all(part["about"] for part in parts)
     # Sorted by size, the largest comes first.
-    assert [part["label"] for part in parts][0] == "Computation off the critical path"
+    assert parts[0]["label"] == "Computation off the critical path"
 
 
 def test_each_row_and_wait_state_has_a_shade():
