@@ -12,10 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import whywait
+from whywait.analysis.focus import is_whole
 from whywait.cli import main
+from whywait.model.imbalance import imbalance
 from whywait.report.html import blocks, sections, worst_waits
 from whywait.report.html.bundle import ASSETS, program
 from whywait.report.html.formulas import Formulas
+from whywait.report.html.model import shown_part
 from whywait.report.html.parts import parts
 from whywait.report.html.places import Resolution
 
@@ -51,6 +54,7 @@ def stored_cells(page, callpaths, places):
 def check_numbers(found, page):
     """Compare every metric at every call path and location, and the totals."""
     meta, tree = page.meta, found.tree
+    found = shown_part(found, found.summary())
     factors = page.columns("factors")["factor"].reshape(-1, max(1, len(tree)))
     cells = stored_cells(page, len(tree), found.locations.num_rows)
     totals = np.zeros((len(meta["stored"]), len(tree)))
@@ -67,6 +71,26 @@ def check_numbers(found, page):
         assert total == pytest.approx(found.metrics[metric["name"]].total, rel=1e-9, abs=1e-12)
     for number, name in enumerate(meta["stored"]):
         assert totals[number].tolist() == found.profile.by_position(name).tolist()
+
+
+def test_a_page_is_of_the_focus_and_counts_are_of_the_whole_run():
+    found = whywait.analyze(DATA / "stencil")
+    shown = shown_part(found, found.summary())
+    focus = found.window(found.facts["focus_begin"], found.facts["focus_end"])
+    for name in ("time", "comp", "mpi", "waiting", "mpi_latesender", "critical_path"):
+        assert shown.profile.total(name) == pytest.approx(focus[name].total, rel=1e-12)
+        assert (shown.profile.total(name) < found.profile.total(name)) == (name != "mpi_latesender")
+        assert not is_whole(shown, name)
+    for name in ("visits", "bytes_sent", "comms_send"):
+        assert shown.profile.total(name) == found.profile.total(name)
+        assert is_whole(shown, name)
+    # The imbalance is that of the computation in the focus.
+    assert shown.profile.total("imbalance") == pytest.approx(
+        sum(imbalance(shown.profile, found.places)["imbalance"].value), rel=1e-12
+    )
+    everything = shown_part(found, found.summary(focus="all"))
+    assert everything.profile.total("time") == found.profile.total("time")
+    assert not is_whole(everything, "visits")
 
 
 # The page --------------------------------------------------------------------------------------------
@@ -325,6 +349,7 @@ def test_deep_link_to_a_selection(browser, stencil):
     viewer = Viewer(browser, path).open(f"#explore?metric=mpi_wait_nxn&call={call}&show=root")
     viewer.until("document.querySelectorAll('.box').length")
     assert (viewer.selected("metrics"), viewer.selected("call-tree")) == ("Wait at N x N", "MPI_Allreduce")
+    found = shown_part(found, found.summary())
     total, time_ = found.metrics["mpi_wait_nxn"].total, found.metrics["time"].total
     assert viewer.rows("metrics")["Wait at N x N"] == f"{total / time_:.1%}"
     assert viewer.rows("call-tree")["MPI_Allreduce"] == f"{total / time_:.1%}"
@@ -382,7 +407,7 @@ def test_rows_sort_by_value(browser, stencil):
         "return [...document.querySelectorAll('#tree-call-tree .row')].filter((row) => row.ariaLevel === '3')"
         ".map((row) => row.querySelector('.name').textContent)"
     )
-    inclusive = found.metrics["time"].by_callpath().to_pylist()
+    inclusive = shown_part(found, found.summary()).metrics["time"].by_callpath().to_pylist()
     values = {row["callpath"][-1]: row["inclusive"] for row in inclusive if len(row["callpath"]) == 3}
     assert names == sorted(values, key=lambda name: -values[name])
     viewer.is_well()

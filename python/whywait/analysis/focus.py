@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 
 import whywait._native as _native
 from whywait.analysis.causes import IDLE_THREADS, cost_classes
+from whywait.model.imbalance import NAMES as IMBALANCE
+from whywait.model.imbalance import imbalance
 from whywait.model.profile import NOTHING, Cells, split
 from whywait.model.result import ResultData
 from whywait.model.selection import find_callpaths, in_subtrees
@@ -116,6 +118,28 @@ class FocusedData(ResultData):
 def whole_of(result: ResultData) -> ResultData:
     """Return the result that a focus is a part of; any other result itself."""
     return result.whole if isinstance(result, FocusedData) else result
+
+
+def with_counts(part: FocusedData) -> FocusedData:
+    """Return a part of a run with all metrics, for pages that show any of them.
+
+    Of metrics that a part does not have, such as visits and bytes, they are those of the whole run: see `is_whole`.
+    """
+    if part.profile is part.whole.profile:
+        return part
+    own = {metric.name: part.profile.cells(metric.name) for metric in part.profile.metrics if not metric.derived}
+    profile = part.whole.profile.extended(own)
+    if not set(IMBALANCE) <= own.keys():
+        profile = profile.extended(imbalance(profile, part.places))
+    return FocusedData(part.whole, part.focus, profile, part.charged)
+
+
+def is_whole(part: FocusedData, name: str) -> bool:
+    """Return whether the values of a metric of `with_counts` are those of the whole run, or partly."""
+    if part.profile is part.whole.profile or name in part.charged.metrics:
+        return False
+    formula = part.profile.metrics.find(name).formula
+    return name not in IMBALANCE and (formula is None or any(is_whole(part, term.metric) for term in formula.terms))
 
 
 def profile_with(result: ResultData, name: str) -> Profile:

@@ -275,13 +275,21 @@ def iterations(result: ResultData, named: str | int | None = None) -> pa.Table |
         raise _native.UsageError(f"no process records {loop.parameter} on its master thread")
     table = _to_table(result, replace(loop, marker=callpath), found)
     is_given = named is not None or loop.parameter is not None or loop.marker in dataset.declared_loops[0]
-    return table if is_given or _repeats(table) else None
+    return table if is_given or (_repeats(table) and _share(result, table) >= _LEAST_SHARE) else None
 
 
 def _repeats(table: pa.Table) -> bool:
     """Return whether more than one of the iterations takes much of their time."""
     duration = table["duration"].to_numpy()
     return bool(duration.sum() - duration.max(initial=0.0) >= _OTHERS * duration.sum())
+
+
+def _share(result: ResultData, table: pa.Table) -> float:
+    """Return the share of the focus from the begin of the first iteration to the end of the last."""
+    length = result.facts["length"]
+    first, last = (result.facts.get(f"focus_{bound}", at) for bound, at in (("begin", 0.0), ("end", length)))
+    begin, end = float(table["begin"].to_numpy().min()), float(table["end"].to_numpy().max())
+    return max(0.0, min(end, last) - max(begin, first)) / (last - first) if last > first else 0.0
 
 
 def _matches_loop(loop: Loop, table: pa.Table) -> bool:
@@ -390,7 +398,7 @@ def assess(result: ResultData, table: pa.Table) -> dict[str, Any]:
         ``iterations``
             Their number.
         ``time``, ``share``
-            From the begin of the first to the end of the last (s), and its share of the run.
+            From the begin of the first to the end of the last (s), and the share of the focus in which they run.
         ``duration``
             ``mean``, ``median``, ``minimum``, ``maximum`` (s).
         ``waiting``, ``wait_states``
@@ -420,14 +428,13 @@ def assess(result: ResultData, table: pa.Table) -> dict[str, Any]:
     callpath = table["callpath_id"][0].as_py()
     begin, end = float(table["begin"].to_numpy().min()), float(table["end"].to_numpy().max())
     waiting = {kind: float(table[kind].to_numpy().sum()) for kind in kinds(table)}
-    length = result.facts["length"]
     return {
         "callpath": result.tree.path(callpath),
         "callpath_id": callpath,
         "parameter": marking_parameter(table),
         "iterations": table.num_rows,
         "time": end - begin,
-        "share": (end - begin) / length if length else 0.0,
+        "share": _share(result, table),
         "duration": {
             "mean": float(duration.mean()), "median": float(median),
             "minimum": float(duration.min()), "maximum": float(duration.max()),

@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> Answer:
 
 
 def _summary(found: dict[str, Any], metrics: MetricTree, screen: Screen) -> Iterator[Line]:
-    text = f"{found['iterations']:,} iterations take {seconds(found['time'])}, {percent(found['share'])} of the run"
+    text = f"{found['iterations']:,} iterations take {seconds(found['time'])}, {percent(found['share'])} of the focus"
     yield [(text, "bold")]
     if found["parameter"] is None:
         yield [

@@ -35,6 +35,7 @@ export const selection = (node, self = false) => ({ node, self });
  * @property {string | null} parent
  * @property {string} unit
  * @property {string} text
+ * @property {boolean} [whole] its values are of the whole run, where others are of the focus
  * @property {string | null} formula
  * @property {[number, number][]} [terms] stored metrics, each with the number of its factors
  * @property {boolean} [maximum] values combine to the largest one, not to a sum

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import whywait._native as _native
+from whywait.analysis.focus import ALL, FocusedData, focused, is_whole, with_counts
 from whywait.analysis.summary import identity
 from whywait.model.counters import seconds_of
 from whywait.model.names import short_name
@@ -52,6 +53,12 @@ def run_blocks(
         yield f"cells-{number}", block
 
 
+def shown_part(result: ResultData, summary: dict[str, Any]) -> FocusedData:
+    """Return what all values of a report are of: the focus of its summary; of counts, the whole run."""
+    focus = summary["focus"]
+    return with_counts(focused(result, focus["callpath"] or (ALL if focus["name"] == ALL else None)))
+
+
 def stored_metrics(profile: Profile) -> list[str]:
     """Return the metrics whose cells a page holds."""
     stored = [metric.name for metric in profile.metrics if not metric.derived]
@@ -80,9 +87,7 @@ def fixed_blocks(
                 "run": identity(result),
                 "facts": result.facts,
                 "stored": stored,
-                "metrics": [
-                    _metric(profile, name, formulas[name], stored, factors) for name in _shown_metrics(profile)
-                ],
+                "metrics": [_metric(result, name, formulas[name], stored, factors) for name in _shown_metrics(profile)],
                 "regions": _regions(result.tree),
                 "callpaths": _callpaths(result.tree),
                 "system": places.system_rows(result.tables.system, locations, resolution),
@@ -147,9 +152,11 @@ def described(metric: Metric) -> dict[str, Any]:
     }
 
 
-def _metric(profile: Profile, name: str, factors: Factors, stored: list[str], vectors: _Vectors) -> dict[str, Any]:
+def _metric(result: ResultData, name: str, factors: Factors, stored: list[str], vectors: _Vectors) -> dict[str, Any]:
+    profile = result.profile
     return {
         **described(profile.metrics[name]),
+        "whole": isinstance(result, FocusedData) and is_whole(result, name),
         "terms": [[stored.index(part), vectors.number(factor)] for part, factor in factors.items()],
         "seconds": stored.index(seconds) if (seconds := seconds_of(name)) in profile.metrics.beside else None,
     }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.report.html import bundle
 from whywait.report.html.formulas import Formulas
-from whywait.report.html.model import run_blocks
+from whywait.report.html.model import run_blocks, shown_part
 from whywait.report.html.sections import SECTIONS, Report
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ def write_html(
         def room() -> int:
             return ROOM - sum(len(block) for section in sections for block in section.result().values())
 
-        values = dict(run_blocks(result, Formulas(result.profile), room))
+        part = shown_part(result, summary)
+        values = dict(run_blocks(part, Formulas(part.profile), room))
     data = chain(values.items(), *(section.result().items() for section in sections))
     with path.open("w", encoding="utf-8") as out:
         out.writelines(page(result.run.name, "report", data))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.report.html import blocks, places, worst_waits
 from whywait.report.html.formulas import Formulas
-from whywait.report.html.model import fixed_blocks, stored_metrics
+from whywait.report.html.model import fixed_blocks, shown_part, stored_metrics
 from whywait.report.html.page import page
 from whywait.report.html.sections import SECTIONS, Report
 from whywait.report.html.timeline import calls_block
@@ -50,10 +50,12 @@ class ServedPage:
         events: Callable[[], _native.Analysis] | None = None,
     ) -> None:
         self._result = result
-        self._stored = stored_metrics(result.profile)
+        part = shown_part(result, summary)
+        self._profile = part.profile
+        self._stored = stored_metrics(part.profile)
         self._resolution = places.Resolution(1, exact=True)
-        worst = worst_waits.worst(result, _WAITS)
-        fixed = fixed_blocks(result, Formulas(result.profile), self._stored, self._resolution, worst)
+        worst = worst_waits.worst(part, _WAITS)
+        fixed = fixed_blocks(part, Formulas(part.profile), self._stored, self._resolution, worst)
         report = Report(result, summary, timeline)
         self._blocks = dict(chain(fixed, *(section(report) for section in SECTIONS)))
         self._lock = threading.Lock()
@@ -98,4 +100,4 @@ class ServedPage:
             return None
         # The profile computes values on first use: one request computes them, and others wait for these.
         with self._lock:
-            return blocks.columns(self._resolution.of_metric(self._result.profile, self._stored[int(number)])).encode()
+            return blocks.columns(self._resolution.of_metric(self._profile, self._stored[int(number)])).encode()

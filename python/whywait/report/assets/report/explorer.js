@@ -86,12 +86,11 @@ class Explorer extends Trees {
     resizable(this.node, [panes, details], { sizes: [1.55, 1], names: ["Trees", "Details"], across: false, before: "auto " });
   }
 
-  // The reference of shares: the explorer shows the whole run, not only the focus of the overview.
+  // The reference of shares.
   wholeName() {
     const { metrics, story } = this.model;
     const root = metrics[this.model.metricRoot(this.metric.node)];
-    if (root.name !== "time") return root.label.toLowerCase();
-    return story.focus.name === "all" ? "the time" : "the whole run";
+    return root.name === "time" ? story.focus.phrase : root.label.toLowerCase();
   }
 
   // Expand down to processes, unless there are too many.
@@ -231,7 +230,7 @@ class Explorer extends Trees {
       make("b", {}, model.callName(this.call.node)), this.call.self && " (self)", !metric.heading && `: ${withUnit(value, metric.unit)}`,
       mean !== null && `, mean ${withUnit(mean, metric.unit.replace(/ ?sec$/, ""))}`,
       metric.unit === "sec" && `, ${percent(value / model.rootTotal(this.metric)) || "0.0%"} of ${this.wholeName()}`);
-    fill(this.metricView.note, metric.text, metric.formula && make("small", {}, ` = ${metric.formula}`));
+    fill(this.metricView.note, metric.whole && make("b", {}, "Of the whole run, not only the focus. "), metric.text, metric.formula && make("small", {}, ` = ${metric.formula}`));
     const region = model.region(this.call.node);
     const file = region?.file ? ` · ${region.file}${region.line ? `:${region.line}` : ""}` : "";
     fill(this.callView.note, region ? `${region.name}${file}` : "All programs of the run together",

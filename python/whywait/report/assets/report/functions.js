@@ -53,7 +53,8 @@ export class Functions {
     }
     const whole = rows.reduce((sum, row) => sum + row.own, 0);
     for (const row of rows) row.share = whole ? row.own / whole : 0;
-    return rows.filter((row) => row.callpath >= 0);
+    // Those that run only outside the focus have no time.
+    return rows.filter((row) => row.callpath >= 0 && (row.whole > 0 || !whole));
   }
 
   build() {
@@ -63,7 +64,7 @@ export class Functions {
       oninput: () => { this.query = find.value.trim().toLowerCase(); this.list(); } });
     fill(this.node, hiddenHeading("Functions"), make("section", { class: "card" },
       make("header", { class: "toolbar" }, make("h2", {}, "Functions"),
-        make("span", { class: "hint" }, "Sums over all calls and ranks. Click a heading to sort."), find,
+        make("span", { class: "hint" }, `Sums over all calls and ranks, of ${this.model.story.focus.phrase}; visits are those of the whole run. Click a heading to sort.`), find,
         exportButtons("functions", () => this.table())),
       make("div", { class: "wide" }, make("table", { class: "ranking plain" }, make("thead", {}, this.heads), this.body))));
     this.list();

@@ -48,7 +48,7 @@ class Iterations {
     const length = seconds(minimum) === seconds(maximum) ? `${seconds(median)} each`
       : `${seconds(minimum)} to ${seconds(maximum)}, median ${seconds(median)}`;
     const odd = loop.outliers.length ? ` ${plural(loop.outliers.length, "outlier")} take${loop.outliers.length > 1 ? "" : "s"} more than ${seconds(loop.limit)}.` : "";
-    return [`The main loop takes ${percent(loop.share)} of the run in ${plural(loop.iterations, "iteration")} of ${length}${trend}.${odd} Each begins with `,
+    return [`The main loop takes ${percent(loop.share)} of the focus in ${plural(loop.iterations, "iteration")} of ${length}${trend}.${odd} Each begins with `,
     loop.parameter && [make("code", {}, loop.parameter), " taking another value in "],
     make("a", { href: exploreLink("time", loop.callpath_id) }, make("code", {}, loop.names.slice(-2).join(" → "))), "."];
   }
