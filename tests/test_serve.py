@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import whywait
 from whywait.cli import main
+from whywait.report.html.model import shown_part
 from whywait.report.html.places import Resolution
 from whywait.report.html.served import ServedPage
 from whywait.report.html.server import Server
@@ -57,9 +58,10 @@ def test_blocks_are_those_of_the_page(stencil):
         names = re.findall(r'id="data-([\w-]+)" data-served=""></script>', page)
         assert {"meta", "instances", "timeline", "iterations", "communication", "cells-0"} <= set(names)
         meta = unpack_document(get(server, "/data/meta")[1])
+        shown = shown_part(stencil, stencil.summary()).profile
         for number, name in enumerate(meta["stored"]):
             found = unpack_columns(get(server, f"/data/cells-{number}")[1])
-            cells = stencil.profile.cells(name)
+            cells = shown.cells(name)
             expected = Resolution(1, exact=True).cells(cells, stencil.profile.locations)
             for column, values in expected.items():
                 np.testing.assert_array_equal(found[column], values)
@@ -111,6 +113,28 @@ def test_calls_of_a_window_are_sent_when_asked_for(many_calls):
             assert window(server, *wrong) == 404
     with serving(found) as server:
         assert window(server, 0, 1, 0, 8) == 404
+
+
+def test_waits_of_a_window_are_sent_with_its_calls(many_calls):
+    found, analysis = many_calls
+    length = found.facts["length"]
+    begin, end = 0.5 * length, 0.51 * length
+    kinds = [metric.name for metric in found.profile.metrics.waiting]
+    expected = sorted(
+        (row["location"], row["waiting"])
+        for row in found.tables.wait_states.select(["kind", "location", "enter", "leave", "waiting"]).to_pylist()
+        if row["kind"] in kinds and row["location"] in (2, 3, 4) and row["enter"] < end and row["leave"] > begin
+    )
+    with serving(found, lambda: analysis) as server:
+        names = unpack_document(get(server, "/data/timeline")[1])["kinds"]
+        sent = window(server, begin, end, 2, 5)
+    assert sorted(zip(sent["wait_location"].tolist(), sent["wait_waiting"].tolist(), strict=True)) == expected != []
+    np.testing.assert_allclose(sent["wait_end"] - sent["wait_begin"], sent["wait_waiting"], atol=1e-12)
+    assert {names[number] for number in sent["wait_kind"]} <= set(kinds)
+    # Each lies in a call that was sent.
+    for location, first, last in zip(sent["wait_location"], sent["wait_begin"], sent["wait_end"], strict=True):
+        own = sent["location"] == location
+        assert np.any((sent["enter"][own] <= first + 1e-9) & (sent["leave"][own] >= last - 1e-9))
 
 
 def naive_calls(found, rank):

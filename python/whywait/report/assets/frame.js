@@ -44,6 +44,7 @@ export class Frame {
       else link.removeAttribute("aria-current");
     }
     tip.hide();
+    /** @type {HTMLDialogElement} */ (document.getElementById("help")).close();
     // A view that was not shown before begins at its top.
     if (document.body.dataset.view !== shown) scrollTo(0, 0);
     document.body.dataset.view = shown;

@@ -39,6 +39,7 @@ export class CallsOnDemand {
     // What was asked for later is what is shown.
     if (this.asked !== asked || found.location.length === 0) return;
     this.data.take({ ...found, classes: this.data.calls.classes }, asked);
+    this.data.takeWaits(found);
     this.show();
   }
 }

@@ -33,6 +33,8 @@ export class TimelineData {
     this.streams = model.streams;
     this.calls = calls;
     this.waits = waits;
+    /** The waits that are known of the whole run, if others come from a server. @type {Record<string, any> | undefined} */
+    this.known = undefined;
     this.messages = messages;
     this.transfers = transfers;
     this.tasks = tasks;
@@ -165,6 +167,21 @@ export class TimelineData {
     this.calls = calls;
     this.taken = window;
     this.rowOf = firsts(calls.location, this.count);
+  }
+
+  // Adds the waits of the same window to those that are known of the whole run.
+  takeWaits(found) {
+    this.known ??= this.waits;
+    const { begin, location } = this.known;
+    const there = new Set(Array.from(begin, (time, i) => `${location[i]} ${time.toFixed(9)}`));
+    const more = Array.from(found.wait_begin.keys()).filter((i) => !there.has(`${found.wait_location[i]} ${found.wait_begin[i].toFixed(9)}`));
+    this.waits = Object.fromEntries(Object.entries(this.known).map(([name, values]) =>
+      [name, Float64Array.from([...values, ...more.map((i) => found[`wait_${name}`][i])])]));
+  }
+
+  // Whether all waits of a window are known.
+  hasAllWaits(window) {
+    return this.waits.begin.length >= this.totals.waits || (this.taken !== null && contains(this.taken, window));
   }
 
   // The innermost call of a location at a time, or -1.

@@ -434,7 +434,7 @@ export class TimelinePicture {
     const some = (name, kept, what) => {
       if (kept < totals[name]) left.push(`${kept.toLocaleString("en-US")} of ${plural(totals[name], what)}`);
     };
-    some("waits", waits.begin.length, "wait");
+    if (!this.data.hasAllWaits(this.window)) some("waits", (this.data.known ?? waits).begin.length, "wait");
     some("messages", messages.start.length, "message");
     some("transfers", transfers.start.length, "transfer");
     some("tasks", tasks.start.length, "task that starts elsewhere");
@@ -447,8 +447,10 @@ export class TimelinePicture {
     if (coarse) notes.push(`resolution: ${seconds(coarse.width)}${coarse.merged > 1 ? ` and ${coarse.merged} locations` : ""}`);
     if (this.layers.path && this.canvas.dataset.path === "mostly") notes.push("critical path: where it mostly is (zoom in for details)");
     const no = !calls.location.length && totals.calls && !this.demand?.possible ? `individual calls omitted (${counted(totals.calls)})` : "";
-    if (left.length) notes.push(`kept in this file: the longest ${[...left, ...(no ? [no] : [])].join(", ")}`);
+    if (left.length) notes.push(`shown: the longest ${[...left, ...(no ? [no] : [])].join(", ")}`);
     else if (no) notes.push(no);
+    if (this.demand?.possible && !calls.location.length) notes.push("zoom in for all calls and waits");
+    else if (no) notes.push("whywait serve shows all calls and waits");
     this.said.left.textContent = notes.join("; ");
     this.said.left.dataset.close = String(close);
   }

@@ -28,7 +28,7 @@ export class WindowStatistics {
     const { data } = this;
     const whole = (to - from) * (last - first);
     const times = this.exclusive();
-    const isExact = data.calls.location.length > 0 && data.waits.begin.length >= data.totals.waits;
+    const isExact = data.calls.location.length > 0 && data.hasAllWaits(this.window);
     const level = data.level((to - from) / BINS, last - first);
     const shares = isExact ? this.classTimes(times).map((time) => time / whole)
       : data.shares(level, from, to - from, 1, first, last, new Float32Array(data.planes));

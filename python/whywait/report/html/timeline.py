@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import whywait._native as _native
 import whywait.mpi as mpi
@@ -33,6 +34,8 @@ _CELLS = 1 << 19
 _MOST = 10_000
 # Individual calls are included if there are no more than this: enough for a few seconds on a few ranks.
 _CALLS = 100_000
+# Times closer than this are the same.
+_ROUNDING = 1e-9
 # Number of bins for all counters, and maximum per row.
 _COUNTER_CELLS, _COUNTER_BINS = 1 << 18, 1024
 # Maximum size of the timeline in a page. Beyond it, individual items are dropped first, then levels become coarser.
@@ -160,7 +163,7 @@ def _blocks(result: ResultData, timeline: Timeline) -> Iterator[tuple[str, str]]
     rows = _Rows(locations, timeline)
     levels = [rows.drawn(level) for level in timeline.levels]
     waits = result.tables.wait_states.take(timeline.waits["wait"]).combine_chunks()
-    kinds = sorted(set(waits["kind"].to_pylist()))
+    kinds = _kinds(result)
     path = result.tables.critical_path if result.has_causes else None
     chosen = _longest(path) if path is not None else None
     yield (
@@ -253,7 +256,9 @@ def _blocks(result: ResultData, timeline: Timeline) -> Iterator[tuple[str, str]]
 def calls_block(
     result: ResultData, analysis: _native.Analysis, window: tuple[float, float], shown: range, rows: int, most: int
 ) -> str:
-    """Return the block of the calls in a window of time; they are left out if there are more than `most`.
+    """Return the block of the calls and waits in a window of time.
+
+    Calls are left out if there are more than `most`; of more waits, the longest are kept.
 
     Parameters
     ----------
@@ -286,7 +291,57 @@ def calls_block(
             "enter": calls["enter"].to_numpy(),
             "leave": calls["leave"].to_numpy(),
         }
+        | _waits_within(result, window, wanted, row_of, most)
     )
+
+
+def _kinds(result: ResultData) -> list[str]:
+    """Return the kinds of waits that a timeline shows."""
+    occurring = set(result.tables.wait_states["kind"].unique().to_pylist())
+    return sorted(metric.name for metric in result.profile.metrics.waiting if metric.name in occurring)
+
+
+def _waits_within(
+    result: ResultData, window: tuple[float, float], locations: list[int], row_of: npt.NDArray[np.int32], most: int
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the waits in a window as columns, the longest first: as those of the whole run, with ``wait_`` before."""
+    table, kinds = result.tables.wait_states, _kinds(result)
+    begin, end = table["enter"].to_numpy(), table["leave"].to_numpy()
+    inside = (begin < window[1]) & (end > window[0])
+    inside &= np.isin(np.arange(len(result.places)), locations)[table["location"].to_numpy()]
+    waits = table.filter(pa.array(inside))
+    waits = waits.filter(pc.is_in(waits["kind"].cast(pa.string()), pa.array(kinds)))
+    longest = np.argsort(-waits["waiting"].to_numpy(), kind="stable")[:most]
+    waits = waits.take(longest)
+    known = waits["cause_location"].is_valid().to_numpy()
+    number = {kind: code for code, kind in enumerate(kinds)}
+    enter, leave, waiting = (waits[name].to_numpy() for name in ("enter", "leave", "waiting"))
+    # A wait begins with its call, unless those of its kind in the picture of the whole run end with it.
+    late = np.isin(waits["kind"].to_pylist(), _late_kinds(result))
+    begin = np.where(late, leave - waiting, enter)
+    columns = {
+        "kind": np.array([number[kind] for kind in waits["kind"].to_pylist()], np.uint8),
+        "location": row_of[waits["location"].to_numpy()],
+        "position": _positions(result.tree, waits["callpath"]),
+        "begin": begin,
+        "end": begin + waiting,
+        "waiting": waiting,
+        "cause_location": np.where(known, row_of[waits["cause_location"].fill_null(0).to_numpy()], -1).astype(np.int32),
+        "cause_position": _positions(result.tree, waits["cause_callpath"]),
+        "cause_time": waits["cause_time"].fill_null(np.nan).to_numpy(),
+    }
+    return {f"wait_{name}": column for name, column in columns.items()}
+
+
+def _late_kinds(result: ResultData) -> list[str]:
+    """Return the kinds of waits that end with their call."""
+    if (timeline := result.tables.timeline) is None:
+        return []
+    chosen = result.tables.wait_states.take(timeline.waits["wait"])
+    at_end = timeline.waits["end"].to_numpy() >= chosen["leave"].to_numpy() - _ROUNDING
+    at_begin = timeline.waits["begin"].to_numpy() <= chosen["enter"].to_numpy() + _ROUNDING
+    kinds = np.array(chosen["kind"].to_pylist(), np.str_)
+    return sorted(set(kinds[at_end & ~at_begin].tolist()) - set(kinds[at_begin & ~at_end].tolist()))
 
 
 def _longest(path: pa.Table) -> pa.Table:

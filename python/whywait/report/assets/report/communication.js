@@ -59,11 +59,6 @@ export class Communication {
   }
 
   async follow() {
-    if (!hasBlock("communication")) {
-      fill(this.node, make("p", { class: "opening" }, "This report has no communication matrix: the run has no messages or one-sided transfers, "
-        + "or its result was written by an older version."));
-      return;
-    }
     if (!this.facts) {
       const there = (name) => (hasBlock(name) ? columnBlock(name) : null);
       [this.facts, this.ofRanks, this.ofNodes, this.each] = await Promise.all([
@@ -218,4 +213,4 @@ export class Communication {
   }
 }
 
-addView({ name: "communication", title: "Communication", key: "m", order: 50, View: Communication });
+addView({ name: "communication", title: "Communication", key: "m", order: 50, exists: () => hasBlock("communication"), View: Communication });
