@@ -55,7 +55,7 @@ pub(crate) fn is_mutant(number: u32) -> bool {{
 """
 # What stands before and after an expression.
 BEFORE = re.compile(r"(?:(?<![=!<>])= |=> |: |, |\(|\[|\{ |\bif |\bin |\breturn |\bwhile |&& |\| )$")
-AFTER = re.compile(r"\s*(?:[;,)\]}]|\{|=>|&& |\|\| )")
+AFTER = re.compile(r"\s*(?:[;,)\]}]|\{|=>|else |&& |\|\| )")
 
 # Not optimized: that would take longer than it saves.
 PROFILE = {"CARGO_PROFILE_DEV_DEBUG": "false", "RUSTFLAGS": "--cap-lints=allow"}
