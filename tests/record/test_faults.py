@@ -157,6 +157,30 @@ def test_a_failed_send_is_no_message(faults, tmp_path):
     assert counts["MpiSend"] == counts["MpiRecv"] == 20
 
 
+@pytest.mark.parametrize(
+    ("way", "expected"),
+    [
+        ("jump", {"Enter": 34, "Leave": 34, "MpiCollectiveBegin": 6, "MpiCollectiveEnd": 6}),
+        ("throw", {"Enter": 34, "Leave": 34, "MpiCollectiveBegin": 6, "MpiCollectiveEnd": 6}),
+        # Messages that were longer than their buffers did arrive, or the next ones would take their places.
+        ("truncate", {"Enter": 20, "Leave": 20, "MpiSend": 6, "MpiIrecvRequest": 2, "MpiRecv": 4, "MpiIrecv": 2}),
+    ],
+)
+def test_calls_that_do_not_return_or_fail_are_the_only_ones_without_messages(tmp_path, way, expected):
+    """By `longjmp` or an exception out of an error handler, or with an error; see left.c."""
+    for mpi in filter(lambda mpi: mpi.is_here, MPIS[:2]):
+        source = PROGRAMS / "left.c"
+        if way == "throw":
+            source = Path(shutil.copy(source, tmp_path / "left.cpp"))
+        path = compiled(mpi, source, tmp_path, "-DMPICH_SKIP_MPICXX", "-DOMPI_SKIP_MPICXX", "-lstdc++")
+        done = record([*mpi.start(2), path, way], tmp_path, output=mpi.name)
+        assert done.returncode == 0, done.stderr
+        assert sorted(done.stdout.splitlines()) == ["rank 0 caught 3", f"rank 1 caught {0 if way == 'truncate' else 3}"]
+        assert not re.search("ended (early|without)", done.stderr)
+        counts = whywait.open(tmp_path / mpi.name).info(events=True)["events_by_type"]
+        assert counts == expected | {"ProgramBegin": 2, "ProgramEnd": 2}
+
+
 def test_nothing_is_recorded_while_it_is_off(faults, tmp_path):
     assert record(faults("pcontrol"), tmp_path).returncode == 0
     counts = whywait.open(tmp_path / "out").info(events=True)["events_by_type"]

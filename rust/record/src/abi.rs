@@ -30,6 +30,7 @@ pub(crate) struct Abi {
     pub(crate) seek: [i32; 3],
     pub(crate) in_status: c_int,
     pub(crate) pending: c_int,
+    pub(crate) truncate: c_int,
     pub(crate) unsupported: c_int,
     pub(crate) cart: i32,
     pub(crate) graph: i32,
@@ -63,6 +64,7 @@ const MPICH: Abi = Abi {
     seek: [600, 602, 604],
     in_status: 17,
     pending: 18,
+    truncate: 14,
     unsupported: 44,
     cart: 2,
     graph: 1,
@@ -97,6 +99,7 @@ const OPEN_MPI: Abi = Abi {
     seek: [600, 602, 604],
     in_status: 18,
     pending: 19,
+    truncate: 15,
     unsupported: 52,
     cart: 1,
     graph: 2,
@@ -130,6 +133,7 @@ const MPI5: Abi = Abi {
     seek: [403, 401, 402],
     in_status: 19,
     pending: 18,
+    truncate: 15,
     unsupported: 55,
     cart: 211,
     graph: 212,
@@ -197,6 +201,14 @@ fn openmpi(library: &Library) -> Option<Abi> {
 }
 
 impl Abi {
+    /// Whether an error says that a message was longer than its buffer.
+    #[cold]
+    pub(crate) fn is_truncation(&self, code: c_int) -> bool {
+        use crate::real::own;
+        let mut class = 0;
+        own!(ERROR_CLASS, code, &raw mut class) == 0 && class == self.truncate
+    }
+
     /// The part of a word that is a handle.
     #[inline]
     pub(crate) fn mask(&self, word: usize) -> usize {
@@ -311,7 +323,7 @@ mod tests {
             SHOW(proc_null, MPI_PROC_NULL); SHOW(any_source, MPI_ANY_SOURCE); SHOW(any_tag, MPI_ANY_TAG);
             SHOW(root, MPI_ROOT); SHOW(undefined, MPI_UNDEFINED); SHOW(in_place, MPI_IN_PLACE);
             SHOW(status_ignore, MPI_STATUS_IGNORE); SHOW(statuses_ignore, MPI_STATUSES_IGNORE);
-            SHOW(lock_exclusive, MPI_LOCK_EXCLUSIVE); SHOW(in_status, MPI_ERR_IN_STATUS); SHOW(pending, MPI_ERR_PENDING);
+            SHOW(lock_exclusive, MPI_LOCK_EXCLUSIVE); SHOW(in_status, MPI_ERR_IN_STATUS); SHOW(pending, MPI_ERR_PENDING); SHOW(truncate, MPI_ERR_TRUNCATE);
             SHOW(seek_set, MPI_SEEK_SET); SHOW(seek_cur, MPI_SEEK_CUR); SHOW(seek_end, MPI_SEEK_END);
             SHOW(unsupported, MPI_ERR_UNSUPPORTED_OPERATION);
             SHOW(cart, MPI_CART); SHOW(graph, MPI_GRAPH); SHOW(dist_graph, MPI_DIST_GRAPH);
@@ -372,6 +384,7 @@ mod tests {
             ("seek_end", abi.seek[2].into()),
             ("in_status", abi.in_status.into()),
             ("pending", abi.pending.into()),
+            ("truncate", abi.truncate.into()),
             ("unsupported", abi.unsupported.into()),
             ("cart", abi.cart.into()),
             ("graph", abi.graph.into()),

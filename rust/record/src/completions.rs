@@ -196,6 +196,7 @@ pub(crate) fn leave_some(context: &mut Context, count: usize, place: impl Fn(usi
             let Some(request) = at.ok().and_then(|at| taken.get_mut(at)) else { continue };
             let status = array.map(|array| array.at(k));
             let error = if in_status { status.map_or(context.code, Status::error) } else { 0 };
+            let error = if error != 0 && context.abi.is_truncation(error) { 0 } else { error };
             if error == context.abi.pending && in_status {
                 continue;
             }

@@ -70,12 +70,15 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The function returned.
+    /// The function returned. A message that was longer than its buffer did arrive.
     #[inline]
     pub(crate) fn returned(&mut self, returned: &Returned) {
         self.leave = now();
         self.code = returned.code(self.function);
         self.value = returned.word;
+        if self.code != 0 && self.function.class.receives() && self.abi.is_truncation(self.code) {
+            self.code = 0;
+        }
     }
 
     pub(crate) fn symbol(&self) -> usize {
@@ -199,7 +202,7 @@ impl<'a> Context<'a> {
             self.thread.count(Extension::CountersEnter);
         }
         let slot = self.thread.call(self.record);
-        self.slot = slot;
+        (self.slot, self.thread.open) = (slot, slot);
         let mut flags = self.flags;
         if bytes > u64::from(u32::MAX) && self.record {
             flags |= flags::WIDE;
@@ -252,6 +255,7 @@ impl<'a> Context<'a> {
             slot.id = id;
             // SAFETY: the field is aligned and lives as long as the slot.
             unsafe { AtomicU64::from_ptr(&raw mut slot.leave).store(self.leave, Ordering::Release) };
+            self.thread.open = std::ptr::null_mut();
         }
     }
 
@@ -315,6 +319,7 @@ impl<'a> Context<'a> {
             && let Some(request) = REQUESTS.take(handle)
         {
             self.request = request;
+            self.thread.taken.push(request);
         }
     }
 

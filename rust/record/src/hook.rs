@@ -45,6 +45,16 @@ const REGISTERS: usize = 8;
 pub(crate) struct Frame(*mut usize);
 
 impl Frame {
+    /// The frame at an address.
+    pub(crate) fn at(address: usize) -> Self {
+        Self(address as *mut usize)
+    }
+
+    /// Where it lies.
+    pub(crate) fn address(self) -> usize {
+        self.0 as usize
+    }
+
     /// The word at a place given by [`Function::roles`](crate::table::Function::roles).
     pub(crate) fn word(self, place: u8) -> usize {
         // SAFETY: places come from the table, which lists the arguments that the caller passed.
@@ -154,7 +164,7 @@ unsafe extern "C-unwind" fn hook(symbol: usize, frame: Frame) -> Returned {
     if mode == SPECIAL && function.class.begins() {
         return process::begin(symbol, function, frame);
     }
-    let Some(mut thread) = thread::enter() else {
+    let Some(mut thread) = thread::enter(frame) else {
         if process::ends(function.class) {
             fault::caught(process::finalizing);
         }
@@ -182,6 +192,33 @@ fn is_hidden(symbol: usize, function: &Function, frame: Frame) -> bool {
 }
 
 impl Class {
+    /// Whether a call of it takes requests out of the table before it may complete them.
+    pub(crate) const fn takes_requests(self) -> bool {
+        matches!(
+            self,
+            Self::Wait
+                | Self::Waitany
+                | Self::Waitall
+                | Self::Waitsome
+                | Self::Test
+                | Self::Testany
+                | Self::Testall
+                | Self::Testsome
+                | Self::Start
+                | Self::Startall
+                | Self::RequestFree
+                | Self::Cancel
+        )
+    }
+
+    /// Whether a call of it may end with one message that was received.
+    pub(crate) const fn receives(self) -> bool {
+        matches!(
+            self,
+            Self::Recv | Self::Mrecv | Self::Sendrecv | Self::Wait | Self::Test | Self::Waitany | Self::Testany
+        )
+    }
+
     /// Whether a call of the program begins the recording.
     const fn begins(self) -> bool {
         matches!(self, Self::Init | Self::SessionInit | Self::ShmemInit)

@@ -73,7 +73,7 @@ const DEPTH: u32 = 8;
 /// The thread, if moments of this kind are recorded.
 fn recorded(function: usize) -> Option<Inside> {
     let is_on = MODES.get(function).is_some_and(|mode| mode.load(Relaxed) == RECORD);
-    if is_on { thread::enter() } else { None }
+    if is_on { thread::enter_apart() } else { None }
 }
 
 /// Where the program is now: an address in this function, its stack pointer and frame pointer.

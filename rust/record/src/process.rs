@@ -122,7 +122,7 @@ pub(crate) fn begin(symbol: usize, function: &'static Function, frame: Frame) ->
         let mut starts = false;
         thread::apart(|| starts = start(session));
         if starts {
-            let mut active = thread::enter();
+            let mut active = thread::enter_apart();
             if let Some(thread) = active.as_mut() {
                 calls::first(function, symbol >> 2, frame, thread, enter);
             }

@@ -1,9 +1,20 @@
 //! Where the stack of a thread is, by the kernel's list of mappings: the C library allocates to answer that.
 
+use std::ffi::c_void;
 use std::ops::Range;
 
-/// The stack of this thread, by an address on it; empty if it cannot be known.
-pub(crate) fn of(address: usize) -> Range<usize> {
+unsafe extern "C" {
+    /// The loader's own: where the stack of the first thread began.
+    static __libc_stack_end: *const c_void;
+}
+
+/// The stack that this thread was given; empty if it cannot be known.
+pub(crate) fn of_thread() -> Range<usize> {
+    // SAFETY: these have no arguments.
+    let (is_main, own) = unsafe { (libc::getpid() == libc::gettid(), libc::pthread_self() as usize) };
+    // The C library keeps what it knows of a thread at the end of its stack.
+    // SAFETY: the loader set it before anything ran.
+    let address = if is_main { unsafe { __libc_stack_end as usize } } else { own };
     let mut before = 0;
     let mut found = 0..0;
     for_each_mapping(|mapping| {
@@ -13,8 +24,6 @@ pub(crate) fn of(address: usize) -> Range<usize> {
             before = mapping.end;
         }
     });
-    // SAFETY: these have no arguments.
-    let is_main = unsafe { libc::getpid() == libc::gettid() };
     if is_main && found.start > before {
         // It grows.
         let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: 0 };
@@ -78,7 +87,7 @@ mod tests {
     #[test]
     fn a_stack_is_where_the_c_library_put_it() {
         let here = 0_u8;
-        let (found, expected) = (of(&raw const here as usize), expected());
+        let (found, expected) = (of_thread(), expected());
         assert!(found.contains(&(&raw const here as usize)));
         // The C library counts the guard, or not.
         assert!(found.end >= expected.end && found.start <= expected.start + (1 << 16), "{found:x?} {expected:x?}");

@@ -1,16 +1,19 @@
 //! What a thread of the program has: its slots, and whether it is in a call.
 
 use crate::abi;
+use crate::callers;
 use crate::clock::now;
+use crate::completions::put_back;
 use crate::counters::Counters;
 use crate::fault::{self, Uncancelled};
+use crate::format::flags;
 use crate::format::{CHUNK, Call, Counters as Values, Extension, Node, Nodes, SLOT, Stall, Switch, extension};
 use crate::hook::Frame;
 use crate::locks::Held;
 use crate::real::{self, own};
 use crate::requests::Request;
 use crate::spool::{self, Chunk, Slots};
-use crate::table::{Function, LARGE, Owner, PROFILING, number};
+use crate::table::{Class, FUNCTIONS, Function, LARGE, Owner, PROFILING, number};
 use crate::unwind::Paths;
 use crate::{helper, process, thread_starts};
 use std::cell::Cell;
@@ -21,7 +24,12 @@ use std::sync::{Mutex, OnceLock};
 
 /// State of a thread that made a call. It lies behind one thread-local pointer.
 pub(crate) struct Thread {
-    inside: bool,
+    /// The frame of the call that the thread is in, 0 outside.
+    frame: usize,
+    /// Where that call returns to.
+    returns_to: usize,
+    /// The slot of the call, until its second half is written.
+    pub(crate) open: *mut Call,
     /// The destructor of the thread's key was called once.
     ends: bool,
     /// Where the next slot goes, where the present chunk asks for attention, and where it ends.
@@ -97,31 +105,52 @@ impl Deref for Inside {
 
 impl DerefMut for Inside {
     fn deref_mut(&mut self) -> &mut Thread {
-        // SAFETY: as above; `inside` makes this the only one.
+        // SAFETY: as above; `frame` makes this the only one.
         unsafe { &mut *self.0 }
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        self.inside = false;
+        if !self.open.is_null() {
+            // An exception, or a thread that is cancelled, leaves the call.
+            self.abandon(Some(now()));
+        }
+        self.frame = 0;
     }
 }
 
+/// In [`Thread::frame`]: the thread runs code of the recorder, and no call.
+const APART: usize = usize::MAX;
+
 /// Enters a call of MPI, unless the thread is in one.
 #[inline]
-pub(crate) fn enter() -> Option<Inside> {
+pub(crate) fn enter(frame: Frame) -> Option<Inside> {
     let mut thread = THREAD.with(Cell::get);
     if thread.is_null() {
         thread = register()?;
     }
     // SAFETY: the thread's own state.
-    unsafe {
-        if (*thread).inside {
-            return None;
-        }
-        (*thread).inside = true;
+    let state = unsafe { &mut *thread };
+    if state.frame != 0 && !state.is_left(frame) {
+        return None;
     }
+    (state.frame, state.returns_to) = (frame.address(), frame.caller().0);
+    Some(Inside(thread))
+}
+
+/// Enters the recorder where there is no call, unless the thread is in it or in a call.
+pub(crate) fn enter_apart() -> Option<Inside> {
+    let mut thread = THREAD.with(Cell::get);
+    if thread.is_null() {
+        thread = register()?;
+    }
+    // SAFETY: the thread's own state.
+    let state = unsafe { &mut *thread };
+    if state.frame != 0 {
+        return None;
+    }
+    state.frame = APART;
     Some(Inside(thread))
 }
 
@@ -143,7 +172,9 @@ fn register() -> Option<*mut Thread> {
         match first {
             Ok((file, chunk)) => {
                 let mut new = Box::new(Thread {
-                    inside: false,
+                    frame: 0,
+                    returns_to: 0,
+                    open: ptr::null_mut(),
                     ends: false,
                     cursor: ptr::null_mut(),
                     attention: ptr::null_mut(),
@@ -188,7 +219,7 @@ pub(crate) fn apart(work: impl FnOnce()) {
         work();
         REGISTERS.with(|registers| registers.set(before));
     } else {
-        let _inside = enter();
+        let _inside = enter_apart();
         work();
     }
 }
@@ -203,7 +234,7 @@ unsafe extern "C" fn ended(thread: *mut libc::c_void) {
         return;
     }
     // For good: what is called from now on is not recorded.
-    thread.inside = true;
+    thread.frame = APART;
     fault::caught(|| {
         thread_starts::ends(thread);
         thread.close();
@@ -211,6 +242,42 @@ unsafe extern "C" fn ended(thread: *mut libc::c_void) {
 }
 
 impl Thread {
+    /// Whether the call that the thread is in was left by `longjmp`, by a further call: that of a function which the call itself calls has the call's
+    /// return address further out on its stack.
+    #[cold]
+    fn is_left(&mut self, further: Frame) -> bool {
+        if self.frame == APART || !callers::count(further.caller().0) {
+            return false;
+        }
+        let call = Frame::at(self.frame);
+        // On stacks of the program's own making, the order of frames says nothing.
+        if !self.paths.is_on_stack(self.frame) || !self.paths.is_on_stack(further.address()) {
+            return false;
+        }
+        let left = further.address() >= self.frame
+            || call.caller().0 != self.returns_to
+            || !self.paths.passes(further.caller(), call.caller().1);
+        if left {
+            self.abandon(None);
+        }
+        left
+    }
+
+    /// Ends a call that did not return. If it is not known when it was left, it ends where it began: what comes after may be the program's.
+    #[cold]
+    fn abandon(&mut self, time: Option<u64>) {
+        // SAFETY: a slot of this thread, or its scratch.
+        let Some(call) = (unsafe { std::mem::replace(&mut self.open, ptr::null_mut()).as_mut() }) else { return };
+        let class = FUNCTIONS.get(usize::from(call.function)).map(|function| function.class);
+        if class.is_some_and(Class::takes_requests) {
+            self.taken.drain(..).rev().for_each(|request| put_back(&request));
+        }
+        call.flags |= flags::FAILED;
+        let time = time.unwrap_or(call.enter);
+        // SAFETY: the field is aligned and lives as long as the slot.
+        unsafe { AtomicU64::from_ptr(&raw mut call.leave).store(time, Ordering::Release) };
+    }
+
     fn begin(&mut self, chunk: Chunk) {
         self.chunk = chunk;
         self.cursor = chunk.0;

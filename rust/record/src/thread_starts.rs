@@ -74,7 +74,7 @@ fn made(sequence: u64) {
 
 fn begins(sequence: u64) {
     if MODES.get(number::THREAD_BEGIN).is_some_and(|mode| mode.load(Relaxed) == RECORD)
-        && let Some(mut thread) = thread::enter()
+        && let Some(mut thread) = thread::enter_apart()
     {
         thread.sequence = sequence;
         thread.moment(of(number::THREAD_BEGIN, sequence));

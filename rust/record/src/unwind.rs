@@ -158,10 +158,45 @@ impl Paths {
         })
     }
 
+    /// Whether an address is on the stack of the thread.
+    pub(crate) fn is_on_stack(&mut self, address: usize) -> bool {
+        if self.stack.is_empty() {
+            self.stack = stack::of_thread();
+        }
+        self.stack.contains(&address)
+    }
+
+    /// Whether a stack, from a place given as for a walk, has a frame around it that ends at a stack pointer; so it is if that cannot be known.
+    pub(crate) fn passes(&mut self, (address, sp, fp): (usize, usize, usize), end: usize) -> bool {
+        let Some(modules) = modules::current() else { return true };
+        let stack = self.stack.clone();
+        let mut read = |from: u64| {
+            let from = from as usize;
+            // SAFETY: on the thread's stack.
+            if stack.contains(&from) && stack.end - from >= 8 {
+                Ok(unsafe { (from as *const u64).read() })
+            } else {
+                Err(())
+            }
+        };
+        let (mut address, mut registers) = (address, registers(address, sp, fp));
+        for _ in 0..DEEPEST {
+            if (registers.sp() as usize) >= end {
+                return registers.sp() as usize == end;
+            }
+            let Some(lookup) = FrameAddress::from_return_address(address as u64) else { return true };
+            match modules.unwinder.unwind_frame(lookup, &mut registers, &mut self.cache, &mut read) {
+                Ok(Some(next)) => address = next as usize,
+                _ => return true,
+            }
+        }
+        true
+    }
+
     #[inline(never)]
     fn unwind(&mut self, address: usize, sp: usize, fp: usize, may_list: bool) -> u32 {
         if self.stack.is_empty() {
-            self.stack = stack::of(sp);
+            self.stack = stack::of_thread();
         }
         self.fresh.clear();
         let mut complete = true;
