@@ -185,7 +185,7 @@ class Account:
             raise _native.UsageError("iterations have an account of the run, not of a part of it")
         found = known_iterations(self._result)
         if found is None:
-            raise _native.UsageError("the run has no main loop: see `whywait iterations --loop`")
+            raise _native.UsageError("the run has no main loop: name one with --iterations")
         names = [name for name in groups() if np.any(found[GROUPS[name]].to_numpy())]
         times = np.stack([found[GROUPS[name]].to_numpy() for name in names], axis=1)
         whole = times.sum(axis=1, keepdims=True)

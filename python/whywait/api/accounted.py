@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import whywait._native as _native
 from whywait.model import tables
 from whywait.model.result import ResultData
 
@@ -125,6 +126,10 @@ class AccountedResult(ResultData):
         """
         from whywait.analysis.prices import priced_findings
 
+        if not isinstance(limit, int):
+            raise _native.UsageError(
+                f"limit is how many findings to show at most, not {limit!r}: a call path is focus="
+            )
         return priced_findings(self, limit, focus=focus, simulate=prices)
 
     def verdict(self) -> str:

@@ -116,7 +116,7 @@ class Result(ThreadedResult):
 
     # Waits and what they cost -----------------------------------------------------------------------------------------
 
-    def wait_states(self, *, counters: bool | Sequence[str] = False) -> pa.Table:
+    def wait_states(self, *, counters: bool | Sequence[str] = False, parts: bool = True) -> pa.Table:
         """Return the wait states, one row each.
 
         A wait state that is part of another, such as a Late Sender in wrong order, has a row for each of the two, so
@@ -127,6 +127,9 @@ class Result(ThreadedResult):
         counters
             Whether to add the growth of each strict counter of the trace between Enter and Leave of the waiting call,
             as columns ``counter:NAME``, or the names of the counters to add. This reads the trace once more.
+        parts
+            Whether to include rows that do not count as waiting by themselves: parts of other wait states, and
+            completion. Without them, ``waiting`` adds up to the metric ``waiting``.
 
         Returns
         -------
@@ -156,7 +159,9 @@ class Result(ThreadedResult):
         """
         pieces = tables.wait_state_pieces(self.tree, self.places, self.tables.wait_states)
         found = tables.table(tables.WAIT_STATES, pieces)
-        return with_counters(self, found, "enter", "leave", counters) if counters else found
+        if counters:
+            found = with_counters(self, found, "enter", "leave", counters)
+        return found if parts else found.filter(found["part_of"].is_null())
 
     def waits_between(
         self,

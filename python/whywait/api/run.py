@@ -185,18 +185,19 @@ class Run:
 
         return pa.table(self._native.locations())
 
-    def events(self, location: int) -> pa.Table:
-        """Return the events of one location.
+    def events(self, location: int | None = None) -> pa.Table:
+        """Return the events of one location, or of all.
 
         Parameters
         ----------
         location
-            Its index, 0..n-1, as in `locations`.
+            Its index, 0..n-1, as in `locations`; None for all, one location after the other.
 
         Returns
         -------
         pyarrow.Table
-            ``time`` (ticks, with clock correction), ``type``, and a nullable column for each field that occurs.
+            ``time`` (ticks, with clock correction), ``type``, and a nullable column for each field that occurs. Of all
+            locations, ``location`` comes first.
 
         Examples
         --------
@@ -205,7 +206,13 @@ class Run:
         """
         import pyarrow as pa
 
-        return pa.table(self._native.events(location))
+        if location is not None:
+            return pa.table(self._native.events(location))
+        pieces = []
+        for index in range(self.locations.num_rows):
+            piece = pa.table(self._native.events(index))
+            pieces.append(piece.add_column(0, "location", pa.array([index] * piece.num_rows, pa.uint32())))
+        return pa.concat_tables(pieces, promote_options="permissive")
 
     @property
     def oddities(self) -> list[tuple[str, str, str]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer, Column, table
 from whywait.commands.common import Progress, add_top, add_verb
-from whywait.commands.results import add_analysis, analysis_choices
+from whywait.commands.results import TRACE, add_analysis, analysis_choices, open_trace
 
 if TYPE_CHECKING:
     import argparse
@@ -58,6 +58,7 @@ def add(verbs: Any) -> None:
         "say between which ranks and what the clocks have to do with it, and how far a correction moves each process.",
         "whywait clocks scorep_run/traces.otf2",
         run,
+        operands={"trace": TRACE},
     )
     add_analysis(parser)
     add_top(parser, "how many pairs and processes to list")
@@ -70,7 +71,7 @@ def run(options: argparse.Namespace) -> Answer:
 
     with Progress() as progress:
         result = whywait.analyze(
-            options.trace,
+            open_trace(options.trace),
             causes=False,
             census=True,
             progress=progress,

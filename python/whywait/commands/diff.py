@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from whywait.analysis.focus import FocusedData
     from whywait.analysis.threshold import Threshold
     from whywait.commands.answers import Screen
+    from whywait.model.result import ResultData
     from whywait.report.terminal import Line
 
 _COLUMN = 11
@@ -28,6 +29,8 @@ _COLUMN = 11
 _LEAST = 0.001
 # The most findings that are listed.
 _FINDINGS = 5
+# Runs of one program share this part of their own functions, without those that many programs have.
+_SHARED, _OWN, _EVERYWHERE = 0.5, frozenset({"compiler", "user", "sampling"}), frozenset({"main"})
 # Trees with other views of the wait states, whose sums are in the time tree.
 _OTHER_VIEWS = ("waitstates_propagating", "waitstates_direct", "performance_impact")
 
@@ -143,6 +146,20 @@ def _threshold(text: str) -> Threshold:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def _other_program(first: ResultData, second: ResultData) -> str | None:
+    """Return a remark if two runs seem to be of different programs: their names differ, and most of their functions."""
+    from whywait.analysis.summary import identity
+
+    programs = {identity(result)["program"] for result in (first, second)}
+    names = [
+        {kind.name for kind in result.tree.kinds if kind.paradigm in _OWN and kind.name not in _EVERYWHERE}
+        for result in (first, second)
+    ]
+    if len(programs) == 1 or not all(names) or len(names[0] & names[1]) >= _SHARED * max(map(len, names)):
+        return None
+    return "These seem to be runs of different programs, which share few functions: differences of times say little."
+
+
 def run(options: argparse.Namespace) -> Answer:
     """Compare two runs."""
     import whywait
@@ -159,7 +176,7 @@ def run(options: argparse.Namespace) -> Answer:
     if options.html:
         both.write_html(options.html)
 
-    warning = clocks_differ((first, second))
+    warning = " ".join(filter(None, (_other_program(first, second), clocks_differ((first, second))))) or None
     accounts, findings = both.accounts(), both.findings()
 
     def lines(screen: Screen) -> Iterator[Line]:

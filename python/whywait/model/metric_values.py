@@ -103,6 +103,14 @@ class Metrics(Mapping[str, MetricValues]):
     def __getitem__(self, name: str) -> MetricValues:
         return MetricValues(self._profile, self._locations, self._profile.metrics[name])
 
+    def nonzero(self) -> dict[str, MetricValues]:
+        """Return the metrics that have a value, in the same order.
+
+        >>> list(result.metrics.nonzero())[:3]
+        ['time', 'execution', 'comp']
+        """
+        return {name: self[name] for name in self if len(self._profile.cells(name))}
+
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)
 

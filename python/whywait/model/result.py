@@ -41,8 +41,10 @@ def part_of_run(window: tuple[float, float], length: float) -> tuple[float, floa
     Raises
     ------
     whywait.UsageError
-        If the window is outside of the run.
+        If the window is empty, or outside of the run.
     """
+    if not window[0] < window[1]:
+        raise _native.UsageError(f"the window from {window[0]:.9g} to {window[1]:.9g} s does not begin before it ends")
     begin, end = max(window[0], 0.0), min(window[1], length)
     if not begin < end:
         raise _native.UsageError(f"the window lies outside the run, which lasts from 0 to {length:.9g} s")

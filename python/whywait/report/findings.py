@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from whywait.analysis.account import account
-from whywait.analysis.prices import NOTHING, UNKNOWN
+from whywait.analysis.prices import NO_EVENTS, NO_FIT, NOTHING, REFUSED, TOO_EXPENSIVE, UNKNOWN
 from whywait.model.names import short_name
 from whywait.report.account import device_lines, group_lines
 from whywait.report.terminal import count, finding, paragraph, percent, seconds
@@ -26,6 +26,10 @@ _LOSS, _SAVES = 10, 20
 _RANKS = 5
 # Smaller parts of the rest have no name.
 _SMALL = 0.002
+# In the place of what a change saves, if that was not simulated.
+_WHY_NOT = {TOO_EXPENSIVE: ("not simulated", "(--prices)")} | dict.fromkeys(
+    (NO_EVENTS, NO_FIT, REFUSED), ("not simulated", "")
+)
 # Smaller rows of the account are not on the first screen.
 _LEAST = 0.01
 
@@ -177,12 +181,15 @@ def _saves(one: Finding, length: float) -> tuple[str, str]:
     """Return what the change of a finding saves, and the change, each in a few words."""
     price = one.price
     if price is not None and price.saved is not None:
-        if price.saved < NOTHING * length:
+        if abs(price.saved) < NOTHING * length:
             return "nothing", f"({price.label})"
+        if price.saved < 0:
+            return f"{seconds(-price.saved)} longer", f"({price.label})"
         return f"{_about(price.is_rough)}{seconds(price.saved)}", f"({price.label})"
     bound = next((each for each in one.prices if each.is_bound and each.saved is not None), None)
     if bound is None:
-        return ("none known", "") if one.unpriced in {None, UNKNOWN} else ("not simulated", "")
+        # What can be simulated at all has a reason why it was not.
+        return _WHY_NOT.get(one.unpriced or UNKNOWN, ("none known", ""))
     return f"at best {seconds(bound.saved or 0.0)}", f"({bound.label})"
 
 

@@ -10,7 +10,7 @@ import whywait._native as _native
 from whywait.analysis.account import account, groups, rows
 from whywait.analysis.findings.evidence import example, parts
 from whywait.analysis.findings.finding import Run
-from whywait.analysis.prices import SMALL, priced_findings
+from whywait.analysis.prices import NOTHING, SMALL, priced_findings
 from whywait.model.names import short_name
 from whywait.model.profile import sum_at
 from whywait.report.findings import next_command
@@ -147,7 +147,8 @@ def _finding(result: ResultData, run: Run, found: Findings, one: Finding) -> dic
         "bound": next((_price(price) for price in one.prices if price.is_bound and price.saved is not None), None),
         "prices": [_price(price) for price in one.prices if price.saved is not None],
         "unpriced": one.unpriced,
-        "worthless": one.price is not None and (one.price.saved or 0.0) < 0.001 * found.length,
+        "worthless": one.price is not None and (one.price.saved or 0.0) < NOTHING * found.length,
+        "harmful": one.price is not None and (one.price.saved or 0.0) <= -NOTHING * found.length,
         "lines": [{"label": label, "time": time} for label, time in parts(run, one)[:_LINES]],
         "by_place": _by_place(result, run, one),
         "example": example(result, one),

@@ -30,12 +30,13 @@ function finding(model, one, number) {
     evidence(model, one)));
 }
 
-function saves({ price, bound, worthless }) {
+function saves({ price, bound, worthless, harmful, unpriced }) {
   if (price) {
-    return [make("b", { class: worthless ? "" : "good" }, worthless ? "nothing" : `${price.is_rough ? "about " : ""}${seconds(price.saved)}`),
+    const amount = !worthless ? `${price.is_rough ? "about " : ""}${seconds(price.saved)}` : harmful ? `${seconds(-price.saved)} longer` : "nothing";
+    return [make("b", { class: worthless ? "" : "good" }, amount),
       make("span", { title: price.about }, price.label)];
   }
-  return bound ? [make("b", { class: "bound" }, `≤ ${seconds(bound.saved)}`), make("span", { title: bound.about }, bound.label)] : [make("b", {}, "–")];
+  return bound ? [make("b", { class: "bound" }, `≤ ${seconds(bound.saved)}`), make("span", { title: bound.about }, bound.label)] : [make("b", { title: unpriced ?? undefined }, "–")];
 }
 
 function evidence(model, one) {
@@ -49,7 +50,7 @@ function evidence(model, one) {
       make("tbody", {}, one.lines.map(({ label, time }) => make("tr", {}, make("td", {}, label), make("td", {}, seconds(time)),
         make("td", { class: "bar" }, make("i", { style: { width: `${(100 * time) / most}%` } }))))))),
     one.by_place.length > 1 && make("figure", {}, spark(one.by_place, "Time over ranks"),
-      make("figcaption", {}, make("span", {}, `first ${model.placeWord}`), make("span", {}, `time in ${one.callpath.at(-1)} by ${model.placeWord}`),
+      make("figcaption", {}, make("span", {}, `first ${model.placeWord}`), make("span", {}, `time in ${one.callpath.at(-1)} by ${model.placeWord}: ${seconds(Math.min(...one.by_place))} to ${seconds(Math.max(...one.by_place))}`),
         make("span", {}, `last ${model.placeWord}`))),
     (one.prices.length > 0 || one.unpriced) && make("div", { class: "wide" }, make("table", { class: "ranking" },
       make("thead", {}, make("tr", {}, ["If …", "Saves", "Repeat with"].map((name) => make("th", {}, name)))),
