@@ -21,9 +21,9 @@ others, and no message that was sent before is received after it. If the barrier
 of other programs, shared memory, measuring times), remove it.
 """
 FIGURES = Figures(
-    place=("name", "the call path of such barriers that take most"),
+    barrier=("name", "the call path of such barriers that take most"),
     needless=("s", "their time in the focus, of those that order nothing"),
-    barriers=("count", "how often those at `place` order nothing, divided by the ranks of the run"),
+    barriers=("count", "how often those at `barrier` order nothing, divided by the ranks of the run"),
 )
 
 _TIMES, _SHARE = 10, 0.01
@@ -43,9 +43,9 @@ def remark(run: Run, found: list[Finding]) -> None:
     host.remark(
         NAME,
         FIGURES.say(
-            "{place} takes {needless} and orders nothing visible, {barriers} times: it can go if it is not needed for "
-            "other reasons.",
-            place=run.place(most["callpath"]),
+            "{barrier} takes {needless} and orders nothing visible, {barriers} times: it can go if it is not needed "
+            "for other reasons.",
+            barrier=run.place(most["callpath"]),
             needless=most["time"],
             barriers=times,
         ),
