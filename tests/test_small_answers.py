@@ -64,7 +64,7 @@ def test_what_a_change_saves_is_said_in_one_way():
     assert saves(1.5, is_bound=True) == ("at best 1.50 s", "(balance)")
     assert saves(unpriced=TOO_EXPENSIVE) == ("not simulated", "(--prices)")
     assert saves(unpriced=NO_EVENTS) == ("not simulated", "")
-    assert saves(unpriced=UNKNOWN) == saves() == ("-", "")
+    assert saves(unpriced=UNKNOWN) == saves() == ("none known", "")
 
 
 def test_events_of_all_locations_are_one_table(stencil):
