@@ -165,3 +165,16 @@ def test_what_does_not_fit_into_memory_goes_beside_the_trace_or_into_the_cache(m
     with pytest.raises(InterruptedError):
         whywait.analyze(tmp_path / "trace")
     assert asked == [(1 << 30, tmp_path / "trace"), (1 << 30, tmp_path / "cache" / "whywait"), (None, None)]
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path, capsys, monkeypatch):
+    (tmp_path / "file").write_text("")
+    for place, reason in (
+        (tmp_path / "file" / "r", f"{tmp_path / 'file'} is a file"),
+        (Path("/proc/none/r"), "No such file or directory"),
+    ):
+        assert main(["analyze", str(DATA / "flood"), "-o", str(place), "--no-causes"]) == 2
+        assert capsys.readouterr().err == f"whywait: {place} cannot be written: {reason}\n"
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert main(["analyze", str(DATA / "flood"), "-o", str(tmp_path / "r")]) == 2
+    assert capsys.readouterr().err == f"whywait: {tmp_path / 'r'} cannot be written: {tmp_path} is read-only\n"

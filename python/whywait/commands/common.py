@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import sys
@@ -111,11 +112,14 @@ def add_top(parser: argparse.ArgumentParser, what: str, default: int = 10) -> No
 
 
 def refuse_file(directory: Path) -> None:
-    """Raise an error if a directory to write to is a file."""
+    """Raise an error if a directory to write to is a file, or cannot be written."""
     from whywait import UsageError
 
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"{directory} is a file, not a directory to write to")
+    above = next(place for place in (directory.absolute(), *directory.absolute().parents) if place.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise UsageError(f"{directory} cannot be written: {above} is {'read-only' if above.is_dir() else 'a file'}")
 
 
 def share(text: str) -> float:

@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+import whywait._native as _native
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
@@ -90,6 +92,16 @@ class StagedDirectory(Staging):
         return self._new / name
 
     def __enter__(self) -> Self:
+        try:
+            self._make()
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise _native.UsageError(f"{self._directory} cannot be written: {reason}") from error
+        self._lock = _locked(self._new)
+        return self
+
+    def _make(self) -> None:
+        """Make the directory for the new files."""
         self._target.parent.mkdir(parents=True, exist_ok=True)
         beside = self._target.parent
         if self._target.is_dir() and not self._is_replaceable():
@@ -97,8 +109,6 @@ class StagedDirectory(Staging):
         _remove_abandoned(beside, self._prefix)
         self._new = beside / f"{self._prefix}{os.getpid()}.tmp"
         self._new.mkdir()
-        self._lock = _locked(self._new)
-        return self
 
     @property
     def _prefix(self) -> str:
