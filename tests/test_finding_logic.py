@@ -177,7 +177,7 @@ def barriers(*work: float, times: int = 3) -> str:
         ((1, 1, 3, 1), "Rank 2 works 3 times as long as the others in work; others wait 18.0 s for it."),
         ((3, 3, 1, 1), "Ranks 0 and 1 work 3 times as long as ranks 2 and 3 in work; others wait 12.0 s for it."),
         ((3, 1, 3, 1, 3, 1), "Even ranks work 3 times as long as odd ranks in work; others wait 18.0 s for it."),
-        ((3, 3, 3, 1, 1, 1, 1), "Ranks 0 to 2 work 3 times as long as ranks 3 to 6 in work; others wait 24.0 s for it."),  # noqa: E501
+        ((3, 3, 3, 1, 1, 1), "Ranks 0 to 2 work 3 times as long as ranks 3 to 5 in work; others wait 18.0 s for it."),
         ((1, 2, 3, 4, 5), "work takes up to 1.7 times as long as on average (on rank 4); others wait 30.0 s for it."),
     ],
 )  # fmt: skip
