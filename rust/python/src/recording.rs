@@ -71,7 +71,12 @@ pub(crate) fn notes(anchor: &Anchor) -> impl Iterator<Item = &str> {
 
 /// What an archive says of its recording: name and value.
 pub(crate) fn facts(anchor: &Anchor) -> impl Iterator<Item = (&'static str, &str)> {
-    let names = [("WHYWAIT::RECORDER", "recorder"), ("WHYWAIT::MPI", "mpi"), ("WHYWAIT::CALL_PATHS", "call_paths")];
+    let names = [
+        ("WHYWAIT::RECORDER", "recorder"),
+        ("WHYWAIT::MPI", "mpi"),
+        ("WHYWAIT::CALL_PATHS", "call_paths"),
+        ("WHYWAIT::CORES", "cores"),
+    ];
     names.into_iter().filter_map(|(key, name)| {
         let (_, value) = anchor.properties.iter().find(|(found, _)| found == key)?;
         Some((name, value.as_str()))

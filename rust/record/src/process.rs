@@ -332,7 +332,22 @@ fn open(
     }
     define_reading(loaded.reading);
     define_reading(reading);
+    define_cores();
     Ok(())
+}
+
+/// Tells which cores the process may use.
+fn define_cores() {
+    let mut set = [0_u64; 128];
+    // SAFETY: the system call writes at most as many bytes as it is told, and returns how many.
+    let length = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&set), set.as_mut_ptr()) };
+    // SAFETY: it has no pointers.
+    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    if length > 0 {
+        let cores: Vec<u32> = (0..64 * 128).filter(|core| set[*core as usize / 64] >> (core % 64) & 1 == 1).collect();
+        let payload = Payload::default().u32(u32::try_from(online).unwrap_or(0)).u32(cores.len() as u32);
+        spool::define(Entry::Cores, &cores.into_iter().fold(payload, Payload::u32));
+    }
 }
 
 fn define_reading(reading: Reading) {

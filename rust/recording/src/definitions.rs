@@ -11,12 +11,13 @@ use whywait_otf2::enums::{
 };
 use whywait_otf2::records::{
     Attribute, CartCoordinate, CartDimension, CartTopology, ClockProperties, Comm, Definition, Group as GroupRecord,
-    InterComm, IoHandle, IoParadigm, IoRegularFile, Location, LocationGroup, Paradigm as ParadigmRecord,
-    ParadigmProperty as ParadigmPropertyRecord, Region, RmaWin, SystemTreeNode, SystemTreeNodeDomain, Text, TypedValue,
-    UNDEFINED,
+    InterComm, IoHandle, IoParadigm, IoRegularFile, Location, LocationGroup, LocationGroupProperty,
+    Paradigm as ParadigmRecord, ParadigmProperty as ParadigmPropertyRecord, Region, RmaWin, SystemTreeNode,
+    SystemTreeNodeDomain, SystemTreeNodeProperty, Text, TypedValue, UNDEFINED,
 };
 
 use crate::clocks::Clocks;
+use crate::cores::ranges;
 use crate::expand::{Model, Regions};
 use crate::functions::{FUNCTIONS, Function};
 use crate::openmp;
@@ -143,6 +144,10 @@ impl Catalog {
                 let id = hosts.len() as u32 + 1;
                 let name = self.strings.id(&host);
                 self.node(id, name, node, 0, SystemTreeDomain::SHARED_MEMORY);
+                if let Some((online, _)) = process.and_then(|process| process.definitions.cores.as_ref()) {
+                    let (name, string_value, value) = self.property("cores", &online.to_string());
+                    self.add(SystemTreeNodeProperty { system_tree_node: id, name, string_value, value });
+                }
                 hosts.insert(host, id);
                 id
             });
@@ -154,6 +159,10 @@ impl Catalog {
                 system_tree_parent,
                 creating_location_group: UNDEFINED,
             });
+            if let Some((_, cores)) = process.and_then(|process| process.definitions.cores.as_ref()) {
+                let (name, string_value, value) = self.property("affinity", &ranges(cores));
+                self.add(LocationGroupProperty { location_group: rank, name, string_value, value });
+            }
             let mut threads: Vec<u32> =
                 process.map(|process| process.threads.keys().copied().collect()).unwrap_or_default();
             if threads.is_empty() {
@@ -171,6 +180,12 @@ impl Catalog {
                 });
             }
         }
+    }
+
+    /// The name and the value of a property, the latter in both of its forms.
+    fn property(&mut self, name: &str, value: &str) -> (u32, u32, TypedValue) {
+        let (name, value) = (self.strings.id(name), self.strings.id(value));
+        (name, value, TypedValue { kind: Type::STRING, bits: u64::from(value) })
     }
 
     fn node(&mut self, id: u32, name: u32, class_name: u32, parent: u32, system_tree_domain: SystemTreeDomain) {

@@ -14,6 +14,7 @@ use whywait_otf2::enums::Paradigm;
 use whywait_otf2::{Anchor, ArchiveWriter, WriteOptions};
 
 use crate::clocks::Clocks;
+use crate::cores::{Share, shares};
 use crate::counters::Metrics;
 use crate::definitions::Catalog;
 use crate::ends;
@@ -494,6 +495,14 @@ fn properties(
         ("WHYWAIT::CALL_PATHS".to_owned(), if has_paths { "unwound" } else { "none" }.to_owned()),
         ("WHYWAIT::COMPLETE".to_owned(), ended.is_empty().to_string()),
     ];
+    let share = |share: Share| {
+        let Share { host, ranks, threads, cores, online } = share;
+        format!("{ranks} ranks with {threads} threads may use {cores} of {online} cores on {host}")
+    };
+    let shares: Vec<String> = shares(spool).into_iter().map(share).collect();
+    if !shares.is_empty() {
+        properties.push(("WHYWAIT::CORES".to_owned(), shares.join("\n")));
+    }
     if !ended.is_empty() {
         properties.push(("WHYWAIT::ENDED".to_owned(), ended.join("\n")));
     }

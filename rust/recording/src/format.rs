@@ -476,6 +476,8 @@ pub enum Entry {
     /// A Cartesian topology: id of the communicator u32, number of dimensions u32, then for each its size, whether it is periodic, and the own
     /// coordinate, u32 each.
     Topology = 15,
+    /// Cores of the machine that run u32, number of those that the process may use u32, then their numbers, u32 each, ascending.
+    Cores = 16,
 }
 
 /// How a communicator got its name. Two entries of different processes are the same communicator if name, `k`, the set of both leads,

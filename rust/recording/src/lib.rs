@@ -11,6 +11,7 @@
 
 mod clocks;
 mod collectives;
+mod cores;
 mod counters;
 mod definitions;
 mod ends;

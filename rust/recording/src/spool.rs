@@ -131,6 +131,8 @@ pub(crate) struct Definitions {
     pub(crate) comms: Vec<CommEntry>,
     /// Cartesian topologies: the communicator, and size, periodicity and own coordinate by dimension.
     pub(crate) topologies: Vec<(u32, Vec<[u32; 3]>)>,
+    /// Cores of the machine, and those that the process may use.
+    pub(crate) cores: Option<(u32, Vec<u32>)>,
     /// Groups of epochs.
     pub(crate) groups: Vec<(u32, Vec<u32>)>,
     /// Windows.
@@ -331,6 +333,8 @@ impl Definitions {
             let (comm, dimensions) = (from.u32()?, from.u32()?);
             let dimension = |_| Some([from.u32()?, from.u32()?, from.u32()?]);
             self.topologies.push((comm, (0..dimensions).map(dimension).collect::<Option<_>>()?));
+        } else if is(Entry::Cores) {
+            self.cores = Some((from.u32()?, from.list()?));
         } else if is(Entry::Group) {
             self.groups.push((from.u32()?, from.list()?));
         } else if is(Entry::Window) {

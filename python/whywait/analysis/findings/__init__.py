@@ -170,7 +170,10 @@ class Findings(list[Finding]):
         doubts: Sequence[Words] = (),
         unexplained: Mapping[str, float] | None = None,
     ) -> None:
-        super().__init__(sorted(found, key=lambda one: (one.base == "run", -one.share)))
+        # What is certain to spoil the measurement comes first.
+        super().__init__(
+            sorted(found, key=lambda one: (one.base == "run", not one.evidence.get("certain"), -one.share))
+        )
         self.lost, self.time, self.silent = lost, time, silent
         self.together: Price | None = None
         self.ideal: Price | None = None

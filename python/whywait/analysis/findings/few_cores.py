@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from whywait.analysis.counters import Counters
@@ -10,7 +11,7 @@ from whywait.analysis.findings.slow_calls import Slow
 from whywait.analysis.findings.words import Figures, Words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from whywait.analysis.changes import Change
     from whywait.analysis.findings.finding import Finding, Price, Run
@@ -27,8 +28,9 @@ its partner has to wait for one. The sentence says how many compute at the same 
 time in which any does; otherwise what has been found. Run with at most one rank or thread per core, or check the
 binding (OMP_PROC_BIND, OMP_PLACES); measurements of a shared core say little about the program. The loss is the excess
 of all calls but those of collective operations with a root, the runtime of threads, and the waiting that these pass on.
-If the trace has the counter `core` (`whywait record --counters core`), it is certain where more locations of a node
-than cores were seen; `ru_nivcsw` counts how often a core went to another thread, also because MPI yielded it.
+It is certain, and comes first, where ranks of a node may use fewer cores than they are, which recordings of `whywait
+record` tell, and where the counter `core` (`whywait record --counters core`) saw more locations of a node than cores;
+`ru_nivcsw` counts how often a core went to another thread, also because MPI yielded it.
 """
 FIGURES = Figures(
     OF_CALLS,
@@ -43,8 +45,13 @@ FIGURES = Figures(
     nodes=("count", "the number of other nodes of which the same holds"),
     cores=("count", "the cores on which they were seen: at most the highest less the lowest number, plus one"),
     switches=("count", "how often the core of one went to another thread, in the whole run: `ru_nivcsw`"),
+    sharing=("count", "the ranks of a node that may use `allowed` cores"),
+    allowed=("count", "the cores that these ranks may use, as the kernel says"),
+    host=("name", "the name of the node"),
 )
 
+# What a recording says of a node; see properties in rust/recording/src/finish.rs.
+_SHARE = re.compile(r"(\d+) ranks with (\d+) threads may use (\d+) of (\d+) cores on (.*)")
 # More than this share of the time in which any location computes is not hardly ever.
 _HARDLY = 0.05
 
@@ -57,11 +64,12 @@ def detect(run: Run) -> Iterator[Finding]:
     seen = _seen_cores(run)
     bearers = [one for one in run.slow() if not run.is_rooted(run.region(one.callpath).name)]
     slow = Slow(run, bearers)
-    if not (nodes or seen) or slow.loss <= 0:
+    shared = shared_cores(run.result.facts)
+    if not (nodes or seen or shared) or slow.loss <= 0:
         return
-    nodes = seen or nodes
+    nodes = seen or nodes or [{"location": 0, "locations": share["ranks"], "most": share["cores"]} for share in shared]
     node = max(nodes, key=lambda one: one["locations"])
-    sentence = _who(run, node, len(nodes) - 1) + " "
+    sentence = (_allowed(shared) if shared and not seen else _who(run, node, len(nodes) - 1)) + " "
     if switches := Counters(run.result).get("ru_nivcsw"):
         sentence += FIGURES.say(
             "The core of one of them went to another thread {switches} times. ", switches=round(switches.total)
@@ -72,10 +80,40 @@ def detect(run: Run) -> Iterator[Finding]:
         "Run with at most one rank or thread per core, or check the binding: measurements of a shared core say little "
         "about the program.",
         slow.loss,
-        evidence={"nodes": nodes, "together": _together(run, node), **slow.evidence()},
+        evidence={
+            "nodes": nodes,
+            "together": _together(run, node),
+            "seen": seen,
+            "shared": shared,
+            "certain": bool(seen or shared),
+            **slow.evidence(),
+        },
         merged=slow.callpaths(),
     )
     slow.take()
+
+
+def shared_cores(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the nodes, as a recording tells them, on which more ranks than cores may run."""
+    found = []
+    for line in str(facts.get("cores", "")).splitlines():
+        if match := _SHARE.fullmatch(line):
+            ranks, threads, cores, online = map(int, match.groups()[:4])
+            share = {"host": match[5], "ranks": ranks, "threads": threads, "cores": cores, "online": online}
+            found += [share] if ranks > cores else []
+    return found
+
+
+def _allowed(shared: list[dict[str, Any]]) -> Words:
+    """Return which ranks may use fewer cores than they are."""
+    tightest = max(shared, key=lambda share: share["ranks"] / share["cores"])
+    numbers = {"sharing": tightest["ranks"], "allowed": tightest["cores"]}
+    said = FIGURES.say(f"{{sharing}} ranks share {{allowed}} core{'s' * (tightest['cores'] != 1)}", **numbers)
+    if others := len(shared) - 1:
+        said += FIGURES.say(" of {host}", host=tightest["host"])
+        nodes = "{nodes} other nodes" if others > 1 else "another node"
+        said += FIGURES.say(f", and more ranks than cores are on {nodes}", nodes=others)
+    return said + "."
 
 
 def _who(run: Run, node: dict[str, Any], others: int) -> Words:

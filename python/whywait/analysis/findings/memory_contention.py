@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from whywait.analysis.findings.few_cores import shared_cores
 from whywait.analysis.findings.sharing import FIGURES, evidence, shared, slower
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ runs of up to a million events are searched.
 
 def detect(run: Run) -> Iterator[Finding]:
     """Yield the functions that take longer beside others."""
-    if run.result.facts.get("few_cores"):
+    if run.result.facts.get("few_cores") or shared_cores(run.result.facts):
         return
     for row in shared(run, "memory"):
         yield run.finding(
