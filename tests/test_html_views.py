@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import whywait
+from whywait.model.timeline import CLASSES as OF_TIMELINE
 from whywait.report.html.bundle import bundle, read
 from whywait.report.html.model import shown_part
 
@@ -16,6 +17,9 @@ DATA = Path(__file__).parent / "data"
 ROWS = (
     "return [...document.querySelectorAll(arguments[0])].map((row) => [...row.cells].map((c) => c.textContent.trim()))"
 )
+
+# What a moment can be in the statistics of a window.
+CLASSES = {"Waiting", "Outside the program", *(text for _, text, _ in OF_TIMELINE)}
 
 
 def module(name):
@@ -100,6 +104,7 @@ def test_the_statistics_of_a_window(browser, stencil):
     window = found.window(0.40, 0.50)
     assert shares["Computation"] == pytest.approx(window.total("comp") / 0.8, abs=0.01)
     assert shares["Waiting"] == pytest.approx(sum(window.total(m.name) for m in window.metrics.waiting) / 0.8, abs=0.01)
+    assert sum(shares[name] for name in shares if name in CLASSES) == pytest.approx(1, abs=0.01)
     # The page has single calls, so there are exclusive times by function.
     position = {found.tree.path(int(c))[-1]: p for p, c in enumerate(found.tree.preorder)}
     work = sum(window.by_position("time")[p] for name, p in position.items() if name == "MPI_Waitall")

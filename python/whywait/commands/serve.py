@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from whywait.commands.answers import Answer, tell
-from whywait.commands.common import add_verb
+from whywait.commands.common import Progress, add_verb
 from whywait.commands.results import RESULT, add_analysis, analysis_choices, load
 
 
@@ -53,7 +53,13 @@ def run(options: argparse.Namespace) -> int:
             return result.tables.analysis
         return whywait.analyze(result.run, **{**result.options, **choices, "causes": False}).tables.analysis
 
-    page = ServedPage(result, result.summary(), result.timeline, events if has_events else None)
+    with Progress() as progress:
+        progress("summary", 0.0)
+        summary = result.summary()
+        progress("timeline", 0.3)
+        timeline = result.timeline
+        progress("page", 0.6)
+        page = ServedPage(result, summary, timeline, events if has_events else None)
     with Server(options.port, page) as server:
         answer = Answer(
             {"url": server.url, "blocks": page.names},

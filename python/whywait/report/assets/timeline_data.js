@@ -81,6 +81,11 @@ export class TimelineData {
     return this.threaded && location < this.count;
   }
 
+  // What a location does where nothing is drawn.
+  get nothing() {
+    return this.threaded ? "Idle thread, or outside the program" : "Outside the program";
+  }
+
   // Whether a row is a stream of a device.
   isStream(row) {
     return this.indexes[row] in this.streams;

@@ -208,7 +208,7 @@ export class TimelinePane extends TimelinePicture {
     const group = level.merged > 1
       ? ` (of ${data.name(Math.floor(location / level.merged) * level.merged)} to ${data.name(Math.min(data.count, (Math.floor(location / level.merged) + 1) * level.merged) - 1)})` : "";
     const rest = 1 - shares.reduce((sum, share) => sum + share, 0);
-    const lines = call >= 0 ? [] : [...data.classes.map(([name, text], plane) => [name, text, shares[plane]]), ["nothing", "Outside the program", rest]]
+    const lines = call >= 0 ? [] : [...data.classes.map(([name, text], plane) => [name, text, shares[plane]]), ["nothing", data.nothing, rest]]
       .filter(([, , share]) => share >= 0.005).sort((a, b) => b[2] - a[2]);
     tip.show(event, make("b", {}, data.name(location)), group, ` at ${this.clock(time)}`,
       call >= 0 && make("div", {}, data.callPath(data.calls.position[call]), make("br"),

@@ -7,6 +7,8 @@ import { exportButtons } from "./table_export.js";
 const FUNCTIONS = 12;
 // Bins in the window, if the shares of classes come from bins.
 const BINS = 200;
+// Shares of bins are rounded.
+const ROUNDING = 0.002;
 
 export class WindowStatistics {
   constructor(data) {
@@ -33,6 +35,9 @@ export class WindowStatistics {
     const shares = isExact ? this.classTimes(times).map((time) => time / whole)
       : data.shares(level, from, to - from, 1, first, last, new Float32Array(data.planes));
     const classes = data.classes.map(([name, text], plane) => ({ name, text, share: shares[plane] })).filter(({ share }) => share > 1e-12);
+    // All shares add up to one.
+    const rest = 1 - classes.reduce((sum, { share }) => sum + share, 0);
+    if (rest > ROUNDING) classes.push({ name: "nothing", text: data.nothing, share: rest });
     const functions = this.functions(times);
     this.rows = [["what", "share", "seconds"], ...classes.map(({ text, share }) => [text, share, share * whole]),
       ...functions.map(({ name, time }) => [name, time / whole, time])];
@@ -40,7 +45,7 @@ export class WindowStatistics {
     const table = (what, rows) => make("table", { "aria-label": what }, make("caption", {}, what), rows);
     fill(this.body,
       table("Time by class", classes.sort((a, b) => b.share - a.share).map(({ name, text, share }) =>
-        row([make("i", { class: `swatch ${name}`, style: { "--color": `var(--time-${name})` } }), " ", text], share))),
+        row([make("i", { class: `swatch ${name}`, style: name === "nothing" ? undefined : { "--color": `var(--time-${name})` } }), " ", text], share))),
       !isExact && make("p", { class: "hint" }, `Classes are known at a resolution of ${seconds(level.width)}.`),
       functions.length > 0 && table("Time by function",
         functions.slice(0, FUNCTIONS).map(({ name, time }) => row(name, time / whole))),

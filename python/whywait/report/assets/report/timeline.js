@@ -102,7 +102,7 @@ export class Timeline extends TimelinePane {
     const more = functions ? functions.length - NAMED : 0;
     const names = functions ? [functions.slice(0, NAMED).map(ofFunction), more > 0 && make("span", {}, `and ${plural(more, "other")}`),
       ofClass(data.classes.at(-1), data.planes - 1)] : data.classes.map(ofClass);
-    fill(this.classes, names, make("span", {}, make("i", { class: "swatch nothing" }), "Outside the program"),
+    fill(this.classes, names, make("span", {}, make("i", { class: "swatch nothing" }), data.nothing),
       data.hasLayer("locks") && make("span", {}, make("i", { class: "swatch", style: { "--color": lockColor(data.locks.lock[0]) } }), "Bar: owns a lock"), this.said.left);
   }
 
