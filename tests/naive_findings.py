@@ -185,7 +185,7 @@ def _(raw, row):
 def _(raw, row):
     times = raw.times(row)
     said = row.value("who")
-    if not row.has("factor"):
+    if row.has("longest"):
         # The location with the longest time.
         [place] = locations_of(said, raw)
         return said if times[place] >= max(times.values()) * (1 - 1e-9) else max(times, key=times.get)
@@ -209,6 +209,14 @@ def _(raw, row):
 @check("factor", "imbalance")
 def _(raw, row):
     return two_groups(raw.times(row))[2]
+
+
+@check("who_share", "imbalance")
+def _(raw, row):
+    times = raw.times(row)
+    slow, _fast, factor = two_groups(times)
+    assert factor >= 20
+    return sum(times[place] for place in slow) / sum(times.values())
 
 
 @check("longest", "imbalance")

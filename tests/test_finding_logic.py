@@ -59,6 +59,14 @@ def consistent(result) -> None:
                 not price.is_bound or one.base != "cpu" or price.saved is None or price.saved <= one.loss * (1 + 1e-9)
             )
         if one.rule == "imbalance":
+            price = next((price for price in one.prices if price.label.startswith("balance")), None)
+            saves = price is not None and price.saved is not None and price.saved >= 0.001 * found.length
+            assert (
+                saves
+                or price is None
+                or price.saved is None
+                or "Balancing it alone saves nothing" in one.remarks["balance"]
+            )
             times = run.sum_of_times(one.causes)
             # What the times differ by can cause at least half of the waiting, and the longest is among those to blame.
             assert run.lacks(times) >= 0.5 * value(one, "waiting") * (1 - 1e-9)
@@ -178,6 +186,7 @@ def barriers(*work: float, times: int = 3) -> str:
         ((3, 3, 1, 1), "Ranks 0 and 1 work 3 times as long as ranks 2 and 3 in work; others wait 12.0 s for it."),
         ((3, 1, 3, 1, 3, 1), "Even ranks work 3 times as long as odd ranks in work; others wait 18.0 s for it."),
         ((3, 3, 3, 1, 1, 1), "Ranks 0 to 2 work 3 times as long as ranks 3 to 5 in work; others wait 18.0 s for it."),
+        ((1, 1, 0.01, 0.01), "Ranks 0 and 1 do 99% of the work in work; others wait 5.94 s for it."),
         ((1, 2, 3, 4, 5), "work takes up to 1.7 times as long as on average (on rank 4); others wait 30.0 s for it."),
     ],
 )  # fmt: skip

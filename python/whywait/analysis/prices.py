@@ -16,6 +16,7 @@ import whywait._native as _native
 from whywait.analysis.changes import Change
 from whywait.analysis.findings import findings, rules
 from whywait.analysis.findings.finding import Price, Run
+from whywait.analysis.findings.words import Words
 from whywait.analysis.native import NativeDataset
 from whywait.analysis.time_limit import Clock
 from whywait.hypotheses.compiler import OWN_GRAPH
@@ -135,7 +136,7 @@ def _simulate(
         one.prices = []
         for name in (one.rule, *one.remarks):
             with result.surviving(_PRICE, name):
-                wanted += [(one, change) for change in rules()[name].changes(run, one)]
+                wanted += [(one, change) for change in _changes(name, run, one)]
     changes = [change for _, change in wanted if not isinstance(change, Price)][:_MOST]
     if ideal is not None:
         # Efficiencies need it.
@@ -150,9 +151,15 @@ def _simulate(
             one.prices.append(_capped(simulated.price(change), one))
     for one in shown:
         one.unpriced = NO_EVENTS if simulated is None else _why_not(one)
+        _say_if_worthless(one, found.length)
     if simulated is not None:
         found.ideal = None if ideal is None else simulated.price(ideal)
         found.together = simulated.together(wanted, found.largest)
+
+
+def _changes(name: str, run: Run, one: Finding) -> Iterable[Change | Price]:
+    """Return the changes that a rule proposes; a remark about prices proposes none."""
+    return rules()[name].changes(run, one) if name in rules() else ()
 
 
 class _Simulated:
@@ -339,6 +346,14 @@ def _attach(found: Findings, prices: pa.Table) -> None:
             finding.prices.append(price)
     for one in found:
         one.unpriced = _why_not(one) if one.prices else None
+        _say_if_worthless(one, found.length)
+
+
+def _say_if_worthless(one: Finding, length: float) -> None:
+    """Say of an imbalance that balancing it saves nothing."""
+    price = next((price for price in one.prices if price.label.startswith("balance")), None)
+    if price is not None and price.saved is not None and price.saved < NOTHING * length:
+        one.remark("balance", Words("Balancing it alone saves nothing: others would be waited for as long."))
 
 
 def _why_not(one: Finding) -> str | None:

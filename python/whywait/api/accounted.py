@@ -115,9 +115,10 @@ class AccountedResult(ResultData):
         -------
         whywait.analysis.findings.Findings
             A list of findings, the largest loss first: ``rule``, ``sentence``, ``advice``, ``loss`` (s of CPU time),
-            ``share`` (of the CPU time of the focus), ``callpath`` (its number), ``ranks``, ``evidence``, and ``price``
-            and ``prices`` if these are known (``saved`` is the time by which the focus becomes shorter, in s: that of
-            `whywait.whatif`); with ``shown``, ``together``, ``verdict()``, and ``table(result.tree)``.
+            ``share`` (of the CPU time of the focus), ``callpath`` (its number), ``ranks``, ``values`` (the figures and
+            names in the sentence, with unit and meaning), ``evidence``, and ``price`` and ``prices`` if these are known
+            (``saved`` is the time by which the focus becomes shorter, in s: that of `whywait.whatif`); with ``shown``,
+            ``rest``, ``caveats``, ``together``, ``verdict()``, and ``table(result.tree)``.
 
         Raises
         ------

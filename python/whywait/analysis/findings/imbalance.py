@@ -24,7 +24,7 @@ TITLE = "Imbalance of a call path"
 DOCUMENT = """\
 A call path takes longer on some locations than on others, and the others wait for it: what all others lack of the
 longest time is at least half of the waiting. Where two groups explain at least 80% of the variance of the times, the
-slower one is named and bears at least half of the waiting; otherwise, the location with the longest time is.
+slower one is named and bears at least a third of the waiting; otherwise, the location with the longest time is.
 Call paths below the same one that the same rank delays are one finding. Give the slow rank less work, or
 find out why it is slower: other counters (instructions) tell whether it does more.
 """
@@ -33,11 +33,14 @@ FIGURES = Figures(
     who=("name", "the ranks or threads with the longest times, those with the most if there are two groups"),
     others=("name", "the other group"),
     factor=("times", "the mean of the times of `who`, as a multiple of that of `others`"),
+    who_share=("share", "the part of all time in the call path that `who` has, if the others have hardly any"),
     longest=("times", "the longest time of a location, as a multiple of the mean of those that run it"),
     waiting=("s", "the waiting that the cost model charges to the call path, of all locations"),
 )
 
-_SHARE = 0.5
+_SHARE = 1 / 3
+# Who works so many times as long does nearly all.
+_FEW = 20.0
 # Who has this share of all time works alone: others could take a part of it.
 _ALONE = 0.9
 
@@ -53,13 +56,21 @@ def detect(run: Run) -> Iterator[Finding]:
         waiting = float(costs.sum())
         if groups is not None:
             named = who(run, groups.slow)
-            sentence = FIGURES.say(
-                f"{{who}} work{'s' * is_one(named)} {{factor}} {{others}} in {{place}}",
-                who=named,
-                factor=groups.factor,
-                others=others(run, groups),
-                place=place,
-            ).capitalized()
+            if groups.factor < _FEW:
+                sentence = FIGURES.say(
+                    f"{{who}} work{'s' * is_one(named)} {{factor}} {{others}} in {{place}}",
+                    who=named,
+                    factor=groups.factor,
+                    others=others(run, groups),
+                    place=place,
+                ).capitalized()
+            else:
+                sentence = FIGURES.say(
+                    f"{{who}} do{'es' * is_one(named)} {{who_share}} of the work in {{place}}",
+                    who=named,
+                    who_share=float(times[groups.slow].sum() / times.sum()),
+                    place=place,
+                ).capitalized()
             ranks = np.unique(run.result.places.rank[groups.slow]).tolist()
             advice = FIGURES.say("Give {who} less work, or find out why they are slower.", who=named)
             if is_one(named):
