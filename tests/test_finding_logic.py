@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,7 @@ from whywait.analysis.findings import findings
 from whywait.analysis.findings.finding import Run
 from whywait.analysis.findings.groups import two_groups, who
 from whywait.analysis.findings.words import percent
+from whywait.report.findings import finding_lines
 
 from tests.programs import programs
 from tests.results import SHARED
@@ -265,3 +267,30 @@ def test_threads_are_named_as_what_they_are(tmp_path):
     assert who(run, np.array([0])) == "thread 0 of rank 0"
     assert who(run, np.array([0, 2])) == "thread 0 of each rank"
     assert who(run, np.array([0, 1])) == "rank 0"
+
+
+def text_of(found) -> str:
+    return "\n".join("".join(text for text, _ in line) for line in finding_lines(found, 80))
+
+
+def test_what_is_not_simulated_differs_from_what_nothing_removes(tmp_path):
+    steps = ((t / 1000, t / 1000 + 0.0005) for t in range(100))
+    work = "".join(f"*: step [{begin:.4f}, {end:.4f}]\n" for begin, end in steps)
+    flushes = "".join(f"0: raw BufferFlush(stop_time={t + 0.5}) @{t}\n" for t in range(1, 9))
+    result = analyzed("ranks 2\n*: work [0, 10]\n" + work + flushes, tmp_path)
+    text = text_of(result.findings())
+    assert "What changes would save is not simulated" in " ".join(text.split())
+    assert "none known" not in text
+    # No change of durations removes the measurement.
+    text = text_of(result.findings(prices=True))
+    assert "none known" in text
+    assert "not simulated" not in text
+
+
+def test_the_rest_is_named_by_its_parts(tmp_path):
+    """What calls need is too little for a finding of its own."""
+    late = "0: work [60, 65]\n0: MPI_Barrier [65, 65.1]\n1: MPI_Barrier [60, 65.1]\n"
+    calls = "".join(f"*: MPI_Barrier [{t + 0.985:.3f}, {t + 1}]\n" for t in range(60))
+    found = analyzed("ranks 2\n*: main [0, 66]\n" + late + calls, tmp_path).findings()
+    assert dict(found.rest)["what calls need"] == pytest.approx(60 * 2 * 0.015 + 0.1, rel=0.05)
+    assert re.search(r"The rest: [\d.]+% of the CPU time \(what calls need [\d.]+%", " ".join(text_of(found).split()))
