@@ -179,3 +179,26 @@ def test_search_expands_what_it_finds(browser, stencil):
     )
     assert marked == int(viewer.text("[aria-label='Call tree'] .count").split()[-1])
     viewer.is_well()
+
+
+def test_print_keeps_the_text_of_links(browser, stencil):
+    viewer = Viewer(browser, stencil[1]).open("#overview")
+    viewer.until("document.querySelectorAll('.iterations tbody a').length")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        shown = "return [...document.querySelectorAll(arguments[0])].map((one) => one.offsetWidth > 0)"
+        assert set(viewer.js(shown, ".iterations tbody a")) == {True}
+        assert set(viewer.js(shown, ".legend-row")) == {True}
+        # What only leads elsewhere is left out.
+        assert set(viewer.js(shown, "#top, .jumps")) == {False}
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    viewer.is_well()
+
+
+def test_help_closes_when_another_view_is_shown(browser, stencil):
+    viewer = Viewer(browser, stencil[1]).open("#overview")
+    viewer.press("body", "?")
+    assert viewer.js("return document.getElementById('help').open")
+    viewer.js("location.hash = '#functions'")
+    viewer.until("!document.getElementById('help').open")
