@@ -1,7 +1,7 @@
 //! Beginning and end of the recording in a process.
 
 use crate::clock::{self, Reading, now};
-use crate::fault::{self, say};
+use crate::fault::{self, Uncancelled, say};
 use crate::format::{
     CLAIM, DIRECTORY, END_ABORTED, END_EXITED, END_FINALIZED, ENVIRONMENT_ACTIVE, ENVIRONMENT_ARCHIVE,
     ENVIRONMENT_OPTIONS, Entry, LOST_LIMIT, LOST_SPACE, NAME_PROGRAM, NONE, PRESENT,
@@ -120,7 +120,9 @@ pub(crate) fn begin(symbol: usize, function: &'static Function, frame: Frame) ->
             abi::get().load(frame.argument(2), 0)
         });
         let mut starts = false;
+        let uncancelled = Uncancelled::new();
         thread::apart(|| starts = start(session));
+        drop(uncancelled);
         if starts {
             let mut active = thread::enter_apart();
             if let Some(thread) = active.as_mut() {

@@ -1,5 +1,6 @@
 //! Where the stack of a thread is, by the kernel's list of mappings: the C library allocates to answer that.
 
+use crate::fault::Uncancelled;
 use std::ffi::c_void;
 use std::ops::Range;
 
@@ -10,6 +11,7 @@ unsafe extern "C" {
 
 /// The stack that this thread was given; empty if it cannot be known.
 pub(crate) fn of_thread() -> Range<usize> {
+    let _uncancelled = Uncancelled::new();
     // SAFETY: these have no arguments.
     let (is_main, own) = unsafe { (libc::getpid() == libc::gettid(), libc::pthread_self() as usize) };
     // The C library keeps what it knows of a thread at the end of its stack.

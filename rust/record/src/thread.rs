@@ -397,6 +397,7 @@ impl Thread {
     #[cold]
     #[inline(never)]
     fn write_counters(&mut self, kind: Extension) {
+        let _uncancelled = Uncancelled::new();
         let Some(mut counters) = self.counters.take() else { return };
         counters.read();
         let mut next = 0;

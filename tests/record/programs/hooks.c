@@ -172,6 +172,16 @@ static void at_exit(void) { call_all(&of_exit); }
 
 static void *nothing(void *argument) { return argument; }
 
+// Is cancelled: functions of locks are no place where that takes effect.
+static void *cancelled(void *argument) {
+    static _Thread_local pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    EXPECT(pthread_cancel(pthread_self()), 0);
+    EXPECT(pthread_mutex_lock(&mutex), 0);
+    EXPECT(pthread_mutex_unlock(&mutex), 0);
+    pthread_testcancel();
+    return argument;
+}
+
 // Begun before MPI: what it does first is inside malloc.
 static void *unknown(void *argument) {
     sigset_t all;
@@ -200,6 +210,7 @@ static void *loads(void *argument) {
 int main(int argc, char **argv) {
     int provided, rank;
     pthread_t begun, loader, thread;
+    void *result;
     use_library();
     atexit(at_exit);
     pthread_key_create(&key, thread_ends);
@@ -226,6 +237,11 @@ int main(int argc, char **argv) {
         allocate(2);
     }
     setitimer(ITIMER_PROF, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
+    for (int i = 0; i < 20; i++) {
+        EXPECT(pthread_create(&thread, NULL, cancelled, NULL), 0);
+        EXPECT(pthread_join(thread, &result), 0);
+        EXPECT(result, PTHREAD_CANCELED);
+    }
     stop = 1;
     EXPECT(pthread_join(loader, NULL), 0);
     MPI_Barrier(MPI_COMM_WORLD);
