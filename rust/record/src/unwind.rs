@@ -172,9 +172,9 @@ impl Paths {
         let stack = self.stack.clone();
         let mut read = |from: u64| {
             let from = from as usize;
-            // SAFETY: on the thread's stack.
             if stack.contains(&from) && stack.end - from >= 8 {
-                Ok(unsafe { (from as *const u64).read() })
+                // SAFETY: on the thread's stack.
+                Ok(unsafe { (from as *const u64).read_unaligned() })
             } else {
                 Err(())
             }
