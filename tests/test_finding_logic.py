@@ -12,6 +12,7 @@ import pytest
 import whywait
 from hypothesis import given, note, settings
 from whywait.analysis.findings import findings
+from whywait.analysis.findings.evidence import parts
 from whywait.analysis.findings.finding import Run
 from whywait.analysis.findings.groups import two_groups, who
 from whywait.analysis.findings.words import percent
@@ -294,3 +295,15 @@ def test_the_rest_is_named_by_its_parts(tmp_path):
     found = analyzed("ranks 2\n*: main [0, 66]\n" + late + calls, tmp_path).findings()
     assert dict(found.rest)["what calls need"] == pytest.approx(60 * 2 * 0.015 + 0.1, rel=0.05)
     assert re.search(r"The rest: [\d.]+% of the CPU time \(what calls need [\d.]+%", " ".join(text_of(found).split()))
+
+
+@pytest.mark.parametrize("name", ["workers", "sor_p2p", "rma_lock_pt2pt", "stencil"])
+def test_the_parts_of_a_loss_add_up(name):
+    result = whywait.analyze(DATA / name)
+    run = Run(result)
+    checked = 0
+    for one in findings(result):
+        if one.rule in {"slow_calls", "pauses", "few_cores", "small_regions", "collectives", "latency_bound"}:
+            assert sum(time for _, time in parts(run, one)) == pytest.approx(one.loss)
+            checked += 1
+    assert checked

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from whywait.analysis.findings.finding import Finding, Run
     from whywait.model.result import ResultData
 
+# What slow calls cost beside the time that they take themselves.
+_OF_CALLS = {
+    "runtime": "Starting, joining and synchronizing threads",
+    "passed_on": "Waiting because of these calls",
+    "idle": "Idle threads because of these calls",
+}
 # So many of the longest waits are looked at for one that a finding explains.
 _TRIED = 100
 
@@ -23,7 +29,12 @@ _TRIED = 100
 def parts(run: Run, one: Finding) -> list[tuple[str, float]]:
     """Return the parts of the loss of a finding, or what is slow: each with a label and its time, the largest first."""
     result = run.result
-    if one.causes and one.base == "cpu":
+    if isinstance(lost := one.evidence.get("lost"), dict):
+        lines = list(lost.items())
+    elif "regions" in one.evidence:
+        lines = [(f"{region}, beyond the fastest 5%", time) for region, time in one.evidence["regions"].items()]
+        lines += [(label, one.evidence[name]) for name, label in _OF_CALLS.items()]
+    elif one.causes and one.base == "cpu":
         labels = {kind.name: kind.display_name for kind in cost_classes(focused(result).profile.metrics)}
         of_labels: dict[str, float] = defaultdict(float)
         for bearer in map(run.losses.bearer, one.causes):
@@ -36,15 +47,11 @@ def parts(run: Run, one: Finding) -> list[tuple[str, float]]:
     elif one.base == "device":
         evidence = one.evidence.get("idle", one.evidence)
         lines = [(str(name), float(time)) for name, time in evidence.items() if isinstance(time, float)]
-    elif one.base == "run":
-        lines = []
     else:
-        network = result.tables.network
-        sums = network.group_by("region").aggregate([("excess", "sum")]) if network.num_rows else None
-        lines = (
-            [] if sums is None else list(zip(*sums.select(["region", "excess_sum"]).to_pydict().values(), strict=True))
-        )
-        lines = [(f"{region}, beyond the fastest 5%", time) for region, time in lines]
+        needs: dict[str, float] = defaultdict(float)
+        for kind in one.evidence.get("kinds", ()):
+            needs[f"{kind['region']}, without waiting"] += kind["needed"]
+        lines = list(needs.items())
     return sorted(((label, time) for label, time in lines if time > 0), key=lambda line: -line[1])
 
 
