@@ -22,7 +22,7 @@ use crate::matching::protocol::ProtocolClassifier;
 use crate::matching::transfers::{self, Transfer};
 use crate::matching::{messages, one_sided};
 use crate::parallel::exchange::Transport;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::parallel::per_shard::PerShard;
 use crate::queues::{self, Queues};
 use crate::severity::{self, Cost, Severity};

@@ -15,7 +15,7 @@ use whywait_otf2::enums::Paradigm;
 
 use crate::Result;
 use crate::ids::LocationId;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::regions::{Library, Region, RegionClass};
 use crate::trace::{Shard, Trace};
 

@@ -17,7 +17,7 @@ use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
 use crate::ids::{CallPathId, InstanceId, LocationId, NONE};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::columns::{IoKind, IoOperation};
 use crate::trace::{Shard, Trace};
 

@@ -16,7 +16,7 @@ use crate::Result;
 use crate::causes::ForkJoins;
 use crate::critical_path::{Segment, Stretch};
 use crate::ids::{CallPathId, LocationId};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::parallel::per_shard::PerShard;
 use crate::schema::MetricSet;
 use crate::severity::{Accumulator, Metric, Severity, combine};

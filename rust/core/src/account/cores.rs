@@ -25,7 +25,7 @@ use super::sweep::CallPaths;
 use crate::Result;
 use crate::galloping_search::partition_point_near;
 use crate::ids::{LocationId, RegionKey};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::parallel::per_shard::PerShard;
 use crate::trace::Trace;
 use crate::waits::{WaitState, interval};
@@ -154,7 +154,7 @@ pub(crate) fn find(trace: &Trace, waits: &PerShard<WaitState>, focus: &Range<i64
     let of_nodes: Vec<_> = arrived.chunk_by(|a, b| a.0 == b.0).collect();
     let found = of_nodes.into_par_iter().map(|looked| {
         let node = &nodes[looked[0].0];
-        OfNode { cores: finder.cores(node, looked), together: finder.together(node, looked) }
+        OfNode { cores: finder.cores(node, looked), together: together(node, looked) }
     });
     exchange.gatherv(found.collect::<Vec<_>>())
 }
@@ -208,20 +208,6 @@ impl Finder<'_> {
             Node { all: all.len() as u32, locations, step, moments }
         };
         Ok(by_node(trace, own, 2)?.into_iter().map(node).collect())
-    }
-
-    /// How many locations of a node compute at the same time.
-    fn together(&self, node: &Node, looked: &[(usize, usize, Looked)]) -> Option<Together> {
-        let &Node { all, ref locations, step, moments } = node;
-        if step > 1 || locations.len() > TOGETHER {
-            return None;
-        }
-        let mut numbers = vec![0u64; locations.len() + 1];
-        for moment in 0..moments {
-            numbers[looked.iter().filter(|(.., looked)| looked.moments[moment].computes).count()] += 1;
-        }
-        let shares = numbers.into_iter().map(|number| number as f64 / moments as f64).collect();
-        Some(Together { location: locations[0], locations: all, shares })
     }
 
     /// Whether the locations of a node share cores, by what was seen of all of them.
@@ -386,4 +372,18 @@ impl Finder<'_> {
         spans.sort_unstable_by_key(|span| (span.start, span.end));
         spans
     }
+}
+
+/// How many locations of a node compute at the same time.
+fn together(node: &Node, looked: &[(usize, usize, Looked)]) -> Option<Together> {
+    let &Node { all, ref locations, step, moments } = node;
+    if step > 1 || locations.len() > TOGETHER {
+        return None;
+    }
+    let mut numbers = vec![0u64; locations.len() + 1];
+    for moment in 0..moments {
+        numbers[looked.iter().filter(|(.., looked)| looked.moments[moment].computes).count()] += 1;
+    }
+    let shares = numbers.into_iter().map(|number| number as f64 / moments as f64).collect();
+    Some(Together { location: locations[0], locations: all, shares })
 }

@@ -18,7 +18,7 @@ use super::rows::{Row, labelled};
 use super::sweep::CallPaths;
 use crate::Result;
 use crate::ids::{CallPathId, LocationId};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::parallel::per_shard::PerShard;
 use crate::trace::Trace;
 use crate::waits::WaitState;

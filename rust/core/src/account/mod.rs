@@ -44,7 +44,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::Result;
 use crate::ids::{CallPathId, LocationId};
 use crate::parallel::exchange::Exchange;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::parallel::per_shard::PerShard;
 use crate::severity::Severity;
 use crate::trace::definition_index::Members;

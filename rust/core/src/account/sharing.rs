@@ -24,7 +24,7 @@ use crate::Result;
 use crate::ids::{CallPathId, LocationId};
 use crate::matching::messages::match_all;
 use crate::matching::protocol::{Protocol, ProtocolClassifier};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::columns::IoKind;
 use crate::trace::nodes::nodes;
 use crate::trace::{Shard, Trace};

@@ -17,7 +17,7 @@ use super::table::Table;
 use super::table::{CostShare, EntryRange, Group, ProfileEntry};
 use crate::Result;
 use crate::parallel::exchange::{Inbox, Outbox};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::schema::Class;
 use crate::trace::Trace;
 

@@ -32,7 +32,7 @@ use super::steps::{ForkJoins, Steps};
 use crate::Result;
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::parallel::exchange::Inbox;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::parallel::per_shard::PerShard;
 use crate::schema::{Class, Pattern};
 use crate::trace::{NONE, Shard, Trace};
@@ -266,7 +266,7 @@ impl Intervals {
             let mut of_location = |requests: &[IntervalRequest]| {
                 measure(trace, &indexes[trace.position(requests[0].location)], requests, &mut profile, model)
             };
-            part.map(|requests| of_location(requests)).collect::<Vec<_>>().concat()
+            part.map(&mut of_location).collect::<Vec<_>>().concat()
         });
         Self { works: works.concat(), requests }
     }

@@ -9,7 +9,7 @@ use super::points::{Place, Position, Relation};
 use super::table::Table;
 use super::table::{Csr, Group, OwnWait};
 use crate::ids::{InstanceId, LocationId};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::schema::Class;
 
 /// The properties of a point that intervals need.

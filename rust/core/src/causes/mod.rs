@@ -53,7 +53,7 @@ use crate::Result;
 use crate::diagnostics::Diagnostics;
 use crate::ids::ProcessId;
 use crate::parallel::exchange::{Inbox, Outbox};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::parallel::per_shard::PerShard;
 use crate::severity::{self, Cost};
 use crate::trace::{NONE, Shard, Trace};

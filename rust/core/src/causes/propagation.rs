@@ -27,7 +27,7 @@ use super::table::Table;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::LocationId;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::schema::Class;
 use crate::schema::Classes;
 use crate::trace::{NONE, Shard, Trace};

@@ -12,7 +12,7 @@ use super::kind::Kind;
 use crate::Result;
 use crate::ids::{LocationId, ProcessId};
 use crate::parallel::exchange::Exchange;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 
 /// Number of bins of time in the course.
 pub const BINS: usize = 100;

@@ -20,7 +20,7 @@ use super::report::{OfDomain, OfPair, OfProcess, Report, Step, Verdict};
 use super::timing::Timing;
 use crate::ids::{LocationId, ProcessId};
 use crate::parallel::exchange::Exchange;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::nodes::nodes;
 use crate::trace::{Bounds, Shard, Trace};
 use crate::{Error, Result};

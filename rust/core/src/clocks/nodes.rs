@@ -11,7 +11,7 @@ use whywait_otf2::records::ClockOffset;
 
 use crate::Result;
 use crate::ids::{LocationId, ProcessId};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::Trace;
 
 /// Clock offsets: local time and offset, ticks.

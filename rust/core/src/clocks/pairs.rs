@@ -19,7 +19,7 @@ use super::kind::Kind;
 use crate::Result;
 use crate::ids::LocationId;
 use crate::parallel::exchange::Exchange;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 
 /// A constraint between two domains: `received` on `to` comes no earlier than `sent` on `from`, which includes the least
 /// latency. Ticks since the begin of the run.

@@ -11,7 +11,7 @@ use super::domains::Domain;
 use super::report::Report;
 use super::timing::Timing;
 use crate::Result;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::Trace;
 
 /// Prefix of the anchor's properties about clocks.

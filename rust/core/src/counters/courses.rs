@@ -5,7 +5,7 @@ use bitcode::{Decode, Encode};
 use super::samples::recorded;
 use crate::Result;
 use crate::ids::LocationId;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::Reread;
 use crate::trace::counters::Kind;
 

@@ -15,7 +15,7 @@ use super::pauses::Pauses;
 use super::scoped;
 use super::series::Series;
 use crate::ids::{CallPathId, LocationId};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::counters::{CounterCell, Kind, Reading, Sums};
 use crate::trace::{Reread, Shard, Trace};
 

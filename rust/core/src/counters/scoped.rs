@@ -12,7 +12,7 @@ use super::pauses::Pauses;
 use super::series::Series;
 use crate::Result;
 use crate::ids::{CallPathId, LocationId};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::Trace;
 use crate::trace::counters::{CounterCell, Kind, Sample, Sums};
 

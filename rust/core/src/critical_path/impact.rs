@@ -25,7 +25,7 @@ use whywait_otf2::enums::LocationType;
 use crate::Result;
 use crate::causes::{CostModel, Fixed, Table};
 use crate::ids::{CallPathId, LocationId};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::severity::{Cost, CostMetric, Metric, Severity};
 use crate::trace::Trace;
 

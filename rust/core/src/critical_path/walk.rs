@@ -14,7 +14,7 @@ use crate::Result;
 use crate::causes::points::{Place, Point};
 use crate::causes::{Class, CostModel, ForkJoins, Position, Table};
 use crate::ids::{CallPathId, LocationId};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::severity::{self, Metric, Severity};
 use crate::trace::{RegionClass, Shard, Trace};
 

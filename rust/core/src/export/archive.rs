@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use whywait_otf2::writer::WritingSink;
 use whywait_otf2::{ArchiveWriter, LocalDefinitions, Recording, WriteOptions};
 
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::Trace;
 use crate::trace::decode::Progress;
 use crate::{Error, Result};

@@ -6,7 +6,7 @@ use bitcode::{Decode, Encode};
 
 use crate::Result;
 use crate::ids::{CallPathId, LocationId};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::{Shard, Trace};
 
 /// A region instance; times in ticks.

@@ -32,7 +32,7 @@ use crate::ids::{CallPathId, LocationId};
 use crate::matching::messages;
 use crate::matching::transfers;
 use crate::parallel::exchange::{Exchange, Row};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::schema::MetricSet;
 use crate::severity::Metric;
 use crate::trace::decode::Progress;

@@ -9,7 +9,7 @@ use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CommId, InstanceId, LocationId, ProcessId};
 use crate::parallel::exchange::Outbox;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::parallel::rounds::Rounds;
 use crate::trace::columns::{COLLECTIVE_IO, Collective, NEIGHBORHOOD, Nonblocking};
 use crate::trace::definition_index::Members;

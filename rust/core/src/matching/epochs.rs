@@ -10,7 +10,7 @@ use crate::Result;
 use crate::diagnostics::Diagnostics;
 use crate::ids::{GroupId, InstanceId, LocationId, ProcessId, WindowId};
 use crate::parallel::exchange::Inbox;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};
 

@@ -12,7 +12,7 @@ use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId};
 use crate::parallel::exchange::{Inbox, Outbox};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::parallel::rounds::Rounds;
 use crate::trace::{NONE, Shard, Trace};
 

@@ -9,7 +9,7 @@ use crate::Result;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CommId, InstanceId, LocationId};
 use crate::parallel::exchange::Outbox;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::columns::{NEIGHBORHOOD, Nonblocking};
 use crate::trace::locations::Process;
 use crate::trace::{RegionClass, Shard, Trace};

@@ -14,7 +14,7 @@ use super::epochs::{
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Place};
 use crate::ids::{GroupId, InstanceId, LocationId, ProcessId, WindowId};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::columns::{ALL, Operation, OperationKind, SyncKind, Synchronization};
 use crate::trace::regions::Library;
 use crate::trace::{RegionClass, Shard, Trace};

@@ -26,7 +26,7 @@ use crate::Result;
 use crate::ids::{CallPathId, GroupId, InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{Access, Epoch, Epochs, PairNumbers};
 use crate::parallel::exchange::Inbox;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::columns::{Operation, OperationKind};
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};

@@ -17,7 +17,7 @@ use rustc_hash::FxHashSet;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::ids::{InstanceId, LocationId, RegionKey};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::columns::{CREATE_HANDLE, NEIGHBORHOOD};
 use crate::trace::locations::Process;
 use crate::trace::{NONE, RegionClass, Shard, Trace};

@@ -9,7 +9,7 @@ use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::parallel::exchange::{Outbox, Row};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::definition_index::Members;
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use bitcode::{Buffer, DecodeOwned, Encode};
 use bytes::Bytes;
 
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::{Error, Result};
 
 /// Rows that a process gathers from another at a time.

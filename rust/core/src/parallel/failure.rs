@@ -46,7 +46,7 @@ fn remember_places() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parallel::iter::*;
+    use crate::parallel::iter::prelude::*;
 
     #[test]
     fn a_panic_says_where_it_was() {
@@ -54,7 +54,7 @@ mod tests {
         let largest = std::hint::black_box(i64::MAX);
         let error = guard(|| largest + 1).unwrap_err().to_string();
         assert!(error.contains("failure.rs") && error.contains("overflow"), "{error}");
-        let in_pool = || (0..99).into_par_iter().map(|i| assert_ne!(i, 50, "fifty")).collect::<Vec<_>>();
+        let in_pool = || (0..99usize).into_par_iter().map(|i| assert_ne!(i, 50, "fifty")).collect::<Vec<_>>();
         let error = guard(|| pool::new(2).unwrap().install(in_pool)).unwrap_err().to_string();
         assert!(error.contains("failure.rs") && error.contains("fifty"), "{error}");
     }

@@ -11,6 +11,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+/// What loops over all threads need.
+pub(crate) mod prelude {
+    pub(crate) use super::{Indexed as _, IntoParallel as _, Lend as _, Parallel};
+}
+
 /// Parts for each thread: some take longer than others.
 const PARTS: usize = 16;
 
@@ -488,7 +493,7 @@ mod tests {
     #[test]
     fn a_part_that_panics_ends_the_loop() {
         let error =
-            crate::parallel::failure::guard(|| (0..99).into_par_iter().for_each(|i| assert_ne!(i, 50, "fifty")));
+            crate::parallel::failure::guard(|| (0..99usize).into_par_iter().for_each(|i| assert_ne!(i, 50, "fifty")));
         assert!(error.unwrap_err().to_string().contains("fifty"));
     }
 }

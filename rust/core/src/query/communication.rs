@@ -19,7 +19,7 @@ use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{CallPathId, LocationId, ProcessId};
 use crate::matching::{messages, transfers};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::schema::MetricSet;
 use crate::severity::Metric;
 use crate::trace::Trace;

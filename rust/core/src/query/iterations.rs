@@ -30,7 +30,7 @@ use crate::analysis::Analysis;
 use crate::critical_path::Segment;
 use crate::galloping_search::partition_point_near;
 use crate::ids::{CallPathId, LocationId};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::schema::MetricSet;
 use crate::severity::Metric;
 use crate::trace::{NONE, Shard, Trace};

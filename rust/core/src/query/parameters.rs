@@ -18,7 +18,7 @@ use whywait_otf2::enums::ParameterType;
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{CallPathId, LocationId};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::columns::ParameterChange;
 use crate::trace::{CallTree, Shard, Trace};
 

@@ -13,7 +13,7 @@ use super::message::{Message, calls, posted};
 use crate::Result;
 use crate::ids::{InstanceId, RegionKey};
 use crate::matching::protocol::Limits;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::{Shard, Trace};
 
 /// Classes with fewer samples give no estimate.

@@ -8,7 +8,7 @@ use super::levels::{Course, Detail, Level, Quantity, sort_by_time};
 use crate::Result;
 use crate::ids::LocationId;
 use crate::parallel::exchange::{Exchange, Outbox};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 
 /// A change, sent to the shard of its slice.
 #[derive(Clone, Copy, Debug, Encode, Decode)]

@@ -44,7 +44,7 @@ use receivers::{Receivers, Replayed};
 
 use crate::Result;
 use crate::matching::protocol::Limits;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::severity;
 use crate::trace::Trace;
 

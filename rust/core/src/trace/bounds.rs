@@ -13,7 +13,7 @@ use whywait_otf2::Recording;
 use whywait_otf2::records::ClockProperties;
 
 use super::definition_index::DefinitionIndex;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 
 /// Largest distance of the bounds, ticks: a double represents every integer up to here.
 const WIDEST: i64 = 1 << 53;

@@ -5,7 +5,7 @@ use whywait_otf2::records::TypedValue;
 use whywait_otf2::{Attributes, Event, EventSink, Events, ReadSummary, Result};
 
 use super::decode::Decoder;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 
 /// A location is worth sharing if it has this many chunks for each thread.
 const CHUNKS_A_THREAD: u64 = 4;

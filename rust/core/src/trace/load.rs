@@ -24,7 +24,7 @@ use super::task_stacks::{TaskId, TaskPart, TaskParts, TaskStacks};
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CallPathId, Ids, InstanceId, LocationId, ProcessId};
 use crate::parallel::exchange::{Exchange, Transport};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::{Error, Result};
 
 /// Approximate minimum number of events per shard, so that small processes share one.

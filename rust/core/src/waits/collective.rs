@@ -22,7 +22,7 @@ use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CommId, LocationId, ProcessId};
 use crate::matching::collectives::{Kind, Member, Times, match_all, neighborhood, neighbors};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::severity::{Accumulator, Metric};
 use crate::trace::Trace;
 use crate::trace::columns::CREATE_HANDLE;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::wait_state::WaitState;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::parallel::per_shard::PerShard;
 use crate::schema::MetricSet;
 use crate::severity::Metric;

@@ -29,7 +29,7 @@ use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::matching::collectives::{Kind, neighbors};
 use crate::matching::nonblocking::{Part, any, check, instances, parts};
 use crate::parallel::exchange::{Inbox, Outbox};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::severity::{Metric, Severity};
 use crate::trace::topologies::Topology;
 use crate::trace::{Shard, Trace};

@@ -3,7 +3,7 @@
 use bitcode::{Decode, Encode};
 
 use crate::ids::{InstanceId, LocationId};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::parallel::per_shard::PerShard;
 use crate::schema::MetricSet;
 use crate::severity::Metric;

@@ -22,7 +22,7 @@ use crate::analysis::Analysis;
 use crate::diagnostics::DiagnosticKind;
 use crate::focus::{self, End, Rule};
 use crate::ids::{CallPathId, LocationId};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::Trace;
 use crate::trace::decode::Progress;
 use crate::trace::nodes::nodes;

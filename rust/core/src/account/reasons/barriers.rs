@@ -16,7 +16,7 @@ use whywait_otf2::enums::CollectiveOp;
 use super::calls::{Calls, sum_by_callpath};
 use crate::Result;
 use crate::ids::{CallPathId, CommId, InstanceId, ProcessId};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::definition_index::Comm;
 use crate::trace::{NONE, Shard};
 

@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use super::calls::{Calls, sum_by_callpath};
 use crate::Result;
 use crate::ids::{CallPathId, InstanceId, LocationId, ProcessId};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::{NONE, Shard};
 
 /// The calls of a call path that send small messages.

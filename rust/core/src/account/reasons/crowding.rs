@@ -16,7 +16,7 @@ use crate::Result;
 use crate::account::nodes::by_node;
 use crate::ids::LocationId;
 use crate::parallel::exchange::Exchange;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 
 /// A node on which calls take long while others compute.
 #[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]

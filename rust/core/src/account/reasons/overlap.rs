@@ -18,7 +18,7 @@ use crate::account::floors::Kind;
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::matching::messages;
 use crate::parallel::exchange::{Inbox, Outbox};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::{NONE, Shard};
 
 /// The calls of a call path that complete requests whose transfers had enough time before.

@@ -13,7 +13,7 @@ use crate::Result;
 use crate::account::activities::Activity;
 use crate::ids::{CallPathId, LocationId};
 use crate::parallel::exchange::{Inbox, Outbox};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::{NONE, Shard};
 
 /// The calls of a call path that send or complete sends.

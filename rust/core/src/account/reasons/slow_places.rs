@@ -12,7 +12,7 @@ use super::calls::{Calls, innermost};
 use crate::Result;
 use crate::account::activities::Activity;
 use crate::ids::{LocationId, ProcessId, RegionKey};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::nodes::nodes;
 
 /// A process or a node that needs longer for the same.

@@ -18,7 +18,7 @@ mod net;
 
 use super::constraints::Constraints;
 use super::domains::Clocks;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::{Error, Result};
 use backward::backward;
 use deal::{NEVER, tell};

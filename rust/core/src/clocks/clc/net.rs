@@ -15,7 +15,7 @@ use crate::Result;
 use crate::clocks::constraints::{Constraints, Link, Part};
 use crate::clocks::domains::Clocks;
 use crate::ids::LocationId;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 
 /// A clock and a time.
 type Moment = (u32, i64);

@@ -13,7 +13,7 @@ use super::constraints::{Constraints, Found, Link};
 use crate::Result;
 use crate::ids::ProcessId;
 use crate::matching;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::Trace;
 
 /// Collects the constraints of a run; each process of the analysis has those with targets on its locations, and the

@@ -14,7 +14,7 @@ use crate::matching::epochs::{CollectivePart, Epochs};
 use crate::matching::fifo::Fifo;
 use crate::matching::windows;
 use crate::parallel::exchange::Inbox;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};
 use crate::waits::rma::lock::predecessors;

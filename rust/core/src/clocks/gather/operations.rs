@@ -6,7 +6,7 @@ use crate::clocks::kind::Kind;
 use crate::ids::LocationId;
 use crate::matching::collectives::{self, Times};
 use crate::matching::nonblocking;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::Trace;
 
 /// The constraints of blocking operations, by owner of instances.

@@ -41,7 +41,7 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::Analysis;
 use crate::ids::{LocationId, RegionKey};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::queues::{Quantity, Queues};
 use crate::severity::Metric;
 use crate::trace::Trace;

@@ -10,7 +10,7 @@ use whywait_otf2::enums::LocationType;
 use super::activity::{Devices, Kernel};
 use crate::Result;
 use crate::ids::{CallPathId, LocationId};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::Trace;
 
 impl Devices {

@@ -29,7 +29,7 @@ use whywait_otf2::records::TypedValue;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{LocationId, ProcessId};
 use crate::matching::launches::{self, LaunchMatches, Run};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::schema::Pattern;
 use crate::schema::patterns::Paradigm;
 use crate::severity::{Accumulator, Metric};

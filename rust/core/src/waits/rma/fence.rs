@@ -34,7 +34,7 @@ use crate::ids::{CommId, InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{CollectivePart, Epochs, Groups};
 use crate::matching::windows::{Part, match_all};
 use crate::parallel::exchange::{Inbox, Outbox};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::severity::Metric;
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};

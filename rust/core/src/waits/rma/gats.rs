@@ -38,7 +38,7 @@ use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{Access, Epochs, Exposure};
 use crate::matching::fifo::Fifo;
 use crate::parallel::exchange::{Inbox, Outbox};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::severity::Metric;
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};

@@ -31,7 +31,7 @@ use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{Epochs, LockEpoch};
 use crate::parallel::exchange::{Inbox, Outbox};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::columns::ALL;
 use crate::trace::{Shard, Trace};
 

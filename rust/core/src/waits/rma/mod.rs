@@ -17,7 +17,7 @@ pub mod wait_until;
 use crate::Result;
 use crate::diagnostics::Diagnostics;
 use crate::matching::epochs::Epochs;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::Trace;
 use crate::waits::Findings;
 use crate::waits::collective_sync::CollectiveSync;

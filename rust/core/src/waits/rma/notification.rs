@@ -22,7 +22,7 @@ use crate::Result;
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::Epochs;
 use crate::matching::fifo::Fifo;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::severity::Metric;
 use crate::trace::Trace;
 use crate::trace::regions::Library;

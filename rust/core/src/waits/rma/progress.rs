@@ -43,7 +43,7 @@ use crate::galloping_search::partition_point_near;
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{Epochs, LockEpoch};
 use crate::parallel::exchange::{Inbox, Outbox};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::parallel::rounds::Rounds;
 use crate::severity::Metric;
 use crate::trace::columns::ALL;

@@ -19,7 +19,7 @@ use super::shard_waits::Waits;
 use crate::Result;
 use crate::ids::{InstanceId, LocationId, ProcessId};
 use crate::matching::epochs::Epochs;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::severity::Metric;
 use crate::trace::Trace;
 use crate::trace::columns::OperationKind;

@@ -13,7 +13,7 @@ use crate::matching::collectives::{self, Kind, Member, Times, match_all};
 use crate::matching::nonblocking::{Started, of_process};
 use crate::matching::unrecorded;
 use crate::parallel::exchange::Inbox;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::columns::{CREATE_HANDLE, Nonblocking};
 use crate::trace::topologies::Topology;
 use crate::trace::{RegionClass, Shard, Trace};

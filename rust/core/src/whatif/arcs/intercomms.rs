@@ -15,7 +15,7 @@ use crate::Result;
 use crate::ids::{CommId, ProcessId};
 use crate::matching::collectives::{Kind, Member};
 use crate::parallel::exchange::{Inbox, Outbox};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::definition_index::Members;
 use crate::trace::{Shard, Trace};
 use crate::whatif::assumptions::{Assumption, Assumptions};

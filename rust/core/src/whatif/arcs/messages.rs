@@ -18,7 +18,7 @@ use crate::ids::{CallPathId, InstanceId, ProcessId, RegionKey};
 use crate::matching::messages::match_all;
 use crate::matching::probes;
 use crate::matching::protocol::{Limits, Proofs, Protocol, ProtocolClassifier};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::{NONE, RegionClass, Trace};
 use crate::whatif::assumptions::{Assumption, Assumptions};
 use crate::whatif::changes::cut::{Cut, GoneMessage, Key};
@@ -178,7 +178,9 @@ pub(in crate::whatif) fn collect(
                 .collect()
         })
         .collect();
-    arcs.into_iter().for_each(|mut arcs| builder.raws.append(&mut arcs));
+    for mut arcs in arcs {
+        builder.raws.append(&mut arcs);
+    }
     Ok(trace.exchange.allgather(sizes(&found))?.into_iter().fold(Sizes::default(), sum))
 }
 

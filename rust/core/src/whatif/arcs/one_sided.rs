@@ -16,7 +16,7 @@ use crate::matching::epochs::{Change, Epoch, Epochs, Exposed, Notification, expo
 use crate::matching::fifo::Fifo;
 use crate::matching::windows::match_all;
 use crate::parallel::exchange::{Inbox, Outbox};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::severity::Metric;
 use crate::trace::columns::OperationKind;
 use crate::trace::{Shard, Trace};

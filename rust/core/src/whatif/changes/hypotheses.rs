@@ -11,7 +11,7 @@ use super::segments::{self, Segment, Selected};
 use super::selection::Selection;
 use crate::account::Excess;
 use crate::ids::{CallPathId, LocationId};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::Trace;
 use crate::trace::shard::ProfileCell;
 use crate::whatif::graph::steps::Graph;

@@ -13,7 +13,7 @@ use super::cut::{Cut, Gone};
 use super::side::{Side, side};
 use crate::Result;
 use crate::ids::{Ids, LocationId};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::decode::{Decoder, times_of_streams};
 use crate::trace::{CallPath, RegionClass, Reread, Shard, Trace};
 

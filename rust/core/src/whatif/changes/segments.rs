@@ -7,7 +7,7 @@ use super::cut::Cut;
 use super::durations::{Change, Shape};
 use super::selection::{Chooser, Part, Selection, refusal};
 use crate::ids::LocationId;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::Trace;
 use crate::trace::shard::ProfileCell;
 use crate::whatif::graph::steps::Graph;

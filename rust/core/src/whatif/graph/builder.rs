@@ -18,7 +18,7 @@ use super::border::Border;
 use super::steps::{Graph, Kind, Meeting, Step};
 use crate::ids::{InstanceId, LocationId, RegionKey};
 use crate::parallel::exchange::Exchange;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::{NONE, Shard, Trace};
 use crate::{Error, Result};
 

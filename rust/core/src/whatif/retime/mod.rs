@@ -28,7 +28,7 @@ use super::graph::steps::Graph;
 use crate::Result;
 use crate::focus::End;
 use crate::ids::LocationId;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::{Shard, Trace};
 
 /// The shifts of all places against the measured run.

@@ -18,7 +18,7 @@ use super::stamps::Stamps;
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::LocationId;
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::Bounds;
 use crate::trace::decode::Decoder;
 use crate::whatif::changes::cut::{Gone, rows};

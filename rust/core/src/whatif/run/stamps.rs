@@ -11,7 +11,7 @@ use crate::Result;
 use crate::ids::InstanceId;
 use crate::matching::messages::match_all;
 use crate::parallel::exchange::{Inbox, Outbox};
-use crate::parallel::iter::*;
+use crate::parallel::iter::prelude::*;
 use crate::trace::{Shard, Trace};
 
 /// Bounds of the times of records, by shard and row, ticks.
