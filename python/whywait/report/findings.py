@@ -177,6 +177,11 @@ def evidence_lines(
     yield from _details(one, width)
 
 
+def unsaved(one: Finding) -> tuple[str, str]:
+    """Return what stands in the place of what a change saves, in two lines, if nothing was simulated."""
+    return _WHY_NOT.get(one.unpriced or UNKNOWN, ("none known", ""))
+
+
 def _saves(one: Finding, length: float) -> tuple[str, str]:
     """Return what the change of a finding saves, and the change, each in a few words."""
     price = one.price
@@ -188,8 +193,7 @@ def _saves(one: Finding, length: float) -> tuple[str, str]:
         return f"{_about(price.is_rough)}{seconds(price.saved)}", f"({price.label})"
     bound = next((each for each in one.prices if each.is_bound and each.saved is not None), None)
     if bound is None:
-        # What can be simulated at all has a reason why it was not.
-        return _WHY_NOT.get(one.unpriced or UNKNOWN, ("none known", ""))
+        return unsaved(one)
     return f"at best {seconds(bound.saved or 0.0)}", f"({bound.label})"
 
 

@@ -13,7 +13,7 @@ from whywait.analysis.findings.finding import Run
 from whywait.analysis.prices import NOTHING, SMALL, priced_findings
 from whywait.model.names import short_name
 from whywait.model.profile import sum_at
-from whywait.report.findings import next_command
+from whywait.report.findings import next_command, unsaved
 from whywait.report.html import shades
 from whywait.report.html.parts import coarse
 from whywait.report.html.places import computing
@@ -147,6 +147,7 @@ def _finding(result: ResultData, run: Run, found: Findings, one: Finding) -> dic
         "bound": next((_price(price) for price in one.prices if price.is_bound and price.saved is not None), None),
         "prices": [_price(price) for price in one.prices if price.saved is not None],
         "unpriced": one.unpriced,
+        "unsaved": unsaved(one)[0],
         "worthless": one.price is not None and (one.price.saved or 0.0) < NOTHING * found.length,
         "harmful": one.price is not None and (one.price.saved or 0.0) <= -NOTHING * found.length,
         "lines": [{"label": label, "time": time} for label, time in parts(run, one)[:_LINES]],

@@ -30,13 +30,13 @@ function finding(model, one, number) {
     evidence(model, one)));
 }
 
-function saves({ price, bound, worthless, harmful, unpriced }) {
+function saves({ price, bound, worthless, harmful, unpriced, unsaved }) {
   if (price) {
     const amount = !worthless ? `${price.is_rough ? "about " : ""}${seconds(price.saved)}` : harmful ? `${seconds(-price.saved)} longer` : "nothing";
     return [make("b", { class: worthless ? "" : "good" }, amount),
       make("span", { title: price.about }, price.label)];
   }
-  return bound ? [make("b", { class: "bound" }, `≤ ${seconds(bound.saved)}`), make("span", { title: bound.about }, bound.label)] : [make("b", { title: unpriced ?? undefined }, "–")];
+  return bound ? [make("b", { class: "bound" }, `≤ ${seconds(bound.saved)}`), make("span", { title: bound.about }, bound.label)] : [make("small", { title: unpriced ?? undefined }, unsaved)];
 }
 
 function evidence(model, one) {
