@@ -68,12 +68,10 @@ def pytest_sessionfinish(session):
         session.config.workeroutput["costs"] = dict(session.config.stash.get(COSTS, {}))
 
 
-class Costs:
-    """Adds up the costs of all workers."""
-
-    def pytest_testnodedown(self, node):
-        """Take the costs of a worker that ends."""
-        node.config.stash.setdefault(COSTS, Counter()).update(getattr(node, "workeroutput", {}).get("costs", {}))
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Take the costs of a worker that ends."""
+    node.config.stash.setdefault(COSTS, Counter()).update(getattr(node, "workeroutput", {}).get("costs", {}))
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -86,8 +84,6 @@ def pytest_terminal_summary(terminalreporter, config):
 
 def pytest_configure(config):
     """Keep the truths of recorded traces."""
-    if config.pluginmanager.hasplugin("dsession"):
-        config.pluginmanager.register(Costs())
     if cache := getattr(config, "cache", None):
         truths.Kept.directory = cache.mkdir("truths")
 

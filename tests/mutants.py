@@ -40,7 +40,7 @@ FILE = ROOT / "tests" / "mutants.toml"
 
 # An example of a document in tests/patterns stands for the test of it.
 EXAMPLE = re.compile(r"tests/patterns/([\w-]+)\.md: (.+)")
-OF_EXAMPLE = "tests/test_patterns.py::test_the_analysis_matches_the_document[{}: {}]"
+OF_EXAMPLE = "tests/test_patterns.py::test_oracle_and_analysis_match_the_document[{}: {}]"
 # A test in Rust is named by the folder of its crate, and by its path in it.
 IN_RUST = re.compile(r"rust/(\w+): ([\w:]+)")
 

@@ -572,7 +572,7 @@ def _(raw, _row):
     return AtMost(len(raw.ranks) - 1)
 
 
-@check("rank nodes cores switches", "few_cores")
+@check("rank nodes cores switches sharing allowed host", "few_cores")
 @check("switches", "pauses")
 @check("wait_state", *ANY, *SLOW)
 @check("kernels mean launch", "small_kernels")

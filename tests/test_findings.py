@@ -78,7 +78,9 @@ def consistent(result) -> None:
         assert one.share > 0
         assert one.rule in rules()
         assert not re.search(r"\{|\}|nan|rank -1|inf ", one.sentence)
-        assert one.sentence.endswith(".")
+        # The last one may stand in parentheses.
+        assert one.sentence.rstrip(")").endswith(".")
+        assert not one.sentence.startswith("what ")
         # A run of one process has no ranks to speak of.
         assert several or not re.search(r"\b[Rr]anks?\b", one.sentence)
     table = found.table(result.tree)

@@ -310,7 +310,7 @@ class Run:
         """Return a finding with its share of the CPU time."""
         callpath = more.get("callpath")
         if self.is_unwound and callpath is not None and self.region(callpath).is_own:
-            sentence += " (Functions without MPI calls are not recorded.)"
+            sentence = sentence.capitalized() + " (Functions without MPI calls are not recorded.)"
         values = list(sentence.values)
         if isinstance(advice, Words):
             values += advice.values

@@ -8,7 +8,7 @@ import numpy as np
 
 from whywait.analysis.findings.finding import STEADY
 from whywait.analysis.findings.groups import Groups, is_one, others, two_groups, who
-from whywait.analysis.findings.words import Figures
+from whywait.analysis.findings.words import EQUAL, Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,6 +103,8 @@ def detect(run: Run) -> Iterator[Finding]:
 def _is_uneven(run: Run, bearer: Bearer) -> bool:
     times = run.times(bearer.callpath)
     if bearer.waiting <= bearer.loss / 2 or np.count_nonzero(times) < 2 or run.steady(bearer) < STEADY:
+        return False
+    if times.max() < EQUAL * times[times > 0].mean():
         return False
     # Where others are late, their times are not the reason.
     groups = two_groups(times)

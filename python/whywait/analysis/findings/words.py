@@ -130,10 +130,16 @@ def volume(number: float) -> str:
     return f"{number:.{digits}f} {units[power]}"
 
 
+# Times that do not differ by more are as long as each other.
+EQUAL = 1.0005
+
+
 def times(factor: float) -> str:
     """Return how long something takes compared with something else, to be followed by that."""
     if factor < 1.15:
-        return f"{factor - 1:.0%} longer than" if factor >= 1.005 else "as long as"
+        if factor < 1.005:
+            return f"{factor - 1:.1%} longer than" if factor >= EQUAL else "as long as"
+        return f"{factor - 1:.0%} longer than"
     return f"{factor:,.0f} times as long as" if factor >= 10 else f"{factor:.2g} times as long as"
 
 

@@ -60,7 +60,7 @@ pub struct Together {
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 pub(crate) struct OfNode {
     pub cores: Option<FewCores>,
-    /// None of a node with many locations.
+    /// None of a node with many locations, or with threads.
     pub together: Option<Together>,
 }
 
@@ -154,7 +154,7 @@ pub(crate) fn find(trace: &Trace, waits: &PerShard<WaitState>, focus: &Range<i64
     let of_nodes: Vec<_> = arrived.chunk_by(|a, b| a.0 == b.0).collect();
     let found = of_nodes.into_par_iter().map(|looked| {
         let node = &nodes[looked[0].0];
-        OfNode { cores: finder.cores(node, looked), together: together(node, looked) }
+        OfNode { cores: finder.cores(node, looked), together: together(trace, node, looked) }
     });
     exchange.gatherv(found.collect::<Vec<_>>())
 }
@@ -375,9 +375,12 @@ impl Finder<'_> {
 }
 
 /// How many locations of a node compute at the same time.
-fn together(node: &Node, looked: &[(usize, usize, Looked)]) -> Option<Together> {
+///
+/// Of threads it is not known: between their calls they may be idle, or at work for the runtime, which no moment tells.
+fn together(trace: &Trace, node: &Node, looked: &[(usize, usize, Looked)]) -> Option<Together> {
     let &Node { all, ref locations, step, moments } = node;
-    if step > 1 || locations.len() > TOGETHER {
+    let is_thread = |&location: &LocationId| trace.definitions.locations[location].thread > 0;
+    if step > 1 || locations.len() > TOGETHER || locations.iter().any(is_thread) {
         return None;
     }
     let mut numbers = vec![0u64; locations.len() + 1];

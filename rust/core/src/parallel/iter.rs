@@ -492,8 +492,8 @@ mod tests {
 
     #[test]
     fn a_part_that_panics_ends_the_loop() {
-        let error =
-            crate::parallel::failure::guard(|| (0..99usize).into_par_iter().for_each(|i| assert_ne!(i, 50, "fifty")));
+        let in_pool = || (0..99usize).into_par_iter().for_each(|i| assert_ne!(i, 50, "fifty"));
+        let error = crate::parallel::failure::guard(|| pool::new(3).unwrap().install(in_pool));
         assert!(error.unwrap_err().to_string().contains("fifty"));
     }
 }
