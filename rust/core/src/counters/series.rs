@@ -269,6 +269,17 @@ mod tests {
         assert_eq!([MAIN, FOO, BAR].map(|callpath| two[&callpath].amount.integer), [30, 30, 60]);
     }
 
+    #[test]
+    fn a_trusted_total_that_falls_does_not_shrink() {
+        for (is_trusted, amount) in [(true, 9), (false, 7)] {
+            let mut series = Series { is_trusted, kind: Kind::Total, ..Series::default() };
+            for (time, value) in [(0, 5), (1, 9), (2, 7), (3, 12)] {
+                series.push(time, Number::from_integer(value));
+            }
+            assert_eq!(divided(&series, &[&[(MAIN, 0, 3)]])[&MAIN].amount.integer, amount);
+        }
+    }
+
     /// An example of counters.md#counters-of-the-trace.
     #[test]
     fn a_level_is_integrated_where_it_is_known() {
