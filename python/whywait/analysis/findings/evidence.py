@@ -31,8 +31,8 @@ def parts(run: Run, one: Finding) -> list[tuple[str, float]]:
     result = run.result
     if isinstance(lost := one.evidence.get("lost"), dict):
         lines = list(lost.items())
-    elif "regions" in one.evidence:
-        lines = [(f"{region}, beyond the fastest 5%", time) for region, time in one.evidence["regions"].items()]
+    elif isinstance(regions := one.evidence.get("regions"), dict):
+        lines = [(f"{region}, beyond the fastest 5%", time) for region, time in regions.items()]
         lines += [(label, one.evidence[name]) for name, label in _OF_CALLS.items()]
     elif one.causes and one.base == "cpu":
         labels = {kind.name: kind.display_name for kind in cost_classes(focused(result).profile.metrics)}
