@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// What loops over all threads need.
 pub(crate) mod prelude {
-    pub(crate) use super::{Indexed as _, IntoParallel as _, Lend as _, Parallel};
+    pub(crate) use crate::parallel::iter::{Indexed as _, IntoParallel as _, Lend as _, Parallel};
 }
 
 /// Parts for each thread: some take longer than others.
