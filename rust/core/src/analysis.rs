@@ -8,7 +8,7 @@ use whywait_otf2::Recording;
 
 use crate::account::{self, Account};
 use crate::causes::factors::{self, Factors};
-use crate::causes::{self, ContendedLock, CostModel, Explanation, IntervalIndex, Synchronized};
+use crate::causes::{self, Chains, ContendedLock, CostModel, Explanation, IntervalIndex, Synchronized};
 use crate::clocks;
 use crate::counters::{self, Recorded};
 use crate::critical_path::{self, Segment, Stretch};
@@ -170,6 +170,8 @@ pub struct Causes {
     intervals: Vec<IntervalIndex>,
     /// The locks of threads that others waited for, of each shard of this process.
     locks: Vec<Vec<ContendedLock>>,
+    /// What delayed the kernels that communicate, of all processes.
+    chains: Chains,
     model: CostModel,
 }
 
@@ -260,7 +262,7 @@ impl Analysis {
         if let Some(row) = rows.iter().find(|&&row| row as usize >= all) {
             return Err(Error::Usage(format!("there is no wait state {row}: there are {all}")));
         }
-        factors::find(&self.trace, (&self.waits, base), (&causes.intervals, &causes.locks), rows, causes.model)
+        factors::find(&self.trace, (&self.waits, base), (&causes.intervals, &causes.locks, &causes.chains), rows, causes.model)
     }
 
     /// The number of wait states of earlier processes. Collective.
@@ -490,6 +492,7 @@ pub fn analyze(
             devices: &devices,
             locks: &locks,
         };
+        let chains = Chains::find(&trace, &devices)?;
         let notified = causes::notify(&trace, (&waits, &calls), synchronized, options.cost_model)?;
         drop(locks);
         monitor.enter(Stage::Causes)?;
@@ -506,8 +509,16 @@ pub fn analyze(
             account.divide(&window::path_within(&trace, (&path.severities, &path.stretches), &focus.window()));
         }
         severities.extend(path.severities);
+        let of_chains = chains.book(&trace, options.cost_model, window.as_ref());
+        if let Some(focus) = &in_focus
+            && (costs.in_focus.is_some() || chains.reach_out_of(focus))
+        {
+            let in_focus = costs.in_focus.get_or_insert_with(|| costs.all.clone());
+            in_focus.extend(chains.book(&trace, options.cost_model, Some(focus)).costs);
+        }
+        costs.all.extend(of_chains.costs);
         costs.all.extend(path.costs);
-        let explanations = found.explain(&waits);
+        let explanations = found.explain(&waits, &of_chains.explanations);
         diagnostics.extend([found.diagnostics, path.diagnostics]);
         Some(Causes {
             costs: severity::combine(costs.all),
@@ -517,6 +528,7 @@ pub fn analyze(
             stretches: path.stretches,
             intervals: IntervalIndex::of_tables(found.tables),
             locks: found.locks,
+            chains,
             model: options.cost_model,
         })
     } else {

@@ -88,8 +88,8 @@ fn add_unattributed(
     let own_waits = table.own_waits.of(number);
     for own_wait in own_waits {
         let unexplained = own_wait.waiting - own_wait.explained;
-        // That of waits for locks of threads is booked with their costs.
-        if unexplained <= 0 || own_wait.relation == Relation::Ownership {
+        // That of waits for locks of threads, and between devices, is booked with their costs.
+        if unexplained <= 0 || matches!(own_wait.relation, Relation::Ownership | Relation::Chain) {
             continue;
         }
         let amount = part.extent.of(own_wait, point, shard);

@@ -112,8 +112,8 @@ fn rate_waits(trace: &Trace, table: &mut Table, inbox: &Inbox<ProfileEntry>, mod
                 let other = received[cost_share.arrival as usize];
                 let explained = match cost_share.relation {
                     Relation::Contention => contention(cost_share, group, total, other, model),
-                    // What the owners of the lock do is charged moment by moment.
-                    Relation::Ownership | Relation::Creation | Relation::Start => {
+                    // What the owners of the lock do is charged moment by moment, and chains have costs of their own.
+                    Relation::Ownership | Relation::Creation | Relation::Start | Relation::Chain => {
                         cost_share.is_listed = true;
                         0
                     }

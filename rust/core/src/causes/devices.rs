@@ -10,6 +10,9 @@
 //! kernel on another stream ended synchronizes the two streams: what it waited since its launch passes the costs of
 //! later waits on, but has none itself, because the device is busy.
 //!
+//! Kernels that wait for those of other devices are pairs, too; if there are any, the costs of all of these are those of local
+//! chains.
+//!
 //! *Source*: accelerators.md.
 
 use super::points::SyncPoints;
@@ -22,6 +25,9 @@ use crate::trace::{NONE, Shard};
 use crate::waits::device::{Devices, Kernel, Span, StartCause};
 
 pub(super) fn collect(shard: &Shard, devices: &Devices, states: &mut States, sync_points: &mut SyncPoints) {
+    // Where devices wait for each other, what a rank waits for inside is a link of its chain.
+    let communicates = devices.kernels.iter().any(|kernel| kernel.communicates);
+    let relation = if communicates { Relation::Chain } else { Relation::Device };
     for kernel in &devices.kernels {
         let begun = match kernel.start_cause {
             StartCause::Unknown => continue,
@@ -38,7 +44,7 @@ pub(super) fn collect(shard: &Shard, devices: &Devices, states: &mut States, syn
         if let Some((class, waiting, state, cause, since)) = begun {
             sync_points.pairs.push(SyncPoint {
                 class,
-                relation: Relation::Device,
+                relation,
                 comm: CommId::NONE,
                 waiter: anchor(&kernel.run, Place::Ahead),
                 cause,
@@ -56,7 +62,7 @@ pub(super) fn collect(shard: &Shard, devices: &Devices, states: &mut States, syn
         };
         sync_points.pairs.push(SyncPoint {
             class: Class::GpuHost,
-            relation: Relation::Device,
+            relation,
             comm: CommId::NONE,
             waiter: anchor(&synchronization.call, Place::Leave),
             cause: anchor(run, Place::Behind),
@@ -65,6 +71,20 @@ pub(super) fn collect(shard: &Shard, devices: &Devices, states: &mut States, syn
             completion: synchronization.completion,
             cause_completion: 0,
             state: states.find(Metric::GpuHostWait, synchronization.call.instance),
+        });
+    }
+    for part in devices.parts.iter().filter(|part| part.waiting > 0) {
+        sync_points.pairs.push(SyncPoint {
+            class: Class::Ccl,
+            relation,
+            comm: CommId::NONE,
+            waiter: Anchor::new(part.kernel, Place::Leave),
+            cause: Anchor::new(part.cause, Place::Begin),
+            waiting: part.waiting,
+            held: part.waiting,
+            completion: 0,
+            cause_completion: 0,
+            state: states.find(part.kind, part.kernel.1),
         });
     }
 }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use bitcode::{Decode, Encode};
 use rayon::slice::ParallelSliceMut as _;
 
+use super::chains::Chains;
 use super::cost_model::CostModel;
 use super::interval_index::{IndexedPoint, IndexedWait, IntervalIndex};
 use super::intervals::{IntervalStart, work_since};
@@ -169,7 +170,7 @@ type Answer = (Asked, Vec<Factor>, Option<WaitIntervals>);
 pub(crate) fn find(
     trace: &Trace,
     (waits, base): (&PerShard<WaitState>, u32),
-    (indexes, locks): (&[IntervalIndex], &[Vec<ContendedLock>]),
+    (indexes, locks, chains): (&[IntervalIndex], &[Vec<ContendedLock>], &Chains),
     rows: &[u32],
     model: CostModel,
 ) -> Result<Factors> {
@@ -193,6 +194,11 @@ pub(crate) fn find(
     for (&(place, row), found) in asked.iter().zip(&found) {
         let wait = &waits[row as usize];
         let shard = trace.position(wait.location);
+        if Pattern::of(wait.kind).is_some_and(Pattern::is_of_devices) {
+            let (factors, intervals) = chains.factors(trace, (waits, base), (wait, base + row));
+            answers.push(((place, u32::MAX), factors, intervals));
+            continue;
+        }
         let rest = wait.waiting - found.iter().map(|(indexed, _)| indexed.waiting).sum::<i64>();
         if rest > 0 {
             let locks = locks.get(shard).map_or(&[][..], Vec::as_slice);

@@ -71,6 +71,7 @@ impl LastSyncIndex {
             }
             Relation::Group
             | Relation::Ownership
+            | Relation::Chain
             | Relation::Start
             | Relation::ThreadGroup
             | Relation::Threads

@@ -18,10 +18,12 @@
 //! | phi, backwards over all locations | [`propagation`] |
 //! | costs by call path | [`costs`] |
 //! | waits for locks of threads: their costs, and what they propagate | [`ownership`] |
+//! | waits between devices: their costs, by local chains | [`chains`] |
 //! | the factors of single waits, from the kept part of all intervals | [`factors`], [`interval_index`] |
 //!
 //! *Source*: specification.md#causes; thesis, sections 4.1 and 4.3.3, definitions 4 to 20, equations 4.1 to 4.19.
 
+pub(crate) mod chains;
 mod cost_model;
 mod costs;
 mod delay;
@@ -48,10 +50,11 @@ mod teams;
 use std::ops::Range;
 
 use bitcode::{Decode, Encode};
+use rustc_hash::FxHashMap;
 
 use crate::Result;
 use crate::diagnostics::Diagnostics;
-use crate::ids::ProcessId;
+use crate::ids::{InstanceId, LocationId, ProcessId};
 use crate::parallel::exchange::{Inbox, Outbox};
 use crate::parallel::iter::prelude::*;
 use crate::parallel::per_shard::PerShard;
@@ -66,12 +69,14 @@ use crate::waits::remote_calls::RemoteCalls;
 pub use cost_model::CostModel;
 
 pub use crate::schema::Class;
+use crate::schema::Pattern;
 use costs::BookedCosts;
+pub(crate) use chains::Chains;
 pub(crate) use fixed::Fixed;
 pub(crate) use interval_index::IntervalIndex;
 pub(crate) use ownership::ContendedLock;
 pub(crate) use points::{Anchor, Position};
-use points::{CausedWait, SyncPoints};
+use points::{CausedWait, Relation, SyncPoints};
 pub(crate) use steps::{ForkJoins, Steps};
 use table::ProfileEntry;
 use table::{Extent, WaitPart};
@@ -212,14 +217,26 @@ impl Causes {
         Costs { all, in_focus }
     }
 
-    /// Returns one entry per wait state, `None` for those without costs, and drops what only the costs need.
-    pub(crate) fn explain(&mut self, waits: &PerShard<WaitState>) -> PerShard<Option<Explanation>> {
+    /// Returns one entry per wait state, `None` for those without costs, and drops what only the costs need. Waits between
+    /// devices have theirs `of_devices`.
+    pub(crate) fn explain(
+        &mut self,
+        waits: &PerShard<WaitState>,
+        of_devices: &FxHashMap<(LocationId, InstanceId), Explanation>,
+    ) -> PerShard<Option<Explanation>> {
         self.tables.iter_mut().for_each(Table::forget_costs);
         let of_shard = |(i, table): (usize, &Table)| {
             let (first, waits) = waits.of(i);
             let mut explanations: Vec<Option<Explanation>> = waits.iter().map(|_| None).collect();
+            if !of_devices.is_empty() {
+                let is_of_devices = |wait: &WaitState| Pattern::of(wait.kind).is_some_and(Pattern::is_of_devices);
+                for (explanation, wait) in explanations.iter_mut().zip(waits).filter(|(_, wait)| is_of_devices(wait)) {
+                    *explanation = of_devices.get(&(wait.location, wait.instance)).copied();
+                }
+            }
             // Waits of threads and at shutdown have no wait state.
-            for own_wait in table.own_waits.rows.iter().filter(|own_wait| own_wait.state != NONE) {
+            let has_costs = |own_wait: &&OwnWait| own_wait.state != NONE && own_wait.relation != Relation::Chain;
+            for own_wait in table.own_waits.rows.iter().filter(has_costs) {
                 let point = &table.points[own_wait.point as usize];
                 let share = own_wait.waiting as f64 / point.waiting.max(1) as f64;
                 // A wait may have several causes, one after the other.

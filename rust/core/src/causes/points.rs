@@ -245,6 +245,9 @@ pub enum Relation {
     Start,
     /// A thread and a stream of a device, or two streams.
     Device,
+    /// The same, or two devices, in a run whose devices communicate: no interval begins or ends there, because local chains
+    /// have the costs ([`super::chains`]).
+    Chain,
     /// Threads of a team.
     Threads,
     /// A master without its team.
@@ -256,17 +259,20 @@ pub enum Relation {
 impl Relation {
     /// Whether a wait ends when the other location ends something, not when it begins.
     pub(crate) fn waits_for_end(self) -> bool {
-        matches!(self, Self::Contention | Self::Ownership | Self::Device)
+        matches!(self, Self::Contention | Self::Ownership | Self::Device | Self::Chain)
     }
 
     /// Whether it is between two locations only, so that their wait is not part of a group synchronization.
     pub(crate) fn is_of_two(self) -> bool {
-        matches!(self, Self::Pair | Self::Contention | Self::Ownership | Self::Device | Self::ThreadPair)
+        matches!(
+            self,
+            Self::Pair | Self::Contention | Self::Ownership | Self::Device | Self::Chain | Self::ThreadPair
+        )
     }
 
     /// Whether a wait is explained by the work in an interval since the last synchronization.
     pub(crate) fn has_interval(self) -> bool {
-        !matches!(self, Self::Ownership | Self::Creation | Self::Start)
+        !matches!(self, Self::Ownership | Self::Creation | Self::Start | Self::Chain)
     }
 }
 

@@ -115,6 +115,12 @@ impl Member {
         Self { begin, end, sent, received, comm, sequence, rank, root, location, instance, operation }
     }
 
+    /// Its communicator and its number there: the same for all members of an operation.
+    #[must_use]
+    pub(crate) fn operation_id(&self) -> (CommId, u32) {
+        (self.comm, self.sequence)
+    }
+
     /// Index of the communicator; `None` for start-up and shutdown of the library, and for calls without records.
     #[must_use]
     pub fn comm(&self) -> Option<CommId> {
@@ -323,7 +329,7 @@ fn post(
             let sequence = *calls;
             *calls += 1;
             let class = trace.regions.class(trace.tree.region(shard.callpath(call.instance)));
-            if class.is_mpi() {
+            if class.is_mpi() || class == RegionClass::DeviceCollective {
                 let mut member = Member::blocking(call, sequence, rank, location);
                 if class == RegionClass::Neighborhood {
                     member.operation |= NEIGHBORHOOD;

@@ -59,6 +59,8 @@ pub struct Run {
     pub span: Span,
     /// If it copies or sets memory, how.
     pub copy: Option<MemoryCopy>,
+    /// Whether it is a kernel that communicates with other devices.
+    pub communicates: bool,
 }
 
 /// A copy of memory.
@@ -194,7 +196,8 @@ pub(crate) fn device_runs(trace: &Trace, shard: &Shard, streams: &[LocationId]) 
                 remote: copied.map_or(LocationId::NONE, |&(_, remote)| remote),
                 direction,
             });
-            runs.push(Run { span: Span::of(shard, stream, instance), copy });
+            let communicates = trace.class(shard, instance).is_device_communication();
+            runs.push(Run { span: Span::of(shard, stream, instance), copy, communicates });
         }
     }
     runs.sort_by_key(|run| (run.span.enter, run.span.leave));
@@ -259,11 +262,16 @@ pub(crate) fn match_launches(
 ) -> LaunchMatches {
     let mut found =
         LaunchMatches { launches: vec![None; runs.len()], lost: Vec::new(), unlaunched: Vec::new(), early: Vec::new() };
+    let is_settled = pair_by_correlation(details, calls, runs, &mut found);
     for copies in [false, true] {
+        let rest = calls.iter().zip(&is_settled).filter(|(_, is_settled)| !**is_settled).map(|(call, _)| call);
         let calls: Vec<&(DeviceCall, Span)> =
-            calls.iter().filter(|(call, _)| (*call != DeviceCall::Launch) == copies).collect();
+            rest.filter(|(call, _)| (*call != DeviceCall::Launch) == copies).collect();
+        let is_open = |number: u32, run: &Run| {
+            run.copy.is_some() == copies && found.launches[number as usize].is_none()
+        };
         let own: Vec<u32> =
-            (0..).zip(runs).filter(|(_, run)| run.copy.is_some() == copies).map(|(number, _)| number).collect();
+            (0..).zip(runs).filter(|&(number, run)| is_open(number, run)).map(|(number, _)| number).collect();
         if copies && (calls.is_empty() || own.is_empty()) {
             continue;
         }
@@ -306,12 +314,42 @@ pub(crate) fn match_launches(
             found.unlaunched = alone.map(|(_, &run): (u32, _)| run).collect();
             let early = pairs.early.iter().map(|&(run, launch)| (own[run as usize], spans[launch as usize]));
             found.early = early.collect();
-            found.lost = spans.iter().zip(&pairs.is_free).filter(|(_, free)| **free).map(|(span, _)| *span).collect();
+            found.lost.extend(spans.iter().zip(&pairs.is_free).filter(|(_, free)| **free).map(|(span, _)| *span));
         }
     }
     found.early.sort_unstable_by_key(|&(run, _)| run);
     found.early.dedup_by_key(|&mut (run, _)| run);
     found
+}
+
+/// Pairs each run with the launch of the same correlation, which may have launched several. Returns for each call whether it
+/// has a correlation: if it has no run then, that was not recorded.
+fn pair_by_correlation(
+    details: &CallDetails,
+    calls: &[(DeviceCall, Span)],
+    runs: &[Run],
+    found: &mut LaunchMatches,
+) -> Vec<bool> {
+    let correlation = |span: &Span| span.detail(details, |detail| detail.correlation);
+    let numbered = calls.iter().enumerate().filter_map(|(call, (_, span))| Some((correlation(span)?, call)));
+    let numbered: FxHashMap<u64, usize> = numbered.collect();
+    let mut is_settled = vec![false; calls.len()];
+    if numbered.is_empty() {
+        return is_settled;
+    }
+    let mut has_run = vec![false; calls.len()];
+    for (run, launch) in runs.iter().zip(&mut found.launches) {
+        if let Some(&call) = correlation(&run.span).and_then(|number| numbered.get(&number)) {
+            *launch = Some(calls[call].1);
+            has_run[call] = true;
+        }
+    }
+    for &call in numbered.values() {
+        is_settled[call] = true;
+    }
+    let alone = calls.iter().zip(is_settled.iter().zip(&has_run)).filter(|(_, (settled, has_run))| **settled && !**has_run);
+    found.lost.extend(alone.filter(|((call, _), _)| *call == DeviceCall::Launch).map(|((_, span), _)| *span));
+    is_settled
 }
 
 /// What is known of a launch or a run.

@@ -179,6 +179,12 @@ classes! {
         indirect: Some(CostMetric::IndirectGpuDevice), propagating: Some(CostMetric::PropagatingGpuDevice),
         is_known_to_scalasca: false,
     },
+    /// A device waits for another one in a kernel that communicates.
+    Ccl = "ccl" {
+        short_term: DelayCcl, long_term: DelayCclLongTerm,
+        indirect: Some(CostMetric::IndirectCcl), propagating: Some(CostMetric::PropagatingCcl),
+        is_known_to_scalasca: false,
+    },
     /// A kernel waits for one on another stream of its device, which is busy: passes costs on, but has none itself.
     GpuTurn = "gpu_turn" {
         short_term: DelayUnattributed, long_term: DelayUnattributed,

@@ -212,6 +212,10 @@ metrics! {
     DelayGpuDevice = "delay_gpu_device",
     /// Costs that delays cause through other waits: devices that wait for hosts.
     DelayGpuDeviceLongTerm = "delay_gpu_device_longterm",
+    /// Costs that delays cause directly: devices that wait for each other.
+    DelayCcl = "delay_ccl",
+    /// Costs that delays cause through other waits: devices that wait for each other.
+    DelayCclLongTerm = "delay_ccl_longterm",
     /// Costs of the time in which others waited for a lock.
     IntervalDelayLock = "interval_delay_lock",
     /// Costs of that time through waits for a lock.
@@ -266,6 +270,8 @@ metrics! {
     IndirectGpuHost = "mpi_wait_indirect_gpu_host",
     /// Waiting that earlier waits of the causing side explain: devices that wait for hosts.
     IndirectGpuDevice = "mpi_wait_indirect_gpu_device",
+    /// Waiting that earlier waits of the causing side explain: devices that wait for each other.
+    IndirectCcl = "mpi_wait_indirect_ccl",
     /// Waiting that made others wait later: Late Sender.
     PropagatingLateSender = "mpi_wait_propagating_ls",
     /// Waiting that made others wait later: Late Receiver.
@@ -310,6 +316,8 @@ metrics! {
     PropagatingGpuHost = "mpi_wait_propagating_gpu_host",
     /// Waiting that made others wait later: devices that wait for hosts.
     PropagatingGpuDevice = "mpi_wait_propagating_gpu_device",
+    /// Waiting that made others wait later: devices that wait for each other.
+    PropagatingCcl = "mpi_wait_propagating_ccl",
     /// The gain from distributing the activities of the critical path evenly.
     CriticalImbalanceImpact = "critical_imbalance_impact",
     /// The part of it between processes that do different work.

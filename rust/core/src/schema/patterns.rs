@@ -20,6 +20,8 @@ pub enum Paradigm {
     Pthread,
     /// Accelerators: CUDA, HIP, `OpenCL`, `OpenACC`.
     Gpu,
+    /// Communication of devices: NCCL, RCCL.
+    Ccl,
 }
 
 impl Paradigm {
@@ -33,6 +35,7 @@ impl Paradigm {
             Self::OpenMp => "OPENMP",
             Self::Pthread => "PTHREAD",
             Self::Gpu => "GPU",
+            Self::Ccl => "CCL",
         }
     }
 }
@@ -119,6 +122,12 @@ impl Pattern {
         PATTERNS.get(usize::from(ROW[kind as usize]))
     }
 
+    /// Whether a device waits for another one.
+    #[must_use]
+    pub fn is_of_devices(&self) -> bool {
+        self.paradigm == Paradigm::Ccl
+    }
+
     /// The cost class of a wait state; `None` for parts of other wait states, for completion, and for waits without
     /// costs.
     #[must_use]
@@ -164,6 +173,7 @@ const BOUND: Pattern = Pattern { is_bound: true, ..PART };
 // Hints that several patterns share.
 const LAST_ONE: &str =
     "What keeps the last process busy before this call: more work than the others have, or waiting of its own.";
+const LAST_DEVICE: &str = "What keeps the last device from beginning: its kernels, or its host, which launches late.";
 const BUSY_TARGET: &str = "What the target computes meanwhile: it gives the library no chance to make progress.";
 const HELD_LOCK: &str = "How long the lock is held, and how many processes want the same one at the same time.";
 const LATE_TARGET: &str = "What the target does before it posts its window.";

@@ -25,6 +25,8 @@ pub(crate) struct CallDetail {
     pub event: Option<u64>,
     /// String id of the launched kernel's name, an attribute.
     pub kernel: Option<u64>,
+    /// Number that a launch shares with all that it launched, an attribute.
+    pub correlation: Option<u64>,
 }
 
 impl CallDetails {
@@ -33,6 +35,11 @@ impl CallDetails {
         if !found.is_empty() {
             self.0.insert(location, found);
         }
+    }
+
+    /// Whether launches and what they launched have numbers in common.
+    pub(crate) fn have_correlations(&self) -> bool {
+        self.0.values().any(|found| found.iter().any(|(_, detail)| detail.correlation.is_some()))
     }
 
     /// A detail of a call, or else the last one of this kind of the calls inside it.
@@ -59,11 +66,14 @@ pub(super) struct DetailIds {
     pub(super) streams: Vec<u32>,
     pub(super) events: Vec<u32>,
     pub(super) kernels: Vec<u32>,
+    pub(super) correlations: Vec<u32>,
+    /// The calling contexts from which work on streams was launched.
+    pub(super) launch_paths: Vec<u32>,
 }
 
 impl DetailIds {
     pub(super) fn new(definitions: &Definitions) -> Self {
-        let attributes = |names: [&str; 2]| {
+        let attributes = |names: &[&str]| {
             let named = definitions.attributes.iter();
             named.filter(|named| names.contains(&definitions.string(named.name))).map(|named| named.id).collect()
         };
@@ -74,14 +84,17 @@ impl DetailIds {
         let sites = sites.filter(|named| definitions.string(named.name) == "callsite id").map(|named| named.id);
         Self {
             sites: sites.collect(),
-            streams: attributes(["CUDA_STREAM_REF", "HIP_STREAM_REF"]),
-            events: attributes(["CUDA_EVENT_REF", "HIP_EVENT_REF"]),
+            streams: attributes(&["CUDA_STREAM_REF", "HIP_STREAM_REF"]),
+            events: attributes(&["CUDA_EVENT_REF", "HIP_EVENT_REF"]),
             kernels: kernels.map(|named| named.id).collect(),
+            correlations: attributes(&["correlation"]),
+            launch_paths: attributes(&["launch path"]),
         }
     }
 
     /// Whether no record can hold a detail.
     pub(super) fn is_empty(&self) -> bool {
-        [&self.sites, &self.streams, &self.events, &self.kernels].iter().all(|ids| ids.is_empty())
+        let Self { sites, streams, events, kernels, correlations, launch_paths } = self;
+        [sites, streams, events, kernels, correlations, launch_paths].iter().all(|ids| ids.is_empty())
     }
 }

@@ -33,6 +33,8 @@ pub fn terms(name: &str, paradigm: &str, role: &str) -> (String, String) {
         let call = bare.split_once('_').map_or("", |(_, call)| call).to_lowercase();
         (if paradigm == "measurement_system" { "measurement" } else { &paradigm }, call)
     };
+    // Kernels that communicate are calls of a library of their own.
+    let paradigm = if DEVICES.contains(&paradigm) && COMMUNICATION.contains(&role.as_str()) { "ccl" } else { paradigm };
     let role = match role.as_str() {
         "coll_one2all" => "one2all",
         "coll_all2one" => "all2one",
@@ -67,6 +69,13 @@ fn recognized(name: &str, paradigm: String, role: String) -> (String, String) {
         (paradigm, role)
     }
 }
+
+/// Paradigms of devices.
+const DEVICES: [&str; 3] = ["cuda", "hip", "opencl"];
+
+/// Roles of what communicates.
+const COMMUNICATION: [&str; 6] =
+    ["barrier", "point2point", "coll_one2all", "coll_all2one", "coll_all2all", "coll_other"];
 
 /// Libraries whose I/O is theirs.
 const LIBRARIES: [&str; 2] = ["mpi", "shmem"];

@@ -122,6 +122,10 @@ pub enum RegionClass {
     ThreadBarrier,
     /// A call to an accelerator.
     Device(DeviceCall),
+    /// A kernel that takes part in a collective operation of devices.
+    DeviceCollective,
+    /// A kernel that sends or receives messages of devices.
+    DeviceMessage,
 }
 
 impl RegionClass {
@@ -150,6 +154,12 @@ impl RegionClass {
             Class::ArmciAllFence | Class::ArmciFinalize | Class::Armci | Class::ArmciTest => Some(Library::Armci),
             _ => None,
         }
+    }
+
+    /// Whether it is a kernel that communicates with other devices.
+    #[must_use]
+    pub fn is_device_communication(self) -> bool {
+        matches!(self, Self::DeviceCollective | Self::DeviceMessage)
     }
 
     /// Whether the call asks whether something is done, and returns at once.
@@ -267,9 +277,23 @@ impl RegionClass {
                 "pthread_barrier_wait" => Self::ThreadBarrier,
                 _ => Self::Other,
             },
+            Paradigm::CUDA | Paradigm::HIP | Paradigm::OPENCL if is_collective(role) => Self::DeviceCollective,
+            Paradigm::CUDA | Paradigm::HIP | Paradigm::OPENCL if role == RegionRole::POINT2POINT => Self::DeviceMessage,
             _ => DeviceCall::of(name).map_or(Self::Other, Self::Device),
         }
     }
+}
+
+/// Whether all members of a group take part in what has this role.
+fn is_collective(role: RegionRole) -> bool {
+    matches!(
+        role,
+        RegionRole::BARRIER
+            | RegionRole::COLL_ALL2ALL
+            | RegionRole::COLL_ALL2ONE
+            | RegionRole::COLL_ONE2ALL
+            | RegionRole::COLL_OTHER
+    )
 }
 
 /// Calls of MPI that are collective over a communicator.

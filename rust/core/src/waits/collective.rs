@@ -16,6 +16,7 @@
 //! *Source*: specification.md#collective-operations; thesis, equation 2.2. The functions state the formulas.
 
 use super::collective_sync::{CollectiveSync, CollectiveSyncs, Participants};
+use super::device::DevicePart;
 use super::findings::Findings;
 use super::wait_state::WaitState;
 use crate::Result;
@@ -60,7 +61,7 @@ pub fn detect<R: Default + Send>(
     };
     let (found, mut diagnostics) = match_all(trace, Times::Operation, begin, evaluate)?;
     let (found, more): (Vec<Found>, Vec<R>) = found.into_iter().unzip();
-    let sent = found.into_par_iter().map(|Found { waits, diagnostics, mut collective_syncs, sets, .. }| {
+    let sent = found.into_par_iter().map(|Found { waits, device_parts, diagnostics, mut collective_syncs, sets, .. }| {
         let process = |location: LocationId| trace.definitions.locations[location].process;
         for set in sets {
             let mut set: Vec<ProcessId> = set.into_iter().map(process).collect();
@@ -71,9 +72,15 @@ pub fn detect<R: Default + Send>(
         for wait in waits {
             outbox.push(trace.shard_of[wait.location], wait);
         }
-        (outbox, (collective_syncs, diagnostics))
+        let mut parts = trace.exchange.outbox();
+        for part in device_parts {
+            parts.push(trace.shard_of[part.kernel.0], part);
+        }
+        (outbox, (parts, (collective_syncs, diagnostics)))
     });
     let (outgoing, rest): (Vec<_>, Vec<_>) = sent.unzip();
+    let (parts, rest): (Vec<_>, Vec<_>) = rest.into_iter().unzip();
+    let device_parts = trace.exchange.alltoallv(parts)?;
     let mut syncs = Vec::with_capacity(rest.len());
     for (of_owner, owner_notes) in rest {
         syncs.push(of_owner);
@@ -83,8 +90,9 @@ pub fn detect<R: Default + Send>(
         .exchange
         .alltoallv(outgoing)?
         .into_par_iter()
+        .zip(device_parts)
         .zip(trace.par_shards())
-        .map(|(inbox, shard)| {
+        .map(|((inbox, device_parts), shard)| {
             let mut waits: Vec<WaitState> = inbox.into_vec();
             // Each owner sends its waits in order, so a stable sort only has to merge them.
             waits.sort_by_key(|wait| (wait.location, wait.instance, wait.kind));
@@ -95,7 +103,8 @@ pub fn detect<R: Default + Send>(
                 }
                 cells.end_location(of_location[0].location);
             }
-            Findings { severities: cells.finish(), waits, ..Findings::default() }
+            let device_parts = device_parts.into_vec();
+            Findings { severities: cells.finish(), waits, device_parts, ..Findings::default() }
         })
         .collect();
     Ok(Detected { findings, syncs, more, diagnostics })
@@ -109,6 +118,7 @@ const ALLTOALLW: u8 = 10;
 #[derive(Default)]
 struct Found {
     waits: Vec<WaitState>,
+    device_parts: Vec<DevicePart>,
     diagnostics: Diagnostics,
     collective_syncs: CollectiveSyncs,
     /// Locations that synchronized, for the instances in which only some members did.
@@ -118,6 +128,9 @@ struct Found {
 
 impl Found {
     fn evaluate(&mut self, trace: &Trace, kind: Kind, members: &[Member]) {
+        if trace.definitions.locations[members[0].location].is_stream() {
+            return self.on_devices(kind, members);
+        }
         match kind {
             Kind::Init => self.everybody(members, None, Some(Metric::InitCompletion)),
             Kind::Finalize => self.everybody(members, Some(Metric::FinalizeWait), None),
@@ -129,6 +142,42 @@ impl Found {
             Kind::Neighborhood => self.neighborhood(members, neighborhood(trace, members)),
             Kind::Io => self.io(members),
             Kind::Undecided => self.undecided(members),
+        }
+    }
+
+    /// Kernels wait for the latest of those whose data they need (specification.md#device-collectives).
+    fn on_devices(&mut self, kind: Kind, members: &[Member]) {
+        let of_root = |member: &&Member| root(members).is_some_and(|root| root.rank == member.rank);
+        let (metric, ties) = match (kind, members[0].operation) {
+            (Kind::Barrier, _) => (Metric::CclBarrierWait, true),
+            (Kind::AllToAll, _) | (_, ALLTOALLV | ALLTOALLW) => (Metric::CclWaitNxN, true),
+            (Kind::OneToAll, _) => (Metric::CclLateBroadcast, false),
+            (Kind::AllToOne, _) => (Metric::CclEarlyReduce, false),
+            _ => return,
+        };
+        let cause = match metric {
+            Metric::CclLateBroadcast => root(members),
+            _ => latest(members),
+        };
+        let Some(cause) = cause else { return };
+        for member in members {
+            let needs = match metric {
+                Metric::CclLateBroadcast => !of_root(&member),
+                Metric::CclEarlyReduce => of_root(&member),
+                _ => true,
+            };
+            if needs && cause.begin > member.end {
+                self.diagnostics.add(DiagnosticKind::ClockViolationCollective, member.location, member.end);
+            }
+            let waiting = if needs { (cause.begin.min(member.end) - member.begin).max(0) } else { 0 };
+            self.device_parts.push(DevicePart {
+                kind: metric,
+                kernel: (member.location, member.instance),
+                waiting,
+                exposed: 0,
+                cause: (cause.location, cause.instance),
+                tie: ties.then(|| member.operation_id()),
+            });
         }
     }
 

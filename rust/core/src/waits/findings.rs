@@ -1,5 +1,6 @@
 //! What a stage finds in one shard.
 
+use super::device::DevicePart;
 use super::locks::ThreadLock;
 use super::wait_state::WaitState;
 use crate::diagnostics::Diagnostics;
@@ -16,6 +17,8 @@ pub struct Findings {
     pub diagnostics: Diagnostics,
     /// The locks of the threads of each process, which later stages use as well.
     pub(crate) locks: Vec<Vec<ThreadLock>>,
+    /// The parts of kernels in the communication of devices, from which their waits follow.
+    pub(crate) device_parts: Vec<DevicePart>,
 }
 
 impl Findings {
@@ -25,6 +28,7 @@ impl Findings {
         append(&mut self.waits, later.waits);
         self.diagnostics.merge(later.diagnostics);
         append(&mut self.locks, later.locks);
+        append(&mut self.device_parts, later.device_parts);
     }
 }
 

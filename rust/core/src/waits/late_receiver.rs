@@ -18,6 +18,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::device::DevicePart;
 use super::findings::Findings;
 use super::late_sender::LateReceiver;
 use super::wait_state::WaitState;
@@ -38,10 +39,17 @@ pub fn detect(
     possible.sort_unstable_by_key(|late| late.row);
     let mut counting: Vec<LateReceiver> = Vec::with_capacity(possible.len());
     let mut latest: FxHashMap<InstanceId, usize> = FxHashMap::default();
+    let mut findings = Findings::default();
     for late in possible {
         let complete = shard.sends.rows[late.row as usize].complete;
         match trace.regions.class(trace.tree.region(shard.callpath(complete))) {
             RegionClass::BlockingSend => counting.push(late),
+            RegionClass::DeviceMessage => {
+                let kernel = (shard.location_of(&shard.sends, late.row), complete);
+                let cause = (late.location, late.instance);
+                let part = DevicePart::of_message(Metric::CclLateReceiver, kernel, late.waiting, cause);
+                findings.device_parts.extend(part);
+            }
             RegionClass::Wait if !is_candidate(complete) => counting.push(late),
             RegionClass::WaitMany if !is_candidate(complete) => {
                 let position = *latest.entry(complete).or_insert(counting.len());
@@ -57,7 +65,6 @@ pub fn detect(
     counting.sort_unstable_by_key(|late| late.row);
 
     let mut cells = Accumulator::new(&trace.tree);
-    let mut findings = Findings::default();
     let mut location = None;
     for late in counting {
         let send = &shard.sends.rows[late.row as usize];

@@ -29,6 +29,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashSet;
 
+use super::device::DevicePart;
 use super::findings::Findings;
 use super::wait_state::WaitState;
 use crate::diagnostics::DiagnosticKind;
@@ -164,7 +165,7 @@ impl Detector<'_> {
         }
         self.settle_wrong_order(send);
         let class = self.class(receive.instance);
-        if !class.is_mpi() {
+        if !class.is_mpi() && class != RegionClass::DeviceMessage {
             return None;
         }
         self.notify_sender(receive, send);
@@ -173,6 +174,12 @@ impl Detector<'_> {
         }
         let enter = self.shard.enter(receive.instance);
         let waiting = send.enter.min(self.shard.leave(receive.instance)) - enter;
+        if class == RegionClass::DeviceMessage {
+            let (kernel, cause) = ((self.location, receive.instance), (send.location, send.instance));
+            let part = DevicePart::of_message(Metric::CclLateSender, kernel, waiting, cause);
+            self.detected.findings.device_parts.extend(part);
+            return None;
+        }
         (waiting > 0).then_some(Instance {
             sent: send.time,
             waiting,

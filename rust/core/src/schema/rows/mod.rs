@@ -25,10 +25,12 @@ mod shmem;
 mod armci;
 #[macro_use]
 mod devices;
+#[macro_use]
+mod ccl;
 
 /// Calls a macro with all rows.
 macro_rules! with_rows {
     ($last:ident) => {
-        calls! { [mpi threads messages one_sided shmem armci devices critical_path $last] }
+        calls! { [mpi threads messages one_sided shmem armci devices ccl critical_path $last] }
     };
 }

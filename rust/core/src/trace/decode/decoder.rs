@@ -174,6 +174,8 @@ pub struct Decoder<'a> {
     pub(super) totals: Vec<CallPathTotals>,
     /// Ids of the parameters that the program records, sorted.
     pub(super) parameters: Vec<u32>,
+    /// The call paths of calling contexts from which work on streams was launched.
+    pub(super) launch_paths: FxHashMap<u32, CallPathId>,
     pub(super) book: CounterBook<'a>,
     /// Buffer for the values of a metric record.
     pub(super) values: Vec<TypedValue>,
@@ -212,6 +214,7 @@ impl<'a> Decoder<'a> {
             last_window: None,
             totals: Vec::new(),
             parameters: program_parameters(definitions),
+            launch_paths: FxHashMap::default(),
             book: CounterBook::new(index),
             values: Vec::new(),
             forks: FxHashMap::default(),

@@ -52,8 +52,12 @@ impl EventSink for DetailCollector<'_, '_> {
             let named = attributes.into_iter().find(|named| ids.contains(&named.id));
             named.map(|named| named.value.bits)
         };
-        let [stream, event, kernel] = [&self.ids.streams, &self.ids.events, &self.ids.kernels].map(|ids| value(ids));
-        self.next = CallDetail { site: None, stream, event, kernel };
+        let DetailIds { sites: _, streams, events, kernels, correlations, launch_paths } = self.ids;
+        let [stream, event, kernel, correlation] = [streams, events, kernels, correlations].map(|ids| value(ids));
+        self.next = CallDetail { site: None, stream, event, kernel, correlation };
+        if let Some(context) = value(launch_paths) {
+            self.decoder.launch_from(context as u32);
+        }
     }
 
     fn record(&mut self, time: i64, record: &Event<'_>, attributes: &Attributes<'_>) {

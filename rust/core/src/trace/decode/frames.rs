@@ -55,11 +55,19 @@ pub(super) struct Stream {
     pub(super) skipped: u64,
     /// Copies by matching id; several may have the same.
     pub(super) copies: FxHashMap<u64, VecDeque<RegionKey>>,
+    /// The call paths from which work was launched that began while other work ran.
+    pub(super) roots: FxHashMap<RegionKey, CallPathId>,
 }
 
 impl Stream {
     pub(super) fn new(times: RangeInclusive<i64>) -> Self {
-        Self { times, left_out: Vec::new(), skipped: 0, copies: FxHashMap::default() }
+        Self {
+            times,
+            left_out: Vec::new(),
+            skipped: 0,
+            copies: FxHashMap::default(),
+            roots: FxHashMap::default(),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use whywait_otf2::Event;
 
 use super::decoder::Decoder;
 use crate::diagnostics::DiagnosticKind;
-use crate::ids::{InstanceId, LocationId, ProcessId, RegionKey};
+use crate::ids::{CallPathId, InstanceId, LocationId, ProcessId, RegionKey};
 use crate::trace::bounds::Bounds;
 use crate::trace::columns::Copied;
 use crate::trace::definition_index::{DefinitionIndex, Members};
@@ -78,15 +78,49 @@ impl Decoder<'_> {
         true
     }
 
+    /// The next work on the current stream was launched from a calling context: its call path begins there.
+    pub(super) fn launch_from(&mut self, context: u32) {
+        if self.state.stream.is_some() {
+            self.state.root = self.path_of_context(context);
+        }
+    }
+
+    /// The call path of a calling context, or none if the context is unknown.
+    fn path_of_context(&mut self, context: u32) -> CallPathId {
+        if let Some(&known) = self.launch_paths.get(&context) {
+            return known;
+        }
+        let mut regions = Vec::new();
+        let mut next = context;
+        while let Some(node) = self.definitions.calling_context(next)
+            && regions.len() <= self.definitions.calling_contexts.len()
+        {
+            regions.push(self.regions.key(node.region));
+            next = node.parent;
+        }
+        let tree = &mut self.shard.tree;
+        let path = regions.into_iter().rev().fold(CallPathId::NONE, |caller, region| tree.child(caller, region));
+        self.launch_paths.insert(context, path);
+        path
+    }
+
     #[inline(never)]
     pub(super) fn enter_on_stream(&mut self, time: i64, region: u32) {
         if self.leave_out(time) {
             if let Some(stream) = &mut self.state.stream {
                 stream.left_out.push(region);
             }
+            self.state.root = CallPathId::NONE;
             return;
         }
-        self.enter_key(time, self.regions.key(region));
+        let key = self.regions.key(region);
+        self.enter_key(time, key);
+        let root = std::mem::replace(&mut self.state.root, CallPathId::NONE);
+        if self.state.outer.len() > 1
+            && let Some(stream) = &mut self.state.stream
+        {
+            stream.roots.insert(key, root);
+        }
     }
 
     #[inline(never)]
@@ -193,7 +227,10 @@ impl Decoder<'_> {
             .collect();
         self.pop(time);
         for (key, before) in open.into_iter().rev() {
+            let stream = self.state.stream.as_ref();
+            self.state.root = stream.and_then(|stream| stream.roots.get(&key).copied()).unwrap_or(CallPathId::NONE);
             self.push(time, key);
+            self.state.root = CallPathId::NONE;
             if let Some(instance) = self.instance() {
                 self.shard.continued.insert(before, instance);
             }

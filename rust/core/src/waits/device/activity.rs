@@ -2,6 +2,7 @@
 
 use bitcode::{Decode, Encode};
 
+use super::parts::DevicePart;
 use crate::matching::launches::{MemoryCopy, Span};
 
 /// Work that a device ran (a kernel or a copy), and what preceded it.
@@ -11,6 +12,8 @@ pub struct Kernel {
     pub run: Span,
     /// If it is a copy, how.
     pub copy: Option<MemoryCopy>,
+    /// Whether it is a kernel that communicates with other devices.
+    pub communicates: bool,
     /// Number of the device.
     pub device: u32,
     /// The call that launched it.
@@ -82,6 +85,8 @@ pub struct Devices {
     pub early: Vec<(u32, Span)>,
     /// Kernels that, by their clock, end after the call that awaits them or begin before their launch.
     pub clock_violations: u64,
+    /// The parts of kernels in the communication of devices, by kernel.
+    pub(crate) parts: Vec<DevicePart>,
 }
 
 impl Devices {
@@ -115,5 +120,6 @@ impl Devices {
         self.lost_launches.extend(others.lost_launches);
         self.unmatched_kernels += others.unmatched_kernels;
         self.clock_violations += others.clock_violations;
+        self.parts.extend(others.parts);
     }
 }

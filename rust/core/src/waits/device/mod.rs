@@ -18,6 +18,8 @@ mod activity;
 mod awaited;
 mod busy;
 mod hosts;
+mod parts;
+mod start;
 
 use std::collections::BTreeMap;
 
@@ -38,9 +40,11 @@ use crate::trace::{Shard, Trace};
 use crate::waits::{Findings, WaitState, interval};
 use awaited::{Awaited, Streams};
 use busy::BusyTimes;
+use parts::Computing;
 
 pub use crate::matching::launches::{Direction, MemoryCopy, Span};
 pub use activity::{Devices, Kernel, StartCause, Synchronization};
+pub(crate) use parts::DevicePart;
 
 /// A process that uses devices.
 struct Host {
@@ -68,6 +72,10 @@ pub(crate) fn detect(trace: &Trace, found: &[Findings]) -> (Vec<Devices>, Vec<Fi
     };
     let hosts: Vec<Vec<Host>> = trace.par_shards().enumerate().map(hosts).collect();
     let busy = BusyTimes::new(trace, hosts.iter().flatten().flat_map(|host| host.runs.iter().map(|run| &run.span)));
+    let computing = hosts.iter().flatten().flat_map(|host| &host.runs);
+    let computing = computing.filter(|run| run.copy.is_none() && !run.communicates);
+    let computing =
+        Computing::new(computing.map(|run| (busy.device[&run.span.location], run.span.enter..run.span.leave)));
     let definitions = trace.records();
     let null_streams = definitions.location_properties.iter();
     let null_streams: Vec<u64> = null_streams
@@ -78,8 +86,8 @@ pub(crate) fn detect(trace: &Trace, found: &[Findings]) -> (Vec<Devices>, Vec<Fi
     let of_shard = |hosts: Vec<Host>| {
         let (mut devices, mut findings) = <(Devices, Findings)>::default();
         for host in hosts {
-            let waits = &found[host.shard].waits;
-            devices.add(host.devices(trace, &busy, &null_streams, waits, &mut findings));
+            let found = &found[host.shard];
+            devices.add(host.devices(trace, (&busy, &computing), &null_streams, found, &mut findings));
         }
         (devices, findings)
     };
@@ -98,9 +106,9 @@ impl Host {
     fn devices(
         self,
         trace: &Trace,
-        busy: &BusyTimes,
+        (busy, computing): (&BusyTimes, &Computing),
         null_streams: &[u64],
-        waits: &[WaitState],
+        found: &Findings,
         findings: &mut Findings,
     ) -> Devices {
         let shard = &trace.shards[self.shard];
@@ -118,8 +126,14 @@ impl Host {
         let is_launch = |(call, _): &&(DeviceCall, Span)| *call == DeviceCall::Launch;
         let launches = of_runs.iter().filter(is_launch).count() as u64;
         let mut devices = Devices { launches, ..Devices::default() };
-        self.kernels(busy, &matched, &mut devices);
-        let in_mpi = self.starve(trace, waits, &mut devices);
+        let is_exact = details.have_correlations();
+        let gap = (start::GAP * trace.resolution as f64) as i64;
+        let causes = is_exact.then(|| start::causes(&self.runs, &matched.launches, gap));
+        self.kernels(busy, &matched, causes.as_deref(), &mut devices);
+        let is_own = |part: &&DevicePart| trace.definitions.locations[part.kernel.0].process == self.process;
+        let own = found.device_parts.iter().filter(is_own).copied().collect();
+        devices.parts = parts::of_kernels(&devices.kernels, own, computing);
+        let in_mpi = self.starve(trace, &found.waits, &mut devices);
 
         let awaited = Awaited::new(&devices.kernels, &streams);
         let used = self.used_devices(trace, shard, &calls, &devices.kernels);
@@ -174,12 +188,18 @@ impl Host {
         calls.iter().map(of_call).collect()
     }
 
-    /// Determines what delayed each kernel, and how long its device was idle before it.
-    fn kernels(&self, busy: &BusyTimes, matched: &LaunchMatches, devices: &mut Devices) {
+    /// Determines what delayed each kernel, if `causes` do not tell, and how long its device was idle before it.
+    fn kernels(
+        &self,
+        busy: &BusyTimes,
+        matched: &LaunchMatches,
+        causes: Option<&[StartCause]>,
+        devices: &mut Devices,
+    ) {
         // The last kernel of each stream, and the kernel of each device that ends last.
         let mut on_stream: FxHashMap<LocationId, u32> = FxHashMap::default();
         let mut on_device: FxHashMap<u32, u32> = FxHashMap::default();
-        for (number, (&Run { span: run, copy }, &launch)) in (0..).zip(self.runs.iter().zip(&matched.launches)) {
+        for (number, (&Run { span: run, copy, communicates }, &launch)) in (0..).zip(self.runs.iter().zip(&matched.launches)) {
             let device = busy.device[&run.location];
             // The first launch is the latest time at which a device can have become available.
             let before = busy.previous_end(&run).or(launch.map(|launch| launch.enter.min(run.enter)));
@@ -193,6 +213,7 @@ impl Host {
             let mut kernel = Kernel {
                 run,
                 copy,
+                communicates,
                 device,
                 launch,
                 start_cause: StartCause::Unknown,
@@ -207,6 +228,11 @@ impl Host {
                 let held = earlier.filter(|&other| (launch.enter + 1..=run.enter).contains(&end(other)));
                 let held = held.max_by_key(|&other| end(other));
                 kernel.start_cause = held.map_or(StartCause::Launched, StartCause::After);
+                let held = match causes.map(|causes| causes[number as usize]) {
+                    None => held,
+                    Some(StartCause::After(other)) => Some(other),
+                    Some(_) => None,
+                };
                 if let Some(held) = held.filter(|&held| other(held).location != run.location) {
                     let ready = own.unwrap_or(i64::MIN).max(launch.leave);
                     kernel.turn = (end(held) - ready).max(0);
@@ -217,6 +243,9 @@ impl Host {
                 if before.is_some_and(|before| before > launch.leave) {
                     kernel.queued = (run.enter - launch.leave).max(0);
                 }
+            }
+            if let Some(causes) = causes {
+                kernel.start_cause = causes[number as usize];
             }
             devices.kernels.push(kernel);
         }
@@ -300,15 +329,20 @@ impl Host {
             }
             waits.push(WaitState::without_cause(Metric::GpuHostCompletion, own, completion));
         }
+        waits.extend(parts::waits(&devices.parts));
         waits.retain(|wait| wait.waiting > 0);
         waits.sort_by_key(|wait| (wait.location, shard.instances.enter[wait.instance], wait.kind));
         let mut kernels: Vec<&Kernel> = devices.kernels.iter().collect();
         kernels.sort_by_key(|kernel| kernel.run.location);
         let (mut kernels, mut of_waits) = (kernels.into_iter().peekable(), waits.iter().peekable());
+        let mut parts = devices.parts.iter().peekable();
         let mut cells = Accumulator::new(&trace.tree);
         for location in trace.definitions.processes[self.process].locations {
             while let Some(wait) = of_waits.next_if(|wait| wait.location == location) {
                 cells.add(wait.kind, shard.callpath(wait.instance), wait.waiting);
+            }
+            while let Some(part) = parts.next_if(|part| part.kernel.0 == location) {
+                cells.add(Metric::CclHidden, shard.callpath(part.kernel.1), part.waiting - part.exposed);
             }
             while let Some(kernel) = kernels.next_if(|kernel| kernel.run.location == location) {
                 cells.add(Metric::GpuDeviceIdle, kernel.run.callpath, kernel.idle);

@@ -1,0 +1,189 @@
+//! How a wait is divided: the parts of the two chains since the latest operation that both pass and that ties the two ranks.
+//!
+//! An N-to-N operation or a barrier ties all of its members; others tie two of which one waited for the other. An operation that
+//! only one chain passes ends nothing: nobody waited for it.
+
+use rustc_hash::FxHashMap;
+
+use super::{Chains, Tie};
+use crate::ids::{CallPathId, InstanceId, LocationId};
+
+/// What a wait is distributed over.
+pub(super) struct Division {
+    /// What it waited for.
+    pub cause: u32,
+    /// The excess of the cause.
+    pub delays: Vec<Delay>,
+    /// By how much the part of the cause begins later, ticks.
+    pub completion: i64,
+    /// The kernels of the waiter and of the cause in the operation that ties the two.
+    pub tied: Option<(u32, u32)>,
+    /// Where the parts of the two begin, ticks.
+    pub begins: (i64, i64),
+    /// The waits on the part of the cause.
+    pub waits: Vec<u32>,
+    /// Sum of the excess and of `completion`, ticks.
+    pub delay: i64,
+    /// Sum of these waits, ticks.
+    pub waiting: i64,
+}
+
+/// A call path in which the cause spent more time than the waiter.
+pub(super) struct Delay {
+    pub location: LocationId,
+    pub callpath: CallPathId,
+    /// Of the cause, and of the waiter.
+    pub ticks: i64,
+    pub waiter_ticks: i64,
+}
+
+impl Chains {
+    /// Divides the wait of a kernel; `None` if its cause is not known.
+    pub(super) fn divide(&self, waiter: u32) -> Option<Division> {
+        let node = &self.nodes[waiter as usize];
+        let &cause = self.number.get(&node.cause).filter(|_| node.waiting > 0)?;
+        let (mut own, mut other) = (Walk::new(self, waiter), Walk::new(self, cause));
+        // How many kernels before the operation that ties the two are on each part.
+        let mut tied = None;
+        while tied.is_none() {
+            let turn = match (own.next(), other.next()) {
+                (None, None) => break,
+                (Some(a), Some(b)) => a >= b,
+                (a, _) => a.is_some(),
+            };
+            let (moving, waiting) = if turn { (&mut own, &other) } else { (&mut other, &own) };
+            let Some(reached) = moving.advance() else { break };
+            if let Some(met) = waiting.tied_with(reached) {
+                let here = moving.passed.len() - 1;
+                tied = Some(if turn { (here, met) } else { (met, here) });
+            }
+        }
+        let kernels = tied.map(|(i, j)| (own.passed[i], other.passed[j]));
+        let (i, j) = tied.unwrap_or((own.passed.len(), other.passed.len()));
+        let (own, other) = (own.part(i), other.part(j));
+        let completion = (other.since - own.since).max(0);
+        let mut delays: Vec<Delay> = Vec::new();
+        for (&callpath, &(ticks, location, _)) in &other.work {
+            let waiter_ticks = own.work.get(&callpath).map_or(0, |&(ticks, ..)| ticks);
+            if ticks > waiter_ticks {
+                delays.push(Delay { location, callpath, ticks, waiter_ticks });
+            }
+        }
+        delays.sort_unstable_by_key(|delay| delay.callpath);
+        let excess: i64 = delays.iter().map(|delay| delay.ticks - delay.waiter_ticks).sum();
+        let waiting = other.waits.iter().map(|&wait| self.nodes[wait as usize].waiting).sum();
+        Some(Division {
+            cause,
+            delays,
+            completion,
+            tied: kernels,
+            begins: (own.since, other.since),
+            waits: other.waits,
+            delay: excess + completion,
+            waiting,
+        })
+    }
+}
+
+/// A chain that is followed backwards.
+struct Walk<'a> {
+    chains: &'a Chains,
+    from: u32,
+    /// The kernels that it passes, the latest first.
+    passed: Vec<u32>,
+    position: FxHashMap<u32, usize>,
+    ties: FxHashMap<Tie, usize>,
+    /// Of those that waited, what they waited for.
+    awaited: FxHashMap<(LocationId, InstanceId), usize>,
+}
+
+/// A part of a chain, from its begin to the kernel that it is the chain of.
+struct Part {
+    since: i64,
+    /// For each call path its ticks, and the location with the most of them.
+    work: FxHashMap<CallPathId, (i64, LocationId, i64)>,
+    waits: Vec<u32>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(chains: &'a Chains, from: u32) -> Self {
+        Self {
+            chains,
+            from,
+            passed: Vec::new(),
+            position: FxHashMap::default(),
+            ties: FxHashMap::default(),
+            awaited: FxHashMap::default(),
+        }
+    }
+
+    fn last(&self) -> u32 {
+        self.passed.last().copied().unwrap_or(self.from)
+    }
+
+    /// The end of the next kernel that it passes.
+    fn next(&self) -> Option<i64> {
+        let link = &self.chains.nodes[self.last() as usize].link;
+        link.before.filter(|before| self.chains.number.contains_key(before)).map(|_| link.since)
+    }
+
+    /// Goes on to the next kernel.
+    fn advance(&mut self) -> Option<u32> {
+        let before = self.chains.nodes[self.last() as usize].link.before?;
+        let &number = self.chains.number.get(&before)?;
+        let position = self.passed.len();
+        let node = &self.chains.nodes[number as usize];
+        self.passed.push(number);
+        self.position.insert(number, position);
+        if let Some(tie) = node.tie {
+            self.ties.entry(tie).or_insert(position);
+        }
+        if node.waiting > 0 {
+            self.awaited.entry(node.cause).or_insert(position);
+        }
+        Some(number)
+    }
+
+    /// The position of a kernel that an operation ties with one of another rank.
+    fn tied_with(&self, number: u32) -> Option<usize> {
+        let node = &self.chains.nodes[number as usize];
+        let of_tie = node.tie.and_then(|tie| self.ties.get(&tie));
+        let cause = || self.chains.number.get(&node.cause).filter(|_| node.waiting > 0);
+        let found = of_tie.or_else(|| self.position.get(cause()?)).or_else(|| self.awaited.get(&node.kernel));
+        found.copied()
+    }
+
+    /// The part behind the `count`-th kernel that it passes, or all of it.
+    fn part(&self, count: usize) -> Part {
+        let mut part = Part { since: 0, work: FxHashMap::default(), waits: Vec::new() };
+        for number in std::iter::once(self.from).chain(self.passed[..count].iter().copied()) {
+            let node = &self.chains.nodes[number as usize];
+            if number != self.from {
+                // It ended at the latest when the next one began.
+                let transfer = part.since.min(node.end) - node.begin - node.waiting;
+                part.add(node.kernel.0, node.callpath, transfer);
+                if node.waiting > 0 {
+                    part.waits.push(number);
+                }
+            }
+            for &(location, callpath, ticks) in &node.link.work {
+                part.add(location, callpath, ticks);
+            }
+            part.since = node.link.since;
+        }
+        part
+    }
+}
+
+impl Part {
+    fn add(&mut self, location: LocationId, callpath: CallPathId, ticks: i64) {
+        if ticks <= 0 {
+            return;
+        }
+        let (all, most, longest) = self.work.entry(callpath).or_insert((0, location, ticks));
+        *all += ticks;
+        if ticks > *longest {
+            (*most, *longest) = (location, ticks);
+        }
+    }
+}

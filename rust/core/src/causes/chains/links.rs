@@ -1,0 +1,224 @@
+//! What delayed the begin of each kernel that communicates, back to the kernel before it on its chain that does.
+//!
+//! From the begin of work on a stream the chain goes on to what delayed it ([`StartCause`]): the end of other work, or its
+//! launch, and then backwards in time on the launching thread. A call of this thread that waited for work leads to the end of
+//! that work. Where a thread other than the first one of its process is in no call, it waits for the first one to give it
+//! something to do, so the chain goes on there. The time from the cause of a begin to the begin belongs to the work that
+//! begins.
+
+use bitcode::{Decode, Encode};
+use rustc_hash::FxHashMap;
+
+use super::Tie;
+use crate::ids::{CallPathId, InstanceId, LocationId};
+use crate::parallel::iter::prelude::*;
+use crate::severity::Metric;
+use crate::trace::{Shard, Trace};
+use crate::waits::device::{DevicePart, Devices, Kernel, StartCause};
+
+/// A kernel that communicates.
+#[derive(Clone, Debug, Encode, Decode)]
+pub(super) struct Node {
+    /// Location and region instance.
+    pub kernel: (LocationId, InstanceId),
+    pub callpath: CallPathId,
+    /// Begin and end, ticks.
+    pub begin: i64,
+    pub end: i64,
+    /// From its begin until all that it needs had begun, and what of this is exposed, ticks.
+    pub waiting: i64,
+    pub exposed: i64,
+    /// The metric of its wait; `None` if it is no part of an operation.
+    pub kind: Option<Metric>,
+    /// What it waits for.
+    pub cause: (LocationId, InstanceId),
+    pub tie: Option<Tie>,
+    pub link: Link,
+}
+
+/// The chain of a kernel, back to the kernel before it.
+#[derive(Clone, Debug, Encode, Decode)]
+pub(super) struct Link {
+    /// The kernel before it that communicates; `None` if the chain begins without one.
+    pub before: Option<(LocationId, InstanceId)>,
+    /// The end of that one, or the begin of the chain, ticks.
+    pub since: i64,
+    /// What happened meanwhile: location, call path, ticks.
+    pub work: Vec<(LocationId, CallPathId, i64)>,
+}
+
+/// The nodes of the shards of this process.
+pub(super) fn of_shards(trace: &Trace, devices: &[Devices]) -> Vec<Node> {
+    let pairs: Vec<(&Shard, &Devices)> = trace.shards.iter().zip(devices).collect();
+    let nodes = pairs.par_iter().flat_map(|&(shard, devices)| {
+        let parts: FxHashMap<_, &DevicePart> = devices.parts.iter().map(|part| (part.kernel, part)).collect();
+        let process = |kernel: &Kernel| trace.definitions.locations[kernel.run.location].process;
+        let of_processes = devices.kernels.chunk_by(|a, b| process(a) == process(b));
+        let of_processes = of_processes.filter(|kernels| kernels.iter().any(|kernel| kernel.communicates));
+        let nodes = of_processes.flat_map(|kernels| {
+            let rank = Rank::new(trace, shard, devices, kernels);
+            let nodes = kernels.iter().filter(|kernel| kernel.communicates);
+            nodes.map(|kernel| rank.node(kernel, &parts)).collect::<Vec<_>>()
+        });
+        nodes.collect::<Vec<_>>()
+    });
+    nodes.collect()
+}
+
+/// A rank whose chains are followed.
+struct Rank<'a> {
+    trace: &'a Trace,
+    devices: &'a Devices,
+    first: LocationId,
+    threads: FxHashMap<LocationId, Thread>,
+}
+
+/// What a thread did, and when it waited for devices.
+struct Thread {
+    /// Innermost call path, begin and end, in order.
+    stretches: Vec<(CallPathId, i64, i64)>,
+    /// End, begin, and what it waited for: a position among the kernels.
+    waits: Vec<(i64, i64, u32)>,
+}
+
+/// Where a chain stands.
+enum At {
+    /// At the begin of work.
+    Begin(u32),
+    /// In work, at a time.
+    End(u32, i64),
+    /// In a thread, at a time.
+    Host(LocationId, i64),
+}
+
+impl<'a> Rank<'a> {
+    fn new(trace: &'a Trace, shard: &Shard, devices: &'a Devices, kernels: &[Kernel]) -> Self {
+        let process = trace.definitions.locations[kernels[0].run.location].process;
+        let first = trace.definitions.master(process);
+        let launching = kernels.iter().filter_map(|kernel| Some(kernel.launch?.location));
+        let mut threads: FxHashMap<LocationId, Thread> = FxHashMap::default();
+        for thread in launching.chain([first]) {
+            threads.entry(thread).or_insert_with(|| {
+                let i = shard.local(thread);
+                let span = &shard.spans[i];
+                let stretches = shard.stretches(&trace.tree, i, span.first..span.last.max(span.first)).collect();
+                Thread { stretches, waits: Vec::new() }
+            });
+        }
+        for synchronization in &devices.synchronizations {
+            let call = &synchronization.call;
+            if let (Some(kernel), Some(thread)) = (synchronization.kernel, threads.get_mut(&call.location))
+                && synchronization.waiting > 0
+            {
+                thread.waits.push((call.enter + synchronization.waiting, call.enter, kernel));
+            }
+        }
+        for thread in threads.values_mut() {
+            thread.waits.sort_unstable();
+        }
+        Self { trace, devices, first, threads }
+    }
+
+    fn node(&self, kernel: &Kernel, parts: &FxHashMap<(LocationId, InstanceId), &DevicePart>) -> Node {
+        let run = &kernel.run;
+        let key = (run.location, run.instance);
+        let part = parts.get(&key);
+        Node {
+            kernel: key,
+            callpath: run.callpath,
+            begin: run.enter,
+            end: run.leave,
+            waiting: part.map_or(0, |part| part.waiting),
+            exposed: part.map_or(0, |part| part.exposed),
+            kind: part.map(|part| part.kind),
+            cause: part.map_or((LocationId::NONE, InstanceId::NONE), |part| part.cause),
+            tie: part.and_then(|part| part.tie),
+            link: self.link(kernel),
+        }
+    }
+
+    fn kernel(&self, number: u32) -> &'a Kernel {
+        &self.devices.kernels[number as usize]
+    }
+
+    /// Follows the chain of a kernel to the kernel before it.
+    fn link(&self, kernel: &Kernel) -> Link {
+        let mut work: FxHashMap<(LocationId, CallPathId), i64> = FxHashMap::default();
+        let mut add = |location, callpath, ticks: i64| {
+            if ticks > 0 {
+                *work.entry((location, callpath)).or_default() += ticks;
+            }
+        };
+        let mut since = kernel.run.enter;
+        let mut begun = kernel;
+        let mut at = self.cause(kernel);
+        let before = loop {
+            match at {
+                None => break None,
+                Some(At::Begin(number)) => {
+                    begun = self.kernel(number);
+                    at = self.cause(begun);
+                }
+                Some(At::End(number, time)) => {
+                    // What is left since its end belongs to what began then.
+                    let time = time.min(since);
+                    add(begun.run.location, begun.run.callpath, since - time);
+                    since = time;
+                    let kernel = self.kernel(number);
+                    if kernel.communicates {
+                        break Some((kernel.run.location, kernel.run.instance));
+                    }
+                    add(kernel.run.location, kernel.run.callpath, since - kernel.run.enter.min(since));
+                    // Work that ends at its begin, or by clocks before it, would never end.
+                    if kernel.run.enter >= since {
+                        break None;
+                    }
+                    since = kernel.run.enter;
+                    at = Some(At::Begin(number));
+                }
+                Some(At::Host(thread, time)) => {
+                    let time = time.min(since);
+                    add(begun.run.location, begun.run.callpath, since - time);
+                    since = time;
+                    at = self.host(thread, &mut since, &mut add);
+                }
+            }
+        };
+        let mut work: Vec<_> = work.into_iter().map(|((location, callpath), ticks)| (location, callpath, ticks)).collect();
+        work.sort_unstable();
+        Link { before, since, work }
+    }
+
+    /// What delayed the begin of work.
+    fn cause(&self, kernel: &Kernel) -> Option<At> {
+        match kernel.start_cause {
+            StartCause::Unknown => None,
+            StartCause::Launched => kernel.launch.map(|launch| At::Host(launch.location, launch.enter)),
+            StartCause::After(other) => Some(At::End(other, self.kernel(other).run.leave)),
+        }
+    }
+
+    /// Follows a thread back to what it waited for.
+    fn host(
+        &self,
+        thread: LocationId,
+        since: &mut i64,
+        add: &mut impl FnMut(LocationId, CallPathId, i64),
+    ) -> Option<At> {
+        let Thread { stretches, waits } = self.threads.get(&thread)?;
+        let last = waits.partition_point(|&(end, ..)| end <= *since).checked_sub(1).map(|last| waits[last]);
+        let until = last.map_or(i64::MIN, |(end, ..)| end);
+        let before = stretches.partition_point(|&(_, begin, _)| begin < *since);
+        for &(callpath, begin, end) in stretches[..before].iter().rev().take_while(|&&(_, _, end)| end > until) {
+            let begin = begin.max(until);
+            if callpath.is_none() && thread != self.first {
+                *since = (*since).min(end);
+                return Some(At::Host(self.first, *since));
+            }
+            add(thread, callpath, (*since).min(end) - begin);
+            *since = begin;
+        }
+        debug_assert!(self.trace.owns(thread));
+        last.map(|(end, _, kernel)| At::End(kernel, end))
+    }
+}
