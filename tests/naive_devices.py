@@ -39,6 +39,7 @@ class Launch:
     stream: int | None
     site: int | None
     kernel: Kernel | None = None
+    correlation: int | None = None
 
 
 @dataclass(eq=False)
@@ -49,6 +50,7 @@ class Kernel:
     device: tuple[str, int]
     site: int | None = None
     launch: Launch | None = None
+    correlation: int | None = None
 
     @property
     def stream(self) -> int:
@@ -132,7 +134,8 @@ class Devices:
             values = {attribute.name: value for attribute, value in (event.attributes or {}).items()}
             stream = values["CUDA_STREAM_REF"]._ref if "CUDA_STREAM_REF" in values else None
             if call.name.endswith("LaunchKernel"):
-                process.launches.append(Launch(call, stream, sites.get(id(call))))
+                number = values.get("correlation")
+                process.launches.append(Launch(call, stream, sites.get(id(call)), correlation=number))
             elif call.name.endswith("Synchronize") or call.name == "hipMemcpy":
                 process.synchronizations.append(Synchronization(call, stream, values.get("CUDA_EVENT_REF")))
             elif call.name.endswith("EventRecord") and stream is not None and "CUDA_EVENT_REF" in values:
@@ -176,7 +179,8 @@ class Devices:
                 continue
             if isinstance(event, ev.Enter):
                 run = naive.Instance(thread, event.region, event.region.name, None, event.time)
-                running[thread.ref] = Kernel(run, contexts[thread.ref])
+                attributes = {attribute.name: value for attribute, value in (event.attributes or {}).items()}
+                running[thread.ref] = Kernel(run, contexts[thread.ref], correlation=attributes.get("correlation"))
                 self.processes[thread.process].kernels.append(running[thread.ref])
             elif isinstance(event, ev.ParameterUnsignedInt):
                 running[thread.ref].site = event.value
@@ -238,6 +242,10 @@ def match(process: Process) -> int:
 
     Returns how many kernels without a launch lie over one that was next in its turn.
     """
+    numbered = {launch.correlation: launch for launch in process.launches if launch.correlation is not None}
+    for kernel in process.kernels:
+        if launch := numbered.get(kernel.correlation):
+            kernel.launch, launch.kernel = launch, kernel
     names = {kernel.run.name for kernel in process.kernels}
     # Names that never occur on a stream are of another kind.
     are_named = any(stub(launch) in names for launch in process.launches)

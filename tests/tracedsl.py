@@ -41,7 +41,8 @@ do not do: what is written before the time in MPI (sends, begins, requests) stan
 | pthread_create, pthread_join | the thread, which then has records of its begin and end |
 | !$omp create task ..., !$omp task ... | `task=` a number: creation at Enter; switch at Enter, completion at Leave |
 | launches, synchronizations, cudaEventRecord | `stream=`, `event=` that they name |
-| launches, kernels | `site=` the number of their call site |
+| launches, kernels | `site=` the number of their call site, `correlation=` that both share |
+| ncclAllReduce, Broadcast, ..., Send, Recv | on streams: as MPI_Allreduce, Bcast, ..., Send, Recv |
 | open, read, pwrite, fsync, aio_read, MPI_File_write_all, ... | `file=`, `bytes=8` (aio_..., MPI_File_i...: `req=`) |
 | aio_suspend | the requests that complete, as in MPI_Wait |
 
@@ -143,6 +144,21 @@ NEIGHBORS = {
 }
 OPERATIONS = {**COLLECTIVES, **NEIGHBORS}
 ROOTED = {"MPI_Bcast", "MPI_Scatter", "MPI_Scatterv", "MPI_Gather", "MPI_Gatherv", "MPI_Reduce"}
+
+# Kernels of devices that communicate, by the operations of MPI that have the same flow of data.
+DEVICE_OPERATIONS = {
+    "ncclBarrier": "MPI_Barrier",
+    "ncclAllReduce": "MPI_Allreduce",
+    "ncclAllGather": "MPI_Allgather",
+    "ncclReduceScatter": "MPI_Reduce_scatter",
+    "ncclAllToAll": "MPI_Alltoall",
+    "ncclBroadcast": "MPI_Bcast",
+    "ncclScatter": "MPI_Scatter",
+    "ncclReduce": "MPI_Reduce",
+    "ncclGather": "MPI_Gather",
+    "ncclSend": "MPI_Send",
+    "ncclRecv": "MPI_Recv",
+}
 
 SHMEM_COLLECTIVES = {
     "barrier": CollectiveOp.BARRIER,
@@ -561,6 +577,8 @@ class Archive:
             return self._region(name, role, Paradigm.OPENMP)
         if name.startswith("pthread_"):
             return self._region(name, RegionRole.FUNCTION, Paradigm.PTHREAD)
+        if operation := DEVICE_OPERATIONS.get(name):
+            return self._region(name, ROLES.get(operation, RegionRole.POINT2POINT), Paradigm.HIP)
         return self._region(name, RegionRole.FUNCTION, Paradigm.COMPILER)
 
     def _region(self, name: str, role: RegionRole, paradigm: Paradigm) -> Any:
@@ -707,6 +725,8 @@ class Archive:
         if "stream" in options:
             attribute = self.definitions.attribute("CUDA_STREAM_REF", type=Type.LOCATION)
             values[attribute] = self.locations[rank, -1 - options["stream"]]
+        if "correlation" in options:
+            values[self.definitions.attribute("correlation", type=Type.UINT64)] = options["correlation"]
         if "event" in options:
             values[self.definitions.attribute("CUDA_EVENT_REF", type=Type.UINT64)] = options["event"]
         return values or None
@@ -797,7 +817,7 @@ class Recorder:
             self._call(call)
 
     def _call(self, call: Call) -> None:
-        name = call.name
+        name = DEVICE_OPERATIONS.get(call.name, call.name)
         persistent = name.endswith("_init")
         if name in COLLECTIVES:
             self._collective(call)
@@ -913,7 +933,7 @@ class Recorder:
         if comm in self.archive.intercomms:
             self._between_groups(call, self.archive.intercomms[comm], call.options.get("bytes", 8))
             return
-        _, _, root, sent, received = self._flow(call, call.name)
+        _, _, root, sent, received = self._flow(call, DEVICE_OPERATIONS.get(call.name, call.name))
         self._collective_records(call, root, sent, received)
 
     def _flow(self, call: Call, name: str) -> tuple:
@@ -960,7 +980,8 @@ class Recorder:
         sent, received = call.options.get("sent", sent), call.options.get("received", received)
         comm = self.archive.comms[call.options.get("comm", "world")]
         self._put(call, call.before, ev.MpiCollectiveBegin)
-        end = (COLLECTIVES[call.name], comm, root, sent, received)
+        operation = COLLECTIVES[DEVICE_OPERATIONS.get(call.name, call.name)]
+        end = (operation, comm, root, sent, received)
         self._put(call, call.at(1, call.leave), ev.MpiCollectiveEnd, *end)
 
     # --- files -------------------------------------------------------------------------------------------------------

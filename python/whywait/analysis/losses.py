@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from whywait.model.result import ResultData
 
 # Classes whose waits are no rows of CPU locations that are lost.
-_DEVICES = frozenset({"gpu_host", "gpu_device"})
+_DEVICES = frozenset({"gpu_host", "gpu_device", "ccl"})
 _MESSAGES = frozenset({"latesender", "latereceiver", "rma_late_post", "rma_early_wait"})
 # Classes of waits for threads of the same process.
 _OF_THREADS = frozenset({"ompbarrier", "task", "join", "signal", "pthreadbarrier", "threadlock"})

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 #: Paradigms of communication between processes.
 COMMUNICATION = frozenset({"mpi", "shmem", "armci"})
 # Paradigms whose regions do not count as computation.
-_LIBRARIES = COMMUNICATION | {"openmp", "pthread", "openacc", "opencl", "cuda", "hip", "io"}
+_LIBRARIES = COMMUNICATION | {"ccl", "openmp", "pthread", "openacc", "opencl", "cuda", "hip", "io"}
 
 # Variants of MPI calls: for large counts, and with the underscores of Fortran compilers.
 _VARIANT = "(_c)?_*"
@@ -249,6 +249,7 @@ MASKS: dict[str, tuple[Class, ...]] = {
         Class("cuda", roles=_KERNEL, files="CUDA_KERNEL"),
         Class("cuda", names=_NO_CALL, but_roles=_NO_KERNEL),
     ),
+    "ccl": (Class("ccl"),),
     "hip": (Class("hip", but=_FLUSH),),
     "hip_setup": _calls(
         "hip",

@@ -471,7 +471,7 @@ pub fn analyze(
     diagnostics.push(all_notes);
     let waits = PerShard::new(waits);
     let calls = RemoteCalls::fetch(&trace, &waits)?;
-    let focus = Focus::find(&trace, window.as_ref())?;
+    let focus = Focus::find(&trace, &devices, window.as_ref())?;
     let has_bad_clocks = has_bad_clocks(&trace, &diagnostics)?;
     let mut account = match focus {
         Some(focus) => {
@@ -496,7 +496,7 @@ pub fn analyze(
         let notified = causes::notify(&trace, (&waits, &calls), synchronized, options.cost_model)?;
         drop(locks);
         monitor.enter(Stage::Causes)?;
-        let in_focus = focus.filter(|focus| focus.rule == Rule::LastFinalize).map(|focus| focus.window());
+        let in_focus = focus.filter(|focus| matches!(focus.rule, Rule::LastFinalize | Rule::Profiler)).map(|focus| focus.window());
         let how = (options.cost_model, window.as_ref(), in_focus.as_ref());
         let mut found = causes::find(&trace, notified, how)?;
         // This thread follows the path, because it exchanges data; the others compute costs.

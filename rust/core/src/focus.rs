@@ -5,6 +5,9 @@
 //! start and the last end of a library count. A process without an end ends with its last event. If no process starts
 //! or ends a library, the first or last event of a CPU location is the bound.
 //!
+//! Profilers of devices start apart, and ranks meet in their first collective operation. If most of the waiting in it is due
+//! to that, the focus begins where the last member begins it ([`Skew`]).
+//!
 //! The last Enter rather than the first: what only one process does at the end (collecting results, writing them) is
 //! part of the program, and the others wait for it in `MPI_Finalize`.
 
@@ -18,12 +21,15 @@ use crate::ids::LocationId;
 use crate::parallel::iter::prelude::*;
 use crate::trace::regions::{Library, Region, RegionClass};
 use crate::trace::{Shard, Trace};
+use crate::waits::device::{DevicePart, Devices};
 
 /// What decided the bounds of a focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// The calls that start and end the communication library.
     LastFinalize,
+    /// The first operation in which devices meet after their profilers have started.
+    Profiler,
     /// Nothing starts or ends a library: all of the run.
     Whole,
     /// The window that was analyzed.
@@ -36,6 +42,7 @@ impl Rule {
     pub fn name(self) -> &'static str {
         match self {
             Self::LastFinalize => "last_finalize",
+            Self::Profiler => "profiler",
             Self::Whole => "whole",
             Self::Window => "window",
         }
@@ -61,7 +68,7 @@ impl Focus {
     }
 
     /// Finds the focus of a run, or takes the window that is analyzed; `None` if the run has no events.
-    pub(crate) fn find(trace: &Trace, window: Option<&Range<i64>>) -> Result<Option<Self>> {
+    pub(crate) fn find(trace: &Trace, devices: &[Devices], window: Option<&Range<i64>>) -> Result<Option<Self>> {
         let phases: Vec<Option<(Phase, Library)>> = trace
             .tree
             .nodes()
@@ -70,7 +77,8 @@ impl Focus {
             .collect();
         let own = trace.par_shards().map(|shard| of_shard(trace, shard, &phases));
         let own = own.reduce(Bounds::default, Bounds::merge);
-        let bounds = trace.exchange.allgather(own)?.into_iter().fold(Bounds::default(), Bounds::merge);
+        let mut bounds = trace.exchange.allgather(own)?.into_iter().fold(Bounds::default(), Bounds::merge);
+        bounds.met = Skew::find(trace, devices)?.met();
         Ok(match window {
             Some(window) => Some(Self { begin: window.start, end: window.end, rule: Rule::Window }),
             None => bounds.focus(),
@@ -141,11 +149,15 @@ struct Bounds {
     unended: Option<i64>,
     /// First and last event of a CPU location.
     events: Option<(i64, i64)>,
+    /// The same of any location.
+    any: Option<(i64, i64)>,
+    /// Where devices met after their profilers had started.
+    met: Option<i64>,
 }
 
 impl Bounds {
     fn merge(self, other: Self) -> Self {
-        let events = match (self.events, other.events) {
+        let united = |a: Option<(i64, i64)>, b: Option<(i64, i64)>| match (a, b) {
             (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
             (a, b) => a.or(b),
         };
@@ -153,15 +165,18 @@ impl Bounds {
             start: self.start.max(other.start),
             end: self.end.max(other.end),
             unended: self.unended.max(other.unended),
-            events,
+            events: united(self.events, other.events),
+            any: united(self.any, other.any),
+            met: self.met.max(other.met),
         }
     }
 
     fn focus(self) -> Option<Focus> {
-        let (first, last) = self.events?;
+        let (first, last) = self.events.or(self.any)?;
         let whole = Focus { begin: first, end: last, rule: Rule::Whole };
         if self.start.is_none() && self.end.is_none() {
-            return Some(whole);
+            let met = self.met.filter(|&met| first < met && met < last);
+            return Some(met.map_or(whole, |begin| Focus { begin, rule: Rule::Profiler, ..whole }));
         }
         let begin = self.start.unwrap_or(first);
         let end = self.end.map_or(last, |end| end.max(self.unended.unwrap_or(end)));
@@ -169,12 +184,67 @@ impl Bounds {
     }
 }
 
+/// The first operation of the largest group of devices: when each member began it, for how long it waited, and when the record
+/// of its process begins.
+#[derive(Debug, Default)]
+struct Skew(Vec<Meeting>);
+
+/// The part of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+struct Meeting {
+    location: LocationId,
+    cause: LocationId,
+    begin: i64,
+    waiting: i64,
+    recorded: i64,
+}
+
+impl Skew {
+    /// Finds the first operation. Collective.
+    fn find(trace: &Trace, devices: &[Devices]) -> Result<Self> {
+        let recorded = |location: LocationId| {
+            let shard = trace.shard(location);
+            let process = trace.definitions.locations[location].process;
+            let own = trace.definitions.processes[process].locations;
+            own.map(|own| shard.spans[shard.local(own)].first).min().unwrap_or(i64::MAX)
+        };
+        let parts = devices.iter().flat_map(|devices| &devices.parts);
+        // The most members first, then the first operation.
+        let order = |part: &DevicePart| {
+            part.tie.map(|(comm, number)| (-(trace.definitions.comms[comm].size as i64), comm, number))
+        };
+        let first = trace.exchange.allgather(parts.clone().filter_map(order).min())?.into_iter().flatten().min();
+        let own = parts.filter(|part| first.is_some() && order(part) == first).map(|part| Meeting {
+            location: part.kernel.0,
+            cause: part.cause.0,
+            begin: trace.shard(part.kernel.0).enter(part.kernel.1),
+            waiting: part.waiting,
+            recorded: recorded(part.kernel.0),
+        });
+        Ok(Self(trace.exchange.allgather(own.collect::<Vec<_>>())?.concat()))
+    }
+
+    /// Where the last member begins, if at least half of the waiting is due to records that begin apart.
+    fn met(&self) -> Option<i64> {
+        let recorded = |location: LocationId| self.0.iter().find(|other| other.location == location);
+        let late = |member: &Meeting| recorded(member.cause).map_or(0, |cause| (cause.recorded - member.recorded).max(0));
+        let waiting: i64 = self.0.iter().map(|member| member.waiting).sum();
+        let of_records: i64 = self.0.iter().map(|member| member.waiting.min(late(member))).sum();
+        let begin = self.0.iter().map(|member| member.begin).max();
+        begin.filter(|_| waiting > 0 && 2 * of_records >= waiting)
+    }
+}
+
 fn of_shard(trace: &Trace, shard: &Shard, phases: &[Option<(Phase, Library)>]) -> Bounds {
     let mut found = Bounds::default();
     for process in shard.processes {
-        let of_process = { trace.definitions.processes[process].locations }
-            .filter(|&location| trace.definitions.locations[location].is_thread())
-            .map(|location| of_location(shard, location, phases));
+        let of_process = { trace.definitions.processes[process].locations }.map(|location| {
+            if trace.definitions.locations[location].is_thread() {
+                return of_location(shard, location, phases);
+            }
+            let span = &shard.spans[shard.local(location)];
+            Bounds { any: (span.first <= span.last).then_some((span.first, span.last)), ..Bounds::default() }
+        });
         let mut of_process = of_process.fold(Bounds::default(), Bounds::merge);
         if of_process.end.is_none() {
             of_process.unended = of_process.events.map(|(_, last)| last);
@@ -262,7 +332,7 @@ mod tests {
 
     #[test]
     fn the_last_start_and_the_last_end_are_the_bounds() {
-        let of = |start, end, unended| Bounds { start, end, unended, events: Some((0, 12)) };
+        let of = |start, end, unended| Bounds { start, end, unended, events: Some((0, 12)), ..Bounds::default() };
         let focus = |all: &[Bounds]| {
             let focus = all.iter().copied().fold(Bounds::default(), Bounds::merge).focus().unwrap();
             (focus.begin, focus.end, focus.rule)
@@ -274,6 +344,8 @@ mod tests {
         assert_eq!(focus(&[of(Some(2), None, Some(12))]), (2, 12, Rule::LastFinalize));
         assert_eq!(focus(&[of(None, Some(9), None)]), (0, 9, Rule::LastFinalize));
         assert_eq!(focus(&[of(None, None, Some(12))]), (0, 12, Rule::Whole));
+        // Devices meet late.
+        assert_eq!(focus(&[Bounds { met: Some(4), ..of(None, None, None) }]), (4, 12, Rule::Profiler));
         // It ends before it begins.
         assert_eq!(focus(&[of(Some(9), Some(3), None)]), (0, 12, Rule::Whole));
         assert_eq!(Bounds::default().focus(), None);

@@ -49,6 +49,7 @@ from whywait.analysis.findings import (
     small_kernels,
     small_regions,
     start_up_artefact,
+    straggler,
     thread_imbalance,
     unneeded_sync,
     unrecorded,
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
 
 _RULES = (
     measurement,
+    straggler,
     master_worker,
     serial_tail,
     pipeline,
@@ -330,6 +332,9 @@ def _computing(run: Run) -> float | None:
     devices = device_account(run.result)
     if devices is None:
         return None
+    # Where devices communicate, their time is what counts.
+    if any(name.startswith("communication.") for name, _, _ in devices.rows):
+        return devices.computes / devices.time
     busy = sum(time for name, _, time in devices.rows if name.startswith("busy."))
     return devices.computes / devices.time if busy > run.losses.account.of_groups["computation"] else None
 

@@ -17,19 +17,25 @@ use super::busy::{BusyWaits, union};
 use super::rows::{Row, labelled};
 use super::sweep::CallPaths;
 use crate::Result;
-use crate::ids::{CallPathId, LocationId};
+use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::parallel::iter::prelude::*;
 use crate::parallel::per_shard::PerShard;
 use crate::trace::Trace;
 use crate::waits::WaitState;
-use crate::waits::device::{Devices, Kernel};
+use crate::waits::device::{DevicePart, Devices, Kernel};
 use crate::waits::interval::{self, overlap};
 
 labelled! {
     /// What a moment of a device is.
     DeviceRow;
-    /// A kernel runs.
+    /// A kernel runs that does not communicate.
     Kernel = "busy.kernel", "Kernels";
+    /// Only kernels run that communicate, and one of them waits for other devices.
+    CommunicationWait = "communication.wait", "Waits for other devices";
+    /// Only kernels run that communicate, and none of them waits.
+    Transfer = "communication.transfer", "Transfers between devices";
+    /// Only kernels run that communicate, and with whom is not known.
+    Unmatched = "communication.unmatched", "Communication, unmatched";
     /// A copy runs, and no kernel.
     Copy = "busy.copy", "Copies";
     /// A kernel was launched but does not run yet, and nothing else does.
@@ -87,6 +93,7 @@ pub(super) fn find(
         return Ok(Vec::new());
     }
     let any_busy = busy.any(&trace.exchange)?;
+    let parts = devices.iter().flat_map(|devices| &devices.parts).map(|part| (part.kernel, part)).collect();
     let mut of_devices: FxHashMap<u32, Vec<&Kernel>> = FxHashMap::default();
     for kernel in devices.iter().flat_map(|devices| &devices.kernels) {
         of_devices.entry(kernel.device).or_default().push(kernel);
@@ -100,6 +107,7 @@ pub(super) fn find(
             callpaths,
             number,
             kernels,
+            parts: &parts,
             busy: busy.of(number),
             any_busy: &any_busy,
             cells: FxHashMap::default(),
@@ -143,6 +151,8 @@ struct Device<'a> {
     callpaths: &'a CallPaths,
     number: u32,
     kernels: &'a [&'a Kernel],
+    /// The parts of kernels in the communication of devices.
+    parts: &'a FxHashMap<(LocationId, InstanceId), &'a DevicePart>,
     busy: &'a [Range<i64>],
     /// When any device is busy: while this one is idle, others.
     any_busy: &'a [Range<i64>],
@@ -151,11 +161,31 @@ struct Device<'a> {
 
 impl Device<'_> {
     fn account(mut self, focus: &Range<i64>) -> Vec<DeviceCell> {
-        let kernels = self.kernels.iter().filter(|kernel| kernel.copy.is_none());
-        let kernels = union(kernels.map(|kernel| kernel.run.enter..kernel.run.leave).collect());
-        let in_kernels = length(&kernels, focus);
-        self.add(DeviceRow::Kernel, CallPathId::NONE, in_kernels);
-        self.add(DeviceRow::Copy, CallPathId::NONE, length(self.busy, focus) - in_kernels);
+        let mut of_rows: [(DeviceRow, Vec<Range<i64>>); 5] =
+            [DeviceRow::Kernel, DeviceRow::CommunicationWait, DeviceRow::Transfer, DeviceRow::Unmatched, DeviceRow::Copy]
+                .map(|row| (row, Vec::new()));
+        for kernel in self.kernels {
+            let Range { start, end } = kernel.run.enter..kernel.run.leave;
+            let part = self.parts.get(&(kernel.run.location, kernel.run.instance));
+            let [kernels, waits, transfers, unmatched, copies] = &mut of_rows;
+            match part {
+                _ if kernel.copy.is_some() => copies.1.push(start..end),
+                _ if !kernel.communicates => kernels.1.push(start..end),
+                None => unmatched.1.push(start..end),
+                Some(part) => {
+                    let begun = (start + part.waiting).min(end);
+                    waits.1.push(start..begun);
+                    transfers.1.push(begun..end);
+                }
+            }
+        }
+        // A moment belongs to the first row that applies.
+        let mut earlier: Vec<Range<i64>> = Vec::new();
+        for (row, spans) in of_rows {
+            let before = length(&earlier, focus);
+            earlier = union(earlier.into_iter().chain(spans).collect());
+            self.add(row, CallPathId::NONE, length(&earlier, focus) - before);
+        }
         let gaps = outside(std::slice::from_ref(focus), self.busy);
         let launched = self.kernels.iter().filter_map(|kernel| Some(kernel.launch?.enter..kernel.run.enter));
         let launched = union(launched.collect());

@@ -17,6 +17,11 @@ pub fn book(trace: &Trace, shard: &Shard) -> Findings {
             cells.add(Metric::Time, cell.callpath, cell.time);
             cells.add(Metric::Visits, cell.callpath, cell.visits as i64);
         }
+        // What devices send each other is no communication of processes.
+        if trace.definitions.locations[shard.location(i)].is_stream() {
+            cells.end_location(shard.location(i));
+            continue;
+        }
         for send in shard.sends.of(i) {
             let callpath = shard.callpath(send.instance);
             let metric = if send.bytes == 0 { Metric::SyncsSend } else { Metric::CommsSend };

@@ -97,10 +97,11 @@ pub fn detect(trace: &Trace, shard: &Shard, matches: &Matches, window: usize) ->
     for i in 0..shard.locations.len() {
         detector.location = shard.location(i);
         detector.recent.clear();
-        let master = trace.definitions.locations[detector.location].thread == 0;
+        let location = &trace.definitions.locations[detector.location];
+        let is_alone = location.thread == 0 || location.is_stream();
         let range = shard.receives.range(i);
         let silent = range.is_empty() && shard.sends.range(i).is_empty() && shard.collectives.range(i).is_empty();
-        if !master && !silent {
+        if !is_alone && !silent {
             detector.detected.findings.diagnostics.add(
                 DiagnosticKind::MpiOnThread,
                 detector.location,
@@ -153,18 +154,20 @@ impl Detector<'_> {
 
     /// Counts a receive and returns its Late Sender, if any: thesis, equation 2.1.
     fn judge(&mut self, receive: &Received, send: Option<&SendInfo>) -> Option<Instance> {
+        let class = self.class(receive.instance);
         let callpath = self.shard.callpath(receive.instance);
         let bytes = send.map_or(receive.bytes, |send| send.bytes);
-        let metric = if bytes == 0 { Metric::SyncsReceive } else { Metric::CommsReceive };
-        self.cells.add(metric, callpath, 1);
-        self.cells.add(Metric::BytesReceived, callpath, volume(bytes));
+        if class != RegionClass::DeviceMessage {
+            let metric = if bytes == 0 { Metric::SyncsReceive } else { Metric::CommsReceive };
+            self.cells.add(metric, callpath, 1);
+            self.cells.add(Metric::BytesReceived, callpath, volume(bytes));
+        }
 
         let send = send?;
         if send.time > receive.time {
             self.detected.findings.diagnostics.add(DiagnosticKind::ClockViolationMessage, self.location, receive.time);
         }
         self.settle_wrong_order(send);
-        let class = self.class(receive.instance);
         if !class.is_mpi() && class != RegionClass::DeviceMessage {
             return None;
         }

@@ -1,6 +1,7 @@
 //! Arcs between hosts and devices (whatif.md#how-it-works): launches, kernels, synchronizations.
 //!
-//! A kernel starts after the begin of its launch and after the previous kernel on its stream. A call that awaits
+//! A kernel starts after the begin of its launch, after the previous kernel on its stream, and in a run whose devices
+//! communicate after the kernel of another stream that it waited for. A call that awaits
 //! kernels waits for the last one of each stream, even if that had already ended, since in the changed run it may not
 //! have. Streams without known launches move with the first thread of their process.
 
@@ -8,7 +9,7 @@ use rustc_hash::FxHashSet;
 
 use crate::ids::LocationId;
 use crate::trace::Trace;
-use crate::waits::device::{Devices, Span};
+use crate::waits::device::{Devices, Span, StartCause};
 use crate::whatif::graph::builder::{Builder, Node, Raw, enter, leave, stop};
 use crate::whatif::graph::steps::Kind;
 
@@ -16,6 +17,7 @@ use crate::whatif::graph::steps::Kind;
 pub(in crate::whatif) fn collect(trace: &Trace, devices: &Devices, builder: &mut Builder) {
     let launched = devices.kernels.iter().filter(|kernel| kernel.launch.is_some());
     let launched: FxHashSet<LocationId> = launched.map(|kernel| kernel.run.location).collect();
+    let communicates = devices.kernels.iter().any(|kernel| kernel.communicates);
     for kernel in devices.kernels.iter().filter(|kernel| trace.owns(kernel.run.location)) {
         let run = &kernel.run;
         let started = match &kernel.launch {
@@ -23,14 +25,27 @@ pub(in crate::whatif) fn collect(trace: &Trace, devices: &Devices, builder: &mut
             None if launched.contains(&run.location) => None,
             None => meanwhile(trace, run, builder).map(|node| (node, run.enter)),
         };
+        // Work on another stream that it began after.
+        let other = match kernel.start_cause {
+            StartCause::After(other) if communicates => Some(&devices.kernels[other as usize].run),
+            _ => None,
+        };
+        let other = other.filter(|other| other.location != run.location);
+        let ended =
+            other.map(|other| (leave(builder.instance(trace, (other.location, other.last))), other.leave));
         // With clock errors, the launch does not constrain the start.
-        let Some((source, time)) = started.filter(|&(_, time)| time <= run.enter) else { continue };
+        let sources: Vec<(Node, i64)> =
+            started.into_iter().chain(ended).filter(|&(_, time)| time <= run.enter).collect();
+        if sources.is_empty() {
+            continue;
+        }
         let shard = trace.shard(run.location);
         let position = shard.instances.enter[run.instance];
         let is_first = position == shard.event_offsets[shard.local(run.location)];
         let kind = if is_first { Kind::Begin } else { Kind::Gate };
         let start = builder.stop(run.location, position, run.enter, kind);
-        builder.raws.push(Raw::new(builder.stop_target(start), source, time));
+        let target = builder.stop_target(start);
+        builder.raws.extend(sources.into_iter().map(|(source, time)| Raw::new(target, source, time)));
     }
     for &(call, kernel) in &devices.awaited {
         let (call, run) = (&devices.synchronizations[call as usize].call, &devices.kernels[kernel as usize].run);

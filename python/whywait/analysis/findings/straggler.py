@@ -1,0 +1,177 @@
+"""A rank makes the devices of others wait."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whywait.analysis.findings.words import EQUAL, Figures, Words
+from whywait.analysis.focus import focused
+from whywait.analysis.iterations import known_iterations
+from whywait.model.profile import sum_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Price, Run
+
+NAME = "straggler"
+TITLE = "Straggler"
+DOCUMENT = """\
+The local chains of devices that wait for each other blame at least a percent of the device time on a call path, most of it
+on one rank or a few: a data loader, other code of the host, or a kernel. Whether a kernel takes longer although its shape is the
+same, or does more, the trace does not tell: compare shapes, or the clocks and temperatures of the devices. The loss is
+time of devices, not of CPUs.
+"""
+FIGURES = Figures(
+    who=("name", "the ranks that bear at least 80% of the costs"),
+    others=("name", "the devices of the other ranks"),
+    place=("name", "the call path"),
+    waiting=("s", "the exposed waiting of devices that the cost model charges to `place` on all ranks"),
+    each=("s", "the same for each of the other ranks in each step"),
+    step=("s", "the mean length of a step"),
+    steps=("count", "the number of steps"),
+    longer=("s", "by how much a step of `who` spends longer in `place` than the mean of the other ranks"),
+    factor=("times", "the time of `who` in `place`, as a multiple of the mean of the other ranks"),
+)
+
+# Smaller shares of the time of devices are no finding.
+_LEAST = 0.01
+# Ranks are the culprits if they have this share of the costs, and are at most this share of all ranks.
+_CULPRIT, _FEW = 0.8, 0.5
+_LOADS = re.compile(r"DataLoader|dataloader|torch/utils/data", re.IGNORECASE)
+_PAUSES = re.compile(r"\bgc[._]?(collect|callback)|\bcollect\b", re.IGNORECASE)
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield the call paths that make the devices of other ranks wait, the costliest first."""
+    total = sum(line["time"] for line in run.result.tables.device_account.to_pylist())
+    costs = _costs(run)
+    steps = _steps(run)
+    for callpath in sorted(costs, key=lambda one: (-float(costs[one].sum()), one)):
+        by_rank = costs[callpath]
+        waiting = float(by_rank.sum())
+        if waiting < _LEAST * total:
+            continue
+        ranks = _culprits(by_rank)
+        is_few = len(ranks) <= _FEW * by_rank.size
+        sentence = _of_few(run, callpath, ranks, waiting, steps) if is_few else _of_many(run, callpath, waiting)
+        found = run.finding(
+            NAME,
+            sentence,
+            _advice(run, callpath),
+            waiting,
+            callpath=callpath,
+            ranks=ranks if is_few else [],
+            base="device",
+            evidence={"by_rank": by_rank.tolist(), "steps": steps[0]},
+        )
+        found.share = waiting / total
+        yield found
+
+
+def _costs(run: Run) -> dict[int, npt.NDArray[np.float64]]:
+    """Return the waiting of devices in the focus that each call path causes, by rank."""
+    profile = focused(run.result).profile
+    rank = run.result.places.rank
+    number = int(rank.max(initial=0)) + 1
+    found: dict[int, npt.NDArray[np.float64]] = {}
+    for metric in ("delay_ccl", "delay_ccl_longterm"):
+        if metric not in profile.metrics:
+            continue
+        key, value = profile.cells(metric)
+        position, location = np.divmod(key, max(profile.locations, 1))
+        callpath = profile.tree.preorder[position]
+        for one in np.unique(callpath).tolist():
+            here = callpath == one
+            by_rank = np.bincount(np.maximum(rank[location[here]], 0), value[here], minlength=number)
+            found[one] = found.get(one, np.zeros(number)) + by_rank
+    return found
+
+
+def _culprits(costs: npt.NDArray[np.float64]) -> list[int]:
+    """Return the fewest ranks that have most of some costs."""
+    order = np.argsort(-costs, kind="stable")
+    enough = int(np.searchsorted(np.cumsum(costs[order]), _CULPRIT * costs.sum() * (1 - 1e-9))) + 1
+    return sorted(order[:enough].tolist())
+
+
+def _steps(run: Run) -> tuple[int, float]:
+    """Return the number of steps, and their mean length; a run without steps is one."""
+    table = known_iterations(run.result)
+    if table is None or not table.num_rows:
+        return 1, run.length
+    return table.num_rows, run.length / table.num_rows
+
+
+def _of_few(run: Run, callpath: int, ranks: list[int], waiting: float, steps: tuple[int, float]) -> Words:
+    number, step = steps
+    of_ranks = _times(run, callpath)
+    others = [rank for rank in range(of_ranks.size) if rank not in ranks]
+    own, other = float(of_ranks[ranks].mean()), float(of_ranks[others].mean()) if others else 0.0
+    who = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
+    verb = "makes" if len(ranks) == 1 else "make"
+    which = "GPU" if len(others) == 1 else f"{len(others)} GPUs"
+    each = waiting / max(len(others), 1) / number
+    words = FIGURES.say(f"{{who}} {verb} the other {{others}} wait", who=who, others=which).capitalized()
+    if number > 1:
+        words += FIGURES.say(" {each} in each of {steps} steps of {step}: ", each=each, steps=number, step=step)
+    else:
+        words += FIGURES.say(" {each}: ", each=each)
+    longer = (own - other) / number
+    words += FIGURES.say("{place} takes", place=run.place(callpath))
+    if other > 0 and own >= EQUAL * other:
+        words += FIGURES.say(" {longer} longer there, {factor} elsewhere.", longer=longer, factor=own / other)
+    elif own > other:
+        words += FIGURES.say(" {longer} longer there.", longer=longer)
+    else:
+        words += " longer there at times."
+    return words
+
+
+def _of_many(run: Run, callpath: int, waiting: float) -> Words:
+    return FIGURES.say(
+        "{place} takes longer on another rank each time; GPUs wait {waiting} for it.",
+        place=run.place(callpath),
+        waiting=waiting,
+    ).capitalized()
+
+
+def _times(run: Run, callpath: int) -> npt.NDArray[np.float64]:
+    """Return the time in a call path by rank, in the focus."""
+    profile = focused(run.result).profile
+    times = profile.row("time", int(run.result.tree.position[callpath]))
+    rank = run.result.places.rank
+    return sum_at(np.maximum(rank, 0), times, int(rank.max(initial=0)) + 1)
+
+
+def _advice(run: Run, callpath: int) -> str:
+    path = "/".join(run.result.tree.path(callpath))
+    if _LOADS.search(path):
+        return "Use more workers of the data loader, prefetch, and pin memory; see which part of the data this rank reads."
+    if callpath in run.kernels:
+        return "Compare the shapes of this kernel: if they are equal, look at clocks, temperature and errors of the device."
+    if _PAUSES.search(path):
+        return "Freeze what lives long (gc.freeze), and collect garbage on all ranks in the same step."
+    return "See what the host does there: pin its CPUs, and look for other processes on its node."
+
+
+def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+    """Yield making the late ranks as fast as the others, or balancing the call path."""
+    if finding.callpath is None:
+        return
+    costs = np.zeros(run.result.profile.locations)
+    by_rank = np.asarray(finding.evidence["by_rank"])
+    places = run.result.places
+    runs = run.changes.by_location("time", finding.callpath) > 0
+    costs[runs] = by_rank[np.maximum(places.rank, 0)][runs]
+    if (like_others := run.changes.like_others(finding.callpath, costs)) is not None:
+        yield like_others
+    if (balance := run.changes.balance(finding.callpath)) is not None:
+        yield balance
+    yield run.changes.faster(finding.callpath, 0.0)
