@@ -140,7 +140,9 @@ def test_costs_go_to_what_made_the_rank_late(case, rank, name, waiting):
 def test_costs_add_up_to_the_waits(case):
     result = analyzed(case)
     waiting = sum(map(sum, found(result)[0].values())) / 1e6
-    unattributed = result.profile.total("delay_unattributed") * 1e3 if "delay_unattributed" in result.profile.metrics else 0
+    unattributed = (
+        result.profile.total("delay_unattributed") * 1e3 if "delay_unattributed" in result.profile.metrics else 0
+    )
     assert sum(costs(result).values()) + unattributed == pytest.approx(waiting, rel=1e-9, abs=1e-6)
 
 

@@ -262,7 +262,13 @@ impl Analysis {
         if let Some(row) = rows.iter().find(|&&row| row as usize >= all) {
             return Err(Error::Usage(format!("there is no wait state {row}: there are {all}")));
         }
-        factors::find(&self.trace, (&self.waits, base), (&causes.intervals, &causes.locks, &causes.chains), rows, causes.model)
+        factors::find(
+            &self.trace,
+            (&self.waits, base),
+            (&causes.intervals, &causes.locks, &causes.chains),
+            rows,
+            causes.model,
+        )
     }
 
     /// The number of wait states of earlier processes. Collective.
@@ -496,7 +502,8 @@ pub fn analyze(
         let notified = causes::notify(&trace, (&waits, &calls), synchronized, options.cost_model)?;
         drop(locks);
         monitor.enter(Stage::Causes)?;
-        let in_focus = focus.filter(|focus| matches!(focus.rule, Rule::LastFinalize | Rule::Profiler)).map(|focus| focus.window());
+        let in_focus =
+            focus.filter(|focus| matches!(focus.rule, Rule::LastFinalize | Rule::Profiler)).map(|focus| focus.window());
         let how = (options.cost_model, window.as_ref(), in_focus.as_ref());
         let mut found = causes::find(&trace, notified, how)?;
         // This thread follows the path, because it exchanges data; the others compute costs.

@@ -227,7 +227,8 @@ impl Skew {
     /// Where the last member begins, if at least half of the waiting is due to records that begin apart.
     fn met(&self) -> Option<i64> {
         let recorded = |location: LocationId| self.0.iter().find(|other| other.location == location);
-        let late = |member: &Meeting| recorded(member.cause).map_or(0, |cause| (cause.recorded - member.recorded).max(0));
+        let late =
+            |member: &Meeting| recorded(member.cause).map_or(0, |cause| (cause.recorded - member.recorded).max(0));
         let waiting: i64 = self.0.iter().map(|member| member.waiting).sum();
         let of_records: i64 = self.0.iter().map(|member| member.waiting.min(late(member))).sum();
         let begin = self.0.iter().map(|member| member.begin).max();

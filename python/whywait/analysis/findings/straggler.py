@@ -153,7 +153,9 @@ def _times(run: Run, callpath: int) -> npt.NDArray[np.float64]:
 def _advice(run: Run, callpath: int) -> str:
     path = "/".join(run.result.tree.path(callpath))
     if _LOADS.search(path):
-        return "Use more workers of the data loader, prefetch, and pin memory; see which part of the data this rank reads."
+        return (
+            "Use more workers of the data loader, prefetch, and pin memory; see which part of the data this rank reads."
+        )
     if callpath in run.kernels:
         return "Compare the shapes of this kernel: if they are equal, look at clocks, temperature and errors of the device."
     if _PAUSES.search(path):

@@ -161,9 +161,14 @@ struct Device<'a> {
 
 impl Device<'_> {
     fn account(mut self, focus: &Range<i64>) -> Vec<DeviceCell> {
-        let mut of_rows: [(DeviceRow, Vec<Range<i64>>); 5] =
-            [DeviceRow::Kernel, DeviceRow::CommunicationWait, DeviceRow::Transfer, DeviceRow::Unmatched, DeviceRow::Copy]
-                .map(|row| (row, Vec::new()));
+        let mut of_rows: [(DeviceRow, Vec<Range<i64>>); 5] = [
+            DeviceRow::Kernel,
+            DeviceRow::CommunicationWait,
+            DeviceRow::Transfer,
+            DeviceRow::Unmatched,
+            DeviceRow::Copy,
+        ]
+        .map(|row| (row, Vec::new()));
         for kernel in self.kernels {
             let Range { start, end } = kernel.run.enter..kernel.run.leave;
             let part = self.parts.get(&(kernel.run.location, kernel.run.instance));

@@ -70,8 +70,8 @@ pub use cost_model::CostModel;
 
 pub use crate::schema::Class;
 use crate::schema::Pattern;
-use costs::BookedCosts;
 pub(crate) use chains::Chains;
+use costs::BookedCosts;
 pub(crate) use fixed::Fixed;
 pub(crate) use interval_index::IntervalIndex;
 pub(crate) use ownership::ContendedLock;

@@ -264,10 +264,7 @@ impl Relation {
 
     /// Whether it is between two locations only, so that their wait is not part of a group synchronization.
     pub(crate) fn is_of_two(self) -> bool {
-        matches!(
-            self,
-            Self::Pair | Self::Contention | Self::Ownership | Self::Device | Self::Chain | Self::ThreadPair
-        )
+        matches!(self, Self::Pair | Self::Contention | Self::Ownership | Self::Device | Self::Chain | Self::ThreadPair)
     }
 
     /// Whether a wait is explained by the work in an interval since the last synchronization.

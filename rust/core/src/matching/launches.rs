@@ -267,9 +267,8 @@ pub(crate) fn match_launches(
         let rest = calls.iter().zip(&is_settled).filter(|(_, is_settled)| !**is_settled).map(|(call, _)| call);
         let calls: Vec<&(DeviceCall, Span)> =
             rest.filter(|(call, _)| (*call != DeviceCall::Launch) == copies).collect();
-        let is_open = |number: u32, run: &Run| {
-            run.copy.is_some() == copies && found.launches[number as usize].is_none()
-        };
+        let is_open =
+            |number: u32, run: &Run| run.copy.is_some() == copies && found.launches[number as usize].is_none();
         let own: Vec<u32> =
             (0..).zip(runs).filter(|&(number, run)| is_open(number, run)).map(|(number, _)| number).collect();
         if copies && (calls.is_empty() || own.is_empty()) {
@@ -333,7 +332,7 @@ fn pair_by_correlation(
     let correlation = |span: &Span| span.detail(details, |detail| detail.correlation);
     let numbered = calls.iter().enumerate().filter_map(|(call, (_, span))| Some((correlation(span)?, call)));
     let numbered: FxHashMap<u64, usize> = numbered.collect();
-    let mut is_settled = vec![false; calls.len()];
+    let is_settled: Vec<bool> = calls.iter().map(|(_, span)| correlation(span).is_some()).collect();
     if numbered.is_empty() {
         return is_settled;
     }
@@ -344,10 +343,8 @@ fn pair_by_correlation(
             has_run[call] = true;
         }
     }
-    for &call in numbered.values() {
-        is_settled[call] = true;
-    }
-    let alone = calls.iter().zip(is_settled.iter().zip(&has_run)).filter(|(_, (settled, has_run))| **settled && !**has_run);
+    let alone =
+        calls.iter().zip(is_settled.iter().zip(&has_run)).filter(|(_, (settled, has_run))| **settled && !**has_run);
     found.lost.extend(alone.filter(|((call, _), _)| *call == DeviceCall::Launch).map(|((_, span), _)| *span));
     is_settled
 }

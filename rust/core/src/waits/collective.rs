@@ -61,23 +61,24 @@ pub fn detect<R: Default + Send>(
     };
     let (found, mut diagnostics) = match_all(trace, Times::Operation, begin, evaluate)?;
     let (found, more): (Vec<Found>, Vec<R>) = found.into_iter().unzip();
-    let sent = found.into_par_iter().map(|Found { waits, device_parts, diagnostics, mut collective_syncs, sets, .. }| {
-        let process = |location: LocationId| trace.definitions.locations[location].process;
-        for set in sets {
-            let mut set: Vec<ProcessId> = set.into_iter().map(process).collect();
-            set.sort_unstable();
-            collective_syncs.sets.push(set);
-        }
-        let mut outbox = trace.exchange.outbox();
-        for wait in waits {
-            outbox.push(trace.shard_of[wait.location], wait);
-        }
-        let mut parts = trace.exchange.outbox();
-        for part in device_parts {
-            parts.push(trace.shard_of[part.kernel.0], part);
-        }
-        (outbox, (parts, (collective_syncs, diagnostics)))
-    });
+    let sent =
+        found.into_par_iter().map(|Found { waits, device_parts, diagnostics, mut collective_syncs, sets, .. }| {
+            let process = |location: LocationId| trace.definitions.locations[location].process;
+            for set in sets {
+                let mut set: Vec<ProcessId> = set.into_iter().map(process).collect();
+                set.sort_unstable();
+                collective_syncs.sets.push(set);
+            }
+            let mut outbox = trace.exchange.outbox();
+            for wait in waits {
+                outbox.push(trace.shard_of[wait.location], wait);
+            }
+            let mut parts = trace.exchange.outbox();
+            for part in device_parts {
+                parts.push(trace.shard_of[part.kernel.0], part);
+            }
+            (outbox, (parts, (collective_syncs, diagnostics)))
+        });
     let (outgoing, rest): (Vec<_>, Vec<_>) = sent.unzip();
     let (parts, rest): (Vec<_>, Vec<_>) = rest.into_iter().unzip();
     let device_parts = trace.exchange.alltoallv(parts)?;

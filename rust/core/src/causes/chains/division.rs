@@ -62,13 +62,11 @@ impl Chains {
         let (i, j) = tied.unwrap_or((own.passed.len(), other.passed.len()));
         let (own, other) = (own.part(i), other.part(j));
         let completion = (other.since - own.since).max(0);
-        let mut delays: Vec<Delay> = Vec::new();
-        for (&callpath, &(ticks, location, _)) in &other.work {
+        let delay = |(&callpath, &(ticks, location, _)): (&CallPathId, &(i64, LocationId, i64))| {
             let waiter_ticks = own.work.get(&callpath).map_or(0, |&(ticks, ..)| ticks);
-            if ticks > waiter_ticks {
-                delays.push(Delay { location, callpath, ticks, waiter_ticks });
-            }
-        }
+            (ticks > waiter_ticks).then_some(Delay { location, callpath, ticks, waiter_ticks })
+        };
+        let mut delays: Vec<Delay> = other.work.iter().filter_map(delay).collect();
         delays.sort_unstable_by_key(|delay| delay.callpath);
         let excess: i64 = delays.iter().map(|delay| delay.ticks - delay.waiter_ticks).sum();
         let waiting = other.waits.iter().map(|&wait| self.nodes[wait as usize].waiting).sum();

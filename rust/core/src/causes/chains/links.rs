@@ -6,6 +6,8 @@
 //! something to do, so the chain goes on there. The time from the cause of a begin to the begin belongs to the work that
 //! begins.
 
+use std::collections::BTreeMap;
+
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
@@ -70,7 +72,7 @@ struct Rank<'a> {
     trace: &'a Trace,
     devices: &'a Devices,
     first: LocationId,
-    threads: FxHashMap<LocationId, Thread>,
+    threads: BTreeMap<LocationId, Thread>,
 }
 
 /// What a thread did, and when it waited for devices.
@@ -96,7 +98,7 @@ impl<'a> Rank<'a> {
         let process = trace.definitions.locations[kernels[0].run.location].process;
         let first = trace.definitions.master(process);
         let launching = kernels.iter().filter_map(|kernel| Some(kernel.launch?.location));
-        let mut threads: FxHashMap<LocationId, Thread> = FxHashMap::default();
+        let mut threads: BTreeMap<LocationId, Thread> = BTreeMap::new();
         for thread in launching.chain([first]) {
             threads.entry(thread).or_insert_with(|| {
                 let i = shard.local(thread);
@@ -184,7 +186,8 @@ impl<'a> Rank<'a> {
                 }
             }
         };
-        let mut work: Vec<_> = work.into_iter().map(|((location, callpath), ticks)| (location, callpath, ticks)).collect();
+        let mut work: Vec<_> =
+            work.into_iter().map(|((location, callpath), ticks)| (location, callpath, ticks)).collect();
         work.sort_unstable();
         Link { before, since, work }
     }

@@ -97,8 +97,7 @@ impl Chains {
         let rows = earlier.iter().map(|&node| &self.nodes[node as usize]);
         factors.extend(rows.map(|node| {
             let earlier = row_of(trace, waits, node.kernel).map_or(NONE, |row| base + row);
-            let of_wait =
-                factor(FactorKind::Wait, node.kernel.0, node.callpath, node.waiting, 0, share(node.waiting));
+            let of_wait = factor(FactorKind::Wait, node.kernel.0, node.callpath, node.waiting, 0, share(node.waiting));
             Factor { earlier, ..of_wait }
         }));
         if delay + waiting == 0 {

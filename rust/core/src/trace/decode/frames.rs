@@ -61,13 +61,7 @@ pub(super) struct Stream {
 
 impl Stream {
     pub(super) fn new(times: RangeInclusive<i64>) -> Self {
-        Self {
-            times,
-            left_out: Vec::new(),
-            skipped: 0,
-            copies: FxHashMap::default(),
-            roots: FxHashMap::default(),
-        }
+        Self { times, left_out: Vec::new(), skipped: 0, copies: FxHashMap::default(), roots: FxHashMap::default() }
     }
 }
 

@@ -189,17 +189,13 @@ impl Host {
     }
 
     /// Determines what delayed each kernel, if `causes` do not tell, and how long its device was idle before it.
-    fn kernels(
-        &self,
-        busy: &BusyTimes,
-        matched: &LaunchMatches,
-        causes: Option<&[StartCause]>,
-        devices: &mut Devices,
-    ) {
+    fn kernels(&self, busy: &BusyTimes, matched: &LaunchMatches, causes: Option<&[StartCause]>, devices: &mut Devices) {
         // The last kernel of each stream, and the kernel of each device that ends last.
         let mut on_stream: FxHashMap<LocationId, u32> = FxHashMap::default();
         let mut on_device: FxHashMap<u32, u32> = FxHashMap::default();
-        for (number, (&Run { span: run, copy, communicates }, &launch)) in (0..).zip(self.runs.iter().zip(&matched.launches)) {
+        for (number, (&Run { span: run, copy, communicates }, &launch)) in
+            (0..).zip(self.runs.iter().zip(&matched.launches))
+        {
             let device = busy.device[&run.location];
             // The first launch is the latest time at which a device can have become available.
             let before = busy.previous_end(&run).or(launch.map(|launch| launch.enter.min(run.enter)));

@@ -11,6 +11,8 @@
 //!
 //! *Source*: specification.md#device-collectives.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bitcode::{Decode, Encode};
@@ -52,12 +54,12 @@ impl DevicePart {
 }
 
 /// When each device computes: the union of its kernels that do not communicate, of all processes that share it.
-pub(super) struct Computing(FxHashMap<u32, Vec<Range<i64>>>);
+pub(super) struct Computing(BTreeMap<u32, Vec<Range<i64>>>);
 
 impl Computing {
     /// Collects kernels with the number of their device.
     pub(super) fn new(kernels: impl Iterator<Item = (u32, Range<i64>)>) -> Self {
-        let mut of_devices: FxHashMap<u32, Vec<Range<i64>>> = FxHashMap::default();
+        let mut of_devices: BTreeMap<u32, Vec<Range<i64>>> = BTreeMap::new();
         for (device, span) in kernels {
             of_devices.entry(device).or_default().push(span);
         }
@@ -85,7 +87,7 @@ impl Computing {
 /// Of the parts of each kernel the longest wait, with what of it is exposed; ordered as the kernels. A kernel with several
 /// parts is like a call that completes several requests.
 pub(super) fn of_kernels(kernels: &[Kernel], mut parts: Vec<DevicePart>, computing: &Computing) -> Vec<DevicePart> {
-    parts.sort_by_key(|part| (part.kernel, std::cmp::Reverse(part.waiting), std::cmp::Reverse(part.tie)));
+    parts.sort_by_key(|part| (part.kernel, Reverse(part.waiting), Reverse(part.tie)));
     parts.dedup_by_key(|part| part.kernel);
     let device: FxHashMap<_, _> =
         kernels.iter().map(|kernel| ((kernel.run.location, kernel.run.instance), kernel)).collect();

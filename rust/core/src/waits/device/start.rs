@@ -13,6 +13,8 @@
 //!
 //! *Source*: accelerators.md#what-delays-work.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 
 use super::activity::StartCause;
@@ -50,7 +52,8 @@ pub(super) fn causes(runs: &[Run], launches: &[Option<Span>], gap: i64) -> Vec<S
         if is_late || !has_launches {
             let before = by_end.partition_point(|&other| end(other) <= enter);
             let others = by_end[..before].iter().rev().take_while(|&&other| end(other) > since);
-            let other = others.copied().find(|&other| other != number && runs[other as usize].span.location != location);
+            let other =
+                others.copied().find(|&other| other != number && runs[other as usize].span.location != location);
             if let Some(other) = other {
                 latest = Some((end(other), StartCause::After(other)));
             }
@@ -63,12 +66,12 @@ pub(super) fn causes(runs: &[Run], launches: &[Option<Span>], gap: i64) -> Vec<S
 /// The computations that each thread launched, in order of launch.
 struct Launched<'a> {
     runs: &'a [Run],
-    of_threads: FxHashMap<LocationId, Vec<(i64, u32)>>,
+    of_threads: BTreeMap<LocationId, Vec<(i64, u32)>>,
 }
 
 impl<'a> Launched<'a> {
     fn new(runs: &'a [Run], launches: &[Option<Span>]) -> Self {
-        let mut of_threads: FxHashMap<LocationId, Vec<(i64, u32)>> = FxHashMap::default();
+        let mut of_threads: BTreeMap<LocationId, Vec<(i64, u32)>> = BTreeMap::new();
         for (number, (_, launch)) in (0..).zip(runs.iter().zip(launches)).filter(|(_, (run, _))| !run.communicates) {
             if let Some(launch) = launch {
                 of_threads.entry(launch.location).or_default().push((launch.enter, number));

@@ -31,8 +31,7 @@ pub(in crate::whatif) fn collect(trace: &Trace, devices: &Devices, builder: &mut
             _ => None,
         };
         let other = other.filter(|other| other.location != run.location);
-        let ended =
-            other.map(|other| (leave(builder.instance(trace, (other.location, other.last))), other.leave));
+        let ended = other.map(|other| (leave(builder.instance(trace, (other.location, other.last))), other.leave));
         // With clock errors, the launch does not constrain the start.
         let sources: Vec<(Node, i64)> =
             started.into_iter().chain(ended).filter(|&(_, time)| time <= run.enter).collect();
