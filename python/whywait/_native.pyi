@@ -41,9 +41,23 @@ class Ranks(Protocol):
 
 @final
 class Run:
-    """An archive whose definitions have been read."""
+    """A run whose definitions have been read."""
 
-    def __new__(cls, path: str | PathLike[str]) -> Run: ...
+    def __new__(
+        cls,
+        path: str | PathLike[str],
+        *,
+        paths: str | None = None,
+        cycle: int | None = None,
+        comm_kernels: list[str] = [],
+    ) -> Run: ...
+    def traces(self) -> dict[str, Any] | None:
+        """Return what is known of traces of PyTorch's profiler besides events; None if the run has others.
+
+        ``world_size``, ``missing`` (ranks without a file), ``versions`` (name and version), ``recorded`` (of stacks, shapes,
+        modules, memory, synchronizations), ``cycle`` of ``cycles``, ``left_out`` (file and reason), ``ranks`` and ``groups``
+        (a dictionary each).
+        """
     @property
     def anchor_path(self) -> PathLike[str]:
         """The anchor file."""

@@ -30,6 +30,16 @@ pub enum OddityKind {
     Range,
     /// Clock offsets that are not in order.
     ClockOffset,
+    /// Events that cannot be read and are left out.
+    Unreadable,
+    /// Lengths that cannot be.
+    Duration,
+    /// Times of a device's work that cannot be.
+    DeviceTime,
+    /// Spans of a thread that are neither within each other nor apart.
+    Crossing,
+    /// What is not recorded and was guessed.
+    Guessed,
 }
 
 impl OddityKind {
@@ -48,6 +58,11 @@ impl OddityKind {
             OddityKind::Missing => "missing",
             OddityKind::Range => "range",
             OddityKind::ClockOffset => "clock-offset",
+            OddityKind::Unreadable => "unreadable-event",
+            OddityKind::Duration => "duration",
+            OddityKind::DeviceTime => "device-time",
+            OddityKind::Crossing => "crossing",
+            OddityKind::Guessed => "guessed",
         }
     }
 }

@@ -32,3 +32,12 @@ pub(crate) fn core_error(error: whywait_core::Error) -> PyErr {
         whywait_core::Error::Interrupted => PyKeyboardInterrupt::new_err(()),
     }
 }
+
+/// The Python exception for an error of the reader of PyTorch's traces.
+pub(crate) fn kineto_error(error: whywait_kineto::Error) -> PyErr {
+    match error {
+        whywait_kineto::Error::Io { path, source } => archive_error(whywait_otf2::Error::Io { path, source }),
+        error @ whywait_kineto::Error::Damaged { .. } => ArchiveError::new_err(error.to_string()),
+        error => UsageError::new_err(error.to_string()),
+    }
+}

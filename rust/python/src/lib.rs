@@ -16,6 +16,7 @@ mod factors;
 mod import;
 mod io;
 mod job;
+mod kineto;
 mod loops;
 mod memory;
 mod options;

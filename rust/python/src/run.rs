@@ -9,13 +9,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::ids::ProcessId;
 use whywait_core::trace::DefinitionIndex;
+use whywait_kineto::KinetoRecording;
 use whywait_otf2::writer::{WriteOptions, copy_archive as copy_otf2};
 use whywait_otf2::{Archive, Definitions, Event, Recording};
 
 use crate::arrow::{Names, Table};
-use crate::errors::{UsageError, archive_error};
+use crate::errors::{UsageError, archive_error, kineto_error};
 use crate::estimate::{self, Counter};
 use crate::job::detached;
+use crate::kineto;
 use crate::recording;
 use crate::records::{Columns, EventTable};
 
@@ -25,6 +27,8 @@ pub(crate) struct Run {
     recording: Arc<dyn Recording>,
     /// The archive that it was read from, if any.
     archive: Option<Arc<Archive>>,
+    /// The traces of PyTorch's profiler that it was read from, if any.
+    traces: Option<Arc<KinetoRecording>>,
     definitions: DefinitionIndex,
 }
 
@@ -32,7 +36,7 @@ impl Run {
     /// A run that is not read from an archive.
     pub(crate) fn new(recording: Arc<dyn Recording>) -> Self {
         let definitions = DefinitionIndex::new(recording.definitions());
-        Self { recording, archive: None, definitions }
+        Self { recording, archive: None, traces: None, definitions }
     }
 
     /// The archive, to copy it as it is.
@@ -77,9 +81,25 @@ pub(crate) fn copy_archive(py: Python<'_>, source: PathBuf, destination: PathBuf
 
 #[pymethods]
 impl Run {
-    /// Opens an archive: its anchor file, or the directory that holds one.
+    /// Opens an archive: its anchor file, or the directory that holds one; or traces of PyTorch's profiler, one file a rank.
+    ///
+    /// `paths` is what call paths consist of (`op`, `module`, `python`, `all`), `cycle` which cycle of the profiler's
+    /// schedule is read, and `comm_kernels` names kernels that communicate (`REGEX=KIND`); archives have none of these.
     #[new]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+    #[pyo3(signature = (path, *, paths=None, cycle=None, comm_kernels=Vec::new()))]
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        paths: Option<&str>,
+        cycle: Option<usize>,
+        comm_kernels: Vec<String>,
+    ) -> PyResult<Self> {
+        if kineto::names_traces(&path) {
+            let options = kineto::options(paths, cycle, &comm_kernels)?;
+            let traces = detached(py, || whywait_kineto::open(&[path], &options))?.map_err(kineto_error)?;
+            let traces = Arc::new(traces);
+            return Ok(Self { traces: Some(traces.clone()), ..Self::new(traces) });
+        }
         let archive = Arc::new(detached(py, || Archive::open(&path))?.map_err(archive_error)?);
         Ok(Self { archive: Some(archive.clone()), ..Self::new(archive) })
     }
@@ -90,10 +110,15 @@ impl Run {
         self.recording.path().to_owned()
     }
 
+    /// What is known of the traces of PyTorch's profiler besides events; `None` if it is read from others.
+    fn traces<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.traces.as_ref().map(|traces| kineto::facts(py, traces.facts())).transpose()
+    }
+
     /// Whether it is in files, rather than in the memory of this process.
     #[getter]
     fn is_in_files(&self) -> bool {
-        self.archive.is_some()
+        self.archive.is_some() || self.traces.is_some()
     }
 
     /// Name of the archive.

@@ -1,0 +1,254 @@
+//! The definitions of a run, laid out as Score-P does it for MPI with accelerators.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use whywait_otf2::Definitions;
+use whywait_otf2::enums::{
+    CommFlag, GroupFlag, GroupType, GroupTypePre12, LocationGroupType, LocationType, Paradigm, ParameterType,
+    RegionType, SystemTreeDomain, Type,
+};
+use whywait_otf2::records::{
+    Attribute, CallingContext, ClockProperties, Comm, Definition, Group, Location, LocationGroup, Parameter,
+    Region as RegionRecord, SystemTreeNode, SystemTreeNodeDomain, SystemTreeNodeProperty, Text, TypedValue, UNDEFINED,
+};
+
+use crate::columns::NONE;
+use crate::matching::Matched;
+use crate::rank::Rank;
+use crate::regions::Region;
+
+/// Attribute: the number that a call and what it launches have in common.
+pub(crate) const CORRELATION: u32 = 0;
+/// Attribute: the stream that a call names.
+pub(crate) const STREAM: u32 = 1;
+/// Attribute: the event that a call names.
+pub(crate) const EVENT: u32 = 2;
+/// Attribute: the call path from which a work was launched.
+pub(crate) const LAUNCH_PATH: u32 = 3;
+/// Parameter: the number of a step.
+pub(crate) const STEP: u32 = 0;
+
+const ATTRIBUTES: [(u32, &str, Type); 4] = [
+    (CORRELATION, "correlation", Type::UINT64),
+    (STREAM, "CUDA_STREAM_REF", Type::UINT64),
+    (EVENT, "CUDA_EVENT_REF", Type::UINT64),
+    (LAUNCH_PATH, "launch path", Type::CALLING_CONTEXT),
+];
+
+/// Nanoseconds.
+const RESOLUTION: u64 = 1_000_000_000;
+
+/// Regions and call paths of the run for those of each rank.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers {
+    pub(crate) regions: Vec<Vec<u32>>,
+    pub(crate) contexts: Vec<Vec<u32>>,
+}
+
+/// The id of the location number `at` of the rank at `place`.
+pub(crate) const fn location(place: usize, at: usize) -> u64 {
+    place as u64 | (at as u64) << 32
+}
+
+/// The rank and its location that an id stands for.
+pub(crate) const fn place_of(location: u64) -> (usize, usize) {
+    ((location & 0xffff_ffff) as usize, (location >> 32) as usize)
+}
+
+/// Strings first, since all other definitions name them.
+#[derive(Default)]
+struct Catalog {
+    strings: Vec<String>,
+    known: FxHashMap<String, u32>,
+    records: Vec<Definition>,
+}
+
+impl Catalog {
+    fn string(&mut self, text: &str) -> u32 {
+        if let Some(id) = self.known.get(text) {
+            return *id;
+        }
+        let id = self.strings.len() as u32;
+        self.strings.push(text.to_owned());
+        self.known.insert(text.to_owned(), id);
+        id
+    }
+
+    fn add(&mut self, record: impl Into<Definition>) {
+        self.records.push(record.into());
+    }
+
+    fn finish(self, clock: ClockProperties) -> Definitions {
+        let strings = (0..).zip(self.strings).map(|(id, string)| Text { id, string }.into());
+        Definitions::from_records([clock.into()].into_iter().chain(strings).chain(self.records))
+    }
+
+    fn node(&mut self, id: u32, name: &str, class: &str, parent: u32) {
+        let (name, class_name) = (self.string(name), self.string(class));
+        self.add(SystemTreeNode { id, name, class_name, parent });
+    }
+
+    fn domain(&mut self, system_tree_node: u32, system_tree_domain: SystemTreeDomain) {
+        self.add(SystemTreeNodeDomain { system_tree_node, system_tree_domain });
+    }
+
+    fn region(&mut self, id: u32, region: &Region) {
+        let name = self.string(&region.name);
+        let Region { paradigm, role, flags, .. } = *region;
+        self.add(RegionRecord {
+            id,
+            name,
+            description: 0,
+            region_type: RegionType::of(role, paradigm, flags),
+            source_file: UNDEFINED,
+            begin_line_number: 0,
+            end_line_number: 0,
+            canonical_name: name,
+            region_role: role,
+            paradigm,
+            region_flags: flags,
+        });
+    }
+
+    fn group(&mut self, id: u32, group_type: GroupType, members: Vec<u64>) {
+        let (paradigm, group_flags) = (Paradigm::MPI, GroupFlag::NONE);
+        let group_type_pre12 = GroupTypePre12::of(group_type, paradigm, group_flags);
+        self.add(Group { id, name: 0, group_type_pre12, members, group_type, paradigm, group_flags });
+    }
+}
+
+/// Defines a run; `events` has the number of events of each location of each rank.
+pub(crate) fn define(
+    ranks: &[Rank],
+    matched: &Matched,
+    regions: &[Region],
+    contexts: &[(u32, u32)],
+    events: &[Vec<u64>],
+) -> Definitions {
+    let mut catalog = Catalog::default();
+    // The empty string comes first, as readers expect of what has no name.
+    catalog.string("");
+    for (id, name, value_type) in ATTRIBUTES {
+        let name = catalog.string(name);
+        catalog.add(Attribute { id, name, value_type, description: 0 });
+    }
+    let step = catalog.string("step");
+    catalog.add(Parameter { id: STEP, name: step, parameter_type: ParameterType::INT64 });
+    for (id, region) in (0..).zip(regions) {
+        catalog.region(id, region);
+    }
+    let undefined = |id: u32| if id == NONE { UNDEFINED } else { id };
+    for (id, (parent, region)) in (0..).zip(contexts) {
+        let parent = undefined(*parent);
+        catalog.add(CallingContext { id, region: *region, source_code_location: UNDEFINED, parent });
+    }
+    system(&mut catalog, ranks, events);
+    communicators(&mut catalog, ranks, matched);
+    let begin = ranks.iter().map(|rank| rank.window.0).min().unwrap_or(0);
+    let end = ranks.iter().map(|rank| rank.window.1).max().unwrap_or(begin);
+    let realtime_timestamp = u64::try_from(begin).unwrap_or(u64::MAX);
+    catalog.finish(ClockProperties {
+        timer_resolution: RESOLUTION,
+        global_offset: begin.max(0).cast_unsigned(),
+        trace_length: end.saturating_sub(begin).max(0).cast_unsigned(),
+        realtime_timestamp,
+    })
+}
+
+/// Nodes, their devices, processes with their threads and streams.
+fn system(catalog: &mut Catalog, ranks: &[Rank], events: &[Vec<u64>]) {
+    let mut next = 1;
+    let mut id = || {
+        next += 1;
+        next - 1
+    };
+    catalog.node(0, "machine", "machine", UNDEFINED);
+    catalog.domain(0, SystemTreeDomain::MACHINE);
+    let mut nodes: FxHashMap<&str, u32> = FxHashMap::default();
+    let mut devices: BTreeMap<(u32, i64), u32> = BTreeMap::new();
+    let mut contexts = ranks.len() as u32;
+    for (place, rank) in ranks.iter().enumerate() {
+        let host = rank.info.host.as_deref().unwrap_or("node");
+        let node = *nodes.entry(host).or_insert_with(|| {
+            let node = id();
+            catalog.node(node, host, "node", 0);
+            catalog.domain(node, SystemTreeDomain::SHARED_MEMORY);
+            node
+        });
+        let process = place as u32;
+        let name = catalog.string(&format!("rank {}", rank.number));
+        catalog.add(LocationGroup {
+            id: process,
+            name,
+            location_group_type: LocationGroupType::PROCESS,
+            system_tree_parent: node,
+            creating_location_group: UNDEFINED,
+        });
+        for (at, thread) in rank.threads.iter().enumerate() {
+            let name = catalog.string(&thread.name);
+            catalog.add(Location {
+                id: location(place, at),
+                name,
+                location_type: LocationType::CPU_THREAD,
+                number_of_events: events[place][at],
+                location_group: process,
+            });
+        }
+        let mut groups: BTreeMap<i64, u32> = BTreeMap::new();
+        for (at, stream) in (rank.threads.len()..).zip(&rank.streams) {
+            let group = *groups.entry(stream.device).or_insert_with(|| {
+                let device = *devices.entry((node, stream.device)).or_insert_with(|| {
+                    let device = id();
+                    define_device(catalog, device, (node, host), stream.device, rank);
+                    device
+                });
+                let group = contexts;
+                contexts += 1;
+                let name = catalog.string(&format!("GPU {}", stream.device));
+                catalog.add(LocationGroup {
+                    id: group,
+                    name,
+                    location_group_type: LocationGroupType::ACCELERATOR,
+                    system_tree_parent: device,
+                    creating_location_group: process,
+                });
+                group
+            });
+            let name = catalog.string(&format!("stream {}", stream.number));
+            catalog.add(Location {
+                id: location(place, at),
+                name,
+                location_type: LocationType::ACCELERATOR_STREAM,
+                number_of_events: events[place][at],
+                location_group: group,
+            });
+        }
+    }
+}
+
+fn define_device(catalog: &mut Catalog, id: u32, (node, host): (u32, &str), number: i64, rank: &Rank) {
+    let known = rank.info.devices.iter().find(|(device, name)| *device == number && !name.is_empty());
+    let name = known.map_or("GPU", |(_, name)| name);
+    catalog.node(id, &format!("{name} {number}"), "GPU", node);
+    catalog.domain(id, SystemTreeDomain::ACCELERATOR_DEVICE);
+    let name = catalog.string("UUID");
+    let string_value = catalog.string(&format!("{host}/{number}"));
+    let value = TypedValue { kind: Type::STRING, bits: string_value.into() };
+    catalog.add(SystemTreeNodeProperty { system_tree_node: id, name, string_value, value });
+}
+
+fn communicators(catalog: &mut Catalog, ranks: &[Rank], matched: &Matched) {
+    let all = (0..ranks.len()).map(|place| location(place, 0)).collect();
+    catalog.group(0, GroupType::COMM_LOCATIONS, all);
+    let mut groups: BTreeMap<&[usize], u32> = BTreeMap::new();
+    for (id, comm) in (0..).zip(&matched.comms) {
+        let next = groups.len() as u32 + 1;
+        let group = *groups.entry(&comm.ranks).or_insert(next);
+        if group == next {
+            catalog.group(group, GroupType::COMM_GROUP, comm.ranks.iter().map(|place| *place as u64).collect());
+        }
+        let name = catalog.string(&comm.name);
+        catalog.add(Comm { id, name, group, parent: UNDEFINED, flags: CommFlag::NONE });
+    }
+}

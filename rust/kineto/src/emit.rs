@@ -1,0 +1,178 @@
+//! The events of a location.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use whywait_otf2::enums::{CollectiveRoot, Type};
+use whywait_otf2::records::TypedValue;
+use whywait_otf2::{AttributeValue, Attributes, Event, EventSink};
+
+use crate::columns::NONE;
+use crate::definitions::{CORRELATION, EVENT, LAUNCH_PATH, STEP, STREAM, location};
+use crate::kinds::{Flow, Kind};
+use crate::matching::{Message, Operation};
+use crate::members::Member;
+use crate::rank::{Detail, PlacedWork, Rank, Stream, Thread, Visit};
+
+/// A rank as its events are sent.
+pub(crate) struct Emitter<'a> {
+    pub(crate) place: usize,
+    pub(crate) rank: &'a Rank,
+    /// Regions and call paths of the run for those of the rank.
+    pub(crate) regions: &'a [u32],
+    pub(crate) contexts: &'a [u32],
+    /// Operations and messages of the rank's members.
+    pub(crate) operations: &'a [Option<Operation>],
+    pub(crate) messages: &'a [(u32, Message)],
+}
+
+/// Attributes of one event: no more than there are.
+struct List {
+    values: [AttributeValue; 4],
+    count: usize,
+}
+
+impl List {
+    const fn new() -> Self {
+        let none = AttributeValue { id: 0, value: TypedValue { kind: Type::NONE, bits: 0 } };
+        Self { values: [none; 4], count: 0 }
+    }
+
+    fn add(&mut self, id: u32, kind: Type, bits: u64) {
+        self.values[self.count] = AttributeValue { id, value: TypedValue { kind, bits } };
+        self.count += 1;
+    }
+
+    fn send(&self, sink: &mut dyn EventSink) {
+        if self.count > 0 {
+            sink.attributed(&Attributes::new(&self.values[..self.count]));
+        }
+    }
+}
+
+fn record(sink: &mut dyn EventSink, time: i64, record: &Event<'_>) {
+    sink.record(time, record, &Attributes::NONE);
+}
+
+impl Emitter<'_> {
+    fn region(&self, region: u32) -> u32 {
+        self.regions.get(region as usize).copied().unwrap_or(NONE)
+    }
+
+    /// Sends the events of a thread.
+    pub(crate) fn thread(&self, thread: &Thread, sink: &mut dyn EventSink) {
+        let mut open: Vec<(i64, u32)> = Vec::new();
+        for visit in &thread.visits {
+            while let Some((end, region)) = open.pop_if(|(end, _)| *end <= visit.begin) {
+                sink.leave(end, region);
+            }
+            self.enter(visit, sink);
+            open.push((visit.end, self.region(visit.region)));
+        }
+        while let Some((end, region)) = open.pop() {
+            sink.leave(end, region);
+        }
+    }
+
+    fn enter(&self, visit: &Visit, sink: &mut dyn EventSink) {
+        let (time, region) = (visit.begin, self.region(visit.region));
+        match visit.detail {
+            Detail::None => sink.enter(time, region),
+            Detail::Correlation(number) => {
+                let mut list = List::new();
+                list.add(CORRELATION, Type::UINT64, number);
+                if let Some(awaits) = self.rank.syncs.get(&number) {
+                    let is_named = |stream: &Stream| Some((stream.device, stream.number)) == awaits.stream;
+                    if let Some(at) = self.rank.streams.iter().position(is_named) {
+                        list.add(STREAM, Type::UINT64, location(self.place, self.rank.threads.len() + at));
+                    }
+                    if let Some(event) = awaits.event {
+                        list.add(EVENT, Type::UINT64, event);
+                    }
+                }
+                list.send(sink);
+                sink.enter(time, region);
+            }
+            Detail::Step(number) => {
+                sink.enter(time, region);
+                record(sink, time, &Event::ParameterInt { parameter: STEP, value: number });
+            }
+        }
+    }
+
+    /// Sends the events of a stream. Work may overlap: what began first may end last.
+    pub(crate) fn stream(&self, stream: &Stream, sink: &mut dyn EventSink) {
+        let works = self.rank.works.get(stream.works.clone()).unwrap_or_default();
+        let mut open: BinaryHeap<Reverse<(i64, usize)>> = BinaryHeap::new();
+        for (at, work) in works.iter().enumerate() {
+            while let Some(Reverse((end, other))) = open.peek().copied()
+                && end <= work.begin
+            {
+                open.pop();
+                self.end(&works[other], sink);
+            }
+            self.begin(work, sink);
+            open.push(Reverse((work.end, at)));
+        }
+        while let Some(Reverse((_, work))) = open.pop() {
+            self.end(&works[work], sink);
+        }
+    }
+
+    fn begin(&self, work: &PlacedWork, sink: &mut dyn EventSink) {
+        let mut list = List::new();
+        if let Some(number) = work.correlation {
+            list.add(CORRELATION, Type::UINT64, number);
+        }
+        if let Some(context) = self.contexts.get(work.context as usize) {
+            list.add(LAUNCH_PATH, Type::CALLING_CONTEXT, (*context).into());
+        }
+        list.send(sink);
+        sink.enter(work.begin, self.region(work.region));
+        if self.operation(work).is_some() {
+            record(sink, work.begin, &Event::MpiCollectiveBegin {});
+        }
+        for message in self.messages_of(work).filter(|message| message.is_send) {
+            let Message { comm: communicator, peer: receiver, tag: msg_tag, bytes: msg_length, .. } = *message;
+            record(sink, work.begin, &Event::MpiSend { receiver, communicator, msg_tag, msg_length });
+        }
+    }
+
+    fn end(&self, work: &PlacedWork, sink: &mut dyn EventSink) {
+        for message in self.messages_of(work).filter(|message| !message.is_send) {
+            let Message { comm: communicator, peer: sender, tag: msg_tag, bytes: msg_length, .. } = *message;
+            record(sink, work.end, &Event::MpiRecv { sender, communicator, msg_tag, msg_length });
+        }
+        if let (Some(operation), Some(member)) = (self.operation(work), self.rank.members.get(work.member as usize)) {
+            let is_root = member.root == Some(self.rank.number);
+            let (size_sent, size_received) = sizes(member.kind, is_root, member);
+            let root = if operation.root == NONE { CollectiveRoot::NONE.0 } else { operation.root };
+            let (collective_op, communicator) = (member.kind.operation(), operation.comm);
+            let event = Event::MpiCollectiveEnd { collective_op, communicator, root, size_sent, size_received };
+            record(sink, work.end, &event);
+        }
+        sink.leave(work.end, self.region(work.region));
+    }
+
+    fn operation(&self, work: &PlacedWork) -> Option<Operation> {
+        *self.operations.get(work.member as usize)?
+    }
+
+    fn messages_of(&self, work: &PlacedWork) -> impl Iterator<Item = &Message> {
+        let from = self.messages.partition_point(|(member, _)| *member < work.member);
+        let own = self.messages[from..].iter().take_while(|(member, _)| *member == work.member);
+        own.map(|(_, message)| message)
+    }
+}
+
+/// Bytes that a member sends and receives: none where its part in such an operation does not, else at least one.
+fn sizes(kind: Kind, is_root: bool, member: &Member) -> (u64, u64) {
+    let (sends, receives) = match kind.flow() {
+        Flow::AllToAll => (true, true),
+        Flow::OneToAll => (is_root, !is_root),
+        Flow::AllToOne => (!is_root, is_root),
+        Flow::Message => (false, false),
+    };
+    let size = |does: bool, bytes: u64| if does { bytes.max(1) } else { 0 };
+    (size(sends, member.sent), size(receives, member.received))
+}

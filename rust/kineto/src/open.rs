@@ -1,0 +1,270 @@
+//! Opens a set of files as one recording.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use regex_lite::Regex;
+use whywait_otf2::{Oddity, OddityKind, error::Place};
+
+use crate::columns::Columns;
+use crate::cycles::{self, File};
+use crate::detect::{Found, find, open as open_file};
+use crate::error::{Error, Result};
+use crate::facts::{Facts, RankFacts};
+use crate::options::Options;
+use crate::rank::{Detail, Rank};
+use crate::recording::KinetoRecording;
+use crate::scan::scan;
+
+/// More unreadable events than this, and than one of a hundred, and a file is too damaged to be read.
+const MOST_UNREADABLE: u64 = 10;
+
+/// Opens the traces of a run: files, or directories with files.
+pub fn open(paths: &[PathBuf], options: &Options) -> Result<KinetoRecording> {
+    let mut found = Found::default();
+    for path in paths {
+        let more = find(path)?;
+        found.traces.extend(more.traces);
+        found.empty.extend(more.empty);
+        found.chrome.extend(more.chrome);
+    }
+    let first = paths.first().cloned().unwrap_or_default();
+    let mut seen = BTreeSet::new();
+    found.traces.retain(|path| seen.insert(path.clone()));
+    if found.traces.is_empty() {
+        let (path, why) = match (found.chrome.first(), found.empty.first()) {
+            (Some(path), _) => (path, "a Chrome trace, but not of the PyTorch profiler"),
+            (None, Some(path)) => (path, "a trace without events"),
+            (None, None) => (&first, "no traces of the PyTorch profiler (*.pt.trace.json, *.pt.trace.json.gz)"),
+        };
+        return Err(Error::NoTrace { path: path.clone(), why: why.to_owned() });
+    }
+    let mut left_out: Vec<(String, String)> =
+        found.empty.iter().map(|path| (file_name(path), "it is empty".to_owned())).collect();
+    let mut ranks = Vec::new();
+    for rank in read_all(&found.traces, options)? {
+        if rank.odd.summary.events == 0 {
+            left_out.push((file_name(&rank.path), "it has no events".to_owned()));
+        } else {
+            ranks.push(rank);
+        }
+    }
+    if ranks.is_empty() {
+        return Err(Error::NoTrace { path: first, why: "no trace has events".to_owned() });
+    }
+    let mut oddities = Vec::new();
+    number(&mut ranks, &mut oddities);
+    let files: Vec<File> = ranks.iter().map(File::of).collect();
+    let chosen = cycles::choose(&files, options.cycle)?;
+    left_out.extend(chosen.left_out.iter().map(|(file, why)| (file_name(&ranks[*file].path), why.clone())));
+    let mut place = 0;
+    ranks.retain(|_| {
+        place += 1;
+        chosen.files.contains(&(place - 1))
+    });
+    ranks.sort_by_key(|rank| rank.number);
+    for rank in &ranks {
+        note(rank, &mut oddities);
+    }
+    for (file, why) in &left_out {
+        oddities.push(oddity(OddityKind::Missing, Path::new(file), 0, format!("the file is left out: {why}")));
+    }
+    let facts = facts(&ranks, &chosen, left_out);
+    let (path, name) = identity(&found.traces, &first);
+    Ok(KinetoRecording::new(path, name, ranks, facts, oddities))
+}
+
+/// Reads files, several at once.
+fn read_all(files: &[PathBuf], options: &Options) -> Result<Vec<Rank>> {
+    let results: Vec<Mutex<Option<Result<Rank>>>> = files.iter().map(|_| Mutex::new(None)).collect();
+    rayon::scope(|scope| {
+        for (file, result) in files.iter().zip(&results) {
+            scope.spawn(move |_| {
+                let rank = read(file, options);
+                *result.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(rank);
+            });
+        }
+    });
+    let results =
+        results.into_iter().filter_map(|result| result.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner));
+    results.collect()
+}
+
+/// Reads a file.
+fn read(path: &Path, options: &Options) -> Result<Rank> {
+    let mut columns = Columns::new(options.paths);
+    let summary = open_file(path).and_then(|input| scan(input, &mut columns)).map_err(Error::io(path))?;
+    if summary.unreadable > MOST_UNREADABLE && summary.unreadable * 100 > summary.events {
+        let why = format!(
+            "{} of {} events cannot be read, the first at byte {} (inflated)",
+            summary.unreadable,
+            summary.events + summary.unreadable,
+            summary.first_unreadable
+        );
+        return Err(Error::Damaged { path: path.to_owned(), why });
+    }
+    Ok(Rank::new(path, columns, summary, options))
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+/// The directory of a run, and its name.
+fn identity(files: &[PathBuf], given: &Path) -> (PathBuf, String) {
+    let path = if given.is_dir() { given } else { files[0].parent().unwrap_or(given) };
+    let absolute = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let name = absolute.file_name().map_or_else(|| "traces".to_owned(), |name| name.to_string_lossy().into_owned());
+    (path.to_owned(), name)
+}
+
+/// Gives each file its rank and its node: as it says, else by its name, else by the order of names.
+fn number(ranks: &mut [Rank], oddities: &mut Vec<Oddity>) {
+    let names: Vec<String> = ranks.iter().map(|rank| path_name(&rank.path)).collect();
+    let said: Vec<Option<u32>> = ranks.iter().map(|rank| rank.info.rank).collect();
+    let by_name = by_name(&names, &said);
+    let mut next = 0;
+    for (place, rank) in ranks.iter_mut().enumerate() {
+        rank.number = match (said[place], by_name.as_ref().and_then(|numbers| numbers[place])) {
+            (Some(rank), _) | (None, Some(rank)) => rank,
+            (None, None) => {
+                while said.contains(&Some(next)) {
+                    next += 1;
+                }
+                next += 1;
+                if said.len() > 1 {
+                    let text = format!("no rank is known of this file: {} is a guess by the order of names", next - 1);
+                    oddities.push(oddity(OddityKind::Guessed, &rank.path, 0, text));
+                }
+                next - 1
+            }
+        };
+        if rank.info.host.is_none() {
+            rank.info.host = host(&file_name(&rank.path));
+        }
+    }
+}
+
+/// The last two parts of a path: the rank may be in the name of the directory.
+fn path_name(path: &Path) -> String {
+    let parent = path.parent().map(file_name).unwrap_or_default();
+    format!("{parent}/{}", file_name(path))
+}
+
+/// Ranks by the names of files, if one pattern fits all names and what files say of themselves.
+fn by_name(names: &[String], said: &[Option<u32>]) -> Option<Vec<Option<u32>>> {
+    ["rank[-_]?", "worker[-_]?", r"(?:^|[^a-z])r"].into_iter().find_map(|pattern| {
+        let pattern = Regex::new(&format!("(?i){pattern}([0-9]+)")).ok()?;
+        let numbers: Option<Vec<u32>> = names
+            .iter()
+            .map(|name| {
+                // A rank in the name of the file counts more than one in the name of its directory.
+                let file = name.rsplit('/').next().unwrap_or(name);
+                let captures = pattern.captures_iter(file).last().or_else(|| pattern.captures_iter(name).last())?;
+                captures.get(1)?.as_str().parse().ok()
+            })
+            .collect();
+        let numbers = numbers?;
+        let agrees = numbers.iter().zip(said).all(|(number, said)| said.is_none_or(|said| said == *number));
+        agrees.then(|| numbers.into_iter().map(Some).collect())
+    })
+}
+
+/// The node in a name of the form `HOST_PID.TIME.pt.trace.json`.
+fn host(name: &str) -> Option<String> {
+    let (front, _) = name.split_once(".pt.trace.json")?;
+    let (front, time) = front.rsplit_once('.')?;
+    let (host, process) = front.rsplit_once('_')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(time) && is_number(process) && !host.is_empty()).then(|| host.to_owned())
+}
+
+fn oddity(kind: OddityKind, path: &Path, offset: u64, text: String) -> Oddity {
+    Oddity { kind, place: Place { path: path.to_owned(), offset }, text }
+}
+
+/// Notes what was odd in a file.
+fn note(rank: &Rank, oddities: &mut Vec<Oddity>) {
+    let odd = &rank.odd;
+    let summary = &odd.summary;
+    let mut add = |kind, offset, text| oddities.push(oddity(kind, &rank.path, offset, text));
+    if let Some(offset) = summary.truncated {
+        let text = "the file ends too early: all events before were read, later operations of this rank are missing";
+        add(OddityKind::Truncated, offset, text.to_owned());
+    } else if let Some(defect) = &summary.defect {
+        add(OddityKind::Trailing, 0, format!("after the last event: {defect}"));
+    }
+    let mut count = |kind, number: u64, offset, what: &str| {
+        if number > 0 {
+            add(kind, offset, format!("{number} {what}"));
+        }
+    };
+    count(
+        OddityKind::Unreadable,
+        summary.unreadable,
+        summary.first_unreadable,
+        "events cannot be read and are left out",
+    );
+    count(OddityKind::Range, odd.counts.no_time, 0, "events without a readable time are left out");
+    count(OddityKind::Duration, odd.counts.odd_durations, 0, "lengths that are negative or no number are read as 0");
+    count(OddityKind::DeviceTime, odd.counts.device_times, 0, "works at a time that cannot be are left out");
+    count(OddityKind::Range, odd.counts.odd_numbers, 0, "correlations that are negative or too large are left out");
+    count(OddityKind::Crossing, odd.crossings, 0, "spans of threads cross others, and were cut or divided");
+    count(
+        OddityKind::Duration,
+        odd.cut_works,
+        0,
+        "works ran over most of the next work of their stream, and end where it begins",
+    );
+}
+
+fn facts(ranks: &[Rank], chosen: &cycles::Chosen, left_out: Vec<(String, String)>) -> Facts {
+    let highest = ranks.iter().map(|rank| rank.number + 1).max().unwrap_or(0);
+    let said = ranks.iter().filter_map(|rank| rank.info.world_size).max().unwrap_or(0);
+    let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (name, version) in ranks.iter().flat_map(|rank| &rank.info.versions) {
+        versions.entry(name.clone()).or_default().insert(version.clone());
+    }
+    let joined = |versions: BTreeSet<String>| versions.into_iter().collect::<Vec<_>>().join(", ");
+    let mut recorded: Vec<&'static str> = Vec::new();
+    for what in ["stacks", "shapes", "modules", "memory"] {
+        if ranks.iter().any(|rank| rank.info.recorded.contains(&what)) {
+            recorded.push(what);
+        }
+    }
+    if ranks.iter().any(|rank| !rank.syncs.is_empty()) {
+        recorded.push("synchronizations");
+    }
+    Facts {
+        world_size: highest.max(said),
+        ranks: ranks.iter().map(of_rank).collect(),
+        groups: Vec::new(),
+        versions: versions.into_iter().map(|(name, versions)| (name, joined(versions))).collect(),
+        recorded,
+        cycles: chosen.cycles,
+        cycle: chosen.cycle,
+        left_out,
+    }
+}
+
+fn of_rank(rank: &Rank) -> RankFacts {
+    let steps = rank.threads.iter().flat_map(|thread| &thread.visits).filter_map(|visit| match visit.detail {
+        Detail::Step(number) => Some(number),
+        _ => None,
+    });
+    let steps = steps.fold(None, |all: Option<(i64, i64, u64)>, step| {
+        let (first, last, count) = all.unwrap_or((step, step, 0));
+        Some((first.min(step), last.max(step), count + 1))
+    });
+    RankFacts {
+        rank: rank.number,
+        file: file_name(&rank.path),
+        host: rank.info.host.clone(),
+        window: rank.window,
+        steps,
+        events: rank.odd.summary.events,
+        unlaunched: rank.odd.unlaunched,
+        works: rank.works.len() as u64,
+    }
+}

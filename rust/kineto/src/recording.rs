@@ -1,0 +1,205 @@
+//! A set of traces as a recording.
+
+use std::path::{Path, PathBuf};
+
+use rustc_hash::FxHashMap;
+use whywait_otf2::records::TypedValue;
+use whywait_otf2::{
+    Anchor, Attributes, Definitions, Error, Event, EventSink, EventStream, Events, Oddity, ReadSummary, Recording,
+};
+
+use crate::columns::NONE;
+use crate::contexts::Contexts;
+use crate::definitions::{self, Numbers, define, place_of};
+use crate::emit::Emitter;
+use crate::facts::Facts;
+use crate::matching::{Matched, match_all};
+use crate::rank::{Rank, Thread};
+use crate::regions::Region;
+
+/// The traces of a run's ranks, as one recording.
+#[derive(Debug)]
+pub struct KinetoRecording {
+    path: PathBuf,
+    name: String,
+    anchor: Anchor,
+    definitions: Definitions,
+    oddities: Vec<Oddity>,
+    facts: Facts,
+    ranks: Vec<Rank>,
+    matched: Matched,
+    numbers: Numbers,
+}
+
+impl KinetoRecording {
+    /// A recording of ranks in order of their numbers.
+    pub(crate) fn new(path: PathBuf, name: String, mut ranks: Vec<Rank>, facts: Facts, oddities: Vec<Oddity>) -> Self {
+        for rank in &mut ranks {
+            // Communicators count the first thread of each process.
+            if rank.threads.is_empty() {
+                rank.threads.push(Thread::empty());
+            }
+        }
+        let matched = match_all(&ranks, facts.world_size);
+        let facts = Facts { groups: matched.groups.clone(), ..facts };
+        let (numbers, regions, contexts) = unite(&ranks);
+        let anchor = Anchor {
+            machine_name: "GPU cluster".to_owned(),
+            creator: "PyTorch profiler".to_owned(),
+            properties: facts.properties(),
+            ..Anchor::default()
+        };
+        let mut recording =
+            Self { path, name, anchor, definitions: Definitions::default(), oddities, facts, ranks, matched, numbers };
+        let counts = recording.counts();
+        recording.definitions = define(&recording.ranks, &recording.matched, &regions, &contexts, &counts);
+        recording.anchor.number_of_locations = recording.definitions.locations.len() as u64;
+        recording
+    }
+
+    /// What is known besides events.
+    #[must_use]
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Number of events of each location of each rank.
+    fn counts(&self) -> Vec<Vec<u64>> {
+        let count = |place: usize, rank: &Rank| {
+            let locations = 0..rank.threads.len() + rank.streams.len();
+            let events = locations.map(|at| {
+                let mut counter = Counter::default();
+                self.send(place, at, &mut counter);
+                counter.0
+            });
+            events.collect()
+        };
+        self.ranks.iter().enumerate().map(|(place, rank)| count(place, rank)).collect()
+    }
+
+    /// Sends the events of location number `at` of a rank; whether there is such a location.
+    fn send(&self, place: usize, at: usize, sink: &mut dyn EventSink) -> bool {
+        let Some(rank) = self.ranks.get(place) else { return false };
+        let emitter = Emitter {
+            place,
+            rank,
+            regions: &self.numbers.regions[place],
+            contexts: &self.numbers.contexts[place],
+            operations: &self.matched.operations[place],
+            messages: &self.matched.messages[place],
+        };
+        if let Some(thread) = rank.threads.get(at) {
+            emitter.thread(thread, sink);
+            return true;
+        }
+        let Some(stream) = rank.streams.get(at - rank.threads.len()) else { return false };
+        emitter.stream(stream, sink);
+        true
+    }
+}
+
+/// Regions and call paths of all ranks, each once, in order of ranks.
+fn unite(ranks: &[Rank]) -> (Numbers, Vec<Region>, Vec<(u32, u32)>) {
+    let mut numbers = Numbers::default();
+    let mut regions: Vec<Region> = Vec::new();
+    let mut known: FxHashMap<&Region, u32> = FxHashMap::default();
+    let mut contexts = Contexts::default();
+    for rank in ranks {
+        let number = |region| {
+            let next = regions.len() as u32;
+            *known.entry(region).or_insert_with_key(|region| {
+                regions.push((*region).clone());
+                next
+            })
+        };
+        let of_rank: Vec<u32> = rank.regions.iter().map(number).collect();
+        let mut paths: Vec<u32> = Vec::with_capacity(rank.contexts.len());
+        for (parent, region) in &rank.contexts {
+            let parent = paths.get(*parent as usize).copied().unwrap_or(NONE);
+            paths.push(contexts.node(parent, of_rank[*region as usize]));
+        }
+        numbers.regions.push(of_rank);
+        numbers.contexts.push(paths);
+    }
+    (numbers, regions, contexts.list)
+}
+
+#[derive(Default)]
+struct Counter(u64);
+
+impl EventSink for Counter {
+    fn enter(&mut self, _: i64, _: u32) {
+        self.0 += 1;
+    }
+
+    fn leave(&mut self, _: i64, _: u32) {
+        self.0 += 1;
+    }
+
+    fn record(&mut self, _: i64, _: &Event<'_>, _: &Attributes<'_>) {
+        self.0 += 1;
+    }
+
+    fn metric(&mut self, _: i64, _: u32, _: &[TypedValue]) {
+        self.0 += 1;
+    }
+}
+
+struct Stream<'a> {
+    recording: &'a KinetoRecording,
+    location: u64,
+}
+
+impl EventStream for Stream<'_> {
+    fn read(&self, sink: &mut dyn EventSink) -> whywait_otf2::Result<ReadSummary> {
+        let (place, at) = place_of(self.location);
+        self.recording.send(place, at, sink);
+        let location = self.recording.definitions.location(self.location);
+        Ok(ReadSummary { events: location.map_or(0, |location| location.number_of_events), ..ReadSummary::default() })
+    }
+
+    fn first_time(&self) -> Option<i64> {
+        let (place, at) = place_of(self.location);
+        let rank = self.recording.ranks.get(place)?;
+        if let Some(thread) = rank.threads.get(at) {
+            return thread.visits.first().map(|visit| visit.begin);
+        }
+        let stream = rank.streams.get(at - rank.threads.len())?;
+        rank.works.get(stream.works.start).map(|work| work.begin)
+    }
+}
+
+impl Recording for KinetoRecording {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn anchor(&self) -> &Anchor {
+        &self.anchor
+    }
+
+    fn definitions(&self) -> &Definitions {
+        &self.definitions
+    }
+
+    fn oddities(&self) -> &[Oddity] {
+        &self.oddities
+    }
+
+    fn events(&self, location: u64) -> whywait_otf2::Result<Events<'_>> {
+        if self.definitions.location(location).is_none() {
+            return Err(Error::NoArchive { path: self.path.clone(), why: format!("no location {location}").into() });
+        }
+        Ok(Events::new(Stream { recording: self, location }))
+    }
+}
+
+/// The id of a location, for tests and tools: that of thread or stream number `at` of the rank at `place`.
+#[must_use]
+pub const fn location_id(place: usize, at: usize) -> u64 {
+    definitions::location(place, at)
+}
