@@ -45,7 +45,8 @@ fn is_alike(a: &Item, b: &Item) -> bool {
 #[derive(Debug, Clone, Copy)]
 struct Fit {
     shift: i64,
-    agreeing: usize,
+    /// Pairs that are of one time.
+    overlapping: usize,
     /// How far ends are apart on average, beyond what all are apart between two nodes, us.
     distance: i64,
     /// How far all are apart, ns.
@@ -82,16 +83,15 @@ fn best(first: &[Item], second: &[Item], tolerance: Option<i64>, is_one_node: bo
         let offset = *apart.select_nth_unstable(middle).1;
         let clocks = if is_one_node { 0 } else { offset };
         let sum: i128 = apart.iter().map(|apart| i128::from((apart - clocks).abs())).sum();
-        fits.push(Fit {
-            shift,
-            agreeing: count - misses,
-            distance: (sum / count as i128 / 1000) as i64,
-            offset: offset.abs(),
-        });
+        let clocks_differ = tolerance.unwrap_or(i64::MAX);
+        let is_of_one_time =
+            |a: &Item, b: &Item| a.begin.max(b.begin) <= a.end.min(b.end).saturating_add(clocks_differ);
+        let overlapping = pairs().filter(|(a, b)| is_of_one_time(a, b)).count();
+        fits.push(Fit { shift, overlapping, distance: (sum / count as i128 / 1000) as i64, offset: offset.abs() });
     }
-    let most = fits.iter().map(|fit| fit.agreeing).max()?;
-    // Few pairs may agree by chance.
-    let candidates = fits.into_iter().filter(|fit| fit.agreeing * 2 >= most);
+    let most = fits.iter().map(|fit| fit.overlapping).max()?;
+    // Few pairs may agree by chance; of operations in close succession, the neighbor overlaps as well.
+    let candidates = fits.into_iter().filter(|fit| fit.overlapping + (most / 10).max(1) >= most);
     candidates.min_by_key(|fit| (fit.distance, fit.offset, fit.shift.abs(), fit.shift)).map(|fit| fit.shift)
 }
 

@@ -153,8 +153,6 @@ pub(crate) struct Counts {
     pub(crate) no_time: u64,
     /// Lengths that are negative or no number.
     pub(crate) odd_durations: u64,
-    /// Work at a time that cannot be.
-    pub(crate) device_times: u64,
     /// Numbers that do not fit.
     pub(crate) odd_numbers: u64,
     /// Time of the profiler itself, ns.
@@ -326,11 +324,6 @@ impl Columns {
 
     fn work(&mut self, event: &Fields<'_>, task: Task) {
         let Some((begin, end)) = self.times(event) else { return };
-        // Drivers write a time of 0 where they know none.
-        if begin == 0 {
-            self.counts.device_times += 1;
-            return;
-        }
         let device = if event.get(Field::Device).is_some() { Field::Device } else { Field::Process };
         let stream = if event.get(Field::Stream).is_some() { Field::Stream } else { Field::Thread };
         let key = (self.ident(event, device), self.ident(event, stream));

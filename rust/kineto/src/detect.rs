@@ -129,7 +129,8 @@ fn look_at(head: &[u8]) -> Look {
         Some(b'[') => has("\"ph\""),
         Some(_) => return Look::Other,
     };
-    if text.len() == 1 {
+    let is_bare = text.len() == 1 || is_trace && head.len() < HEAD && !has("\"ph\"");
+    if is_bare {
         return Look::Empty;
     }
     let categories =
@@ -149,7 +150,7 @@ mod tests {
     #[test]
     fn content_tells_what_a_file_is() {
         for (head, kind) in [
-            (r#"{"schemaVersion": 1, "distributedInfo": {"#, Look::Trace),
+            (r#"{"schemaVersion": 1, "traceEvents": [{"ph":"#, Look::Trace),
             (r#"{ "traceEvents": [ {"ph": "X", "cat": "cpu_op""#, Look::Trace),
             ("\u{feff}[{\"ph\": \"X\", \"cat\": \"user_annotation\"", Look::Trace),
             (r#"{"traceEvents": [{"ph": "B", "cat": "v8"}]}"#, Look::Chrome),
@@ -157,6 +158,7 @@ mod tests {
             ("hello", Look::Other),
             ("", Look::Empty),
             (" [\n", Look::Empty),
+            (r#"{"traceEvents": ["#, Look::Empty),
         ] {
             assert_eq!(look_at(head.as_bytes()), kind, "{head}");
         }

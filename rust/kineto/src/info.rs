@@ -25,6 +25,8 @@ pub(crate) struct Info {
     pub(crate) groups: Vec<ProcessGroup>,
     /// Nanoseconds to which times are relative.
     pub(crate) base: i64,
+    /// Whether the file says so.
+    pub(crate) has_base: bool,
     /// Versions of libraries and drivers, by name.
     pub(crate) versions: Vec<(String, String)>,
     /// What was recorded: stacks, shapes, memory, modules.
@@ -42,7 +44,9 @@ impl Info {
             let value = || Value::read(bytes);
             match key.as_str() {
                 "schemaVersion" => info.has_schema = true,
-                "baseTimeNanoseconds" => info.base = signed(bytes).unwrap_or(0),
+                "baseTimeNanoseconds" => {
+                    (info.base, info.has_base) = signed(bytes).map_or((0, false), |base| (base, true));
+                }
                 "host_name" => info.host = value().and_then(|host| Some(host.text()?.to_owned())),
                 "deviceProperties" => info.devices = value().map(|list| devices(&list)).unwrap_or_default(),
                 "distributedInfo" => {

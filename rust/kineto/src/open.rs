@@ -55,6 +55,7 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<KinetoRecording> {
     }
     let mut oddities = Vec::new();
     number(&mut ranks, &mut oddities);
+    complete(&mut ranks, &mut oddities);
     let files: Vec<File> = ranks.iter().map(File::of).collect();
     let chosen = cycles::choose(&files, options.cycle)?;
     left_out.extend(chosen.left_out.iter().map(|(file, why)| (file_name(&ranks[*file].path), why.clone())));
@@ -146,6 +147,28 @@ fn number(ranks: &mut [Rank], oddities: &mut Vec<Oddity>) {
     }
 }
 
+/// Takes from the other files what one does not say: the time to which its times are relative, and the node if all are on one.
+fn complete(ranks: &mut [Rank], oddities: &mut Vec<Oddity>) {
+    let mut bases: Vec<i64> = ranks.iter().filter(|rank| rank.info.has_base).map(|rank| rank.info.base).collect();
+    bases.sort_unstable();
+    let base = bases.chunk_by(|a, b| a == b).max_by_key(|same| same.len()).map(|same| same[0]);
+    let windows: Vec<(i64, i64)> = ranks.iter().filter(|rank| rank.info.has_base).map(|rank| rank.window).collect();
+    let is_among = |(begin, end): (i64, i64)| windows.iter().any(|window| begin <= window.1 && window.0 <= end);
+    let hosts: BTreeSet<String> = ranks.iter().filter_map(|rank| rank.info.host.clone()).collect();
+    for rank in ranks {
+        if rank.info.host.is_none() && hosts.len() == 1 {
+            rank.info.host = hosts.first().cloned();
+        }
+        let Some(base) = base.filter(|_| !rank.info.has_base && !is_among(rank.window)) else { continue };
+        let moved = (rank.window.0.saturating_add(base), rank.window.1.saturating_add(base));
+        if is_among(moved) {
+            rank.shift(base);
+            let text = "its times are relative, and the file does not say to what: to the same as those of the others, it seems";
+            oddities.push(oddity(OddityKind::Guessed, &rank.path, 0, text.to_owned()));
+        }
+    }
+}
+
 /// The last two parts of a path: the rank may be in the name of the directory.
 fn path_name(path: &Path) -> String {
     let parent = path.parent().map(file_name).unwrap_or_default();
@@ -208,7 +231,7 @@ fn note(rank: &Rank, oddities: &mut Vec<Oddity>) {
     );
     count(OddityKind::Range, odd.counts.no_time, 0, "events without a readable time are left out");
     count(OddityKind::Duration, odd.counts.odd_durations, 0, "lengths that are negative or no number are read as 0");
-    count(OddityKind::DeviceTime, odd.counts.device_times, 0, "works at a time that cannot be are left out");
+    count(OddityKind::DeviceTime, odd.far_works, 0, "works at a time that cannot be are left out");
     count(OddityKind::Range, odd.counts.odd_numbers, 0, "correlations that are negative or too large are left out");
     count(OddityKind::Crossing, odd.crossings, 0, "spans of threads cross others, and were cut or divided");
     count(

@@ -81,6 +81,8 @@ pub(crate) struct Odd {
     pub(crate) counts: Counts,
     pub(crate) crossings: u64,
     pub(crate) cut_works: u64,
+    /// Works at a time that cannot be.
+    pub(crate) far_works: u64,
     pub(crate) unlaunched: u64,
     pub(crate) summary: Summary,
 }
@@ -153,7 +155,7 @@ impl Rank {
         shift(&mut columns, info.base);
         let window = window(&columns);
         let mut odd = Odd { counts: columns.counts, summary, ..Odd::default() };
-        odd.counts.device_times += leave_out(&mut columns, window);
+        odd.far_works = leave_out(&mut columns, window);
         let vendor = vendor(&columns, &info);
         let mut regions = Regions::new(options.paths, vendor);
         let Columns {
@@ -255,6 +257,28 @@ impl Rank {
     }
 }
 
+impl Rank {
+    /// Moves all times.
+    pub(crate) fn shift(&mut self, by: i64) {
+        let at = |time: &mut i64| *time = time.saturating_add(by);
+        for visit in self.threads.iter_mut().flat_map(|thread| &mut thread.visits) {
+            at(&mut visit.begin);
+            at(&mut visit.end);
+        }
+        for work in &mut self.works {
+            at(&mut work.begin);
+            at(&mut work.end);
+        }
+        for member in &mut self.members {
+            at(&mut member.begin);
+            at(&mut member.end);
+            at(&mut member.order);
+        }
+        at(&mut self.window.0);
+        at(&mut self.window.1);
+    }
+}
+
 /// Makes times absolute.
 fn shift(columns: &mut Columns, base: i64) {
     let at = |time: i64| time.saturating_add(base);
@@ -271,21 +295,24 @@ fn shift(columns: &mut Columns, base: i64) {
     columns.ended = columns.ended.map(at);
 }
 
-/// When the profiler began and ended, as far as the file says, else its first and last event.
+/// When the profiler began and ended, as far as the file says, else the first and last event of the host, else those of
+/// the device.
 fn window(columns: &Columns) -> (i64, i64) {
-    let spans = columns.spans.iter().map(|span| (span.begin, span.end));
-    let works = columns.works.iter().map(|work| (work.begin, work.end));
-    let first = || spans.clone().chain(works.clone()).map(|(begin, _)| begin).min();
-    let last = || spans.clone().chain(works.clone()).map(|(_, end)| end).max();
-    let begin = columns.began.or_else(first).unwrap_or(0);
-    let end = columns.ended.or_else(last).unwrap_or(begin);
-    (begin, end.max(begin))
+    let around = |times: &mut dyn Iterator<Item = (i64, i64)>| {
+        times.reduce(|all: (i64, i64), (begin, end)| (all.0.min(begin), all.1.max(end)))
+    };
+    let hosts = around(&mut columns.spans.iter().map(|span| (span.begin, span.end)));
+    let events = hosts.or_else(|| around(&mut columns.works.iter().map(|work| (work.begin, work.end))));
+    let (first, last) = events.unwrap_or_default();
+    let begin = columns.began.unwrap_or(first);
+    (begin, columns.ended.unwrap_or(last).max(begin))
 }
 
-/// Leaves out work that is more than a tenth of the window away from it; how much that was.
+/// Leaves out work that is more than a tenth of the window away from it (drivers write a time of 0 where they know none);
+/// how much that was.
 fn leave_out(columns: &mut Columns, (begin, end): (i64, i64)) -> u64 {
     let margin = (end - begin) / 10;
-    let is_near = |work: &Work| work.end >= begin - margin && work.begin <= end.saturating_add(margin);
+    let is_near = |work: &Work| work.end >= begin.saturating_sub(margin) && work.begin <= end.saturating_add(margin);
     let far = columns.works.iter().filter(|work| !is_near(work)).count();
     // Then it is the window that is wrong.
     if far * 2 > columns.works.len() {

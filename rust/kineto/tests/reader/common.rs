@@ -166,6 +166,14 @@ impl Trace {
     }
 }
 
+impl Trace {
+    /// Names of all regions, in order of their numbers.
+    pub(crate) fn regions(&self) -> Vec<&str> {
+        let definitions = self.recording.definitions();
+        definitions.regions.iter().map(|region| definitions.string(region.name)).collect()
+    }
+}
+
 fn kind_name(operation: CollectiveOp) -> &'static str {
     match operation {
         CollectiveOp::ALLREDUCE => "all_reduce",

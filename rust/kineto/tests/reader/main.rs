@@ -1,0 +1,5 @@
+//! Sets of traces, read back from the records that they become.
+
+mod common;
+mod damage;
+mod matching;
