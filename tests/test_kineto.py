@@ -1,4 +1,4 @@
-"""Traces of PyTorch's profiler: waits between devices, their costs and prices, against the simulated programs' truth."""
+"""Traces of PyTorch's profiler: waits between devices, and their costs, are those of the programs."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def expected(case):
 def found(result):
     exposed = defaultdict(list)
     for wait in result.wait_states().to_pylist():
-        if wait["metric"].startswith("ccl_"):
-            exposed[wait["metric"], wait["rank"]].append(round(wait["waiting"] * 1e9))
+        if wait["kind"].startswith("ccl_"):
+            exposed[wait["kind"], wait["rank"]].append(round(wait["waiting"] * 1e9))
     rank, hidden = result.places.rank, defaultdict(int)
     if "ccl_hidden" in result.profile.metrics:
         key, value = result.profile.cells("ccl_hidden")

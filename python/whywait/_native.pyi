@@ -173,7 +173,7 @@ class Analysis:
         growth, or integral over seconds), ``seconds`` (in which a level is known), ``sampled`` (sum of the
         samples), ``samples`` (u64), ``minimum``, ``maximum``.
         """
-    def devices(self) -> tuple[Table, Table, Table, dict[str, int]]:
+    def devices(self) -> tuple[Table, Table, Table, dict[str, Any]]:
         """Return what accelerators did: three tables and a dict.
 
         Kernels (``location``, ``callpath``, ``begin``, ``end``, nullable ``launch_location``,
@@ -182,7 +182,7 @@ class Analysis:
         synchronizations (``location``, ``callpath``, ``enter``, ``leave``,
         ``waiting``, ``completion``, nullable ``kernel``: the row); launches without a kernel (``location``,
         ``callpath``, ``enter``); and counts (``launches``, ``unmatched_launches``,
-        ``unmatched_kernels``, ``clock_violations``). Times in s.
+        ``unmatched_kernels``, ``clock_violations``) and the ``names`` of the devices by number. Times in s.
         """
     def starving(self, begin: float, end: float) -> Table:
         """Return what threads did between two times while they starved devices.

@@ -52,6 +52,8 @@ class Devices:
         ended), ``completion`` (the rest) and ``kernel`` (the row of that kernel, or null).
     lost : pyarrow.Table
         Launches without a kernel: place and ``enter``.
+    names : dict
+        The name of each device by its number.
     counts : dict
         ``launches``, ``unmatched_launches``, ``unmatched_kernels``, and ``clock_violations``: kernels that, by their
         clock, end after the call that awaits them.
@@ -72,6 +74,7 @@ class Devices:
         self.kernels = with_efficiency(result, self._named(pa.table(kernels)))
         self.synchronizations = self._named(pa.table(synchronizations))
         self.lost = self._named(pa.table(lost))
+        self.names: dict[int, str] = counts.pop("names")
         self.counts = counts
 
     def _named(self, table: pa.Table) -> pa.Table:
@@ -194,7 +197,7 @@ class Devices:
         kernels = kernels_in(self._result, self.kernels, part)
         known = efficiencies(self._result, kernels, efficiency)
         length = part.length(self._result)
-        of_devices = _device_names(self._result, self.kernels)
+        of_devices = self.names
         devices = _devices(of_devices, self.kernels, kernels, known, length)
         account = idle_times(self._result) if is_default else {}
         for device in devices:
@@ -251,14 +254,6 @@ def _devices(
             }
         )
     return found
-
-
-def _device_names(result: ResultData, kernels: pa.Table) -> dict[int, str]:
-    """Return the name of each device by its number: that of its first stream."""
-    streams = kernels.group_by("device", use_threads=False).aggregate([("location", "min")])
-    names = result.locations["name"].to_pylist()
-    pairs = zip(streams["device"].to_pylist(), streams["location_min"].to_pylist(), strict=True)
-    return {device: names[location] for device, location in sorted(pairs)}
 
 
 def _unlaunched(kernels: pa.Table, names: npt.NDArray[np.object_]) -> list[dict[str, Any]]:

@@ -1,13 +1,11 @@
 //! The account of all time as tables.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::{BooleanArray, Float64Array, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use whywait_core::account::{Account, DeviceRow, Group, Network, Row, Sharing};
-use whywait_core::ids::LocationId;
 
 use crate::analysis::Analysis;
 use crate::arrow::{Names, Table};
@@ -100,23 +98,13 @@ pub(crate) fn network(analysis: &Analysis) -> PyResult<Table> {
 
 /// The account of devices: device (by the name of its first stream), row, call path of the host (or null), time (s).
 pub(crate) fn devices(analysis: &Analysis) -> PyResult<Table> {
-    let trace = &analysis.result.trace;
-    let definitions = trace.records();
     let cells = &analysis.result.account.devices;
-    let mut streams: BTreeMap<u32, LocationId> = BTreeMap::new();
-    for kernel in &analysis.result.devices.kernels {
-        let stream = streams.entry(kernel.device).or_insert(kernel.run.location);
-        *stream = kernel.run.location.min(*stream);
-    }
-    let name = |device: u32| {
-        let stream = streams.get(&device)?;
-        Some(definitions.string(trace.definitions.locations[*stream].name))
-    };
+    let names = analysis.result.devices.names(&analysis.result.trace);
     let mut rows = Names::with_capacity(cells.len());
     for cell in cells {
         rows.push(cell.row.name());
     }
-    let names = cells.iter().map(|cell| name(cell.device));
+    let names = cells.iter().map(|cell| names.get(&cell.device));
     Table::new(vec![
         ("device", Arc::new(names.collect::<arrow_array::StringArray>())),
         ("row", rows.finish()),

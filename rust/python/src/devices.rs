@@ -118,6 +118,7 @@ pub(crate) fn tables<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<(Tab
     counts.set_item("unmatched_launches", found.lost_launches.len())?;
     counts.set_item("unmatched_kernels", found.unmatched_kernels)?;
     counts.set_item("clock_violations", found.clock_violations)?;
+    counts.set_item("names", found.names(&analysis.result.trace))?;
     Ok((of_kernels, synchronizations, lost, counts))
 }
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 NAME = "straggler"
 TITLE = "Straggler"
 DOCUMENT = """\
-The local chains of devices that wait for each other blame at least a percent of the device time on a call path, most of it
-on one rank or a few: a data loader, other code of the host, or a kernel. Whether a kernel takes longer although its shape is the
-same, or does more, the trace does not tell: compare shapes, or the clocks and temperatures of the devices. The loss is
-time of devices, not of CPUs.
+The local chains of devices that wait for each other blame at least a percent of the device time on a call path, most of
+it on one rank or a few: a data loader, other code of the host, or a kernel. Whether a kernel takes longer although its
+shape is the same, or does more, the trace does not tell: compare shapes, or the clocks and temperatures of the devices.
+The loss is time of devices, not of CPUs.
 """
 FIGURES = Figures(
     who=("name", "the ranks that bear at least 80% of the costs"),
@@ -157,7 +157,7 @@ def _advice(run: Run, callpath: int) -> str:
             "Use more workers of the data loader, prefetch, and pin memory; see which part of the data this rank reads."
         )
     if callpath in run.kernels:
-        return "Compare the shapes of this kernel: if they are equal, look at clocks, temperature and errors of the device."
+        return "Compare the shapes of this kernel; if equal, look at clock, temperature and errors of the device."
     if _PAUSES.search(path):
         return "Freeze what lives long (gc.freeze), and collect garbage on all ranks in the same step."
     return "See what the host does there: pin its CPUs, and look for other processes on its node."

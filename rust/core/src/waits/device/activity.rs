@@ -1,9 +1,13 @@
 //! What devices ran, and what their hosts did.
 
+use std::collections::BTreeMap;
+
 use bitcode::{Decode, Encode};
 
 use super::parts::DevicePart;
+use crate::ids::LocationId;
 use crate::matching::launches::{MemoryCopy, Span};
+use crate::trace::Trace;
 
 /// Work that a device ran (a kernel or a copy), and what preceded it.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
@@ -90,6 +94,26 @@ pub struct Devices {
 }
 
 impl Devices {
+    /// The name of each device by its number: that of its first stream, with the rank of its process if others have the same.
+    #[must_use]
+    pub fn names(&self, trace: &Trace) -> BTreeMap<u32, String> {
+        let mut first: BTreeMap<u32, LocationId> = BTreeMap::new();
+        for kernel in &self.kernels {
+            let stream = first.entry(kernel.device).or_insert(kernel.run.location);
+            *stream = kernel.run.location.min(*stream);
+        }
+        let name = |stream: &LocationId| trace.records().string(trace.definitions.locations[*stream].name);
+        let is_alone = |stream: &LocationId| first.values().filter(|other| name(other) == name(stream)).count() == 1;
+        let of_stream = |stream: &LocationId| {
+            let process = trace.definitions.locations[*stream].process;
+            match trace.definitions.processes.get(process.index()) {
+                Some(process) if !is_alone(stream) => format!("rank {}, {}", process.rank, name(stream)),
+                _ => name(stream).to_owned(),
+            }
+        };
+        first.iter().map(|(&device, stream)| (device, of_stream(stream))).collect()
+    }
+
     /// Joins several parts.
     pub(crate) fn all(parts: Vec<Self>) -> Self {
         let mut all = Self::default();
