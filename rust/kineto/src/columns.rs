@@ -14,15 +14,15 @@ pub(crate) const SHORT_FRAME: i64 = 100_000;
 /// Longer metadata is not of interest.
 const LONGEST_METADATA: usize = 1 << 20;
 
-/// What kind of span of the host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What kind of span of the host: of two that are equal, the earlier kind is around the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Category {
-    /// An operator.
-    Op,
-    /// What the user or a library marks.
-    Annotation,
     /// A Python frame.
     Frame,
+    /// What the user or a library marks.
+    Annotation,
+    /// An operator.
+    Op,
     /// A call of the runtime to the device.
     Call,
     /// A call of the driver, possibly within one of the runtime.

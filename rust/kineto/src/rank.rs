@@ -359,7 +359,7 @@ fn by_thread(spans: Vec<Span>, threads: usize) -> Vec<Vec<Span>> {
     }
     for spans in &mut all {
         // A category comes after another, each in order: the sort finds and merges these runs.
-        spans.sort_by_key(|span| (span.begin, std::cmp::Reverse(span.end)));
+        spans.sort_by_key(|span| (span.begin, std::cmp::Reverse(span.end), span.category));
     }
     all
 }

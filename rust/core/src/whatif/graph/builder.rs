@@ -574,7 +574,9 @@ impl Builder {
             weights.clear();
             weights.resize(group.len() + 1, 0);
             if draft.stop == Some(Kind::Begin) {
-                group.iter().zip(&mut weights[1..]).for_each(|(raw, weight)| *weight = at - raw.since);
+                // It keeps its distance to the latest of what it begins after.
+                let latest = group.iter().map(|raw| raw.since).max().unwrap_or(at);
+                weights[1..].fill(at - latest);
             } else {
                 let (since, end) = self.judged.get(&group[0].target).copied().unwrap_or((draft.since, at));
                 weigh(group, since, end, &mut weights);
