@@ -132,7 +132,9 @@ impl Regions {
                 let name = direction(names.get(name)).to_owned();
                 regions.add(Region { name, paradigm, role: RegionRole::DATA_TRANSFER, flags })
             }),
-            Task::Memset => self.add(Region { name: "Memset".to_owned(), paradigm, role: RegionRole::DATA_TRANSFER, flags }),
+            Task::Memset => {
+                self.add(Region { name: "Memset".to_owned(), paradigm, role: RegionRole::DATA_TRANSFER, flags })
+            }
         }
     }
 }

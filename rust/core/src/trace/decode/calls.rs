@@ -194,7 +194,7 @@ impl Decoder<'_> {
     /// The region instance around a communication record, which must be there.
     #[inline(always)]
     pub(super) fn communicating(&mut self, time: i64) -> Option<InstanceId> {
-        let instance = self.instance();
+        let instance = if self.state.stream.is_some() { self.communicating_kernel() } else { self.instance() };
         if instance.is_none() {
             self.note(DiagnosticKind::OutsideRegion, time);
         }

@@ -57,11 +57,20 @@ pub(super) struct Stream {
     pub(super) copies: FxHashMap<u64, VecDeque<RegionKey>>,
     /// The call paths from which work was launched that began while other work ran.
     pub(super) roots: FxHashMap<RegionKey, CallPathId>,
+    /// The first instance of what was left and entered again.
+    pub(super) first: FxHashMap<InstanceId, InstanceId>,
 }
 
 impl Stream {
     pub(super) fn new(times: RangeInclusive<i64>) -> Self {
-        Self { times, left_out: Vec::new(), skipped: 0, copies: FxHashMap::default(), roots: FxHashMap::default() }
+        Self {
+            times,
+            left_out: Vec::new(),
+            skipped: 0,
+            copies: FxHashMap::default(),
+            roots: FxHashMap::default(),
+            first: FxHashMap::default(),
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use std::ops::RangeInclusive;
 use whywait_otf2::Event;
 
 use super::decoder::Decoder;
+use super::frames::Frame;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CallPathId, InstanceId, LocationId, ProcessId, RegionKey};
 use crate::trace::bounds::Bounds;
@@ -203,6 +204,28 @@ impl Decoder<'_> {
         Some((key, other))
     }
 
+    /// The kernel that a record about communication belongs to: others may have begun on the stream since. Of one that was left
+    /// and entered again, its first instance.
+    pub(super) fn communicating_kernel(&mut self) -> Option<InstanceId> {
+        let is_one = |frame: &Frame| self.regions.class(frame.key).is_device_communication();
+        let instance = if is_one(&self.state.top) {
+            self.instance()
+        } else {
+            match self.state.outer.iter().rposition(is_one) {
+                None => self.instance(),
+                Some(depth) => {
+                    let frame = &mut self.state.outer[depth];
+                    if frame.instance.is_none() {
+                        frame.instance = self.shard.instances.open(frame.enter);
+                    }
+                    Some(frame.instance)
+                }
+            }
+        };
+        let stream = self.state.stream.as_ref()?;
+        instance.map(|instance| stream.first.get(&instance).copied().unwrap_or(instance))
+    }
+
     /// The latest open instance of a region.
     fn open_on_stream(&self, key: RegionKey) -> Option<InstanceId> {
         let mut open =
@@ -233,6 +256,10 @@ impl Decoder<'_> {
             self.state.root = CallPathId::NONE;
             if let Some(instance) = self.instance() {
                 self.shard.continued.insert(before, instance);
+                if let Some(stream) = &mut self.state.stream {
+                    let first = stream.first.get(&before).copied().unwrap_or(before);
+                    stream.first.insert(instance, first);
+                }
             }
             // It is the same visit.
             let callpath = self.state.top.callpath;
