@@ -1,4 +1,7 @@
-//! Prints what is known of traces besides events.
+//! Prints what is known of traces besides events: `cargo run -p whywait-kineto --example facts traces/`.
+
+#![allow(clippy::print_stdout)]
+
 fn main() {
     let paths: Vec<std::path::PathBuf> = std::env::args_os().skip(1).map(Into::into).collect();
     let recording = whywait_kineto::open(&paths, &whywait_kineto::Options::default());

@@ -135,6 +135,7 @@ pub(crate) struct Sequence {
 pub(crate) struct Arguments {
     pub(crate) inputs: u32,
     pub(crate) shapes: u32,
+    pub(crate) types: u32,
 }
 
 /// An operating-system thread, or a stream.
@@ -298,6 +299,7 @@ impl Columns {
                     let arguments = Arguments {
                         inputs: self.name(event, Field::Inputs),
                         shapes: self.name(event, Field::Dimensions),
+                        types: self.name(event, Field::Types),
                     };
                     push(&mut self.arguments, arguments)
                 }

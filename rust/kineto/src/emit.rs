@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use whywait_otf2::enums::{CollectiveRoot, Type};
+use whywait_otf2::enums::{CollectiveOp, CollectiveRoot, Type};
 use whywait_otf2::records::TypedValue;
 use whywait_otf2::{AttributeValue, Attributes, Event, EventSink};
 
@@ -61,23 +61,54 @@ impl Emitter<'_> {
 
     /// Sends the events of a thread.
     pub(crate) fn thread(&self, thread: &Thread, sink: &mut dyn EventSink) {
-        let mut open: Vec<(i64, u32)> = Vec::new();
+        let mut open: Vec<&Visit> = Vec::new();
         for visit in &thread.visits {
-            while let Some((end, region)) = open.pop_if(|(end, _)| *end <= visit.begin) {
-                sink.leave(end, region);
+            while let Some(ended) = open.pop_if(|open| open.end <= visit.begin) {
+                self.leave(ended, sink);
             }
             self.enter(visit, sink);
-            open.push((visit.end, self.region(visit.region)));
+            open.push(visit);
         }
-        while let Some((end, region)) = open.pop() {
-            sink.leave(end, region);
+        while let Some(ended) = open.pop() {
+            self.leave(ended, sink);
         }
+    }
+
+    fn leave(&self, visit: &Visit, sink: &mut dyn EventSink) {
+        match visit.detail {
+            Detail::Operation(member) => self.receive(member, visit.end, sink),
+            Detail::Wait(member) => {
+                if let Some((operation, sizes)) = self.operation(member) {
+                    let CollectiveRecord { collective_op, communicator, root } = operation;
+                    let (size_sent, size_received) = sizes;
+                    let request_id = member.into();
+                    let event = Event::NonBlockingCollectiveComplete {
+                        collective_op,
+                        communicator,
+                        root,
+                        size_sent,
+                        size_received,
+                        request_id,
+                    };
+                    record(sink, visit.end, &event);
+                }
+            }
+            _ => {}
+        }
+        sink.leave(visit.end, self.region(visit.region));
     }
 
     fn enter(&self, visit: &Visit, sink: &mut dyn EventSink) {
         let (time, region) = (visit.begin, self.region(visit.region));
         match visit.detail {
-            Detail::None => sink.enter(time, region),
+            Detail::None | Detail::Wait(_) => sink.enter(time, region),
+            Detail::Operation(member) => {
+                sink.enter(time, region);
+                if self.operation(member).is_some() {
+                    record(sink, time, &Event::NonBlockingCollectiveRequest { request_id: member.into() });
+                }
+                self.send(member, time, sink);
+            }
             Detail::Correlation(number) => {
                 let mut list = List::new();
                 list.add(CORRELATION, Type::UINT64, number);
@@ -129,40 +160,60 @@ impl Emitter<'_> {
         }
         list.send(sink);
         sink.enter(work.begin, self.region(work.region));
-        if self.operation(work).is_some() {
+        if self.operation(work.member).is_some() {
             record(sink, work.begin, &Event::MpiCollectiveBegin {});
         }
-        for message in self.messages_of(work).filter(|message| message.is_send) {
-            let Message { comm: communicator, peer: receiver, tag: msg_tag, bytes: msg_length, .. } = *message;
-            record(sink, work.begin, &Event::MpiSend { receiver, communicator, msg_tag, msg_length });
-        }
+        self.send(work.member, work.begin, sink);
     }
 
     fn end(&self, work: &PlacedWork, sink: &mut dyn EventSink) {
-        for message in self.messages_of(work).filter(|message| !message.is_send) {
-            let Message { comm: communicator, peer: sender, tag: msg_tag, bytes: msg_length, .. } = *message;
-            record(sink, work.end, &Event::MpiRecv { sender, communicator, msg_tag, msg_length });
-        }
-        if let (Some(operation), Some(member)) = (self.operation(work), self.rank.members.get(work.member as usize)) {
-            let is_root = member.root == Some(self.rank.number);
-            let (size_sent, size_received) = sizes(member.kind, is_root, member);
-            let root = if operation.root == NONE { CollectiveRoot::NONE.0 } else { operation.root };
-            let (collective_op, communicator) = (member.kind.operation(), operation.comm);
+        self.receive(work.member, work.end, sink);
+        if let Some((operation, (size_sent, size_received))) = self.operation(work.member) {
+            let CollectiveRecord { collective_op, communicator, root } = operation;
             let event = Event::MpiCollectiveEnd { collective_op, communicator, root, size_sent, size_received };
             record(sink, work.end, &event);
         }
         sink.leave(work.end, self.region(work.region));
     }
 
-    fn operation(&self, work: &PlacedWork) -> Option<Operation> {
-        *self.operations.get(work.member as usize)?
+    /// The messages that a member sends.
+    fn send(&self, member: u32, time: i64, sink: &mut dyn EventSink) {
+        for message in self.messages_of(member).filter(|message| message.is_send) {
+            let Message { comm: communicator, peer: receiver, tag: msg_tag, bytes: msg_length, .. } = *message;
+            record(sink, time, &Event::MpiSend { receiver, communicator, msg_tag, msg_length });
+        }
     }
 
-    fn messages_of(&self, work: &PlacedWork) -> impl Iterator<Item = &Message> {
-        let from = self.messages.partition_point(|(member, _)| *member < work.member);
-        let own = self.messages[from..].iter().take_while(|(member, _)| *member == work.member);
+    /// The messages that a member receives.
+    fn receive(&self, member: u32, time: i64, sink: &mut dyn EventSink) {
+        for message in self.messages_of(member).filter(|message| !message.is_send) {
+            let Message { comm: communicator, peer: sender, tag: msg_tag, bytes: msg_length, .. } = *message;
+            record(sink, time, &Event::MpiRecv { sender, communicator, msg_tag, msg_length });
+        }
+    }
+
+    /// The operation of a member, and the bytes that it sends and receives.
+    fn operation(&self, number: u32) -> Option<(CollectiveRecord, (u64, u64))> {
+        let Operation { comm: communicator, root } = (*self.operations.get(number as usize)?)?;
+        let member = self.rank.members.get(number as usize)?;
+        let is_root = member.root == Some(self.rank.number);
+        let root = if root == NONE { CollectiveRoot::NONE.0 } else { root };
+        let operation = CollectiveRecord { collective_op: member.kind.operation(), communicator, root };
+        Some((operation, sizes(member.kind, is_root, member)))
+    }
+
+    fn messages_of(&self, member: u32) -> impl Iterator<Item = &Message> {
+        let from = self.messages.partition_point(|(other, _)| *other < member);
+        let own = self.messages[from..].iter().take_while(move |(other, _)| *other == member);
         own.map(|(_, message)| message)
     }
+}
+
+/// What all records of an operation say.
+struct CollectiveRecord {
+    collective_op: CollectiveOp,
+    communicator: u32,
+    root: u32,
 }
 
 /// Bytes that a member sends and receives: none where its part in such an operation does not, else at least one.

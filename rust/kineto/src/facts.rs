@@ -45,6 +45,8 @@ pub struct GroupFacts {
     pub method: Method,
     /// Number of operations that all known ranks take part in.
     pub instances: u64,
+    /// Number of others, whose root is not known, so that it is not known who waits.
+    pub undecided: u64,
     /// Number of members of no such operation.
     pub unmatched: u64,
     /// Whether files of ranks are missing, so that waits are lower bounds.

@@ -18,6 +18,8 @@ mod detect;
 mod emit;
 mod error;
 mod facts;
+mod gloo;
+mod infer;
 mod info;
 mod json;
 mod kinds;

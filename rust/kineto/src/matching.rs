@@ -69,6 +69,8 @@ struct Gathered {
     /// Members by place of their rank, in order of the program.
     lists: BTreeMap<usize, Vec<u32>>,
     messages: Vec<Place>,
+    /// Whether it stands for operations whose group is not known for certain.
+    is_ambiguous: bool,
 }
 
 /// Matches all operations of ranks, which are in order of their numbers.
@@ -95,9 +97,14 @@ pub(crate) fn match_all(ranks: &[Rank], world_size: u32) -> Matched {
 /// Brings the members of each group together.
 fn gather(ranks: &[Rank], world_size: u32) -> Vec<Gathered> {
     let mut groups: BTreeMap<Option<Key>, Gathered> = BTreeMap::new();
+    let mut ambiguous = Gathered { name: "unknown".to_owned(), is_ambiguous: true, ..Gathered::default() };
     for (place, rank) in ranks.iter().enumerate() {
         for (number, member) in (0..).zip(&rank.members) {
             let key = member.group.as_ref().map(key);
+            if member.is_ambiguous {
+                ambiguous.lists.entry(place).or_default().push(number);
+                continue;
+            }
             let group = groups.entry(key).or_insert_with(|| Gathered::new(member.group.as_ref(), ranks, world_size));
             if member.messages.is_empty() && !member.kind.is_message() {
                 group.lists.entry(place).or_default().push(number);
@@ -107,6 +114,9 @@ fn gather(ranks: &[Rank], world_size: u32) -> Vec<Gathered> {
         }
     }
     let mut groups: Vec<Gathered> = groups.into_values().collect();
+    if !ambiguous.lists.is_empty() {
+        groups.push(ambiguous);
+    }
     join_renamed(&mut groups, ranks);
     for group in &mut groups {
         // A group whose members nobody lists has those that use it.
@@ -214,13 +224,18 @@ impl Matcher<'_> {
         };
         let total: usize = group.lists.values().map(Vec::len).sum();
         let first_comm = self.matched.comms.len();
-        let mut instances = if total == 0 { Vec::new() } else { self.instances(group, &known, &mut facts) };
+        let mut instances =
+            if total == 0 || group.is_ambiguous { Vec::new() } else { self.instances(group, &known, &mut facts) };
+        // Whose members do not agree are none; of the rest, some have a root that is not known.
+        instances.retain(|instance| self.is_one(instance, &known));
+        let complete = instances.len();
         instances.retain(|instance| self.is_decided(instance, &known));
+        facts.undecided = (complete - instances.len()) as u64;
         let places = |instance: &Vec<u32>| known.iter().copied().zip(instance.iter().copied()).collect::<Vec<Place>>();
         let mut instances: Vec<Vec<Place>> = instances.iter().map(places).collect();
         instances.sort_by_key(|instance| (self.member(instance[0]).begin, instance[0]));
         facts.instances = instances.len() as u64;
-        facts.unmatched = (total - instances.len() * known.len()) as u64;
+        facts.unmatched = (total - complete * known.len()) as u64;
         facts.is_partial = known.len() < size && !instances.is_empty();
         for instance in &instances {
             let last = instance.iter().map(|place| self.member(*place).begin).max().unwrap_or(0);
@@ -238,13 +253,17 @@ impl Matcher<'_> {
         self.matched.groups.push(facts);
     }
 
+    /// Whether all members are of one kind.
+    fn is_one(&self, instance: &[u32], known: &[usize]) -> bool {
+        let mut kinds = known.iter().copied().zip(instance.iter().copied()).map(|place| self.member(place).kind);
+        let first = kinds.next();
+        first.is_some() && kinds.all(|kind| Some(kind) == first)
+    }
+
     /// Whether it is known who needs whom.
     fn is_decided(&self, instance: &[u32], known: &[usize]) -> bool {
         let mut members = known.iter().copied().zip(instance.iter().copied()).map(|place| self.member(place));
         let Some(first) = members.clone().next() else { return false };
-        if !members.clone().all(|member| member.kind == first.kind) {
-            return false;
-        }
         match first.kind.flow() {
             Flow::OneToAll | Flow::AllToOne => {
                 let root = members.clone().find_map(|member| member.root);
@@ -269,10 +288,14 @@ impl Matcher<'_> {
         }
         facts.method =
             if group.name.is_empty() && group.description.is_empty() { Method::AllRanks } else { Method::Order };
+        let is_inferred = self.ranks.iter().any(|rank| rank.info.groups.len() > 1);
+        if facts.method == Method::Order && is_inferred && all().all(|member| member.host.is_some()) {
+            facts.method = Method::CallPath;
+        }
         if let Some(instances) = self.by_order(&group.lists, known) {
             return instances;
         }
-        if facts.method == Method::Order {
+        if facts.method != Method::AllRanks {
             return Vec::new();
         }
         // Without groups: the kinds that agree by themselves.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::columns::{Described, NONE, Record, Task, Work};
+use crate::info::ProcessGroup;
 use crate::json::ranks;
 use crate::kinds::{Flow, Kind, element_size};
 use crate::rank::Material;
@@ -28,6 +29,19 @@ pub(crate) struct Member {
     pub(crate) elements: u64,
     /// Messages that it consists of.
     pub(crate) messages: Vec<Part>,
+    /// What it is recognized by if a thread of the host issued it, and no kernel carries it out.
+    pub(crate) host: Option<HostPart>,
+    /// Whether its group is none of the known ones for certain.
+    pub(crate) is_ambiguous: bool,
+}
+
+/// An operation of a library for CPUs as it is recognized on all ranks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HostPart {
+    /// Its call path, and how many alike came before it in the step.
+    pub(crate) signature: u64,
+    /// The step that it is in.
+    pub(crate) step: i64,
 }
 
 /// A message as one side describes it.
@@ -48,6 +62,14 @@ pub(crate) struct Group {
     /// Ranks in the world, if they are known.
     pub(crate) ranks: Option<Vec<u32>>,
     pub(crate) size: Option<u64>,
+}
+
+impl Group {
+    /// A group as ranks list it.
+    pub(crate) fn listed(group: &ProcessGroup) -> Self {
+        let ProcessGroup { name, description, ranks } = group.clone();
+        Self { name, description, ranks: Some(ranks), size: None }
+    }
 }
 
 /// Finds the kernels that communicate; for each work its member, or [`NONE`].
@@ -133,7 +155,6 @@ fn communicating(material: &Material<'_>) -> Vec<Option<Kind>> {
             }
         }
     }
-    #[expect(clippy::iter_over_hash_type, reason = "each sets a place of its own")]
     for at in last.into_values() {
         all[at] = Some(Kind::Other);
     }
@@ -230,6 +251,8 @@ impl Finder<'_> {
             received,
             elements,
             messages,
+            host: None,
+            is_ambiguous: false,
         }
     }
 

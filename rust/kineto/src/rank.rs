@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::columns::{Category, Columns, Counts, Described, NONE, Record, Sequence, Span, Sync, Work};
 use crate::contexts::Contexts;
+use crate::gloo;
 use crate::info::Info;
 use crate::kinds::Kind;
 use crate::members::{self, Member};
@@ -32,6 +33,10 @@ pub(crate) enum Detail {
     Correlation(u64),
     /// The number of a step.
     Step(i64),
+    /// The operation that a call issues, in `members`.
+    Operation(u32),
+    /// The operation that is awaited.
+    Wait(u32),
 }
 
 /// A thread of the host.
@@ -167,6 +172,7 @@ impl Rank {
             records,
             described,
             syncs,
+            arguments,
             threads: ids,
             streams,
             ..
@@ -184,7 +190,9 @@ impl Rank {
             contexts: Contexts::default(),
         };
         let mut threads = Vec::new();
-        let by_thread = by_thread(spans, ids.len());
+        let mut by_thread = by_thread(spans, ids.len());
+        let operations = gloo::take_out(&mut by_thread, &ids, &names);
+        let mut on_host = Vec::new();
         let forward = forward(&by_thread, &names, &sequences, &mut regions);
         for (number, spans) in (0..).zip(&by_thread) {
             if spans.is_empty() {
@@ -192,14 +200,33 @@ impl Rank {
             }
             let (mut placed, crossings) = nest(spans);
             odd.crossings += crossings;
-            let of = keep(&mut placed, spans, &names, &mut regions, options.paths);
+            let mut of = keep(&mut placed, spans, &names, &mut regions, options.paths);
+            let mut issuing = gloo::Builder {
+                operations: &operations,
+                thread: number,
+                spans,
+                placed: &mut placed,
+                of: &mut of,
+                names: &names,
+                arguments: &arguments,
+                info: &info,
+            };
+            let (details, waits) = issuing.build(&mut regions, &mut on_host);
             let backward = forward.places(spans, &placed, &sequences);
-            let host = Host { number, spans, placed: &placed, regions: &of, backward: &backward, paths: &forward };
+            let host = Host {
+                number,
+                spans,
+                placed: &placed,
+                regions: &of,
+                backward: &backward,
+                details: &details,
+                paths: &forward,
+            };
             launcher.find(&host);
             let id = &ids[number as usize];
             let name = if id.name == NONE { format!("thread {}", id.thread) } else { names.get(id.name).to_owned() };
             let has_steps = spans.iter().any(|span| matches!(names.meaning(span.name), Meaning::Step(_)));
-            let visits = host.visits(&names, &correlations);
+            let visits = gloo::merge(host.visits(&names, &correlations), waits);
             threads.push(Thread { id: id.thread, name, visits, has_steps });
         }
         // The first thread of a process has its steps, or else most of what happens.
@@ -218,7 +245,7 @@ impl Rank {
             info: &info,
             options,
         };
-        let (members, member_of) = members::find(&material);
+        let (mut members, member_of) = members::find(&material);
         let mut placed = Vec::with_capacity(works.len());
         for (work, member) in works.iter().zip(member_of) {
             let kind = members.get(member as usize).map(|member| member.kind);
@@ -233,6 +260,14 @@ impl Rank {
                 member,
             });
         }
+        // Those of threads come after those of streams.
+        let before = members.len() as u32;
+        for visit in threads.iter_mut().flat_map(|thread| &mut thread.visits) {
+            if let Detail::Operation(member) | Detail::Wait(member) = &mut visit.detail {
+                *member += before;
+            }
+        }
+        members.append(&mut on_host);
         let mut of_streams = Vec::new();
         let mut from = 0;
         for group in works.chunk_by(|a, b| a.stream == b.stream) {
@@ -415,6 +450,7 @@ fn forward(threads: &[Vec<Span>], names: &Names, sequences: &[Sequence], regions
             }
         }
     }
+    #[expect(clippy::iter_over_hash_type, reason = "each is sorted by itself")]
     for places in forward.by_number.values_mut() {
         places.sort_unstable();
     }
@@ -469,6 +505,7 @@ struct Host<'a> {
     placed: &'a [Placed],
     regions: &'a [u32],
     backward: &'a FxHashMap<u32, u32>,
+    details: &'a FxHashMap<u32, Detail>,
     paths: &'a Forward,
 }
 
@@ -485,13 +522,14 @@ impl Host<'_> {
                 continue;
             }
             let span = &self.spans[part.span as usize];
-            let detail = match (span.category, names.meaning(span.name)) {
+            let own = self.details.get(&at).copied();
+            let detail = own.unwrap_or_else(|| match (span.category, names.meaning(span.name)) {
                 (Category::Call | Category::DriverCall, _) if !part.is_rest => {
                     correlations.get(span.detail as usize).map_or(Detail::None, |number| Detail::Correlation(*number))
                 }
                 (_, Meaning::Step(number)) => Detail::Step(number),
                 _ => Detail::None,
-            };
+            });
             visits.push(Visit { begin, end, region: self.regions[at as usize], detail });
         }
         visits
@@ -528,12 +566,11 @@ impl Launcher<'_> {
             let (record, kind, in_barrier) = self.around(host, at);
             let (begin, thread) = (part.begin, host.number);
             let launch = Launch { begin, thread, context, record, kind, in_barrier, likelihood };
-            match self.launches.get_mut(place as usize) {
-                Some(other) => *other = launch,
-                None => {
-                    self.by_correlation.insert(*number, self.launches.len() as u32);
-                    self.launches.push(launch);
-                }
+            if let Some(other) = self.launches.get_mut(place as usize) {
+                *other = launch;
+            } else {
+                self.by_correlation.insert(*number, self.launches.len() as u32);
+                self.launches.push(launch);
             }
         }
     }

@@ -13,6 +13,7 @@ use crate::contexts::Contexts;
 use crate::definitions::{self, Numbers, define, place_of};
 use crate::emit::Emitter;
 use crate::facts::Facts;
+use crate::infer;
 use crate::matching::{Matched, match_all};
 use crate::rank::{Rank, Thread};
 use crate::regions::Region;
@@ -40,6 +41,7 @@ impl KinetoRecording {
                 rank.threads.push(Thread::empty());
             }
         }
+        infer::groups(&mut ranks);
         let matched = match_all(&ranks, facts.world_size);
         let facts = Facts { groups: matched.groups.clone(), ..facts };
         let (numbers, regions, contexts) = unite(&ranks);

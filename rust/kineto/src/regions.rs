@@ -75,6 +75,18 @@ impl Regions {
         self.user("backward".to_owned())
     }
 
+    /// The wait for an operation of a library for CPUs.
+    pub(crate) fn wait(&mut self, kind: Kind) -> u32 {
+        let name = format!("wait ({})", kind.name().replace('_', ""));
+        self.add(Region { name, paradigm: Paradigm::MPI, role: kind.role(), flags: RegionFlag::NONE })
+    }
+
+    /// The call that issues an operation of a library for CPUs.
+    pub(crate) fn issue(&mut self, name: &str, kind: Kind) -> u32 {
+        let (name, paradigm) = (name.to_owned(), Paradigm::MPI);
+        self.add(Region { name, paradigm, role: kind.role(), flags: RegionFlag::NONE })
+    }
+
     fn cached(&mut self, key: (Use, u32), make: impl FnOnce(&mut Self) -> u32) -> u32 {
         if let Some(region) = self.by_name.get(&key) {
             return *region;

@@ -46,7 +46,7 @@ fields! {
         Rank = b"Rank", Source = b"Src Rank", Destination = b"Dst Rank", ElementsIn = b"In msg nelems",
         ElementsOut = b"Out msg nelems", ElementType = b"dtype", Backward = b"Sequence number",
         ForwardThread = b"Fwd thread id", Bytes = b"bytes", Allocated = b"Bytes", Reserved = b"Total Reserved",
-        Total = b"Total Allocated", Inputs = b"Concrete Inputs", Dimensions = b"Input Dims", AwaitedStream = b"wait_on_stream",
+        Total = b"Total Allocated", Inputs = b"Concrete Inputs", Dimensions = b"Input Dims", Types = b"Input type", AwaitedStream = b"wait_on_stream",
         AwaitedEvent = b"wait_on_cuda_event_record_corr_id", SyncKind = b"cuda_sync_kind", GraphNode = b"graph node id",
         Label = b"labels", Called = b"name", EventId = b"wait_on_cuda_event_id", Event = b"event_id",
     }

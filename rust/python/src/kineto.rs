@@ -65,6 +65,7 @@ fn of_group<'py>(py: Python<'py>, facts: &GroupFacts) -> PyResult<Bound<'py, PyD
     group.set_item("known", facts.known)?;
     group.set_item("method", facts.method.name())?;
     group.set_item("instances", facts.instances)?;
+    group.set_item("undecided", facts.undecided)?;
     group.set_item("unmatched", facts.unmatched)?;
     group.set_item("partial", facts.is_partial)?;
     group.set_item("time_after_last", facts.time_after_last)?;

@@ -7,6 +7,7 @@ use whywait_kineto::{KinetoRecording, Options, open};
 use whywait_otf2::enums::{CollectiveOp, LocationType};
 use whywait_otf2::{Attributes, Event, EventSink, Recording};
 
+#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 /// The folder of a case; `None`, said aloud, where the shared cases are absent.
 pub(crate) fn cases(name: &str) -> Option<PathBuf> {
     let shared = std::env::var_os("WHYWAIT_SHARED");
@@ -22,6 +23,8 @@ pub(crate) fn cases(name: &str) -> Option<PathBuf> {
 pub(crate) struct Member {
     pub(crate) rank: u32,
     pub(crate) begin: i64,
+    /// When it began to wait: later than it began if it was issued before.
+    pub(crate) waits_from: i64,
     pub(crate) end: i64,
     pub(crate) sent: u64,
     pub(crate) received: u64,
@@ -50,6 +53,9 @@ pub(crate) struct Trace {
     pub(crate) messages: Vec<Message>,
 }
 
+/// A member's part: communicator, operation, begin, where it began to wait, end, bytes sent and received.
+type Part = (u32, CollectiveOp, i64, i64, i64, u64, u64);
+
 /// Events of one location: enters and leaves are checked to be in order and complete.
 #[derive(Default)]
 struct Reader {
@@ -58,8 +64,9 @@ struct Reader {
     open: Vec<(i64, u32)>,
     count: u64,
     begins: Vec<i64>,
-    /// Communicator, operation, begin, end, bytes sent and received.
-    collectives: Vec<(u32, CollectiveOp, i64, i64, u64, u64)>,
+    /// Begins of operations that are not awaited yet, by request.
+    requests: BTreeMap<u64, i64>,
+    collectives: Vec<Part>,
     /// Tag, and whether it is a send; begin of the open region.
     messages: Vec<(u32, bool, i64, i64)>,
     open_sends: Vec<(i64, usize)>,
@@ -97,7 +104,21 @@ impl EventSink for Reader {
             Event::MpiCollectiveBegin {} => self.begins.push(time),
             Event::MpiCollectiveEnd { collective_op, communicator, size_sent, size_received, .. } => {
                 let begin = self.begins.pop().expect("an operation ends that has begun");
-                self.collectives.push((communicator, collective_op, begin, time, size_sent, size_received));
+                self.collectives.push((communicator, collective_op, begin, begin, time, size_sent, size_received));
+            }
+            Event::NonBlockingCollectiveRequest { request_id } => {
+                assert!(self.requests.insert(request_id, time).is_none(), "a request has a number of its own");
+            }
+            Event::NonBlockingCollectiveComplete {
+                collective_op,
+                communicator,
+                size_sent,
+                size_received,
+                request_id,
+                ..
+            } => {
+                let issued = self.requests.remove(&request_id).expect("what completes was requested");
+                self.collectives.push((communicator, collective_op, issued, begin, time, size_sent, size_received));
             }
             Event::MpiSend { msg_tag, .. } => {
                 self.open_sends.push((begin, self.messages.len()));
@@ -118,14 +139,15 @@ impl Trace {
     pub(crate) fn of(recording: KinetoRecording) -> Self {
         let facts = recording.facts();
         let ranks: Vec<u32> = facts.ranks.iter().map(|rank| rank.rank).collect();
-        let mut members: BTreeMap<(u32, usize), Vec<(u32, (u32, CollectiveOp, i64, i64, u64, u64))>> = BTreeMap::new();
+        let mut members: BTreeMap<(u32, usize), Vec<(u32, Part)>> = BTreeMap::new();
         let mut messages: BTreeMap<u32, Message> = BTreeMap::new();
-        let mut by_process: BTreeMap<u32, Vec<(u32, CollectiveOp, i64, i64, u64, u64)>> = BTreeMap::new();
+        let mut by_process: BTreeMap<u32, Vec<Part>> = BTreeMap::new();
         for location in &recording.definitions().locations {
             let is_stream = location.location_type == LocationType::ACCELERATOR_STREAM;
             let mut reader = Reader { is_stream, now: i64::MIN, ..Reader::default() };
             let summary = recording.events(location.id).unwrap().read(&mut Vec::new(), &mut reader).unwrap();
             assert!(reader.open.is_empty(), "all regions are left");
+            assert!(reader.requests.is_empty(), "all requests complete");
             assert_eq!((summary.events, location.number_of_events), (reader.count, reader.count), "counted");
             let process = (location.id & 0xffff_ffff) as u32;
             for (tag, is_send, begin, end) in reader.messages {
@@ -146,13 +168,17 @@ impl Trace {
                 }
             }
         }
-        let instance = |of: Vec<(u32, (u32, CollectiveOp, i64, i64, u64, u64))>| {
+        let instance = |of: Vec<(u32, Part)>| {
             let kind = of[0].1.1;
             assert!(of.iter().all(|(_, member)| member.1 == kind), "members of one operation are of one kind");
-            let member =
-                |(process, (_, _, begin, end, sent, received)): (u32, (u32, CollectiveOp, i64, i64, u64, u64))| {
-                    Member { rank: ranks[process as usize], begin, end, sent, received }
-                };
+            let member = |(process, (_, _, begin, waits_from, end, sent, received)): (u32, Part)| Member {
+                rank: ranks[process as usize],
+                begin,
+                waits_from,
+                end,
+                sent,
+                received,
+            };
             Instance { kind: kind_name(kind).to_owned(), members: of.into_iter().map(member).collect() }
         };
         let comms = &recording.definitions().comms;

@@ -2,4 +2,5 @@
 
 mod common;
 mod damage;
+mod gloo;
 mod matching;

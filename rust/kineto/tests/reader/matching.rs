@@ -7,7 +7,7 @@ use crate::common::{Instance, Trace, cases, right};
 use whywait_kineto::Method;
 
 /// The waits of each rank, as section 8 defines them, from the records alone.
-fn waits(trace: &Trace) -> Vec<(String, u32, i64)> {
+pub(crate) fn waits(trace: &Trace) -> Vec<(String, u32, i64)> {
     let mut found = Vec::new();
     for Instance { kind, members } in &trace.instances {
         for member in members {
@@ -16,7 +16,7 @@ fn waits(trace: &Trace) -> Vec<(String, u32, i64)> {
                 .filter(|other| other.sent > 0 && member.received > 0 || kind == "barrier")
                 .map(|other| other.begin)
                 .max();
-            let wait = last.unwrap_or(member.begin).max(member.begin).min(member.end) - member.begin;
+            let wait = last.unwrap_or(member.begin).min(member.end) - member.waits_from;
             if wait > 0 {
                 found.push((kind.clone(), member.rank, wait));
             }
