@@ -159,6 +159,7 @@ pub fn scan(input: impl Read, sink: &mut impl Sink) -> std::io::Result<Summary> 
             Err(Stop::End) if buffer.bytes.len() - buffer.start < LONGEST => buffer.fill()?,
             Err(_) if state == State::Start => break,
             Err(_) => {
+                buffer.start = skip_space(&buffer.bytes, buffer.start).unwrap_or(buffer.start);
                 if summary.unreadable == 0 {
                     summary.first_unreadable = buffer.offset(buffer.start);
                 }
@@ -202,7 +203,7 @@ impl<R: Read> Buffer<R> {
         self.dropped += self.start as u64;
         self.start = 0;
         let before = self.bytes.len();
-        let wanted = before.max(CHUNK);
+        let wanted = before.max(CHUNK).min(LONGEST.saturating_sub(before).max(CHUNK));
         self.bytes.resize(before + wanted, 0);
         let mut filled = before;
         while filled < self.bytes.len() {

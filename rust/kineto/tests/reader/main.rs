@@ -4,3 +4,4 @@ mod common;
 mod damage;
 mod gloo;
 mod matching;
+mod scan;
