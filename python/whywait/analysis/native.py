@@ -131,7 +131,8 @@ class NativeDataset:
 
     @property
     def facts(self) -> dict[str, Any]:
-        return self.analysis.facts()
+        facts = self.analysis.facts()
+        return facts if (traces := self._run.traces) is None else facts | {"traces": traces}
 
     @property
     def peak_memory(self) -> int | None:

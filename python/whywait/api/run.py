@@ -219,6 +219,16 @@ class Run:
         """Errors in the definitions whose meaning is still clear: kind, place, and text of each."""
         return self._native.oddities()
 
+    @cached_property
+    def traces(self) -> dict[str, Any] | None:
+        """What is known of traces of PyTorch's profiler besides events; None for other runs.
+
+        ``world_size``; ``missing``: ranks without a file; ``versions``: name and version; ``recorded``: what the profiler
+        was asked for besides the defaults; ``cycle`` of ``cycles``; ``left_out``: file and reason; ``ranks`` and
+        ``groups``, a dictionary each.
+        """
+        return self._native.traces()
+
     def info(self, *, events: bool = False) -> dict[str, Any]:
         """Return the sizes of the trace and an estimate of the memory that its analysis takes.
 

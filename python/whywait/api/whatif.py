@@ -342,6 +342,11 @@ class SimulatedRun(Run):
         """Errors in the definitions of the measured run."""
         return self._simulation.measured.run.oddities
 
+    @property
+    def traces(self) -> dict[str, Any] | None:
+        """What is known of the measured run, if it was read from traces of PyTorch's profiler."""
+        return self._simulation.measured.run.traces
+
 
 _ARCHIVE = "traces"
 # Two moments of each call, as far as a page has single calls.

@@ -40,6 +40,8 @@ def run(options: argparse.Namespace) -> Answer:
 
 # Event files up to this size (bytes) are counted in the time that the program takes to start.
 _QUICK = 1 << 24
+# So many ranks of a group are listed.
+_SHOWN = 8
 
 
 def gather(trace: Run, *, events: bool) -> dict[str, Any]:
@@ -58,10 +60,12 @@ def gather(trace: Run, *, events: bool) -> dict[str, Any]:
             counts = None  # `validate` says what is wrong with them
     info["events_counted"] = None if counts is None else sum(counts.values())
     types = info.pop("location_types")
+    traces = {} if trace.traces is None else {"traces": trace.traces}
     return {
         "name": trace.name,
         "path": str(trace.path),
         **info,
+        **traces,
         "locations": types,
         "oddities": [dict(zip(("kind", "place", "text"), oddity, strict=True)) for oddity in trace.oddities],
     }
@@ -70,6 +74,7 @@ def gather(trace: Run, *, events: bool) -> dict[str, Any]:
 def lines(facts: dict[str, Any]) -> Iterator[str]:
     """Yield the facts as text."""
     shown = dict(facts)
+    traces = shown.pop("traces", None)
     definitions, oddities, locations = (shown.pop(name) for name in ("definitions", "oddities", "locations"))
     by_kind = {name: shown.pop(name) for name in list(shown) if isinstance(shown[name], dict)}
     declared, counted = shown.pop("events"), shown.pop("events_counted")
@@ -78,6 +83,8 @@ def lines(facts: dict[str, Any]) -> Iterator[str]:
     shown["locations"] = ", ".join(f"{count:,} {kind}" for kind, count in locations.items()) or "none"
     for name, value in ((name, value) for name, value in shown.items() if value not in {"", None}):
         yield f"{name.replace('_', ' '):<22}{_value(name, value)}"
+    if traces is not None:
+        yield from _of_profiler(traces)
     for title, counts in {"definitions": definitions, **by_kind}.items():
         yield ""
         yield title.replace("_", " ")
@@ -88,6 +95,50 @@ def lines(facts: dict[str, Any]) -> Iterator[str]:
         yield f"oddities ({len(oddities)}; `whywait validate` says more)"
         for oddity in oddities:
             yield f"  {oddity['place']}: {oddity['text']}"
+
+
+# What the profiler can be asked for, and what it is good for.
+_RECORDABLE = {
+    "stacks": "with_stack=True: modules and functions of Python",
+    "shapes": "record_shapes=True: roots and peers of operations on CPUs",
+}
+
+
+def _of_profiler(traces: dict[str, Any]) -> Iterator[str]:
+    """Yield what is known of traces of PyTorch's profiler."""
+    ranks, missing = traces["ranks"], traces["missing"]
+    yield ""
+    yield "PyTorch's profiler"
+    yield f"  {'ranks':<20}{len(ranks):,} of {traces['world_size']:,}" + (
+        f"; no trace of {', '.join(map(str, missing[:_SHOWN]))}{', ...' * (len(missing) > _SHOWN)}" if missing else ""
+    )
+    numbers = [rank["steps"] for rank in ranks if rank["steps"] is not None]
+    if numbers:
+        first, last = max(steps[0] for steps in numbers), min(steps[1] for steps in numbers)
+        yield f"  {'steps of all ranks':<20}{first} to {last}" if first <= last else f"  {'steps':<20}none of all ranks"
+    if traces["cycles"] > 1:
+        yield f"  {'window':<20}{traces['cycle']} of {traces['cycles']} (--cycle)"
+    for name, version in traces["versions"]:
+        yield f"  {name:<20}{version}"
+    if absent := [how for what, how in _RECORDABLE.items() if what not in traces["recorded"]]:
+        yield f"  {'not recorded':<20}{'; '.join(absent)}"
+    for file, reason in traces["left_out"]:
+        yield f"  {'left out':<20}{file}: {reason}"
+    for group in traces["groups"]:
+        members = group["ranks"]
+        names = ", ".join(map(str, members[:_SHOWN])) + ", ..." * (len(members) > _SHOWN)
+        yield f"  group {group['name']} (ranks {names}): " + _of_group(group)
+
+
+def _of_group(group: dict[str, Any]) -> str:
+    parts = [f"{group['instances']:,} operations", f"{group['messages']:,} messages"]
+    known = [part for part in parts if not part.startswith("0 ")] or ["nothing"]
+    words = f"{' and '.join(known)} matched by {group['method']}"
+    if group["partial"]:
+        words += f"; only {group['known']} of {group['size']} ranks are known"
+    if group["unmatched"]:
+        words += f"; {group['unmatched']:,} parts of operations without all members"
+    return words
 
 
 def _value(name: str, value: object) -> str:

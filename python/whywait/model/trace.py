@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,6 +90,11 @@ class Trace(Protocol):
     @property
     def oddities(self) -> list[tuple[str, str, str]]:
         """Definite errors in the definitions: kind, place and text of each."""
+        ...
+
+    @property
+    def traces(self) -> dict[str, Any] | None:
+        """What is known of traces of PyTorch's profiler besides events; None for others."""
         ...
 
     def reopen(self) -> _native.Run:

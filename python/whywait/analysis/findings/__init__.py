@@ -342,7 +342,7 @@ def _computing(run: Run) -> float | None:
 def _silence(run: Run) -> str | None:
     """Return why there is nothing to show."""
     begin, end = run.losses.account.window
-    if end - begin < _SECONDS:
+    if end - begin < _SECONDS and "traces" not in run.result.facts:
         return "The run is too short for findings."
     of_devices = run.result.tables.device_account.num_rows
     if run.time and run.losses.lost < _LITTLE * run.time and not of_devices:

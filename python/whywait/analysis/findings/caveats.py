@@ -17,6 +17,11 @@ FIGURES = Figures(
     unmatched=("share", "the part of the receives that have no send in the trace"),
     missing=("count", "the ranks without events"),
     ranks=("count", "all ranks"),
+    unseen=(
+        "share",
+        "the time of kernels in operations with ranks without a trace after the last known rank began, as a part of "
+        "the time of all kernels that communicate",
+    ),
     worst=("s", "by how much the clocks of two locations violate the order of events at least"),
 )
 
@@ -32,6 +37,18 @@ def caveats(run: Run) -> Iterator[Words]:
         yield FIGURES.say(
             "{missing} of {ranks} ranks have no events: what they do is unknown.", missing=missing, ranks=ranks
         )
+    traces = run.result.facts.get("traces")
+    if traces is not None and traces["missing"]:
+        known = traces["world_size"] - len(traces["missing"])
+        words = FIGURES.say(
+            "{missing} of {ranks} ranks have no trace", missing=len(traces["missing"]), ranks=traces["world_size"]
+        )
+        unseen = sum(group["time_after_last"] for group in traces["groups"] if group["partial"]) * 1e-9
+        communication = run.result.profile.total("ccl") if known and "ccl" in run.result.profile.metrics else 0.0
+        if communication > 0:
+            share = min(1.0, unseen / communication)
+            words += FIGURES.say("; {unseen} of the communication cannot be explained without them", unseen=share)
+        yield words + "."
     if is_recommended(run.result):
         yield FIGURES.say(
             "The clocks disagree by up to {worst}, and waits are wrong by as much: see --clocks.",
