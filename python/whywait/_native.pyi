@@ -54,9 +54,9 @@ class Run:
     def traces(self) -> dict[str, Any] | None:
         """Return what is known of traces of PyTorch's profiler besides events; None if the run has others.
 
-        ``world_size``, ``missing`` (ranks without a file), ``versions`` (name and version), ``recorded`` (of stacks, shapes,
-        modules, memory, synchronizations), ``cycle`` of ``cycles``, ``left_out`` (file and reason), ``ranks`` and ``groups``
-        (a dictionary each).
+        ``world_size``, ``missing`` (ranks without a file), ``versions`` (name and version), ``recorded`` (``stacks``,
+        ``shapes``, ...), ``cycle`` of ``cycles``, ``left_out`` (file and reason), ``ranks`` and ``groups`` (a
+        dictionary each).
         """
     @property
     def anchor_path(self) -> PathLike[str]:

@@ -223,9 +223,9 @@ class Run:
     def traces(self) -> dict[str, Any] | None:
         """What is known of traces of PyTorch's profiler besides events; None for other runs.
 
-        ``world_size``; ``missing``: ranks without a file; ``versions``: name and version; ``recorded``: what the profiler
-        was asked for besides the defaults; ``cycle`` of ``cycles``; ``left_out``: file and reason; ``ranks`` and
-        ``groups``, a dictionary each.
+        ``world_size``; ``missing``: ranks without a file; ``versions``: name and version; ``recorded``: what the
+        profiler was asked for besides the defaults; ``cycle`` of ``cycles``; ``left_out``: file and reason; ``ranks``
+        and ``groups``, a dictionary each.
         """
         return self._native.traces()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from whywait.analysis.account import account
@@ -62,8 +63,14 @@ def first_screen(
     for line in paragraph(found.verdict(), width):
         yield [(line[0][0], "bold")]
     yield []
-    yield from group_lines(where, width, least=_LEAST, unicode=unicode)
-    yield from device_lines(result, width, unicode=unicode)
+    # Who trains models pays for devices.
+    if "traces" in facts and result.tables.device_account.num_rows:
+        yield from islice(device_lines(result, width, unicode=unicode), 1, None)
+        yield []
+        yield from group_lines(where, width, least=_LEAST, unicode=unicode)
+    else:
+        yield from group_lines(where, width, least=_LEAST, unicode=unicode)
+        yield from device_lines(result, width, unicode=unicode)
     if found.shown:
         yield []
         yield from finding_lines(found, width, details=False)
@@ -228,9 +235,20 @@ def _about(is_rough: bool) -> str:
     return "about " if is_rough else ""
 
 
+def shared_steps(facts: dict[str, Any]) -> range:
+    """Return the numbers of the steps that PyTorch's profiler has recorded on all ranks; none of other traces."""
+    ranks = facts.get("traces", {}).get("ranks", [])
+    steps = [rank["steps"] for rank in ranks]
+    if not steps or None in steps:
+        return range(0)
+    return range(max(first for first, _, _ in steps), min(last for _, last, _ in steps) + 1)
+
+
 def _size(facts: dict[str, Any]) -> str:
     processes, locations = facts.get("processes", 0), facts.get("locations", 0)
     parts = [count(processes, "rank")]
+    if steps := shared_steps(facts):
+        parts.append(count(len(steps), "step"))
     if locations != processes:
         parts.append(count(locations, "location"))
     return ", ".join([*parts, count(facts.get("events", 0), "event")])
@@ -238,6 +256,8 @@ def _size(facts: dict[str, Any]) -> str:
 
 def _focus(where: Any, facts: dict[str, Any]) -> str:
     begin, end = where.window
+    if where.rule == "profiler":
+        return f"focus {seconds(end - begin)} of {seconds(facts['length'])} (after the ranks have met)"
     if where.rule == "last_finalize":
         return f"focus {seconds(end - begin)} of {seconds(facts['length'])} (without start-up, shutdown)"
     return f"{seconds(end - begin)}"

@@ -17,11 +17,7 @@ FIGURES = Figures(
     unmatched=("share", "the part of the receives that have no send in the trace"),
     missing=("count", "the ranks without events"),
     ranks=("count", "all ranks"),
-    unseen=(
-        "share",
-        "the time of kernels in operations with ranks without a trace after the last known rank began, as a part of "
-        "the time of all kernels that communicate",
-    ),
+    unseen=("share", "of the time of kernels that communicate, what follows the last known begin beside such ranks"),
     worst=("s", "by how much the clocks of two locations violate the order of events at least"),
 )
 
