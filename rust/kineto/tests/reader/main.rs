@@ -5,3 +5,4 @@ mod damage;
 mod gloo;
 mod matching;
 mod scan;
+mod written;

@@ -1,0 +1,270 @@
+//! Small traces written by the test: call paths, launches, steps, cycles, and what users add.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use whywait_kineto::{Error, KinetoRecording, Options, Paths, open};
+use whywait_otf2::enums::{LocationType, RegionFlag, Type};
+use whywait_otf2::{Attributes, Event, EventSink, Recording};
+
+/// A directory that goes away.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("whywait-kineto-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn write(&self, file: &str, head: &str, events: &[String]) {
+        let text = format!("{{\"schemaVersion\": 1, {head}, \"traceEvents\": [{}]}}", events.join(",\n"));
+        std::fs::write(self.0.join(file), text).unwrap();
+    }
+
+    fn open(&self, options: &Options) -> KinetoRecording {
+        open(std::slice::from_ref(&self.0), options).unwrap()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn info(rank: u32, size: u32) -> String {
+    format!(r#""distributedInfo": {{"backend": "nccl", "rank": {rank}, "world_size": {size}}}"#)
+}
+
+fn span(category: &str, name: &str, (begin, end): (u32, u32), arguments: &str) -> String {
+    let length = end - begin;
+    format!(
+        r#"{{"ph": "X", "cat": "{category}", "name": "{name}", "pid": 1, "tid": 2, "ts": {begin}, "dur": {length}, "args": {{{arguments}}}}}"#
+    )
+}
+
+fn kernel(name: &str, (begin, end): (u32, u32), stream: u32, correlation: u32) -> String {
+    let length = end - begin;
+    format!(
+        r#"{{"ph": "X", "cat": "kernel", "name": "{name}", "pid": 0, "tid": {stream}, "ts": {begin}, "dur": {length}, "args": {{"device": 0, "stream": {stream}, "correlation": {correlation}}}}}"#
+    )
+}
+
+/// Lines of what happens on the locations of one type, by depth, with attributes and parameters.
+struct Printer<'a> {
+    recording: &'a KinetoRecording,
+    text: String,
+    depth: usize,
+    attributes: String,
+}
+
+impl Printer<'_> {
+    /// The call path of a context.
+    fn context(&self, id: u64) -> String {
+        let definitions = self.recording.definitions();
+        let mut names = Vec::new();
+        let mut next = definitions.calling_context(id as u32);
+        while let Some(context) = next {
+            names.push(definitions.string(definitions.region(context.region).unwrap().name));
+            next = definitions.calling_context(context.parent);
+        }
+        names.reverse();
+        names.join("/")
+    }
+}
+
+impl EventSink for Printer<'_> {
+    fn enter(&mut self, time: i64, region: u32) {
+        let definitions = self.recording.definitions();
+        let name = definitions.string(definitions.region(region).unwrap().name);
+        let attributes = std::mem::take(&mut self.attributes);
+        let depth = self.depth;
+        let _ = writeln!(self.text, "{:depth$}{name} {}{attributes}", "", time / 1000);
+        self.depth += 1;
+    }
+
+    fn leave(&mut self, _: i64, _: u32) {
+        self.depth -= 1;
+    }
+
+    fn record(&mut self, _: i64, record: &Event<'_>, _: &Attributes<'_>) {
+        if let Event::ParameterInt { value, .. } = record {
+            self.text.truncate(self.text.len() - 1);
+            let _ = writeln!(self.text, " #{value}");
+        }
+    }
+
+    fn attributed(&mut self, attributes: &Attributes<'_>) {
+        for attribute in attributes {
+            let definitions = self.recording.definitions();
+            let name = definitions.string(definitions.attribute(attribute.id).unwrap().name);
+            let bits = attribute.value.bits;
+            let value =
+                if attribute.value.kind == Type::CALLING_CONTEXT { self.context(bits) } else { bits.to_string() };
+            let _ = write!(self.attributes, " {name}={value}");
+        }
+    }
+}
+
+fn printed(recording: &KinetoRecording, kind: LocationType) -> String {
+    let mut printer = Printer { recording, text: String::new(), depth: 0, attributes: String::new() };
+    for location in recording.definitions().locations.iter().filter(|location| location.location_type == kind) {
+        let _ = recording.events(location.id).unwrap().read(&mut Vec::new(), &mut printer).unwrap();
+    }
+    printer.text
+}
+
+/// Forward and backward pass of a module, with Python frames; the backward pass on a thread of its own.
+fn training() -> Vec<String> {
+    let backward =
+        |name: &str, times, arguments: &str| span("cpu_op", name, times, arguments).replace("\"tid\": 2", "\"tid\": 3");
+    vec![
+        span("user_annotation", "ProfilerStep#7", (0, 9000), ""),
+        span("python_function", "train.py(3): main", (10, 8900), ""),
+        span("python_function", "torch/nn/modules/module.py(1): _call_impl", (20, 1000), ""),
+        span("python_function", "nn.Module: Linear_0", (30, 900), ""),
+        span("cpu_op", "aten::linear", (100, 800), r#""Sequence number": 5"#),
+        span("cuda_runtime", "cudaLaunchKernel", (200, 210), r#""correlation": 11"#),
+        span("python_function", "<built-in function sleep>", (2000, 2500), ""),
+        span("python_function", "<built-in function len>", (2600, 2610), ""),
+        backward(
+            "autograd::engine::evaluate_function: AddmmBackward0",
+            (3000, 4000),
+            r#""Sequence number": 5, "Fwd thread id": 1"#,
+        ),
+        backward("AddmmBackward0", (3100, 3900), r#""Sequence number": 5, "Fwd thread id": 1"#),
+        span("cuda_runtime", "cudaLaunchKernel", (3200, 3210), r#""correlation": 12"#)
+            .replace("\"tid\": 2", "\"tid\": 3"),
+        kernel("void gemm<float>(float*)", (300, 400), 7, 11),
+        kernel("gemm_backward", (3300, 3400), 7, 12),
+    ]
+}
+
+#[test]
+fn call_paths_have_what_users_know() {
+    let directory = Directory::new("paths");
+    directory.write("rank0.json", &info(0, 1), &training());
+    let hosts = |paths| printed(&directory.open(&Options { paths, ..Options::default() }), LocationType::CPU_THREAD);
+    assert_eq!(
+        hosts(Paths::Module),
+        "ProfilerStep 0 #7\n train.py(3): main 10\n  nn.Module: Linear 30\n   aten::linear 100\n    cudaLaunchKernel 200 \
+         correlation=11\n  <built-in function sleep> 2000\nbackward 3000\n nn.Module: Linear 3000\n  AddmmBackward0 3000\n   \
+         cudaLaunchKernel 3200 correlation=12\n"
+    );
+    assert_eq!(
+        hosts(Paths::Op),
+        "ProfilerStep 0 #7\n aten::linear 100\n  cudaLaunchKernel 200 correlation=11\nAddmmBackward0 3000\n cudaLaunchKernel \
+         3200 correlation=12\n"
+    );
+    assert_eq!(hosts(Paths::Python).lines().count(), hosts(Paths::Module).lines().count() + 2);
+}
+
+#[test]
+fn work_is_below_the_path_of_its_launch() {
+    let directory = Directory::new("launches");
+    directory.write("rank0.json", &info(0, 1), &training());
+    let recording = directory.open(&Options::default());
+    assert_eq!(
+        printed(&recording, LocationType::ACCELERATOR_STREAM),
+        "gemm 300 correlation=11 launch path=ProfilerStep/train.py(3): main/nn.Module: Linear/aten::linear\ngemm_backward 3300 \
+         correlation=12 launch path=backward/nn.Module: Linear/AddmmBackward0\n"
+    );
+    let definitions = recording.definitions();
+    let step = definitions.regions.iter().find(|region| definitions.string(region.name) == "ProfilerStep").unwrap();
+    assert_eq!(step.region_flags, RegionFlag(RegionFlag::DYNAMIC.0 | RegionFlag::PHASE.0));
+    let all = directory.open(&Options { paths: Paths::All, ..Options::default() });
+    assert!(printed(&all, LocationType::ACCELERATOR_STREAM).starts_with("void gemm<float>(float*) 300"));
+}
+
+#[test]
+fn synchronizations_name_streams_and_events() {
+    let directory = Directory::new("syncs");
+    let sync = r#"{"ph": "X", "cat": "cuda_sync", "name": "cudaStreamWaitEvent", "pid": 0, "tid": -1, "ts": 51, "dur": 1, "args":
+        {"device": 0, "stream": 7, "correlation": 2, "wait_on_stream": 20, "wait_on_cuda_event_record_corr_id": 1}}"#;
+    let events = vec![
+        span("cuda_runtime", "cudaEventRecord", (40, 45), r#""correlation": 1"#),
+        span("cuda_runtime", "cudaStreamWaitEvent", (50, 55), r#""correlation": 2"#),
+        sync.to_owned(),
+        kernel("a", (60, 70), 7, 3),
+        kernel("b", (60, 70), 20, 4),
+    ];
+    directory.write("rank0.json", &info(0, 1), &events);
+    let recording = directory.open(&Options::default());
+    let streams: Vec<u64> = recording.definitions().locations.iter().map(|location| location.id).skip(1).collect();
+    let [seven, twenty] = streams[..] else { panic!("two streams") };
+    assert_eq!(
+        printed(&recording, LocationType::CPU_THREAD),
+        format!(
+            "cudaEventRecord 40 correlation=1 CUDA_STREAM_REF={twenty} CUDA_EVENT_REF=1\ncudaStreamWaitEvent 50 correlation=2 \
+             CUDA_STREAM_REF={seven} CUDA_EVENT_REF=1\n"
+        )
+    );
+}
+
+/// One operation without metadata on each of two ranks, in a window that begins at a time.
+fn run(directory: &Directory, file: &str, rank: u32, begin: u32, name: &str) {
+    let events = vec![
+        span("user_annotation", "work", (begin, begin + 1000), ""),
+        kernel(name, (begin + 100 + rank * 50, begin + 300), 7, 1),
+    ];
+    directory.write(file, &info(rank, 2), &events);
+}
+
+#[test]
+fn a_cycle_of_the_schedule_is_one_run() {
+    let directory = Directory::new("cycles");
+    for (cycle, begin) in [(0, 0), (1, 5000), (2, 10_000)] {
+        for rank in 0..2 {
+            run(&directory, &format!("node_{rank}.{cycle}.pt.trace.json"), rank, begin, "ncclDevKernel_AllReduce_Sum");
+        }
+    }
+    let begin = |cycle| directory.open(&Options { cycle, ..Options::default() }).facts().ranks[0].window.0;
+    assert_eq!((begin(None), begin(Some(1)), begin(Some(3))), (10_000_000, 0, 10_000_000));
+    let facts = directory.open(&Options::default()).facts().clone();
+    assert_eq!((facts.cycles, facts.cycle, facts.groups[0].instances), (3, 3, 1));
+    assert_eq!(facts.ranks[1].host.as_deref(), Some("node"));
+    let error =
+        open(std::slice::from_ref(&directory.0), &Options { cycle: Some(4), ..Options::default() }).unwrap_err();
+    assert!(error.to_string().contains("no cycle 4 of 3"), "{error}");
+}
+
+#[test]
+fn users_name_kernels_that_communicate() {
+    let directory = Directory::new("kernels");
+    for rank in 0..2 {
+        run(&directory, &format!("rank{rank}.json"), rank, 0, "my_fast_sum<float>(x)");
+    }
+    assert_eq!(directory.open(&Options::default()).facts().groups, []);
+    let mut options = Options::default();
+    options.add_kernels("my_.*sum=all_reduce").unwrap();
+    assert_eq!(directory.open(&options).facts().groups[0].instances, 1);
+    for wrong in ["my_sum", "(=all_reduce", "my_sum=nothing"] {
+        assert!(matches!(options.add_kernels(wrong), Err(Error::Option(_))), "{wrong}");
+    }
+}
+
+#[test]
+fn ranks_may_be_in_directories_of_their_own() {
+    let directory = Directory::new("nested");
+    for rank in 0..2 {
+        let inner = Directory(directory.0.join(format!("rank_{rank}")));
+        std::fs::create_dir(&inner.0).unwrap();
+        let events = [kernel("ncclDevKernel_AllReduce_Sum", (100, 200), 7, 1)];
+        inner.write("trace.json", r#""displayTimeUnit": "ms""#, &events);
+        std::mem::forget(inner);
+    }
+    let recording = directory.open(&Options::default());
+    let ranks: Vec<u32> = recording.facts().ranks.iter().map(|rank| rank.rank).collect();
+    assert_eq!((ranks, recording.facts().groups[0].instances), (vec![0, 1], 1));
+    assert_eq!(recording.path(), Path::new(&directory.0));
+}
+
+#[test]
+fn other_traces_of_the_same_format_are_refused() {
+    let directory = Directory::new("chrome");
+    let event = r#"{"ph": "B", "cat": "v8", "name": "x", "ts": 1}"#;
+    std::fs::write(directory.0.join("trace.json"), format!("{{\"traceEvents\": [{event}]}}")).unwrap();
+    let error = open(std::slice::from_ref(&directory.0), &Options::default()).unwrap_err();
+    assert!(error.to_string().contains("not of the PyTorch profiler"), "{error}");
+}
