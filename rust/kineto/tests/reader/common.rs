@@ -8,14 +8,16 @@ use whywait_otf2::enums::{CollectiveOp, LocationType};
 use whywait_otf2::{Attributes, Event, EventSink, Recording};
 
 #[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
-/// The folder of a case; `None`, said aloud, where the shared cases are absent.
+/// The folder of a case; `None`, said aloud, where the shared cases are absent. Some are in the repository.
 pub(crate) fn cases(name: &str) -> Option<PathBuf> {
-    let shared = std::env::var_os("WHYWAIT_SHARED");
-    let directory = shared.map(|shared| PathBuf::from(shared).join("kineto").join(name)).filter(|path| path.is_dir());
-    if directory.is_none() {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/kineto");
+    let shared = std::env::var_os("WHYWAIT_SHARED").map(|shared| PathBuf::from(shared).join("kineto"));
+    let mut places = [Some(own), shared].into_iter().flatten().map(|place| place.join(name));
+    let found = places.find(|place| place.is_dir());
+    if found.is_none() {
         eprintln!("skipped: WHYWAIT_SHARED does not name a directory with kineto/{name}");
     }
-    directory
+    found
 }
 
 /// A member of an operation.

@@ -2,6 +2,7 @@
 
 mod common;
 mod damage;
+mod fuzz;
 mod gloo;
 mod matching;
 mod scan;
