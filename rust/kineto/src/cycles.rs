@@ -113,7 +113,7 @@ fn group(files: &[File], all: &[usize]) -> Vec<Cycle> {
         for pair in own.windows(2) {
             let (a, b) = (&files[pair[0]], &files[pair[1]]);
             // Copies are of one time.
-            count += usize::from(a.overlap(b) * 2 <= a.length().min(b.length()));
+            count += usize::from(a.overlap(b) <= a.length().min(b.length()) / 2);
         }
         count
     };
@@ -123,7 +123,7 @@ fn group(files: &[File], all: &[usize]) -> Vec<Cycle> {
     for file in reference {
         let is_copy = marks.last().is_some_and(|last: &usize| {
             let (a, b) = (&files[*last], &files[file]);
-            a.overlap(b) * 2 > a.length().min(b.length())
+            a.overlap(b) > a.length().min(b.length()) / 2
         });
         if !is_copy {
             marks.push(file);

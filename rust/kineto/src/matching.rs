@@ -240,7 +240,7 @@ impl Matcher<'_> {
         for instance in &instances {
             let last = instance.iter().map(|place| self.member(*place).begin).max().unwrap_or(0);
             let beyond = |place: &Place| (self.member(*place).end - last).max(0);
-            facts.time_after_last += instance.iter().map(beyond).sum::<i64>();
+            facts.time_after_last = instance.iter().map(beyond).fold(facts.time_after_last, i64::saturating_add);
         }
         self.place(&instances, &known, &facts.name);
         if !group.messages.is_empty() {

@@ -79,7 +79,7 @@ pub(crate) fn keep(
     let mut inside: Vec<(i64, bool)> = vec![(0, false); placed.len()];
     for part in placed.iter() {
         if let Some(around) = inside.get_mut(part.parent as usize) {
-            around.0 += part.end - part.begin;
+            around.0 = around.0.saturating_add(part.end - part.begin);
             around.1 |= spans[part.span as usize].category == Category::Frame;
         }
     }
@@ -99,7 +99,7 @@ pub(crate) fn keep(
                 (Paths::Python | Paths::All, _) | (_, Meaning::Module | Meaning::OwnFrame) => true,
                 (Paths::Module, _) => {
                     let (length, has_frames) = inside[at];
-                    !has_frames && part.end - part.begin - length >= SHORT_FRAME
+                    !has_frames && (part.end - part.begin).saturating_sub(length) >= SHORT_FRAME
                 }
             },
             // An operator within its own evaluation by the engine.

@@ -2,6 +2,8 @@
 
 /// Times beyond this many nanoseconds are damage.
 pub(crate) const LARGEST_TIME: i64 = 1 << 62;
+/// And so are times this long before 1970: differences of two times fit.
+pub(crate) const EARLIEST_TIME: i64 = -(1 << 61);
 
 /// More digits than any value can have.
 const MOST_DIGITS: i64 = 40;

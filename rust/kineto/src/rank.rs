@@ -12,6 +12,7 @@ use crate::kinds::Kind;
 use crate::members::{self, Member};
 use crate::names::{Meaning, Names};
 use crate::nesting::{Placed, keep, nest};
+use crate::numbers::{EARLIEST_TIME, LARGEST_TIME};
 use crate::options::Options;
 use crate::regions::{Region, Regions, Vendor};
 use crate::scan::Summary;
@@ -295,7 +296,7 @@ impl Rank {
 impl Rank {
     /// Moves all times.
     pub(crate) fn shift(&mut self, by: i64) {
-        let at = |time: &mut i64| *time = time.saturating_add(by);
+        let at = |time: &mut i64| *time = time.saturating_add(by).clamp(EARLIEST_TIME, LARGEST_TIME);
         for visit in self.threads.iter_mut().flat_map(|thread| &mut thread.visits) {
             at(&mut visit.begin);
             at(&mut visit.end);
@@ -314,20 +315,32 @@ impl Rank {
     }
 }
 
-/// Makes times absolute.
+/// Whether a time can be one of a run.
+fn is_possible(time: i64) -> bool {
+    (EARLIEST_TIME..=LARGEST_TIME).contains(&time)
+}
+
+/// Makes times absolute; what then is at a time that cannot be is left out.
 fn shift(columns: &mut Columns, base: i64) {
     let at = |time: i64| time.saturating_add(base);
-    for span in &mut columns.spans {
+    let counts = &mut columns.counts;
+    columns.spans.retain_mut(|span| {
         (span.begin, span.end) = (at(span.begin), at(span.end));
-    }
-    for work in &mut columns.works {
+        let is_kept = is_possible(span.begin) && is_possible(span.end);
+        counts.no_time += u64::from(!is_kept);
+        is_kept
+    });
+    columns.works.retain_mut(|work| {
         (work.begin, work.end) = (at(work.begin), at(work.end));
-    }
+        let is_kept = is_possible(work.begin) && is_possible(work.end);
+        counts.no_time += u64::from(!is_kept);
+        is_kept
+    });
     for record in &mut columns.records {
         record.begin = at(record.begin);
     }
-    columns.began = columns.began.map(at);
-    columns.ended = columns.ended.map(at);
+    columns.began = columns.began.map(at).filter(|time| is_possible(*time));
+    columns.ended = columns.ended.map(at).filter(|time| is_possible(*time));
 }
 
 /// When the profiler began and ended, as far as the file says, else the first and last event of the host, else those of
@@ -373,7 +386,7 @@ fn cut(works: &mut [Work]) -> u64 {
         let (before, next) = (works[at - 1], works[at]);
         if before.stream == next.stream
             && next.begin > before.begin
-            && (before.end - next.begin) * 2 > before.end - before.begin
+            && before.end - next.begin > (before.end - before.begin) / 2
         {
             works[at - 1].end = next.begin;
             count += 1;

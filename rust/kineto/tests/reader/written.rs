@@ -261,6 +261,32 @@ fn ranks_may_be_in_directories_of_their_own() {
 }
 
 #[test]
+fn times_that_cannot_be_are_left_out() {
+    let directory = Directory::new("extreme");
+    let times =
+        ["-4611686018427387.904", "4611686018427387.904", "2305843009213693", "-2305843009213693", "1e15", "0", "5"];
+    let event = |(number, time): (usize, &&str)| {
+        let (number, end) = (number + 1, times[number % 3]);
+        let works = kernel("ncclDevKernel_AllReduce_Sum", (1, 2), 7, number as u32);
+        let host = span("cuda_runtime", "cudaLaunchKernel", (1, 2), &format!("\"correlation\": {number}"));
+        [works, host].map(|event| {
+            event.replace("\"ts\": 1,", &format!("\"ts\": {time},")).replace("\"dur\": 1,", &format!("\"dur\": {end},"))
+        })
+    };
+    let events: Vec<String> = times.iter().enumerate().flat_map(event).collect();
+    for base in ["0", "1700000000000000000", "9223372036854775807", "-9223372036854775808"] {
+        for rank in 0..2 {
+            let head = format!("{}, \"baseTimeNanoseconds\": {base}", info(rank, 2));
+            directory.write(&format!("rank{rank}.json"), &head, &events);
+        }
+        if let Ok(recording) = open(std::slice::from_ref(&directory.0), &Options::default()) {
+            let _ =
+                printed(&recording, LocationType::CPU_THREAD) + &printed(&recording, LocationType::ACCELERATOR_STREAM);
+        }
+    }
+}
+
+#[test]
 fn other_traces_of_the_same_format_are_refused() {
     let directory = Directory::new("chrome");
     let event = r#"{"ph": "B", "cat": "v8", "name": "x", "ts": 1}"#;
