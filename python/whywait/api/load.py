@@ -114,7 +114,7 @@ class StoredRun(Run):
     @cached_property
     def _native(self) -> _native.Run:
         trace = self._dataset.trace
-        there = [path for path in (trace.path, *self._dataset.elsewhere) if path.is_file()]
+        there = [path for path in (trace.path, *self._dataset.elsewhere) if path.exists()]
         for path in there:
             if trace.is_at(path):
                 return _native.Run(path)

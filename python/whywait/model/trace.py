@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TraceIdentity:
-    """Identifies the anchor file of the analyzed trace.
+    """Identifies the anchor file of the analyzed trace, or the directory of the traces of its ranks.
 
     The anchor itself says little more than how much there is: two runs of a program can have the same. So the global
     definitions beside it count as well, which have the time of the run.
@@ -42,6 +42,8 @@ class TraceIdentity:
         """Return the current identity of a trace."""
         size, digest = 0, hashlib.sha256()
         try:
+            if path.is_dir():
+                return cls(name, path.absolute(), *_of_files(path))
             for file in (path, path.with_suffix(".def")):
                 with file.open("rb") as content:
                     while chunk := content.read(1 << 20):
@@ -57,6 +59,24 @@ class TraceIdentity:
             return True
         other = self.of(self.name, path)
         return (other.size, other.sha256) == (self.size, self.sha256)
+
+
+# A trace of a profiler begins with what tells it from others, and ends with its last events.
+_ENDS = 1 << 12
+
+
+def _of_files(directory: Path) -> tuple[int, str]:
+    """Return the size of the files in a directory, and a hash of their names, sizes, and ends."""
+    size, digest = 0, hashlib.sha256()
+    for file in sorted(one for one in directory.iterdir() if one.is_file()):
+        length = file.stat().st_size
+        size += length
+        digest.update(f"{file.name}\0{length}\0".encode())
+        with file.open("rb") as content:
+            digest.update(content.read(_ENDS))
+            content.seek(max(0, length - _ENDS))
+            digest.update(content.read(_ENDS))
+    return size, digest.hexdigest()
 
 
 class Trace(Protocol):
