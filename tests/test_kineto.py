@@ -9,6 +9,8 @@ from functools import cache
 import numpy as np
 import pytest
 import whywait
+from whywait.analysis.findings import findings
+from whywait.hypotheses import Scale
 
 from tests.results import SHARED, UNRECORDED
 
@@ -38,7 +40,6 @@ EXACT = (
     "directions",
     "current_stream",
     "graph",
-    "coalesced",
 )
 # Case, rank and the end of the call path that pay, and the waiting (ms) that they pay for.
 CAUSES = [
@@ -94,6 +95,15 @@ def found(result):
 @pytest.mark.parametrize("case", EXACT)
 def test_waits_are_those_of_the_program(case):
     assert found(analyzed(case)) == expected(case)
+
+
+def test_a_kernel_with_several_messages_waits_for_the_longest():
+    exposed, hidden = found(analyzed("coalesced"))
+    assert not hidden
+    of_ranks = defaultdict(int)
+    for (_, rank), values in exposed.items():
+        of_ranks[rank] += sum(values)
+    assert of_ranks == {wait["rank"]: wait["exposed_ns"] for wait in right("coalesced")["totals"] if wait["exposed_ns"]}
 
 
 def test_waits_without_names_of_groups_agree_to_the_precision_of_their_times():
@@ -155,3 +165,57 @@ def test_a_real_run_waits_as_its_kernels_begin():
         ours = sum(sum(values) for (_, here), values in exposed.items() if here == rank)
         assert ours / 1000 == pytest.approx(shown[rank], abs=8)
         assert (ours + hidden.get(rank, 0)) / 1000 == pytest.approx(waits[rank], abs=8)
+
+
+# Case, change, and what the program's own rerun saves (ms).
+CHANGES = [
+    ("late_loader", [Scale("aten::stack@2", 1 / 6)], 75),
+    ("overlap", [Scale("gemm_head@1", 1 / 3)], 24),
+    ("chain", [Scale("attention_forward@3", 1 / 4)], 45),
+    ("host_bound", [Scale("<built-in function gc_collect>@1", 0)], 25),
+    ("host_chain", [Scale("gemm_forward@3", 1 / 3)], 36),
+    ("pipeline", [Scale("gemm_forward@2", 1 / 2), Scale("gemm_backward@2", 1 / 2)], 120),
+    ("graph", [Scale("gemm_b@1", 4 / 9)], 15),
+    ("current_stream", [Scale("gemm_a@0", 4 / 9)], 15),
+]
+
+
+@pytest.mark.parametrize(("case", "changes", "saved"), CHANGES, ids=[case for case, *_ in CHANGES])
+def test_a_change_saves_what_the_program_saves(case, changes, saved):
+    assert whywait.whatif(analyzed(case), changes).saved * 1e3 == pytest.approx(saved, abs=0.01)
+
+
+def test_the_critical_path_is_as_long_as_the_run():
+    for case in EXACT:
+        result = analyzed(case)
+        assert result.profile.total("critical_path") <= result.facts["length"] * (1 + 1e-9), case
+
+
+# Case, the begin of its verdict.
+ANSWERS = [
+    ("late_loader", "Rank 2 makes the other 3 GPUs wait 25.0 ms in each of 3 steps of 55.0 ms: enumerate(DataLoader)"),
+    ("chain", "Rank 3 makes the other 3 GPUs wait 15.0 ms in each of 3 steps of 31.0 ms: aten::attention/attention_f"),
+    ("missing_rank", "1 of 4 ranks have no trace"),
+]
+
+
+@pytest.mark.parametrize(("case", "begin"), ANSWERS)
+def test_the_answer_names_the_rank(case, begin):
+    assert begin in findings(analyzed(case)).verdict()
+
+
+# Delays are sleeps of processes that share two cores (README of the cases): rank, end of its call path, waiting (ms).
+SLEEPERS = [("gloo_allreduce", 2, "load", 225), ("gloo_mesh", 3, "attention", 180)]
+
+
+@pytest.mark.parametrize(("case", "rank", "name", "waiting"), SLEEPERS)
+def test_operations_on_cpus_wait_for_the_rank_that_sleeps(case, rank, name, waiting):
+    result = analyzed(case)
+    charged = 0.0
+    for metric in ("delay_n2n", "delay_n2n_longterm"):
+        key, value = result.profile.cells(metric)
+        position, location = np.divmod(key, result.profile.locations)
+        for callpath, where, cost in zip(result.profile.tree.preorder[position], location, value, strict=True):
+            if result.places.rank[where] == rank and result.tree.path(int(callpath))[-1] == name:
+                charged += float(cost) * 1e3
+    assert charged == pytest.approx(waiting, rel=0.15)

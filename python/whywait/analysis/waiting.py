@@ -7,6 +7,7 @@
 * *idle threads*, which have nothing to do because the program is not parallel enough. They wait for no one in
   particular; what they cost stands beside the waiting.
 * *idle devices*, which wait for the host. No thread spends that time; what it costs stands with that of idle threads.
+* *hosts that wait for their device*, where devices wait for each other: they pass on what the device waits for.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from whywait.analysis.causes import IDLE, IDLE_OF, UNATTRIBUTED, cost_classes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from whywait.model.metrics import MetricTree
+    from whywait.model.metrics import Metric, MetricTree
     from whywait.model.profile import Profile
 
 # The display order of the parts.
@@ -35,7 +36,7 @@ PARTS = (
 )
 # The part of each branch of the execution but computation; all others are devices.
 _PART_OF = {
-    **dict.fromkeys(("mpi", "shmem", "armci"), "communication"),
+    **dict.fromkeys(("mpi", "shmem", "armci", "ccl"), "communication"),
     **dict.fromkeys(("omp_time", "pthread_time"), "threads"),
     "io": "io",
 }
@@ -74,7 +75,7 @@ def account(profile: Profile, charged: Profile | None = None) -> dict[str, Any]:
     """
     metrics = profile.metrics
     total = {metric.name: profile.total(metric.name) for metric in metrics}
-    states = {metric.name: total[metric.name] for metric in metrics.waiting if total[metric.name]}
+    states = {metric.name: total[metric.name] for metric in _waits(metrics) if total[metric.name]}
     waiting = sum(states.values())
     time = total.get("time", 0.0)
     causes = dict.fromkeys(("known", "elsewhere", "unknown", "charged", "idle_costs", "idle"))
@@ -132,10 +133,16 @@ def _parts(metrics: MetricTree, total: dict[str, float]) -> dict[str, float]:
         if metric.kind == "completion":
             parts["completion"] += total[metric.name]
             parts[_part(metrics, metric.name)] -= total[metric.name]
-    for metric in metrics.waiting:
+    for metric in _waits(metrics):
         parts[_part(metrics, metric.name)] -= total[metric.name]
         parts["waiting"] += total[metric.name]
     return parts
+
+
+def _waits(metrics: MetricTree) -> list[Metric]:
+    """Return the wait states that count."""
+    passed_on = {"gpu_host_wait"} if "ccl" in metrics else set()
+    return [metric for metric in metrics.waiting if metric.name not in passed_on]
 
 
 def _part(metrics: MetricTree, wait: str) -> str:

@@ -3,7 +3,7 @@
 import { documentBlock, hasBlock } from "../data.js";
 import { card, fill, hiddenHeading, make, tip } from "../dom.js";
 import { percent, plural, quantity, seconds } from "../format.js";
-import { color } from "./device_colors.js";
+import { color, isWait } from "./device_colors.js";
 import { addView } from "../sections.js";
 
 /** @type {[string, string, number][]} */
@@ -41,7 +41,7 @@ export class Devices {
       const text = parts.map((row) => `${labels.get(row)} ${percent(device.account[row] / all)}`).join(", ");
       return make("div", { class: "device" }, make("h3", {}, device.name, device.ranks?.length && make("small", {}, ` rank ${device.ranks.join(", ")}`)),
         make("div", { class: "stack", role: "img", "aria-label": `${device.name}: ${text}` }, parts.map((row) => make("span", {
-          class: `part${row === "idle.waits" ? " waiting" : ""}`, style: { "flex-grow": device.account[row] / all, "--color": color(row) },
+          class: `part${isWait(row) ? " waiting" : ""}`, style: { "flex-grow": device.account[row] / all, "--color": color(row) },
           onmousemove: (event) => tip.show(event, make("b", {}, labels.get(row)), make("br"), `${seconds(device.account[row])}, ${percent(device.account[row] / all)} of the focus`),
           onmouseleave: () => tip.hide(),
         }))));
@@ -53,7 +53,7 @@ export class Devices {
     const overlaps = devices.filter(together);
     return card("What the devices did", "In the focus. A device is idle for what its host does meanwhile; a host that waits for a busy device loses nothing.",
       devices.slice(0, 16).map(bar), make("div", { class: "swatches" }, used.map((row) => make("span", {},
-        make("i", { class: `swatch${row === "idle.waits" ? " waiting" : ""}`, style: { "--color": color(row) } }), labels.get(row)))), table,
+        make("i", { class: `swatch${isWait(row) ? " waiting" : ""}`, style: { "--color": color(row) } }), labels.get(row)))), table,
       overlaps.length > 0 && make("p", { class: "lead" }, overlaps.map((device) => `${device.name}: ${together(device)}.`).join(" ")));
   }
 

@@ -6,7 +6,7 @@ import { card, make, tip } from "../dom.js";
 import { percent, plural, seconds } from "../format.js";
 import { exploreLink } from "../link.js";
 import { addCard } from "./cards.js";
-import { color } from "./device_colors.js";
+import { color, isWait } from "./device_colors.js";
 
 // Of parts that name no group.
 const FAMILIES = {
@@ -53,7 +53,7 @@ function devices(model) {
   const found = model.story.devices;
   if (!found) return null;
   const share = (row) => percent(row.time / found.time);
-  const waits = (row) => (row.name === "idle.waits" ? " waiting" : "");
+  const waits = (row) => (isWait(row.name) ? " waiting" : "");
   return make("section", { class: "of-devices" },
     make("h3", {}, "The devices", make("span", {}, `${seconds(found.time)} of ${plural(found.count, "device")}`)),
     make("div", { class: "stack", role: "img", "aria-label": found.rows.map((row) => `${row.label} ${share(row)}`).join(", ") },

@@ -235,6 +235,19 @@ impl Decoder<'_> {
 
     /// Leaves a region of a stream; those that were entered after it go on.
     fn end_on_stream(&mut self, time: i64, key: RegionKey) {
+        let before = self.shard.events.len();
+        self.end_region(time, key);
+        // The path from which a kernel was launched does not run behind it.
+        let events = &self.shard.events;
+        if self.state.outer.is_empty()
+            && events.len() > before
+            && self.shard.tree.parent(events.callpath(events.len() as u32 - 1)).is_some()
+        {
+            self.shard.events.resume(CallPathId::NONE);
+        }
+    }
+
+    fn end_region(&mut self, time: i64, key: RegionKey) {
         let depth = self.state.outer.iter().skip(1).rposition(|frame| frame.key == key);
         let above = depth.map_or(0, |depth| self.state.outer.len() - 1 - depth);
         if self.state.top.key == key || above == 0 || above > MOST_AT_ONCE {
