@@ -21,6 +21,7 @@ from tests.results import SHARED, UNRECORDED
 DATA = Path(__file__).parent / "data"
 # Of a program before and after a change, one run will do.
 SHIPPED = sorted(anchor.parent for anchor in DATA.rglob("*.otf2") if anchor.parent.name != "after")
+SHIPPED += sorted({file.parent for file in DATA.rglob("*.pt.trace.json.gz")})
 # What a verb is called with: R is the result, T the trace, O a file that is written.
 VERBS = [
     line.split()
@@ -101,6 +102,8 @@ def test_recorded_traces_have_results_and_findings(tmp_path, capsys):
     for number, trace in enumerate(sorted(found)):
         if whywait.open(trace).info()["events"] < 200_000:
             call(["analyze", str(trace), "-o", str(tmp_path / str(number))], capsys)
+    for number, trace in enumerate(sorted((SHARED / "kineto").glob("*/traces"))):
+        call(["analyze", str(trace), "-o", str(tmp_path / f"kineto{number}")], capsys)
 
 
 def test_waits_of_each_metric_can_be_chosen():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
 
     from whywait.report.terminal import Line
 
+_DEMO = Path(__file__).parents[1] / "demo"
 #: The trace: a stencil code on eight ranks.
-TRACE = Path(__file__).parents[1] / "demo/stencil"
+TRACE = _DEMO / "stencil"
+# Traces of PyTorch's profiler: a recommendation model on eight GPUs.
+_TRAINING = _DEMO / "dlrm8"
 
 
 def add(verbs: Any) -> None:
@@ -29,9 +33,10 @@ def add(verbs: Any) -> None:
         verbs,
         "demo",
         "analyze the sample trace that comes with whywait",
-        "Copy the sample trace, a stencil code on eight ranks, to DIR/stencil, analyze it, and write the result with "
-        "its HTML report to DIR/results. With --record, run a program in parallel Python, record it to DIR/heat, and "
-        "analyze that: it needs mpi4py and an MPI.",
+        "Copy a sample trace to DIR, analyze it, and write the result with its HTML report to DIR/results: of a stencil "
+        "code on eight ranks, or with pytorch, of a recommendation model that is trained on eight GPUs. With --record, "
+        "run a program, record it to DIR, and analyze that: one in parallel Python, which needs mpi4py and an MPI, or "
+        "with pytorch, the training of a small model on four CPUs, which needs PyTorch.",
         "whywait demo",
         run,
         operands={},
@@ -39,7 +44,14 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "-o", "--output", metavar="DIR", default="whywait-demo", help="where to write (default: %(default)s)"
     )  # fmt: skip
-    parser.add_argument("--record", action="store_true", help="record a program of MPI instead (Linux)")
+    parser.add_argument(
+        "what",
+        nargs="?",
+        choices=("mpi", "pytorch"),
+        default="mpi",
+        help="of which kind of program (default: %(default)s)",
+    )
+    parser.add_argument("--record", action="store_true", help="record a program instead (of MPI: on Linux)")
 
 
 def run(options: argparse.Namespace) -> Answer:
@@ -50,7 +62,11 @@ def run(options: argparse.Namespace) -> Answer:
     directory = Path(options.output)
     refuse_file(directory)
     results = directory / "results"
-    trace = _recorded(directory) if options.record else _copied(directory)
+    is_training = options.what == "pytorch"
+    if options.record:
+        trace = _trained(directory) if is_training else _recorded(directory)
+    else:
+        trace = _copied(_TRAINING if is_training else TRACE, directory)
     with Progress() as progress:
         result = whywait.analyze(trace, progress=progress)
         found = result.findings(prices=True)
@@ -65,11 +81,26 @@ def run(options: argparse.Namespace) -> Answer:
     )
 
 
-def _copied(directory: Path) -> Path:
-    """Copy the sample trace, and return where it is."""
-    trace = directory / TRACE.name
-    shutil.copytree(TRACE, trace, copy_function=shutil.copyfile, dirs_exist_ok=True)
+def _copied(sample: Path, directory: Path) -> Path:
+    """Copy a sample trace, and return where it is."""
+    trace = directory / sample.name
+    shutil.copytree(sample, trace, copy_function=shutil.copyfile, dirs_exist_ok=True)
     return trace
+
+
+def _trained(directory: Path) -> Path:
+    """Train a model on CPUs, and return the directory of the traces of its ranks."""
+    import whywait
+
+    if find_spec("torch") is None:
+        raise whywait.UsageError("this needs PyTorch: pip install torch")
+    traces = directory / "train"
+    shutil.rmtree(traces, ignore_errors=True)
+    program = [sys.executable, "-m", "whywait.demo.train", str(traces)]
+    done = subprocess.run(program, check=False)  # noqa: S603
+    if done.returncode != 0:
+        raise whywait.UsageError(f"the training failed (exit code {done.returncode}): see above")
+    return traces
 
 
 def _recorded(directory: Path) -> Path:
