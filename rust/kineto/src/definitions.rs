@@ -9,8 +9,9 @@ use whywait_otf2::enums::{
     RegionType, SystemTreeDomain, Type,
 };
 use whywait_otf2::records::{
-    Attribute, CallingContext, ClockProperties, Comm, Definition, Group, Location, LocationGroup, Parameter,
-    Region as RegionRecord, SystemTreeNode, SystemTreeNodeDomain, SystemTreeNodeProperty, Text, TypedValue, UNDEFINED,
+    Attribute, CallingContext, ClockProperties, Comm, Definition, Group, Location, LocationGroup,
+    LocationGroupProperty, Parameter, Region as RegionRecord, SystemTreeNode, SystemTreeNodeDomain,
+    SystemTreeNodeProperty, Text, TypedValue, UNDEFINED,
 };
 
 use crate::columns::NONE;
@@ -28,6 +29,11 @@ pub(crate) const EVENT: u32 = 2;
 pub(crate) const LAUNCH_PATH: u32 = 3;
 /// Parameter: the number of a step.
 pub(crate) const STEP: u32 = 0;
+
+/// Properties of a process: when its profiler began and ended, ticks.
+pub const WINDOW_BEGIN: &str = "WHYWAIT::WINDOW::BEGIN";
+/// See [`WINDOW_BEGIN`].
+pub const WINDOW_END: &str = "WHYWAIT::WINDOW::END";
 
 const ATTRIBUTES: [(u32, &str, Type); 4] = [
     (CORRELATION, "correlation", Type::UINT64),
@@ -111,6 +117,12 @@ impl Catalog {
         });
     }
 
+    fn property(&mut self, location_group: u32, name: &str, time: i64) {
+        let (name, string_value) = (self.string(name), self.string(&time.to_string()));
+        let value = TypedValue { kind: Type::INT64, bits: time.cast_unsigned() };
+        self.add(LocationGroupProperty { location_group, name, string_value, value });
+    }
+
     fn group(&mut self, id: u32, group_type: GroupType, members: Vec<u64>) {
         let (paradigm, group_flags) = (Paradigm::MPI, GroupFlag::NONE);
         let group_type_pre12 = GroupTypePre12::of(group_type, paradigm, group_flags);
@@ -185,6 +197,9 @@ fn system(catalog: &mut Catalog, ranks: &[Rank], events: &[Vec<u64>]) {
             system_tree_parent: node,
             creating_location_group: UNDEFINED,
         });
+        for (name, time) in [(WINDOW_BEGIN, rank.window.0), (WINDOW_END, rank.window.1)] {
+            catalog.property(process, name, time);
+        }
         for (at, thread) in rank.threads.iter().enumerate() {
             let name = catalog.string(&thread.name);
             catalog.add(Location {

@@ -35,6 +35,7 @@ mod recording;
 mod regions;
 pub mod scan;
 
+pub use definitions::{WINDOW_BEGIN, WINDOW_END};
 pub use detect::{detect, is_other_chrome_trace};
 pub use error::{Error, Result};
 pub use facts::{Facts, GroupFacts, Method, RankFacts};

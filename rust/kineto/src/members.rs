@@ -104,7 +104,10 @@ pub(crate) fn find(material: &Material<'_>) -> (Vec<Member>, Vec<u32>) {
             Some(launch) => {
                 let list = records.get(&launch.thread).map_or(&[][..], Vec::as_slice);
                 let parts = finder.since_last(launch.thread, list, launch.begin);
-                if launch.record == NONE { parts } else { vec![launch.record] }
+                // What only brackets others, such as a manager that coalesces them, describes none.
+                let own = material.records.get(launch.record as usize);
+                let names_one = own.is_some_and(|record| finder.names_operation(&record.described));
+                if own.is_some() && (names_one || parts.is_empty()) { vec![launch.record] } else { parts }
             }
             None => Vec::new(),
         };
@@ -174,12 +177,14 @@ impl Finder<'_> {
         let from = self.used.entry(thread).or_default();
         let record = |number: u32| -> &Record { &self.material.records[number as usize] };
         let to = *from + list[*from..].partition_point(|number| record(*number).begin <= until);
-        let found = list[*from..to].iter().copied().filter(|number| {
-            Kind::of_operation(self.material.names.get(record(*number).described.operation)).is_some()
-        });
-        let found = found.collect();
+        let range = *from..to;
         *from = to;
-        found
+        list[range].iter().copied().filter(|number| self.names_operation(&record(*number).described)).collect()
+    }
+
+    /// Whether it is an operation that is described, rather than a wait or a preparation.
+    fn names_operation(&self, described: &Described) -> bool {
+        Kind::of_operation(self.material.names.get(described.operation)).is_some()
     }
 
     fn kind(&self, described: &Described) -> Option<Kind> {

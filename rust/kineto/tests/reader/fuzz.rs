@@ -42,7 +42,9 @@ fn explore(cases: u32, target: impl Fn(&[u8])) {
     use proptest::prelude::*;
     let files = corpus();
     assert!(!files.is_empty());
-    files.iter().for_each(|file| target(file));
+    for file in &files {
+        target(file);
+    }
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let changes = prop::collection::vec((any::<u16>(), any::<u8>(), any::<u8>()), 1..5);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use whywait_kineto::{Error, KinetoRecording, Options, Paths, open};
+use whywait_kineto::{Error, KinetoRecording, Options, Paths, WINDOW_BEGIN, WINDOW_END, open};
 use whywait_otf2::enums::{LocationType, RegionFlag, Type};
 use whywait_otf2::{Attributes, Event, EventSink, Recording};
 
@@ -222,6 +222,14 @@ fn a_cycle_of_the_schedule_is_one_run() {
     let begin = |cycle| directory.open(&Options { cycle, ..Options::default() }).facts().ranks[0].window.0;
     assert_eq!((begin(None), begin(Some(1)), begin(Some(3))), (10_000_000, 0, 10_000_000));
     let facts = directory.open(&Options::default()).facts().clone();
+    let recording = directory.open(&Options::default());
+    let definitions = recording.definitions();
+    let window = |name: &str| {
+        let properties = definitions.location_group_properties.iter();
+        let mut named = properties.filter(|property| definitions.string(property.name) == name);
+        named.next().unwrap().value.bits
+    };
+    assert_eq!((window(WINDOW_BEGIN), window(WINDOW_END)), (10_000_000, 11_000_000));
     assert_eq!((facts.cycles, facts.cycle, facts.groups[0].instances), (3, 3, 1));
     assert_eq!(facts.ranks[1].host.as_deref(), Some("node"));
     let error =
