@@ -2,10 +2,10 @@
 
     python benches/kineto.py [FILE.pt.trace.json[.gz]] [--repeat N] [--events MILLIONS]
 
-Without a file, one is made of those in ``tests/data/kineto``, with as many events as asked for. Holistic Trace Analysis
-and TraceLens are measured where they are installed (``pip install HolisticTraceAnalysis TraceLens``; ``--python`` names
-the interpreter that has them). Each reads the same file in a process of its own, in turns; the least processor time
-counts.
+Without a file, one is made of those in ``tests/data/kineto``, with as many events as asked for. The other tools are
+measured where they are installed (``pip install HolisticTraceAnalysis orjson``; TraceLens is not on PyPI, and the package
+of that name is another); ``--python`` names the interpreter that has them. Each reads the same file in a process of its
+own, in turns; the least processor time counts.
 """
 
 from __future__ import annotations
@@ -37,11 +37,17 @@ print(now() - start, memory() - before)
 
 TOOLS = {
     "whywait": ("from whywait import _native", "kept = _native.Run(path)"),
-    "Holistic Trace Analysis, parse_trace_dataframe": (
-        "from hta.common.trace_parser import parse_trace_dataframe",
-        "kept = parse_trace_dataframe(path)",
+    "Holistic Trace Analysis, `parse_traces`": (
+        "from hta.common.trace import Trace; from pathlib import Path",
+        "kept = Trace(trace_files={0: path}, trace_dir=str(Path(path).parent)); "
+        "kept.parse_traces(max_ranks=1, use_multiprocessing=False)",
     ),
-    "TraceLens, load_data": ("from TraceLens.util import DataLoader", "kept = DataLoader.load_data(path)"),
+    # What TraceLens' `load_data` does first.
+    "orjson, objects only": (
+        "import gzip, orjson",
+        "kept = orjson.loads((gzip.open if path.endswith('.gz') else open)(path, 'rb').read())",
+    ),
+    "TraceLens, `load_data`": ("from TraceLens.util import DataLoader", "kept = DataLoader.load_data(path)"),
 }
 
 
