@@ -3,9 +3,9 @@
     python benches/kineto.py [FILE.pt.trace.json[.gz]] [--repeat N] [--events MILLIONS]
 
 Without a file, one is made of those in ``tests/data/kineto``, with as many events as asked for. The other tools are
-measured where they are installed (``pip install HolisticTraceAnalysis orjson``; TraceLens is not on PyPI, and the package
-of that name is another); ``--python`` names the interpreter that has them. Each reads the same file in a process of its
-own, in turns; the least processor time counts.
+measured where they are installed (``pip install HolisticTraceAnalysis orjson``; TraceLens is not on PyPI, and the
+package of that name is another); ``--python`` names the interpreter that has them. Each reads the same file in a process
+of its own, in turns; the least processor time counts.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ TOOLS = {
     "whywait": ("from whywait import _native", "kept = _native.Run(path)"),
     "Holistic Trace Analysis, `parse_traces`": (
         "from hta.common.trace import Trace; from pathlib import Path",
-        "kept = Trace(trace_files={0: path}, trace_dir=str(Path(path).parent)); "
-        "kept.parse_traces(max_ranks=1, use_multiprocessing=False)",
+        "kept = Trace({0: path}, str(Path(path).parent)); kept.parse_traces(max_ranks=1, use_multiprocessing=False)",
     ),
     # What TraceLens' `load_data` does first.
     "orjson, objects only": (
