@@ -4,8 +4,8 @@
 
 Without a file, one is made of those in ``tests/data/kineto``, with as many events as asked for. The other tools are
 measured where they are installed (``pip install HolisticTraceAnalysis orjson``; TraceLens is not on PyPI, and the
-package of that name is another); ``--python`` names the interpreter that has them. Each reads the same file in a process
-of its own, in turns; the least processor time counts.
+package of that name is another); ``--python`` names the interpreter that has them. Each reads the same file in a
+process of its own, in turns; the least processor time counts.
 """
 
 from __future__ import annotations
