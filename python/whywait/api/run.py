@@ -115,7 +115,10 @@ class Run:
     Parameters
     ----------
     path
-        The anchor file of the archive, or the directory that contains one.
+        The anchor file of the archive, or the directory that contains one; or the directory of the traces of PyTorch's
+        profiler, one a rank.
+    options
+        How such traces are read, as `whywait.open` takes it.
 
     Raises
     ------
@@ -127,11 +130,12 @@ class Run:
         If a file cannot be read.
     """
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    def __init__(self, path: str | PathLike[str], **options: Any) -> None:
+        self._options = {name: value for name, value in options.items() if value is not None}
         if _native.is_unfinished_recording(path):
             _native.finish_recording(path)
         try:
-            self._opened = _native.Run(path)
+            self._opened = _native.Run(path, **self._options)
         except (_native.ArchiveError, _native.UsageError) as error:
             if hint := _suggestion(Path(path)):
                 error.add_note(hint)
@@ -163,7 +167,7 @@ class Run:
 
     def reopen(self) -> NativeRun:
         """Open the trace again."""
-        return _native.Run(self.path)
+        return _native.Run(self.path, **self._options)
 
     @cached_property
     def definitions(self) -> Definitions:
@@ -225,9 +229,10 @@ class Run:
 
         ``world_size``; ``missing``: ranks without a file; ``versions``: name and version; ``recorded``: what the
         profiler was asked for besides the defaults; ``cycle`` of ``cycles``; ``left_out``: file and reason; ``ranks``
-        and ``groups``, a dictionary each.
+        and ``groups``, a dictionary each; ``options``: how they were read.
         """
-        return self._native.traces()
+        known = self._native.traces()
+        return None if known is None else known | {"options": self._options}
 
     def info(self, *, events: bool = False) -> dict[str, Any]:
         """Return the sizes of the trace and an estimate of the memory that its analysis takes.
@@ -255,13 +260,28 @@ class Run:
         return run_table(self)
 
 
-def open(path: str | PathLike[str]) -> Run:  # noqa: A001
+def open(  # noqa: A001
+    path: str | PathLike[str],
+    *,
+    paths: str | None = None,
+    cycle: int | None = None,
+    comm_kernels: list[str] | None = None,
+) -> Run:
     """Open a trace and read its definitions, but not its events.
 
     Parameters
     ----------
     path
-        The anchor file of an OTF2 archive (usually ``traces.otf2``), or the directory that contains one.
+        The anchor file of an OTF2 archive (usually ``traces.otf2``), or the directory that contains one; or a directory
+        with traces of PyTorch's profiler, one a rank.
+    paths
+        What call paths of such traces consist of: ``op`` (annotations and operators), ``module`` (modules and functions
+        of the user as well; the default), ``python`` (all frames), or ``all`` (all, with names as they are).
+    cycle
+        Which of several recorded windows of such traces to read, from 1; the last one by default.
+    comm_kernels
+        Further kernels that communicate: a regular expression and the kind of operation each, such as
+        ``my_reduce.*=all_reduce``.
 
     Returns
     -------
@@ -277,4 +297,4 @@ def open(path: str | PathLike[str]) -> Run:  # noqa: A001
     >>> whywait.open("tests/data/stencil")
     <whywait.Run 'stencil', 8 locations>
     """
-    return Run(path)
+    return Run(path, paths=paths, cycle=cycle, comm_kernels=comm_kernels)

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 from whywait.commands.answers import Answer
 from whywait.commands.common import Progress, add_terms, add_verb, positive, refuse_file
 from whywait.commands.findings import findings_data
-from whywait.commands.results import LOOP, SOURCE, add_analysis, add_counter_mode, add_named_focus, analysis_choices
+from whywait.commands.results import (
+    LOOP,
+    SOURCE,
+    add_analysis,
+    add_counter_mode,
+    add_named_focus,
+    add_profiler,
+    analysis_choices,
+    profiler_choices,
+)
 from whywait.report.terminal import summary_lines
 
 if TYPE_CHECKING:
@@ -104,6 +113,7 @@ def add(verbs: Any) -> None:
     )
     add_counter_mode(parser)
     add_analysis(parser)
+    add_profiler(parser)
     parser.add_argument(
         "--fold-recursion",
         action="store_true",
@@ -156,7 +166,7 @@ def run(options: argparse.Namespace) -> Answer | int:
             raise whywait.UsageError("--source needs --html")
         if options.source and not Path(options.source).is_dir():
             raise whywait.UsageError(f"{options.source} is not a directory")
-        trace = whywait.open(options.trace)
+        trace = whywait.open(options.trace, **profiler_choices(options))
         directory = Path(options.output) if options.output else default_directory(trace)
         refuse_file(directory)
         if not options.force:

@@ -33,10 +33,10 @@ def add(verbs: Any) -> None:
         verbs,
         "demo",
         "analyze the sample trace that comes with whywait",
-        "Copy a sample trace to DIR, analyze it, and write the result with its HTML report to DIR/results: of a stencil "
-        "code on eight ranks, or with pytorch, of a recommendation model that is trained on eight GPUs. With --record, "
-        "run a program, record it to DIR, and analyze that: one in parallel Python, which needs mpi4py and an MPI, or "
-        "with pytorch, the training of a small model on four CPUs, which needs PyTorch.",
+        "Copy a sample trace to DIR, analyze it, and write the result with its HTML report to DIR/results: of "
+        "a stencil code on eight ranks, or with pytorch, of a recommendation model that is trained on eight GPUs. With "
+        "--record, run a program, record it to DIR, and analyze that: one in parallel Python, which needs mpi4py and "
+        "an MPI, or with pytorch, the training of a small model on four CPUs, which needs PyTorch.",
         "whywait demo",
         run,
         operands={},

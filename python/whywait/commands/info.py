@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_verb
-from whywait.commands.results import TRACE, open_trace
+from whywait.commands.results import TRACE, add_profiler, open_trace, profiler_choices
 from whywait.report.terminal import seconds
 from whywait.report.values import quantity
 
@@ -29,12 +29,13 @@ def add(verbs: Any) -> None:
         operands={"trace": TRACE},
         analyzes=False,
     )
+    add_profiler(parser)
     parser.add_argument("--events", action="store_true", help="also count the events by kind (reads the whole trace)")
 
 
 def run(options: argparse.Namespace) -> Answer:
     """Return the contents of the trace."""
-    facts = gather(open_trace(options.trace), events=options.events)
+    facts = gather(open_trace(options.trace, **profiler_choices(options)), events=options.events)
     return Answer(facts, lambda _: ([(line, "")] for line in lines(facts)))
 
 

@@ -21,7 +21,10 @@ Answer = TypeVar("Answer")
 #: The help of an operand that may be a result or a trace.
 RESULT = "a result directory of `whywait analyze`, or a trace to analyze first"
 #: The help of an operand whose events are needed.
-TRACE = "the anchor file of an OTF2 archive, its directory, or a result directory, whose trace is then read"
+TRACE = (
+    "the anchor file of an OTF2 archive, its directory, a directory with traces of PyTorch's profiler, or a result "
+    "directory, whose trace is then read"
+)
 #: The help of an operand that may also be a profile.
 RESULT_OR_PROFILE = f"{RESULT}, or a Score-P profile (profile.cubex)"
 #: The help of the option that selects a part of the run.
@@ -309,12 +312,37 @@ def asked_focus(options: argparse.Namespace, question: Callable[[Result], Answer
     return focused(result, options.focus.name), answer
 
 
-def open_trace(path: str) -> Run:
-    """Return a trace, or the trace of a stored result."""
+def open_trace(path: str, **options: Any) -> Run:
+    """Return a trace, or the trace of a stored result; options say how traces of PyTorch's profiler are read."""
     import whywait
     from whywait.store.files import is_result
 
-    return whywait.load(path).run if is_result(path) else whywait.open(path)
+    return whywait.load(path).run if is_result(path) else whywait.open(path, **options)
+
+
+def add_profiler(parser: argparse.ArgumentParser) -> None:
+    """Add the options for traces of PyTorch's profiler."""
+    group = parser.add_argument_group("traces of PyTorch's profiler")
+    group.add_argument(
+        "--paths",
+        choices=("op", "module", "python", "all"),
+        help="what call paths consist of: annotations and operators, modules and functions of the user as well (the "
+        "default), all frames of Python, or all with names as they are",
+    )
+    group.add_argument(
+        "--cycle", type=positive, metavar="N", help="which of several recorded windows (default: the last)"
+    )
+    group.add_argument(
+        "--comm-kernels",
+        action="append",
+        metavar="REGEX=KIND",
+        help="further kernels that communicate, such as 'my_reduce.*=all_reduce'; may be repeated",
+    )
+
+
+def profiler_choices(options: argparse.Namespace) -> dict[str, Any]:
+    """Return how traces of PyTorch's profiler are to be read."""
+    return {name: getattr(options, name) for name in ("paths", "cycle", "comm_kernels")}
 
 
 def name_of(path: str) -> str:

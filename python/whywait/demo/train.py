@@ -2,8 +2,8 @@
 
     python -m whywait.demo.train DIRECTORY
 
-Each process writes what PyTorch's profiler records of three steps to the directory; ``whywait analyze DIRECTORY`` says who
-makes the others wait. It needs PyTorch, but no GPU.
+Each process writes what PyTorch's profiler records of three steps to the directory; ``whywait analyze DIRECTORY`` says
+who makes the others wait. It needs PyTorch, but no GPU.
 """
 
 from __future__ import annotations

@@ -86,16 +86,16 @@ impl Run {
     /// `paths` is what call paths consist of (`op`, `module`, `python`, `all`), `cycle` which cycle of the profiler's
     /// schedule is read, and `comm_kernels` names kernels that communicate (`REGEX=KIND`); archives have none of these.
     #[new]
-    #[pyo3(signature = (path, *, paths=None, cycle=None, comm_kernels=Vec::new()))]
+    #[pyo3(signature = (path, *, paths=None, cycle=None, comm_kernels=None))]
     fn open(
         py: Python<'_>,
         path: PathBuf,
         paths: Option<&str>,
         cycle: Option<usize>,
-        comm_kernels: Vec<String>,
+        comm_kernels: Option<Vec<String>>,
     ) -> PyResult<Self> {
         if kineto::names_traces(&path) {
-            let options = kineto::options(paths, cycle, &comm_kernels)?;
+            let options = kineto::options(paths, cycle, comm_kernels.as_deref().unwrap_or_default())?;
             let traces = detached(py, || whywait_kineto::open(&[path], &options))?.map_err(kineto_error)?;
             let traces = Arc::new(traces);
             return Ok(Self { traces: Some(traces.clone()), ..Self::new(traces) });

@@ -16,7 +16,7 @@
 //! *Source*: specification.md#collective-operations; thesis, equation 2.2. The functions state the formulas.
 
 use super::collective_sync::{CollectiveSync, CollectiveSyncs, Participants};
-use super::device::DevicePart;
+use super::device_part::DevicePart;
 use super::findings::Findings;
 use super::wait_state::WaitState;
 use crate::Result;

@@ -1,6 +1,6 @@
 //! What a stage finds in one shard.
 
-use super::device::DevicePart;
+use super::device_part::DevicePart;
 use super::locks::ThreadLock;
 use super::wait_state::WaitState;
 use crate::diagnostics::Diagnostics;

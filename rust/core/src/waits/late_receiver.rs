@@ -18,7 +18,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::device::DevicePart;
+use super::device_part::DevicePart;
 use super::findings::Findings;
 use super::late_sender::LateReceiver;
 use super::wait_state::WaitState;

@@ -29,7 +29,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashSet;
 
-use super::device::DevicePart;
+use super::device_part::DevicePart;
 use super::findings::Findings;
 use super::wait_state::WaitState;
 use crate::diagnostics::DiagnosticKind;

@@ -8,6 +8,7 @@ pub mod collective;
 pub mod collective_sync;
 pub mod counts;
 pub mod device;
+pub(crate) mod device_part;
 mod findings;
 pub mod interval;
 pub mod late_receiver;

@@ -6,8 +6,7 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use super::Chains;
-use super::division::Division;
+use super::division::{Chains, Division};
 use super::links::Node;
 use crate::causes::{CostModel, Explanation};
 use crate::ids::{CallPathId, InstanceId, LocationId};

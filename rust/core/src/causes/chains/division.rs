@@ -5,8 +5,19 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Chains, Tie};
+use super::links::{self, Node, Tie};
+use crate::Result;
 use crate::ids::{CallPathId, InstanceId, LocationId};
+use crate::trace::Trace;
+use crate::waits::device::Devices;
+
+/// The kernels of all ranks that communicate, and what delayed each.
+#[derive(Debug, Default)]
+pub(crate) struct Chains {
+    pub(super) nodes: Vec<Node>,
+    /// The position of each kernel.
+    pub(super) number: FxHashMap<(LocationId, InstanceId), u32>,
+}
 
 /// What a wait is distributed over.
 pub(super) struct Division {
@@ -38,6 +49,13 @@ pub(super) struct Delay {
 }
 
 impl Chains {
+    /// Follows what delayed the kernels of all ranks; `devices` are those of the shards. Collective.
+    pub(crate) fn find(trace: &Trace, devices: &[Devices]) -> Result<Self> {
+        let nodes = trace.exchange.allgather(links::of_shards(trace, devices))?.concat();
+        let number = nodes.iter().map(|node| node.kernel).zip(0..).collect();
+        Ok(Self { nodes, number })
+    }
+
     /// Divides the wait of a kernel; `None` if its cause is not known.
     pub(super) fn divide(&self, waiter: u32) -> Option<Division> {
         let node = &self.nodes[waiter as usize];

@@ -11,12 +11,14 @@ use std::collections::BTreeMap;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
-use super::Tie;
-use crate::ids::{CallPathId, InstanceId, LocationId};
+use crate::ids::{CallPathId, CommId, InstanceId, LocationId};
 use crate::parallel::iter::prelude::*;
 use crate::severity::Metric;
 use crate::trace::{Shard, Trace};
 use crate::waits::device::{DevicePart, Devices, Kernel, StartCause};
+
+/// An operation of which each member needs all others.
+pub(super) type Tie = (CommId, u32);
 
 /// A kernel that communicates.
 #[derive(Clone, Debug, Encode, Decode)]

@@ -10,131 +10,13 @@
 //! The *local chain* of a kernel walks backwards through what delayed its begin ([`links`]) and never leaves the rank: another
 //! kernel that communicates contributes its transfer, and its wait as a wait. The chains of e and f are compared back to the
 //! latest operation that both pass and that ties the two ([`division`]). The equations are those of [`super`], with these two
-//! parts as intervals; propagation goes to the waits on q's part ([`booking`]).
+//! parts as intervals; propagation goes to the waits on q's part ([`booking`], for single waits [`single`]).
 //!
 //! *Source*: specification.md#device-collectives.
 
 mod booking;
 mod division;
 mod links;
+mod single;
 
-use rustc_hash::FxHashMap;
-
-use super::factors::{Factor, FactorKind, Side, WaitIntervals};
-use crate::Result;
-use crate::ids::{CommId, InstanceId, LocationId};
-use crate::parallel::per_shard::PerShard;
-use crate::schema::Pattern;
-use crate::trace::{NONE, Trace};
-use crate::waits::WaitState;
-use crate::waits::device::Devices;
-use division::Division;
-use links::Node;
-
-/// The kernels of all ranks that communicate, and what delayed each.
-#[derive(Debug, Default)]
-pub(crate) struct Chains {
-    nodes: Vec<Node>,
-    /// The position of each kernel.
-    number: FxHashMap<(LocationId, InstanceId), u32>,
-}
-
-/// An operation of which each member needs all others.
-type Tie = (CommId, u32);
-
-impl Chains {
-    /// Follows what delayed the kernels of all ranks; `devices` are those of the shards. Collective.
-    pub(crate) fn find(trace: &Trace, devices: &[Devices]) -> Result<Self> {
-        let nodes = trace.exchange.allgather(links::of_shards(trace, devices))?.concat();
-        let number = nodes.iter().map(|node| node.kernel).zip(0..).collect();
-        Ok(Self { nodes, number })
-    }
-
-    /// The factors of a wait, and its intervals; nothing if it is not known.
-    pub(crate) fn factors(
-        &self,
-        trace: &Trace,
-        (waits, base): (&PerShard<WaitState>, u32),
-        (wait, row): (&WaitState, u32),
-    ) -> (Vec<Factor>, Option<WaitIntervals>) {
-        let Some(&number) = self.number.get(&(wait.location, wait.instance)) else { return (Vec::new(), None) };
-        let waiter = &self.nodes[number as usize];
-        let Some(Division { cause, delays, completion, tied, begins, waits: earlier, delay, waiting }) =
-            self.divide(number)
-        else {
-            return (Vec::new(), None);
-        };
-        let all = (delay + waiting).max(1) as f64;
-        let share = |ticks: i64| wait.waiting as f64 * ticks as f64 / all;
-        let factor = |kind, location, callpath, ticks, waiter_ticks, share| Factor {
-            wait: row,
-            kind,
-            location,
-            callpath,
-            ticks,
-            waiter_ticks,
-            earlier: NONE,
-            share,
-        };
-        let mut factors: Vec<Factor> = delays
-            .iter()
-            .map(|delay| {
-                let excess = delay.ticks - delay.waiter_ticks;
-                let share = share(excess);
-                factor(FactorKind::Delay, delay.location, delay.callpath, delay.ticks, delay.waiter_ticks, share)
-            })
-            .collect();
-        if completion > 0 {
-            factors.push(match tied {
-                Some((_, of_cause)) => {
-                    let node = &self.nodes[of_cause as usize];
-                    let (location, callpath) = (node.kernel.0, node.callpath);
-                    factor(FactorKind::Completion, location, callpath, completion, 0, share(completion))
-                }
-                None => factor(FactorKind::Unattributed, wait.location, waiter.callpath, 0, 0, share(completion)),
-            });
-        }
-        let rows = earlier.iter().map(|&node| &self.nodes[node as usize]);
-        factors.extend(rows.map(|node| {
-            let earlier = row_of(trace, waits, node.kernel).map_or(NONE, |row| base + row);
-            let of_wait = factor(FactorKind::Wait, node.kernel.0, node.callpath, node.waiting, 0, share(node.waiting));
-            Factor { earlier, ..of_wait }
-        }));
-        if delay + waiting == 0 {
-            let all = wait.waiting as f64;
-            factors.push(factor(FactorKind::Unattributed, wait.location, waiter.callpath, 0, 0, all));
-        }
-        factors.sort_by(|a, b| a.kind.cmp(&b.kind).then(b.share.total_cmp(&a.share)));
-        let cause = &self.nodes[cause as usize];
-        let side = |node: &Node, begin, tie: Option<u32>| {
-            let tie = tie.map(|tie| &self.nodes[tie as usize]);
-            let last_sync = tie.map(|tie| (tie.callpath, tie.begin));
-            Side { location: node.kernel.0, begin, end: node.begin.max(begin), last_sync, completion: 0 }
-        };
-        let intervals = WaitIntervals {
-            wait: row,
-            is_contention: false,
-            waiter: side(waiter, begins.0, tied.map(|tied| tied.0)),
-            cause: side(cause, begins.1, tied.map(|tied| tied.1)),
-            delay,
-            waiting,
-            unexplained: (wait.waiting - delay - waiting).max(0),
-        };
-        (factors, Some(intervals))
-    }
-}
-
-/// The position of the wait state of a kernel of this process.
-fn row_of(trace: &Trace, waits: &PerShard<WaitState>, (location, instance): (LocationId, InstanceId)) -> Option<u32> {
-    if !trace.owns(location) {
-        return None;
-    }
-    let (first, of_shard) = waits.of(trace.position(location));
-    let shard = trace.shard(location);
-    let key = |wait: &WaitState| (wait.location, shard.instances.enter[wait.instance]);
-    let at = of_shard.partition_point(|wait| key(wait) < (location, shard.instances.enter[instance]));
-    let of_kernel = of_shard[at..].iter().take_while(|wait| (wait.location, wait.instance) == (location, instance));
-    let is_of_devices = |wait: &WaitState| Pattern::of(wait.kind).is_some_and(Pattern::is_of_devices);
-    let found = (at..).zip(of_kernel).find(|(_, wait)| is_of_devices(wait))?;
-    Some((first + found.0) as u32)
-}
+pub(crate) use division::Chains;

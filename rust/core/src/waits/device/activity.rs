@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use bitcode::{Decode, Encode};
 
-use super::parts::DevicePart;
 use crate::ids::LocationId;
 use crate::matching::launches::{MemoryCopy, Span};
 use crate::trace::Trace;
+use crate::waits::device_part::DevicePart;
 
 /// Work that a device ran (a kernel or a copy), and what preceded it.
 #[derive(Clone, Copy, Debug, Encode, Decode)]

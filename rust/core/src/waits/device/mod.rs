@@ -44,7 +44,7 @@ use parts::Computing;
 
 pub use crate::matching::launches::{Direction, MemoryCopy, Span};
 pub use activity::{Devices, Kernel, StartCause, Synchronization};
-pub(crate) use parts::DevicePart;
+pub(crate) use crate::waits::device_part::DevicePart;
 
 /// A process that uses devices.
 struct Host {

@@ -15,43 +15,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
 use super::activity::Kernel;
-use crate::ids::{CommId, InstanceId, LocationId};
-use crate::severity::Metric;
 use crate::waits::WaitState;
+use crate::waits::device_part::DevicePart;
 use crate::waits::interval::overlap;
-
-/// The part of a kernel in an operation of several devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub(crate) struct DevicePart {
-    /// The metric of the wait.
-    pub kind: Metric,
-    /// Location and region instance.
-    pub kernel: (LocationId, InstanceId),
-    /// From its begin until all that it needs have begun, ticks.
-    pub waiting: i64,
-    /// What of that is exposed, ticks.
-    pub exposed: i64,
-    /// The kernel that it waits for: location and region instance.
-    pub cause: (LocationId, InstanceId),
-    /// Communicator and number of the operation, if each of its members needs all others.
-    pub tie: Option<(CommId, u32)>,
-}
-
-impl DevicePart {
-    /// The part in a message; `None` if it waits for nobody.
-    pub(crate) fn of_message(
-        kind: Metric,
-        kernel: (LocationId, InstanceId),
-        waiting: i64,
-        cause: (LocationId, InstanceId),
-    ) -> Option<Self> {
-        (waiting > 0).then_some(Self { kind, kernel, waiting, exposed: 0, cause, tie: None })
-    }
-}
 
 /// When each device computes: the union of its kernels that do not communicate, of all processes that share it.
 pub(super) struct Computing(BTreeMap<u32, Vec<Range<i64>>>);
