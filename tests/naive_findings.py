@@ -225,7 +225,7 @@ def _(raw, row):
     return max(times.values()) * len(times) / sum(times.values())
 
 
-@check("waiting", "imbalance", "late_partner", "one_does_all", "varying")
+@check("waiting", "imbalance", "late_partner", "one_does_all", "varying", "serial_tail")
 def _(raw, row):
     return AtMost(raw.charged(row))
 
@@ -348,15 +348,6 @@ def _(raw, row):
 @check("who", "serial_tail")
 def _(raw, row):
     assert {rank for rank, _ in locations_of(row.value("who"), raw)} == set(row.ranks)
-
-
-@check("worked", "serial_tail")
-def _(raw, row):
-    return sum(
-        time
-        for name, path, rank, _, time in raw.account
-        if name == "computation.critical" and path == row.callpath and rank in row.ranks
-    )
 
 
 @check("threads", "serial_section")
@@ -781,5 +772,9 @@ def differences(raw: Raw) -> Iterator[str]:
                 yield f"{where}: {value['name']} is {said!r}, but should be {expected!r}"
             if value["words"].lower() not in row.text.lower():
                 yield f"{where}: does not say {value['name']}"
+        # What others wait is said with how long: `waiting`, a share of it, or the time in which devices are idle.
+        waits = any("wait" in value["meaning"].lower() and value["unit"] in {"s", "share"} for value in row.values)
+        if re.search(r"(?<!can )\bwaits?\b", row.sentence) and not waits:
+            yield f"{where}: somebody waits, but not how long"
         if left := re.findall(r"[^\s(]*\d[^\s,.;)]*", said_without_values(row)):
             yield f"{where}: {left} are figures in words alone"

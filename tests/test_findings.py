@@ -52,7 +52,7 @@ def test_the_bugs_of_the_stencil_are_its_first_findings(stencil):
     assert first.sentence.startswith("Rank 5 works 1.5 times as long as the others in relax/work; others wait 676 ms")
     assert (second.rule, second.ranks) == ("serial_tail", [1])
     assert second.loss == pytest.approx(0.1123, abs=5e-4)
-    assert second.sentence == "At the end, rank 1 works in collect_reports/work for 28.1 ms while the others wait."
+    assert second.sentence == "At the end, rank 1 works in collect_reports/work; the others wait 112 ms for it."
     assert third.rule == "slow_calls"
     assert third.share == pytest.approx(0.013, abs=2e-3)
     assert found.verdict().startswith("31% of the CPU time is lost. Rank 5 works 1.5 times")
@@ -178,7 +178,7 @@ def test_one_rank_that_writes_at_the_end_is_a_tail(tmp_path):
     """
     found = by_rule(analyzed(text, tmp_path))
     assert found["serial_tail"].loss == pytest.approx(4)
-    assert found["serial_tail"].sentence == "At the end, only rank 0 works in write for 2.00 s while the others wait."
+    assert found["serial_tail"].sentence == "At the end, only rank 0 works in write; the others wait 4.00 s for it."
     assert found["serial_tail"].ranks == [0]
 
 
@@ -195,7 +195,8 @@ def test_the_same_work_earlier_is_no_tail(tmp_path):
         2: MPI_Finalize [8.99, 9.1]
     """
     found = findings(analyzed(text, tmp_path))
-    assert not [one for one in found if one.rule == "serial_tail" and "write" in one.sentence]
+    # Nor is what two ranks of three do until the end.
+    assert not [one for one in found if one.rule == "serial_tail"]
 
 
 def test_the_master_alone_is_a_serial_section(tmp_path):

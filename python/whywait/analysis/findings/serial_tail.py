@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 NAME = "serial_tail"
 TITLE = "Serial tail"
 DOCUMENT = """\
-In the last tenth of the run, at most a tenth of the ranks works (collects results, writes them) while the
-others already wait, most of them in MPI_Finalize. Let all ranks take part in it, or do it earlier, beside the
-computation.
+In the last tenth of the run, at most a tenth of the ranks works (collects results, writes them) while at least 90% of
+the others wait, and at least half of the waiting for the call path is in MPI_Finalize. Let all ranks take part in it,
+or do it earlier, while others compute.
 """
 FIGURES = Figures(
     who=("name", "the fewest ranks that at least 80% of the waiting for the call path is charged to"),
     place=("name", "the call path"),
-    worked=("s", "their time in it on the critical path"),
+    waiting=("s", "the waiting that the cost model charges to the call path"),
 )
 
-_TAIL = 0.1
+_TAIL, _OTHERS = 0.1, 0.9
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -36,38 +36,53 @@ def detect(run: Run) -> Iterator[Finding]:
     finalize = run.losses.account.times.get("wait.mpi_finalize_wait", 0.0)
     if not finalize or not run.result.has_causes:
         return
-    begin, end = run.losses.account.window
-    path = run.result.tables.critical_path
-    at_end = (path["to"].to_numpy() > end - _TAIL * (end - begin)) & (path["from"].to_numpy() < end)
     rank = run.result.places.rank
-    last = set(rank[path["location"].to_numpy()[at_end]].tolist())
+    barriers = sum(bearer.of_classes.get("barrier", 0.0) for bearer in run.losses.bearers.values())
     for bearer in run.own():
         ranks = run.culprits(bearer.costs) if bearer.waiting else []
-        of_barriers = bearer.of_classes.get("barrier", 0.0)
-        if len(ranks) > run.few() or not last & set(ranks) or 2 * min(of_barriers, finalize) < bearer.waiting:
+        if len(ranks) > run.few() or (last := _last(run, ranks)) is None:
             continue
-        worked = float(run.times(bearer.callpath, "computation.critical")[np.isin(rank, ranks)].sum())
-        if not worked:
+        # At least so much of it is no waiting at other barriers.
+        in_finalize = bearer.of_classes.get("barrier", 0.0) - max(0.0, barriers - finalize)
+        if in_finalize < bearer.waiting / 2 or _waiters(run, last) < _OTHERS * (run.ranks - len(ranks)):
             continue
         place = run.place(bearer.callpath)
         alone = int(np.count_nonzero(run.times(bearer.callpath))) == 1
         named = who(run, np.flatnonzero(np.isin(rank, ranks) & run.masters()))
-        what = f"{'only ' * alone}{{who}} work{'s' * is_one(named)}"
+        works = f"{'only ' * alone}{{who}} work{'s' * is_one(named)}"
+        wait = "the other waits" if run.locations == 2 else "the others wait"
         yield run.finding(
             NAME,
             FIGURES.say(
-                f"At the end, {what} in {{place}} for {{worked}} while the others wait.",
+                f"At the end, {works} in {{place}}; {wait} {{waiting}} for it.",
                 who=named,
                 place=place,
-                worked=worked,
+                waiting=bearer.waiting,
             ),
             FIGURES.say("Let all ranks take part in {place}, or run it earlier.", place=place),
             bearer.loss,
             callpath=bearer.callpath,
             ranks=ranks,
-            evidence={"worked": worked, "finalize": finalize, "of_classes": bearer.of_classes},
+            evidence={"finalize": in_finalize, "of_classes": bearer.of_classes},
         )
         run.take(bearer)
+
+
+def _last(run: Run, ranks: list[int]) -> float | None:
+    """Return when the critical path leaves some ranks for the last time, if that is at the end."""
+    begin, end = run.losses.account.window
+    path = run.result.tables.critical_path
+    here = np.isin(run.result.places.rank[path["location"].to_numpy()], ranks)
+    last = float(path["to"].to_numpy()[here].max(initial=begin))
+    return last if last > end - _TAIL * (end - begin) else None
+
+
+def _waiters(run: Run, time: float) -> int:
+    """Return how many ranks have begun to wait before some time, and wait until then or longer."""
+    waits = run.result.tables.wait_states
+    enter = waits["enter"].to_numpy()
+    here = (enter < time) & (enter + waits["waiting"].to_numpy() >= time)
+    return int(np.unique(run.result.places.rank[waits["location"].to_numpy()[here]]).size)
 
 
 def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
