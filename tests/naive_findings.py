@@ -105,18 +105,14 @@ def _(raw, _):
     return AtMost(raw.of_rows(lambda name: name.startswith("idle.")))
 
 
-@check("unmatched", *SLOW)
-def _(raw, _):
-    sends, receives = Counter(), Counter()
-    of_rank = {thread.ref: thread.rank for thread in raw.trace.threads.values()}
-    for thread in raw.trace.threads.values():
-        for event, _call in thread.records:
-            if isinstance(event, (ev.MpiSend, ev.MpiIsend)):
-                sends[of_rank[thread.ref], event.receiver, event.msg_tag] += 1
-            elif isinstance(event, (ev.MpiRecv, ev.MpiIrecv)):
-                receives[event.sender, of_rank[thread.ref], event.msg_tag] += 1
-    lonely = sum(max(0, number - sends[key]) for key, number in receives.items())
-    return lonely / sum(receives.values())
+@check("waits_region", *SLOW)
+def _(raw, row):
+    assert row.value("waits_region") in {path[-1] for path in raw.paths.values()}
+
+
+@check("waits_share", *SLOW)
+def _(_raw, _row):
+    return AtMost(1)
 
 
 @check("calls", "pauses")
@@ -240,6 +236,30 @@ def _(raw, row):
     return AtMost(raw.charged(row))
 
 
+SUFFERING = ("serial_tail", "progress", "lock_convoy", "held_lock", "long_tasks", "io", "serial_section")
+
+
+@check("also", *OWN, *SUFFERING)
+def _(raw, row):
+    return AtMost(raw.charged(row) - row.value("waiting"))
+
+
+@check("idle", *OWN, *SUFFERING)
+def _(raw, _row):
+    return AtMost(raw.of_rows(lambda name: name.startswith("idle.")))
+
+
+@check("waiting", "serial_section")
+def _(raw, row):
+    return AtMost(raw.charged(row))
+
+
+@check("running", "serial_section")
+def _(raw, row):
+    threads = Counter(rank for rank, _ in raw.times(row))
+    return max(threads.values())
+
+
 @check("waiting", "lock_convoy", "held_lock")
 def _(raw, row):
     return AtMost(raw.charged(row, "lock", "threadlock"))
@@ -355,11 +375,6 @@ def _(raw, _):
     return max(thread for _, thread in raw.threads) + 1
 
 
-@check("idle", "serial_section")
-def _(raw, _row):
-    return AtMost(raw.of_rows(lambda name: name.startswith("idle.")))
-
-
 @check("regions", "small_regions")
 def _(raw, row):
     if row.has("places"):
@@ -399,17 +414,19 @@ def kinds_of(raw: Raw, row: Row) -> list[dict[str, Any]]:
     if row.rule == "latency_bound":
         pairs = [kind for kind in raw.network if not kind["members"] and kind["bytes_from"] < 8192]
         return [kind for kind in pairs if kind["floor"] is not None and kind["needed"] > 0]
+    if row.rule == "other_calls":
+        return [kind for kind in raw.network if kind["needed"] > 0]
     pairs = [kind for kind in raw.network if not kind["members"] and kind["bytes_from"] >= 8192]
     return [kind for kind in pairs if kind["floor"] and kind["needed"] > 0]
 
 
-@check("calls", "collectives", "latency_bound", "bandwidth_bound")
+@check("calls", "collectives", "latency_bound", "bandwidth_bound", "other_calls")
 def _(raw, row):
     number = sum(kind["calls"] for kind in kinds_of(raw, row))
     return number if row.rule == "collectives" and not raw.has("no_overlap") else AtMost(number)
 
 
-@check("lost", "collectives", "latency_bound", "bandwidth_bound")
+@check("lost", "collectives", "latency_bound", "bandwidth_bound", "other_calls")
 def _(raw, row):
     time = sum(kind["needed"] for kind in kinds_of(raw, row))
     return time if row.rule == "collectives" and not raw.has("no_overlap") else AtMost(time)
@@ -439,16 +456,22 @@ def _(raw, row):
     return sum(kind["needed"] for kind in kinds) / sum(kind["calls"] for kind in kinds)
 
 
-@check("region", "latency_bound", "bandwidth_bound")
+@check("region", "latency_bound", "bandwidth_bound", "other_calls")
 def _(raw, row):
     assert row.value("region") in {kind["region"] for kind in kinds_of(raw, row)}
 
 
-@check("region_share", "latency_bound", "bandwidth_bound")
+@check("region_share", "latency_bound", "bandwidth_bound", "other_calls")
 def _(raw, row):
     kinds = kinds_of(raw, row)
     of_region = sum(kind["needed"] for kind in kinds if kind["region"] == row.value("region"))
     return AtMost(min(1.0, of_region / row.value("lost")))
+
+
+@check("each", "other_calls")
+def _(raw, row):
+    kinds = [kind for kind in kinds_of(raw, row) if kind["region"] == row.value("region")]
+    return AtMost(max(kind["needed"] / kind["calls"] for kind in kinds))
 
 
 @check("limit", "latency_bound", "bandwidth_bound")

@@ -245,6 +245,10 @@ class Raw:
 
 def locations_of(words: str, raw: Raw) -> set[tuple[int, int]]:
     """Return the locations that words stand for: the inverse of how findings name them."""
+    if m := re.fullmatch(r"(ranks? .*|[a-z]+ ranks) and (threads? .*)", words):
+        return locations_of(m[1], raw) | locations_of(m[2], raw)
+    if m := re.fullmatch(r"(threads? .*?) of (ranks .*|[a-z]+ ranks)", words):
+        return locations_of(m[1], raw) & locations_of(m[2], raw)
     what, of_rank = words, None
     if m := re.fullmatch(r"(.*) of rank (\d+)", words):
         what, of_rank = m[1], int(m[2])

@@ -209,7 +209,7 @@ def test_the_master_alone_is_a_serial_section(tmp_path):
     """
     found = by_rule(analyzed(text, tmp_path))
     assert found["serial_section"].loss == pytest.approx(6)
-    assert found["serial_section"].sentence == "main runs on one of 2 threads: the others are idle for 6.00 s."
+    assert found["serial_section"].sentence == "main runs on one of 2 threads: the other is idle for 6.00 s."
 
 
 def test_a_program_without_threads_has_no_serial_section(stencil):
@@ -227,7 +227,7 @@ def test_a_critical_section_is_a_block_of_one_thread(tmp_path):
         0.1: !$omp critical @a.c:2(order=2) [2, 8]
     """
     found = by_rule(analyzed(text, tmp_path))
-    assert found["single_thread"].sentence.endswith("the others wait 4.00 s for it.")
+    assert found["single_thread"].sentence.endswith("the other waits 4.00 s for it.")
     assert "chunk" not in found["single_thread"].sentence + found["single_thread"].advice
 
 
@@ -422,7 +422,7 @@ def test_ranks_that_never_run_together_share_cores(tmp_path):
     assert node["observed"] == 0
     found = by_rule(result)
     # Each of two ranks is in a call for 4 of 25 us, in which the other two are in theirs.
-    said = "Hardly ever more than 2 of the 4 ranks compute at the same time (0.0%): they share cores. "
+    said = "Hardly ever more than 2 of the 4 ranks compute at the same time (less than 0.1%): they share cores. "
     assert found["few_cores"].sentence.startswith(said)
     assert "slow_calls" not in found
     result.write(tmp_path / "results")
@@ -480,7 +480,8 @@ def test_own_code_bears_no_more_waiting_than_it_has_time(tmp_path):
 def test_noise_is_no_imbalance(tmp_path):
     found = by_rule(analyzed(TURNS, tmp_path))
     assert found["varying"].loss == pytest.approx(4)
-    assert found["varying"].sentence == "work takes longer on another rank each time; others wait 4.00 s for it."
+    said = "work takes longer now on one rank and now on the other; they wait 4.00 s for each other."
+    assert found["varying"].sentence == said
     assert "imbalance" not in found
     # One rank that is late each time is no noise.
     assert "varying" not in by_rule(analyzed(STEPS, tmp_path / "imbalance"))

@@ -132,6 +132,9 @@ def finding_lines(found: Findings, width: int, *, details: bool = True) -> Itera
         ends.append(f"{found.together.what}: {_about(found.together.is_rough)}{seconds(found.together.saved)}.")
     if not known and found.shown:
         ends.append("What changes would save is not simulated: see whywait analyze --prices.")
+    if of_devices := [str(number) for number, one in enumerate(found.shown, 1) if one.base == "device"]:
+        numbers = " and ".join(filter(None, (", ".join(of_devices[:-1]), of_devices[-1])))
+        ends.append(f"Lost time of devices: {numbers}.")
     if words := _rest(found):
         ends.append(words)
     yield from ([(line[0][0], "dim")] for line in paragraph(" ".join(ends), width))
@@ -224,7 +227,7 @@ def _details(one: Finding, width: int) -> Iterator[Line]:
 def _rest(found: Findings) -> str:
     """Return what is lost beside what the findings name, and what it is."""
     rest = found.lost - sum(one.loss for one in found.shown if one.base == "cpu")
-    if not found.time or rest <= 0 or found.computing is not None:
+    if not found.time or rest <= 0 or found.is_of_devices:
         return ""
     large = [(label, time) for label, time in found.rest if time >= _SMALL * found.time]
     parts = ", ".join(f"{label} {percent(time / found.time)}" for label, time in large)

@@ -37,6 +37,7 @@ from whywait.analysis.findings import (
     network_contention,
     no_overlap,
     one_does_all,
+    other_calls,
     pauses,
     pipeline,
     progress,
@@ -103,6 +104,7 @@ _RULES = (
     latency_bound,
     bandwidth_bound,
     collectives,
+    other_calls,
     unrecorded,
     devices_take_turns,
     copies,
@@ -142,8 +144,7 @@ class Findings(list[Finding]):
     locations, length
         Number of CPU locations with time in the focus, and its length in seconds.
     computing
-        The share of their time in which devices run kernels, if they are busy longer than the program computes; None
-        otherwise.
+        The share of their time in which devices run kernels; None if there are none.
     silent
         Why no findings are shown, as a sentence; None if there are some.
     place
@@ -223,6 +224,13 @@ class Findings(list[Finding]):
             parts.append((label, sum(one.loss for one in others)))
         return sorted(((label, time) for label, time in parts if time > 0), key=lambda part: -part[1])
 
+    @property
+    def is_of_devices(self) -> bool:
+        """Whether devices lose most: their time, and not that of CPUs, is what the verdict is about."""
+        if self.computing is None:
+            return False
+        return self.shown[0].base == "device" if self.shown else self.lost < _LITTLE * self.time
+
     def verdict(self) -> str:
         """Return what to say first: what the trace does not say, how much is lost, and the reason of most of it."""
         return " ".join([*(words.text for words in self.caveats), self._verdict()])
@@ -233,10 +241,10 @@ class Findings(list[Finding]):
             return self.silent
         if self.place is not None:
             lost += f" because of {self.place}"
-        elif self.computing is not None:
+        elif self.computing is not None and self.is_of_devices:
             lost = f"The devices compute {percent(self.computing)} of their time"
         if not self.shown:
-            return f"{lost}; no single reason has a percent of {'the rest' if self.computing is not None else 'it'}."
+            return f"{lost}; no single reason has a percent of {'the rest' if self.is_of_devices else 'it'}."
         first = self.shown[0]
         saves = ""
         if (price := first.price) is not None and self.length and (price.saved or 0.0) >= _NOTHING * self.length:
@@ -328,15 +336,9 @@ def _detect(run: Run) -> Iterator[Finding]:
 
 
 def _computing(run: Run) -> float | None:
-    """Return the share of kernels in the time of devices, if these are busy longer than the program computes."""
+    """Return the share of kernels in the time of devices, if there are any."""
     devices = device_account(run.result)
-    if devices is None:
-        return None
-    # Where devices communicate, their time is what counts.
-    if any(name.startswith("communication.") for name, _, _ in devices.rows):
-        return devices.computes / devices.time
-    busy = sum(time for name, _, time in devices.rows if name.startswith("busy."))
-    return devices.computes / devices.time if busy > run.losses.account.of_groups["computation"] else None
+    return None if devices is None else devices.computes / devices.time
 
 
 def _silence(run: Run) -> str | None:

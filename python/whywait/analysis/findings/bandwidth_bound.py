@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from whywait.analysis.findings.finding import largest_region
+from whywait.analysis.findings.needs import largest_region
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def detect(run: Run) -> Iterator[Finding]:
         instances=calls,
         evidence={"kinds": large},
     )
+    run.take_kinds(large)
 
 
 def changes(run: Run, _: Finding) -> Iterator[Change | Price]:

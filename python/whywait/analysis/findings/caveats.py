@@ -30,8 +30,11 @@ def caveats(run: Run) -> Iterator[Words]:
         )
     if missing := len(run.result.places.lost_ranks):
         ranks = run.result.facts["processes"]
+        has, do = ("has", "it does") if missing == 1 else ("have", "they do")
         yield FIGURES.say(
-            "{missing} of {ranks} ranks have no events: what they do is unknown.", missing=missing, ranks=ranks
+            f"{{missing}} of {{ranks}} ranks {has} no events: what {do}, and who waits for it, is unknown.",
+            missing=missing,
+            ranks=ranks,
         )
     traces = run.result.facts.get("traces")
     if traces is not None and traces["missing"]:

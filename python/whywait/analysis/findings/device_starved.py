@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.analysis.findings.copies import is_copy
 from whywait.analysis.findings.small_kernels import small
-from whywait.analysis.findings.words import Figures, Words, devices
+from whywait.analysis.findings.words import Figures, Words, devices, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +31,6 @@ FIGURES = Figures(
 )
 
 _LEAST, _LEAST_CALLS = 0.1, 0.05
-# What is at least this share is all.
-_ALL = 0.9
 _ROWS = frozenset({"idle.computes", "idle.waits", "latency"})
 
 
@@ -55,11 +53,11 @@ def detect(run: Run) -> Iterator[Finding]:
     if callpath is not None:
         place = FIGURES.say("On the host, {place}", place=run.place(callpath))
     which, are = devices({line["device"] for line in lines})
-    there = FIGURES.say(", {there} of it there", there=time) if time < _ALL * loss else Words("")
+    there = FIGURES.say(", {there} of it there", there=time) if seconds(time) != seconds(loss) else Words("")
     finding = run.finding(
         NAME,
         place
-        + FIGURES.say(f" keeps {{devices}} waiting: {are} idle for {{idle}}", devices=which, idle=loss)
+        + FIGURES.say(f" keeps {{devices}} waiting, which {are} idle for {{idle}}", devices=which, idle=loss)
         + there
         + ".",
         "Launch kernels earlier, or do this work while they run.",
@@ -85,7 +83,7 @@ def _calls(run: Run, lines: list[dict[str, Any]], total: float) -> Iterator[Find
         finding = run.finding(
             NAME,
             FIGURES.say(
-                f"{{place}} keeps {{devices}} waiting: {are} idle for {{idle}}.",
+                f"{{place}} keeps {{devices}} waiting, which {are} idle for {{idle}}.",
                 place=run.place(callpath),
                 devices=which,
                 idle=loss,

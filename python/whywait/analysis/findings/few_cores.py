@@ -54,6 +54,8 @@ FIGURES = Figures(
 _SHARE = re.compile(r"(\d+) ranks with (\d+) threads may use (\d+) of (\d+) cores on (.*)")
 # More than this share of the time in which any location computes is not hardly ever.
 _HARDLY = 0.05
+# What samples of a node show of it.
+_SAMPLE = 1e-4
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -137,6 +139,8 @@ def _who(run: Run, node: dict[str, Any], others: int) -> Words:
                 f"Hardly ever more than {{most}} of the {{locations}} {what}", most=most, locations=node["locations"]
             )
             verb = "computes" if most == 1 else "compute"
+            # What no sample saw can still have been.
+            more = max(more, _SAMPLE)
             return said + where + FIGURES.say(f" {verb} at the same time ({{more}}): they share cores.", more=more)
     numbers = {"most": node["most"], "locations": node["locations"]}
     if "observed" in node:

@@ -371,6 +371,11 @@ class Run:
         """The kinds of calls that are compared, from the table `network`; a rule that names their time reduces it."""
         return list(self.result.tables.network.to_pylist())
 
+    def take_kinds(self, kinds: Iterable[dict[str, Any]]) -> None:
+        """Take what calls of some kinds need as explained."""
+        taken = {id(kind) for kind in kinds}
+        self.kinds = [kind for kind in self.kinds if id(kind) not in taken]
+
     def times_in(self, row: str) -> dict[int, float]:
         """Return the time in a row of the account by call path."""
         cells = self.losses.account.cells
@@ -517,11 +522,3 @@ class Run:
         if self.threads == 1:
             return f"rank {rank}"
         return f"thread {thread}" if self.ranks == 1 else f"thread {thread} of rank {rank}"
-
-
-def largest_region(kinds: Iterable[dict[str, Any]]) -> tuple[str, float]:
-    """Return the function whose kinds of calls together need most, and how much that is."""
-    needs: dict[str, float] = {}
-    for kind in kinds:
-        needs[kind["region"]] = needs.get(kind["region"], 0.0) + kind["needed"]
-    return max(needs.items(), key=lambda one: one[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -79,7 +80,25 @@ def who(run: Run, locations: npt.NDArray[np.int64]) -> str:
         return f"thread {thread[0]} of rank {rank[0]}"
     if ranks.size == 1:
         return f"{_numbers('thread', thread.tolist(), run.threads)} of rank {ranks[0]}"
-    return f"{locations.size:,} threads"
+    return _of_ranks(run, rank, thread) or f"{locations.size:,} threads"
+
+
+def _of_ranks(run: Run, rank: npt.NDArray[np.int32], thread: npt.NDArray[np.int32]) -> str | None:
+    """Return the words for whole ranks, the same threads of some ranks, or both; None if it is more than that."""
+    places = run.result.places
+    of_threads: dict[tuple[int, ...], list[int]] = {}
+    whole: list[int] = []
+    for one in np.unique(rank).tolist():
+        threads = np.unique(thread[rank == one])
+        if threads.size == np.count_nonzero(places.works & (places.rank == one)):
+            whole.append(one)
+        else:
+            of_threads.setdefault(tuple(threads.tolist()), []).append(one)
+    if len(of_threads) != 1:
+        return None
+    [(some, ranks)] = of_threads.items()
+    words = f"{_numbers('thread', some, run.threads)} of {_numbers('rank', ranks, run.ranks)}"
+    return f"{_numbers('rank', whole, run.ranks)} and {words}" if whole else words
 
 
 def others(run: Run, groups: Groups) -> str:
@@ -94,7 +113,7 @@ def others(run: Run, groups: Groups) -> str:
 
 def is_one(words: str) -> bool:
     """Return whether words stand for one rank or thread."""
-    return words.startswith(("rank ", "thread "))
+    return re.fullmatch(r"rank \d+|thread \d+( of .*)?", words) is not None
 
 
 def _numbers(what: str, numbers: Sequence[int], of_all: int) -> str:

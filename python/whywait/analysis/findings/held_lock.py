@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from whywait.analysis.findings.suffering import FIGURES as LOSSES
+from whywait.analysis.findings.suffering import beside, who_waits
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ At least half of what others wait for a call path is for a lock that its thread 
 protects while it is owned, or divide what it protects among several locks. Balancing the work of threads does not help.
 """
 FIGURES = Figures(
+    LOSSES,
     place=("name", "what the owner of the lock is in"),
     waiting=("s", "the waiting for locks that the cost model charges to it"),
 )
@@ -31,8 +34,11 @@ def detect(run: Run) -> Iterator[Finding]:
         yield run.finding(
             NAME,
             FIGURES.say(
-                "Others wait {waiting} because the owner of a lock is in {place}.", waiting=of_locks, place=place
-            ),
+                f"{who_waits(run)} {{waiting}} because the owner of a lock is in {{place}}",
+                waiting=of_locks,
+                place=place,
+            ).capitalized()
+            + beside(run, [bearer], of_locks),
             FIGURES.say(
                 "Do less of {place} while the lock is owned, or divide what it protects among several locks.",
                 place=place,

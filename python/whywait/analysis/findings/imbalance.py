@@ -8,6 +8,8 @@ import numpy as np
 
 from whywait.analysis.findings.finding import STEADY
 from whywait.analysis.findings.groups import Groups, is_one, others, two_groups, who
+from whywait.analysis.findings.suffering import FIGURES as LOSSES
+from whywait.analysis.findings.suffering import suffering
 from whywait.analysis.findings.words import EQUAL, Figures
 
 if TYPE_CHECKING:
@@ -29,13 +31,13 @@ Call paths below the same one that the same rank delays are one finding. Give th
 find out why it is slower: other counters (instructions) tell whether it does more.
 """
 FIGURES = Figures(
+    LOSSES,
     place=("name", "the call path, or several below the same one"),
     who=("name", "the ranks or threads with the longest times, those with the most if there are two groups"),
     others=("name", "the other group"),
     factor=("times", "the mean of the times of `who`, as a multiple of that of `others`"),
     who_share=("share", "the part of all time in the call path that `who` has, if the others have hardly any"),
     longest=("times", "the longest time of a location, as a multiple of the mean of those that run it"),
-    waiting=("s", "the waiting that the cost model charges to the call path, of all locations"),
 )
 
 _SHARE = 1 / 3
@@ -50,10 +52,8 @@ def detect(run: Run) -> Iterator[Finding]:
     for bearers in run.families(bearer for bearer in run.own() if _is_uneven(run, bearer)):
         callpaths = [bearer.callpath for bearer in bearers]
         times = run.sum_of_times(callpaths)
-        costs = run.sum_of_costs(callpaths)
         place = run.places(callpaths)
         groups = _named(run, callpaths, times)
-        waiting = float(costs.sum())
         if groups is not None:
             named = who(run, groups.slow)
             if groups.factor < _FEW:
@@ -85,10 +85,9 @@ def detect(run: Run) -> Iterator[Finding]:
             )
             ranks = [int(run.result.places.rank[slowest])]
             advice = FIGURES.say("Distribute the work of {place} more evenly.", place=place)
-        wait = "the other waits" if run.locations == 2 else "others wait"
         found = run.finding(
             NAME,
-            sentence + FIGURES.say(f"; {wait} {{waiting}} for it.", waiting=waiting),
+            sentence + "; " + suffering(run, bearers) + ".",
             advice,
             sum(bearer.loss for bearer in bearers),
             ranks=ranks,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from whywait.analysis.findings.groups import who
+from whywait.analysis.findings.suffering import FIGURES as LOSSES
+from whywait.analysis.findings.suffering import suffering
 from whywait.analysis.findings.words import Figures, Words
 from whywait.analysis.io import operations_of
 
@@ -23,13 +25,13 @@ does most of it, let all ranks read and write (MPI-IO), or do it on a thread of 
 64 KiB, collect data in a buffer, or use collective operations. Otherwise write less, or overlap it with computation.
 """
 FIGURES = Figures(
+    LOSSES,
     place=("name", "the call path"),
     spent=("s", "the time of I/O in it"),
     moved=("bytes", "the bytes that it reads and writes, in the whole run"),
     operations=("count", "the operations that do so"),
     who=("name", "the fewest ranks that have at least 80% of the time, if these are few"),
     who_share=("share", "the part of the time that they have"),
-    waiting=("s", "the waiting that the cost model charges to it"),
 )
 
 _SMALL = 64 << 10
@@ -52,7 +54,7 @@ def detect(run: Run) -> Iterator[Finding]:
                 who=who(run, np.flatnonzero(here & run.result.places.works)),
             )
         if bearer.waiting:
-            sentence += FIGURES.say("; others wait {waiting} for it", waiting=bearer.waiting)
+            sentence = sentence + "; " + suffering(run, [bearer])
         yield run.finding(
             NAME,
             sentence + ".",

@@ -8,6 +8,8 @@ import numpy as np
 
 from whywait.analysis.findings.finding import STEADY
 from whywait.analysis.findings.groups import who
+from whywait.analysis.findings.suffering import FIGURES as LOSSES
+from whywait.analysis.findings.suffering import beside, suffering, who_waits
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
@@ -25,10 +27,10 @@ Others wait for what a rank or thread does in a call path, and the differences o
 more often, at another time, or begins later. Look at the order of the calls around it.
 """
 FIGURES = Figures(
+    LOSSES,
     place=("name", "the call path, or several below the same one"),
     alone=("name", "the only rank or thread that runs it"),
     worked=("s", "its time in it"),
-    waiting=("s", "the waiting that the cost model charges to the call path"),
     who=("name", "the fewest ranks that at least 80% of it is charged to"),
     who_share=("share", "the part of the waiting that is charged to these"),
     explained=("s", "what all others lack of the longest time of a location in the call path, in all"),
@@ -48,19 +50,16 @@ def _sentence(run: Run, bearers: list[Bearer], ranks: list[int]) -> Words:
     """Say that only one rank or thread runs the call paths, or else for which ranks most of the waiting is."""
     callpaths = [bearer.callpath for bearer in bearers]
     costs = run.sum_of_costs(callpaths)
-    values = {"place": run.places(callpaths), "waiting": float(costs.sum())}
+    place = run.places(callpaths)
     times = run.sum_of_times(callpaths)
     here = np.flatnonzero(times)
-    wait = "the other waits" if run.locations == 2 else "others wait"
     if here.size == 1 and run.locations > 1:
         alone = run.location(int(here[0]))
         return FIGURES.say(
-            f"Only {{alone}} runs {{place}}, for {{worked}}; {wait} {{waiting}} for it.",
-            alone=alone,
-            worked=float(times[here[0]]),
-            **values,
-        )
-    sentence = FIGURES.say("others wait {waiting} for {place}", **values).capitalized()
+            "Only {alone} runs {place}, for {worked}; ", alone=alone, place=place, worked=float(times[here[0]])
+        ) + (suffering(run, bearers) + ".")
+    waiting = float(costs.sum())
+    sentence = FIGURES.say(f"{who_waits(run)} {{waiting}} for {{place}}", waiting=waiting, place=place).capitalized()
     if len(ranks) < run.ranks:
         named = np.isin(run.result.places.rank, ranks)
         sentence += FIGURES.say(
@@ -71,7 +70,7 @@ def _sentence(run: Run, bearers: list[Bearer], ranks: list[int]) -> Words:
     explained = run.lacks(times)
     if explained < STEADY * costs.sum():
         sentence += FIGURES.say("; the differences of its times explain {explained} of it", explained=explained)
-    return sentence + "."
+    return sentence + beside(run, bearers, waiting)
 
 
 def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.finding import SLICE, largest_region
+from whywait.analysis.findings.finding import SLICE
+from whywait.analysis.findings.needs import largest_region
 from whywait.analysis.findings.words import Figures, Words
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def detect(run: Run) -> Iterator[Finding]:
         instances=calls,
         evidence={"kinds": bound, "combinable": run.reasons("combinable")},
     )
+    run.take_kinds(bound)
 
 
 def _advice(run: Run) -> Words:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from whywait.analysis.findings.suffering import FIGURES as LOSSES
+from whywait.analysis.findings.suffering import beside
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ for the same one. Make the section shorter, divide what it protects among severa
 thread and combine them once.
 """
 FIGURES = Figures(
+    LOSSES,
     place=("name", "what the owner of the lock is in"),
     waiting=("s", "the waiting for locks that the cost model charges to it"),
     queued=("share", "the part of the time of waits for locks in `lock` in which at least three wait for the same one"),
@@ -45,12 +48,13 @@ def detect(run: Run) -> Iterator[Finding]:
             NAME,
             FIGURES.say(
                 "Threads queue for a lock: they wait {waiting} because another one is in {place}. In {queued} of the "
-                "time that {lock} waits, at least three threads do.",
+                "time that {lock} waits, at least three threads do",
                 waiting=of_locks,
                 place=place,
                 queued=most["queued"] / most["time"],
                 lock=run.place(most["callpath"]),
-            ),
+            )
+            + beside(run, [bearer], of_locks),
             FIGURES.say(
                 "Shorten {place}, divide what the lock protects among several, or combine the results of threads once.",
                 place=place,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from whywait.analysis.findings.suffering import FIGURES as LOSSES
+from whywait.analysis.findings.suffering import beside
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ that all threads have reached, with no other task to run. Divide the tasks into 
 first. `whywait threads` lists how long the tasks of each construct run.
 """
 FIGURES = Figures(
+    LOSSES,
     place=("name", "the call path that tasks run"),
     waiting=("s", "the waiting for tasks that the cost model charges to it"),
 )
@@ -32,10 +35,11 @@ def detect(run: Run) -> Iterator[Finding]:
         yield run.finding(
             NAME,
             FIGURES.say(
-                "Threads have nothing else to do and wait {waiting} because of tasks in {place}.",
+                "Threads have nothing else to do and wait {waiting} because of tasks in {place}",
                 waiting=of_tasks,
                 place=place,
-            ),
+            )
+            + beside(run, [bearer], of_tasks),
             "Divide these tasks into smaller ones, or create the longest first.",
             bearer.loss,
             callpath=bearer.callpath,

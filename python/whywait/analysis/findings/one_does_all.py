@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from whywait.analysis.findings.suffering import FIGURES as LOSSES
+from whywait.analysis.findings.suffering import suffering
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
@@ -22,11 +24,11 @@ wait for it. Distribute it over all ranks, or let others go on meanwhile. For re
 part (MPI-IO).
 """
 FIGURES = Figures(
+    LOSSES,
     rank=("name", "the rank"),
     place=("name", "the call path"),
     worked=("s", "the time of the rank in the call path"),
     worked_share=("share", "the same as a part of the time of all ranks in it"),
-    waiting=("s", "the waiting that the cost model charges to the call path"),
 )
 
 _OTHERS, _RANKS, _ALONE = 0.9, 2, 0.95
@@ -57,8 +59,7 @@ def detect(run: Run) -> Iterator[Finding]:
                 "{rank} does {worked_share} of the work in {place}, for {worked}", worked_share=share, **values
             ).capitalized()
         others = "the other" if run.ranks == 2 else "the others"
-        verb = "waits" if run.ranks == 2 else "wait"
-        sentence += FIGURES.say(f"; {others} {verb} {{waiting}} for it.", waiting=bearer.waiting)
+        sentence = sentence + "; " + suffering(run, [bearer], "the ") + "."
         how = "Let all ranks read and write (MPI-IO)" if bearer.kind == "io" else "Distribute {place} over the ranks"
         yield run.finding(
             NAME,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from whywait.analysis.findings.suffering import FIGURES as LOSSES
+from whywait.analysis.findings.suffering import beside
 from whywait.analysis.findings.words import Figures
 from whywait.analysis.focus import focused
 from whywait.analysis.progress import progress_thread
@@ -22,6 +24,7 @@ computes meanwhile causes most of the waiting for it. Use a library or a setting
 library more often there. A progress thread pays off only if it gains more than the core that it takes.
 """
 FIGURES = Figures(
+    LOSSES,
     place=("name", "the call path of the target that most of it is charged to"),
     waiting=("s", "the Wait for Progress that the cost model charges to what targets compute"),
 )
@@ -46,10 +49,11 @@ def detect(run: Run) -> Iterator[Finding]:
     yield run.finding(
         NAME,
         FIGURES.say(
-            "One-sided operations wait {waiting} until their target, which is in {place}, calls the library.",
+            "One-sided operations wait {waiting} until their target, which is in {place}, calls the library",
             waiting=waiting,
             place=place,
-        ),
+        )
+        + beside(run, bearers, waiting),
         FIGURES.say("Use asynchronous progress, or call the library in {place}.", place=place)
         + (f" {words}" if words else ""),
         loss,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from whywait.analysis.findings.finding import Finding, Run
 
 # The rules whose losses are what calls need, and parts of rows that no bearer gives up for them.
-_NEEDS = frozenset({"collectives", "latency_bound", "bandwidth_bound"})
+_NEEDS = frozenset({"collectives", "latency_bound", "bandwidth_bound", "other_calls"})
 _NEEDED, _UNKNOWN = "what calls need", "time that is not recorded"
 _OF_ROWS = {"transfer.needed": _NEEDED, "library.needed": _NEEDED, "unknown": _UNKNOWN}
 
@@ -45,6 +45,8 @@ def rest(run: Run, found: Iterable[Finding], inside: npt.NDArray[np.bool_] | Non
         elif one.rule == "unrecorded":
             parts[_NEEDED if "library" in one.evidence else _UNKNOWN] -= one.loss
     if inside is None:
-        parts["waiting without a known cause"] += run.losses.unattributed
+        ended = run.losses.account.times.get("idle.ended", 0.0)
+        parts["waiting without a known cause"] += run.losses.unattributed - ended
+        parts["threads that have ended"] += ended
         parts["waiting caused before this part of the run"] += run.losses.outside
     return {name: time for name, time in parts.items() if time > 0}

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from whywait.analysis.findings.suffering import FIGURES as LOSSES
+from whywait.analysis.findings.suffering import who_waits
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
@@ -18,14 +20,18 @@ if TYPE_CHECKING:
 NAME = "serial_section"
 TITLE = "Serial section"
 DOCUMENT = """\
-The master of a process runs a call path outside of parallel regions while its other threads have no work.
-Parallelize it, or make it faster.
+The master of a process runs a call path outside of parallel regions, or a team runs it that has fewer threads than the
+process, while the other threads have no work. Parallelize it, or make it faster.
 """
 FIGURES = Figures(
+    LOSSES,
     place=("name", "the call path"),
     threads=("count", "the threads of the process that has most"),
-    idle=("s", "the time of threads that are idle because of it"),
+    running=("count", "the threads of a process that run it, at most"),
 )
+
+# A smaller part of a loss has no words.
+_PART = 0.1
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -37,14 +43,22 @@ def detect(run: Run) -> Iterator[Finding]:
             continue
         place = run.place(bearer.callpath)
         times = run.times(bearer.callpath)
+        of_ranks = np.bincount(np.maximum(places.rank, 0), times > 0)
+        running = max(1, int(of_ranks.max(initial=0)))
+        of_all = "{running}" if running > 1 else "one"
+        idle = "the other is" if threads == 2 else "the others are"
+        sentence = FIGURES.say(
+            f"{{place}} runs on {of_all} of {{threads}} threads: {idle} idle for {{idle}}",
+            place=place,
+            threads=threads,
+            idle=bearer.idle,
+            **({"running": running} if running > 1 else {}),
+        )
+        if bearer.waiting >= _PART * bearer.loss:
+            sentence += FIGURES.say(f"; {who_waits(run)} {{waiting}} for it", waiting=bearer.waiting)
         yield run.finding(
             NAME,
-            FIGURES.say(
-                "{place} runs on one of {threads} threads: the others are idle for {idle}.",
-                place=place,
-                threads=threads,
-                idle=bearer.idle,
-            ),
+            sentence + ".",
             FIGURES.say("Parallelize {place}.", place=place),
             bearer.loss,
             callpath=bearer.callpath,
@@ -62,5 +76,5 @@ def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
         yield run.changes.faster(finding.callpath, 0.5)
         threads = finding.evidence["threads"]
         bound = run.changes.faster(finding.callpath, 1 / threads)
-        what = f"{run.changes.name(finding.callpath)} on all {threads} threads"
+        what = f"{run.changes.name(finding.callpath)} on {'both' if threads == 2 else f'all {threads}'} threads"
         yield replace(bound, what=what, label="all threads", is_bound=True)

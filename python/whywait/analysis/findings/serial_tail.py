@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whywait.analysis.findings.groups import is_one, who
+from whywait.analysis.findings.suffering import FIGURES as LOSSES
+from whywait.analysis.findings.suffering import suffering
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
@@ -23,9 +25,9 @@ the others wait, and at least half of the waiting for the call path is in MPI_Fi
 or do it earlier, while others compute.
 """
 FIGURES = Figures(
+    LOSSES,
     who=("name", "the fewest ranks that at least 80% of the waiting for the call path is charged to"),
     place=("name", "the call path"),
-    waiting=("s", "the waiting that the cost model charges to the call path"),
 )
 
 _TAIL, _OTHERS = 0.1, 0.9
@@ -50,15 +52,10 @@ def detect(run: Run) -> Iterator[Finding]:
         alone = int(np.count_nonzero(run.times(bearer.callpath))) == 1
         named = who(run, np.flatnonzero(np.isin(rank, ranks) & run.masters()))
         works = f"{'only ' * alone}{{who}} work{'s' * is_one(named)}"
-        wait = "the other waits" if run.locations == 2 else "the others wait"
         yield run.finding(
             NAME,
-            FIGURES.say(
-                f"At the end, {works} in {{place}}; {wait} {{waiting}} for it.",
-                who=named,
-                place=place,
-                waiting=bearer.waiting,
-            ),
+            FIGURES.say(f"At the end, {works} in {{place}}; ", who=named, place=place)
+            + (suffering(run, [bearer], "the ") + "."),
             FIGURES.say("Let all ranks take part in {place}, or run it earlier.", place=place),
             bearer.loss,
             callpath=bearer.callpath,

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from whywait.analysis.findings.suffering import FIGURES as LOSSES
+from whywait.analysis.findings.suffering import beside, who_waits
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ for it at the next barrier, or at the block itself. Shorten the block, or let ot
 (nowait, tasks).
 """
 FIGURES = Figures(
+    LOSSES,
     place=("name", "the block"),
     waiting=("s", "the waiting at barriers and at the block that the cost model charges to it"),
 )
@@ -44,8 +47,11 @@ def detect(run: Run) -> Iterator[Finding]:
         yield run.finding(
             NAME,
             FIGURES.say(
-                "One thread at a time executes {place}; the others wait {waiting} for it.", place=place, waiting=waiting
-            ),
+                f"One thread at a time executes {{place}}; {who_waits(run, 'the ')} {{waiting}} for it",
+                place=place,
+                waiting=waiting,
+            )
+            + beside(run, [bearer], waiting),
             "Shorten the block, or let the other threads go on meanwhile.",
             loss,
             callpath=bearer.callpath,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
+from whywait.analysis.findings.suffering import who_waits
 from whywait.analysis.findings.words import Figures, Words, joined
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ DOCUMENT = """\
 Calls of a library take longer than the fastest 5% of their kind, and the trace does not show why. Look at the
 distribution of their times, repeat the run with one rank per core, and record counters of the network. The loss
 is this excess, the time in which threads are started, joined and synchronized, and the waiting that these pass on.
+Where calls are not slow themselves, the function is named that others wait for.
 Inside a collective operation with a root, ranks can wait for others of the tree that it is made of, which a trace does
 not record.
 """
@@ -34,7 +36,8 @@ FIGURES = Figures(
     passed_on=("s", "the waiting that the cost model charges to library calls"),
     of_threads=("s", "the waiting that the cost model charges to the runtime of threads"),
     idle=("s", "the time of threads that are idle because of library calls or the runtime of threads"),
-    unmatched=("share", "the part of the receives that have no send in the trace"),
+    waits_region=("name", "the function with most of `passed_on`, if calls are not slow themselves"),
+    waits_share=("share", "the part of `passed_on` because of it"),
 )
 
 # A smaller part of the loss than this is not named beside the largest.
@@ -72,11 +75,20 @@ class Slow:
         self.excess = sum(of_regions.values())
         spent = sum(time for one in bearers for row, time in one.spent.items() if not row.endswith(".needed"))
         self.runtime = spent - self.excess
-        self._passed_on, self._of_threads = (
-            sum(one.waiting for one in bearers if one.kind == kind) for kind in ("library", "threads")
-        )
+        self._waits: dict[str, float] = {}
+        for bearer in bearers:
+            if bearer.kind == "library":
+                name = run.region(bearer.callpath).name
+                self._waits[name] = self._waits.get(name, 0.0) + bearer.waiting
+        self._passed_on = sum(self._waits.values())
+        self._of_threads = sum(one.waiting for one in bearers if one.kind == "threads")
         self._idle = sum(one.idle for one in bearers)
         self.loss = spent + self._passed_on + self._of_threads + self._idle
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether what library calls take beyond their need, or the runtime of threads, is worth naming."""
+        return max(self.excess, self.runtime) >= _SHARE * max(self._passed_on, self._of_threads, self._idle)
 
     @property
     def is_of_calls(self) -> bool:
@@ -98,9 +110,17 @@ class Slow:
             parts.append((self.excess, longer))
         runtime = FIGURES.say("starting, joining and synchronizing threads takes {runtime}", runtime=self.runtime)
         parts.append((self.runtime, runtime))
-        waits = FIGURES.say("others wait {passed_on} because of library calls", passed_on=self._passed_on)
+        wait = who_waits(self._run)
+        waits = FIGURES.say(f"{wait} {{passed_on}} because of library calls", passed_on=self._passed_on)
+        if self._passed_on > 0 and not self.is_slow:
+            region, most = max(self._waits.items(), key=lambda one: one[1])
+            waits += FIGURES.say(
+                " ({waits_share} of it because of {waits_region})",
+                waits_share=most / self._passed_on,
+                waits_region=region,
+            )
         parts.append((self._passed_on, waits))
-        waits = FIGURES.say("others wait {of_threads} until threads have synchronized", of_threads=self._of_threads)
+        waits = FIGURES.say(f"{wait} {{of_threads}} until threads have synchronized", of_threads=self._of_threads)
         parts.append((self._of_threads, waits))
         parts.append((self._idle, FIGURES.say("threads are idle for {idle} because of library calls", idle=self._idle)))
         parts.sort(key=lambda part: -part[0])
@@ -108,11 +128,10 @@ class Slow:
 
     def unknown(self) -> Words:
         """Return that the trace does not show the reason, to end a sentence; and what it lacks, if it is that."""
+        if not self.is_slow:
+            return Words(".")
         if self._run.unmatched:
-            return FIGURES.say(
-                "; the trace does not show why: {unmatched} of the receives have no send in it.",
-                unmatched=self._run.unmatched,
-            )
+            return Words("; the trace does not show why, because it lacks sends.")
         if self.excess > 0 and self._run.is_rooted(next(iter(self.of_regions))):
             return Words("; the trace does not show why. In such an operation, ranks can wait for others of a tree.")
         return Words("; the trace does not show why.")
@@ -147,7 +166,9 @@ def detect(run: Run) -> Iterator[Finding]:
     yield run.finding(
         NAME,
         slow.words() + slow.unknown(),
-        "Look at the distribution of their times, and repeat the run with one rank or thread per core.",
+        "Look at the distribution of their times, and repeat the run with one rank or thread per core."
+        if slow.is_slow
+        else "Make these calls earlier, or let others go on meanwhile.",
         slow.loss,
         instances=int(pc.sum(run.losses.account.cells["calls"]).as_py() or 0),
         evidence=slow.evidence(),

@@ -24,9 +24,9 @@ NAME = "slow_place"
 TITLE = "A slow rank or node"
 DOCUMENT = """\
 One rank, or the ranks of one node, have at least half of the excess of library calls with at most a quarter of the
-calls; or the fastest 5% of several of its calls and functions take at least 1.2 times as long as those of any other
-rank. Look at this node: its clock rate, other processes, cooling, its link. The loss is the excess of the calls at this
-place, the runtime of its threads, and the waiting that its calls pass on.
+calls; or the fastest 5% of most of its calls, and of most of its functions, take at least 1.2 times as long as those of
+any other rank. Look at this node: its clock rate, other processes, cooling, its link. The loss is the excess of the
+calls at this place, the runtime of its threads, and the waiting that its calls pass on.
 """
 FIGURES = Figures(
     who=("name", "the rank, or the ranks of the node"),
@@ -44,9 +44,12 @@ def detect(run: Run) -> Iterator[Finding]:
     """Yield the excess of the calls at a slow place."""
     if run.ranks < _RANKS:
         return
-    where, sentence, evidence = _slower(run) or _most_excess(run) or (None, Words(""), {})
-    if where is None:
+    advice = "Look at the node of {who}:"
+    if (found := _slower(run)) is None:
+        advice, found = "See what {who} waits for in these calls, and look at its node:", _most_excess(run)
+    if found is None:
         return
+    where, sentence, evidence = found
     loss = _take(run, where)
     if loss <= 0:
         return
@@ -54,9 +57,7 @@ def detect(run: Run) -> Iterator[Finding]:
     yield run.finding(
         NAME,
         sentence + FIGURES.say(" Calls there lose {lost}.", lost=loss),
-        FIGURES.say(
-            "Look at the node of {who}: its clock rate, its link, and other processes on it.", who=who(run, where)
-        ),
+        FIGURES.say(f"{advice} its clock rate, its link, and other processes on it.", who=who(run, where)),
         loss,
         ranks=ranks,
         evidence=evidence,
@@ -76,9 +77,10 @@ def _slower(run: Run) -> _Place | None:
     for place in run.reasons("slow_places"):
         where = np.array(place["locations"])
         named = who(run, where)
-        start = "the node of {who} needs" if place["is_node"] else f"{{who}} need{'s' * is_one(named)}"
+        start = "the node of {who} is" if place["is_node"] else f"{{who}} {'is' if is_one(named) else 'are'}"
         sentence = FIGURES.say(
-            f"{start} {{factor}} all others for the same {{region}}.",
+            f"{start} slow: even the fastest 5% of {{region}} take {{factor}} those of any other, and so do most other "
+            "calls and functions there.",
             who=named,
             factor=place["factor"],
             region=place["region"],

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whywait.analysis.findings.finding import BALANCED, STEADY
+from whywait.analysis.findings.suffering import FIGURES as LOSSES
+from whywait.analysis.findings.suffering import suffering
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
@@ -24,9 +26,9 @@ the next barrier of the team. Distribute the work more evenly; where it is a loo
 that.
 """
 FIGURES = Figures(
+    LOSSES,
     place=("name", "the call path"),
     uneven=("times", "the longest time of a thread of a process in it, as a multiple of the mean of its threads"),
-    waiting=("s", "the waiting that the cost model charges to it"),
 )
 
 _CLASSES = frozenset({"ompbarrier"})
@@ -59,12 +61,11 @@ def detect(run: Run) -> Iterator[Finding]:
         yield run.finding(
             NAME,
             FIGURES.say(
-                "The slowest thread of a process takes {uneven} its threads on average in {place}; others wait "
-                "{waiting} for it.",
+                "The slowest thread of a process takes {uneven} its threads on average in {place}; ",
                 uneven=uneven,
                 place=place,
-                waiting=bearer.waiting,
-            ),
+            )
+            + (suffering(run, [bearer]) + "."),
             advice,
             bearer.loss,
             callpath=bearer.callpath,

@@ -50,13 +50,13 @@ def detect(run: Run) -> Iterator[Finding]:
         name = run.region(callpath).name
         of_name = sum(time for number, time in times.items() if run.region(number).name == name)
         calls = FIGURES.say(
-            "Library calls need {needed}, {name_share} of it in {name}",
+            "Library calls take {needed}, {name_share} of it in {name}",
             needed=loss,
             name_share=of_name / loss,
             name=name,
         )
         if of_name == loss:
-            calls = FIGURES.say("Calls of {name} need {needed}", name=name, needed=loss)
+            calls = FIGURES.say("Calls of {name} take {needed}", name=name, needed=loss)
         yield run.finding(
             NAME,
             calls + "; the trace does not record what for.",

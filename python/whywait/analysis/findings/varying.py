@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whywait.analysis.findings.finding import BALANCED
+from whywait.analysis.findings.suffering import FIGURES as LOSSES
+from whywait.analysis.findings.suffering import suffering
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
@@ -18,15 +20,12 @@ if TYPE_CHECKING:
 NAME = "varying"
 TITLE = "Varying times"
 DOCUMENT = """\
-A call path takes as long on all ranks in total, but each time longer on another one: the mean of its times is at
+A call path takes as long on all ranks in total, but now longer on one and now on another: the mean of its times is at
 least 90% of the longest, less than 40% of the waiting is passed on, and no rank has more than twice its share of the
 costs. Either the work changes from rank to rank, or it is noise; counters of instructions tell. Distribute the work
 of each step, or synchronize less often, so that differences even out.
 """
-FIGURES = Figures(
-    place=("name", "the call path"),
-    waiting=("s", "the waiting that the cost model charges to it"),
-)
+FIGURES = Figures(LOSSES, place=("name", "the call path"))
 
 _PASSED_ON, _SHARE = 0.4, 2.0
 
@@ -42,13 +41,17 @@ def detect(run: Run) -> Iterator[Finding]:
         if bearer.long_term >= _PASSED_ON * bearer.waiting or by_rank.max() > most:
             continue
         place = run.place(bearer.callpath)
-        yield run.finding(
-            NAME,
-            FIGURES.say(
-                "{place} takes longer on another rank each time; others wait {waiting} for it.",
+        sentence = FIGURES.say("{place} takes longer now on one rank and now on another; ", place=place)
+        sentence += suffering(run, [bearer]) + "."
+        if run.locations == 2:
+            sentence = FIGURES.say(
+                "{place} takes longer now on one rank and now on the other; they wait {waiting} for each other.",
                 place=place,
                 waiting=bearer.waiting,
-            ),
+            )
+        yield run.finding(
+            NAME,
+            sentence,
             FIGURES.say(
                 "Find out whether the work of {place} varies or its speed, and synchronize less often.", place=place
             ),

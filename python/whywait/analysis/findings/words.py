@@ -114,6 +114,8 @@ def percent(share: float) -> str:
     """Return a share as a percentage without decimals, or with one if it is small; never 100% of what is less."""
     if 0 < share < 0.0005:
         return "less than 0.1%"
+    if 0.9995 <= share < 1 - 1e-9:
+        return "more than 99.9%"
     if 0.995 <= share < 0.9995:
         return f"{share:.1%}"
     return f"{share:.0%}" if share >= 0.0995 else f"{share:.1%}"
@@ -156,6 +158,6 @@ _UNITS: dict[str, Callable[[Any], str]] = {
 
 
 def devices(names: Collection[str]) -> tuple[str, str]:
-    """Return the words for all devices of a run, and those for what they are."""
+    """Return the words for all devices of a run, and whether it is one or they are several."""
     which = {1: "the device", 2: "both devices"}.get(len(names), f"{len(names)} devices")
-    return which, "it is" if len(names) == 1 else "they are"
+    return which, "is" if len(names) == 1 else "are"

@@ -127,7 +127,7 @@ def findings_story(result: ResultData) -> dict[str, Any]:
         "time": found.time,
         "length": found.length,
         "together": found.together and {"what": found.together.what, "saved": found.together.saved},
-        "rest": max(0.0, found.lost - named) if found.computing is None else 0.0,
+        "rest": max(0.0, found.lost - named) if not found.is_of_devices else 0.0,
         "next": next_command(found, "TRACE"),
         "findings": [] if run is None else [_finding(result, run, found, one) for one in found.shown],
     }
