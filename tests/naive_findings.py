@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any
 from otf2 import events as ev
 
 from tests import naive_account
-from tests.naive_raw import OWN_ROWS, Raw, Row, is_counted, lacks, locations_of, said_without_values, two_groups
+from tests.naive_raw import (
+    OWN_ROWS,
+    Raw,
+    Row,
+    is_counted,
+    lacks,
+    locations_of,
+    said_without_values,
+    two_groups,
+    without_parameters,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -166,15 +176,16 @@ def _(raw, row):
     said = said.removeprefix("what runs between MPI calls of ")
     if m := re.fullmatch(r"(.*) \((.*)\)", said):
         names = re.split(r", | and ", m[2])
-        paths = raw.paths_of(row)
+        paths = [tuple(map(without_parameters, path)) for path in raw.paths_of(row)]
         assert all("/".join(path[:-1]).endswith(m[1]) for path in paths)
         known = {path[-1] for path in paths}
         assert all(name in known or name.endswith(" more") for name in names)
         return row.value("place")
     if row.rule in {"latency_bound", "collectives", "unneeded_sync"}:
-        assert any("/".join(path).endswith(said) for path in raw.paths.values())
+        assert any("/".join(map(without_parameters, path)).endswith(said) for path in raw.paths.values())
         return row.value("place")
-    return row.value("place") if "/".join(row.callpath).endswith(said) else "/".join(row.callpath)
+    path = "/".join(map(without_parameters, row.callpath))
+    return row.value("place") if path.endswith(said) else path
 
 
 @check("who", "imbalance")

@@ -266,6 +266,17 @@ def locations_of(words: str, raw: Raw) -> set[tuple[int, int]]:
     return {place for place in raw.threads if place[is_thread] in numbers and (of_rank is None or place[0] == of_rank)}
 
 
+def without_parameters(name: str) -> str:
+    """Return the name of a function of C++ without its type, template arguments and parameters."""
+    if "(" not in name or name.startswith("!$"):
+        return name
+    depth, text = 0, ""
+    for letter in name.replace("(anonymous namespace)", "{anonymous}").replace("operator()", "operator"):
+        depth += (letter == "<") - (letter == ">")
+        text += letter if not depth and letter != ">" else ""
+    return text.partition("(")[0].split()[-1]
+
+
 def is_counted(words: str) -> bool:
     """Return whether words only say how many locations they stand for."""
     return bool(re.fullmatch(r"(?:the other )?[\d,]+ (?:ranks|threads)", words))

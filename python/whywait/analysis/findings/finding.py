@@ -14,6 +14,7 @@ from whywait.analysis.changes import Changes
 from whywait.analysis.findings.words import Words
 from whywait.analysis.focus import focused
 from whywait.analysis.losses import Losses
+from whywait.model.names import short_name
 from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
@@ -295,7 +296,7 @@ class Run:
         """Return a short name of call paths: that of one, or that of the parent of several with their functions."""
         if len(callpaths) == 1:
             return self.place(callpaths[0])
-        names = [self.region(callpath).name for callpath in callpaths]
+        names = [short_name(self.region(callpath).name) for callpath in callpaths]
         if len(names) > _NAMED:
             names[_NAMED - 1 :] = [f"{len(names) - _NAMED + 1} more"]
         parent = self.place(self.result.tree.parents[callpaths[0]])
@@ -495,7 +496,7 @@ class Run:
 
     def place(self, callpath: int) -> str:
         """Return a short name of a call path: its function, its caller, and what tells it from other bearers."""
-        names = tuple(self.result.tree.path(callpath))
+        names = self._names(callpath)
         length = 2 if len(names) > 2 else 1
         while any(other[-length:] == names[-length:] for other in self._costly - {names}) and length < len(names):
             length += 1
@@ -513,7 +514,10 @@ class Run:
     def _costly(self) -> frozenset[tuple[str, ...]]:
         """The call paths of bearers that findings may name."""
         costly = (bearer for bearer in self.losses.bearers.values() if bearer.loss >= _COSTLY * self.time)
-        return frozenset(tuple(self.result.tree.path(bearer.callpath)) for bearer in costly)
+        return frozenset(self._names(bearer.callpath) for bearer in costly)
+
+    def _names(self, callpath: int) -> tuple[str, ...]:
+        return tuple(map(short_name, self.result.tree.path(callpath)))
 
     def location(self, location: int) -> str:
         """Return the words for a location: its rank, and its thread where others of the rank have time."""

@@ -29,8 +29,10 @@ _LEAST = 0.02
 def detect(run: Run) -> Iterator[Finding]:
     """Yield what all other calls need."""
     # Time in calls without records has a sentence of its own: see the rule `unrecorded`.
-    transferring = {run.region(callpath).name for callpath in run.times_in("transfer.needed")}
-    kinds = [kind for kind in run.kinds if kind["needed"] > 0 and kind["region"] in transferring]
+    transferring, unrecorded = (
+        {run.region(callpath).name for callpath in run.times_in(row)} for row in ("transfer.needed", "library.needed")
+    )
+    kinds = [kind for kind in run.kinds if kind["needed"] > 0 and kind["region"] in transferring - unrecorded]
     loss = sum(kind["needed"] for kind in kinds)
     if not run.time or loss < _LEAST * run.time:
         return

@@ -76,6 +76,8 @@ def _slower(run: Run) -> _Place | None:
     """Return the place at which several calls and functions are slower."""
     for place in run.reasons("slow_places"):
         where = np.array(place["locations"])
+        if _has_more_work(run, where, place["region"]):
+            continue
         named = who(run, where)
         start = "the node of {who} is" if place["is_node"] else f"{{who}} {'is' if is_one(named) else 'are'}"
         sentence = FIGURES.say(
@@ -87,6 +89,16 @@ def _slower(run: Run) -> _Place | None:
         )
         return where, sentence.capitalized(), place
     return None
+
+
+def _has_more_work(run: Run, where: npt.NDArray[np.int64], region: str) -> bool:
+    """Return whether others wait for a place because of what it does in a function, as another finding says."""
+    ranks = set(run.result.places.rank[where].tolist())
+    return any(
+        bearer.kind == "own" and run.region(bearer.callpath).name == region and ranks >= set(run.culprits(bearer.costs))
+        for key, bearer in run.losses.bearers.items()
+        if key not in run.rest
+    )
 
 
 def _most_excess(run: Run) -> _Place | None:

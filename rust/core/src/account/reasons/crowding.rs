@@ -8,6 +8,7 @@
 //!
 //! If a node has `k` cores, `k` others compute while a call makes no progress, and never more; while calls are as fast as
 //! they can be, it is fewer. Calls of rooted collective operations say nothing: inside, they wait for others of a tree.
+//! Nor do calls during which always the same other computes, more than chance would have it: they may wait for that one.
 
 use bitcode::{Decode, Encode};
 
@@ -117,19 +118,29 @@ fn of_node(calls: &Calls<'_>, node: &[LocationId], exchange: &Exchange) -> Resul
     }
     let looks = exchange.allgather(looks)?.concat();
     let mut others = vec![0u32; looks.len()];
+    // Of each caller, the moments of slow calls in which the same other computes: the one that does most often.
+    let mut same = vec![0u32; node.len()];
     for &other in &own {
         // The moments of a caller are in order.
         let mut near = 0;
-        for (others, &(_, caller, at)) in others.iter_mut().zip(&looks) {
-            if other != caller {
-                *others += u32::from(calls.computes(other, calls.position_after(other, at, &mut near)));
+        let mut of_callers = vec![0u32; node.len()];
+        for (others, &(is_slow, caller, at)) in others.iter_mut().zip(&looks) {
+            if other != caller && calls.computes(other, calls.position_after(other, at, &mut near)) {
+                *others += 1;
+                of_callers[node.partition_point(|&one| one < caller)] += u32::from(is_slow);
             }
         }
+        for (same, of_caller) in same.iter_mut().zip(of_callers) {
+            *same = of_caller.max(*same);
+        }
     }
-    let of_processes = exchange.gather(others)?;
+    let of_processes = exchange.gather((others, same))?;
     if !exchange.is_root() {
         return Ok(None);
     }
+    let (of_processes, same): (Vec<_>, Vec<_>) = of_processes.into_iter().unzip();
+    let same: u32 = (0..node.len()).filter_map(|i| same.iter().map(|of| of[i]).max()).sum();
+    let same = f64::from(same) / looks.iter().filter(|look| look.0).count().max(1) as f64;
     // How often a number of others compute.
     let mut computing = [vec![0u64; node.len()], vec![0u64; node.len()]];
     for (i, (is_slow, ..)) in looks.iter().enumerate() {
@@ -142,7 +153,9 @@ fn of_node(calls: &Calls<'_>, node: &[LocationId], exchange: &Exchange) -> Resul
     };
     let holds = |&most: &usize| {
         let often = share(0, most);
-        often >= OFTEN && share(0, most + 1) <= RARELY && often >= MORE_OFTEN * share(1, most)
+        // Halfway between chance and always.
+        let is_one = same > 0.5 + 0.5 * most as f64 / (node.len() - 1) as f64;
+        often >= OFTEN && share(0, most + 1) <= RARELY && often >= MORE_OFTEN * share(1, most) && !is_one
     };
     let most = (1..=node.len() - 2).rev().find(holds);
     Ok(most.map(|most| Crowded {

@@ -1,7 +1,7 @@
 //! Whether the same calls and functions take longer in one process, or on one node, than everywhere else.
 //!
-//! Compared are the fastest 5%: what the place can do, whoever is late. One function may have more work there; so several
-//! must be slower, and these must be most of what can be compared.
+//! Compared are the fastest 5%: what the place can do, whoever is late. Functions may have more work there, and calls may
+//! wait for the same other; so several must be slower, of either sort, and these must be most of what can be compared.
 
 use std::cmp::Reverse;
 
@@ -115,7 +115,8 @@ fn slower(
     all: &FxHashMap<Of, Vec<(usize, i64)>>,
 ) -> Option<(Of, f64, u32)> {
     let longer = calls.ticks(LONGER);
-    let (mut comparable, mut slow) = (0i64, 0i64);
+    // Of calls, and of own code.
+    let (mut comparable, mut slow) = ([0i64; 2], [0i64; 2]);
     let mut regions = FxHashSet::default();
     let mut most: Option<(i64, Of, f64)> = None;
     for need in &needs[place[0]] {
@@ -126,14 +127,15 @@ fn slower(
         if own < place.len() || own + others < PROCESSES || others < 2 {
             continue;
         }
-        comparable += need.sum;
+        let sort = usize::from(matches!(need.of, Of::Own(_)));
+        comparable[sort] += need.sum;
         let fastest = here.map(|need| need.fastest).min().unwrap_or(0);
         let there = of_all.iter().find(|(i, _)| place.binary_search(i).is_err());
         let slowest = there.map_or(0, |&(_, fastest)| fastest);
         if (fastest as f64) < FACTOR * slowest as f64 || fastest - slowest < longer {
             continue;
         }
-        slow += need.sum;
+        slow[sort] += need.sum;
         regions.insert(match need.of {
             Of::Kind(kind) => calls.floors.all[kind].kind.region,
             Of::Own(region) => region,
@@ -143,7 +145,8 @@ fn slower(
         }
     }
     let (_, of, factor) = most?;
-    let holds = regions.len() >= REGIONS && slow as f64 >= SHARE * comparable as f64;
+    let is_most = |sort: usize| slow[sort] > 0 && slow[sort] as f64 >= SHARE * comparable[sort] as f64;
+    let holds = regions.len() >= REGIONS && is_most(0) && is_most(1);
     holds.then_some((of, factor, regions.len() as u32))
 }
 
