@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import whywait
 
-from .mpis import PROGRAMS, compiled, on_schedule, record, run
+from .mpis import MPIS, PROGRAMS, compiled, on_schedule, record, run
 
 # One delay of threads.c and of openmp.c, in seconds: it may take longer, but not less.
 U, V = 0.03, 0.02
@@ -86,6 +86,55 @@ def test_a_thread_is_in_its_function_from_its_begin(mpi, tmp_path):
         if path[-1].startswith("worker")
     ]
     assert sum(of_worker) >= 0.1
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang-14", "clang"])
+@pytest.mark.parametrize("options", [(), ("--threads",)])
+def test_calls_in_the_bodies_of_constructs_have_call_paths(tmp_path, compiler, options):
+    """Compilers make functions of these bodies, which threads other than the first call outside of any other."""
+    mpi = next((mpi for mpi in MPIS[:2] if mpi.is_here), None)
+    if mpi is None or shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} or MPI is not installed")
+    program = compiled(mpi, PROGRAMS / "bodies.c", tmp_path, "-fopenmp", cc=compiler)
+    done = record([*mpi.start(2), program], tmp_path, *options)
+    assert done.returncode == 0, done.stderr
+    rows = whywait.analyze(tmp_path / "out").severities("visits").to_pylist()
+    calls = [row for row in rows if row["callpath"][-1] in {"MPI_Allreduce", "MPI_Sendrecv"}]
+    # Without what is recorded of OpenMP itself, and what only the first thread has around these functions.
+    left_out = {"main", program.name}
+    own = [
+        tuple(name for name in row["callpath"] if name not in left_out and not name.startswith("!$omp"))
+        for row in calls
+    ]
+    assert {row["thread"] for row in calls} == {0, 1}
+    wanted = {("solve", "MPI_Allreduce"), ("solve", "exchange", "MPI_Allreduce"), ("tasks", "MPI_Sendrecv")}
+    assert set(own) == wanted
+    for rank in (0, 1):
+        for thread in (0, 1):
+            found = {
+                path for path, row in zip(own, calls, strict=True) if (row["rank"], row["thread"]) == (rank, thread)
+            }
+            assert found == wanted, (rank, thread)
+
+
+@pytest.mark.skipif(not Path(SHARED, "field4").is_dir(), reason="the cases are not here")
+def test_computing_in_the_body_of_a_parallel_region_is_a_cause(tmp_path):
+    mpi = next((mpi for mpi in MPIS[:2] if mpi.is_here), None)
+    if mpi is None:
+        pytest.skip("MPI is not installed")
+    program = compiled(mpi, Path(SHARED, "field4/omp_direct/direct.c"), tmp_path, "-fopenmp")
+
+    def check():
+        assert record([*mpi.start(2), program], tmp_path, "--force").returncode == 0
+        result = whywait.analyze(tmp_path / "out")
+        waits = [row for row in result.wait_states(parts=False).to_pylist() if (row["rank"], row["thread"]) == (0, 1)]
+        late = [row for row in waits if row["waiting"] > 0.1]
+        assert len(late) == 5
+        assert {row["cause_rank"] for row in late} == {1}
+        # After the first call of a thread, nothing is unknown.
+        assert all(row["direct"] > 0.9 * row["waiting"] for row in late[1:])
+
+    on_schedule(check)
 
 
 def test_nothing_of_threads_without_the_option(mpi, tmp_path):

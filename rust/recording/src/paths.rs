@@ -209,9 +209,18 @@ fn is_left_out(path: &str) -> bool {
 /// Functions that the toolchain puts around the program's own.
 const STARTERS: [&str; 3] = ["_start", "__libc_start_main", "__libc_start_call_main"];
 
+/// What compilers (GCC, and LLVM in two ways) add to the name of a function for the body of a construct of OpenMP in it.
+const BODIES: [&str; 4] = ["._omp_fn.", ".omp_outlined", ".omp_task_entry", "..omp_par"];
+
+/// The function that the body of a construct of OpenMP is in, by its name in the symbol table: empty if that does not tell.
+fn enclosing(body: &str) -> Option<&str> {
+    let begin = BODIES.iter().filter_map(|mark| body.find(mark)).min()?;
+    Some(&body[..begin])
+}
+
 /// Whether a function is the toolchain's own: it starts the program, or holds the body of a construct of OpenMP.
 fn is_made_by_compiler(name: &str) -> bool {
-    STARTERS.contains(&name) || name.contains("omp_outlined") || name.contains("._omp_fn.")
+    STARTERS.contains(&name) || enclosing(name).is_some()
 }
 
 /// A function of Python. The statements of a file have the file's name.
@@ -253,8 +262,15 @@ impl<'a> Symbolizer<'a> {
         Self { selection, functions: Functions::default(), modules: FxHashMap::default() }
     }
 
-    /// The paths of a thread with these nodes.
-    pub(crate) fn paths(&mut self, definitions: &Definitions, program: &str, python: Python, nodes: &[Node]) -> Paths {
+    /// The paths of a thread with these nodes. In a team of OpenMP whose constructs were recorded, these are around the bodies.
+    pub(crate) fn paths(
+        &mut self,
+        definitions: &Definitions,
+        program: &str,
+        python: Python,
+        nodes: &[Node],
+        is_in_team: bool,
+    ) -> Paths {
         let mut paths = Paths { nodes: vec![Frame::default()], functions: Vec::new() };
         let home = home(definitions);
         let is_wanted = |file: &str| {
@@ -275,7 +291,8 @@ impl<'a> Symbolizer<'a> {
             if node.address & Raw::PYTHON != 0 {
                 paths.functions.extend(codes.get(&(node.address as u32)));
             } else {
-                self.native(&definitions.modules, program, node, &mut paths.functions);
+                let has_caller = paths.upwards(node.parent).any(|caller| !paths.functions(caller).is_empty());
+                self.native(&definitions.modules, program, node, has_caller || is_in_team, &mut paths.functions);
             }
             let parent = node.parent;
             let depth = paths.nodes[parent as usize].depth + 1;
@@ -284,7 +301,15 @@ impl<'a> Symbolizer<'a> {
         paths
     }
 
-    fn native(&mut self, modules: &[ModuleEntry], program: &str, node: &Node, to: &mut Vec<FunctionId>) {
+    /// The functions of a frame. What is around the body of a construct is known in the thread that forked; others begin with it.
+    fn native(
+        &mut self,
+        modules: &[ModuleEntry],
+        program: &str,
+        node: &Node,
+        has_caller: bool,
+        to: &mut Vec<FunctionId>,
+    ) {
         let Self { selection, functions, modules: open } = self;
         let Some(module) = module_of(modules, node.address, node.time) else {
             let unknown =
@@ -298,7 +323,15 @@ impl<'a> Symbolizer<'a> {
         }
         let file = opened(open, path, module);
         // A return address belongs to the instruction after the call.
-        for function in file.functions(node.address.wrapping_sub(1).wrapping_sub(module.base)) {
+        let address = node.address.wrapping_sub(1).wrapping_sub(module.base);
+        if !has_caller
+            && let Some(body) = file.functions(address).first().cloned()
+            && let Some(name) = enclosing(&body.linkage_name)
+        {
+            let function = file.enclosing(&body, name, |name| enclosing(name).is_some());
+            to.extend(selection.keeps(&function.name).then(|| functions.id(&function)));
+        }
+        for function in file.functions(address) {
             if !is_made_by_compiler(&function.name) && selection.keeps(&function.name) {
                 to.push(functions.id(function));
             }
@@ -384,7 +417,7 @@ mod tests {
             move |python| {
                 let selection = Selection::default();
                 let mut symbolizer = Symbolizer::new(&selection);
-                let paths = symbolizer.paths(&definitions, "", python, &nodes);
+                let paths = symbolizer.paths(&definitions, "", python, &nodes, false);
                 (1..=4).map(|node| !paths.functions(node).is_empty()).collect::<Vec<_>>()
             }
         };
@@ -407,6 +440,9 @@ mod tests {
             assert!(is_made_by_compiler(name), "{name}");
         }
         assert!(!is_made_by_compiler("main") && !is_made_by_compiler("omp_solve"));
+        let named = ["_ZN4mesh5solveEv._omp_fn.0", "main.omp_outlined.omp_outlined", "solve_..omp_par.1", "main"];
+        assert_eq!(named.map(enclosing), [Some("_ZN4mesh5solveEv"), Some("main"), Some("solve_"), None]);
+        assert_eq!(enclosing(".omp_outlined._debug__.1"), Some(""));
     }
 
     #[test]

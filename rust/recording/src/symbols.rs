@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use addr2line::Loader;
 use gimli::UnwindSection;
-use object::{Object, ObjectSection};
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use rustc_hash::FxHashMap;
 
 /// A function of the program.
@@ -27,6 +27,8 @@ pub(crate) struct Function {
 pub(crate) struct Module {
     path: PathBuf,
     loader: Option<Loader>,
+    /// The file that has the symbols.
+    symbols: PathBuf,
     /// Where functions are, if there are no symbols; `None` until it is needed.
     extents: Option<Extents>,
     known: FxHashMap<u64, Vec<Function>>,
@@ -45,7 +47,9 @@ impl Module {
     /// The file at `path`, if it still is the one with this build id (empty: if it had none).
     #[must_use]
     pub(crate) fn open(path: &Path, build_id: &[u8]) -> Self {
-        Self { path: path.to_owned(), loader: load(path, build_id), extents: None, known: FxHashMap::default() }
+        let (symbols, loader) = load(path, build_id).unzip();
+        let path = path.to_owned();
+        Self { path, loader, symbols: symbols.unwrap_or_default(), extents: None, known: FxHashMap::default() }
     }
 
     /// File and line of an address, if there is debugging information.
@@ -57,7 +61,7 @@ impl Module {
     /// The functions at an address of the file (the virtual address that the file states), outermost first: one, and
     /// those that were inlined into it.
     pub(crate) fn functions(&mut self, address: u64) -> &[Function] {
-        let Self { path, loader, extents, known } = self;
+        let Self { path, loader, extents, known, .. } = self;
         known.entry(address).or_insert_with(|| {
             let found = loader.as_ref().map(|loader| look_up(loader, address)).unwrap_or_default();
             if !found.is_empty() {
@@ -69,6 +73,41 @@ impl Module {
             });
             vec![unnamed(path, extents.begin(address), extents.entry)]
         })
+    }
+
+    /// The function that the compiler took `body` out of: that of this name in the symbol table, or, if the body's name does not tell,
+    /// the last one that begins before it in the same source file.
+    pub(crate) fn enclosing(
+        &mut self,
+        body: &Function,
+        linkage_name: &str,
+        is_body: impl Fn(&str) -> bool,
+    ) -> Function {
+        let begin = if linkage_name.is_empty() {
+            let line = |address| self.line(address).filter(|(file, line)| *file == body.file && *line <= body.line);
+            let functions = self.addresses(|name| !is_body(name));
+            functions.into_iter().filter_map(|address| Some((line(address)?.1, address))).max()
+        } else {
+            self.addresses(|name| name == linkage_name).first().map(|address| (0, *address))
+        };
+        if let Some((_, address)) = begin
+            && let Some(function) = self.functions(address).first()
+        {
+            return function.clone();
+        }
+        if linkage_name.is_empty() {
+            return body.clone();
+        }
+        Function { name: demangled(linkage_name), linkage_name: linkage_name.to_owned(), ..body.clone() }
+    }
+
+    /// Where the functions begin whose names in the symbol table are wanted.
+    fn addresses(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<u64> {
+        let Ok(file) = fs::File::open(&self.symbols) else { return Vec::new() };
+        let cache = object::ReadCache::new(file);
+        let Ok(file) = object::File::parse(&cache) else { return Vec::new() };
+        let functions = file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition());
+        functions.filter(|symbol| symbol.name().is_ok_and(&is_wanted)).map(|symbol| symbol.address()).collect()
     }
 }
 
@@ -111,7 +150,8 @@ impl Extents {
     }
 }
 
-fn load(path: &Path, build_id: &[u8]) -> Option<Loader> {
+/// What knows the symbols of a file, and the file that has them.
+fn load(path: &Path, build_id: &[u8]) -> Option<(PathBuf, Loader)> {
     let data = fs::File::open(path).ok()?;
     // SAFETY of the map is the loader's business; here only the header and the notes are read, into memory.
     let cache = object::ReadCache::new(data);
@@ -127,11 +167,11 @@ fn load(path: &Path, build_id: &[u8]) -> Option<Loader> {
             let _ = write!(name, "{byte:02x}");
         }
         let separate = Path::new(DEBUG_FILES).join(name + ".debug");
-        if let Ok(loader) = Loader::new(separate) {
-            return Some(loader);
+        if let Ok(loader) = Loader::new(&separate) {
+            return Some((separate, loader));
         }
     }
-    Loader::new(path).ok()
+    Some((path.to_owned(), Loader::new(path).ok()?))
 }
 
 fn look_up(loader: &Loader, address: u64) -> Vec<Function> {
@@ -218,5 +258,15 @@ mod tests {
         assert!(names.last().unwrap().ends_with("symbols::tests::here"), "{names:?}");
         let mut other = Module::open(&path, b"another build");
         assert_eq!(other.functions(0x1a2b)[0].name, format!("{}+0x1a2b", path.file_name().unwrap().to_str().unwrap()));
+
+        let own = module.functions(here() - base)[0].clone();
+        let body = Function { name: "body".into(), linkage_name: "body".into(), ..own.clone() };
+        let enclosing = |module: &mut Module, name: &str| module.enclosing(&body, name, |_| false);
+        assert_eq!(enclosing(&mut module, &own.linkage_name), own, "it has a symbol");
+        assert_eq!(enclosing(&mut module, "_ZN4mesh6refineEid").name, "mesh::refine", "it was inlined everywhere");
+        assert_eq!(enclosing(&mut other, ""), body, "nothing tells");
+        if own.line != 0 {
+            assert_eq!(enclosing(&mut module, ""), own, "by its lines");
+        }
     }
 }
