@@ -20,6 +20,7 @@ NAMES = {
     "OPENMP": "OpenMP",
     "PTHREAD": "POSIX threads",
     "GPU": "Accelerators",
+    "CCL": "Communication of devices",
 }
 INTRODUCTION = """\
 # Patterns

@@ -98,6 +98,7 @@ def place(tmp_path_factory):
     """A directory with everything that the pages name."""
     here = tmp_path_factory.mktemp("walkthrough")
     (here / "tests").symlink_to(ROOT / "tests")
+    (here / "training").symlink_to(DATA / "kineto/late_loader/traces")
     for name in ("TRACE", "trace", "run", "scorep_run", "whywait-demo/stencil"):
         (here / name).parent.mkdir(exist_ok=True)
         (here / name).symlink_to(DATA / "stencil")

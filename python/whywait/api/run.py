@@ -130,6 +130,8 @@ class Run:
         If a file cannot be read.
     """
 
+    _options: Mapping[str, Any] = {}
+
     def __init__(self, path: str | PathLike[str], **options: Any) -> None:
         self._options = {name: value for name, value in options.items() if value is not None}
         if _native.is_unfinished_recording(path):
@@ -232,7 +234,7 @@ class Run:
         and ``groups``, a dictionary each; ``options``: how they were read.
         """
         known = self._native.traces()
-        return None if known is None else known | {"options": self._options}
+        return None if known is None else known | {"options": dict(self._options)}
 
     def info(self, *, events: bool = False) -> dict[str, Any]:
         """Return the sizes of the trace and an estimate of the memory that its analysis takes.

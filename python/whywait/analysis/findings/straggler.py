@@ -124,7 +124,7 @@ def _of_few(run: Run, callpath: int, ranks: list[int], waiting: float, steps: tu
     else:
         words += FIGURES.say(" {each}: ", each=each)
     longer = (own - other) / number
-    words += FIGURES.say("{place} takes", place=run.place(callpath))
+    words += FIGURES.say("{place} takes", place=_place(run, callpath))
     if other > 0 and own >= EQUAL * other:
         words += FIGURES.say(" {longer} longer there, {factor} elsewhere.", longer=longer, factor=own / other)
     elif own > other:
@@ -132,6 +132,11 @@ def _of_few(run: Run, callpath: int, ranks: list[int], waiting: float, steps: tu
     else:
         words += " longer there at times."
     return words
+
+
+def _place(run: Run, callpath: int) -> str:
+    place = run.place(callpath)
+    return f"its data loader ({place})" if _LOADS.search("/".join(run.result.tree.path(callpath))) else place
 
 
 def _of_many(run: Run, callpath: int, waiting: float) -> Words:
