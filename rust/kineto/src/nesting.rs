@@ -48,13 +48,19 @@ pub(crate) fn nest(spans: &[Span]) -> (Vec<Placed>, u64) {
         while open.last().is_some_and(|top| placed[*top as usize].end <= begin) {
             open.pop();
         }
-        if let Some(top) = open.last().map(|top| placed[*top as usize])
+        while let Some((place, top)) = open.last().map(|top| (*top as usize, placed[*top as usize]))
             && top.end < end
         {
             crossings += 1;
-            let category = |span: u32| spans[span as usize].category;
+            let is_frame = |span: u32| spans[span as usize].category == Category::Frame;
             // The writer reconstructs frames, and rounds.
-            let is_drawn = category(span) == Category::Frame || category(top.span) == Category::Frame;
+            if is_frame(top.span) && end - top.end > top.end - begin {
+                // What loses less is cut: the call that begins a step ends in it.
+                placed[place].end = begin;
+                open.pop();
+                continue;
+            }
+            let is_drawn = is_frame(span) || is_frame(top.span);
             if end - top.end > ROUNDING && !is_drawn {
                 rests.push(Reverse((top.end, Reverse(end), span)));
             }
@@ -133,8 +139,10 @@ mod tests {
         use Category::{Frame, Op};
         let rounded = [span(0, 10_000, Op), span(5_000, 10_900, Op)];
         assert_eq!(times(&rounded), [(0, 10_000), (5_000, 10_000)]);
-        let frame = [span(0, 10_000, Frame), span(5_000, 90_000, Op)];
+        let frame = [span(0, 10_000, Frame), span(5_000, 12_000, Op)];
         assert_eq!(times(&frame), [(0, 10_000), (5_000, 10_000)]);
+        let step = [span(0, 10_000, Frame), span(9_000, 90_000, Op)];
+        assert_eq!(times(&step), [(0, 9_000), (9_000, 90_000)]);
         let crossing = [span(0, 10_000, Op), span(5_000, 20_000, Op), span(12_000, 13_000, Op)];
         assert_eq!(times(&crossing), [(0, 10_000), (5_000, 10_000), (10_000, 20_000), (12_000, 13_000)]);
         assert_eq!(nest(&crossing).1, 1);
