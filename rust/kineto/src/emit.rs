@@ -76,22 +76,10 @@ impl Emitter<'_> {
 
     fn leave(&self, visit: &Visit, sink: &mut dyn EventSink) {
         match visit.detail {
-            Detail::Operation(member) => self.receive(member, visit.end, sink),
+            Detail::Operation(member) if !self.is_pending(member) => self.receive(member, visit.end, sink),
             Detail::Wait(member) => {
-                if let Some((operation, sizes)) = self.operation(member) {
-                    let CollectiveRecord { collective_op, communicator, root } = operation;
-                    let (size_sent, size_received) = sizes;
-                    let request_id = member.into();
-                    let event = Event::NonBlockingCollectiveComplete {
-                        collective_op,
-                        communicator,
-                        root,
-                        size_sent,
-                        size_received,
-                        request_id,
-                    };
-                    record(sink, visit.end, &event);
-                }
+                self.complete(member, visit.end, sink);
+                self.receive(member, visit.end, sink);
             }
             _ => {}
         }
@@ -176,19 +164,57 @@ impl Emitter<'_> {
         sink.leave(work.end, self.region(work.region));
     }
 
-    /// The messages that a member sends.
+    /// The completion of an operation of a library for CPUs.
+    fn complete(&self, member: u32, time: i64, sink: &mut dyn EventSink) {
+        let request_id = member.into();
+        if let Some((operation, (size_sent, size_received))) = self.operation(member) {
+            let CollectiveRecord { collective_op, communicator, root } = operation;
+            let event = Event::NonBlockingCollectiveComplete {
+                collective_op,
+                communicator,
+                root,
+                size_sent,
+                size_received,
+                request_id,
+            };
+            record(sink, time, &event);
+        }
+        if self.messages_of(member).any(|message| message.is_send) {
+            record(sink, time, &Event::MpiIsendComplete { request_id });
+        }
+    }
+
+    /// Whether a member is issued by a call and completes later.
+    fn is_pending(&self, member: u32) -> bool {
+        self.rank.members.get(member as usize).is_some_and(|member| member.host.is_some())
+    }
+
+    /// The messages that a member sends, and the requests for those that it will receive.
     fn send(&self, member: u32, time: i64, sink: &mut dyn EventSink) {
-        for message in self.messages_of(member).filter(|message| message.is_send) {
+        let (is_pending, request_id) = (self.is_pending(member), member.into());
+        for message in self.messages_of(member) {
             let Message { comm: communicator, peer: receiver, tag: msg_tag, bytes: msg_length, .. } = *message;
-            record(sink, time, &Event::MpiSend { receiver, communicator, msg_tag, msg_length });
+            let event = match (message.is_send, is_pending) {
+                (true, false) => Event::MpiSend { receiver, communicator, msg_tag, msg_length },
+                (true, true) => Event::MpiIsend { receiver, communicator, msg_tag, msg_length, request_id },
+                (false, true) => Event::MpiIrecvRequest { request_id },
+                (false, false) => continue,
+            };
+            record(sink, time, &event);
         }
     }
 
     /// The messages that a member receives.
     fn receive(&self, member: u32, time: i64, sink: &mut dyn EventSink) {
+        let (is_pending, request_id) = (self.is_pending(member), member.into());
         for message in self.messages_of(member).filter(|message| !message.is_send) {
             let Message { comm: communicator, peer: sender, tag: msg_tag, bytes: msg_length, .. } = *message;
-            record(sink, time, &Event::MpiRecv { sender, communicator, msg_tag, msg_length });
+            let event = if is_pending {
+                Event::MpiIrecv { sender, communicator, msg_tag, msg_length, request_id }
+            } else {
+                Event::MpiRecv { sender, communicator, msg_tag, msg_length }
+            };
+            record(sink, time, &event);
         }
     }
 

@@ -124,26 +124,25 @@ impl Builder<'_> {
         if self.operations.issued.is_empty() {
             return (details, Vec::new());
         }
+        let issuing: Vec<(usize, Kind, Span)> = (0..self.placed.len()).filter_map(|at| self.issuing(at)).collect();
+        // A send or receive blocks: its operation ends after the call. If the thread goes on before, it did not block.
+        let mut blocks = vec![false; issuing.len()];
+        for ((at, kind, operation), blocks) in issuing.iter().zip(&mut blocks) {
+            let next = self.placed.get(at + 1).map_or(i64::MAX, |next| next.begin);
+            let around = self.placed.get(self.placed[*at].parent as usize).map_or(i64::MAX, |around| around.end);
+            *blocks = kind.is_message() && operation.end <= next.min(around);
+            if *blocks {
+                self.placed[*at].end = operation.end.max(self.placed[*at].end);
+            }
+        }
         let mut alike: FxHashMap<(u64, i64), u64> = FxHashMap::default();
-        for at in 0..self.placed.len() {
-            let part = self.placed[at];
-            let span = &self.spans[part.span as usize];
-            let Some(operation) = self.operations.issued.get(&(self.thread, part.span)) else { continue };
-            let Some(kind) = issue_kind(self.names, span).filter(|_| !part.is_rest) else { continue };
+        for ((at, kind, operation), blocks) in issuing.into_iter().zip(blocks) {
             let number = members.len() as u32;
+            let span = &self.spans[self.placed[at].span as usize];
             self.of[at] = regions.issue(self.names.get(span.name), kind);
-            let (path, step) = self.path(at, regions);
-            let mut member = self.member(kind, span, operation);
-            if kind.is_message() {
-                // The call blocks; its operation ends after it. If the thread goes on before, it did not block.
-                let next = self.placed.get(at + 1).map_or(i64::MAX, |next| next.begin);
-                let around = self.placed.get(part.parent as usize).map_or(i64::MAX, |around| around.end);
-                let end = operation.end.max(part.end);
-                if end > next.min(around) {
-                    member.messages.clear();
-                }
-                self.placed[at].end = end.min(next).min(around).max(part.end);
-            } else {
+            let mut member = self.member(kind, span, &operation);
+            if !blocks {
+                let (path, step) = self.path(at, regions);
                 let position = alike.entry((path, step)).or_default();
                 member.host = Some(HostPart { signature: hash(&(path, *position)), step });
                 *position += 1;
@@ -155,6 +154,14 @@ impl Builder<'_> {
             members.push(member);
         }
         (details, visits(waits))
+    }
+
+    /// The kind and the operation of a call that issues one.
+    fn issuing(&self, at: usize) -> Option<(usize, Kind, Span)> {
+        let part = self.placed[at];
+        let operation = self.operations.issued.get(&(self.thread, part.span))?;
+        let kind = issue_kind(self.names, &self.spans[part.span as usize]).filter(|_| !part.is_rest)?;
+        Some((at, kind, *operation))
     }
 
     fn member(&self, kind: Kind, span: &Span, operation: &Span) -> Member {

@@ -29,7 +29,7 @@ pub(crate) fn groups(ranks: &mut [Rank]) {
             known.entry(group.ranks.clone()).or_insert_with(|| group.clone());
         }
         for (number, member) in (0..).zip(&rank.members) {
-            if let (Some(host), None) = (&member.host, &member.group) {
+            if let (Some(host), None, false) = (&member.host, &member.group, member.kind.is_message()) {
                 let uses = all.entry((host.signature, member.kind, member.elements)).or_default();
                 uses.entry(place).or_default().insert(host.step, number);
             }

@@ -29,7 +29,7 @@ pub(crate) struct Member {
     pub(crate) elements: u64,
     /// Messages that it consists of.
     pub(crate) messages: Vec<Part>,
-    /// What it is recognized by if a thread of the host issued it, and no kernel carries it out.
+    /// What it is recognized by if a thread of the host issued it, to complete later, and no kernel carries it out.
     pub(crate) host: Option<HostPart>,
     /// Whether its group is none of the known ones for certain.
     pub(crate) is_ambiguous: bool,

@@ -302,3 +302,49 @@ fn other_traces_of_the_same_format_are_refused() {
     let error = open(std::slice::from_ref(&directory.0), &Options::default()).unwrap_err();
     assert!(error.to_string().contains("not of the PyTorch profiler"), "{error}");
 }
+
+/// A call of `c10d`, and the operation that lies across its end.
+fn message(kind: &str, peer: u32, (begin, end, done): (u32, u32, u32)) -> [String; 2] {
+    let name = if kind == "send" { "c10d::send" } else { "c10d::recv_" };
+    let inputs = format!(r#""Concrete Inputs": ["", "", "{peer}", "0"]"#);
+    let dimensions = r#""Input Dims": [[100]], "Input type": ["float"]"#;
+    [
+        span("cpu_op", name, (begin, end), &inputs),
+        span("user_annotation", &format!("gloo:{kind}"), (begin + 2, done), dimensions),
+    ]
+}
+
+#[test]
+fn messages_that_do_not_block_complete_in_a_gap() {
+    let directory = Directory::new("messages");
+    for rank in 0..2 {
+        let late = 100 * rank;
+        let mut events = vec![span("user_annotation", "work", (0, 10 + late), "")];
+        events.extend(message("recv", 1 - rank, (late + 20, late + 25, 180)));
+        events.extend(message("send", 1 - rank, (late + 30, late + 35, late + 60)));
+        events.push(span("user_annotation", "more", (200, 300), ""));
+        directory.write(&format!("rank{rank}.json"), &info(rank, 2), &events);
+    }
+    let recording = directory.open(&Options::default());
+    assert_eq!(recording.facts().groups[0].messages, 2);
+    let mut records = Records::default();
+    let _ = recording.events(0).unwrap().read(&mut Vec::new(), &mut records).unwrap();
+    assert_eq!(
+        records.0,
+        [(20, "MpiIrecvRequest".to_owned()), (30, "MpiSend".to_owned()), (200, "MpiIrecv".to_owned()),]
+    );
+}
+
+/// Times in microseconds and names of records.
+#[derive(Default)]
+struct Records(Vec<(i64, String)>);
+
+impl EventSink for Records {
+    fn enter(&mut self, _: i64, _: u32) {}
+
+    fn leave(&mut self, _: i64, _: u32) {}
+
+    fn record(&mut self, time: i64, record: &Event<'_>, _: &Attributes<'_>) {
+        self.0.push((time / 1000, Event::name_of(record.id()).to_owned()));
+    }
+}
