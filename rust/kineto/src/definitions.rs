@@ -178,7 +178,7 @@ fn system(catalog: &mut Catalog, ranks: &[Rank], events: &[Vec<u64>]) {
     catalog.node(0, "machine", "machine", UNDEFINED);
     catalog.domain(0, SystemTreeDomain::MACHINE);
     let mut nodes: FxHashMap<&str, u32> = FxHashMap::default();
-    let mut devices: BTreeMap<(u32, i64), u32> = BTreeMap::new();
+    let mut devices: BTreeMap<(u32, i64, Option<u32>), u32> = BTreeMap::new();
     let mut contexts = ranks.len() as u32;
     for (place, rank) in ranks.iter().enumerate() {
         let host = rank.info.host.as_deref().unwrap_or("node");
@@ -210,12 +210,15 @@ fn system(catalog: &mut Catalog, ranks: &[Rank], events: &[Vec<u64>]) {
                 location_group: process,
             });
         }
+        // Each process may see its device as the first. Those that communicate through devices have one each: libraries
+        // refuse to have two ranks on one device.
+        let owner = rank.works.iter().any(|work| work.member != NONE).then_some(rank.number);
         let mut groups: BTreeMap<i64, u32> = BTreeMap::new();
         for (at, stream) in (rank.threads.len()..).zip(&rank.streams) {
             let group = *groups.entry(stream.device).or_insert_with(|| {
-                let device = *devices.entry((node, stream.device)).or_insert_with(|| {
+                let device = *devices.entry((node, stream.device, owner)).or_insert_with(|| {
                     let device = id();
-                    define_device(catalog, device, (node, host), stream.device, rank);
+                    define_device(catalog, device, (node, host), (stream.device, owner), rank);
                     device
                 });
                 let group = contexts;
@@ -242,13 +245,20 @@ fn system(catalog: &mut Catalog, ranks: &[Rank], events: &[Vec<u64>]) {
     }
 }
 
-fn define_device(catalog: &mut Catalog, id: u32, (node, host): (u32, &str), number: i64, rank: &Rank) {
+fn define_device(
+    catalog: &mut Catalog,
+    id: u32,
+    (node, host): (u32, &str),
+    (number, owner): (i64, Option<u32>),
+    rank: &Rank,
+) {
     let known = rank.info.devices.iter().find(|(device, name)| *device == number && !name.is_empty());
     let name = known.map_or("GPU", |(_, name)| name);
     catalog.node(id, &format!("{name} {number}"), "GPU", node);
     catalog.domain(id, SystemTreeDomain::ACCELERATOR_DEVICE);
     let name = catalog.string("UUID");
-    let string_value = catalog.string(&format!("{host}/{number}"));
+    let owner = owner.map_or_else(String::new, |rank| format!(" of rank {rank}"));
+    let string_value = catalog.string(&format!("{host}/{number}{owner}"));
     let value = TypedValue { kind: Type::STRING, bits: string_value.into() };
     catalog.add(SystemTreeNodeProperty { system_tree_node: id, name, string_value, value });
 }

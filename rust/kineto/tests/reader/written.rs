@@ -238,6 +238,22 @@ fn a_cycle_of_the_schedule_is_one_run() {
 }
 
 #[test]
+fn processes_that_communicate_have_a_device_each() {
+    let devices = |name: &str| {
+        let directory = Directory::new("devices");
+        for rank in 0..2 {
+            run(&directory, &format!("rank{rank}.json"), rank, 0, name);
+        }
+        let recording = directory.open(&Options::default());
+        let definitions = recording.definitions();
+        let uuids = definitions.system_tree_node_properties.iter();
+        uuids.map(|property| definitions.string(property.string_value).to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(devices("gemm"), ["node/0"]);
+    assert_eq!(devices("ncclDevKernel_AllReduce_Sum"), ["node/0 of rank 0", "node/0 of rank 1"]);
+}
+
+#[test]
 fn users_name_kernels_that_communicate() {
     let directory = Directory::new("kernels");
     for rank in 0..2 {
