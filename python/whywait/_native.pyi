@@ -54,7 +54,8 @@ class Run:
     def traces(self) -> dict[str, Any] | None:
         """Return what is known of traces of PyTorch's profiler besides events; None if the run has others.
 
-        ``world_size``, ``missing`` (ranks without a file), ``versions`` (name and version), ``recorded`` (``stacks``,
+        ``world_size``, ``missing`` (ranks without a file), ``steps`` (numbers of those that all
+        ranks have), ``versions`` (name and version), ``recorded`` (``stacks``,
         ``shapes``, ...), ``cycle`` of ``cycles``, ``left_out`` (file and reason), ``ranks`` and ``groups`` (a
         dictionary each).
         """

@@ -113,10 +113,12 @@ def _of_profiler(traces: dict[str, Any]) -> Iterator[str]:
     yield f"  {'ranks':<20}{len(ranks):,} of {traces['world_size']:,}" + (
         f"; no trace of {', '.join(map(str, missing[:_SHOWN]))}{', ...' * (len(missing) > _SHOWN)}" if missing else ""
     )
-    numbers = [rank["steps"] for rank in ranks if rank["steps"] is not None]
-    if numbers:
-        first, last = max(steps[0] for steps in numbers), min(steps[1] for steps in numbers)
-        yield f"  {'steps of all ranks':<20}{first} to {last}" if first <= last else f"  {'steps':<20}none of all ranks"
+    if steps := traces["steps"]:
+        first, last = steps[0], steps[-1]
+        gaps = f", {len(steps):,} of them" * (len(steps) <= last - first)
+        yield f"  {'steps of all ranks':<20}{first} to {last}{gaps}"
+    elif any(rank["steps"] for rank in ranks):
+        yield f"  {'steps':<20}none of all ranks"
     if traces["cycles"] > 1:
         yield f"  {'window':<20}{traces['cycle']} of {traces['cycles']} (--cycle)"
     for name, version in traces["versions"]:

@@ -238,13 +238,10 @@ def _about(is_rough: bool) -> str:
     return "about " if is_rough else ""
 
 
-def shared_steps(facts: dict[str, Any]) -> range:
+def shared_steps(facts: dict[str, Any]) -> list[int]:
     """Return the numbers of the steps that PyTorch's profiler has recorded on all ranks; none of other traces."""
-    ranks = facts.get("traces", {}).get("ranks", [])
-    steps = [rank["steps"] for rank in ranks]
-    if not steps or None in steps:
-        return range(0)
-    return range(max(first for first, _, _ in steps), min(last for _, last, _ in steps) + 1)
+    steps: list[int] = facts.get("traces", {}).get("steps", [])
+    return steps
 
 
 def _size(facts: dict[str, Any]) -> str:

@@ -72,8 +72,8 @@ pub struct RankFacts {
     pub host: Option<String>,
     /// When its profiler began and ended, ns.
     pub window: (i64, i64),
-    /// Its steps: first, last, and how many.
-    pub steps: Option<(i64, i64, u64)>,
+    /// Numbers of its steps.
+    pub steps: Vec<i64>,
     /// Number of events of the file.
     pub events: u64,
     /// Number of works without a launch.
@@ -89,6 +89,8 @@ pub struct Facts {
     pub world_size: u32,
     /// The ranks whose files are there.
     pub ranks: Vec<RankFacts>,
+    /// Numbers of the steps that all ranks have.
+    pub steps: Vec<i64>,
     /// The groups that communicate.
     pub groups: Vec<GroupFacts>,
     /// Versions of libraries and drivers, by name.

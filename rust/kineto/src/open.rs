@@ -259,9 +259,11 @@ fn facts(ranks: &[Rank], chosen: &cycles::Chosen, left_out: Vec<(String, String)
     if ranks.iter().any(|rank| !rank.syncs.is_empty()) {
         recorded.push("synchronizations");
     }
+    let known: Vec<RankFacts> = ranks.iter().map(of_rank).collect();
     Facts {
         world_size: highest.max(said),
-        ranks: ranks.iter().map(of_rank).collect(),
+        steps: shared_steps(&known),
+        ranks: known,
         groups: Vec::new(),
         versions: versions.into_iter().map(|(name, versions)| (name, joined(versions))).collect(),
         recorded,
@@ -271,15 +273,21 @@ fn facts(ranks: &[Rank], chosen: &cycles::Chosen, left_out: Vec<(String, String)
     }
 }
 
+/// The steps that all ranks have.
+fn shared_steps(ranks: &[RankFacts]) -> Vec<i64> {
+    let Some((first, rest)) = ranks.split_first() else { return Vec::new() };
+    let is_shared = |step: &i64| rest.iter().all(|rank| rank.steps.binary_search(step).is_ok());
+    first.steps.iter().copied().filter(is_shared).collect()
+}
+
 fn of_rank(rank: &Rank) -> RankFacts {
     let steps = rank.threads.iter().flat_map(|thread| &thread.visits).filter_map(|visit| match visit.detail {
         Detail::Step(number) => Some(number),
         _ => None,
     });
-    let steps = steps.fold(None, |all: Option<(i64, i64, u64)>, step| {
-        let (first, last, count) = all.unwrap_or((step, step, 0));
-        Some((first.min(step), last.max(step), count + 1))
-    });
+    let mut steps: Vec<i64> = steps.collect();
+    steps.sort_unstable();
+    steps.dedup();
     RankFacts {
         rank: rank.number,
         file: file_name(&rank.path),

@@ -34,6 +34,7 @@ pub(crate) fn facts<'py>(py: Python<'py>, facts: &Facts) -> PyResult<Bound<'py, 
     let all = PyDict::new(py);
     all.set_item("world_size", facts.world_size)?;
     all.set_item("missing", facts.missing().collect::<Vec<u32>>())?;
+    all.set_item("steps", facts.steps.clone())?;
     all.set_item("versions", facts.versions.clone())?;
     all.set_item("recorded", facts.recorded.clone())?;
     all.set_item("cycle", facts.cycle)?;
@@ -50,7 +51,7 @@ fn of_rank<'py>(py: Python<'py>, facts: &RankFacts) -> PyResult<Bound<'py, PyDic
     rank.set_item("file", &facts.file)?;
     rank.set_item("host", &facts.host)?;
     rank.set_item("window", facts.window)?;
-    rank.set_item("steps", facts.steps)?;
+    rank.set_item("steps", facts.steps.clone())?;
     rank.set_item("events", facts.events)?;
     rank.set_item("works", facts.works)?;
     rank.set_item("unlaunched", facts.unlaunched)?;
