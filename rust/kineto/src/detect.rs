@@ -73,7 +73,8 @@ fn list(path: &Path, found: &mut Found) -> Result<Vec<PathBuf>> {
     let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     entries.sort();
     let (directories, files): (Vec<PathBuf>, Vec<PathBuf>) = entries.into_iter().partition(|entry| entry.is_dir());
-    for file in &files {
+    // What is no file may never end.
+    for file in files.iter().filter(|file| file.is_file()) {
         sort(file, found);
     }
     Ok(directories)

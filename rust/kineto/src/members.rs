@@ -121,7 +121,23 @@ pub(crate) fn find(material: &Material<'_>) -> (Vec<Member>, Vec<u32>) {
         of_work[work as usize] = members.len() as u32;
         members.push(finder.member(own, by_name, described, &parts));
     }
+    keep_order(works, &of_work, &mut members);
     (members, of_work)
+}
+
+/// A stream runs its work in the order of launches. So what comes before another on its stream was launched before, also if
+/// its launch is not recorded: hosts run ahead of their devices, and the first launches are before the window.
+fn keep_order(works: &[Work], of_work: &[u32], members: &mut [Member]) {
+    let mut next: Option<(u32, i64)> = None;
+    for (work, member) in works.iter().zip(of_work).rev() {
+        let Some(member) = members.get_mut(*member as usize) else { continue };
+        if let Some((stream, order)) = next
+            && stream == work.stream
+        {
+            member.order = member.order.min(order);
+        }
+        next = Some((work.stream, member.order));
+    }
 }
 
 /// Which works communicate, and the kind that their names tell.

@@ -190,7 +190,9 @@ fn by_name(names: &[String], said: &[Option<u32>]) -> Option<Vec<Option<u32>>> {
             .collect();
         let numbers = numbers?;
         let agrees = numbers.iter().zip(said).all(|(number, said)| said.is_none_or(|said| said == *number));
-        agrees.then(|| numbers.into_iter().map(Some).collect())
+        // A number that all names share is that of something else.
+        let differ = numbers.len() == 1 || numbers.iter().any(|number| *number != numbers[0]);
+        (agrees && differ).then(|| numbers.into_iter().map(Some).collect())
     })
 }
 

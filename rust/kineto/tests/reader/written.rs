@@ -1,6 +1,7 @@
 //! Small traces written by the test: call paths, launches, steps, cycles, and what users add.
 
 use std::fmt::Write as _;
+use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 
 use whywait_kineto::{Error, KinetoRecording, Options, Paths, WINDOW_BEGIN, WINDOW_END, open};
@@ -251,6 +252,66 @@ fn processes_that_communicate_have_a_device_each() {
     };
     assert_eq!(devices("gemm"), ["node/0"]);
     assert_eq!(devices("ncclDevKernel_AllReduce_Sum"), ["node/0 of rank 0", "node/0 of rank 1"]);
+}
+
+#[test]
+fn launches_before_the_window_keep_the_order_of_the_stream() {
+    let directory = Directory::new("order");
+    // Of rank 1, the first launch is before its window; the second is long before the first kernel begins.
+    for rank in 0..2 {
+        let mut events = vec![
+            span("cuda_runtime", "cudaLaunchKernel", (110, 115), r#""correlation": 2"#),
+            kernel("ncclDevKernel_AllGather_RING", (400 + rank, 480), 7, 1),
+            kernel("ncclDevKernel_AllReduce_Sum", (500 + rank, 600), 7, 2),
+        ];
+        if rank == 0 {
+            events.push(span("cuda_runtime", "cudaLaunchKernel", (100, 105), r#""correlation": 1"#));
+        }
+        directory.write(&format!("rank{rank}.json"), &info(rank, 2), &events);
+    }
+    let facts = directory.open(&Options::default()).facts().clone();
+    assert_eq!((facts.groups[0].instances, facts.groups[0].unmatched), (2, 0));
+}
+
+#[test]
+fn work_that_runs_over_the_next_ends_there_on_devices_of_amd() {
+    let directory = Directory::new("amd");
+    let events = [
+        span("cuda_runtime", "hipLaunchKernel", (0, 5), r#""correlation": 1"#),
+        kernel("a", (10, 100), 7, 1),
+        kernel("b", (30, 40), 7, 2),
+    ];
+    directory.write("rank0.json", &info(0, 1), &events);
+    let recording = directory.open(&Options::default());
+    assert_eq!(recording.oddities().len(), 1);
+    // Nothing is within another.
+    assert_eq!(printed(&recording, LocationType::ACCELERATOR_STREAM), "a 10 correlation=1\nb 30 correlation=2\n");
+}
+
+#[test]
+fn a_file_may_be_of_several_compressed_parts() {
+    let directory = Directory::new("parts");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/kineto/chain/traces");
+    for rank in 0..4 {
+        let file = format!("rank{rank}.pt.trace.json.gz");
+        let mut text = Vec::new();
+        let packed = std::fs::File::open(source.join(&file)).unwrap();
+        flate2::read::GzDecoder::new(packed).read_to_end(&mut text).unwrap();
+        let mut parts = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        let cut = text.len() * (rank + 1) / 6;
+        parts.write_all(&text[..cut]).unwrap();
+        let mut all = parts.finish().unwrap();
+        let mut rest = flate2::write::GzEncoder::new(&mut all, flate2::Compression::best());
+        rest.write_all(&text[cut..]).unwrap();
+        rest.finish().unwrap();
+        std::fs::write(directory.0.join(file), all).unwrap();
+    }
+    let whole = open(&[source], &Options::default()).unwrap();
+    let parts = directory.open(&Options::default());
+    assert_eq!(parts.oddities(), []);
+    assert_eq!(whole.facts().groups, parts.facts().groups);
+    let events = |recording: &KinetoRecording| printed(recording, LocationType::ACCELERATOR_STREAM);
+    assert_eq!(events(&whole), events(&parts));
 }
 
 #[test]
