@@ -193,7 +193,7 @@ def test_the_critical_path_is_as_long_as_the_run():
 
 # Case, the begin of its verdict.
 ANSWERS = [
-    ("late_loader", "Rank 2 makes the other 3 GPUs wait 25.0 ms in each of 3 steps of 55.0 ms: its data loader (enum"),
+    ("late_loader", "Rank 2 makes the other 3 GPUs wait 25.0 ms in each of 3 steps of 55.0 ms: its data loader (DataLo"),
     ("chain", "Rank 3 makes the other 3 GPUs wait 15.0 ms in each of 3 steps of 31.0 ms: aten::attention/attention_f"),
     ("missing_rank", "1 of 4 ranks have no trace"),
 ]

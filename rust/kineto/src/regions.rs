@@ -123,6 +123,7 @@ impl Regions {
             let name = names.get(name);
             let name = match meaning {
                 Meaning::Module if regions.paths == Paths::Module => without_instance(name),
+                _ if name.starts_with(LOADING) => "DataLoader.__next__",
                 _ => name.strip_prefix(EVALUATED).unwrap_or(name),
             };
             regions.user(without_addresses(name))
@@ -150,6 +151,9 @@ impl Regions {
         }
     }
 }
+
+/// The begin of the names that data loaders give to fetching the next batch.
+const LOADING: &str = "enumerate(DataLoader)#";
 
 /// What precedes the name of an operator of the backward pass where the engine runs it.
 pub(crate) const EVALUATED: &str = "autograd::engine::evaluate_function: ";

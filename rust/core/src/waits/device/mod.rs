@@ -43,8 +43,8 @@ use busy::BusyTimes;
 use parts::Computing;
 
 pub use crate::matching::launches::{Direction, MemoryCopy, Span};
-pub use activity::{Devices, Kernel, StartCause, Synchronization};
 pub(crate) use crate::waits::device_part::DevicePart;
+pub use activity::{Devices, Kernel, StartCause, Synchronization};
 
 /// A process that uses devices.
 struct Host {
