@@ -601,7 +601,7 @@ def finish_recording(
     """Make an archive of what the recorder left in a directory.
 
     ``ranks`` (of which there is anything), ``size`` (of the run), ``calls``, ``bytes`` (of the archive), ``notes`` (of
-    what is missing) and ``damage`` (what could not be used).
+    what is missing), ``damage`` (what could not be used), and ``worlds`` (recordings beside it that became part of it).
     """
 
 def is_unfinished_recording(directory: str | PathLike[str]) -> bool:

@@ -102,6 +102,8 @@ fn main() {
             }
             arguments += 1;
         }
+        let has_flag = function.args.split_whitespace().any(|role| role == "flag") && class != "pcontrol";
+        let tests = has_flag || ["testsome", "shmem_test"].contains(&class);
         let large = function.find("large");
         let large_arguments =
             function.entry.get("large_args").and_then(toml::Value::as_integer).map_or(arguments, |n| n as usize);
@@ -109,7 +111,7 @@ fn main() {
         writeln!(constants, "pub(crate) const {upper}: usize = {index};").unwrap();
         writeln!(
             rows,
-            "    Function {{ name: c{real:?}, owner: Owner::{owner}, class: Class::{}, group: Group::{}, narrows: {}, scatters: {}, neighbours: {}, arguments: {}, element: {}, roles: [{}] }},",
+            "    Function {{ name: c{real:?}, owner: Owner::{owner}, class: Class::{}, group: Group::{}, narrows: {}, scatters: {}, neighbours: {}, tests: {tests}, arguments: {}, element: {}, roles: [{}] }},",
             camel(class),
             camel(group),
             large == Some("counts"),

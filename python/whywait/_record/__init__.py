@@ -13,7 +13,7 @@ from whywait._record.command import preloading
 from whywait._record.nothing import why_nothing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from os import PathLike
 
 # Spools larger than this are finished by who reads them first.
@@ -44,6 +44,7 @@ def record(
     filter: str = "",  # noqa: A002 - named as the option
     counters: str = "",
     threads: bool = False,
+    keep_tests: bool = False,
 ) -> Path:
     """Run a program and record its MPI calls.
 
@@ -63,7 +64,7 @@ def record(
         MPI libraries that the program uses, if they are not found.
     keep_spool
         Whether to keep the recorder's own files.
-    groups, callpaths, depth, max_size, window, model, sync, python, only, filter, counters, threads
+    groups, callpaths, depth, max_size, window, model, sync, python, only, filter, counters, threads, keep_tests
         As the options of ``whywait record``; ``max_size`` in bytes, and ``sync`` is whether to compare clocks.
 
     Returns
@@ -97,6 +98,7 @@ def record(
             filter=filter,
             counters=counters,
             threads=threads,
+            keep_tests=keep_tests,
         )
         recording = launch.Recording(
             list(command),
@@ -167,12 +169,17 @@ def execute(recording: launch.Recording, *, keep_spool: bool, quiet: bool) -> in
         return code
     import whywait._native as _native
 
+    # Of processes that others started or connected to, the recordings become one.
+    joined: set[Path] = set()
     for world in _worlds(directory):
+        if world.resolve() in joined:
+            continue
         try:
             summary = _native.finish_recording(world, keep_spool=keep_spool, patience=_PATIENCE)
         except (_native.Error, OSError) as error:
             say(f"{error}; try again with: whywait record --finish {world}")
             return code or 3
+        joined.update(summary["worlds"])
         report(world, summary, quiet=quiet)
     return code
 
@@ -209,15 +216,14 @@ def _run(recording: launch.Recording) -> tuple[Path, int]:
     return directory, code
 
 
-def _worlds(directory: Path) -> Iterator[Path]:
-    """Yield the recordings that a command left: a second world of processes goes into a directory beside the first."""
+def _worlds(directory: Path) -> list[Path]:
+    """Return the recordings that a command left: a second world of processes goes into a directory beside the first."""
     from whywait._native import is_unfinished_recording
 
-    yield directory
-    number = 2
-    while is_unfinished_recording(further := directory.with_name(f"{directory.name}-{number}")):
-        yield further
-        number += 1
+    found = [directory]
+    while is_unfinished_recording(further := directory.with_name(f"{directory.name}-{len(found) + 1}")):
+        found.append(further)
+    return found
 
 
 def _has_spool(directory: Path) -> bool:

@@ -140,6 +140,7 @@ def recorder_options(
     filter: str = "",  # noqa: A002 - named as the option
     counters: str = "",
     threads: bool = False,
+    keep_tests: bool = False,
     helper: bool = True,
     quiet: bool = False,
 ) -> dict[str, str]:
@@ -173,6 +174,8 @@ def recorder_options(
         options["window"] = window
     if model != "full":
         options["model"] = model
+    if keep_tests:
+        options["keep_tests"] = "1"
     if only:
         options["only"] = only
     if filter:

@@ -89,6 +89,12 @@ def add(verbs: Any) -> None:
         "as instructions and cache-misses, mpi or mpi:PATTERN (performance variables of MPI_T)",
     )
     parser.add_argument(
+        "--keep-tests",
+        action="store_true",
+        help="record each MPI_Test, MPI_Iprobe, ... by itself; otherwise those one after the other until one finds "
+        "something are one call, which waits",
+    )
+    parser.add_argument(
         "--max-size",
         type=memory_size,
         metavar="SIZE",
@@ -184,6 +190,7 @@ def _recorder_options(options: argparse.Namespace) -> dict[str, str]:
         filter=options.filter,
         counters=options.counters,
         threads=options.threads,
+        keep_tests=options.keep_tests,
         helper=not options.no_helper,
         quiet=options.quiet,
     )

@@ -54,6 +54,7 @@ pub(crate) fn finish_recording(
     found.set_item("bytes", summary.bytes)?;
     found.set_item("notes", summary.notes)?;
     found.set_item("damage", summary.damage)?;
+    found.set_item("worlds", summary.worlds)?;
     Ok(found.unbind())
 }
 
@@ -76,6 +77,8 @@ pub(crate) fn facts(anchor: &Anchor) -> impl Iterator<Item = (&'static str, &str
         ("WHYWAIT::MPI", "mpi"),
         ("WHYWAIT::CALL_PATHS", "call_paths"),
         ("WHYWAIT::CORES", "cores"),
+        ("WHYWAIT::POLLING", "polling"),
+        ("WHYWAIT::WORLDS", "worlds"),
     ];
     names.into_iter().filter_map(|(key, name)| {
         let (_, value) = anchor.properties.iter().find(|(found, _)| found == key)?;

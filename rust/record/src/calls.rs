@@ -7,8 +7,9 @@ use crate::completions::{List, failed, is_collective, leave_any, leave_completed
 use crate::context::Context;
 use crate::files::{self};
 use crate::format::{
-    CommName, Entry, LOCK_EXCLUSIVE, LOCK_SHARED, NAME_COMM, NAME_WINDOW, NONE, NOTE_FREED_RECEIVE, PEER_ALL,
-    PEER_NULL, PEER_ROOT, PEER_UNDEFINED, Request as Item, RequestKind, flags,
+    BY_ACCEPT, BY_CONNECT, BY_JOIN, BY_OTHERS, BY_PARENT, BY_SPAWN, COMM_WORLD, CommName, Entry, LOCK_EXCLUSIVE,
+    LOCK_SHARED, NAME_COMM, NAME_WINDOW, NONE, NOTE_FREED_RECEIVE, PEER_ALL, PEER_NULL, PEER_ROOT, PEER_UNDEFINED,
+    Request as Item, RequestKind, flags,
 };
 use crate::hook::Frame;
 use crate::real::own;
@@ -276,7 +277,8 @@ pub(crate) fn before(context: &mut Context) {
         Class::Coll | Class::Icoll | Class::CollInit => enter_collective(context),
         Class::CommCreate | Class::CommIdup | Class::IntercommMerge => {
             let object = context.communicator();
-            context.origin = context.comm.map(Origin::child);
+            let handle = context.word(Role::Comm);
+            context.origin = context.comm.map(|comm| Origin::child(comm, handle));
             context.enter(PEER_UNDEFINED, 0, object, 0);
         }
         Class::CommCreateGroup | Class::IntercommCreate | Class::CommFromGroup | Class::CommForeign => {
@@ -373,6 +375,7 @@ pub(crate) fn before(context: &mut Context) {
         | Class::ShmemGet
         | Class::ShmemAtomic
         | Class::ShmemWait
+        | Class::ShmemTest
         | Class::ShmemLock
         | Class::ShmemTryLock
         | Class::ShmemUnlock
@@ -394,17 +397,40 @@ pub(crate) fn before(context: &mut Context) {
     }
 }
 
-/// How a communicator comes to be that is not made by all of its parent.
+/// How a communicator comes to be that is not made by all of its parent, or reaches processes of another world.
 fn origin(context: &Context) -> Origin {
-    let (name, parent, tag, text) = match context.function.class {
+    let named = |name, tag| Origin { name, parent: NONE, k: 0, tag, text: String::new(), abroad: None };
+    match context.function.class {
         Class::CommCreateGroup => {
-            (CommName::Group, context.comm.map_or(NONE, |comm| comm.id), context.int(Role::Tag), String::new())
+            let parent = context.comm.map_or(NONE, |comm| comm.id);
+            let abroad = context.comm.filter(|comm| comm.foreign).map(|_| context.word(Role::Comm));
+            Origin { parent, abroad, ..named(CommName::Group, context.int(Role::Tag)) }
         }
-        Class::IntercommCreate => (CommName::Inter, NONE, context.int(Role::Tag), String::new()),
-        Class::CommFromGroup => (CommName::Session, NONE, 0, real::text(context.word(Role::Text))),
-        _ => (CommName::Foreign, NONE, 0, String::new()),
+        Class::IntercommCreate => named(CommName::Inter, context.int(Role::Tag)),
+        Class::CommFromGroup => Origin { text: real::text(context.word(Role::Text)), ..named(CommName::Session, 0) },
+        _ => foreign(context),
+    }
+}
+
+/// How one comes to be that leads to processes of another world.
+fn foreign(context: &Context) -> Origin {
+    let how = match context.index {
+        number::COMM_SPAWN | number::COMM_SPAWN_MULTIPLE => BY_SPAWN,
+        number::COMM_GET_PARENT => BY_PARENT,
+        number::COMM_ACCEPT => BY_ACCEPT,
+        number::COMM_CONNECT => BY_CONNECT,
+        number::COMM_JOIN => BY_JOIN,
+        _ => BY_OTHERS,
     };
-    Origin { name, parent, k: 0, tag, text }
+    let (parent, k) = match context.comm {
+        Some(comm) => (comm.id, comm.children.fetch_add(1, Ordering::Relaxed)),
+        None if how == BY_PARENT => (COMM_WORLD, NONE),
+        None => (NONE, 0),
+    };
+    // Only the root has to name the port.
+    let is_root = context.comm.is_some_and(|comm| context.has(Role::Root) && comm.rank == context.int(Role::Root));
+    let text = if is_root && context.has(Role::Text) { real::text(context.word(Role::Text)) } else { String::new() };
+    Origin { name: CommName::Foreign, parent, k, tag: how, text, abroad: None }
 }
 
 /// A handle in memory that is a pointer in all MPIs.
@@ -423,8 +449,8 @@ pub(crate) fn after(context: &mut Context) {
             process::finalized();
         }
         Class::Pcontrol => {}
-        // Zero: the lock was free.
-        Class::ShmemTryLock => context.leave(i32::from(context.value as i32 != 0), 0, 0, 0),
+        // Zero: the lock was free, or the condition does not hold.
+        Class::ShmemTryLock | Class::ShmemTest => context.leave(i32::from(context.value as i32 != 0), 0, 0, 0),
         Class::Recv | Class::Mrecv | Class::Sendrecv => leave_received(context),
         Class::Isend | Class::Irecv | Class::Imrecv | Class::Icoll | Class::Iio => {
             let id = context.made(1);

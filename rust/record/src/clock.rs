@@ -40,6 +40,11 @@ pub(crate) fn now() -> u64 {
     if COUNTER.load(Relaxed) { counter() } else { read(libc::CLOCK_MONOTONIC) }
 }
 
+/// Processor time that the thread has used, in nanoseconds.
+pub(crate) fn of_thread() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// Chooses the clock; once, before the first reading.
 pub(crate) fn choose() {
     COUNTER.store(trusted(), Relaxed);

@@ -3,7 +3,8 @@
 //! Nothing is sent for it. A communicator is named by what made it, and by the rank in MPI_COMM_WORLD of its rank 0.
 
 use crate::abi;
-use crate::format::{COMM_SELF, COMM_WORLD, CommName, Entry, NONE};
+use crate::clock::now;
+use crate::format::{BY_OTHERS, COMM_SELF, COMM_WORLD, CommName, Entry, NONE};
 use crate::handles::Handles;
 use crate::real::own;
 use crate::spool::{self, Payload};
@@ -78,14 +79,30 @@ pub(crate) struct Origin {
     pub(crate) k: u32,
     pub(crate) tag: i32,
     pub(crate) text: String,
+    /// Handle of the parent, if that reaches processes of another world.
+    pub(crate) abroad: Option<usize>,
 }
 
 impl Origin {
-    /// Made by a call that is collective over the parent. Counts such calls.
-    pub(crate) fn child(parent: &Comm) -> Self {
+    /// Made by a call that is collective over the parent, which has this handle. Counts such calls.
+    pub(crate) fn child(parent: &Comm, handle: usize) -> Self {
         let k = parent.children.fetch_add(1, Relaxed);
-        Self { name: CommName::Child, parent: parent.id, k, tag: 0, text: String::new() }
+        let (name, abroad) = if parent.foreign { (CommName::Abroad, Some(handle)) } else { (CommName::Child, None) };
+        Self { name, parent: parent.id, k, tag: 0, text: String::new(), abroad }
     }
+}
+
+/// The rank in a parent of the first of a group; [`NONE`] if the parent has two groups.
+fn rank_in(parent: usize, group: usize) -> u32 {
+    let (mut inter, mut of_parent, mut rank) = (0_i32, 0_usize, -1_i32);
+    own!(COMM_TEST_INTER, parent, &raw mut inter);
+    if inter == 0 {
+        let first = 0_i32;
+        own!(COMM_GROUP, parent, &raw mut of_parent);
+        own!(GROUP_TRANSLATE_RANKS, group, 1, &raw const first, of_parent, &raw mut rank);
+        own!(GROUP_FREE, &raw mut of_parent);
+    }
+    u32::try_from(rank).unwrap_or(NONE)
 }
 
 /// The members of a group by their rank in MPI_COMM_WORLD; [`NONE`] for those of other worlds.
@@ -120,7 +137,7 @@ pub(crate) fn begin(group: usize, rank: i32, size: i32) {
             ..new()
         };
         let members = if rank == 0 && size <= LISTED { (0..size as u32).collect() } else { Vec::new() };
-        (Origin { name, parent: NONE, k: 0, tag: 0, text: String::new() }, comm, members)
+        (Origin { name, parent: NONE, k: 0, tag: 0, text: String::new(), abroad: None }, comm, members)
     };
     let own_rank = rank as u32;
     let (origin, world, members) = made(CommName::World, size, rank);
@@ -170,10 +187,11 @@ pub(crate) fn add(handle: usize, origin: &Origin, like: usize) -> u32 {
     own!(COMM_GROUP, like, &raw mut group);
     let listed = rank == 0 && size <= LISTED;
     let members = world_ranks(group, if listed { size } else { 1 });
+    let first = members.first().copied().unwrap_or(NONE);
+    let lead = origin.abroad.map_or(first, |parent| rank_in(parent, group));
     own!(GROUP_FREE, &raw mut group);
-    let lead = members.first().copied().unwrap_or(NONE);
     let mut remote_lead = NONE;
-    let mut foreign = lead == NONE;
+    let mut foreign = first == NONE || origin.abroad.is_some();
     if inter != 0 {
         own!(COMM_REMOTE_SIZE, like, &raw mut remote);
         let mut group = 0_usize;
@@ -183,16 +201,15 @@ pub(crate) fn add(handle: usize, origin: &Origin, like: usize) -> u32 {
         foreign |= remote_lead == NONE;
     }
     let mut origin = origin.clone();
-    if foreign {
-        origin.name = CommName::Foreign;
+    if foreign && matches!(origin.name, CommName::Inter | CommName::Session) {
+        (origin.name, origin.tag) = (CommName::Foreign, BY_OTHERS);
     }
     let text = origin.text.as_str();
     let name = match origin.name {
         CommName::Group => Some(format!("{} {} {lead}", origin.parent, origin.tag)),
         CommName::Inter => Some(format!("{} {} {}", origin.tag, lead.min(remote_lead), lead.max(remote_lead))),
         CommName::Session => Some(format!("{lead} {remote_lead} {text}")),
-        CommName::Foreign => Some(String::new()),
-        CommName::World | CommName::Itself | CommName::Child => None,
+        CommName::Foreign | CommName::Abroad | CommName::World | CommName::Itself | CommName::Child => None,
     };
     if let Some(name) = name {
         let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -273,6 +290,7 @@ fn define(origin: &Origin, comm: &Comm, lead: u32, remote_lead: u32, world_rank:
         .i32(comm.neighbours.0)
         .i32(comm.neighbours.1)
         .u32(members.len() as u32);
-    let payload = members.iter().fold(payload, |payload, member| payload.u32(*member)).text(&origin.text);
+    let payload = members.iter().fold(payload, |payload, member| payload.u32(*member));
+    let payload = payload.text(&origin.text).u64(now());
     spool::define(Entry::Comm, &payload);
 }

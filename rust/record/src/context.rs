@@ -4,8 +4,9 @@ use crate::abi::{self, Abi, Status};
 use crate::clock::now;
 use crate::comms::{self, Comm, Origin};
 use crate::files::{self, File};
-use crate::format::{Call, Extension, NONE, NOTE_FOREIGN, NOTE_UNKNOWN_COMM, RequestKind, Wide, flags};
+use crate::format::{Call, Extension, NONE, NOTE_UNKNOWN_COMM, RequestKind, Wide, flags};
 use crate::hook::Frame;
+use crate::polling;
 use crate::process;
 use crate::real::Returned;
 use crate::requests::{REQUESTS, Request, new_ids};
@@ -25,6 +26,8 @@ pub(crate) struct Context<'a> {
     pub(crate) abi: &'static Abi,
     pub(crate) record: bool,
     pub(crate) slot: *mut Call,
+    /// Where the thread's next slot would have gone before the call.
+    pub(crate) from: *mut u8,
     pub(crate) flags: u16,
     pub(crate) code: c_int,
     /// What the function returned, if it is a word.
@@ -57,6 +60,7 @@ impl<'a> Context<'a> {
             abi: abi::get(),
             record,
             slot: std::ptr::null_mut(),
+            from: std::ptr::null_mut(),
             flags: if large { flags::LARGE } else { 0 },
             code: 0,
             value: 0,
@@ -140,12 +144,7 @@ impl<'a> Context<'a> {
                 }
                 NONE
             }
-            Some(comm) => {
-                if comm.foreign {
-                    process::note(NOTE_FOREIGN);
-                }
-                comm.id
-            }
+            Some(comm) => comm.id,
         }
     }
 
@@ -197,6 +196,7 @@ impl<'a> Context<'a> {
     /// Writes the first half of the slot. The time is taken last.
     #[inline]
     pub(crate) fn enter(&mut self, peer: i32, tag: i32, object: u32, bytes: u64) {
+        self.from = self.thread.cursor();
         let node = if self.record { self.thread.path(self.function, self.frame) } else { 0 };
         if self.record {
             self.thread.count(Extension::CountersEnter);
@@ -256,6 +256,9 @@ impl<'a> Context<'a> {
             // SAFETY: the field is aligned and lives as long as the slot.
             unsafe { AtomicU64::from_ptr(&raw mut slot.leave).store(self.leave, Ordering::Release) };
             self.thread.open = std::ptr::null_mut();
+            if self.record && self.function.tests {
+                polling::tested(self);
+            }
         }
     }
 

@@ -117,6 +117,9 @@ pub(crate) fn begin(names: &[String]) {
     }
 }
 
+/// In the place of a value that was not written yet: nothing is this long.
+const UNWRITTEN: u64 = u64::MAX;
+
 fn define(number: u32, source: u32, meaning: &Meaning) {
     let payload = Payload::default().u32(number).u32(source).u32(meaning.mode).i32(meaning.exponent);
     let payload = payload.text(&meaning.name).text(meaning.unit).text(&meaning.description);
@@ -188,15 +191,19 @@ impl Counters {
         let count = if plan.rusage { RUSAGE.len() } else { 0 } + usize::from(plan.core) + plan.perf.len();
         let with_mpi = first && !plan.mpi.is_empty();
         let count = count + if with_mpi { plan.mpi.len() } else { 0 };
-        // Nothing is this long, so that all values are written at first.
         Some(Self {
             plan,
             perf,
             with_mpi,
             values: vec![0; count],
-            written: vec![u64::MAX; count],
+            written: vec![UNWRITTEN; count],
             buffer: vec![0; if with_mpi { mpi_counters::ELEMENTS } else { 0 }.max(plan.perf.len() + 1)],
         })
+    }
+
+    /// Has all values written next.
+    pub(crate) fn forget(&mut self) {
+        self.written.fill(UNWRITTEN);
     }
 
     /// Reads all counters; then [`changed`](Self::changed) has them.

@@ -7,7 +7,7 @@
 //! happens to the process, what returned is recorded. The layout of the files is in [`mod@format`].
 //!
 //! The program must not suffer: no lock, no allocation and no system call in a recorded call, but for those that make a communicator, a window, a file, a new
-//! call path or a new chunk; no signal handler; a fault of the recorder ends the recording only.
+//! call path or a new chunk, and now and then one for a program that tests again and again whether something has come; no signal handler; a fault of the recorder ends the recording only.
 //! What it allocates is never the program's memory ([`heap`]), and while it holds a lock it calls nothing of the program, the C library's allocator, or
 //! the loader: an allocator may call a hook with its own lock held. So functions of the C library are found without the loader ([`system`]).
 
@@ -35,6 +35,7 @@ mod modules;
 mod mpi_counters;
 mod openmp;
 mod options;
+mod polling;
 mod process;
 mod python;
 mod real;

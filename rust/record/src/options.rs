@@ -30,6 +30,8 @@ pub(crate) struct Options {
     pub(crate) quiet: bool,
     /// Rank 0 says at the end what to do with the archive.
     pub(crate) announce: bool,
+    /// Each test is recorded by itself.
+    pub(crate) keep_tests: bool,
     /// Counters to read at each call.
     pub(crate) counters: Vec<String>,
 }
@@ -48,6 +50,7 @@ impl Options {
             helper: true,
             quiet: false,
             announce: false,
+            keep_tests: false,
             counters: Vec::new(),
         };
         for (name, value) in text.split(';').filter_map(|option| option.split_once('=')) {
@@ -61,6 +64,9 @@ impl Options {
                 "helper" => options.helper = value != "0",
                 "quiet" => options.quiet = value == "1",
                 "announce" => options.announce = value == "1",
+                "keep_tests" => options.keep_tests |= value == "1",
+                // Score-P does so.
+                "model" => options.keep_tests |= value == "scorep7",
                 "counters" => options.counters = value.split(',').map(str::to_owned).collect(),
                 _ => {}
             }

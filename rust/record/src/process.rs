@@ -11,7 +11,7 @@ use crate::options::{Options, Window};
 use crate::real::{self, Returned, own};
 use crate::spool::{self, Payload, Spool, Stop};
 use crate::table::{Class, FUNCTIONS, Function, Group, Owner, number};
-use crate::{abi, callers, calls, comms, counters, heap, helper, sync, system, thread, title, unwind};
+use crate::{abi, callers, calls, comms, counters, heap, helper, polling, sync, system, thread, title, unwind};
 use std::ffi::{CStr, CString, OsStr, c_char};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -46,7 +46,7 @@ static SWITCHES: Mutex<Vec<(u64, bool)>> = Mutex::new(Vec::new());
 static SWITCH_COUNT: AtomicU64 = AtomicU64::new(0);
 static SWITCHED_OFF: AtomicBool = AtomicBool::new(false);
 /// Counts for [`Entry::Note`].
-static NOTES: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+static NOTES: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// In the environment of the process, changed in place once it records: to set a variable then could disturb another thread.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
@@ -307,6 +307,10 @@ fn open(
     fs::create_dir_all(&home)?;
     let spool = Spool::create(home, directory.to_owned(), run, rank as u32, size as u32, loaded.options.max_size)?;
     let reading = clock::reading();
+    let frequency = clock::frequency(loaded.reading, reading);
+    if !loaded.options.keep_tests {
+        polling::begin(frequency);
+    }
     let mut version = [0_u8; 8192];
     let mut length = 0_i32;
     own!(GET_LIBRARY_VERSION, version.as_mut_ptr(), &raw mut length);
@@ -317,7 +321,7 @@ fn open(
         .i32(size)
         .u32(std::process::id())
         .u32(clock::kind())
-        .u64(clock::frequency(loaded.reading, reading))
+        .u64(frequency)
         .u64(loaded.time)
         .raw(&boot_id())
         .u64(time_namespace())

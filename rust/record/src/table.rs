@@ -38,6 +38,8 @@ pub(crate) struct Function {
     pub(crate) scatters: bool,
     /// Collective over the neighbours in a topology.
     pub(crate) neighbours: bool,
+    /// Asks whether something has come, and returns at once.
+    pub(crate) tests: bool,
     pub(crate) arguments: u8,
     /// Bytes of an element that the name tells of, else 0.
     pub(crate) element: u8,

@@ -10,6 +10,7 @@ use crate::format::flags;
 use crate::format::{CHUNK, Call, Counters as Values, Extension, Node, Nodes, SLOT, Stall, Switch, extension};
 use crate::hook::Frame;
 use crate::locks::Held;
+use crate::polling::Run;
 use crate::real::{self, own};
 use crate::requests::Request;
 use crate::spool::{self, Chunk, Slots};
@@ -44,6 +45,8 @@ pub(crate) struct Thread {
     ready: AtomicPtr<u8>,
     /// The helper was asked for one.
     asked: AtomicBool,
+    /// Tests that found nothing.
+    pub(crate) run: Run,
     /// Where calls go that are not recorded.
     scratch: Call,
     switches: u64,
@@ -184,6 +187,7 @@ fn register() -> Option<*mut Thread> {
                     file: Mutex::new(file),
                     ready: AtomicPtr::new(ptr::null_mut()),
                     asked: AtomicBool::new(false),
+                    run: Run::NONE,
                     scratch: Call::default(),
                     switches: process::switches(),
                     types: Types::default(),
@@ -283,6 +287,7 @@ impl Thread {
         self.cursor = chunk.0;
         self.end = chunk.0.wrapping_add(CHUNK);
         self.attention = chunk.0.wrapping_add(CHUNK / 2);
+        self.run = Run::NONE;
     }
 
     fn close(&mut self) {
@@ -314,6 +319,25 @@ impl Thread {
         let slot = self.cursor;
         self.cursor = slot.wrapping_add(SLOT);
         slot
+    }
+
+    /// Where the next slot goes; null if recording is off.
+    pub(crate) fn cursor(&self) -> *mut u8 {
+        self.cursor
+    }
+
+    /// Takes back the slots from a place in the present chunk on. What was written with them is not known any more.
+    pub(crate) fn retract(&mut self, from: *mut u8) {
+        let length = (self.cursor as usize).saturating_sub(from as usize);
+        // SAFETY: written slots of the present chunk; without its first word, a slot is the end of what a reader sees.
+        unsafe {
+            AtomicU64::from_ptr(from.cast()).store(0, Ordering::Release);
+            from.write_bytes(0, length);
+        }
+        self.cursor = from;
+        if let Some(counters) = &mut self.counters {
+            counters.forget();
+        }
     }
 
     /// The present chunk is half full, or full.
@@ -468,6 +492,7 @@ impl Thread {
             self.extension(Extension::Switch, 0, Switch { head: 0, time, on: u64::from(on) });
         }
         self.switches = process::switches();
+        self.run = Run::NONE;
     }
 
     /// Has the next chunk made ready, by the helper.

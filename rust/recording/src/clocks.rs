@@ -45,6 +45,10 @@ impl Clocks {
         }
         let neighbours = spool.ranks.values().map(|process| &process.definitions);
         let neighbours = neighbours.filter(|other| other.start.as_ref().is_some_and(|start| same_clock(start, own)));
+        // The processes of another world measured against the first of theirs.
+        let world = spool.ranks.get(&rank).and_then(|process| spool.worlds.get(process.world));
+        let first = world.and_then(|world| spool.ranks.get(&world.first)?.definitions.start.as_ref());
+        let neighbours = neighbours.filter(|_| first.is_none_or(|first| same_clock(first, reference)));
         let mut measured: Vec<(u64, u64)> =
             neighbours.clone().flat_map(|other| &other.syncs).map(|(own, other, _)| (*own, *other)).collect();
         measured.sort_unstable();

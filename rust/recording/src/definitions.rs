@@ -70,6 +70,12 @@ impl Default for Catalog {
     }
 }
 
+/// Ends the name of a region that is a run of tests.
+const POLLING: &str = " (polling)";
+
+/// Ends the name of a region that is calls with processes of which nothing was recorded.
+const UNRECORDED: &str = " (unrecorded peers)";
+
 /// The attribute of the beginning of a program.
 const PROCESS_ID: u32 = 0;
 
@@ -80,8 +86,16 @@ impl Catalog {
     }
 
     /// Defines the regions that occur: MPI functions in the order of the table, then those on call paths.
-    pub(crate) fn regions(&mut self, used: &[bool], selection: &Selection, functions: &Functions) -> Regions {
+    pub(crate) fn regions(
+        &mut self,
+        used: &[bool],
+        polled: &BTreeSet<u16>,
+        unrecorded: &BTreeSet<u16>,
+        selection: &Selection,
+        functions: &Functions,
+    ) -> Regions {
         let mut mpi = vec![None; FUNCTIONS.len()];
+        let mut further = [FxHashMap::default(), FxHashMap::default()];
         let mut count = 0;
         let kept = |(number, function): &(usize, &Function)| {
             used[*number] && !function.is_moment() && selection.keeps(function.name)
@@ -91,13 +105,23 @@ impl Catalog {
             let names = (self.strings.id(function.name), self.strings.id(function.name));
             self.region(count, names, function.file(), 0, function.role(), function.paradigm());
             count += 1;
+            let number = number as u16;
+            for ((set, ending), regions) in [(polled, POLLING), (unrecorded, UNRECORDED)].iter().zip(&mut further) {
+                if set.contains(&number) {
+                    regions.insert(number, count);
+                    let name = self.strings.id(&format!("{}{ending}", function.name));
+                    self.region(count, (name, names.1), function.file(), 0, function.role(), function.paradigm());
+                    count += 1;
+                }
+            }
         }
         for (number, function) in (count..).zip(&functions.list) {
             let names = (self.strings.id(&function.name), self.strings.id(&function.linkage_name));
             self.region(number, names, &function.file, function.line, RegionRole::FUNCTION, Paradigm::COMPILER);
         }
         self.regions = count + functions.list.len() as u32;
-        Regions { mpi, functions: count, process_id: PROCESS_ID }
+        let [polling, unrecorded] = further;
+        Regions { mpi, polling, unrecorded, functions: count, process_id: PROCESS_ID }
     }
 
     fn region(

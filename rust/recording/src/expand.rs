@@ -2,7 +2,7 @@
 //!
 //! The threads of a process are merged by time, because one may complete what another has started.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::enums::{CollectiveOp, IoSeekOption, LockType, MeasurementMode, Paradigm, RmaSyncLevel, Type};
 use whywait_otf2::records::{AttributeValue, StringRefs, TypedValue, UNDEFINED};
 use whywait_otf2::{ArchiveWriter, Attributes, Event};
@@ -18,10 +18,11 @@ use crate::paths::Paths;
 use crate::requests::{Request, listed, wide};
 use crate::rma::{Completion, Pending};
 use crate::shmem::{Shmem, Windows};
-use crate::spool::{Process, Slot, Slots};
+use crate::spool::{Process, Slot, Slots, extension, word};
 use crate::survey::Survey;
 use crate::thread::{Out, Thread, before, location};
 use crate::unify::{Id, Local, LocalComm, LocalFile, LocalWindow};
+use crate::worlds;
 
 /// Which records to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,6 +39,10 @@ pub enum Model {
 pub(crate) struct Regions {
     /// Region of each MPI function that is used, unless it was dropped: then its records are in the function that calls it.
     pub(crate) mpi: Vec<Option<u32>>,
+    /// Region of the runs of tests that each of them ended.
+    pub(crate) polling: FxHashMap<u16, u32>,
+    /// Region of those of its calls that are with processes of which nothing was recorded.
+    pub(crate) unrecorded: FxHashMap<u16, u32>,
     /// Region of the first function on call paths; the others follow.
     pub(crate) functions: u32,
     /// The attribute that holds a process id.
@@ -117,9 +122,11 @@ impl Job<'_> {
             files: Files::default(),
             shmem: Shmem::new(self.shmem),
             ignored: FxHashSet::default(),
+            unrecorded: worlds::unrecorded(&self.process.definitions),
         };
+        let folds = model == Model::Full;
         for thread in &mut threads {
-            thread.load()?;
+            thread.load(folds)?;
         }
         let mut count = 0_u32;
         while let Some(next) = earliest(&threads) {
@@ -128,7 +135,7 @@ impl Job<'_> {
                     state.openmp.close_team(thread, team, time, regions);
                 }
             }
-            threads[next].load()?;
+            threads[next].load(folds)?;
             count = count.wrapping_add(1);
             if count.is_multiple_of(1 << 16) && stop() {
                 return Err(Error::Interrupted);
@@ -179,6 +186,8 @@ struct State<'a> {
     shmem: Shmem<'a>,
     /// Requests that Score-P does not know.
     ignored: FxHashSet<u64>,
+    /// Communicators to processes of which nothing was recorded.
+    unrecorded: FxHashSet<u32>,
 }
 
 impl State<'_> {
@@ -214,7 +223,11 @@ impl State<'_> {
             return None;
         }
         thread.end_barrier(self.regions);
-        let region = self.regions.mpi[usize::from(call.function)];
+        let polled = call.flags & flags::POLLED != 0 && self.model == Model::Full;
+        let polling = self.regions.polling.get(&call.function).copied().filter(|_| polled);
+        let is_unrecorded = !self.unrecorded.is_empty() && function.is_with(call.object, &self.unrecorded);
+        let unrecorded = self.regions.unrecorded.get(&call.function).copied().filter(|_| is_unrecorded);
+        let region = unrecorded.or(polling).or(self.regions.mpi[usize::from(call.function)]);
         thread.follow_path(call.node, call.enter, self.regions);
         let out = &mut thread.out;
         out.count(&thread.before, Extension::CountersEnter);
@@ -249,6 +262,9 @@ impl State<'_> {
             out.count_process(call.leave);
             if let Some(region) = region {
                 out.region(call.leave, &Event::Leave { region });
+                if !polled && function.tests() {
+                    tests_in_vain(out, region, &call, &thread.after);
+                }
             }
         } else {
             thread.open = region;
@@ -644,10 +660,11 @@ impl State<'_> {
         }
     }
 
-    /// The request of a receive, unless it is one from nobody.
+    /// The request of a receive, unless it is one from nobody, or from a process that was not recorded.
     #[inline]
     fn request(&self, out: &mut Out<'_>, call: &Call, request_id: u64) {
-        if request_id != 0 && call.peer != format::PEER_NULL && !self.ignored.contains(&request_id) {
+        let is_known = !self.ignored.contains(&request_id) && !self.unrecorded.contains(&call.object);
+        if request_id != 0 && call.peer != format::PEER_NULL && is_known {
             out.put(call.leave, &Event::MpiIrecvRequest { request_id });
         }
     }
@@ -682,6 +699,16 @@ impl State<'_> {
 
 /// Synchronizes processes and memory.
 const BOTH: RmaSyncLevel = RmaSyncLevel(RmaSyncLevel::PROCESS.0 | RmaSyncLevel::MEMORY.0);
+
+/// Further tests after one that found nothing either: one instance that is as long as all of them together, at their end.
+fn tests_in_vain(out: &mut Out<'_>, region: u32, call: &Call, after: &[Slot]) {
+    let is_polls = |slot: &&Slot| extension(slot).is_some_and(|(kind, _)| kind == Extension::Polls as u8);
+    if let Some(slot) = after.iter().find(is_polls) {
+        let (until, inside) = (word(slot, 1), word(slot, 3));
+        out.region(until.saturating_sub(inside).max(call.leave), &Event::Enter { region });
+        out.region(until, &Event::Leave { region });
+    }
+}
 
 fn remote(peer: i32) -> u32 {
     u32::try_from(peer).unwrap_or(UNDEFINED)

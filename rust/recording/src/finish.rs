@@ -1,6 +1,6 @@
 //! A recording to an archive.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -25,10 +25,11 @@ use crate::functions::FUNCTIONS;
 use crate::openmp::Constructs;
 use crate::paths::{Paths, Python, Symbolizer};
 use crate::selection::Selection;
-use crate::spool::{Slots, Spool};
+use crate::spool::{Slots, Spool, World};
 use crate::survey::Survey;
 use crate::thread::location;
 use crate::unify::Unified;
+use crate::worlds;
 
 /// How to finish.
 #[derive(Debug, Clone, Default)]
@@ -56,6 +57,8 @@ pub struct Summary {
     pub notes: Vec<String>,
     /// What could not be used, with file and offset.
     pub damage: Vec<String>,
+    /// Recordings of processes that others started or connected to, which are part of this one.
+    pub worlds: Vec<PathBuf>,
 }
 
 /// How far it is, and whether to stop; shared with another thread.
@@ -116,7 +119,7 @@ pub fn finish(directory: &Path, options: &Options, progress: &Progress) -> Resul
         // Somebody else has done it meanwhile.
         return Ok(Summary::default());
     }
-    let mut spool = Spool::open(&spool_directory)?;
+    let (mut spool, mut others) = open(directory)?;
     if spool.ranks.is_empty() {
         let why = spool.damage.first().cloned().unwrap_or_else(|| "no process has recorded anything".into());
         return Err(Error::Nothing { path: directory.to_owned(), why });
@@ -131,7 +134,7 @@ pub fn finish(directory: &Path, options: &Options, progress: &Progress) -> Resul
             return Err(Error::Interrupted);
         }
         std::thread::sleep(Duration::from_millis(50));
-        spool = Spool::open(&spool_directory)?;
+        (spool, others) = open(directory)?;
     }
 
     let unfinished = directory.join(UNFINISHED);
@@ -147,9 +150,42 @@ pub fn finish(directory: &Path, options: &Options, progress: &Progress) -> Resul
         let _ = fs::remove_dir_all(&unfinished);
     })?;
     if !options.keep_spool && summary.ranks == summary.size {
-        fs::remove_dir_all(&spool_directory).map_err(Error::io(&spool_directory))?;
+        for directory in std::iter::once(directory).chain(others.iter().map(PathBuf::as_path)) {
+            let spool = directory.join(format::DIRECTORY);
+            fs::remove_dir_all(&spool).map_err(Error::io(&spool))?;
+        }
+        for other in &others {
+            // Nothing else is in it, unless the user put it there.
+            let _ = fs::remove_dir(other);
+        }
     }
-    Ok(summary)
+    Ok(Summary { worlds: others, ..summary })
+}
+
+/// Reads the spool of a recording with those of the worlds that it reaches, and returns the directories of the latter.
+fn open(directory: &Path) -> Result<(Spool, Vec<PathBuf>)> {
+    let spool = Spool::open(&directory.join(format::DIRECTORY))?;
+    let others = further(directory).into_iter().filter_map(|other| {
+        let spool = Spool::open(&other.join(format::DIRECTORY)).ok()?;
+        Some((other, spool))
+    });
+    Ok(worlds::joined(spool, others.collect()))
+}
+
+/// Recordings of the same command that were begun later: `NAME-2`, `NAME-3`, ... beside `NAME`.
+fn further(directory: &Path) -> Vec<PathBuf> {
+    let Ok(directory) = directory.canonicalize() else { return Vec::new() };
+    let (Some(parent), Some(name)) = (directory.parent(), directory.file_name().and_then(|name| name.to_str())) else {
+        return Vec::new();
+    };
+    let own = name.rsplit_once('-').and_then(|(base, number)| Some((base, number.parse::<u32>().ok()?)));
+    let (base, own) = own.filter(|(base, _)| parent.join(base).is_dir()).unwrap_or((name, 1));
+    let names = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let number = |name: std::ffi::OsString| name.to_str()?.strip_prefix(base)?.strip_prefix('-')?.parse::<u32>().ok();
+    let mut numbers: Vec<u32> = names.filter_map(number).filter(|number| *number > own).collect();
+    numbers.sort_unstable();
+    let paths = numbers.into_iter().map(|number| parent.join(format!("{base}-{number}")));
+    paths.filter(|path| is_unfinished(path)).collect()
 }
 
 /// Moves the archive to its place, the anchor last; returns its size.
@@ -195,19 +231,24 @@ fn running(spool: &Spool) -> Option<(u32, u32)> {
     })
 }
 
+/// What differs between worlds.
+const SIZES: &str = "numbers of ranks";
+
 /// Processes must have been recorded in the same way.
 fn check_agreement(spool: &Spool) -> Result<()> {
     let mut starts =
         spool.ranks.iter().filter_map(|(rank, process)| Some((*rank, process.definitions.start.as_ref()?)));
     let Some((first, expected)) = starts.next() else { return Ok(()) };
+    let world = |rank: u32| spool.ranks.get(&rank).map(|process| process.world);
     for (second, start) in starts {
+        let is_same = world(first) == world(second);
         let compared = [
             ("versions of the recorder", expected.recorder.clone(), start.recorder.clone()),
             ("options", expected.options.clone(), start.options.clone()),
-            ("numbers of ranks", expected.size.to_string(), start.size.to_string()),
+            (SIZES, expected.size.to_string(), start.size.to_string()),
         ];
         for (what, a, b) in compared {
-            if a != b {
+            if a != b && (is_same || what != SIZES) {
                 return Err(Error::Different { first, second, what, values: format!("{a} and {b}") });
             }
         }
@@ -261,7 +302,11 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
         threads.push(paths.collect());
         programs.push(catalog.strings.id(process.definitions.title().unwrap_or(program)));
     }
-    let regions = catalog.regions(&used, &selection, &symbolizer.functions);
+    let surveys = || threads.iter().flatten().map(|(_, survey, _)| survey);
+    let folds = model == Model::Full;
+    let polled = surveys().filter(|_| folds).flat_map(|survey| &survey.polled).copied().collect();
+    let unrecorded = surveys().filter(|_| folds).flat_map(|survey| &survey.unrecorded).copied().collect();
+    let regions = catalog.regions(&used, &polled, &unrecorded, &selection, &symbolizer.functions);
     let uses = |paradigm| used.iter().zip(FUNCTIONS).any(|(used, function)| *used && function.paradigm() == paradigm);
     let uses_shmem = uses(Paradigm::SHMEM);
     catalog.system(spool, &unified, uses_shmem && !uses(Paradigm::MPI));
@@ -313,7 +358,17 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
     let begin = run_span(&jobs).0;
     let ended = ends::told(spool, &unified, &jobs, |job, time| since(job, time, begin, &clocks))?;
     notes.extend(losses(spool, &unified));
-    let properties = properties(spool, &ended, &notes, &threads);
+    let unrecorded = || threads.iter().flatten().map(|(_, survey, _)| survey.unrecorded_calls);
+    let (count, ticks) = unrecorded().fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+    if count > 0 {
+        let seconds = ticks as f64 / clocks.resolution as f64;
+        let calls = if count == 1 { "call" } else { "calls" };
+        notes.push(format!(
+            "{count} {calls} ({seconds:.2} s) with processes of another MPI_COMM_WORLD, which were not recorded"
+        ));
+    }
+    let mut properties = properties(spool, &ended, &notes, &threads);
+    properties.extend(polling(threads.iter().flatten().map(|(_, survey, _)| survey).filter(|_| folds)));
     let anchor = Anchor {
         creator: format!("whywait {}", env!("CARGO_PKG_VERSION")),
         description: "recorded by whywait".into(),
@@ -334,7 +389,7 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
     archive.finish()?;
     notes.extend(ended);
     let (ranks, size) = (spool.ranks.len() as u32, unified.size);
-    Ok(Summary { ranks, size, calls, bytes: 0, notes, damage })
+    Ok(Summary { ranks, size, calls, bytes: 0, notes, damage, worlds: Vec::new() })
 }
 
 /// The communicator of the threads of each process that makes or locks some.
@@ -398,16 +453,19 @@ fn constructs(
 
 /// Surveys all threads, in parallel.
 fn survey(spool: &Spool, progress: &Progress) -> Result<Vec<Surveys>> {
-    let files: Vec<(usize, u32, &PathBuf)> = (0..)
-        .zip(spool.ranks.values())
-        .flat_map(|(index, process)| process.threads.iter().map(move |(thread, path)| (index, *thread, path)))
+    let unrecorded: Vec<_> = spool.ranks.values().map(|process| worlds::unrecorded(&process.definitions)).collect();
+    let processes = (0..).zip(spool.ranks.values()).zip(&unrecorded);
+    let files: Vec<(usize, u32, &PathBuf, _)> = processes
+        .flat_map(|((index, process), unrecorded)| {
+            process.threads.iter().map(move |(thread, path)| (index, *thread, path, unrecorded))
+        })
         .collect();
     let found: Mutex<Vec<Surveys>> = Mutex::new(spool.ranks.iter().map(|_| Vec::new()).collect());
-    files.par_iter().try_for_each(|(index, thread, path)| {
+    files.par_iter().try_for_each(|(index, thread, path, unrecorded)| {
         if progress.is_cancelled() {
             return Err(Error::Interrupted);
         }
-        let survey = Survey::new(&mut Slots::open(path)?)?;
+        let survey = Survey::new(&mut Slots::open(path)?, unrecorded)?;
         progress.total.fetch_add(survey.slots, Ordering::Relaxed);
         let mut found = found.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         found[*index].push((*thread, survey));
@@ -452,7 +510,6 @@ fn losses(spool: &Spool, unified: &Unified) -> Vec<String> {
     for (what, text) in [
         (format::NOTE_UNKNOWN_COMM, "calls without records, on communicators that were made unseen"),
         (format::NOTE_FREED_RECEIVE, "receives without end, because their requests were freed"),
-        (format::NOTE_FOREIGN, "calls without records, to processes of another MPI_COMM_WORLD"),
     ] {
         let count = counted(what);
         if count > 0 {
@@ -501,6 +558,12 @@ fn properties(
         format!("{ranks} ranks with {threads} threads may use {cores} of {online} cores on {host}")
     };
     let shares: Vec<String> = shares(spool).into_iter().map(share).collect();
+    if spool.worlds.len() > 1 {
+        let ranks =
+            spool.worlds.iter().map(|World { first, size }| format!("{first} to {}", (first + size).saturating_sub(1)));
+        let ranks: Vec<String> = ranks.collect();
+        properties.push(("WHYWAIT::WORLDS".to_owned(), format!("ranks {}", ranks.join(", "))));
+    }
     if !shares.is_empty() {
         properties.push(("WHYWAIT::CORES".to_owned(), shares.join("\n")));
     }
@@ -511,6 +574,20 @@ fn properties(
         properties.push(("WHYWAIT::LOST".to_owned(), notes.join("\n")));
     }
     properties
+}
+
+/// What was made of tests one after the other.
+fn polling<'a>(surveys: impl Iterator<Item = &'a Survey>) -> Option<(String, String)> {
+    let (mut functions, mut runs, mut tests) = (BTreeSet::<u16>::new(), 0, 0_u64);
+    for survey in surveys {
+        functions.extend(&survey.polled);
+        (runs, tests) = (runs + survey.runs.0, survey.runs.1.saturating_add(tests));
+    }
+    let name = FUNCTIONS.get(usize::from(*functions.first()?))?.name;
+    let noun = if runs == 1 { "run" } else { "runs" };
+    let value =
+        format!("{tests} tests in {runs} {noun}, each a call such as {name} (polling), with the time between tests");
+    Some(("WHYWAIT::POLLING".to_owned(), value))
 }
 
 /// A number that is the same whenever this recording is finished.

@@ -18,6 +18,12 @@
 //! The first half of a call's slot was written on entry, the second on return. `leave` is 0 if the call never returned;
 //! then only the first half and the extension [`Wide`] count.
 //!
+//! # Polling
+//!
+//! Of a run of tests that found nothing (MPI_Test, MPI_Iprobe, ...) with nothing else recorded and little computed in between, only the first
+//! from each place (function and call path) is recorded. Those after the first have [`flags::POLLS`]; further ones are counted in [`Polls`]. If the run ends with a test
+//! from one of these places that finds something, that has [`flags::POLLED`].
+//!
 //! # Functions
 //!
 //! [`Call::function`] is an index into the lists `function` of `rust/record/mpi.toml`, `threads.toml` and `shmem.toml`, in the order of these files. Functions whose names
@@ -27,6 +33,7 @@
 //! | class | entry: `peer`, `tag`, `object`, `bytes` | return: `source`, `arrived_tag`, `received`, `id` |
 //! | --- | --- | --- |
 //! | `plain`, `init`, `finalize`, `abort`, `pcontrol`, `type_free`, `comm_name`, `win_name`, `status` | -, -, communicator if there is one, - | - |
+//! | `shmem_test` | - | flag (1 if the condition holds), -, -, - |
 //! | `probe` | source, tag, communicator, - | source and tag found ([`PEER_UNDEFINED`] if none) |
 //! | `send` | destination, tag, communicator, bytes | - |
 //! | `recv` | source, tag, communicator, size of the buffer | real source, real tag, bytes, - |
@@ -79,7 +86,7 @@
 //! a persistent request keeps its id. A failed call ([`flags::FAILED`]) has no message: only the region counts.
 
 /// Version of the format; a reader refuses newer ones.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// First bytes of a file of slots.
 pub const SLOTS_MAGIC: [u8; 4] = *b"WWSP";
 /// First bytes of a file of definitions.
@@ -196,6 +203,10 @@ pub mod flags {
     pub const IN_PLACE: u16 = 1 << 5;
     /// `source` and `arrived_tag` are what a call that has not returned is to receive.
     pub const ASKED: u16 = 1 << 6;
+    /// A test that found nothing, and goes on with a run of such tests.
+    pub const POLLS: u16 = 1 << 7;
+    /// A test that found something at the end of such a run.
+    pub const POLLED: u16 = 1 << 8;
     /// First bit of the [`RequestKind`](super::RequestKind), of four.
     pub const KIND_SHIFT: u32 = 12;
 }
@@ -252,6 +263,8 @@ pub enum Extension {
     CountersEnter = 7,
     /// [`Counters`] at the return of the call.
     CountersLeave = 8,
+    /// [`Polls`]
+    Polls = 9,
 }
 
 /// First word of an extension slot.
@@ -376,6 +389,20 @@ pub struct Switch {
     pub on: u64,
 }
 
+/// Further tests that found nothing, from places from which the run of tests has recorded one; follows the last of these.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Polls {
+    /// See [`extension`].
+    pub head: u64,
+    /// When the last of them returned.
+    pub until: u64,
+    /// How many they are.
+    pub count: u64,
+    /// How long all of them took together.
+    pub inside: u64,
+}
+
 /// Number of values in [`Counters`].
 pub const COUNTERS: usize = 7;
 
@@ -451,7 +478,8 @@ pub enum Entry {
     Sync = 4,
     /// A communicator: see [`CommName`]. id u32, parent u32, name u32, k u32, lead u32, remote lead u32, tag i32, own rank u32, size u32, remote size
     /// u32 (0: an intracommunicator), own rank in MPI_COMM_WORLD u32, neighbours in u32, neighbours out u32 (0 without topology), number of members u32, members:
-    /// their ranks in MPI_COMM_WORLD, u32 each, then text string. Members are listed (the own group's) only by rank 0 of it, and only up to 1024.
+    /// their ranks in MPI_COMM_WORLD ([`NONE`] in another), u32 each, then text string, and the time u64. Members are listed (the own group's) only by rank 0
+    /// of it, and only up to 1024.
     Comm = 5,
     /// A group of an epoch: id u32, number u32, ranks in MPI_COMM_WORLD u32 each, ascending as the program listed them.
     Group = 6,
@@ -498,9 +526,25 @@ pub enum CommName {
     Inter = 4,
     /// MPI_Comm_create_from_group, MPI_Intercomm_create_from_groups: no parent; leads, text (the string tag), and `k` among those.
     Session = 5,
-    /// To processes of another world (spawn, connect, join): never the same as another.
+    /// To processes of another world: parent, the number of the call on it, and how in the tag ([`BY_SPAWN`], ...). The text is the name of the port, at the
+    /// root only. Which of another world is its other side, finishing finds out.
     Foreign = 6,
+    /// As Child, of a parent that reaches other worlds: the lead is a rank in the parent ([`NONE`] if that is an intercommunicator).
+    Abroad = 7,
 }
+
+/// A foreign communicator was made by MPI_Comm_spawn.
+pub const BY_SPAWN: i32 = 0;
+/// It is that of MPI_Comm_get_parent.
+pub const BY_PARENT: i32 = 1;
+/// By MPI_Comm_accept.
+pub const BY_ACCEPT: i32 = 2;
+/// By MPI_Comm_connect.
+pub const BY_CONNECT: i32 = 3;
+/// By MPI_Comm_join.
+pub const BY_JOIN: i32 = 4;
+/// In another way, so that its other side is not known.
+pub const BY_OTHERS: i32 = 5;
 
 /// Clock: the x86 time stamp counter.
 pub const CLOCK_TSC: u32 = 0;
@@ -536,8 +580,6 @@ pub const LOST_UNLOADED: u32 = 3;
 pub const NOTE_UNKNOWN_COMM: u32 = 0;
 /// Receives whose end is missing: MPI_Request_free on an active one.
 pub const NOTE_FREED_RECEIVE: u32 = 1;
-/// Calls on communicators to processes of another world.
-pub const NOTE_FOREIGN: u32 = 2;
 
 // What the launcher sets in the program's environment.
 
@@ -545,7 +587,7 @@ pub const NOTE_FOREIGN: u32 = 2;
 /// archive taken, and makes `PATH-2`, `PATH-3`, ...: rank 0 claims one by making [`CLAIM`] in its spool.
 pub const ENVIRONMENT_ARCHIVE: &str = "WHYWAIT_RECORD";
 /// Options: `name=value`, separated by `;`. `groups=env,p2p,...` (names of groups of the table, without `all` and `-NAME`), `callpaths=1`, `depth=128`,
-/// `python=auto|off|all`, `max_size=BYTES`, `window=FROM:TO` (seconds) or `window=call:N..M`, `sync=1`, `helper=1`, `quiet=0`, `counters=rusage,core,...`.
+/// `python=auto|off|all`, `keep_tests=0`, `max_size=BYTES`, `window=FROM:TO` (seconds) or `window=call:N..M`, `sync=1`, `helper=1`, `quiet=0`, `counters=rusage,core,...`.
 pub const ENVIRONMENT_OPTIONS: &str = "WHYWAIT_RECORD_OPTIONS";
 /// Directory for the spool on the node, if it is not to be in the archive; files are moved when the process exits.
 pub const ENVIRONMENT_SPOOL: &str = "WHYWAIT_RECORD_SPOOL";
@@ -567,5 +609,6 @@ const _: () = assert!(
         && size_of::<Stall>() == SLOT
         && size_of::<Switch>() == SLOT
         && size_of::<Counters>() == SLOT
+        && size_of::<Polls>() == SLOT
         && size_of::<Request>() == 28
 );

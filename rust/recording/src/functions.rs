@@ -1,5 +1,6 @@
 //! What each function is: the table, and what follows from a name for definitions and events.
 
+use rustc_hash::FxHashSet;
 use whywait_otf2::enums::{CollectiveOp, IoOperationFlag, IoOperationMode, Paradigm, RegionRole, RmaAtomicType};
 
 /// How calls of a function are recorded: see [`crate::format`].
@@ -86,6 +87,7 @@ pub(crate) enum Class {
     ShmemGet,
     ShmemAtomic,
     ShmemWait,
+    ShmemTest,
     ShmemLock,
     ShmemTryLock,
     ShmemUnlock,
@@ -154,6 +156,23 @@ impl Function {
     #[must_use]
     pub(crate) fn is_moment(&self) -> bool {
         matches!(self.class, Class::ThreadBegin | Class::ThreadEnd | Class::Omp)
+    }
+
+    /// Whether it asks if something has come, and returns at once.
+    #[must_use]
+    pub(crate) fn tests(&self) -> bool {
+        matches!(self.class, Class::Test | Class::Testany | Class::Testall | Class::Testsome | Class::ShmemTest)
+            || matches!(self.name, "MPI_Iprobe" | "MPI_Improbe" | "MPI_Win_test" | "MPI_Parrived")
+    }
+
+    /// Whether a call of it is with the processes of one of these communicators, to judge by the number of its object.
+    #[must_use]
+    pub(crate) fn is_with(&self, object: u32, comms: &FxHashSet<u32>) -> bool {
+        let has_other = matches!(
+            self.class,
+            Class::Rma | Class::RmaRequest | Class::Atomic | Class::AtomicRequest | Class::CommForeign
+        ) || ["MPI_Win_", "MPI_File_"].iter().any(|objects| self.name.starts_with(objects));
+        self.paradigm() == Paradigm::MPI && !has_other && comms.contains(&object)
     }
 
     /// The role of its region.

@@ -34,6 +34,7 @@ mod survey;
 mod symbols;
 mod thread;
 mod unify;
+mod worlds;
 
 pub use error::{Error, Result};
 pub use expand::Model;

@@ -10,7 +10,7 @@ use whywait_otf2::Event;
 use whywait_otf2::enums::{CollectiveOp, LockType, RmaAtomicType, RmaSyncLevel};
 use whywait_otf2::records::UNDEFINED;
 
-use crate::format::{Call, NONE};
+use crate::format::{Call, NONE, flags};
 use crate::functions::{Class, Function};
 use crate::thread::Out;
 use crate::unify::Id;
@@ -123,6 +123,7 @@ impl<'a> Shmem<'a> {
                 out.put(time, &event);
             }
             (Class::ShmemWait, _) => out.put(time, &Event::RmaWaitChange { win }),
+            (Class::ShmemTest, _) if call.flags & flags::POLLED != 0 => out.put(time, &Event::RmaWaitChange { win }),
             (Class::ShmemLock | Class::ShmemTryLock | Class::ShmemUnlock, _) => {
                 lock(out, win, function.class, call, bytes);
             }

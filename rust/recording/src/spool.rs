@@ -19,13 +19,24 @@ pub(crate) type Slot = [u8; SLOT];
 pub(crate) struct Spool {
     /// What each rank left; ranks may be missing.
     pub(crate) ranks: BTreeMap<u32, Process>,
+    /// The worlds that the ranks are in; empty if there is only one.
+    pub(crate) worlds: Vec<World>,
     /// What could not be read.
     pub(crate) damage: Vec<String>,
+}
+
+/// Ranks of a run that have an `MPI_COMM_WORLD` of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct World {
+    pub(crate) first: u32,
+    pub(crate) size: u32,
 }
 
 /// What one process left.
 #[derive(Debug, Default)]
 pub(crate) struct Process {
+    /// Number of its world.
+    pub(crate) world: usize,
     /// Its definitions.
     pub(crate) definitions: Definitions,
     /// Its files of slots by thread.
@@ -79,6 +90,7 @@ pub(crate) struct CommEntry {
     pub(crate) world_rank: u32,
     pub(crate) members: Vec<u32>,
     pub(crate) text: String,
+    pub(crate) time: u64,
 }
 
 /// A window, or a file.
@@ -328,6 +340,7 @@ impl Definitions {
             from.bytes(8)?;
             comm.members = from.list()?;
             comm.text = from.text()?;
+            comm.time = from.u64()?;
             self.comms.push(comm);
         } else if is(Entry::Topology) {
             let (comm, dimensions) = (from.u32()?, from.u32()?);
@@ -382,6 +395,18 @@ impl Definitions {
             return None;
         }
         Some(())
+    }
+}
+
+impl Definitions {
+    /// A time of the process as real time in ns, by the nearest reading of both clocks.
+    pub(crate) fn realtime(&self, ticks: u64) -> u64 {
+        let frequency = self.start.as_ref().map_or(1, |start| start.frequency.max(1));
+        let nearest = self.clocks.iter().min_by_key(|(at, ..)| at.abs_diff(ticks));
+        let &(at, _, realtime) = nearest.unwrap_or(&(0, 0, 0));
+        let between = i128::from(ticks) - i128::from(at);
+        let since = between * 1_000_000_000 / i128::from(frequency);
+        u64::try_from(i128::from(realtime) + since).unwrap_or(0)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::Result;
-use crate::format::{BEGINS, Call, Extension};
+use crate::format::{BEGINS, Call, Extension, flags};
 use crate::functions::{Class, FUNCTIONS};
 use crate::openmp;
 use crate::shmem::Set;
@@ -31,6 +31,15 @@ pub(crate) struct Survey {
     pub(crate) slots: u64,
     /// Which functions are called.
     pub(crate) functions: Vec<bool>,
+    /// Which of them ended a run of tests.
+    pub(crate) polled: BTreeSet<u16>,
+    /// How many such runs there are, and how many tests in all of them.
+    pub(crate) runs: (u64, u64),
+    /// Tests of the present run.
+    tests: u64,
+    /// Functions that were called with processes of which nothing was recorded; how many such calls there are, and their ticks.
+    pub(crate) unrecorded: BTreeSet<u16>,
+    pub(crate) unrecorded_calls: (u64, u64),
     /// Nodes by number; the first stands for nothing.
     pub(crate) nodes: Vec<Node>,
     /// First and last time stamp.
@@ -54,8 +63,8 @@ pub(crate) struct Survey {
 }
 
 impl Survey {
-    /// Reads all slots of a thread.
-    pub(crate) fn new(slots: &mut Slots) -> Result<Self> {
+    /// Reads all slots of a thread. On some communicators, nothing was recorded of the other processes.
+    pub(crate) fn new(slots: &mut Slots, unrecorded: &FxHashSet<u32>) -> Result<Self> {
         let root = Node { address: 0, parent: 0, time: 0 };
         let mut survey = Self { functions: vec![false; FUNCTIONS.len()], nodes: vec![root], ..Self::default() };
         let mut pending = Vec::new();
@@ -65,7 +74,11 @@ impl Survey {
                 survey.extension(kind, items, slot, &mut pending)
             } else {
                 let found = call(slot);
-                survey.call(&found, &mut pending, &mut last)
+                let why = survey.call(&found, &mut pending, &mut last);
+                if why.is_none() && !unrecorded.is_empty() {
+                    survey.note_unrecorded(&found, unrecorded);
+                }
+                why
             };
             if let Some(why) = why {
                 survey.damage = Some(format!("{}: {why}", slots.place()));
@@ -104,6 +117,11 @@ impl Survey {
                 self.teams.insert(call.object);
             }
         }
+        self.tests = if call.flags & (flags::POLLS | flags::POLLED) == 0 { 1 } else { self.tests + 1 };
+        if call.flags & flags::POLLED != 0 {
+            self.polled.insert(call.function);
+            self.runs = (self.runs.0 + 1, self.runs.1.saturating_add(self.tests));
+        }
         self.calls += 1;
         if !pending.is_empty() {
             self.nodes.extend(pending.drain(..).map(|node| Node { time: call.enter, ..node }));
@@ -118,6 +136,15 @@ impl Survey {
         None
     }
 
+    fn note_unrecorded(&mut self, call: &Call, comms: &FxHashSet<u32>) {
+        if FUNCTIONS[usize::from(call.function)].is_with(call.object, comms) {
+            self.unrecorded.insert(call.function);
+            let (calls, ticks) = self.unrecorded_calls;
+            let taken = call.leave.saturating_sub(call.enter);
+            self.unrecorded_calls = (calls + 1, ticks.saturating_add(taken));
+        }
+    }
+
     fn extension(&mut self, kind: u8, items: usize, slot: &[u8; 64], pending: &mut Vec<Node>) -> Option<String> {
         if kind == Extension::Nodes as u8 {
             for item in 0..items.min(3) {
@@ -129,6 +156,10 @@ impl Survey {
                 pending.push(Node { address, parent, time: 0 });
             }
         }
+        if kind == Extension::Polls as u8 {
+            let further = word(slot, 2);
+            (self.calls, self.tests) = (self.calls.saturating_add(further), self.tests.saturating_add(further));
+        }
         self.switched |= kind == Extension::Switch as u8;
         let known = [
             Extension::Wide,
@@ -139,6 +170,7 @@ impl Survey {
             Extension::Switch,
             Extension::CountersEnter,
             Extension::CountersLeave,
+            Extension::Polls,
         ];
         (!known.iter().any(|known| *known as u8 == kind)).then(|| format!("there is no extension {kind}"))
     }

@@ -1,5 +1,7 @@
 //! One thread of a process: its slots in order, and its location with the functions that are open.
 
+use std::collections::VecDeque;
+
 use whywait_otf2::enums::MeasurementMode;
 use whywait_otf2::records::MetricValues;
 use whywait_otf2::{Attributes, Event, LocalDefinitions, LocationWriter};
@@ -7,7 +9,8 @@ use whywait_otf2::{Attributes, Event, LocalDefinitions, LocationWriter};
 use crate::counters::{Classes, Values};
 use crate::error::Result;
 use crate::expand::Regions;
-use crate::format::{Call, Extension};
+use crate::format::{Call, Extension, flags};
+use crate::functions::FUNCTIONS;
 use crate::openmp::Construct;
 use crate::paths::{FunctionId, Paths, Steps};
 use crate::spool::{Slot, Slots, call as decoded, extension, word};
@@ -99,6 +102,43 @@ fn note(result: &mut whywait_otf2::Result<()>, next: impl FnOnce() -> whywait_ot
     }
 }
 
+/// A call, what stands before it, and its extensions.
+#[derive(Debug)]
+struct Group {
+    before: Vec<Slot>,
+    call: Call,
+    after: Vec<Slot>,
+}
+
+/// Most tests of a run that are recorded by themselves; the recorder writes fewer.
+const LONGEST: usize = 8;
+
+/// Whether the slot of a call is that of a test after others.
+fn is_in_run(slot: &Slot) -> bool {
+    decoded(slot).flags & (flags::POLLS | flags::POLLED) != 0
+}
+
+/// A run of tests as one call, from the begin of the first to the end of the last.
+fn folded(mut run: VecDeque<Group>) -> Option<Group> {
+    let mut last = run.pop_back()?;
+    let first = run.pop_front()?;
+    last.call.enter = first.call.enter;
+    // Values of counters that do not change are not repeated.
+    let middle = run.into_iter().flat_map(|Group { before, after, .. }| [before, after]);
+    let skipped = std::iter::once(first.after).chain(middle).chain([last.before]).flatten();
+    let counters = skipped.filter(|slot| {
+        let kind = extension(slot).map_or(0, |(kind, _)| kind);
+        [Extension::CountersEnter, Extension::CountersLeave].iter().any(|known| *known as u8 == kind)
+    });
+    let counters = counters.map(|mut slot| {
+        slot[0] = Extension::CountersLeave as u8;
+        slot
+    });
+    last.after = counters.chain(last.after).collect();
+    last.before = first.before;
+    Some(last)
+}
+
 /// A thread whose slots are being read.
 pub(crate) struct Thread<'a> {
     /// Number among those of the process.
@@ -127,6 +167,8 @@ pub(crate) struct Thread<'a> {
     pub(crate) before: Vec<Slot>,
     /// Extensions of the next call.
     pub(crate) after: Vec<Slot>,
+    /// Calls after the next one that were read already.
+    ahead: VecDeque<Group>,
 }
 
 impl<'a> Thread<'a> {
@@ -149,12 +191,60 @@ impl<'a> Thread<'a> {
             next: None,
             before: Vec::new(),
             after: Vec::new(),
+            ahead: VecDeque::new(),
         }
+    }
+
+    /// Goes on to the next call and what belongs to it. Tests one after the other, of which the last found something, are one call.
+    #[inline]
+    pub(crate) fn load(&mut self, folds: bool) -> Result<()> {
+        if let Some(Group { before, call, after }) = self.ahead.pop_front() {
+            (self.before, self.next, self.after) = (before, Some(call), after);
+        } else {
+            self.read()?;
+        }
+        match &self.next {
+            Some(call) if folds && FUNCTIONS[usize::from(call.function)].tests() => self.fold(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Looks ahead whether the call begins a run of tests, and takes it all if its last one found something.
+    fn fold(&mut self) -> Result<()> {
+        // If there is something ahead, the call was looked at with the run that it is part of.
+        if !self.ahead.is_empty() || self.slots.peek()?.is_none_or(|slot| extension(slot).is_none() && !is_in_run(slot))
+        {
+            return Ok(());
+        }
+        let mut run = VecDeque::from_iter(self.take());
+        while run.len() <= LONGEST {
+            self.read()?;
+            let Some(group) = self.take() else { break };
+            let goes_on = group.call.flags & flags::POLLS != 0;
+            let is_end = group.call.flags & flags::POLLED != 0;
+            run.push_back(group);
+            if is_end {
+                run = VecDeque::from_iter(folded(run));
+            }
+            if !goes_on {
+                break;
+            }
+        }
+        if let Some(Group { before, call, after }) = run.pop_front() {
+            (self.before, self.next, self.after) = (before, Some(call), after);
+        }
+        self.ahead = run;
+        Ok(())
+    }
+
+    fn take(&mut self) -> Option<Group> {
+        let call = self.next.take()?;
+        Some(Group { before: std::mem::take(&mut self.before), call, after: std::mem::take(&mut self.after) })
     }
 
     /// Reads the next call and what belongs to it.
     #[inline]
-    pub(crate) fn load(&mut self) -> Result<()> {
+    fn read(&mut self) -> Result<()> {
         self.next = None;
         self.before.clear();
         self.after.clear();
@@ -245,7 +335,7 @@ fn stands_before(kind: u8) -> bool {
 
 /// Whether an extension belongs to the call before it.
 fn belongs(kind: u8) -> bool {
-    [Extension::Wide, Extension::Requests, Extension::Collective, Extension::CountersLeave]
+    [Extension::Wide, Extension::Requests, Extension::Collective, Extension::CountersLeave, Extension::Polls]
         .iter()
         .any(|known| *known as u8 == kind)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use crate::format::{COMM_SELF, COMM_WORLD, CommName, NAME_COMM, NAME_WINDOW, NONE};
-use crate::spool::{CommEntry, Definitions, Process, Spool};
+use crate::spool::{CommEntry, Definitions, Process, Spool, World};
 
 /// Id of a definition of the run.
 pub(crate) type Id = u32;
@@ -155,7 +155,7 @@ impl Sides {
         self.size(own, entry.size.min(most));
         self.size(1 - own, entry.remote_size.min(most));
         let side = &mut self.0[own];
-        for (member, rank) in side.iter_mut().zip(&entry.members) {
+        for (member, rank) in side.iter_mut().zip(&entry.members).filter(|(_, rank)| **rank != NONE) {
             *member = Some(*rank);
         }
         if let Some(member) = side.get_mut(entry.rank as usize) {
@@ -181,10 +181,16 @@ impl Unified {
         let mut unified = Self { size: size(spool), ..Self::default() };
         let mut groups = Groups::default();
         groups.id(Group::Locations);
-        let world = groups.id(Group::Ranks((0..unified.size).collect()));
+        let whole = [World { first: 0, size: unified.size }];
+        let worlds = if spool.worlds.is_empty() { &whole } else { spool.worlds.as_slice() };
+        let mut of_world = |world: &World| {
+            groups.id(Group::Ranks((world.first..world.first.saturating_add(world.size).min(unified.size)).collect()))
+        };
+        let world_groups: Vec<Id> = worlds.iter().map(&mut of_world).collect();
         let itself = groups.id(Group::Itself);
         let predefined = |name: &str, group| Comm { name: name.into(), group, remote: None, parent: None };
-        unified.comms = vec![predefined("MPI_COMM_WORLD", world), predefined("MPI_COMM_SELF", itself)];
+        unified.comms = vec![predefined("MPI_COMM_WORLD", world_groups[0]), predefined("MPI_COMM_SELF", itself)];
+        unified.comms.extend(world_groups[1..].iter().map(|group| predefined("MPI_COMM_WORLD", *group)));
         let mut sides = unified.communicators(spool);
         for (id, sides) in &mut sides {
             let [group, remote] = sides.0.each_mut().map(|side| {
@@ -230,12 +236,15 @@ impl Unified {
     fn communicators(&mut self, spool: &Spool) -> Vec<(Id, Sides)> {
         let mut known: FxHashMap<Key, Id> = FxHashMap::default();
         let mut members: Vec<(Id, Sides)> = Vec::new();
+        let predefined = self.comms.len();
         for (rank, process) in &spool.ranks {
             let mut local = Local::default();
-            for (id, name) in [(COMM_WORLD, CommName::World), (COMM_SELF, CommName::Itself)] {
-                let (rank, size) = if name == CommName::World { (*rank, self.size) } else { (0, 1) };
-                local.comms.insert(id, LocalComm { id, rank, size, remote_size: 0 });
-            }
+            let world = spool.worlds.get(process.world).copied().unwrap_or(World { first: 0, size: self.size });
+            let (rank_in_world, size) = (rank.saturating_sub(world.first), world.size);
+            // Those of further worlds come after the two of the first.
+            let id = if process.world == 0 { COMM_WORLD } else { COMM_SELF + process.world as Id };
+            local.comms.insert(COMM_WORLD, LocalComm { id, rank: rank_in_world, size, remote_size: 0 });
+            local.comms.insert(COMM_SELF, LocalComm { id: COMM_SELF, rank: 0, size: 1, remote_size: 0 });
             for entry in &process.definitions.comms {
                 let is = |name: CommName| entry.name == name as u32;
                 let parent = local.comms.get(&entry.parent).map(|parent| parent.id);
@@ -257,8 +266,7 @@ impl Unified {
                     members.push((id, Sides::default()));
                     id
                 });
-                // The first two are predefined.
-                members[id as usize - 2].1.note(entry, self.size);
+                members[id as usize - predefined].1.note(entry, self.size);
                 let CommEntry { rank, size, remote_size, .. } = *entry;
                 local.comms.insert(entry.id, LocalComm { id, rank, size, remote_size });
             }
@@ -335,7 +343,10 @@ impl Unified {
 }
 
 /// Number of ranks that the run had.
-fn size(spool: &Spool) -> u32 {
+pub(crate) fn size(spool: &Spool) -> u32 {
+    if let Some(last) = spool.worlds.last() {
+        return last.first.saturating_add(last.size);
+    }
     let claimed = spool.ranks.values().filter_map(|process| process.definitions.start.as_ref()).map(|start| start.size);
     let seen = spool.ranks.keys().next_back().map_or(0, |rank| rank.saturating_add(1));
     let most = u32::try_from(spool.ranks.len().saturating_mul(RANKS_FOR_EACH)).unwrap_or(u32::MAX);

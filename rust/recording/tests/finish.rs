@@ -4,7 +4,7 @@ mod common;
 
 use std::fs;
 
-use common::{Fields, Process, Scratch, call, events, requests, words};
+use common::{Fields, Process, Scratch, call, events, function, requests, words};
 use whywait_otf2::Archive;
 use whywait_recording::format::{COMM_WORLD, Call, Entry, Extension, PEER_ANY, RequestKind, extension, flags};
 use whywait_recording::{Error, Model, Options, Progress, Summary, finish, is_unfinished};
@@ -101,6 +101,62 @@ fn requests_are_completed_in_the_order_of_the_array() {
             "32 Leave MPI_Wait",
         ]
     );
+}
+
+#[test]
+fn tests_one_after_the_other_until_one_finds_something_are_one_call() {
+    let polls = |until, count, inside| [extension(Extension::Polls, 0), until, count, inside, 0, 0, 0, 0];
+    let found =
+        Call { flags: kind(RequestKind::Receive) | flags::POLLED, id: 2, object: COMM_WORLD, ..Call::default() };
+    let slots = [
+        // In vain.
+        words(&Call { id: 1, ..call("MPI_Test", 20, 21) }),
+        words(&Call { flags: flags::POLLS, ..call("MPI_Iprobe", 22, 23) }),
+        polls(30, 4, 3),
+        words(&call("MPI_Barrier", 31, 32)),
+        // With two places, until something came.
+        words(&Call { id: 2, ..call("MPI_Test", 40, 41) }),
+        polls(43, 1, 1),
+        words(&Call { flags: flags::POLLS, ..call("MPI_Iprobe", 44, 45) }),
+        polls(49, 3, 2),
+        words(&Call { enter: 50, leave: 52, function: function("MPI_Test"), source: 1, arrived_tag: 3, ..found }),
+        words(&call("MPI_Barrier", 60, 61)),
+    ];
+    let (folded, whole) = (Scratch::new("polling"), Scratch::new("tests"));
+    for (scratch, options) in [(&folded, "groups=all"), (&whole, "groups=all;model=scorep7")] {
+        let mut process = Process::with_options(0, 1, options);
+        process.end(90);
+        process.write(scratch, &slots);
+    }
+    // All tests are calls.
+    assert_eq!(finished(&folded).calls, 15);
+    finished(&whole);
+    let message = "MpiIrecv { sender: 1, communicator: 0, msg_tag: 3, msg_length: 0, request_id: 2 }";
+    let before = [
+        "20 Enter MPI_Test",
+        "21 MpiRequestTest { request_id: 1 }",
+        "21 Leave MPI_Test",
+        "22 Enter MPI_Iprobe",
+        "23 Leave MPI_Iprobe",
+        "27 Enter MPI_Iprobe",
+        "30 Leave MPI_Iprobe",
+        "31 Enter MPI_Barrier",
+        "32 Leave MPI_Barrier",
+    ];
+    let lines = events(&folded.0, 0);
+    assert_eq!(lines[..9], before);
+    assert_eq!(
+        lines[9..12],
+        ["40 Enter MPI_Test (polling)".into(), format!("52 {message}"), "52 Leave MPI_Test (polling)".into()]
+    );
+    assert_eq!(lines[12..], ["60 Enter MPI_Barrier", "61 Leave MPI_Barrier"]);
+    let properties = Archive::open(&folded.0).unwrap().anchor().properties.clone();
+    let said = "7 tests in 1 run, each a call such as MPI_Test (polling), with the time between tests";
+    assert!(properties.contains(&("WHYWAIT::POLLING".into(), said.into())), "{properties:?}");
+    let lines = events(&whole.0, 0);
+    assert_eq!(lines[..9], before);
+    assert!(lines.contains(&"50 Enter MPI_Test".into()) && lines.contains(&format!("52 {message}")));
+    assert!(!lines.iter().any(|line| line.contains("polling")));
 }
 
 #[test]
@@ -397,7 +453,7 @@ fn a_spool_of_two_runs_is_that_of_the_first() {
     other[4] += 1;
     fs::write(&path, &other).unwrap();
     let error = finish(&scratch.0, &Options::default(), &Progress::default()).unwrap_err();
-    assert!(matches!(error, Error::Version { version: 2, .. }), "{error}");
+    assert!(matches!(error, Error::Version { version: 3, .. }), "{error}");
 }
 
 #[test]

@@ -84,6 +84,9 @@ fn of_region(region: &Region, class: RegionClass) -> Activity {
     if matches!(region.role, RegionRole::FILE_IO | RegionRole::FILE_IO_METADATA) {
         return Activity::Io;
     }
+    if class == RegionClass::Unrecorded {
+        return Activity::Unknown;
+    }
     if let RegionClass::Device(_) = class {
         return Activity::Device;
     }
@@ -280,7 +283,9 @@ mod tests {
         let others =
             ["MPI_Isend", "MPI_Start", "MPI_Test", "MPI_Iprobe", "MPI_Comm_dup", "MPI_Iallreduce", "MPI_Finalize"];
         is(Paradigm::MPI, &others, Activity::Library);
-        is(Paradigm::MPI, &["MPI_Probe", "MPI_Mprobe"], Activity::Probe);
+        is(Paradigm::MPI, &["MPI_Probe", "MPI_Mprobe", "MPI_Iprobe (polling)"], Activity::Probe);
+        is(Paradigm::MPI, &["MPI_Test (polling)", "MPI_Win_test (polling)"], Activity::Transfer);
+        is(Paradigm::MPI, &["MPI_Recv (unrecorded peers)"], Activity::Unknown);
         is(Paradigm::MPI, &["MPI_File_write_at", "MPI_File_open"], Activity::Io);
         is(
             Paradigm::SHMEM,

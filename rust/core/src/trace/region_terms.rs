@@ -9,7 +9,7 @@ use regex_lite::Regex;
 use whywait_otf2::enums::Paradigm;
 
 use super::device_calls::DeviceCall;
-use super::regions::{ARGUMENTS, construct, mpi_call};
+use super::regions::{bare, construct, mpi_call};
 
 /// Paradigm and role of a region; texts in OTF2's terms (any case) or in those of Cube.
 ///
@@ -22,10 +22,10 @@ use super::regions::{ARGUMENTS, construct, mpi_call};
 #[must_use]
 pub fn terms(name: &str, paradigm: &str, role: &str) -> (String, String) {
     let (paradigm, role) = (paradigm.to_lowercase(), role.to_lowercase());
-    let bare = name.strip_suffix(ARGUMENTS).unwrap_or(name);
+    let bare = bare(name);
     let (paradigm, role) = recognized(bare, paradigm, role);
     let recorded = if paradigm == "mpi" { Paradigm::MPI } else { Paradigm::UNKNOWN };
-    let (paradigm, call) = if let Some(call) = mpi_call(bare, recorded) {
+    let (paradigm, call) = if let Some(call) = mpi_call(name, recorded) {
         ("mpi", call)
     } else if let Some(call) = bare.strip_prefix('P').unwrap_or(bare).strip_prefix("ARMCI_") {
         ("armci", call.to_lowercase())
@@ -141,6 +141,8 @@ mod tests {
         };
         assert_eq!(of("MPI_Irecv", "USER", "FUNCTION"), "mpi point2point");
         assert_eq!(of("MPI_Allreduce_c()", "USER", "WRAPPER"), "mpi all2all");
+        assert_eq!(of("MPI_Iprobe (polling)", "USER", "FUNCTION"), "mpi point2point");
+        assert_eq!(of("MPI_Bcast (unrecorded peers)", "USER", "FUNCTION"), "mpi one2all");
         assert_eq!(of("mpi_win_create_", "COMPILER", "FUNCTION"), "mpi function");
         assert_eq!(of("PARMCI_NbGetS", "UNKNOWN", "UNKNOWN"), "armci rma");
         assert_eq!(of("shmem_int_p", "SHMEM", "FUNCTION"), "shmem rma");

@@ -56,6 +56,8 @@ pub enum RegionClass {
     StartNeighborhood,
     /// MPI calls that exchange data with the neighbors in a topology: `MPI_Neighbor_allgather`, ...
     Neighborhood,
+    /// MPI calls with processes of which nothing was recorded: for what they wait is not known.
+    Unrecorded,
     /// Any other MPI call.
     Mpi,
     /// OpenSHMEM calls that allocate memory or start the library: they synchronize all PEs and leave no record.
@@ -147,7 +149,9 @@ impl RegionClass {
             Class::BlockingSend | Class::SendAndReceive | Class::Wait | Class::WaitMany | Class::Test => {
                 Some(Library::Mpi)
             }
-            Class::StartCollective | Class::StartNeighborhood | Class::Neighborhood => Some(Library::Mpi),
+            Class::StartCollective | Class::StartNeighborhood | Class::Neighborhood | Class::Unrecorded => {
+                Some(Library::Mpi)
+            }
             Class::Start | Class::Complete | Class::Post | Class::WinWait | Class::WinTest => Some(Library::Mpi),
             Class::ShmemAllocate | Class::ShmemFree | Class::ShmemQuiet | Class::Shmem => Some(Library::Shmem),
             Class::ShmemFinalize | Class::ShmemTestLock | Class::ShmemTest => Some(Library::Shmem),
@@ -196,9 +200,9 @@ impl RegionClass {
     }
 
     pub(crate) fn of(name: &str, paradigm: Paradigm, role: RegionRole) -> Self {
-        let name = name.strip_suffix(ARGUMENTS).unwrap_or(name);
         if let Some(call) = mpi_call(name, paradigm) {
             return match call.as_str() {
+                _ if name.ends_with(UNRECORDED) => Self::Unrecorded,
                 "init" | "init_thread" => Self::Init,
                 "finalize" => Self::Finalize,
                 "send" | "ssend" => Self::BlockingSend,
@@ -220,6 +224,7 @@ impl RegionClass {
                 _ => Self::Mpi,
             };
         }
+        let (polls, name) = (name.ends_with(POLLING), bare(name));
         // OTF2 has no paradigm for ARMCI.
         if let Some(call) = name.strip_prefix("ARMCI_").or_else(|| name.strip_prefix("PARMCI_")) {
             return match call {
@@ -248,7 +253,7 @@ impl RegionClass {
                 "shmem_finalize" => Self::ShmemFinalize,
                 "shmem_quiet" | "shmem_ctx_quiet" | "shmem_pe_quiet" => Self::ShmemQuiet,
                 "shmem_test_lock" => Self::ShmemTestLock,
-                _ if is_shmem_test(name) => Self::ShmemTest,
+                _ if is_shmem_test(name) && !polls => Self::ShmemTest,
                 _ => Self::Shmem,
             },
             Paradigm::OPENMP => match role {
@@ -351,7 +356,27 @@ fn is_shmem_test(name: &str) -> bool {
 }
 
 /// Some tools (TAU) write a call with the parentheses of its arguments.
-pub(super) const ARGUMENTS: &str = "()";
+const ARGUMENTS: &str = "()";
+
+/// What the recorder adds to the name of a call that stands for tests one after the other, of which the last was successful.
+const POLLING: &str = " (polling)";
+
+/// What the recorder adds to the name of a call with processes of which it recorded nothing.
+const UNRECORDED: &str = " (unrecorded peers)";
+
+/// The name of a call without what tools add.
+pub(super) fn bare(name: &str) -> &str {
+    [ARGUMENTS, POLLING, UNRECORDED].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name)
+}
+
+/// The call of MPI that waits for what another one tests.
+fn waiting(test: &str) -> String {
+    match test {
+        "iprobe" => "probe".to_owned(),
+        "improbe" => "mprobe".to_owned(),
+        _ => test.replacen("test", "wait", 1),
+    }
+}
 
 /// The calls of MPI 4.1 that Fortran has.
 static FORTRAN_CALLS: LazyLock<FxHashSet<&str>> =
@@ -363,6 +388,7 @@ static FORTRAN_CALLS: LazyLock<FxHashSet<&str>> =
 /// Not every tool records that an MPI call belongs to the paradigm MPI. Names in the form of the standard are reserved;
 /// names in lower case, as Fortran compilers write them, are MPI calls only if they are in the standard.
 pub(crate) fn mpi_call(name: &str, paradigm: Paradigm) -> Option<String> {
+    let (polls, name) = (name.ends_with(POLLING), bare(name));
     let reserved = name.strip_prefix("MPI_").is_some_and(|call| call.starts_with(|c: char| c.is_ascii_uppercase()));
     let fortran = || {
         let call = name.strip_prefix("mpi_").filter(|call| call.ends_with('_'));
@@ -373,7 +399,8 @@ pub(crate) fn mpi_call(name: &str, paradigm: Paradigm) -> Option<String> {
     }
     let name = name.to_ascii_lowercase();
     let call = name.strip_prefix("mpi_").unwrap_or(&name).trim_end_matches('_');
-    Some(call.strip_suffix("_c").unwrap_or(call).to_owned())
+    let call = call.strip_suffix("_c").unwrap_or(call);
+    Some(if polls { waiting(call) } else { call.to_owned() })
 }
 
 /// The role of an OpenMP construct or call by the name that `EZTrace` gives it.
@@ -436,7 +463,7 @@ impl Region {
 
     /// The region with paradigm and role taken from its name where the tool did not record them.
     fn recognized(mut self) -> Self {
-        if mpi_call(self.name.strip_suffix(ARGUMENTS).unwrap_or(&self.name), self.paradigm).is_some() {
+        if mpi_call(&self.name, self.paradigm).is_some() {
             self.paradigm = Paradigm::MPI;
         } else if matches!(self.paradigm, Paradigm::USER | Paradigm::UNKNOWN) {
             if let Some(role) = construct(&self.name) {
@@ -692,6 +719,29 @@ mod tests {
             assert!(RegionClass::of(name, paradigm, RegionRole::FUNCTION).is_test(), "{name}");
         }
         assert!(!RegionClass::of("shmem_wait_until", Paradigm::SHMEM, RegionRole::FUNCTION).is_test());
+    }
+
+    #[test]
+    fn polling_is_waiting() {
+        for (polls, waits, paradigm) in [
+            ("MPI_Test", "MPI_Wait", Paradigm::MPI),
+            ("MPI_Testsome", "MPI_Waitsome", Paradigm::MPI),
+            ("MPI_Win_test", "MPI_Win_wait", Paradigm::MPI),
+            ("MPI_Iprobe", "MPI_Probe", Paradigm::MPI),
+            ("MPI_Improbe", "MPI_Mprobe", Paradigm::MPI),
+            ("shmem_long_test", "shmem_long_wait_until", Paradigm::SHMEM),
+        ] {
+            let of = |name: &str| RegionClass::of(name, paradigm, RegionRole::FUNCTION);
+            assert_eq!(of(&format!("{polls}{POLLING}")), of(waits), "{polls}");
+        }
+    }
+
+    #[test]
+    fn calls_with_processes_that_were_not_recorded_are_of_their_own_class() {
+        for name in ["MPI_Recv", "MPI_Barrier", "MPI_Wait"] {
+            let class = RegionClass::of(&format!("{name}{UNRECORDED}"), Paradigm::MPI, RegionRole::FUNCTION);
+            assert!(class == RegionClass::Unrecorded && class.is_mpi(), "{name}");
+        }
     }
 
     #[test]
