@@ -150,7 +150,8 @@ class Findings(list[Finding]):
     place
         The call path that these are the findings of; None for all.
     caveats
-        What the trace does not say, so that the verdict cannot stand without it: a sentence each.
+        What the trace does not say, or what spoils the measurement, so that the verdict cannot stand without it: a
+        sentence each.
     unexplained
         The parts of the lost time that no finding explains, in seconds, by their names.
     together
@@ -173,10 +174,7 @@ class Findings(list[Finding]):
         doubts: Sequence[Words] = (),
         unexplained: Mapping[str, float] | None = None,
     ) -> None:
-        # What is certain to spoil the measurement comes first.
-        super().__init__(
-            sorted(found, key=lambda one: (one.base == "run", not one.evidence.get("certain"), -one.share))
-        )
+        super().__init__(sorted(found, key=lambda one: (one.base == "run", -one.share)))
         self.lost, self.time, self.silent = lost, time, silent
         self.together: Price | None = None
         self.ideal: Price | None = None
@@ -233,7 +231,9 @@ class Findings(list[Finding]):
 
     def verdict(self) -> str:
         """Return what to say first: what the trace does not say, how much is lost, and the reason of most of it."""
-        return " ".join([*(words.text for words in self.caveats), self._verdict()])
+        first = self.shown[0].sentence if self.shown else ""
+        # What the first finding says need not be said twice.
+        return " ".join([*(one.text for one in self.caveats if not first.startswith(one.text)), self._verdict()])
 
     def _verdict(self) -> str:
         lost = f"{percent(self.lost / self.time if self.time else 0.0)} of the CPU time is lost"

@@ -1,10 +1,11 @@
-"""What the trace does not say, so that a verdict cannot stand without it."""
+"""What the trace does not say, or what spoils the measurement, so that a verdict cannot stand without it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from whywait.analysis.clocks import is_recommended
+from whywait.analysis.findings.few_cores import certainly
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
@@ -53,3 +54,5 @@ def caveats(run: Run) -> Iterator[Words]:
             "The clocks disagree by up to {worst}, and waits are wrong by as much: see --clocks.",
             worst=float(run.result.facts["clocks"]["worst"]),
         )
+    if (words := certainly(run)) is not None:
+        yield words

@@ -28,9 +28,9 @@ its partner has to wait for one. The sentence says how many compute at the same 
 time in which any does; otherwise what has been found. Run with at most one rank or thread per core, or check the
 binding (OMP_PROC_BIND, OMP_PLACES); measurements of a shared core say little about the program. The loss is the excess
 of all calls but those of collective operations with a root, the runtime of threads, and the waiting that these pass on.
-It is certain, and comes first, where ranks of a node may use fewer cores than they are, which recordings of `whywait
-record` tell, and where the counter `core` (`whywait record --counters core`) saw more locations of a node than cores;
-`ru_nivcsw` counts how often a core went to another thread, also because MPI yielded it.
+It is certain, and said before all findings, where ranks of a node may use fewer cores than they are, which recordings
+of `whywait record` tell, and where the counter `core` (`whywait record --counters core`) saw more locations of a node
+than cores; `ru_nivcsw` counts how often a core went to another thread, also because MPI yielded it.
 """
 FIGURES = Figures(
     OF_CALLS,
@@ -63,15 +63,14 @@ def detect(run: Run) -> Iterator[Finding]:
     nodes = [*(run.result.facts.get("few_cores") or []), *run.reasons("crowded")]
     # What never runs together says more than who computes meanwhile.
     nodes = list({node["location"]: node for node in reversed(nodes)}.values())
-    seen = _seen_cores(run)
+    seen, shared = _seen_cores(run), shared_cores(run.result.facts)
     bearers = [one for one in run.slow() if not run.is_rooted(run.region(one.callpath).name)]
     slow = Slow(run, bearers)
-    shared = shared_cores(run.result.facts)
     if not (nodes or seen or shared) or slow.loss <= 0:
         return
     nodes = seen or nodes or [{"location": 0, "locations": share["ranks"], "most": share["cores"]} for share in shared]
     node = max(nodes, key=lambda one: one["locations"])
-    sentence = (_allowed(shared) if shared and not seen else _who(run, node, len(nodes) - 1)) + " "
+    sentence = (certainly(run) or _who(run, node, len(nodes) - 1)) + " "
     if switches := Counters(run.result).get("ru_nivcsw"):
         sentence += FIGURES.say(
             "The core of one of them went to another thread {switches} times. ", switches=round(switches.total)
@@ -87,12 +86,19 @@ def detect(run: Run) -> Iterator[Finding]:
             "together": _together(run, node),
             "seen": seen,
             "shared": shared,
-            "certain": bool(seen or shared),
             **slow.evidence(),
         },
         merged=slow.callpaths(),
     )
     slow.take()
+
+
+def certainly(run: Run) -> Words | None:
+    """Return who shares cores, if the kernel says so."""
+    if seen := _seen_cores(run):
+        return _who(run, seen[0], 0)
+    shared = shared_cores(run.result.facts)
+    return _allowed(shared) if shared else None
 
 
 def shared_cores(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
