@@ -3,12 +3,16 @@
 import io
 import json
 import re
+from pathlib import Path
 
 import pytest
+from whywait import cli
 from whywait.model.names import short_name
 from whywait.report.terminal import delay_lines, path, percent, seconds, show, summary_lines, whole_paths
 
 from tests import fake_native
+
+DATA = Path(__file__).parent / "data"
 
 
 @pytest.fixture
@@ -186,3 +190,12 @@ def test_call_paths_that_would_look_the_same_are_shown_whole():
     (alone,) = [plain(lines) for lines in whole_paths([first], 60)]
     assert len(alone) == 1
     assert alone[0].startswith("   … → ")
+
+
+@pytest.mark.parametrize("verb", ["findings", "account"])
+def test_narrow_lines_are_wrapped_and_keep_their_words(verb, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "50")
+    assert cli.main([verb, str(DATA / "stencil")]) == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 50
+    assert all(words in text for words in {"findings": ["Findings", "lost"], "account": ["on the critical path"]}[verb])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # The columns of a bar that stands for all CPU time, and of the numbers.
 _BAR, _TIME, _SHARE = 18, 10, 8
-_NAME = 38
+_NAME, _LEAST_BAR = 38, 6
 # The column of a group.
 _GROUP = 12
 # Smaller shares of the CPU time are left out.
@@ -49,7 +49,8 @@ def account_lines(found: Account, result: ResultData, width: int, *, unicode: bo
     base = found.time or 1.0
     excess = found.times.get("transfer.excess", 0.0) + found.times.get("library.excess", 0.0)
     if excess / base >= _LEAST:
-        yield [("Excess is what calls take beyond the fastest 5% of such calls.", "dim")]
+        for line in paragraph("Excess is what calls take beyond the fastest 5% of such calls.", width):
+            yield [(line[0][0], "dim")]
     yield []
     yield [(f"{percent(found.lost / base)} of the CPU time ({seconds(found.lost)}) is lost.", "bold")]
 
@@ -68,14 +69,15 @@ def group_lines(found: Account, width: int, *, least: float = _LEAST, unicode: b
     unicode
         Whether to draw with more than ASCII.
     """
-    name = min(_NAME, width - _TIME - _SHARE - _BAR - 2)
-    yield [(f"Where the time went ({seconds(found.time)} of CPU time in the focus)", "bold")]
+    name, longest = _room(width)
+    for line in paragraph(f"Where the time went ({seconds(found.time)} of CPU time in the focus)", width):
+        yield [(line[0][0], "bold")]
     block = "█" if unicode else "#"
     base = found.time or 1.0
     for group, time in found.of_groups.items():
         if time / base < _LEAST:
             continue
-        bar = "  " + block * round(time / base * _BAR)
+        bar = "  " + block * round(time / base * longest)
         yield [(_columns(f"  {groups()[group].label}", time, base, name), ""), (bar.rstrip(), "cyan")]
         of_labels: dict[str, float] = {}
         for row, of_row in found.times.items():
@@ -104,14 +106,22 @@ def device_lines(result: ResultData, width: int, *, unicode: bool = True) -> Ite
     found = device_account(result)
     if found is None:
         return
-    name = min(_NAME, width - _TIME - _SHARE - _BAR - 2)
+    name, longest = _room(width)
     many = f"{found.devices} devices" if found.devices > 1 else "1 device"
     yield []
-    yield [(f"Where the device time went ({seconds(found.time)} of {many} in the focus)", "bold")]
+    for line in paragraph(f"Where the device time went ({seconds(found.time)} of {many} in the focus)", width):
+        yield [(line[0][0], "bold")]
     for _, label, time in found.rows:
         if time / found.time >= _LEAST:
-            bar = "  " + ("█" if unicode else "#") * round(time / found.time * _BAR)
+            bar = "  " + ("█" if unicode else "#") * round(time / found.time * longest)
             yield [(_columns(f"  {label}", time, found.time, name), ""), (bar.rstrip(), "cyan")]
+
+
+def _room(width: int) -> tuple[int, int]:
+    """Return the columns of names and of the longest bar: where lines are short, names matter more."""
+    name = min(_NAME, width - _TIME - _SHARE)
+    bar = min(_BAR, width - name - _TIME - _SHARE - 2)
+    return name, bar if bar >= _LEAST_BAR else 0
 
 
 def _columns(label: str, time: float, base: float, name: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import textwrap
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 # A line is a list of (text, style), with the styles of rich.
 Line = list[tuple[str, str]]
 
-_WIDTH = 80
+_WIDTH, _NARROWEST, _WIDEST = 80, 40, 110
 _BAR = 16
 _SMALL = 0.001
 # Shares closer to one than this differ from it by rounding errors.
@@ -52,8 +53,9 @@ def show(lines: Iterable[Line], stream: TextIO) -> None:
 
 
 def width(stream: TextIO) -> int:
-    """Return the line width: that of the terminal, up to a readable maximum, or 80 columns elsewhere."""
-    return min(shutil.get_terminal_size().columns, 110) if stream.isatty() else _WIDTH
+    """Return the line width: that of the terminal or of COLUMNS, up to a readable maximum, or 80 columns elsewhere."""
+    is_known = stream.isatty() or os.environ.get("COLUMNS", "").isdecimal()
+    return max(_NARROWEST, min(shutil.get_terminal_size().columns, _WIDEST)) if is_known else _WIDTH
 
 
 def speaks_unicode(stream: TextIO) -> bool:
