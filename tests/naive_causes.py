@@ -42,6 +42,7 @@ NONBLOCKING = {  # metrics and their classes; Early Scan has none
     "mpi_nbc_earlyreduce": "n21",
     "mpi_probe_latesender": "latesender",
 }
+ALL_WITH_ALL = {"mpi_nbc_barrier_wait", "mpi_nbc_wait_nxn"}
 LIMIT = 128  # call paths in a profile of release 2.6; the smallest are dropped
 WAIT_MANY = {"MPI_Waitall", "MPI_Waitsome"}
 WAIT_ONE = {"MPI_Wait", "MPI_Waitany"}
@@ -52,6 +53,19 @@ ONE_TO_N = {"BCAST", "SCATTER", "SCATTERV"}
 N_TO_ONE = {"REDUCE", "GATHER", "GATHERV"}
 LOCK_CALLS = re.compile(r"pthread_(mutex_(try)?lock|(rw|spin_)\w*lock|cond_(timed)?wait)")
 N_TO_N = {"ALLGATHER", "ALLGATHERV", "ALLREDUCE", "ALLTOALL", "REDUCE_SCATTER", "REDUCE_SCATTER_BLOCK"}
+
+
+def synchronized(trace):
+    """Yield the calls that wait in an operation of all with all until the last one starts it, and this time."""
+    topologies = {t.communicator._ref: naive.neighbors(t, trace.definitions) for t in trace.definitions.cart_topologies}
+    for parts in naive.nonblocking_operations(trace):
+        ready = defaultdict(list)
+        for number, part in enumerate(parts):
+            naive.needs(number, part, parts, topologies.get(parts[0][3].communicator._ref), ready, naive.Result(1, 0))
+        waits = [(call, at) for call, [(at, metric, _)] in ready.items() if metric in ALL_WITH_ALL and call.enter < at]
+        waits = [(call, at) for call, at in waits if call.name not in naive.TESTS]
+        last = max((at for _, at in waits), default=0)
+        yield [call for call, at in waits if at == last], last
 
 
 def is_parallel(name):
@@ -788,6 +802,12 @@ class Analysis:
             before = sum(p.wait for p in waiter.leave.loc.points.values() if p.event.call is waiter)
             cause = calls[w.cause_rank, w.cause_thread, w.cause_callpath, w.enter + before + w.waiting]
             self.one_sided_pair(NONBLOCKING[w.kind], waiter, w.waiting, cause, w.enter + before + w.waiting)
+        for waiting, met in synchronized(naive.Trace(self.trace.anchor)):
+            points = [calls[i.thread.rank, i.thread.number, i.callpath, i.enter].leave for i in waiting]
+            points = [e.loc.points.get(e.i) or self.point(e, 0, 0, set(), "n2n") for e in points]
+            for p in points:
+                others = [other.loc.rank for other in points if other is not p]
+                p.partners.update(dict.fromkeys(others, p.event.call.L - met))
 
     def find_waits_for_locks(self):
         """Add the waits for locks of threads (specification.md#locks-of-threads) and who owns the lock meanwhile."""

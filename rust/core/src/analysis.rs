@@ -605,11 +605,13 @@ impl Met {
                 clocks::add_operation(found, kind, members);
             }
         };
-        let collective = collective::detect(&trace, options.causes, bound)?;
+        let mut collective = collective::detect(&trace, options.causes, bound)?;
         constraints.extend(collective.more);
         diagnostics.push(collective.diagnostics);
         add(&mut found, collective.findings);
-        if let Some((nonblocking, nonblocking_notes)) = waits::nonblocking::detect(&trace, &found)? {
+        if let Some((nonblocking, nonblocking_notes)) =
+            waits::nonblocking::detect(&trace, &found, &mut collective.syncs)?
+        {
             diagnostics.push(nonblocking_notes);
             add(&mut found, nonblocking);
         }

@@ -72,9 +72,12 @@ pub(crate) struct Part {
     /// Enter of the call that starts it, and Leave of the call that completes it, ticks.
     pub begin: i64,
     pub end: i64,
+    /// From when on the call that completes it waits, ticks; its Leave if it is a test.
+    pub waits: i64,
     pub location: LocationId,
-    /// The call that starts it.
+    /// The calls that start and complete it.
     pub post: InstanceId,
+    pub complete: InstanceId,
     /// Its row among the operations of its shard.
     pub row: u32,
 }
@@ -119,6 +122,7 @@ fn post(trace: &Trace, shard: &Shard) -> Outbox<Part> {
             let comm = &trace.definitions.comms[row.comm];
             // Alone nobody waits.
             let Some(rank) = comm.rank(process).filter(|_| comm.size > 1) else { continue };
+            let is_test = trace.class(shard, row.complete).is_test();
             let part = Part {
                 comm: row.comm,
                 sequence: started.sequence,
@@ -129,8 +133,10 @@ fn post(trace: &Trace, shard: &Shard) -> Outbox<Part> {
                 receives: row.received > 0,
                 begin: shard.enter(row.post),
                 end: shard.leave(row.complete),
+                waits: if is_test { shard.leave(row.complete) } else { shard.enter(row.complete) },
                 location,
                 post: row.post,
+                complete: row.complete,
                 row: started.number,
             };
             outbox.push(trace.exchange.evaluator(part.comm.number(), part.sequence), part);

@@ -12,6 +12,8 @@
 //! * completion = L(c) − max(E(c), min(ready, L(c)))
 //! * hidden = `[min(ready, E(c)) − L(i)]+`, in the call that starts the operation
 //!
+//! Members that wait in an operation of all with all at `ready` synchronize with each other then.
+//!
 //! A call that completes several requests waits once: for the longest of its operations, from the end of its wait for
 //! messages on.
 //!
@@ -20,12 +22,14 @@
 use std::cmp::Reverse;
 
 use bitcode::{Decode, Encode};
+use rustc_hash::FxHashMap;
 
+use super::collective_sync::{CollectiveSync, CollectiveSyncs, Participants};
 use super::findings::Findings;
 use super::wait_state::WaitState;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
-use crate::ids::{CallPathId, InstanceId, LocationId};
+use crate::ids::{CallPathId, InstanceId, LocationId, ProcessId};
 use crate::matching::collectives::{Kind, neighbors};
 use crate::matching::nonblocking::{Part, any, check, instances, parts};
 use crate::parallel::exchange::{Inbox, Outbox};
@@ -45,20 +49,25 @@ struct Ready {
 }
 
 /// Detects all waits for non-blocking collective operations: one entry per shard; none if there are no operations.
-/// `found` has the waits for messages.
-pub(crate) fn detect(trace: &Trace, found: &[Findings]) -> Result<Option<(Vec<Findings>, Diagnostics)>> {
+/// `found` has the waits for messages; the synchronizations of members are added to `syncs`, by owner.
+pub(crate) fn detect(
+    trace: &Trace,
+    found: &[Findings],
+    syncs: &mut [CollectiveSyncs],
+) -> Result<Option<(Vec<Findings>, Diagnostics)>> {
     if !any(trace)? {
         return Ok(None);
     }
-    let (ready, diagnostics) = ready(trace)?;
+    let (ready, diagnostics) = ready(trace, syncs)?;
     let findings = ready.into_par_iter().zip(trace.par_shards()).zip(found);
     Ok(Some((findings.map(|((inbox, shard), found)| book(trace, shard, &inbox, found)).collect(), diagnostics)))
 }
 
 /// What the members of all operations need, by shard.
-fn ready(trace: &Trace) -> Result<(Vec<Inbox<Ready>>, Diagnostics)> {
+fn ready(trace: &Trace, syncs: &mut [CollectiveSyncs]) -> Result<(Vec<Inbox<Ready>>, Diagnostics)> {
+    let evaluated = parts(trace)?.into_par_iter().zip(syncs);
     let evaluated: Vec<(Outbox<Ready>, Diagnostics)> =
-        parts(trace)?.into_par_iter().map(|parts| evaluate(trace, &parts)).collect();
+        evaluated.map(|(parts, syncs)| evaluate(trace, &parts, syncs)).collect();
     let mut diagnostics = Diagnostics::default();
     let mut outgoing = Vec::with_capacity(evaluated.len());
     for (outbox, notes) in evaluated {
@@ -105,21 +114,31 @@ pub(crate) fn operations(trace: &Trace) -> Result<Vec<Operation>> {
         let of_location = |location| shard.nonblocking.range(shard.local(location)).map(move |n| part(location, n));
         shard.locations.into_iter().flat_map(of_location).collect()
     };
-    let of_shards: Vec<_> = ready(trace)?.0.into_par_iter().zip(trace.par_shards()).map(of_shard).collect();
+    let mut syncs: Vec<CollectiveSyncs> = trace.shards.iter().map(|_| CollectiveSyncs::default()).collect();
+    let of_shards: Vec<_> = ready(trace, &mut syncs)?.0.into_par_iter().zip(trace.par_shards()).map(of_shard).collect();
     Ok(of_shards.into_iter().flatten().collect())
 }
 
-fn evaluate(trace: &Trace, parts: &[Part]) -> (Outbox<Ready>, Diagnostics) {
+fn evaluate(trace: &Trace, parts: &[Part], syncs: &mut CollectiveSyncs) -> (Outbox<Ready>, Diagnostics) {
     let mut outbox = trace.exchange.outbox();
     let mut diagnostics = Diagnostics::default();
+    let mut sets: FxHashMap<Vec<ProcessId>, u32> = FxHashMap::default();
+    let mut waiting: Vec<(&Part, i64)> = Vec::new();
     for members in instances(parts) {
         let first = &members[0];
         match check(trace, members) {
             Ok(()) => {
                 let topology = trace.definitions.topologies.of(first.comm);
+                waiting.clear();
                 needs(members, topology, &mut diagnostics, |part, ready| {
+                    if part.waits < ready.at && ready.at <= part.end {
+                        waiting.push((part, ready.at));
+                    }
                     outbox.push(trace.shard_of[part.location], ready);
                 });
+                if matches!(Kind::of(first.operation), Kind::Barrier | Kind::AllToAll) {
+                    synchronize(trace, &mut waiting, &mut sets, syncs);
+                }
             }
             Err(kind) => {
                 diagnostics.count(kind, 1, Some(Place { location: first.location, time: Some(first.begin) }));
@@ -129,12 +148,46 @@ fn evaluate(trace: &Trace, parts: &[Part]) -> (Outbox<Ready>, Diagnostics) {
     (outbox, diagnostics)
 }
 
+/// Members that waited until the last one started the operation synchronized with each other then. Their waits are pairs
+/// of each with that last one.
+fn synchronize(
+    trace: &Trace,
+    waiting: &mut Vec<(&Part, i64)>,
+    sets: &mut FxHashMap<Vec<ProcessId>, u32>,
+    syncs: &mut CollectiveSyncs,
+) {
+    let met = waiting.iter().map(|&(_, at)| at).max().unwrap_or(i64::MIN);
+    waiting.retain(|&(_, at)| at == met);
+    let Some(&(first, _)) = waiting.first().filter(|_| waiting.len() > 1) else { return };
+    let mut members: Vec<ProcessId> =
+        waiting.iter().map(|(part, _)| trace.definitions.locations[part.location].process).collect();
+    members.sort_unstable();
+    let set = *sets.entry(members).or_insert_with_key(|members| {
+        syncs.sets.push(members.clone());
+        syncs.sets.len() as u32 - 1
+    });
+    let kind = match Kind::of(first.operation) {
+        Kind::Barrier => Metric::NonblockingBarrierWait,
+        _ => Metric::NonblockingWaitNxN,
+    };
+    syncs.parts.extend(waiting.iter().map(|(part, _)| CollectiveSync {
+        kind,
+        call: (part.location, part.complete),
+        cause: (LocationId::NONE, InstanceId::NONE),
+        waiting: 0,
+        completion: part.end - met,
+        cause_completion: 0,
+        comm: part.comm,
+        with: Participants::Set(set),
+    }));
+}
+
 /// Passes on what each member needs, neighbors on a topology; `members` are sorted by rank.
-fn needs(
-    members: &[Part],
+fn needs<'a>(
+    members: &'a [Part],
     topology: Option<&Topology>,
     diagnostics: &mut Diagnostics,
-    mut pass: impl FnMut(&Part, Ready),
+    mut pass: impl FnMut(&'a Part, Ready),
 ) {
     let operation = Kind::of(members[0].operation);
     let kind = match operation {
