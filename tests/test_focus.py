@@ -56,6 +56,36 @@ def test_it_lasts_from_the_last_init_to_the_last_finalize(result):
     )
 
 
+def test_sessions_start_and_end_the_library_as_well(tmp_path):
+    sessions = TEXT.replace("MPI_Init", "MPI_Session_init").replace("MPI_Finalize", "MPI_Session_finalize")
+    result = whywait.analyze(trace_from_text(sessions, tmp_path))
+    assert (result.facts["focus_begin"], result.facts["focus_end"]) == pytest.approx((2, 10))
+    focus = result.summary()["focus"]
+    assert focus["account"]["time"] == pytest.approx(16)
+    # Ending a session waits for nobody.
+    assert focus["account"]["waiting"] == pytest.approx(2)
+    # The path begins with the last to end its session, and loses nothing to start-up in the focus.
+    path = {place["callpath"][-1]: place["time"] for place in focus["critical_path"]["callpaths"]}
+    assert path == pytest.approx({"work": 6, "main": 1.9, "MPI_Barrier": 0.1})
+
+
+def test_a_library_that_is_only_a_name_on_the_stack_swallows_nothing(tmp_path):
+    """Frames of a library around several calls also span what the program does between them."""
+    trace = """
+        frames ARMCI_Barrier ARMCI_Init
+        *: main [0, 12]
+        *: ARMCI_Init [0.5, 1]
+        *: ARMCI_Barrier [1, 11]
+        *: MPI_Barrier [2, 2.1]
+        *: MPI_Barrier [8, 8.1]
+    """
+    result = whywait.analyze(trace_from_text(trace + "0-1: f [11.6, 11.7]", tmp_path))
+    assert result.facts["focus_rule"] == "whole"
+    parts = result.summary()["focus"]["account"]["parts"]
+    assert parts["computation"] == pytest.approx(2 * (12 - 0.2))
+    assert result.metrics["comp"].total == pytest.approx(parts["computation"])
+
+
 def test_the_critical_path_of_the_focus_is_cut_at_its_bounds(result):
     path = result.summary()["focus"]["critical_path"]
     assert path["length"] == pytest.approx(8)

@@ -58,6 +58,7 @@ its node),
 `counters INS MISS` (strict counters, sampled at each Enter and Leave; as arguments of a call, `INS=100` says by how
 much one grows from the call's Enter to the next sample), `parameters step phase:string` (INT64, `:unsigned` or
 `:string`; as arguments of a call, `step=3` is recorded directly behind its Enter), `dynamic step` (regions that are),
+`frames f` (functions that are only known from the stack, whatever their names),
 `devices shared` (all ranks have one, with its node), `devices null` (stream 0 of each is its null stream).
 
 Every rank runs the program `program` from second 0 to its last event.
@@ -292,6 +293,7 @@ class Script:
         self.counters: list[str] = []
         self.parameters: dict[str, str] = {}
         self.dynamic: list[str] = []
+        self.frames: list[str] = []
         self.devices: list[str] = []
         lines = [line.split("#")[0].strip() for line in text.splitlines()]
         activities = [line for line in lines if line and not self._declare(line)]
@@ -350,8 +352,8 @@ class Script:
             self.has_sockets = True
         elif match := re.fullmatch(r"counters ([\w ]+)", line):
             self.counters = match[1].split()
-        elif match := re.fullmatch(r"dynamic ([\w ]+)", line):
-            self.dynamic = match[1].split()
+        elif match := re.fullmatch(r"(dynamic|frames) ([\w ]+)", line):
+            setattr(self, match[1], match[2].split())
         elif match := re.fullmatch(r"devices (shared|null)", line):
             self.devices.append(match[1])
         elif match := re.fullmatch(r"parameters ([\w: ]+)", line):
@@ -570,7 +572,7 @@ class Archive:
             return self._region(name, ROLES.get(name, default), Paradigm.MPI)
         if name.startswith(("shmem_", "shmalloc", "shfree")):
             return self._region(name, RegionRole.FUNCTION, Paradigm.SHMEM)
-        if name.startswith("ARMCI_"):  # for which OTF2 has no paradigm
+        if name.startswith("ARMCI_") and name not in self.script.frames:  # for which OTF2 has no paradigm
             return self._region(name, RegionRole.FUNCTION, Paradigm.UNKNOWN)
         if name.startswith(("!$omp", "omp_")):
             role = next((r for prefix, r in OPENMP_ROLES.items() if name.startswith(prefix)), RegionRole.FUNCTION)
@@ -850,7 +852,7 @@ class Recorder:
             self._window(call)
         elif name.startswith("shmem_"):
             self._shmem(call)
-        elif name.startswith("ARMCI_"):
+        elif name.startswith("ARMCI_") and name not in self.archive.script.frames:
             self._armci(call)
         elif "win" in call.options:
             self._operation(call)

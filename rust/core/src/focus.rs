@@ -1,7 +1,7 @@
 //! The focus: the part of a run that shares and headlines refer to.
 //!
 //! It lasts from the last Leave of the call that starts the communication library to the last Enter of the one that
-//! ends it: `MPI_Init` and `MPI_Finalize`, and the same calls of OpenSHMEM and ARMCI. Of a location only the first
+//! ends it: `MPI_Init` and `MPI_Finalize`, the same calls for sessions, and those of OpenSHMEM and ARMCI. Of a location only the first
 //! start and the last end of a library count. A process without an end ends with its last event. If no process starts
 //! or ends a library, the first or last event of a CPU location is the bound.
 //!
@@ -281,11 +281,11 @@ fn of_location(shard: &Shard, location: LocationId, phases: &[Option<(Phase, Lib
 
 fn phase(class: RegionClass, region: Option<&Region>) -> Option<(Phase, Library)> {
     match class {
-        RegionClass::Init => return Some((Phase::Start, Library::Mpi)),
-        RegionClass::Finalize => return Some((Phase::End, Library::Mpi)),
+        RegionClass::Init | RegionClass::SessionInit => return Some((Phase::Start, Library::Mpi)),
+        RegionClass::Finalize | RegionClass::SessionFinalize => return Some((Phase::End, Library::Mpi)),
         _ => {}
     }
-    let region = region?;
+    let region = region.filter(|region| region.paradigm != Paradigm::COMPILER)?;
     let name = region.name.trim_end_matches("()");
     match name {
         "start_pes" | "shmem_init" | "shmem_init_thread" if region.paradigm == Paradigm::SHMEM => {
@@ -326,9 +326,12 @@ mod tests {
         assert_eq!(of("shmem_finalize", Paradigm::SHMEM), Some((Phase::End, Library::Shmem)));
         assert_eq!(of("ARMCI_Init_args", Paradigm::UNKNOWN), Some((Phase::Start, Library::Armci)));
         assert_eq!(of("PARMCI_Finalize", Paradigm::UNKNOWN), Some((Phase::End, Library::Armci)));
+        assert_eq!(of("ARMCI_Init", Paradigm::COMPILER), None);
         assert_eq!(of("main", Paradigm::USER), None);
         assert_eq!(phase(RegionClass::Init, None), Some((Phase::Start, Library::Mpi)));
         assert_eq!(phase(RegionClass::Finalize, None), Some((Phase::End, Library::Mpi)));
+        assert_eq!(phase(RegionClass::SessionInit, None), Some((Phase::Start, Library::Mpi)));
+        assert_eq!(phase(RegionClass::SessionFinalize, None), Some((Phase::End, Library::Mpi)));
     }
 
     #[test]

@@ -27,7 +27,9 @@ pub fn terms(name: &str, paradigm: &str, role: &str) -> (String, String) {
     let recorded = if paradigm == "mpi" { Paradigm::MPI } else { Paradigm::UNKNOWN };
     let (paradigm, call) = if let Some(call) = mpi_call(name, recorded) {
         ("mpi", call)
-    } else if let Some(call) = bare.strip_prefix('P').unwrap_or(bare).strip_prefix("ARMCI_") {
+    } else if let Some(call) = bare.strip_prefix('P').unwrap_or(bare).strip_prefix("ARMCI_")
+        && paradigm != "compiler"
+    {
         ("armci", call.to_lowercase())
     } else {
         let call = bare.split_once('_').map_or("", |(_, call)| call).to_lowercase();
@@ -145,6 +147,8 @@ mod tests {
         assert_eq!(of("MPI_Bcast (unrecorded peers)", "USER", "FUNCTION"), "mpi one2all");
         assert_eq!(of("mpi_win_create_", "COMPILER", "FUNCTION"), "mpi function");
         assert_eq!(of("PARMCI_NbGetS", "UNKNOWN", "UNKNOWN"), "armci rma");
+        // A frame on the stack.
+        assert_eq!(of("ARMCI_Barrier", "COMPILER", "FUNCTION"), "compiler function");
         assert_eq!(of("shmem_int_p", "SHMEM", "FUNCTION"), "shmem rma");
         assert_eq!(of("shmem_barrier_all", "SHMEM", "BARRIER"), "shmem barrier");
         assert_eq!(of("parallel", "OPENMP", "IMPLICIT_BARRIER"), "openmp implicit barrier");

@@ -24,6 +24,10 @@ pub enum RegionClass {
     Init,
     /// `MPI_Finalize`.
     Finalize,
+    /// `MPI_Session_init`: starts the library without synchronizing anybody.
+    SessionInit,
+    /// `MPI_Session_finalize`.
+    SessionFinalize,
     /// `MPI_Send`, `MPI_Ssend`: sends that can block for their receiver.
     BlockingSend,
     /// `MPI_Isendrecv`: its request completes with both a send and a receive.
@@ -146,6 +150,7 @@ impl RegionClass {
             Class::Init | Class::Finalize | Class::FlushAll | Class::Probe | Class::Create | Class::Mpi => {
                 Some(Library::Mpi)
             }
+            Class::SessionInit | Class::SessionFinalize => Some(Library::Mpi),
             Class::BlockingSend | Class::SendAndReceive | Class::Wait | Class::WaitMany | Class::Test => {
                 Some(Library::Mpi)
             }
@@ -172,10 +177,16 @@ impl RegionClass {
         matches!(self, Self::Test | Self::WinTest | Self::ShmemTestLock | Self::ShmemTest | Self::ArmciTest)
     }
 
+    /// Whether the call starts or shuts down MPI.
+    #[must_use]
+    pub fn is_start_or_end(self) -> bool {
+        matches!(self, Self::Init | Self::Finalize | Self::SessionInit | Self::SessionFinalize)
+    }
+
     /// Whether the call shuts a communication library down.
     #[must_use]
     pub fn is_shutdown(self) -> bool {
-        matches!(self, Self::Finalize | Self::ShmemFinalize | Self::ArmciFinalize)
+        matches!(self, Self::Finalize | Self::SessionFinalize | Self::ShmemFinalize | Self::ArmciFinalize)
     }
 
     /// Whether an instance of the region matters even if nothing is recorded inside.
@@ -205,6 +216,8 @@ impl RegionClass {
                 _ if name.ends_with(UNRECORDED) => Self::Unrecorded,
                 "init" | "init_thread" => Self::Init,
                 "finalize" => Self::Finalize,
+                "session_init" => Self::SessionInit,
+                "session_finalize" => Self::SessionFinalize,
                 "send" | "ssend" => Self::BlockingSend,
                 "wait" | "waitany" => Self::Wait,
                 "waitall" | "waitsome" => Self::WaitMany,
@@ -225,8 +238,11 @@ impl RegionClass {
             };
         }
         let (polls, name) = (name.ends_with(POLLING), bare(name));
-        // OTF2 has no paradigm for ARMCI.
-        if let Some(call) = name.strip_prefix("ARMCI_").or_else(|| name.strip_prefix("PARMCI_")) {
+        // OTF2 has no paradigm for ARMCI. But what an unwinder named is a frame around other calls, of which nobody knows
+        // when it began and ended.
+        if let Some(call) = name.strip_prefix("ARMCI_").or_else(|| name.strip_prefix("PARMCI_"))
+            && paradigm != Paradigm::COMPILER
+        {
             return match call {
                 "AllFence" => Self::ArmciAllFence,
                 "Finalize" => Self::ArmciFinalize,
@@ -755,6 +771,13 @@ mod tests {
         assert_eq!(recognized("OpenMP Set Lock"), (Paradigm::OPENMP, RegionRole::FUNCTION));
         assert_eq!(recognized("pthread_mutex_lock"), (Paradigm::PTHREAD, RegionRole::ARTIFICIAL));
         assert_eq!(recognized("OpenMP phase"), (Paradigm::USER, RegionRole::ARTIFICIAL));
+    }
+
+    #[test]
+    fn a_frame_is_no_call() {
+        for name in ["ARMCI_Barrier", "PARMCI_Finalize", "ARMCI_Init"] {
+            assert_eq!(RegionClass::of(name, Paradigm::COMPILER, RegionRole::FUNCTION), RegionClass::Other, "{name}");
+        }
     }
 
     #[test]

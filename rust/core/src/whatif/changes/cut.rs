@@ -11,7 +11,7 @@ use whywait_otf2::Event;
 
 use super::selection::{Selection, in_selection};
 use crate::ids::{CallPathId, InstanceId, LocationId};
-use crate::trace::{RegionClass, Shard, Trace};
+use crate::trace::{Shard, Trace};
 use crate::waits::teams::teams;
 use crate::whatif::graph::builder::Builder;
 use crate::{Error, Result};
@@ -147,9 +147,8 @@ impl Cut {
 
     /// Whether the start or shutdown of the library vanishes on some processes only.
     fn has_library(&self, trace: &Trace) -> bool {
-        let is_library = |class| matches!(class, RegionClass::Init | RegionClass::Finalize);
         let has = |shard: &Shard, location, call| {
-            is_library(trace.class(shard, call)) && self.has(location, shard.instances.enter[call])
+            trace.class(shard, call).is_start_or_end() && self.has(location, shard.instances.enter[call])
         };
         trace.shards.iter().any(|shard| {
             let mut locations = shard.locations.into_iter().filter(|&location| !self.of(location).is_empty());
