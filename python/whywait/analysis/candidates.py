@@ -49,8 +49,8 @@ _WAITING = 0.005
 # Devices take turns from this share of their time on.
 _TURNS = 0.1
 # How much faster kernels and copies become.
-_KERNEL_CHANGES = ((0.75, "a quarter faster"), (0.5, "twice as fast"), (0.0, "in no time (upper bound)"))
-_COPY_CHANGES = ((0.5, "with twice the bandwidth"), (0.0, "beside kernels (upper bound)"))
+_KERNEL_CHANGES = ((0.75, "a quarter faster"), (0.5, "twice as fast"), (0.0, "in no time"))
+_COPY_CHANGES = ((0.5, "with twice the bandwidth"), (0.0, "beside kernels"))
 
 # The number of call paths to propose of owners of locks, of calls that acquire locks, and of tasks; and constructs
 # whose work is what they protect.
@@ -101,6 +101,13 @@ class Candidate:
     base: Hypothesis | None = None
     is_bound: bool = False
     window: tuple[float, float] | None = None
+
+    @property
+    def subject(self) -> tuple[str, ...]:
+        """What it changes: a plan changes nothing twice, only by another amount."""
+        if isinstance(self.hypothesis, Scale):
+            return "scale", str(self.hypothesis.selected)
+        return ("eager-limit",) if isinstance(self.hypothesis, EagerLimit) else (self.option,)
 
 
 def candidates(
@@ -237,7 +244,7 @@ class _Proposer:
             for factor, what in _COPY_CHANGES if is_copy else _KERNEL_CHANGES:
                 yield Candidate(
                     Scale(selection, factor), f"{name} {what}", "scale", f"--scale '{selection}={factor:g}'",
-                    (1 - factor) * self._on_path[number], self._changes.location_count(number),
+                    (1 - factor) * self._on_path[number], self._changes.location_count(number), is_bound=factor == 0.0,
                 )  # fmt: skip
         lines = self._result.tables.device_account.to_pylist()
         turns = [line for line in lines if line["row"] == "idle.other_device" and line["callpath"] is not None]
@@ -246,8 +253,8 @@ class _Proposer:
         for number in sorted({line["callpath"] for line in turns}):
             selection = self._changes.selection(number)
             yield Candidate(
-                Cut(selection), f"devices at once: not to wait in {self._changes.name(number)} (upper bound)", "cut",
-                f"--cut '{selection}'", math.inf, self._changes.location_count(number),
+                Cut(selection), f"devices at once: not to wait in {self._changes.name(number)}", "cut",
+                f"--cut '{selection}'", math.inf, self._changes.location_count(number), is_bound=True,
             )  # fmt: skip
 
     def _runs_on_device(self, number: int) -> bool:

@@ -254,7 +254,7 @@ def advise(
         report = _PlanProgress(progress, step / max(rounds, 1), 1 / max(rounds, 1))
         report(0.0)
         ranked, left_out = _best_advice(
-            base, focus, [one.option for one in plan], goal, only, threads, top, clock, report
+            base, focus, {one.subject for one in plan}, goal, only, threads, top, clock, report
         )
         if first is None:
             made, bounds = ([one for one in ranked if one.is_bound is which] for which in (False, True))
@@ -288,7 +288,7 @@ class _PlanProgress:
 def _best_advice(
     base: Result,
     focus: str | None,
-    done: Collection[str],
+    done: Collection[tuple[str, ...]],
     goal: Goal,
     only: Collection[str] | None,
     threads: int | None,
@@ -303,7 +303,7 @@ def _best_advice(
     lengths = Lengths(base, threads=threads)
     network = lengths.network if only is None or "network" in only else None
     proposed = candidates(focused(base, focus), only, network)
-    proposed = [candidate for candidate in proposed if candidate.option not in done]
+    proposed = [candidate for candidate in proposed if candidate.subject not in done]
     if not proposed:
         return [], 0
     measured = find_focus(base, focus).length(base)
