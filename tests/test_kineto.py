@@ -185,6 +185,23 @@ def test_a_change_saves_what_the_program_saves(case, changes, saved):
     assert whywait.whatif(analyzed(case), changes).saved * 1e3 == pytest.approx(saved, abs=0.01)
 
 
+def test_clocks_of_several_nodes_are_corrected(tmp_path):
+    traces = CASES / "clocks" / "traces"
+    result = whywait.analyze(traces)
+    assert result.clocks["done"] == ["lines"]
+    assert result.clocks["left"] == 0
+    truth = expected("clocks")[0]
+    off, uncorrected = (
+        max(max(abs(np.subtract(waits[key], truth[key]))) for key in truth)
+        for waits in (found(result)[0], found(whywait.analyze(traces, clocks="measured"))[0])
+    )
+    # Each operation transfers for 2 ms, which leaves the clocks as much freedom; they are 3 ms apart.
+    assert off < uncorrected == 2e6
+
+    whywait.correct(traces, tmp_path)
+    assert found(whywait.analyze(tmp_path))[0] == found(result)[0]
+
+
 def test_the_critical_path_is_as_long_as_the_run():
     for case in EXACT:
         result = analyzed(case)

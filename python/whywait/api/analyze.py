@@ -36,7 +36,7 @@ def analyze(
     window: tuple[float, float] | None = None,
     counter_modes: Mapping[str, str] | None = None,
     fold_recursion: bool = False,
-    clocks: Literal["measured", "nodes", "lines", "clc", "both", "auto"] = "nodes",
+    clocks: Literal["measured", "nodes", "lines", "clc", "both", "auto"] | None = None,
     clock_domain: Literal["auto", "process", "node"] = "auto",
     min_latency: float = 0.0,
     census: bool = False,
@@ -95,7 +95,8 @@ def analyze(
         with ``"nodes"``, the processes of a node share one clock offset; with ``"lines"``, each clock gets an offset
         and a drift that satisfy the order; ``"clc"`` is the controlled logical clock, and ``"both"`` both; ``"auto"``
         does what is needed. Each is kept if less is contradicted then. ``"measured"`` keeps the times as they were
-        measured. See docs/clocks.md.
+        measured. None is ``"nodes"``, but ``"lines"`` for traces of PyTorch's profiler from several nodes, whose clocks
+        nothing else compares. See docs/clocks.md.
     clock_domain
         What has a clock of its own, for the correction of clocks: each ``"process"``, each ``"node"``, or with
         ``"auto"`` a node unless its processes contradict each other. Devices have their own.
@@ -144,7 +145,7 @@ def analyze(
         window=window,
         counter_modes=list(modes.items()),
         fold_recursion=fold_recursion,
-        clocks=clocks,
+        clocks=clocks or _correction(opened),
         clock_domain=clock_domain,
         min_latency=min_latency,
         census=census,
@@ -164,13 +165,19 @@ def analyze(
         options["fold_recursion"] = True
     if window is not None:
         options["window"] = window
-    if clocks != "nodes":
+    if clocks not in (None, _correction(opened)):
         options["clocks"] = clocks
     if clock_domain != "auto":
         options["clock_domain"] = clock_domain
     if min_latency:
         options["min_latency"] = min_latency
     return _to_result(native, opened, options)
+
+
+def _correction(run: Run) -> str:
+    """Return how the clocks of a run are corrected by default."""
+    hosts = {rank["host"] for rank in run.traces["ranks"]} - {None} if run.traces else set()
+    return "lines" if len(hosts) > 1 else "nodes"
 
 
 def _spill_directory(run: Run) -> Path | None:

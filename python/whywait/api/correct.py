@@ -69,11 +69,23 @@ def correct(
     )
     analysis = cast("NativeDataset", result.tables).analysis
     target.mkdir(parents=True, exist_ok=True)
-    name = result.run.path.stem
+    path = result.run.path
+    # The name of a directory of traces may have a dot.
+    name = path.name if path.is_dir() else path.stem
     with tempfile.TemporaryDirectory(prefix=".correct-", dir=target) as staging:
-        source = hashlib.sha256(result.run.path.read_bytes()).hexdigest()
+        source = _digest(path)
         mpi.together(analysis.write_run, staging, source=source, progress=progress)
         # The anchor is last, so an archive with an anchor is complete.
         for file in (name, f"{name}.def", f"{name}.otf2"):
             (Path(staging) / file).rename(target / file)
     return {**(result.clocks or {}), "written": str(target / f"{name}.otf2")}
+
+
+def _digest(path: Path) -> str:
+    """Return a hash of the anchor file of an archive, or of all files of a directory of traces, in hexadecimal digits."""
+    digest = hashlib.sha256()
+    for file in sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]:
+        with file.open("rb") as content:
+            while chunk := content.read(1 << 20):
+                digest.update(chunk)
+    return digest.hexdigest()

@@ -180,7 +180,8 @@ def add_analysis(parser: argparse.ArgumentParser, clocks: str = "nodes") -> None
         help="how to correct the clocks of a trace that contradicts the order of its events: nodes (the processes of a "
         "node share one clock offset), lines (an offset and a drift for each clock, from the messages), clc (the "
         "controlled logical clock), both (lines, then clc), auto (what is needed), or measured (keep the times); "
-        f"default: {clocks}",
+        f"default: {clocks}"
+        + (", and lines for traces of PyTorch's profiler from several nodes" if clocks == "nodes" else ""),
     )
     group.add_argument(
         "--clock-domain",
