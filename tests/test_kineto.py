@@ -185,6 +185,37 @@ def test_a_change_saves_what_the_program_saves(case, changes, saved):
     assert whywait.whatif(analyzed(case), changes).saved * 1e3 == pytest.approx(saved, abs=0.01)
 
 
+def test_a_slow_stage_is_told_from_the_order_of_stages():
+    found = findings(analyzed("pipeline"))
+    first, second, rest = found.shown[:3]
+    assert [first.ranks, second.ranks, rest.ranks] == [[2], [2], []]
+    assert "2 times as long as elsewhere" in str(first.sentence)
+    assert "one after another" in str(rest.sentence)
+    # Kernels that wait for each other at the same time share the time of their device.
+    account = analyzed("pipeline").tables.device_account.to_pylist()
+    waits = sum(line["time"] for line in account if line["row"] == "communication.wait")
+    assert sum(one.loss for one in found.shown if one.rule == "straggler") <= waits * (1 + 1e-9)
+
+
+def test_the_last_stage_of_a_real_run_is_slower():
+    found = findings(analyzed("straggler_stage")).shown
+    slow = [one for one in found if one.ranks]
+    assert [one.ranks for one in slow] == [[6, 7], [6, 7]]
+    assert {analyzed("straggler_stage").tree.path(one.callpath)[-1] for one in slow} == {
+        "forward_compute_kernel",
+        "backward_compute_kernel",
+    }
+
+
+def test_profilers_that_start_and_stop_apart_agree_on_a_part():
+    result = analyzed("gloo_window")
+    assert result.facts["focus_rule"] == "profiler"
+    assert result.facts["focus_end"] - result.facts["focus_begin"] < 0.1 < result.facts["length"]
+    assert analyzed("windows").facts["focus_end"] - analyzed("windows").facts["focus_begin"] == pytest.approx(
+        0.18, abs=1e-4
+    )
+
+
 def test_clocks_of_several_nodes_are_corrected(tmp_path):
     traces = CASES / "clocks" / "traces"
     result = whywait.analyze(traces)
@@ -210,7 +241,10 @@ def test_the_critical_path_is_as_long_as_the_run():
 
 # Case, the begin of its verdict.
 ANSWERS = [
-    ("late_loader", "Rank 2 makes the other 3 GPUs wait 25.0 ms in each of 3 steps of 55.0 ms: its data loader (DataLo"),
+    (
+        "late_loader",
+        "Rank 2 makes the other 3 GPUs wait 25.0 ms in each of 3 steps of 55.0 ms: its data loader (DataLo",
+    ),
     ("chain", "Rank 3 makes the other 3 GPUs wait 15.0 ms in each of 3 steps of 31.0 ms: aten::attention/attention_f"),
     ("missing_rank", "1 of 4 ranks have no trace"),
 ]

@@ -50,7 +50,9 @@ def test_tree_is_scalascas():
     assert [row for row in ours if row[1] in names] == [(*row[:-1], row[-1].removesuffix("/REMAP")) for row in theirs]
     added = {row[1] for row in ours} - names - patterns().keys()
     paradigms = "(shmem|armci|hip|gpu|ccl)(_|$)|rma_atomic|mpi_rma_wait_for_progress_last_call$"
-    paradigms += "|delay_(rma|lock|thread(s|lock)|gpu|ccl|io|unattributed)|interval_delay|wait_unexplained$|io$|mpi_nbc_"
+    paradigms += (
+        "|delay_(rma|lock|thread(s|lock)|gpu|ccl|io|unattributed)|interval_delay|wait_unexplained$|io$|mpi_nbc_"
+    )
     paradigms += "|delay_(task|join|signal|pthreadbarrier)|omp_task(s|_)|pthread_(barrier$|cond_timeout)"
     classes = "_(propagating|terminal|direct|indirect)_(coll|omp|rma|gpu|ccl|lock|thread(s|lock)|barrier|n21|12n|n2n|io"
     classes += "|task|join|signal|pthreadbarrier)"

@@ -82,7 +82,7 @@ def correct(
 
 
 def _digest(path: Path) -> str:
-    """Return a hash of the anchor file of an archive, or of all files of a directory of traces, in hexadecimal digits."""
+    """Return a hash of the anchor file of an archive, or of all files of a directory of traces."""
     digest = hashlib.sha256()
     for file in sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]:
         with file.open("rb") as content:

@@ -132,9 +132,9 @@ def finding_lines(found: Findings, width: int, *, details: bool = True) -> Itera
         ends.append(f"{found.together.what}: {_about(found.together.is_rough)}{seconds(found.together.saved)}.")
     if not known and found.shown:
         ends.append("What changes would save is not simulated: see whywait analyze --prices.")
-    if of_devices := [str(number) for number, one in enumerate(found.shown, 1) if one.base == "device"]:
-        numbers = " and ".join(filter(None, (", ".join(of_devices[:-1]), of_devices[-1])))
-        ends.append(f"Lost time of devices: {numbers}.")
+    if of_devices := [str(at) for at, one in enumerate(found.shown, 1) if one.base == "device"]:
+        which = " and ".join(filter(None, (", ".join(of_devices[:-1]), of_devices[-1])))
+        ends.append(f"Lost time of devices: {which}.")
     if words := _rest(found):
         ends.append(words)
     yield from ([(line[0][0], "dim")] for line in paragraph(" ".join(ends), width))
@@ -257,7 +257,7 @@ def _size(facts: dict[str, Any]) -> str:
 def _focus(where: Any, facts: dict[str, Any]) -> str:
     begin, end = where.window
     if where.rule == "profiler":
-        return f"focus {seconds(end - begin)} of {seconds(facts['length'])} (after the ranks have met)"
+        return f"focus {seconds(end - begin)} of {seconds(facts['length'])} (what all ranks recorded)"
     if where.rule == "last_finalize":
         return f"focus {seconds(end - begin)} of {seconds(facts['length'])} (without start-up, shutdown)"
     return f"{seconds(end - begin)}"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _RULES = {
     "last_finalize": "between start-up and shutdown",
-    "profiler": "after the ranks have met",
+    "profiler": "what all ranks recorded",
     "whole": "the whole run",
     "window": "a window",
 }

@@ -5,8 +5,9 @@
 //! start and the last end of a library count. A process without an end ends with its last event. If no process starts
 //! or ends a library, the first or last event of a CPU location is the bound.
 //!
-//! Profilers of devices start apart, and ranks meet in their first collective operation. If most of the waiting in it is due
-//! to that, the focus begins where the last member begins it ([`Skew`]).
+//! Profilers start and stop apart: the focus is what all of them recorded ([`recorded`]). Devices meet in their first collective
+//! operation; if most of the waiting in it is due to records that begin apart, the focus begins where the last member begins
+//! it ([`Skew`]).
 //!
 //! The last Enter rather than the first: what only one process does at the end (collecting results, writing them) is
 //! part of the program, and the others wait for it in `MPI_Finalize`.
@@ -14,6 +15,7 @@
 use std::ops::Range;
 
 use bitcode::{Decode, Encode};
+use whywait_otf2::Definitions;
 use whywait_otf2::enums::Paradigm;
 
 use crate::Result;
@@ -23,12 +25,19 @@ use crate::trace::regions::{Library, Region, RegionClass};
 use crate::trace::{Shard, Trace};
 use crate::waits::device::{DevicePart, Devices};
 
+/// Properties of a process: the first and the last tick of the record of a profiler.
+const WINDOW_BEGIN: &str = "WHYWAIT::WINDOW::BEGIN";
+const WINDOW_END: &str = "WHYWAIT::WINDOW::END";
+
+/// Profilers that start and stop within this part of the run do so together.
+const PRECISION: i64 = 1000;
+
 /// What decided the bounds of a focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// The calls that start and end the communication library.
     LastFinalize,
-    /// The first operation in which devices meet after their profilers have started.
+    /// What the profilers of all processes recorded, from the first operation in which devices meet if they began apart.
     Profiler,
     /// Nothing starts or ends a library: all of the run.
     Whole,
@@ -79,6 +88,7 @@ impl Focus {
         let own = own.reduce(Bounds::default, Bounds::merge);
         let mut bounds = trace.exchange.allgather(own)?.into_iter().fold(Bounds::default(), Bounds::merge);
         bounds.met = Skew::find(trace, devices)?.met();
+        bounds.recorded = recorded(trace.records());
         Ok(match window {
             Some(window) => Some(Self { begin: window.start, end: window.end, rule: Rule::Window }),
             None => bounds.focus(),
@@ -99,7 +109,7 @@ pub(crate) enum End {
 
 /// For each location of this process of the analysis, the event at which the focus may end: `Focus::find` for runs whose
 /// times change.
-pub(crate) fn ends(trace: &Trace, rule: Rule) -> Vec<End> {
+pub(crate) fn ends(trace: &Trace, rule: Rule, end: i64) -> Vec<End> {
     let is_end: Vec<bool> = { trace.tree.nodes().iter() }
         .map(|node| phase(trace.regions.class(node.region), trace.regions.get(node.region)))
         .map(|phase| matches!(phase, Some((Phase::End, _))))
@@ -113,6 +123,17 @@ pub(crate) fn ends(trace: &Trace, rule: Rule) -> Vec<End> {
         let is_one = |&position: &u32| !shard.events.is_leave(position) && is_end[shard.events.callpath(position)];
         if shard.profile.of(i).iter().any(|cell| is_end[cell.callpath]) { events.find(is_one) } else { None }
     };
+    // What one profiler recorded after another had stopped is outside.
+    let last_until = |location: LocationId| {
+        let shard = trace.shard(location);
+        let i = shard.local(location);
+        let first = shard.event_offsets[i];
+        let times = &shard.events.time[first as usize..shard.event_offsets[i + 1] as usize];
+        match times.partition_point(|&time| time <= end) as u32 {
+            0 => End::Nowhere,
+            before => End::Call(first + before - 1),
+        }
+    };
     for process in &trace.definitions.processes {
         let is_thread =
             |&location: &LocationId| trace.owns(location) && trace.definitions.locations[location].is_thread();
@@ -120,7 +141,9 @@ pub(crate) fn ends(trace: &Trace, rule: Rule) -> Vec<End> {
         let calls = threads().filter_map(|location| last_call(location).map(|position| (location, position)));
         let calls: Vec<(LocationId, u32)> = if rule == Rule::LastFinalize { calls.collect() } else { Vec::new() };
         if calls.is_empty() {
-            threads().for_each(|location| ends[location] = End::Last);
+            threads().for_each(|location| {
+                ends[location] = if rule == Rule::Profiler { last_until(location) } else { End::Last }
+            });
         }
         for (location, position) in calls {
             ends[location] = End::Call(position);
@@ -153,6 +176,8 @@ struct Bounds {
     any: Option<(i64, i64)>,
     /// Where devices met after their profilers had started.
     met: Option<i64>,
+    /// What all profilers recorded.
+    recorded: Option<(i64, i64)>,
 }
 
 impl Bounds {
@@ -168,6 +193,7 @@ impl Bounds {
             events: united(self.events, other.events),
             any: united(self.any, other.any),
             met: self.met.max(other.met),
+            recorded: self.recorded.or(other.recorded),
         }
     }
 
@@ -175,13 +201,28 @@ impl Bounds {
         let (first, last) = self.events.or(self.any)?;
         let whole = Focus { begin: first, end: last, rule: Rule::Whole };
         if self.start.is_none() && self.end.is_none() {
-            let met = self.met.filter(|&met| first < met && met < last);
-            return Some(met.map_or(whole, |begin| Focus { begin, rule: Rule::Profiler, ..whole }));
+            let recorded = self.recorded.map(|(begin, end)| (begin.max(first), end.min(last)));
+            let (begin, end) = recorded.filter(|(begin, end)| begin < end).unwrap_or((first, last));
+            let begin = self.met.filter(|&met| begin < met && met < end).unwrap_or(begin);
+            let cut = (last - first) - (end - begin);
+            let focus = Focus { begin, end, rule: Rule::Profiler };
+            return Some(if cut * PRECISION > last - first { focus } else { whole });
         }
         let begin = self.start.unwrap_or(first);
         let end = self.end.map_or(last, |end| end.max(self.unended.unwrap_or(end)));
         Some(if begin < end { Focus { begin, end, rule: Rule::LastFinalize } } else { whole })
     }
+}
+
+/// From the last begin to the first end of the records of all processes, ticks, if profilers say when these begin and end.
+fn recorded(records: &Definitions) -> Option<(i64, i64)> {
+    let times = |wanted: &str| {
+        let properties = records.location_group_properties.iter();
+        let one = properties.filter(|property| records.string(property.name) == wanted);
+        one.filter_map(|property| records.string(property.string_value).parse().ok()).collect::<Vec<i64>>()
+    };
+    let begin = times(WINDOW_BEGIN).into_iter().max()?;
+    Some((begin, times(WINDOW_END).into_iter().min()?))
 }
 
 /// The first operation of the largest group of devices: when each member began it, for how long it waited, and when the record
@@ -350,6 +391,10 @@ mod tests {
         assert_eq!(focus(&[of(None, None, Some(12))]), (0, 12, Rule::Whole));
         // Devices meet late.
         assert_eq!(focus(&[Bounds { met: Some(4), ..of(None, None, None) }]), (4, 12, Rule::Profiler));
+        // Profilers start and stop apart.
+        assert_eq!(focus(&[Bounds { recorded: Some((3, 10)), ..of(None, None, None) }]), (3, 10, Rule::Profiler));
+        assert_eq!(focus(&[Bounds { recorded: Some((-1, 12)), ..of(None, None, None) }]), (0, 12, Rule::Whole));
+        assert_eq!(focus(&[Bounds { recorded: Some((9, 4)), ..of(None, None, None) }]), (0, 12, Rule::Whole));
         // It ends before it begins.
         assert_eq!(focus(&[of(Some(9), Some(3), None)]), (0, 12, Rule::Whole));
         assert_eq!(Bounds::default().focus(), None);

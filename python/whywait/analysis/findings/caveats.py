@@ -54,5 +54,5 @@ def caveats(run: Run) -> Iterator[Words]:
             "The clocks disagree by up to {worst}, and waits are wrong by as much: see --clocks.",
             worst=float(run.result.facts["clocks"]["worst"]),
         )
-    if (words := certainly(run)) is not None:
-        yield words
+    if (shared := certainly(run)) is not None:
+        yield shared

@@ -26,14 +26,22 @@ DOCUMENT = """\
 The local chains of devices that wait for each other blame at least a percent of the device time on a call path, most of
 it on one rank or a few: a data loader, other code of the host, or a kernel. Whether a kernel takes longer although its
 shape is the same, or does more, the trace does not tell: compare shapes, or the clocks and temperatures of the devices.
+Ranks that take at least 10% longer there than the median rank come first. If devices wait for messages most of the
+time, ranks work one after another, as the stages of a pipeline do, and what nobody who is slower causes is one finding.
 The loss is time of devices, not of CPUs.
 """
 FIGURES = Figures(
-    who=("name", "the ranks that bear at least 80% of the costs"),
+    who=(
+        "name",
+        "the ranks that take at least 10% longer than the median, else those that bear at least 80% of the costs",
+    ),
     others=("name", "the devices of the other ranks"),
     place=("name", "the call path"),
-    waiting=("s", "the exposed waiting of devices that the cost model charges to `place` on all ranks"),
-    each=("s", "the same for each of the other ranks in each step"),
+    waiting=(
+        "s",
+        "the waiting of devices that the cost model charges to `place`, less that of slower ranks; kernels share it",
+    ),
+    each=("s", "what it charges to `who`, for each of the other ranks in each step"),
     step=("s", "the mean length of a step"),
     steps=("count", "the number of steps"),
     longer=("s", "by how much a step of `who` spends longer in `place` than the mean of the other ranks"),
@@ -44,6 +52,11 @@ FIGURES = Figures(
 _LEAST = 0.01
 # Ranks are the culprits if they have this share of the costs, and are at most this share of all ranks.
 _CULPRIT, _FEW = 0.8, 0.5
+_OF_MESSAGES = ("ccl_latesender", "ccl_latereceiver")
+_OF_GROUPS = ("ccl_wait_nxn", "ccl_wait_barrier", "ccl_late_broadcast", "ccl_early_reduce")
+# A rank is slower if it takes so much longer than the median.
+_SLOWER = 1.1
+_STAGES = "Use more microbatches, interleave the stages, and give each as much work."
 _LOADS = re.compile(r"DataLoader|dataloader|torch/utils/data", re.IGNORECASE)
 _PAUSES = re.compile(r"\bgc[._]?(collect|callback)|\bcollect\b", re.IGNORECASE)
 
@@ -53,32 +66,79 @@ def detect(run: Run) -> Iterator[Finding]:
     total = sum(line["time"] for line in run.result.tables.device_account.to_pylist())
     costs = _costs(run)
     steps = _steps(run)
+    in_stages = _waits_for_messages(run)
+    of_stages: dict[int, float] = {}
     for callpath in sorted(costs, key=lambda one: (-float(costs[one].sum()), one)):
         by_rank = costs[callpath]
-        waiting = float(by_rank.sum())
-        if waiting < _LEAST * total:
-            continue
-        ranks = _culprits(by_rank)
-        is_few = len(ranks) <= _FEW * by_rank.size
-        sentence = _of_few(run, callpath, ranks, waiting, steps) if is_few else _of_many(run, callpath, waiting)
-        found = run.finding(
-            NAME,
-            sentence,
-            _advice(run, callpath),
-            waiting,
-            callpath=callpath,
-            ranks=ranks if is_few else [],
-            base="device",
-            evidence={"by_rank": by_rank.tolist(), "steps": steps[0]},
+        rest = by_rank.copy()
+        ranks = _slower(_times(run, callpath))
+        if by_rank[ranks].sum() < _LEAST * total:
+            ranks = [] if in_stages else _culprits(by_rank)
+        if len(ranks) > _FEW * by_rank.size:
+            ranks = []
+        if ranks and (waiting := float(by_rank[ranks].sum())) >= _LEAST * total:
+            rest[ranks] = 0.0
+            yield _found(run, _of_few(run, callpath, ranks, waiting, steps), (callpath, ranks), by_rank - rest, total)
+        if in_stages:
+            of_stages[callpath] = float(rest.sum())
+        elif rest.sum() >= _LEAST * total:
+            yield _found(run, _of_many(run, callpath, float(rest.sum())), (callpath, []), rest, total)
+    if of_stages and (waiting := sum(of_stages.values())) >= _LEAST * total:
+        sentence = FIGURES.say(
+            "GPUs wait {waiting} for ranks that work one after another, most of it for {place}.",
+            waiting=waiting,
+            place=run.place(max(of_stages, key=lambda one: of_stages[one])),
         )
+        found = run.finding(NAME, sentence, _STAGES, waiting, base="device")
         found.share = waiting / total
         yield found
 
 
+def _found(
+    run: Run, sentence: Words, place: tuple[int, list[int]], costs: npt.NDArray[np.float64], total: float
+) -> Finding:
+    callpath, ranks = place
+    waiting = float(costs.sum())
+    found = run.finding(
+        NAME,
+        sentence,
+        _advice(run, callpath),
+        waiting,
+        callpath=callpath,
+        ranks=ranks,
+        base="device",
+        evidence={"by_rank": costs.tolist(), "steps": _steps(run)[0]},
+    )
+    found.share = waiting / total
+    return found
+
+
+def _waits_for_messages(run: Run) -> bool:
+    """Return whether devices wait for messages for most of their waiting for each other."""
+    profile = focused(run.result).profile
+
+    def total(*metrics: str) -> float:
+        return sum(profile.total(metric) for metric in metrics if metric in profile.metrics)
+
+    return total(*_OF_MESSAGES) > total(*_OF_GROUPS)
+
+
+def _slower(times: npt.NDArray[np.float64]) -> list[int]:
+    """Return the ranks that take longer than the median."""
+    return np.flatnonzero(times > _SLOWER * np.median(times)).tolist()
+
+
 def _costs(run: Run) -> dict[int, npt.NDArray[np.float64]]:
-    """Return the waiting of devices in the focus that each call path causes, by rank."""
+    """Return the waiting of devices in the focus that each call path causes, by rank.
+
+    Kernels of a device that wait at the same time share its time.
+    """
     profile = focused(run.result).profile
     rank = run.result.places.rank
+    rows = run.result.tables.device_account.to_pylist()
+    of_devices = sum(line["time"] for line in rows if line["row"] == "communication.wait")
+    of_kernels = sum(profile.total(metric) for metric in (*_OF_MESSAGES, *_OF_GROUPS) if metric in profile.metrics)
+    shared = min(of_devices / of_kernels, 1.0) if of_kernels else 1.0
     number = int(rank.max(initial=0)) + 1
     found: dict[int, npt.NDArray[np.float64]] = {}
     for metric in ("delay_ccl", "delay_ccl_longterm"):
@@ -90,7 +150,7 @@ def _costs(run: Run) -> dict[int, npt.NDArray[np.float64]]:
         for one in np.unique(callpath).tolist():
             here = callpath == one
             by_rank = np.bincount(np.maximum(rank[location[here]], 0), value[here], minlength=number)
-            found[one] = found.get(one, np.zeros(number)) + by_rank
+            found[one] = found.get(one, np.zeros(number)) + shared * by_rank
     return found
 
 
@@ -125,12 +185,12 @@ def _of_few(run: Run, callpath: int, ranks: list[int], waiting: float, steps: tu
         words += FIGURES.say(" {each}: ", each=each)
     longer = (own - other) / number
     words += FIGURES.say("{place} takes", place=_place(run, callpath))
-    if other > 0 and own >= EQUAL * other:
-        words += FIGURES.say(" {longer} longer there, {factor} elsewhere.", longer=longer, factor=own / other)
-    elif own > other:
-        words += FIGURES.say(" {longer} longer there.", longer=longer)
-    else:
+    if 2 * longer < each:
         words += " longer there at times."
+    elif other > 0 and own >= EQUAL * other:
+        words += FIGURES.say(" {longer} longer there, {factor} elsewhere.", longer=longer, factor=own / other)
+    else:
+        words += FIGURES.say(" {longer} longer there.", longer=longer)
     return words
 
 
@@ -144,7 +204,7 @@ def _of_many(run: Run, callpath: int, waiting: float) -> Words:
         "{place} takes longer on another rank each time; GPUs wait {waiting} for it.",
         place=run.place(callpath),
         waiting=waiting,
-    ).capitalized()
+    )
 
 
 def _times(run: Run, callpath: int) -> npt.NDArray[np.float64]:
@@ -170,7 +230,9 @@ def _advice(run: Run, callpath: int) -> str:
 
 def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
     """Yield making the late ranks as fast as the others, or balancing the call path."""
-    if finding.callpath is None:
+    ranks = run.result.facts.get("traces", {}).get("ranks", [])
+    # Where nothing but devices is recorded, a simulation keeps the steps of the hosts.
+    if finding.callpath is None or any(rank["works"] and rank["unlaunched"] == rank["works"] for rank in ranks):
         return
     costs = np.zeros(run.result.profile.locations)
     by_rank = np.asarray(finding.evidence["by_rank"])

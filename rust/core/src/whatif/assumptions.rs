@@ -34,6 +34,8 @@ pub enum Assumption {
     UnrecordedNonBlocking,
     /// Kernels with an unknown launch.
     UnmatchedKernel,
+    /// Processes of which nothing but devices is recorded.
+    UnrecordedHost,
     /// Waits that come later.
     Overlapped,
     /// Calls that were to be overlapped and stay.
@@ -59,6 +61,7 @@ impl Assumption {
             Self::Unrecorded => "unrecorded",
             Self::UnrecordedNonBlocking => "unrecorded_nonblocking",
             Self::UnmatchedKernel => "unmatched_kernel",
+            Self::UnrecordedHost => "unrecorded_host",
             Self::Overlapped => "overlapped",
             Self::NothingToPass => "nothing_to_pass",
             Self::Split => "split",
@@ -106,6 +109,9 @@ impl Assumption {
             }
             Self::UnmatchedKernel => {
                 "kernels without a launch: they start as long after what ran before them as measured"
+            }
+            Self::UnrecordedHost => {
+                "processes of which nothing but devices is recorded: their steps, and so the run, keep their length"
             }
             Self::NonBlockingCollective => {
                 "non-blocking collective operations without all of their partners: their calls keep their length"

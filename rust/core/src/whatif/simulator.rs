@@ -108,6 +108,8 @@ impl Simulator {
         // The first process has the devices and the diagnostics of all.
         let is_root = trace.exchange.is_root();
         assumptions.count(Assumption::UnmatchedKernel, if is_root { analysis.devices.unmatched_kernels } else { 0 });
+        let alone = if is_root { analysis.devices.alone(trace).len() as u64 } else { 0 };
+        assumptions.count(Assumption::UnrecordedHost, alone);
         if model.cuts() {
             if !cut.settle(trace, &builder, also)? {
                 return Err(Error::Usage("no message in the run matches what is to be cut".into()));
@@ -152,8 +154,9 @@ impl Simulator {
         assumptions.count(Assumption::Unmatched, if is_root { notes(&unmatched) } else { 0 });
         let assumptions = assumptions.of_all(&trace.exchange)?;
         let dependencies = trace.exchange.sum(graph.sources.len())?;
-        let (begin, rule) = analysis.focus.map_or((0, Rule::Whole), |focus| (focus.begin, focus.rule));
-        let focus = (begin, focus::ends(trace, rule));
+        let (begin, end, rule) =
+            analysis.focus.map_or((0, i64::MAX, Rule::Whole), |focus| (focus.begin, focus.end, focus.rule));
+        let focus = (begin, focus::ends(trace, rule, end));
         Ok(Self { graph, cut, moves, assumptions, transfers, dependencies, adds_waits: model.adds_waits(), focus })
     }
 

@@ -1,10 +1,10 @@
 //! What devices ran, and what their hosts did.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bitcode::{Decode, Encode};
 
-use crate::ids::LocationId;
+use crate::ids::{LocationId, ProcessId};
 use crate::matching::launches::{MemoryCopy, Span};
 use crate::trace::Trace;
 use crate::waits::device_part::DevicePart;
@@ -94,6 +94,19 @@ pub struct Devices {
 }
 
 impl Devices {
+    /// The processes of which nothing but devices is recorded: these communicate, and nothing was launched.
+    pub(crate) fn alone(&self, trace: &Trace) -> BTreeSet<ProcessId> {
+        if !self.kernels.iter().any(|kernel| kernel.communicates) {
+            return BTreeSet::new();
+        }
+        let process = |kernel: &Kernel| trace.definitions.locations[kernel.run.location].process;
+        let mut alone: BTreeSet<ProcessId> = self.kernels.iter().map(process).collect();
+        for kernel in self.kernels.iter().filter(|kernel| kernel.launch.is_some()) {
+            alone.remove(&process(kernel));
+        }
+        alone
+    }
+
     /// The name of each device by its number: that of its first stream, with the rank of its process if others have the same.
     #[must_use]
     pub fn names(&self, trace: &Trace) -> BTreeMap<u32, String> {

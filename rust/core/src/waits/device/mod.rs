@@ -281,7 +281,10 @@ impl Host {
         for &run in &matched.unlaunched {
             let run = &self.runs[run as usize].span;
             devices.unmatched_kernels += 1;
-            findings.diagnostics.add(DiagnosticKind::KernelWithoutLaunch, run.location, run.enter);
+            // A trace that records no launches lacks none.
+            if devices.launches > 0 {
+                findings.diagnostics.add(DiagnosticKind::KernelWithoutLaunch, run.location, run.enter);
+            }
         }
         devices.early.clone_from(&matched.early);
         for launch in &matched.lost {

@@ -1,9 +1,9 @@
 //! Arcs between hosts and devices (whatif.md#how-it-works): launches, kernels, synchronizations.
 //!
 //! A kernel starts after the begin of its launch, after the previous kernel on its stream, and in a run whose devices
-//! communicate after the kernel of another stream that it waited for. A call that awaits
-//! kernels waits for the last one of each stream, even if that had already ended, since in the changed run it may not
-//! have. Streams without known launches move with the first thread of their process.
+//! communicate after the kernel of another stream that it waited for. A call that awaits kernels waits for the last one of each
+//! stream, even if that had already ended, since in the changed run it may not have. Streams without known launches move with the
+//! first thread of their process, unless nothing but devices is recorded of it.
 
 use rustc_hash::FxHashSet;
 
@@ -17,12 +17,14 @@ use crate::whatif::graph::steps::Kind;
 pub(in crate::whatif) fn collect(trace: &Trace, devices: &Devices, builder: &mut Builder) {
     let launched = devices.kernels.iter().filter(|kernel| kernel.launch.is_some());
     let launched: FxHashSet<LocationId> = launched.map(|kernel| kernel.run.location).collect();
+    let alone = devices.alone(trace);
     let communicates = devices.kernels.iter().any(|kernel| kernel.communicates);
     for kernel in devices.kernels.iter().filter(|kernel| trace.owns(kernel.run.location)) {
         let run = &kernel.run;
         let started = match &kernel.launch {
             Some(launch) => Some((enter(instance(trace, builder, launch)), launch.enter)),
             None if launched.contains(&run.location) => None,
+            None if alone.contains(&trace.definitions.locations[run.location].process) => None,
             None => meanwhile(trace, run, builder).map(|node| (node, run.enter)),
         };
         // Work on another stream that it began after.
