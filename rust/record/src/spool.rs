@@ -1,8 +1,11 @@
 //! The files of the spool: definitions, and chunks of slots mapped into memory.
+//!
+//! They are open only while something is done to them: so the program's own descriptors have the numbers that they have without the recorder, and a
+//! program that closes all that it finds closes none of ours.
 
 use crate::fault::Uncancelled;
 use crate::format::{CHUNK, DEFINITIONS_MAGIC, DefinitionsHeader, Entry, FileHeader, PAGE, SLOTS_MAGIC, VERSION};
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
@@ -20,7 +23,8 @@ pub(crate) struct Spool {
     pub(crate) size: u32,
     limit: u64,
     taken: AtomicU64,
-    definitions: Mutex<File>,
+    /// Path of the file of definitions; entries are written one at a time.
+    definitions: Mutex<PathBuf>,
 }
 
 static SPOOL: OnceLock<Spool> = OnceLock::new();
@@ -54,12 +58,12 @@ impl Spool {
         limit: u64,
     ) -> io::Result<&'static Self> {
         let path = directory.join(format!("{rank}.wwd"));
-        let mut file = OpenOptions::new().append(true).create_new(true).open(path)?;
+        let mut file = OpenOptions::new().append(true).create_new(true).open(&path)?;
         check_limit(size_of::<DefinitionsHeader>() as u64)?;
         let header = DefinitionsHeader { magic: DEFINITIONS_MAGIC, version: VERSION, run, rank, unused: 0 };
         file.write_all(bytes_of(&header))?;
         let (pid, taken) = (std::process::id(), AtomicU64::new(0));
-        let spool = Self { directory, home, pid, run, rank, size, limit, taken, definitions: Mutex::new(file) };
+        let spool = Self { directory, home, pid, run, rank, size, limit, taken, definitions: Mutex::new(path) };
         Ok(SPOOL.get_or_init(|| spool))
     }
 
@@ -72,7 +76,8 @@ impl Spool {
             entry.extend_from_slice(&word.to_le_bytes());
         }
         entry.extend_from_slice(payload);
-        let mut file = self.definitions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let path = self.definitions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut file = OpenOptions::new().append(true).open(&*path)?;
         check_limit(file.metadata()?.len() + entry.len() as u64)?;
         file.write_all(&entry)
     }
@@ -157,7 +162,7 @@ impl Payload {
 /// The slots of one thread.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    file: File,
+    path: PathBuf,
     /// Chunks that the file has.
     chunks: u64,
 }
@@ -173,7 +178,7 @@ impl Slots {
     /// Makes the file of a thread, with its header.
     pub(crate) fn create(spool: &Spool, thread: u32) -> io::Result<Self> {
         let path = spool.directory.join(format!("{}.{thread}.wws", spool.rank));
-        let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
         check_limit(size_of::<FileHeader>() as u64)?;
         // SAFETY: these calls cannot fail.
         let (pid, tid) = unsafe { (libc::getpid(), libc::gettid()) };
@@ -187,7 +192,7 @@ impl Slots {
             tid: tid.cast_unsigned(),
         };
         file.write_all(bytes_of(&header))?;
-        Ok(Self { file, chunks: 0 })
+        Ok(Self { path, chunks: 0 })
     }
 
     /// Adds a chunk to the file and maps it. Its space is reserved first: a file with holes, mapped and written on a full file system, kills the
@@ -200,7 +205,8 @@ impl Slots {
         let offset = PAGE as u64 + self.chunks * CHUNK as u64;
         check_limit(offset + CHUNK as u64).map_err(Stop::Error)?;
         let offset = offset as libc::off_t;
-        let fd = self.file.as_raw_fd();
+        let file = OpenOptions::new().read(true).write(true).open(&self.path).map_err(Stop::Error)?;
+        let fd = file.as_raw_fd();
         // SAFETY: the file is open.
         let code = unsafe { libc::posix_fallocate(fd, offset, CHUNK as libc::off_t) };
         if code != 0 {
@@ -221,7 +227,7 @@ impl Slots {
     pub(crate) fn close(&self, unused: usize) {
         let length = PAGE as u64 + (self.chunks * CHUNK as u64).saturating_sub(unused as u64);
         // Only a matter of space.
-        let _ = self.file.set_len(length);
+        let _ = OpenOptions::new().write(true).open(&self.path).and_then(|file| file.set_len(length));
     }
 }
 
@@ -261,7 +267,7 @@ mod tests {
             size: 4,
             limit: 2 * CHUNK as u64,
             taken: AtomicU64::new(0),
-            definitions: Mutex::new(File::create(directory.join("3.wwd")).unwrap()),
+            definitions: Mutex::new(directory.join("3.wwd")),
         };
         let mut slots = Slots::create(&spool, 1).unwrap();
         let first = slots.chunk(&spool).unwrap();
