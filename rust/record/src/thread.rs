@@ -20,7 +20,7 @@ use crate::{helper, process, thread_starts};
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence};
 use std::sync::{Mutex, OnceLock};
 
 /// State of a thread that made a call. It lies behind one thread-local pointer.
@@ -138,7 +138,10 @@ pub(crate) fn enter(frame: Frame) -> Option<Inside> {
     if state.frame != 0 && !state.is_left(frame) {
         return None;
     }
-    (state.frame, state.returns_to) = (frame.address(), frame.caller().0);
+    // A signal handler may come in between, and must not take the call for one that was left.
+    state.returns_to = frame.caller().0;
+    compiler_fence(Ordering::SeqCst);
+    state.frame = frame.address();
     Some(Inside(thread))
 }
 

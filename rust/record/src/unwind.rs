@@ -180,11 +180,18 @@ impl Paths {
             }
         };
         let (mut address, mut registers) = (address, registers(address, sp, fp));
+        let mut interrupted = false;
         for _ in 0..DEEPEST {
             if (registers.sp() as usize) >= end {
                 return registers.sp() as usize == end;
             }
-            let Some(lookup) = FrameAddress::from_return_address(address as u64) else { return true };
+            let Some(lookup) = frame_address(address, interrupted) else { return true };
+            interrupted = ends_handler(modules, address);
+            if interrupted {
+                let Some(before) = before_signal(&registers, &mut read) else { return true };
+                (address, registers) = (before.0, before.2);
+                continue;
+            }
             match modules.unwinder.unwind_frame(lookup, &mut registers, &mut self.cache, &mut read) {
                 Ok(Some(next)) => address = next as usize,
                 _ => return true,
@@ -218,6 +225,7 @@ impl Paths {
         if !self.stack.contains(&sp) {
             known = 0;
         }
+        let mut interrupted = false;
         loop {
             while known > 0 && self.last[known - 1].place < at {
                 known -= 1;
@@ -240,7 +248,15 @@ impl Paths {
                 }
             }
             self.fresh.push((at, address));
-            let Some(lookup) = FrameAddress::from_return_address(address as u64) else { break };
+            let Some(lookup) = frame_address(address, interrupted) else { break };
+            interrupted = ends_handler(modules, address);
+            if interrupted
+                && self.fresh.len() < DEEPEST
+                && let Some(before) = before_signal(&registers, &mut read)
+            {
+                (address, at, registers) = before;
+                continue;
+            }
             match modules.unwinder.unwind_frame(lookup, &mut registers, &mut self.cache, &mut read) {
                 Ok(Some(next)) if self.fresh.len() < DEEPEST => {
                     address = next as usize;
@@ -278,6 +294,52 @@ impl Paths {
         self.sites.push(step);
         step.node
     }
+}
+
+/// The address of a frame: of the next instruction where a signal interrupted it, else that after a call.
+fn frame_address(address: usize, interrupted: bool) -> Option<FrameAddress> {
+    if interrupted {
+        return Some(FrameAddress::from_instruction_pointer(address as u64));
+    }
+    FrameAddress::from_return_address(address as u64)
+}
+
+/// What a signal handler returns to: the system call that goes on with what was interrupted.
+#[cfg(target_arch = "x86_64")]
+const END_OF_HANDLER: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+#[cfg(target_arch = "aarch64")]
+const END_OF_HANDLER: [u8; 8] = [0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4];
+
+/// Whether a signal handler returns to an address, so that the frame around it was interrupted anywhere.
+fn ends_handler(modules: &modules::Modules, address: usize) -> bool {
+    let last = address.wrapping_add(END_OF_HANDLER.len() - 1);
+    // SAFETY: code of a loaded object.
+    modules.knows(address)
+        && modules.knows(last)
+        && unsafe { (address as *const [u8; END_OF_HANDLER.len()]).read_unaligned() } == END_OF_HANDLER
+}
+
+/// What a signal interrupted, from where its handler returns: the address, where that lies, and the registers. The kernel has stored them on the stack.
+#[cfg(target_arch = "x86_64")]
+fn before_signal(
+    registers: &UnwindRegsNative,
+    read: &mut impl FnMut(u64) -> Result<u64, ()>,
+) -> Option<(usize, usize, UnwindRegsNative)> {
+    use std::mem::offset_of;
+    let context = registers.sp() + offset_of!(libc::ucontext_t, uc_mcontext) as u64;
+    let mut register = |number: libc::c_int| read(context + 8 * number as u64).ok();
+    let (address, sp, fp) = (register(libc::REG_RIP)?, register(libc::REG_RSP)?, register(libc::REG_RBP)?);
+    let lies = context + 8 * libc::REG_RIP as u64;
+    Some((address as usize, lies as usize, UnwindRegsNative::new(address, sp, fp)))
+}
+
+/// Not known here.
+#[cfg(target_arch = "aarch64")]
+fn before_signal(
+    _: &UnwindRegsNative,
+    _: &mut impl FnMut(u64) -> Result<u64, ()>,
+) -> Option<(usize, usize, UnwindRegsNative)> {
+    None
 }
 
 /// Where the return address lies, given the stack pointer after the return.
@@ -364,6 +426,62 @@ mod tests {
             nodes.push(paths.walk((address, sp, fp), true));
         }
         0
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    std::arch::global_asm!(
+        // A function that ends with a frame of its own, and right after it one that is interrupted at its first instruction.
+        ".type whywait_before, @function",
+        "whywait_before:",
+        ".cfi_startproc",
+        "sub rsp, 40",
+        ".cfi_adjust_cfa_offset 40",
+        "ud2",
+        ".cfi_endproc",
+        ".globl whywait_interrupted",
+        ".type whywait_interrupted, @function",
+        "whywait_interrupted:",
+        ".cfi_startproc",
+        "ud2",
+        "ret",
+        ".cfi_endproc",
+    );
+
+    #[cfg(target_arch = "x86_64")]
+    static FOUND: std::sync::Mutex<Option<(Paths, usize, bool)>> = std::sync::Mutex::new(None);
+
+    #[cfg(target_arch = "x86_64")]
+    unsafe extern "C" fn interrupt(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
+        let (address, sp, fp): (usize, usize, usize);
+        // SAFETY: reads registers.
+        unsafe {
+            std::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) address, out(reg) sp, out(reg) fp);
+        };
+        if let Some((paths, end, passes)) = &mut *FOUND.lock().unwrap() {
+            *passes = paths.passes((address, sp, fp), *end);
+        }
+        // SAFETY: the kernel's description of what was interrupted: on after the two bytes of the instruction.
+        unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] += 2 };
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn what_a_signal_interrupts_is_unwound_from_where_it_was() {
+        modules::refreshed().unwrap();
+        let mut paths = Paths::new();
+        assert!(paths.is_on_stack((&raw const paths).addr()));
+        // SAFETY: the handler fits, and the function that is called changes nothing but what is said.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = interrupt as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO;
+            libc::sigaction(libc::SIGILL, &raw const action, std::ptr::null_mut());
+            let sp: usize;
+            std::arch::asm!("mov {}, rsp", out(reg) sp);
+            *FOUND.lock().unwrap() = Some((paths, sp, false));
+            std::arch::asm!("call whywait_interrupted", clobber_abi("C"));
+        }
+        assert!(FOUND.lock().unwrap().take().is_some_and(|(_, _, passes)| passes));
     }
 
     /// Number of nodes from one to the root.
