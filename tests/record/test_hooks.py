@@ -52,6 +52,53 @@ def test_nothing_is_needed_of_the_user(mpi, tmp_path, options):
 
 
 @ONE_MPI
+@pytest.mark.parametrize("limit", ["-n 32", "-s 256", "-v 200000"])
+def test_limits_of_the_user(mpi, tmp_path, limit):
+    """Open files, the stack, and the address space: of which the recorder takes 10 MB."""
+    program = compiled(mpi, PROGRAMS / "ring.c", tmp_path)
+    command = [*mpi.start(2), "bash", "-c", f"ulimit {limit}; exec {program}"]
+    alone = run(command, tmp_path)
+    if alone.returncode != 0:
+        pytest.skip(f"the program itself does not run with ulimit {limit}")
+    done = record(command, tmp_path)
+    assert (done.returncode, sorted(done.stdout)) == (0, sorted(alone.stdout)), done.stderr
+    assert whywait.open(tmp_path / "out").info()["processes"] == 2
+    assert "stop" not in done.stderr
+
+
+@ONE_MPI
+def test_system_calls_that_are_refused(mpi, tmp_path):
+    """As by the seccomp profile of a container: see limited.c."""
+    limited = tmp_path / "limited"
+    subprocess.run(["cc", "-o", limited, PROGRAMS / "limited.c"], check=True, capture_output=True)
+    program = compiled(mpi, PROGRAMS / "ring.c", tmp_path)
+    command = [*mpi.start(2), limited, program]
+    if run(command, tmp_path).returncode != 0:
+        pytest.skip("the program itself does not run so")
+    done = record(command, tmp_path, "--counters", "rusage,core,instructions")
+    assert done.returncode == 0, done.stderr
+    assert "the counter instructions was not recorded" in done.stderr
+    counts = whywait.open(tmp_path / "out").info(events=True)["events_by_type"]
+    assert counts["Enter"] > 50
+
+
+@ONE_MPI
+def test_a_read_only_system_and_no_home(mpi, tmp_path):
+    """Only the directory of the recording can be written to, and the environment is empty."""
+    program = compiled(mpi, PROGRAMS / "ring.c", tmp_path)
+    words = [sys.executable, "-m", "whywait", "record", "-o", tmp_path / "out", *mpi.start(2), program]
+    script = (
+        f"mount --bind {tmp_path} {tmp_path} && mount -o remount,bind,ro / && cd {tmp_path} || exit 77\n"
+        f"exec env -i PATH={os.environ['PATH']} PYTHONPATH={os.pathsep.join(sys.path[1:])} {' '.join(map(str, words))}"
+    )
+    done = run(["unshare", "-m", "sh", "-c", script], tmp_path)
+    if done.returncode in {1, 77} and "recorded" not in done.stderr:
+        pytest.skip("mounts cannot be changed here")
+    assert done.returncode == 0, done.stderr
+    assert "recorded 2 ranks" in done.stderr
+
+
+@ONE_MPI
 @pytest.mark.parametrize("allocator", ALLOCATORS)
 def test_allocators_with_locks_of_their_own(mpi, tmp_path, allocator):
     if allocator not in subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout:

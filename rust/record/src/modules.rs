@@ -4,7 +4,7 @@
 
 use crate::clock::now;
 use crate::fault::Uncancelled;
-use crate::format::Entry;
+use crate::format::{Entry, PAGE};
 use crate::spool::{self, Payload};
 use framehop::{ExplicitModuleSectionInfo, Module, MustNotAllocateDuringUnwind, Unwinder, UnwinderNative};
 use std::ffi::{CStr, OsStr, c_int, c_void};
@@ -160,23 +160,23 @@ fn build_id(mut notes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The file of an object, mapped for good.
-fn mapped(object: &Object) -> Option<&'static [u8]> {
+/// The bytes of an object's file from an address in the file's numbering to the end of its segment, mapped for good. The rest of the file may be large,
+/// and the program's address space limited.
+fn mapped(object: &Object, address: u64) -> Option<&'static [u8]> {
+    let (range, offset) = object.segments.iter().find(|(range, _)| range.contains(&address))?;
     let path = if object.path.as_os_str().is_empty() { Path::new("/proc/self/exe") } else { &object.path };
     let file = File::open(path).ok()?;
-    let length = usize::try_from(file.metadata().ok()?.len()).ok().filter(|length| *length > 0)?;
-    // SAFETY: a new private mapping of a file.
-    unsafe {
-        let address = libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd(), 0);
-        (address != libc::MAP_FAILED).then(|| std::slice::from_raw_parts(address.cast::<u8>(), length))
-    }
-}
-
-/// The bytes at an address in the file's numbering, up to the end of their segment.
-fn bytes_at(object: &Object, file: &'static [u8], address: u64) -> Option<&'static [u8]> {
-    let (range, offset) = object.segments.iter().find(|(range, _)| range.contains(&address))?;
     let from = offset + (address - range.start);
-    file.get(from as usize..(offset + (range.end - range.start)) as usize)
+    let end = (offset + (range.end - range.start)).min(file.metadata().ok()?.len());
+    let page = from - from % PAGE as u64;
+    let length = usize::try_from(end.checked_sub(page)?).ok()?;
+    // SAFETY: a new private mapping of a file.
+    let bytes = unsafe {
+        let fd = file.as_raw_fd();
+        let at = libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_PRIVATE, fd, page as libc::off_t);
+        (at != libc::MAP_FAILED).then(|| std::slice::from_raw_parts(at.cast::<u8>(), length))
+    };
+    bytes?.get((from - page) as usize..)
 }
 
 /// Where `.eh_frame` is, by the beginning of `.eh_frame_hdr`.
@@ -192,11 +192,12 @@ fn eh_frame(header: &[u8], address: u64) -> Option<u64> {
 /// What framehop needs of an object.
 fn module(object: &Object) -> Option<Module<&'static [u8]>> {
     let address = object.header.clone()?;
-    let file = mapped(object)?;
-    let header = bytes_at(object, file, address.start)?;
-    let header = header.get(..(address.end - address.start) as usize).unwrap_or(header);
+    let from_header = mapped(object, address.start)?;
+    let header = from_header.get(..(address.end - address.start) as usize).unwrap_or(from_header);
     let frames_at = eh_frame(header, address.start)?;
-    let frames = bytes_at(object, file, frames_at)?;
+    // They mostly follow their header.
+    let after = frames_at.checked_sub(address.start).and_then(|distance| from_header.get(distance as usize..));
+    let frames = after.filter(|frames| !frames.is_empty()).or_else(|| mapped(object, frames_at))?;
     let sections = ExplicitModuleSectionInfo {
         base_svma: 0,
         eh_frame_svma: Some(frames_at..frames_at + frames.len() as u64),

@@ -5,9 +5,10 @@
 
 use crate::fault::Uncancelled;
 use crate::format::{CHUNK, DEFINITIONS_MAGIC, DefinitionsHeader, Entry, FileHeader, PAGE, SLOTS_MAGIC, VERSION};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
@@ -208,9 +209,11 @@ impl Slots {
         let file = OpenOptions::new().read(true).write(true).open(&self.path).map_err(Stop::Error)?;
         let fd = file.as_raw_fd();
         // SAFETY: the file is open.
-        let code = unsafe { libc::posix_fallocate(fd, offset, CHUNK as libc::off_t) };
-        if code != 0 {
-            return Err(Stop::Error(io::Error::from_raw_os_error(code)));
+        match unsafe { libc::posix_fallocate(fd, offset, CHUNK as libc::off_t) } {
+            0 => {}
+            // Containers may refuse the system call.
+            libc::EPERM | libc::ENOSYS => fill(&file, offset as u64).map_err(Stop::Error)?,
+            code => return Err(Stop::Error(io::Error::from_raw_os_error(code))),
         }
         // SAFETY: a new mapping of the file just extended.
         let address = unsafe {
@@ -229,6 +232,12 @@ impl Slots {
         // Only a matter of space.
         let _ = OpenOptions::new().write(true).open(&self.path).and_then(|file| file.set_len(length));
     }
+}
+
+/// Writes zeros where a chunk will be.
+fn fill(file: &File, offset: u64) -> io::Result<()> {
+    static ZEROS: [u8; 16 * PAGE] = [0; 16 * PAGE];
+    (0..CHUNK / ZEROS.len()).try_for_each(|part| file.write_all_at(&ZEROS, offset + (part * ZEROS.len()) as u64))
 }
 
 /// Makes the pages of a chunk ready for writing, which on the first write would cost more than all that is written to them.
