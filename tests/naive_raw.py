@@ -245,6 +245,8 @@ class Raw:
 
 def locations_of(words: str, raw: Raw) -> set[tuple[int, int]]:
     """Return the locations that words stand for: the inverse of how findings name them."""
+    if m := re.fullmatch(r"the ranks (at the corners of|at the edges of|inside) the ([\dx ]+) grid", words):
+        return in_grid(m[1], m[2], raw)
     if m := re.fullmatch(r"(ranks? .*|[a-z]+ ranks) and (threads? .*)", words):
         return locations_of(m[1], raw) | locations_of(m[2], raw)
     if m := re.fullmatch(r"(threads? .*?) of (ranks .*|[a-z]+ ranks)", words):
@@ -264,6 +266,21 @@ def locations_of(words: str, raw: Raw) -> set[tuple[int, int]]:
         assert re.fullmatch(r"(?:rank|thread)s? \d+(?:(?:, | and )\d+)*", what), words
         numbers = {int(number) for number in re.findall(r"\d+", what)}
     return {place for place in raw.threads if place[is_thread] in numbers and (of_rank is None or place[0] == of_rank)}
+
+
+def in_grid(where: str, sizes: str, raw: Raw) -> set[tuple[int, int]]:
+    """Return the locations at the corners, at the edges or inside a topology of these sizes."""
+    found = set()
+    for topology in raw.rows("topologies"):
+        axes = topology["axes"]
+        if " x ".join(str(axis["size"]) for axis in axes) != sizes:
+            continue
+        for one in topology["coordinates"]:
+            places = zip(axes, one["at"], strict=True)
+            ends = [place in {0, axis["size"] - 1} for axis, place in places if not axis["periodic"]]
+            if {"at the corners of": all(ends), "at the edges of": any(ends), "inside": not any(ends)}[where]:
+                found.add(raw.locations[one["location"]])
+    return found
 
 
 def without_parameters(name: str) -> str:

@@ -197,6 +197,20 @@ def test_groups_are_named_as_groups(work, said, tmp_path):
     assert by_rule(analyzed(barriers(*work), tmp_path))["imbalance"].sentence == said
 
 
+def test_groups_are_named_by_their_place_in_a_grid(tmp_path):
+    grid = "ranks 12\ncomm grid = 0 1 2 3 4 5 6 7 8 9 10 11\ntopology grid = 3 4\n"
+    inside = barriers(*(1 + 2 * (rank in {5, 6}) for rank in range(12)))
+    said = by_rule(analyzed(grid + inside, tmp_path / "inside"))["imbalance"].sentence
+    assert said.startswith(
+        "The ranks inside the 3 x 4 grid work 3 times as long as the ranks at the edges of the 3 x 4 grid in work;"
+    )
+    corners = barriers(*(1 + 2 * (rank in {0, 3, 8, 11}) for rank in range(12)))
+    said = by_rule(analyzed(grid + corners, tmp_path / "corners"))["imbalance"].sentence
+    assert said.startswith(
+        "The ranks at the corners of the 3 x 4 grid work 3 times as long as the other 8 ranks in work;"
+    )
+
+
 def test_who_waits_for_another_reason_does_not_suffer_from_imbalance(tmp_path):
     """Two ranks are late by 1 s in turn, 20 times: in all, their times differ by 0.1 s."""
     text = "".join(

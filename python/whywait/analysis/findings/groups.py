@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from whywait.analysis.findings.grid import place_in_grid
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -67,7 +69,7 @@ def who(run: Run, locations: npt.NDArray[np.int64]) -> str:
     places = run.result.places
     rank, thread = places.rank[locations], places.thread[locations]
     if run.threads == 1:
-        return _numbers("rank", rank.tolist(), run.ranks)
+        return place_in_grid(run, rank.tolist()) or _numbers("rank", rank.tolist(), run.ranks)
     if run.ranks == 1:
         return _numbers("thread", thread.tolist(), run.threads)
     ranks = np.unique(rank)
