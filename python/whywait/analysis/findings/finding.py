@@ -334,6 +334,11 @@ class Run:
         share = number / receives if receives else 0.0
         return share if share >= _UNMATCHED else 0.0
 
+    @property
+    def lacks_members(self) -> bool:
+        """Whether collective operations lack members in the trace, so that waiting in them is unknown."""
+        return any(one["kind"] == "incomplete_collective" for one in self.result.warnings)
+
     def slow(self) -> list[Bearer]:
         """Return the library calls and thread runtimes that no rule has explained."""
         return [bearer for bearer in self.rest.values() if bearer.kind in {"library", "threads"}]

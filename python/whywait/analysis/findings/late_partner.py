@@ -9,7 +9,7 @@ import numpy as np
 from whywait.analysis.findings.finding import STEADY
 from whywait.analysis.findings.groups import who
 from whywait.analysis.findings.suffering import FIGURES as LOSSES
-from whywait.analysis.findings.suffering import beside, suffering, who_waits
+from whywait.analysis.findings.suffering import beside, suffering
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
@@ -59,7 +59,10 @@ def _sentence(run: Run, bearers: list[Bearer], ranks: list[int]) -> Words:
             "Only {alone} runs {place}, for {worked}; ", alone=alone, place=place, worked=float(times[here[0]])
         ) + (suffering(run, bearers) + ".")
     waiting = float(costs.sum())
-    sentence = FIGURES.say(f"{who_waits(run)} {{waiting}} for {{place}}", waiting=waiting, place=place).capitalized()
+    who_waits, whose = "others wait", ""
+    if run.locations == 2:
+        who_waits, whose = f"one {'thread' if run.threads > 1 else 'rank'} waits", " of the other"
+    sentence = FIGURES.say(f"{who_waits} {{waiting}} for {{place}}{whose}", waiting=waiting, place=place).capitalized()
     if len(ranks) < run.ranks:
         named = np.isin(run.result.places.rank, ranks)
         sentence += FIGURES.say(

@@ -36,9 +36,11 @@ def detect(run: Run) -> Iterator[Finding]:
     loss = sum(kind["needed"] for kind in kinds)
     if not run.time or loss < _LEAST * run.time:
         return
+    # Other than those of the rules before.
+    is_rest = len(run.kinds) < run.result.tables.network.num_rows
     yield run.finding(
         NAME,
-        need(kinds, "other library calls"),
+        need(kinds, "other library calls" if is_rest else "library calls"),
         "Call them less often, or overlap them with work.",
         loss,
         instances=sum(kind["calls"] for kind in kinds),

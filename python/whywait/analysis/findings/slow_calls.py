@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from whywait.analysis.findings.suffering import who_waits
 from whywait.analysis.findings.words import Figures, Words, joined
 
 if TYPE_CHECKING:
@@ -110,8 +109,9 @@ class Slow:
             parts.append((self.excess, longer))
         runtime = FIGURES.say("starting, joining and synchronizing threads takes {runtime}", runtime=self.runtime)
         parts.append((self.runtime, runtime))
-        wait = who_waits(self._run)
-        waits = FIGURES.say(f"{wait} {{passed_on}} because of library calls", passed_on=self._passed_on)
+        one = f"one {'thread' if self._run.threads > 1 else 'rank'} waits"
+        wait, whose = (one, " of the other") if self._run.locations == 2 else ("others wait", "")
+        waits = FIGURES.say(f"{wait} {{passed_on}} because of library calls{whose}", passed_on=self._passed_on)
         if self._passed_on > 0 and not self.is_slow:
             region, most = max(self._waits.items(), key=lambda one: one[1])
             waits += FIGURES.say(
@@ -130,11 +130,17 @@ class Slow:
         """Return that the trace does not show the reason, to end a sentence; and what it lacks, if it is that."""
         if not self.is_slow:
             return Words(".")
+        if self._run.lacks_members and self.excess > 0 and self._is_of_members(next(iter(self.of_regions))):
+            return Words("; the trace does not show why, because collective operations lack members in it.")
         if self._run.unmatched:
             return Words("; the trace does not show why, because it lacks sends.")
         if self.excess > 0 and self._run.is_rooted(next(iter(self.of_regions))):
             return Words("; the trace does not show why. In such an operation, ranks can wait for others of a tree.")
         return Words("; the trace does not show why.")
+
+    def _is_of_members(self, region: str) -> bool:
+        """Return whether a function is a collective operation."""
+        return any(kind["members"] for kind in self._run.kinds if kind["region"] == region)
 
     def evidence(self) -> dict[str, object]:
         """Return the numbers that a finding rests on."""
