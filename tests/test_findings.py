@@ -15,6 +15,7 @@ from whywait import _native, cli
 from whywait.analysis.findings import findings, rules
 from whywait.analysis.losses import Losses
 from whywait.hypotheses import Network, parse
+from whywait.report.html.account import findings_story
 
 from tests.programs import programs
 from tests.results import SHARED
@@ -425,6 +426,10 @@ def test_ranks_that_never_run_together_share_cores(tmp_path):
     said = "Hardly ever more than 2 of the 4 ranks compute at the same time (less than 0.1%): they share cores. "
     assert found["few_cores"].sentence.startswith(said)
     assert "slow_calls" not in found
+    # The page shows how many do.
+    at_once = next(one for one in findings_story(result)["findings"] if one["rule"] == "few_cores")["at_once"]
+    assert [one["label"] for one in at_once] == ["no ranks", "1 rank", "2 ranks", "3 ranks", "4 ranks"]
+    assert sum(one["share"] for one in at_once[:3]) == pytest.approx(1)
     result.write(tmp_path / "results")
     assert by_rule(whywait.load(tmp_path / "results"))["few_cores"].sentence == found["few_cores"].sentence
 

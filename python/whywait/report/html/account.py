@@ -44,6 +44,8 @@ _FAMILIES = {
 _SMALL = 0.004
 # So many lines of evidence.
 _LINES = 6
+# So many numbers of locations that compute at once.
+_AT_ONCE = 12
 
 
 def focused_account(result: ResultData, focus: Mapping[str, Any]) -> Account | None:
@@ -151,6 +153,7 @@ def _finding(result: ResultData, run: Run, found: Findings, one: Finding) -> dic
         "worthless": one.price is not None and (one.price.saved or 0.0) < NOTHING * found.length,
         "harmful": one.price is not None and (one.price.saved or 0.0) <= -NOTHING * found.length,
         "lines": [{"label": label, "time": time} for label, time in parts(run, one)[:_LINES]],
+        "at_once": _at_once(run, one),
         "by_place": _by_place(result, run, one),
         "example": example(result, one),
     }
@@ -159,6 +162,20 @@ def _finding(result: ResultData, run: Run, found: Findings, one: Finding) -> dic
 def _price(price: Price) -> dict[str, Any]:
     names = ("what", "label", "option", "saved", "is_bound", "is_rough")
     return {name: getattr(price, name) for name in names} | {"about": CHANGES.get(price.label)}
+
+
+def _at_once(run: Run, one: Finding) -> list[dict[str, Any]]:
+    """Return in which share of the time so many locations of a node compute at once, if that is what a finding says."""
+    shares = one.evidence.get("together") or []
+    what = "thread" if run.threads > 1 else "rank"
+    lines = [
+        {"label": f"{number or 'no'} {what}{'s' * (number != 1)}", "share": share}
+        for number, share in enumerate(shares)
+    ]
+    if len(lines) > _AT_ONCE:
+        more = sum(shares[_AT_ONCE - 1 :])
+        lines[_AT_ONCE - 1 :] = [{"label": f"{_AT_ONCE - 1} {what}s and more", "share": more}]
+    return lines
 
 
 def _by_place(result: ResultData, run: Run, one: Finding) -> list[float]:
