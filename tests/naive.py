@@ -31,6 +31,7 @@ from otf2.enums import (
 )
 
 from tests import naive_posix, naive_tasks, naive_threads
+from tests.naive_trees import in_tree
 from tests.results import is_time
 
 if TYPE_CHECKING:
@@ -598,11 +599,16 @@ def collective(op: CollectiveOp, parts: list[Part], result: Result) -> None:
             for p in parts:
                 if p is not root and p.received:
                     wait_for(root, p, "mpi_latebroadcast", result)
+            for p, q in in_tree(root, [p for p in parts if p is root or p.received], root.begin):
+                wait_for(q, p, "mpi_tree_wait", result)
     elif op in N_TO_ONE:
         root = parts[parts[0].root]
         senders = [p for p in parts if p.sent]
         if root.received and senders:
             wait_for(last(senders), root, "mpi_earlyreduce", result)
+        if root.received:
+            for p, q in in_tree(root, [p for p in parts if p is root or p.sent]):
+                wait_for(q, p, "mpi_tree_wait", result)
     elif op in SCAN:
         for p in (p for p in parts if p.sent or p.received):
             senders = [q for q in parts if q.sent and q.rank <= p.rank]

@@ -447,11 +447,12 @@ class Analysis:
             self.values[metric, path or point.path, point.loc.rank, point.loc.thread] += ticks
 
     def point(self, event, wait, completion, partners, cls, total=None):
-        """Add a point, unless its event has one."""
+        """Add a point, or partners to that of its event."""
         if event.i not in event.loc.points:
             p = Point(event, wait, cls, total)
-            p.partners = dict.fromkeys(partners, completion)
             event.loc.points[p.at] = p
+        for partner in partners:
+            event.loc.points[event.i].partners.setdefault(partner, completion)
         return event.loc.points[event.i]
 
     @cached_property
@@ -597,6 +598,7 @@ class Analysis:
             culprit = ends[0].root
             if ends[culprit].sent == 0:
                 return
+            self.in_tree(ranks, ends, [i for i in n if i == culprit or ends[i].received > 0], B[culprit])
             taking = [i for i in n if i != culprit and ends[i].received > 0 and B[i] < B[culprit]]
             if not taking:
                 return
@@ -611,6 +613,8 @@ class Analysis:
         elif op in N_TO_ONE:
             root = ends[0].root
             senders = [i for i in n if ends[i].sent > 0]
+            if ends[root].received > 0:
+                self.in_tree(ranks, ends, [i for i in n if i == root or ends[i].sent > 0])
             if ends[root].received == 0 or not senders:
                 return
             culprit = latest_of(senders)
@@ -635,6 +639,23 @@ class Analysis:
         if culprit in taking:
             waiters = [(points[i], waits[i]) for i in taking if i != culprit]
             self.instances.append(Instance(cls, points[culprit], waiters, ranks))
+
+    def in_tree(self, ranks, ends, taking, since=0):
+        """Add waits for others of the tree that an operation with a root is made of (specification.md#trees)."""
+        for i in taking:
+            own = ends[i]
+            come = [j for j in taking if own.begin < ends[j].begin < own.t]
+            if i == own.root or not come or own.begin < since:
+                continue
+            last = max(come, key=lambda j: (ends[j].begin, -j))
+            begin = ends[last].begin
+            if 5 * len(come) * (own.t - begin) > own.t - own.begin:
+                continue
+            self.add("mpi_tree_wait", own, begin - own.begin)
+            if self.model == "thesis":
+                waiter = self.point(own, begin - own.begin, own.t - begin, {ranks[last]}, "tree")
+                cause = self.point(ends[last], 0, ends[last].t - begin, {ranks[i]}, "tree")
+                self.instances.append(Instance("tree", cause, [(waiter, begin - own.begin)], ranks))
 
     def find_init_and_finalize(self):
         for names, is_init in ((INIT, True), ({"MPI_Finalize"}, False)):

@@ -78,6 +78,7 @@ FAMILIES = (
     "omp_taskwait_wait",
     "omp_taskgroup_wait",
     "mpi_alltoallv_wait",
+    "mpi_tree_wait",
     "mpi_comm_create_wait",
     "mpi_neighbor_wait",
     "mpi_probe_latesender",

@@ -35,6 +35,7 @@ CLASSES = {
     "mpi_wait_nxn": "n2n",
     "mpi_latebroadcast": "12n",
     "mpi_earlyreduce": "n21",
+    "mpi_tree_wait": "tree",
     "omp_ebarrier_wait": "ompbarrier",
     "omp_ibarrier_wait": "ompbarrier",
     "mpi_comm_create_wait": "barrier",

@@ -53,9 +53,9 @@ def test_tree_is_scalascas():
     paradigms += (
         "|delay_(rma|lock|thread(s|lock)|gpu|ccl|io|unattributed)|interval_delay|wait_unexplained$|io$|mpi_nbc_"
     )
-    paradigms += "|delay_(task|join|signal|pthreadbarrier)|omp_task(s|_)|pthread_(barrier$|cond_timeout)"
+    paradigms += "|delay_(tree|task|join|signal|pthreadbarrier)|omp_task(s|_)|pthread_(barrier$|cond_timeout)"
     classes = "_(propagating|terminal|direct|indirect)_(coll|omp|rma|gpu|ccl|lock|thread(s|lock)|barrier|n21|12n|n2n|io"
-    classes += "|task|join|signal|pthreadbarrier)"
+    classes += "|tree|task|join|signal|pthreadbarrier)"
     classifications = "waitstates_.*_(coll|omp|rma|threads|gpu|ccl)$"
     queues = (
         "mpi_(eager|rendezvous|protocol|messages?|bytes|unexpected|posted|match|overtaken|oos|requests|collective)_"

@@ -29,6 +29,7 @@ _CAUSES = frozenset({"pthread_cond_signal", "pthread_cond_broadcast", "pthread_b
 # Waits whose records do not tell for whom, if the name of the waiting call has this in it.
 _WAITS = {
     "mpi_alltoallv_wait": "",
+    "mpi_tree_wait": "",
     "mpi_comm_create_wait": "",
     "mpi_neighbor_wait": "neighbor",
     "mpi_probe_latesender": "_probe",

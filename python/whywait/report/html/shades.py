@@ -14,7 +14,7 @@ OTHERS = 4
 # Wait states by cost class: point to point; operations with data; barriers; one-sided; all others have the last.
 _CLASSES = (
     ("latesender", "latereceiver"),
-    ("n2n", "12n", "n21"),
+    ("n2n", "12n", "n21", "tree"),
     ("barrier", "ompbarrier", "pthreadbarrier"),
     ("rma_create", "rma_free", "rma_late_post", "rma_early_wait", "rma_fence", "lock", "rma_progress"),
 )

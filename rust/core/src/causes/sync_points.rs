@@ -216,9 +216,12 @@ fn record(
     sync_points: &mut SyncPoints,
 ) {
     let place = match collective_sync.kind {
-        Metric::BarrierWait | Metric::WaitNxN | Metric::AlltoallvWait | Metric::LateBroadcast | Metric::EarlyReduce => {
-            Place::Collective
-        }
+        Metric::BarrierWait
+        | Metric::WaitNxN
+        | Metric::AlltoallvWait
+        | Metric::LateBroadcast
+        | Metric::EarlyReduce
+        | Metric::TreeWait => Place::Collective,
         _ => Place::Leave,
     };
     let anchor = Anchor::new(collective_sync.call, place);

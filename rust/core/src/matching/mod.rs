@@ -12,5 +12,6 @@ pub(crate) mod probes;
 pub mod protocol;
 mod time_order;
 pub mod transfers;
+pub(crate) mod trees;
 pub(crate) mod unrecorded;
 pub mod windows;

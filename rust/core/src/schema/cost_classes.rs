@@ -83,6 +83,12 @@ classes! {
         indirect: Some(CostMetric::IndirectEarlyReduce), propagating: Some(CostMetric::PropagatingEarlyReduce),
         is_known_to_scalasca: true,
     },
+    /// In the tree of an operation with a root, for another process than the root.
+    Tree = "tree" {
+        short_term: DelayTree, long_term: DelayTreeLongTerm,
+        indirect: Some(CostMetric::IndirectTree), propagating: Some(CostMetric::PropagatingTree),
+        is_known_to_scalasca: false,
+    },
     /// At a barrier between threads.
     OmpBarrier = "ompbarrier" {
         short_term: DelayOmpBarrier, long_term: DelayOmpBarrierLongTerm,

@@ -154,6 +154,10 @@ metrics! {
     DelayEarlyReduce = "delay_n21",
     /// Costs that delays cause through other waits: Early Reduce.
     DelayEarlyReduceLongTerm = "delay_n21_longterm",
+    /// Costs that delays cause directly: Wait in Tree.
+    DelayTree = "delay_tree",
+    /// Costs that delays cause through other waits: Wait in Tree.
+    DelayTreeLongTerm = "delay_tree_longterm",
     /// Costs that delays cause directly: waiting at barriers of threads.
     DelayOmpBarrier = "delay_ompbarrier",
     /// Costs that delays cause through other waits: waiting at barriers of threads.
@@ -240,6 +244,8 @@ metrics! {
     IndirectLateBroadcast = "mpi_wait_indirect_12n",
     /// Waiting that earlier waits of the causing process explain: Early Reduce.
     IndirectEarlyReduce = "mpi_wait_indirect_n21",
+    /// Waiting that earlier waits of the causing process explain: Wait in Tree.
+    IndirectTree = "mpi_wait_indirect_tree",
     /// Waiting that earlier waits of the causing process explain: Wait at Create.
     IndirectCreate = "mpi_wait_indirect_rma_create",
     /// Waiting that earlier waits of the causing process explain: Wait at Free.
@@ -286,6 +292,8 @@ metrics! {
     PropagatingLateBroadcast = "mpi_wait_propagating_12n",
     /// Waiting that made others wait later: Early Reduce.
     PropagatingEarlyReduce = "mpi_wait_propagating_n21",
+    /// Waiting that made others wait later: Wait in Tree.
+    PropagatingTree = "mpi_wait_propagating_tree",
     /// Waiting that made others wait later: waiting at barriers of threads.
     PropagatingOmpBarrier = "mpi_wait_propagating_ompbarrier",
     /// Waiting that made others wait later: Wait at Create.

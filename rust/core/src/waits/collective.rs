@@ -11,7 +11,7 @@
 //! Leave for `MPI_Init` and `MPI_Finalize`. *Ties* go to the lowest rank. Every waiting time ends at the latest with the
 //! rank's own call; if this shortens it, the clocks disagree, which is counted.
 //!
-//! Where the records do not show who needs whom, it is inferred from calls that overlap.
+//! Where the records do not show who needs whom, it is inferred from calls that overlap, or that end when others begin.
 //!
 //! *Source*: specification.md#collective-operations; thesis, equation 2.2. The functions state the formulas.
 
@@ -23,6 +23,7 @@ use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CommId, LocationId, ProcessId};
 use crate::matching::collectives::{Kind, Member, Times, match_all, neighborhood, neighbors};
+use crate::matching::trees::{Part, inner_waits};
 use crate::parallel::iter::prelude::*;
 use crate::severity::{Accumulator, Metric};
 use crate::trace::Trace;
@@ -125,6 +126,8 @@ struct Found {
     /// Locations that synchronized, for the instances in which only some members did.
     sets: Vec<Vec<LocationId>>,
     keeps_syncs: bool,
+    /// For reuse.
+    order: Vec<u32>,
 }
 
 impl Found {
@@ -310,6 +313,7 @@ impl Found {
     /// (specification.md#1-to-n).
     fn one_to_all(&mut self, members: &[Member]) {
         let Some(root) = root(members).filter(|root| root.sent > 0) else { return };
+        self.tree(Kind::OneToAll, members, root, |member| member.received > 0);
         let early = |member: &&Member| member.rank != root.rank && member.received > 0 && member.begin < root.begin;
         let first = first_end(members.iter().filter(early)).max(root.begin);
         for member in members.iter().filter(early) {
@@ -330,6 +334,7 @@ impl Found {
     /// (specification.md#n-to-1).
     fn all_to_one(&mut self, members: &[Member]) {
         let Some(root) = root(members).filter(|root| root.received > 0) else { return };
+        self.tree(Kind::AllToOne, members, root, |member| member.sent > 0);
         if let Some(last) = latest(senders(members)).filter(|last| root.begin < last.begin) {
             self.wait(Metric::EarlyReduce, root, last);
             if self.keeps_syncs {
@@ -342,6 +347,26 @@ impl Found {
                 ));
             }
         }
+    }
+
+    /// Wait in Tree: a member other than the root waits for the last one that comes before it leaves, if it leaves right
+    /// after that (specification.md#trees).
+    fn tree(&mut self, kind: Kind, members: &[Member], root: &Member, takes_part: impl Fn(&Member) -> bool) {
+        let Some(root) = members.iter().position(|member| member.rank == root.rank) else { return };
+        let part = |i: usize| {
+            let member: &Member = &members[i];
+            Part { begin: member.begin, end: member.end, takes_part: takes_part(member) }
+        };
+        let mut order = std::mem::take(&mut self.order);
+        inner_waits(kind, (root, members.len()), part, &mut order, |i, cause| {
+            let (member, cause) = (&members[i], &members[cause]);
+            self.wait(Metric::TreeWait, member, cause);
+            if self.keeps_syncs {
+                let part = collective_sync(Metric::TreeWait, member, cause, Participants::Cause, cause.begin);
+                self.collective_syncs.parts.push(part);
+            }
+        });
+        self.order = order;
     }
 
     /// Early Scan: a member waits for the latest sender of a lower or equal rank

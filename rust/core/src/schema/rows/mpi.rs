@@ -255,6 +255,20 @@ macro_rules! mpi {
             source: "whywait",
             ..WAIT
         },
+        /// Time in an operation with a root, such as `MPI_Reduce`, before another process came, right after which the call ended: the
+        /// process needed the other one in the tree that the library makes of the operation.
+        TreeWait = "mpi_tree_wait" {
+            display_name: "Wait in Tree",
+            below: "mpi_collective",
+            waits_for: "for another process in the tree of the operation",
+            look_at: LAST_ONE,
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::Tree),
+            position: Position::BeginRecord,
+            document: "wait-in-tree",
+            source: "whywait",
+            ..WAIT
+        },
         /// Time in a collective operation of neighbors, such as `MPI_Neighbor_allgather`, before the last of the process's neighbors in the
         /// topology took part.
         NeighborWait = "mpi_neighbor_wait" {

@@ -11,6 +11,7 @@ use bitcode::{Decode, Encode};
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, RegionKey};
 use crate::matching::collectives::{self, Kind, Member, Times, match_all};
 use crate::matching::nonblocking::{Started, of_process};
+use crate::matching::trees::{Part, inner_waits};
 use crate::matching::unrecorded;
 use crate::parallel::exchange::Inbox;
 use crate::parallel::iter::prelude::*;
@@ -444,7 +445,10 @@ fn one_to_all(members: &[Member], calls: &[Call]) -> Option<Operation> {
     let root = root(members)?;
     let (node, time) = (enter(calls[root].source), calls[root].enter);
     let others = calls.iter().enumerate().filter(|(i, call)| *i != root && call.receives && calls[root].sends);
-    let arcs = others.map(|(_, call)| Raw::new(call.number, node, time)).collect();
+    let mut arcs: Vec<Raw> = others.map(|(_, call)| Raw::new(call.number, node, time)).collect();
+    if calls[root].sends {
+        arcs.extend(in_tree(Kind::OneToAll, root, calls));
+    }
     Some(Operation { members: Vec::new(), waiting: Vec::new(), late: Vec::new(), arcs, cost: MEASURED })
 }
 
@@ -453,7 +457,28 @@ fn all_to_one(members: &[Member], calls: &[Call]) -> Option<Operation> {
     let root = root(members)?;
     let senders = calls.iter().enumerate().filter(|(i, call)| *i != root && call.sends && calls[root].receives);
     let members = by_enter(senders.map(|(_, call)| call));
-    Some(Operation::all_for(members, [&calls[root]].into_iter()))
+    let mut operation = Operation::all_for(members, [&calls[root]].into_iter());
+    if calls[root].receives {
+        operation.arcs.extend(in_tree(Kind::AllToOne, root, calls));
+    }
+    Some(operation)
+}
+
+/// Members that wait for others of the tree that a blocking operation with a root is made of.
+fn in_tree(kind: Kind, root: usize, calls: &[Call]) -> Vec<Raw> {
+    let mut arcs = Vec::new();
+    if calls.iter().any(|call| call.source != call.number) {
+        return arcs;
+    }
+    let part = |i: usize| {
+        let call: &Call = &calls[i];
+        let takes_part = if kind == Kind::OneToAll { call.receives } else { call.sends };
+        Part { begin: call.enter, end: call.leave, takes_part }
+    };
+    inner_waits(kind, (root, calls.len()), part, &mut Vec::new(), |i, cause| {
+        arcs.push(Raw::new(calls[i].number, enter(calls[cause].source), calls[cause].enter));
+    });
+    arcs
 }
 
 /// Each member waits for its neighbors; members are ordered by rank.
