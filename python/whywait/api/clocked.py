@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from whywait.api.accounted import AccountedResult
+from whywait.api.pictured import PicturedResult
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class ClockedResult(AccountedResult):
+class ClockedResult(PicturedResult):
     """A result with what is known about its clocks: see docs/clocks.md."""
 
     @property
