@@ -63,6 +63,7 @@ WAIT_STATES = pa.schema(
         "cause_callpath": pa.uint32(),
         "cause_time": pa.float64(),
         "last": pa.dictionary(pa.uint16(), pa.string()),
+        "inferred": pa.bool_(),
         "direct": pa.float64(),
         "indirect": pa.float64(),
         "propagating": pa.float64(),

@@ -179,7 +179,7 @@ def account(anchor: Path | str) -> Counter[tuple[str, tuple[str, ...] | None, in
     known = truth(anchor).waits
     waits = defaultdict(list)
     for wait in known:
-        if wait.kind not in PARTS and not wait.kind.endswith(("completion", "last_call")):
+        if wait.kind not in PARTS and not wait.kind.endswith(("completion", "last_call", "away")):
             enter, leave = (round(time * trace.resolution) + trace.begin for time in (wait.enter, wait.leave))
             waits[wait.rank, wait.thread, wait.callpath, enter, leave].append(wait)
     lines = {thread.ref: stretches(thread) for thread in trace.threads.values()}

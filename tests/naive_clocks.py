@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from otf2 import events as ev
 from otf2.enums import CollectiveOp, Paradigm, RegionRole
 
-from tests import naive, naive_devices, naive_rma, naive_threads
+from tests import naive, naive_devices, naive_owners, naive_progress, naive_rma, naive_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,7 +133,7 @@ def collectives(trace: naive.Trace) -> Iterator[Constraint]:
 def one_sided(trace: naive.Trace) -> Iterator[Constraint]:
     found = naive_rma.Analysis(trace)
     for parts in found.instances():
-        library = naive_rma.interface(parts[0].call)
+        library = naive_progress.interface(parts[0].call)
         calls, kind = [part.call for part in parts], parts[0].kind
         if len(parts) < 2:
             continue
@@ -151,20 +151,17 @@ def one_sided(trace: naive.Trace) -> Iterator[Constraint]:
     allocations = []
     for _rank, of in sorted(found.processes.items()):
         names = naive_rma.SHMEM_CREATES | naive_rma.SHMEM_FREES
-        calls = [i for i in of[0].instances if naive_rma.interface(i) == "shmem" and i.name in names]
+        calls = [i for i in of[0].instances if naive_progress.interface(i) == "shmem" and i.name in names]
         allocations.append([i for i in calls if i not in found.ends])
     for calls in zip(*allocations, strict=False):
         yield from everybody("shmem", list(calls))
     for target, epochs in found.queues():
         for i, own in enumerate(epochs):
-            before = [e for e in epochs[:i] if not (own.shared and e.shared)]
-            if not before:
-                continue
-            if own.blocking:
-                yield to_call("lock", enter(before[-1].release), own.acquire)
-            elif ops := [op for op in own.ops if op.target == target]:
-                proofs = [op.done_remotely or own.release for op in ops]
-                yield to_call("lock", enter(before[-1].release), min(proofs, key=lambda call: call.leave))
+            for before in naive_owners.holders(epochs[:i], own):
+                # An inferred order bounds nothing, and an epoch without operations may never have had the lock.
+                proofs = found.proving[own, target]
+                if proofs and found.proofs[before, target] < own.release.enter:
+                    yield to_call("lock", enter(before.release), min(proofs, key=lambda call: call.leave))
     for (w, origin, target), waiting in found.notified.items():
         for call, (notify, _) in zip(waiting, found.notifications[w, origin, target], strict=False):
             yield to_call("notify", enter(notify), call)
@@ -175,7 +172,7 @@ def fences(found: naive_rma.Analysis) -> Iterator[Constraint]:
         calls = [found.collectives[w][rank] for rank in members]
         last: dict[int, Instance] = {}
         for parts in zip(*calls, strict=False):
-            if naive_rma.interface(parts[0].call) != "mpi" or parts[0].kind != CollectiveOp.BARRIER:
+            if naive_progress.interface(parts[0].call) != "mpi" or parts[0].kind != CollectiveOp.BARRIER:
                 continue
             by_rank = {part.rank: part for part in parts}
             for origin in parts:

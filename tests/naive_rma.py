@@ -12,13 +12,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from otf2 import events as ev
 from otf2.enums import CollectiveOp, GroupFlag, GroupType, LockType, Paradigm, RmaAtomicType, RmaSyncLevel, RmaSyncType
 
 from tests import naive
-from tests.naive import TESTS, WAIT_MANY, WAIT_SINGLE, Instance, Trace
+from tests.naive import WAIT_MANY, WAIT_SINGLE, Instance, Trace
+from tests.naive_owners import first_order, holders
+from tests.naive_progress import Progress, interface
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,7 +54,11 @@ SHMEM_FREES = {"shfree", "shmem_free", "shmem_finalize"}
 
 
 class RmaWait(NamedTuple):
-    """A wait state. `last` is the factor that the call waited for last, in contention and progress; else empty."""
+    """A wait state.
+
+    `last` is the factor that the call waited for last, in contention and progress; else empty. `inferred` means that
+    only releases tell who held the lock.
+    """
 
     metric: str
     rank: int
@@ -63,6 +70,7 @@ class RmaWait(NamedTuple):
     cause_callpath: tuple[str, ...]
     cause_time: int
     last: str = ""
+    inferred: bool = False
 
 
 class Transfer(NamedTuple):
@@ -154,6 +162,23 @@ class LockEpoch:
         found += [call for op in ops for call in (op.call, op.done_locally, op.done_remotely)]
         return [call for call in found if call is not None]
 
+    def proofs(self, target: int | None) -> list[Instance]:
+        """Return the calls that return only with the lock of a target."""
+        if self.blocking:
+            return [self.acquire]
+        ops = [op for op in self.ops if op.target == target]
+        calls = [op.done_remotely or self.release for op in ops] + [op.done_locally for op in ops if op.fetches]
+        return [call for call in calls if call]
+
+    def proof(self, target: int | None) -> int:
+        """Return when the epoch has proven that it owns the lock of a target."""
+        return min(call.leave for call in (*self.proofs(target), self.release) if call)
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """What orders the epochs where no proof does."""
+        return (self.acquire if self.blocking else self.release).leave, self.rank
+
 
 @dataclass
 class Result:
@@ -166,10 +191,10 @@ class Result:
     def add(self, metric: str, call: Instance, value: int) -> None:
         self.cells[metric, call.callpath, call.thread.rank] += value
 
-    def wait(self, metric: str, call: Instance, waiting: int, cause: Instance, time: int, *, last: str = "") -> None:
+    def wait(self, metric: str, call: Instance, waiting: int, cause: Instance, time: int, **how: Any) -> None:
         self.add(metric, call, waiting)
         here = (metric, call.thread.rank, call.callpath, call.enter, call.leave)
-        self.waits.append(RmaWait(*here, waiting, cause.thread.rank, cause.callpath, time, last))
+        self.waits.append(RmaWait(*here, waiting, cause.thread.rank, cause.callpath, time, **how))
 
     def table(self) -> dict[str, dict[tuple[tuple[str, ...], int], float]]:
         """Return seconds, occurrences, and bytes of the nonzero cells by metric."""
@@ -202,14 +227,6 @@ def is_count(metric: str) -> bool:
     return metric.endswith("_count") or "bytes_" in metric or "atomic_" in metric
 
 
-def interface(call: Instance) -> str | None:
-    """Return the communication library of a call, as the prefix of its metrics."""
-    if call.name.startswith("ARMCI_"):
-        return "armci"  # OTF2 knows no such paradigm
-    paradigm = call.region.paradigm if call.region is not None else None
-    return {Paradigm.MPI: "mpi", Paradigm.SHMEM: "shmem"}.get(paradigm)
-
-
 def analyze(trace: Trace, *, stamps: bool = False) -> Result:
     """Compute all metrics of one-sided communication.
 
@@ -218,7 +235,7 @@ def analyze(trace: Trace, *, stamps: bool = False) -> Result:
     return Analysis(trace, stamps=stamps).result
 
 
-class Analysis:
+class Analysis(Progress):
     def __init__(self, trace: Trace, *, stamps: bool = False) -> None:
         self.trace = trace
         self.stamps = stamps
@@ -236,6 +253,7 @@ class Analysis:
         self.locks: dict[Any, list[LockEpoch]] = defaultdict(list)
         self.completes: dict[Instance, set[int]] = defaultdict(set)  # targets at which a call completes something
         self.locking: dict[Instance, set[int]] = {}  # calls that may block until these processes grant a lock
+        self.locking_all: set[Instance] = set()
         self.active: set[Instance] = set()  # calls in which the target takes part: they do not wait for its progress
         self.library: dict[int, list[Instance]] = {}
         self.passive_syncs: list[tuple[Instance, int, set[int]]] = []  # calls, with how many processes, open windows
@@ -253,7 +271,9 @@ class Analysis:
         self.changes_waits()
         self.notification_waits()
         self.messages = MessageWaits(trace).until
-        self.contention: dict[Instance, tuple[int, Instance]] = {}
+        self.contention: dict[Instance, tuple[int, Instance, bool]] = {}
+        self.proofs: dict[tuple[LockEpoch, int | None], int] = {}
+        self.proving: dict[tuple[LockEpoch, int | None], list[Instance]] = {}
         self.find_contention()
         self.progress()
         self.volumes()
@@ -450,18 +470,15 @@ class Analysis:
         """Compare each epoch with the preceding owner of the lock (thesis, algorithm 2)."""
         for target, epochs in self.queues():
             for i, waiter in enumerate(epochs):
-                before = epochs[:i]
-                if waiter.shared:
-                    before = [e for e in before if not e.shared]
-                if before:
-                    self.contend(waiter, before[-1], target)
-        for call, (waiting, release) in self.contention.items():
+                for holder in holders(epochs[:i], waiter)[-1:]:
+                    self.contend(waiter, holder, target)
+        for call, (waiting, release, inferred) in self.contention.items():
             metric = f"{interface(call)}_rma_{self.variant(call)}_lock_competition"
             last = "progress" if self.delays(call) else "contention"
             # What the call waited for a message is explained.
             alone = call.enter + waiting - self.begin(call)
             if alone > 0:
-                self.result.wait(metric, call, alone, release, release.leave, last=last)
+                self.result.wait(metric, call, alone, release, release.leave, last=last, inferred=inferred)
 
     def queues(self) -> Iterator[tuple[int | None, list[LockEpoch]]]:
         """Yield the target of each lock, and its epochs in the order of acquisition."""
@@ -472,26 +489,32 @@ class Analysis:
                 queues[static.get((key, e.rank), key)].append(e)
         # By window, then target: of equal waits in one call the first tells the cause.
         for key in sorted(queues, key=lambda key: [part if isinstance(part, int) else -1 for part in key]):
-            epochs = queues[key]
-            # A blocking call returns with the lock; otherwise only the releases show an order.
-            epochs.sort(key=lambda e: ((e.acquire if e.blocking else e.release).leave, e.rank))
-            if all(e.granted for e in epochs):
-                ordered = sorted(epochs, key=lambda e: (e.granted[0], e.rank))
-                # That the call returned does not mean that it has the lock, unless the holders let it.
-                if all(
-                    later.granted[0] >= earlier.release.enter
-                    for i, later in enumerate(ordered)
-                    for earlier in ordered[:i]
-                    if not (later.shared and earlier.shared)
-                ):
-                    epochs = ordered
-                else:
-                    for e in epochs:
-                        e.granted = None
+            target = None if key[0] == "static" else key[1]
+            yield target, self.owners(queues[key], target)
+
+    def owners(self, epochs: list[LockEpoch], target: int | None) -> list[LockEpoch]:
+        """Return the epochs of a lock in the order in which they owned it (specification.md#ownership-of-locks)."""
+        proofs = {e: e.proof(target) for e in epochs}
+        recorded = any(e.granted for e in epochs)
+        if not epochs[0].blocking:
+            if recorded:
+                acquired = {e: min(proofs[e], e.granted[0]) if e.granted else proofs[e] for e in epochs}
             else:
+                acquired = {e: min(proofs[e], e.acquire.leave) for e in epochs}
+            order, contradicts = first_order(epochs, acquired)
+            excluding = [(a, b) for a, b in pairwise(order) if not (a.shared and b.shared)]
+            blocked = any(b.acquire.enter < a.release.enter < b.acquire.leave for a, b in excluding)
+            if not contradicts and (blocked or recorded):
+                self.proofs.update({(e, target): time for e, time in acquired.items()})
                 for e in epochs:
-                    e.granted = None
-            yield (None if key[0] == "static" else key[1]), epochs
+                    call = e.granted[1] if e.granted else None if recorded else e.acquire
+                    self.proving[e, target] = [*e.proofs(target), *filter(None, [call])]
+                return order
+        for e in epochs:
+            e.granted = None
+        self.proofs.update({(e, target): time for e, time in proofs.items()})
+        self.proving.update({(e, target): e.proofs(target) for e in epochs})
+        return first_order(epochs, proofs)[0]
 
     def static_locks(self) -> dict[tuple[Any, int], Any]:
         """Return the classes of static locks of SHMEM, whose addresses differ by whole pages from PE to PE.
@@ -542,78 +565,9 @@ class Analysis:
             ((min(release.leave, c.leave) - c.enter, c) for c in found), key=lambda f: (f[0], f[1].enter)
         )
         # One call may complete the epochs of several locks. It waits only once.
-        if waiting > self.contention.get(call, (0, None))[0]:
-            self.contention[call] = (waiting, release)
-
-    def variant(self, call: Instance) -> str:
-        return "comm" if call in self.op_calls else "sync"
-
-    # --- progress ----------------------------------------------------------------------------------------------------
-
-    def library_calls(self, rank: int) -> list[Instance]:
-        """Return the calls in which a process makes progress, by Enter."""
-        if rank not in self.library:
-            calls = [i for thread in self.processes[rank] for i in thread.instances if interface(i)]
-            outermost = [i for i in calls if i.parent is None or not interface(i.parent)]
-            self.library[rank] = sorted(outermost, key=lambda i: i.enter)
-        return self.library[rank]
-
-    def delays(self, call: Instance) -> list[Instance]:
-        """Return the calls of targets that made the progress that a call needs, by Enter."""
-        if call in self.active or call.name in TESTS or call.name in {"ARMCI_Test", "shmem_int_test"}:
-            return []
-        found = []
-        for rank in (self.completes.get(call, set()) | self.locking.get(call, set())) - {call.thread.rank}:
-            calls = self.library_calls(rank)
-            if call in self.contention:
-                # Nothing could proceed before the release, and what the target did in its time is not known to have
-                # helped: it may be the release itself.
-                release = self.contention[call][1].leave
-                first = next((i for i in calls if i.enter > release), None)
-            else:
-                first = next((i for i in calls if i.leave >= call.enter), None)
-                if call in self.locking and first is not None and call.enter < first.enter < call.leave:
-                    # The call returns with the lock: the target's last call that begins in it has granted it.
-                    first = [i for i in calls if i.enter < call.leave][-1]
-            # A call that ended without the target needed nothing from it.
-            if first is not None and first.enter < call.leave:
-                found.append(first)
-        return sorted(found, key=lambda i: (i.enter, i.thread.rank))
-
-    def begin(self, call: Instance) -> int:
-        """Return the time from which a call waits only for one-sided communication."""
-        return self.messages.get(call, call.enter)
-
-    def progress(self) -> None:
-        """Sum the time before each call of a target that overlaps none of the others (thesis, algorithm 1).
-
-        A lock moves no data: nothing of what its targets do in their calls is a transfer.
-        """
-        for call in [*self.completes, *self.locking]:
-            targets = self.delays(call)
-            begin = self.begin(call)
-            if call in self.contention:
-                begin = max(begin, self.contention[call][1].leave)
-            if not targets:
-                continue
-            # The last to provide progress is the one that the call waited for, whoever came before (figure 4.8).
-            last = max(targets, key=lambda i: (i.enter, -i.thread.rank))
-            waiting = last.enter - begin if call in self.locking else self.no_overlap(call, begin, targets)
-            if waiting <= 0:
-                continue
-            metric = f"{interface(call)}_rma_{self.variant(call)}_wait_for_progress"
-            self.result.wait(metric, call, waiting, last, last.enter, last="progress")
-            self.result.wait(f"{metric}_last_call", call, last.enter - begin, last, last.enter, last="progress")
-
-    @staticmethod
-    def no_overlap(call: Instance, begin: int, targets: list[Instance]) -> int:
-        waiting, reference = 0, begin
-        for i in targets:
-            waiting += max(0, i.enter - reference)
-            reference = max(reference, i.leave)
-            if reference >= call.leave:
-                break
-        return waiting
+        if waiting > self.contention.get(call, (0,))[0]:
+            inferred = self.proofs[holder, target] >= waiter.release.enter
+            self.contention[call] = (waiting, release, inferred)
 
     def changes_waits(self) -> None:
         """A PE of SHMEM waits for the last write to it that began meanwhile (specification.md#wait-until)."""
@@ -775,6 +729,7 @@ class Process:
         if interface(call) != "mpi" and not op.fetches:
             self.unfinished[interface(call)].append(op)
         if interface(call) != "mpi":
+            self.all.completes[call].add(target)  # which it may wait for, whatever its name says
             return  # no epochs there
         held = [e for e in self.locks.values() if e.window == w and e.target == target]
         held += [e for e in self.locks.values() if e.window == w and e.target is None]
@@ -795,10 +750,8 @@ class Process:
                 op.done_remotely = call
             else:
                 op.done_locally = call
-            # When the answer to a get or a fetch is here, then it has also happened there.
-            # And an accumulate that blocks may do so until the target has computed.
-            blocks = isinstance(op.event, ev.RmaAtomic) and call is op.call and interface(call) != "mpi"
-            if remotely or op.fetches or blocks:
+            # A library may wait for the target even if the operation need only be complete here.
+            if remotely or op.fetches or call is not op.call:
                 self.all.completes[call].add(op.target)
 
     def group_sync(self, event: Any, call: Instance) -> None:
@@ -829,6 +782,8 @@ class Process:
         self.locks[key] = LockEpoch(self.rank, key[0], target, shared, not mpi, call)
         if mpi:
             self.all.locking[call] = set(self.all.members.get(key[0], ())) if target is None else {target}
+            if target is None:
+                self.all.locking_all.add(call)
 
     def unlock(self, event: Any, call: Instance) -> None:
         target = self.target(event)

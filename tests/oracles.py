@@ -43,10 +43,9 @@ def truth(anchor: Path | str, *, causes: bool = False) -> Truth:
     if causes:
         cells |= naive_causes.table(naive_causes.Analysis(naive_causes.read(anchor), "thesis").cells())
     waits = [WaitState(*w[:4], *times(w), *w[7:10], None) for w in others.waits]
-    waits += [
-        WaitState(w.metric, w.rank, 0, w.callpath, *times(w), w.cause_rank, 0, w.cause_callpath, None, w.last or None)
-        for w in one_sided.waits
-    ]
+    for w in one_sided.waits:
+        here, cause = (w.metric, w.rank, 0, w.callpath, *times(w)), (w.cause_rank, 0, w.cause_callpath, None)
+        waits.append(WaitState(*here, *cause, w.last or None, w.inferred))
     waits += [WaitState(*w, None) for w in devices.waits()]
     in_seconds = [
         t._replace(

@@ -98,8 +98,9 @@ ONE_SIDED = (
     *(f"{library}_rma_{pattern}"
       for library in ("mpi", "shmem", "armci")
       for pattern in (
-          "wait_at_create", "wait_at_free", "sync_lock_competition", "comm_lock_competition", "sync_wait_for_progress",
-          "comm_wait_for_progress", "sync_wait_for_progress_last_call", "comm_wait_for_progress_last_call")),
+          "wait_at_create", "wait_at_free", "sync_lock_competition", "comm_lock_competition",
+          *(f"{kind}_wait_for_progress{part}"
+            for kind in ("sync", "comm") for part in ("", "_last_call", "_served", "_away")))),
     *(f"mpi_rma_{pattern}"
       for pattern in ("wait_at_fence", "early_fence", "sync_late_post", "comm_late_post", "early_wait",
                       "late_complete")),
@@ -162,6 +163,7 @@ class WaitState(NamedTuple):
     cause_callpath: tuple[str, ...] | None
     cause_time: float | None
     last: str | None = None
+    inferred: bool = False
 
 
 class Outcome(NamedTuple):
@@ -206,6 +208,7 @@ def outcome(anchor: Path | str, **options: Any) -> Outcome:
             None if row["cause_callpath"] is None else path(row["cause_callpath"]),
             row["cause_time"],
             row["last"],
+            row["inferred"],
         )
         for row in pa.table(analysis.wait_states()).to_pylist()
     ]

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import whywait
@@ -13,6 +14,7 @@ from whywait.analysis.explain import explain as explain_rows
 from tests.tracedsl import trace_from_text
 
 DATA = Path(__file__).parent / "data"
+LOCK = "mpi_rma_sync_lock_competition"
 # Rank 1 waits 3 s for rank 0, then works 1 s more than rank 2: g is a quarter of what rank 2 waits 4 s for.
 CHAIN = """
 *: MPI_Init [0, 1]
@@ -277,3 +279,27 @@ def test_errors_are_those_of_other_verbs(verb, tmp_path, capsys):
     (tmp_path / "traces.otf2").write_text("nothing")
     assert cli.main([verb, str(tmp_path / "traces.otf2")]) == 3
     assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_an_order_of_locks_that_only_releases_tell_is_inferred(tmp_path, capsys):
+    """Rank 1 flushes while it has the lock; rank 0 does nothing that needs it before it unlocks."""
+    trace = """
+        win w on world
+        0: MPI_Win_lock(2, win=w) [1, 1.1]
+        0: MPI_Put(2, win=w) [1.2, 1.3]
+        {flush}
+        0: MPI_Win_unlock(2, win=w) [3.9, 4]
+        1: MPI_Win_lock(2, win=w) [2, 2.1]
+        1: MPI_Put(2, win=w) [2.2, 2.3]
+        1: MPI_Win_unlock(2, win=w) [3, 4.1]
+        2: f [0, 5]
+    """
+    for flush, inferred in (("", True), ("0: MPI_Win_flush(2, win=w) [1.4, 1.5]", False)):
+        directory = tmp_path / str(inferred)
+        result = whywait.analyze(trace_from_text(trace.format(flush=flush), directory))
+        assert result.facts["inferred_waits"] == inferred
+        (wait,) = result.wait_states(parts=False).filter(pc.field("kind") == LOCK).to_pylist()
+        assert (wait["inferred"], wait["cause_rank"]) == (inferred, 0)
+        for verb in ("waits", "explain"):
+            assert cli.main([verb, str(directory)]) == 0
+            assert ("(inferred)" in capsys.readouterr().out) == inferred

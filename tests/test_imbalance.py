@@ -57,7 +57,17 @@ def test_metric_locations_and_streams_have_no_imbalance():
 
 def test_no_wait_is_work_in_the_imbalance_of_the_path():
     # Upper bounds of Wait for Progress, and what is a part of another wait, count as that; hidden waiting is none.
-    parts = ("_last_call", "_hidden", "_wo", "early_fence", "late_complete", "_completion", "_count")
+    parts = (
+        "_last_call",
+        "_away",
+        "_served",
+        "_hidden",
+        "_wo",
+        "early_fence",
+        "late_complete",
+        "_completion",
+        "_count",
+    )
     waits = [
         name
         for name in _native.stored_metrics()

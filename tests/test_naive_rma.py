@@ -10,11 +10,13 @@ import re
 import tempfile
 from collections import defaultdict
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests import naive, naive_rma
+from tests import naive, naive_owners, naive_rma
 from tests.results import SHARED, UNRECORDED
 from tests.rma_programs import one_sided_programs
 from tests.test_patterns import PATTERNS
@@ -80,7 +82,7 @@ def test_the_last_factor_takes_it_all(tmp_path):
     text = (PATTERNS / "one-sided-contention-and-progress.md").read_text()
     trace = re.findall(r"^```trace\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[-1]
     result = naive_rma.analyze(naive.Trace(trace_from_text(trace, tmp_path)))
-    waits = [w for w in result.waits if not w.metric.endswith("last_call")]
+    waits = [w for w in result.waits if not w.metric.endswith(("last_call", "away"))]
     by_last, by_rank = defaultdict(set), defaultdict(int)
     for w in waits:
         by_last[w.last].add(w.rank)
@@ -88,6 +90,37 @@ def test_the_last_factor_takes_it_all(tmp_path):
     assert by_last == {"contention": {1, *range(3, 12)}, "progress": {2}}
     assert by_rank[1] == pytest.approx(1.992 * result.resolution)
     assert by_rank[2] == pytest.approx(2.082 * result.resolution)
+
+
+class Epoch(NamedTuple):
+    """What the order of epochs depends on."""
+
+    number: int
+    shared: bool
+    release: Interval
+    order: int
+
+
+class Interval(NamedTuple):
+    enter: int
+    leave: int
+
+
+@settings(max_examples=200)
+@given(
+    drawn=st.lists(
+        st.tuples(st.booleans(), st.integers(0, 9), st.integers(0, 4), st.integers(0, 12)), min_size=2, max_size=5
+    )
+)
+def test_the_first_order_is_found_without_trying_all(drawn):
+    """Choosing the first of those that none has to precede finds the first of all orders."""
+    epochs, proofs = [], {}
+    for number, (shared, begin, length, proof) in enumerate(drawn):
+        epoch = Epoch(number, shared, Interval(begin, begin + length), begin + length)
+        epochs.append(epoch)
+        proofs[epoch] = min(proof, begin + length)
+    tried = naive_owners.first_order(epochs, proofs)
+    assert naive_owners.first_order(epochs, proofs, few=0) == tried
 
 
 @settings(max_examples=60)
@@ -104,13 +137,17 @@ def test_waits_of_random_programs_keep_the_invariants(trace):
     for call, waits in by_call.items():
         both = [v for metric, v in waits.items() if metric.endswith(("lock_competition", "wait_for_progress"))]
         assert sum(both) <= call[-1] - call[-2], call
-        for part, whole in (("early_fence", "wait_at_fence"), ("late_complete", "early_wait")):
+        parts = [("early_fence", "wait_at_fence"), ("late_complete", "early_wait")]
+        parts += [(f"{kind}_wait_for_progress_served", f"{kind}_wait_for_progress") for kind in ("sync", "comm")]
+        for part, whole in parts:
             assert waits[f"mpi_rma_{part}"] <= waits[f"mpi_rma_{whole}"], call
         for kind in ("sync", "comm"):
             no_overlap = waits[f"mpi_rma_{kind}_wait_for_progress"]
             last_call = waits[f"mpi_rma_{kind}_wait_for_progress_last_call"]
+            served = waits[f"mpi_rma_{kind}_wait_for_progress_served"]
             assert no_overlap <= last_call, call
             assert bool(no_overlap) == bool(last_call), call
+            assert no_overlap - served <= waits[f"mpi_rma_{kind}_wait_for_progress_away"], call
     for (metric, *cell), value in result.cells.items():
         if metric == "mpi_rma_pairsync_unneeded_count":
             assert 0 <= value <= result.cells["mpi_rma_pairsync_count", *cell]

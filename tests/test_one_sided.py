@@ -37,7 +37,7 @@ PASSIVE = ("mpi_rma_sync_lock_competition", "mpi_rma_sync_wait_for_progress")
 
 
 def sorted_waits(waits):
-    rows = [(*w[:4], *(round(time, 6) for time in w[4:7]), *w[7:10], w.last) for w in waits]
+    rows = [(*w[:4], *(round(time, 6) for time in w[4:7]), *w[7:10], w.last, w.inferred) for w in waits]
     return sorted(rows, key=repr)
 
 

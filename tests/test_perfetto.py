@@ -192,7 +192,7 @@ def test_waits_lie_in_their_calls(run):
     calls = defaultdict(list)
     for slice_ in timeline.of("region"):
         calls[timeline.place(slice_)].append(slice_)
-    upper_bound = {name for name in result.metrics if name.endswith("_last_call")}
+    upper_bound = {name for name in result.metrics if name.endswith(("_last_call", "_away"))}
     for slice_ in timeline.of("wait_state"):
         if slice_.arguments["metric"] not in upper_bound:
             name = slice_.arguments["callpath"].split("/")[-1]

@@ -25,7 +25,7 @@ CASES = cases()
 KNOWN = known_cases()
 # What Scalasca calls a put is an atomic, whose bytes are not recorded; and it has no test that ends an epoch.
 ATOMICS = {"bytes_put", "rma_atomic_sent", "rma_atomic_received"}
-NEVER_THERE = ("lock_competition", "wait_for_progress", "last_call")
+NEVER_THERE = ("lock_competition", "wait_for_progress", "last_call", "served", "away")
 
 pytestmark = [pytest.mark.skipif(not CASES or not KNOWN, reason=UNRECORDED)]
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

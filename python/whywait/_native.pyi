@@ -248,6 +248,7 @@ class Analysis:
         (dictionary of unique names), ``location``, ``callpath``, ``enter``, ``leave``, ``waiting`` (s),
         ``cause_location``, ``cause_callpath``, ``cause_time`` (nullable), ``last`` (nullable dictionary:
         ``contention`` or ``progress``, whichever ended last in a call that waited for a lock and for progress),
+        ``inferred`` (whether only the order of releases tells who held the lock before),
         ``direct``, ``indirect``, ``propagating``, ``caused`` (nullable, s; from the cost model).
         """
     def longest_waits(self, count: int) -> list[int]:

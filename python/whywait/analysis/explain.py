@@ -270,6 +270,7 @@ class _Tree:
             "cause_thread": cause_thread,
             "cause_callpath": None if wait["cause_callpath"] is None else path(wait["cause_callpath"]),
             "cause_time": wait["cause_time"],
+            "inferred": wait["inferred"],
             "since": None,
             "waiter_since": None,
             "cause_sync": None,

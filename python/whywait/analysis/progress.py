@@ -1,4 +1,4 @@
-"""Whether a progress thread would pay off: the bounds of Wait for Progress against the cores of such threads.
+"""Whether a progress thread would pay off: Wait for Progress, and its upper bound, against the cores of such threads.
 
 *Source*: thesis, section 5.4, which decides so for SRUMMA: there each process would have needed a core for it.
 """
@@ -30,11 +30,12 @@ def progress_thread(result: ResultData) -> dict[str, Any] | None:
     Returns
     -------
     dict or None
-        ``lower`` and ``upper``, the bounds of Wait for Progress as shares of the time; ``processes``, how many run on a
-        node (None if they are distributed unevenly or there is but one); ``node`` and ``process``, the shares of the
-        cores that a thread a node, or one a process, would take if these run nothing else (``node`` is None with
-        ``processes``); ``verdict_node`` and ``verdict_process``: ``no`` if a thread cannot gain what it takes, ``yes``
-        if the lower bound exceeds that, ``open`` between. None if there is hardly any Wait for Progress.
+        ``lower`` and ``upper``: Wait for Progress, and how long targets were away, as shares of the time;
+        ``processes``, how many run on a node (None if they are distributed unevenly or there is but one); ``node`` and
+        ``process``, the shares of the cores that a thread a node, or one a process, would take if these run nothing
+        else (``node`` is None with ``processes``); ``verdict_node`` and ``verdict_process``: ``no`` if a thread cannot
+        gain what it takes, ``yes`` if the lower bound exceeds that, ``open`` between. None if there is hardly any Wait
+        for Progress.
     """
     profile = result.profile
     time = profile.total("time") if "time" in profile.metrics else 0.0
@@ -48,7 +49,7 @@ def progress_thread(result: ResultData) -> dict[str, Any] | None:
             if (name := f"{library}_rma_{kind}_wait_for_progress{suffix}") in profile.metrics
         )
         / time
-        for suffix in ("", "_last_call")
+        for suffix in ("", "_away")
     )
     upper = max(lower, upper)
     if upper < _NOTABLE:

@@ -44,8 +44,10 @@ def is_inferred(wait: Mapping[str, Any]) -> bool:
     Parameters
     ----------
     wait
-        A row of the wait states, of which it takes ``kind``, ``callpath``, and ``cause_callpath``.
+        A row of the wait states, of which it takes ``kind``, ``callpath``, ``cause_callpath``, and ``inferred``.
     """
+    if wait["inferred"]:
+        return True
     if wait["kind"] in _WAITS:
         return _WAITS[wait["kind"]] in wait["callpath"][-1].lower()
     return bool(wait["cause_callpath"]) and wait["cause_callpath"][-1] in _CAUSES

@@ -146,10 +146,18 @@ def outside_lines(focus: dict[str, Any], width: int) -> Iterator[Line]:
 _VERDICTS = {"no": "would not pay off", "yes": "can pay off", "open": "might pay off"}
 
 
+# From this ratio on, two bounds are told apart.
+_OPEN = 1.25
+
+
 def progress_sentence(progress: dict[str, Any]) -> str:
     """Return whether a progress thread would pay off, from `whywait.analysis.progress.progress_thread`."""
-    bounds = dict.fromkeys(percent(progress[bound]) for bound in ("lower", "upper"))
-    text = f"Wait for Progress takes {' to '.join(bounds)} of the time. A progress thread on its own core"
+    lower, upper = progress["lower"], progress["upper"]
+    takes = f"takes {' to '.join(dict.fromkeys(map(percent, (lower, upper))))} of the time"
+    if upper > _OPEN * lower:
+        # What lies between is time that targets spent outside their library, which need not be waiting.
+        takes = f"takes at least {percent(lower)}, at most {percent(upper)} of the time"
+    text = f"Wait for Progress {takes}. A progress thread on its own core"
     if progress["processes"]:
         cost, verdict = percent(progress["node"]), _VERDICTS[progress["verdict_node"]]
         text += f" per node ({progress['processes']} processes; {cost} of the cores) {verdict}; one"

@@ -622,6 +622,8 @@ impl Analysis {
         let violations = |kind| self.result.diagnostics.occurrences(kind);
         facts.set_item("clock_violations_p2p", violations(DiagnosticKind::ClockViolationMessage))?;
         facts.set_item("clock_violations_coll", violations(DiagnosticKind::ClockViolationCollective))?;
+        let inferred = self.result.waits.iter().filter(|wait| wait.is_inferred).count();
+        facts.set_item("inferred_waits", inferred)?;
         if let Some(clocks) = clocks::facts(self, py)? {
             facts.set_item("clocks", clocks)?;
         }

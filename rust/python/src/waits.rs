@@ -3,7 +3,7 @@
 use std::iter::repeat;
 use std::sync::Arc;
 
-use arrow_array::builder::{Float64Builder, UInt32Builder};
+use arrow_array::builder::{BooleanBuilder, Float64Builder, UInt32Builder};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt32Array};
 use arrow_buffer::NullBufferBuilder;
 use arrow_schema::ArrowError;
@@ -63,12 +63,19 @@ fn places(analysis: &Analysis) -> Columns {
     let rows = analysis.result.waits.len();
     let [mut kinds, mut last] = [(); 2].map(|()| Names::with_capacity(rows));
     let mut locations = Vec::with_capacity(rows);
+    let mut inferred = BooleanBuilder::with_capacity(rows);
     for wait in &analysis.result.waits {
         kinds.push(wait.kind.name());
         locations.push(wait.location.number());
         last.push_optional(wait.last.name());
+        inferred.append_value(wait.is_inferred);
     }
-    vec![("kind", kinds.finish()), ("location", Arc::new(UInt32Array::from(locations))), ("last", last.finish())]
+    vec![
+        ("kind", kinds.finish()),
+        ("location", Arc::new(UInt32Array::from(locations))),
+        ("last", last.finish()),
+        ("inferred", Arc::new(inferred.finish())),
+    ]
 }
 
 fn calls(analysis: &Analysis) -> Columns {

@@ -7,6 +7,7 @@ pub mod launches;
 pub mod messages;
 pub(crate) mod nonblocking;
 pub mod one_sided;
+pub(crate) mod ownership;
 mod pairing;
 pub(crate) mod probes;
 pub mod protocol;

@@ -15,7 +15,7 @@ use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Place};
 use crate::ids::{GroupId, InstanceId, LocationId, ProcessId, WindowId};
 use crate::parallel::iter::prelude::*;
-use crate::trace::columns::{ALL, Operation, OperationKind, SyncKind, Synchronization};
+use crate::trace::columns::{ALL, Operation, SyncKind, Synchronization};
 use crate::trace::regions::Library;
 use crate::trace::{RegionClass, Shard, Trace};
 
@@ -189,17 +189,19 @@ impl Reader<'_> {
         open.fence.push(row);
     }
 
-    /// Notes the calls that complete an operation at its target: data that comes back proves completion there.
+    /// Notes the calls that may need the target for an operation: those that complete it, even if only here, since a library
+    /// may wait for the target to do so; and in OpenSHMEM and ARMCI the operation itself.
     fn complete(&mut self, operation: &Operation) {
-        if operation.done_remote.is_some() {
-            self.completion(operation.done_remote, operation.target);
+        let Operation { instance, target, done_local, done_remote, kind, .. } = *operation;
+        let is_mpi = self.class(instance).library() == Some(Library::Mpi);
+        if done_remote.is_some() {
+            self.completion(done_remote, target);
         }
-        // A blocking accumulate may wait for the target to compute.
-        let accumulates = operation.kind == OperationKind::Atomic
-            && operation.done_local == operation.instance
-            && self.class(operation.instance).library() != Some(Library::Mpi);
-        if (operation.kind.is_fetching() || accumulates) && operation.done_local.is_some() {
-            self.completion(operation.done_local, operation.target);
+        if done_local.is_some() && (done_local != instance || kind.is_fetching()) {
+            self.completion(done_local, target);
+        }
+        if !is_mpi {
+            self.completion(instance, target);
         }
     }
 

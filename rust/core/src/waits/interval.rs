@@ -109,16 +109,12 @@ fn begin(shard: &Shard, wait: &WaitState, of_call: &[WaitState], operations: &mu
         Position::End | Position::BeforeEnd => leave - wait.waiting,
         Position::EndRecord => record().1 - wait.waiting,
         Position::EndOfWhole => {
-            let whole = Pattern::of(wait.kind).and_then(|pattern| pattern.part_of);
-            enter + other(&|kind| Some(kind) == whole).max(wait.waiting) - wait.waiting
+            let whole = whole(wait, of_call).filter(|whole| whole.waiting >= wait.waiting);
+            whole.map_or(enter, |whole| begin(shard, whole, of_call, operations) + whole.waiting - wait.waiting)
         }
         Position::Ahead => enter - wait.waiting,
         Position::AheadOfLatency => enter - other(&|kind| kind == Metric::GpuLaunchLatency) - wait.waiting,
-        Position::BeginOfWhole => {
-            let whole = Pattern::of(wait.kind).and_then(|pattern| pattern.part_of);
-            let whole = of_call.iter().find(|other| Some(other.kind) == whole);
-            whole.map_or(enter, |whole| begin(shard, whole, of_call, operations))
-        }
+        Position::BeginOfWhole => whole(wait, of_call).map_or(enter, |whole| begin(shard, whole, of_call, operations)),
         Position::AfterMessages => {
             let is_message = |kind: Metric| Pattern::class_of(kind).is_some_and(Class::is_message);
             let messages = of_call.iter().filter(|other| is_message(other.kind)).map(|other| other.waiting);
@@ -129,6 +125,12 @@ fn begin(shard: &Shard, wait: &WaitState, of_call: &[WaitState], operations: &mu
             enter + other(&|kind| Pattern::class_of(kind).is_some_and(is_lock))
         }
     }
+}
+
+/// The wait in the same call that a wait is a part of.
+fn whole<'a>(wait: &WaitState, of_call: &'a [WaitState]) -> Option<&'a WaitState> {
+    let whole = Pattern::of(wait.kind).and_then(|pattern| pattern.part_of);
+    of_call.iter().find(|other| Some(other.kind) == whole)
 }
 
 /// The collective operations of a location, for calls that mostly come in the order of time.

@@ -25,6 +25,8 @@ pub struct WaitState {
     pub cause_instance: InstanceId,
     /// For a call that waited for a lock or for progress: which of the two came last.
     pub last: LimitingFactor,
+    /// Whether only the order of releases tells who caused it (matching/ownership.rs).
+    pub is_inferred: bool,
 }
 
 /// The last factor of a wait whose call can wait for two things in turn.
@@ -56,7 +58,8 @@ impl WaitState {
     #[must_use]
     pub fn new(kind: Metric, call: (LocationId, InstanceId), waiting: i64, cause: (LocationId, InstanceId)) -> Self {
         let ((location, instance), (cause_location, cause_instance)) = (call, cause);
-        Self { kind, location, instance, waiting, cause_location, cause_instance, last: LimitingFactor::Only }
+        let last = LimitingFactor::Only;
+        Self { kind, location, instance, waiting, cause_location, cause_instance, last, is_inferred: false }
     }
 
     /// A wait without a cause (completion times).

@@ -9,15 +9,15 @@ use whywait_otf2::enums::CollectiveOp;
 use crate::Result;
 use crate::clocks::constraints::Found;
 use crate::clocks::kind::Kind;
-use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
+use crate::ids::{LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{CollectivePart, Epochs};
 use crate::matching::fifo::Fifo;
+use crate::matching::ownership::hand_overs;
 use crate::matching::windows;
 use crate::parallel::exchange::Inbox;
 use crate::parallel::iter::prelude::*;
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};
-use crate::waits::rma::lock::predecessors;
 
 /// Location and time of a call's Enter or Leave.
 type At = (LocationId, i64);
@@ -189,27 +189,16 @@ fn completes(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
     Ok(found.collect())
 }
 
-/// Releases come before what proves that the next epoch holds the lock.
+/// Releases come before what proves that the next epoch owns the lock. An inferred order bounds nothing.
 fn locks(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
-    let (before, _) = predecessors(trace, epochs)?;
-    let found = before.into_par_iter().zip(trace.par_shards().zip(epochs)).map(|(before, (shard, epochs))| {
+    let (hand_overs, _) = hand_overs(trace, epochs)?;
+    let found = hand_overs.into_par_iter().zip(trace.par_shards().zip(epochs)).map(|(own, (shard, epochs))| {
         let mut found = Found::default();
-        for before in before.rows() {
-            let epoch = &epochs.locks[before.epoch as usize];
-            let proof = if epoch.blocking {
-                Some(epoch.acquire)
-            } else {
-                let rows = epochs.of_lock.of(before.epoch as usize).iter();
-                let operations = rows.map(|&row| &shard.operations.rows[row as usize]);
-                let flushes = operations.filter(|operation| operation.target == before.target);
-                // An operation without a flush is complete when the lock is released.
-                let completing = |done: InstanceId| if done.is_some() { done } else { epoch.release };
-                flushes.map(|operation| completing(operation.done_remote)).min_by_key(|&call| shard.leave(call))
-            };
-            if let Some(call) = proof.filter(|call| call.is_some()) {
-                let target = (shard.owner(epoch.location, call), shard.leave(call));
-                found.link(Kind::Lock, (before.release.0, before.enter), target);
-            }
+        for hand_over in own.rows().filter(|hand_over| hand_over.is_proven) {
+            let Some(proof) = hand_over.proof(shard, epochs) else { continue };
+            let location = epochs.locks[hand_over.epoch as usize].location;
+            let owned = (shard.owner(location, proof), shard.leave(proof));
+            found.link(Kind::Lock, (hand_over.release.0, hand_over.enter), owned);
         }
         found
     });

@@ -146,6 +146,52 @@ macro_rules! armci {
             source: "thesis, section 3.2, pattern 6",
             ..BOUND
         },
+        /// The part of Wait for Progress in synchronization calls that no first call of the targets explains: a later one evidently
+        /// served.
+        ArmciProgressSyncServed = "armci_rma_sync_wait_for_progress_served" {
+            display_name: "Served Late",
+            below: "armci_rma_sync_wait_for_progress",
+            paradigm: Paradigm::Armci,
+            position: Position::EndOfWhole,
+            part_of: Some(Metric::ArmciProgressSync),
+            document: "one-sided-served",
+            source: "specification",
+            ..PART
+        },
+        /// The part of Wait for Progress in one-sided operations that no first call of the targets explains: a later one evidently
+        /// served.
+        ArmciProgressCommServed = "armci_rma_comm_wait_for_progress_served" {
+            display_name: "Served Late",
+            below: "armci_rma_comm_wait_for_progress",
+            paradigm: Paradigm::Armci,
+            position: Position::EndOfWhole,
+            part_of: Some(Metric::ArmciProgressComm),
+            document: "one-sided-served",
+            source: "specification",
+            ..PART
+        },
+        /// How long a target was outside its libraries in synchronization calls, until the last of its calls that began in them.
+        ArmciProgressSyncAway = "armci_rma_sync_wait_for_progress_away" {
+            display_name: "Synchronization",
+            below: "armci_rma_wait_for_progress_away",
+            paradigm: Paradigm::Armci,
+            position: Position::AfterContention,
+            part_of: Some(Metric::ArmciProgressSync),
+            document: "one-sided-served",
+            source: "specification",
+            ..BOUND
+        },
+        /// How long a target was outside its libraries in one-sided operations, until the last of its calls that began in them.
+        ArmciProgressCommAway = "armci_rma_comm_wait_for_progress_away" {
+            display_name: "Communication",
+            below: "armci_rma_wait_for_progress_away",
+            paradigm: Paradigm::Armci,
+            position: Position::AfterContention,
+            part_of: Some(Metric::ArmciProgressComm),
+            document: "one-sided-served",
+            source: "specification",
+            ..BOUND
+        },
         /// Time in a call that waits for a notification before the other process sent it.
         ArmciWaitUntil = "armci_rma_wait_until" {
             display_name: "Wait until",

@@ -172,6 +172,52 @@ macro_rules! one_sided {
             source: "thesis, section 3.2, pattern 6",
             ..BOUND
         },
+        /// The part of Wait for Progress in synchronization calls that no first call of the targets explains: a later one evidently
+        /// served.
+        ProgressSyncServed = "mpi_rma_sync_wait_for_progress_served" {
+            display_name: "Served Late",
+            below: "mpi_rma_sync_wait_for_progress",
+            paradigm: Paradigm::Mpi,
+            position: Position::EndOfWhole,
+            part_of: Some(Metric::ProgressSync),
+            document: "one-sided-served",
+            source: "specification",
+            ..PART
+        },
+        /// The part of Wait for Progress in one-sided operations that no first call of the targets explains: a later one evidently
+        /// served.
+        ProgressCommServed = "mpi_rma_comm_wait_for_progress_served" {
+            display_name: "Served Late",
+            below: "mpi_rma_comm_wait_for_progress",
+            paradigm: Paradigm::Mpi,
+            position: Position::EndOfWhole,
+            part_of: Some(Metric::ProgressComm),
+            document: "one-sided-served",
+            source: "specification",
+            ..PART
+        },
+        /// How long a target was outside its libraries in synchronization calls, until the last of its calls that began in them.
+        ProgressSyncAway = "mpi_rma_sync_wait_for_progress_away" {
+            display_name: "Synchronization",
+            below: "mpi_rma_wait_for_progress_away",
+            paradigm: Paradigm::Mpi,
+            position: Position::AfterContention,
+            part_of: Some(Metric::ProgressSync),
+            document: "one-sided-served",
+            source: "specification",
+            ..BOUND
+        },
+        /// How long a target was outside its libraries in one-sided operations, until the last of its calls that began in them.
+        ProgressCommAway = "mpi_rma_comm_wait_for_progress_away" {
+            display_name: "Communication",
+            below: "mpi_rma_wait_for_progress_away",
+            paradigm: Paradigm::Mpi,
+            position: Position::AfterContention,
+            part_of: Some(Metric::ProgressComm),
+            document: "one-sided-served",
+            source: "specification",
+            ..BOUND
+        },
         /// Pairs of processes that a call synchronizes.
         PairSyncs = "mpi_rma_pairsync_count" in Count,
         /// Pairs without data.

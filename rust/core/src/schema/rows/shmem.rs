@@ -146,6 +146,52 @@ macro_rules! shmem {
             source: "thesis, section 3.2, pattern 6",
             ..BOUND
         },
+        /// The part of Wait for Progress in synchronization calls that no first call of the targets explains: a later one evidently
+        /// served.
+        ShmemProgressSyncServed = "shmem_rma_sync_wait_for_progress_served" {
+            display_name: "Served Late",
+            below: "shmem_rma_sync_wait_for_progress",
+            paradigm: Paradigm::Shmem,
+            position: Position::EndOfWhole,
+            part_of: Some(Metric::ShmemProgressSync),
+            document: "one-sided-served",
+            source: "specification",
+            ..PART
+        },
+        /// The part of Wait for Progress in one-sided operations that no first call of the targets explains: a later one evidently
+        /// served.
+        ShmemProgressCommServed = "shmem_rma_comm_wait_for_progress_served" {
+            display_name: "Served Late",
+            below: "shmem_rma_comm_wait_for_progress",
+            paradigm: Paradigm::Shmem,
+            position: Position::EndOfWhole,
+            part_of: Some(Metric::ShmemProgressComm),
+            document: "one-sided-served",
+            source: "specification",
+            ..PART
+        },
+        /// How long a target was outside its libraries in synchronization calls, until the last of its calls that began in them.
+        ShmemProgressSyncAway = "shmem_rma_sync_wait_for_progress_away" {
+            display_name: "Synchronization",
+            below: "shmem_rma_wait_for_progress_away",
+            paradigm: Paradigm::Shmem,
+            position: Position::AfterContention,
+            part_of: Some(Metric::ShmemProgressSync),
+            document: "one-sided-served",
+            source: "specification",
+            ..BOUND
+        },
+        /// How long a target was outside its libraries in one-sided operations, until the last of its calls that began in them.
+        ShmemProgressCommAway = "shmem_rma_comm_wait_for_progress_away" {
+            display_name: "Communication",
+            below: "shmem_rma_wait_for_progress_away",
+            paradigm: Paradigm::Shmem,
+            position: Position::AfterContention,
+            part_of: Some(Metric::ShmemProgressComm),
+            document: "one-sided-served",
+            source: "specification",
+            ..BOUND
+        },
         /// Time in a call that waits for a change of memory until the operation of another PE that changed it.
         ShmemWaitUntil = "shmem_rma_wait_until" {
             display_name: "Wait until",

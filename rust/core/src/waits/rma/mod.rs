@@ -5,6 +5,7 @@
 //! *Source*: specification.md#one-sided-communication; thesis, chapter 3. Where the definitions leave a choice,
 //! docs/one-sided.md says how it is made.
 
+pub(crate) mod activities;
 pub mod fence;
 pub mod gats;
 pub mod lock;
@@ -12,6 +13,7 @@ pub mod notification;
 mod operations;
 pub mod progress;
 mod shard_waits;
+mod typical;
 pub mod wait_until;
 
 use crate::Result;

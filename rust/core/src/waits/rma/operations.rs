@@ -2,7 +2,6 @@
 
 use crate::ids::{InstanceId, LocationId};
 use crate::trace::Shard;
-use crate::trace::columns::Operation;
 
 /// The candidate with the latest time, with the lowest process on a tie.
 pub(super) fn last_of<T: Copy, P: Ord>(
@@ -37,9 +36,4 @@ impl InstanceSet {
 /// Location of an operation's origin.
 pub(super) fn origin_of(shard: &Shard, row: u32) -> LocationId {
     shard.location_of(&shard.operations, row)
-}
-
-/// The region instances of an operation and of the calls that complete it.
-pub(super) fn calls_of(operation: &Operation) -> impl Iterator<Item = InstanceId> {
-    [operation.instance, operation.done_local, operation.done_remote].into_iter().filter(|&instance| instance.is_some())
 }

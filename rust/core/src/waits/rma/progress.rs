@@ -18,6 +18,11 @@
 //! *Last call* (upper bound): Enter of the last activity − begin. Both begin at Enter(call), or after contention at the
 //! release.
 //!
+//! *Served*: that the first activity served is an assumption. If the call ends soon after another activity
+//! began, and long after the one before that ended, then that one served, and the call waited as long as the target was
+//! away: outside its libraries. *Soon* and *long* are told apart by what such calls take that waited for nobody
+//! ([`typical`](super::typical)). *Away* is also the upper bound of what a call can have waited.
+//!
 //! *Locks* move no data, and the call returns as soon as they are granted. A target that was outside its library grants
 //! the lock in the last activity that it begins within the call. Its time in the library is no transfer, so with either
 //! heuristic the wait ends when the last target grants its lock.
@@ -32,16 +37,16 @@
 
 use std::cmp::Reverse;
 
-use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
+use super::activities::{Activity, LibraryCalls, Request, answers};
 use super::lock::Contention;
 use super::operations::InstanceSet;
 use super::shard_waits::Waits;
+use super::typical::{Kind, Lengths};
 use crate::Result;
-use crate::galloping_search::partition_point_near;
-use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
-use crate::matching::epochs::{Epochs, LockEpoch};
+use crate::ids::{InstanceId, LocationId, WindowId};
+use crate::matching::epochs::{Completion, Epochs, LockEpoch};
 use crate::parallel::exchange::{Inbox, Outbox};
 use crate::parallel::iter::prelude::*;
 use crate::parallel::rounds::Rounds;
@@ -49,38 +54,8 @@ use crate::severity::Metric;
 use crate::trace::columns::ALL;
 use crate::trace::definition_index::Comm;
 use crate::trace::regions::Library;
-use crate::trace::{NONE, RegionClass, Shard, Trace};
+use crate::trace::{RegionClass, Shard, Trace};
 use crate::waits::{Findings, LimitingFactor, WaitState};
-
-/// The question of a call when a target made progress.
-#[derive(Clone, Copy, Encode, Decode)]
-struct Request {
-    /// Shard and region instance of the call.
-    from: (u32, InstanceId),
-    /// Index of the process, or [`ALL`] for the last process of the window to make progress.
-    target: ProcessId,
-    /// Whether it asks for a lock.
-    is_lock: bool,
-    /// Index of the window, and the process that asks.
-    window: WindowId,
-    origin: ProcessId,
-    enter: i64,
-    leave: i64,
-    /// Release of a lock within the call, ticks; `i64::MIN` without one.
-    released: i64,
-}
-
-/// The answer: a target's activity within the call that asked.
-#[derive(Clone, Copy, Encode, Decode)]
-struct Activity {
-    /// Region instance of the call that asked.
-    asked: InstanceId,
-    /// Location and region instance of the activity.
-    call: (LocationId, InstanceId),
-    process: ProcessId,
-    enter: i64,
-    leave: i64,
-}
 
 /// Finds all waits. Shards ask in rounds, because requests and answers need most of the memory of this stage.
 pub(super) fn detect(
@@ -93,6 +68,7 @@ pub(super) fn detect(
     let asked = trace.exchange.sum(epochs.iter().map(|epochs| epochs.completions.len() + epochs.locks.len()).sum())?;
     let rounds = Rounds::new(&trace.exchange, asked * (size_of::<Request>() + size_of::<Activity>()));
     let mut calls: Vec<LibraryCalls> = trace.shards.iter().map(|shard| LibraryCalls::new(trace, shard)).collect();
+    let mut found_so_far: Vec<Progress> = trace.shards.iter().map(|_| Progress::default()).collect();
     for round in 0..rounds.count {
         let asking = rounds.own(&trace.exchange, round);
         let ask = |i| {
@@ -104,34 +80,40 @@ pub(super) fn detect(
         let answers = requests.into_par_iter().zip(&mut calls).map(answer).collect();
         let mut answers = trace.exchange.alltoallv(answers)?;
         let answers: Vec<_> = answers.drain(asking.clone()).collect();
-        let answered = asking.clone().into_par_iter().zip(answers).zip(&mut waits[asking]);
-        answered.for_each(|((i, answers), waits)| {
+        let answered = asking.clone().into_par_iter().zip(answers).zip(&mut waits[asking.clone()]);
+        answered.zip(&mut found_so_far[asking]).for_each(|(((i, answers), waits), progress)| {
             let shard = &trace.shards[i];
             let messages = message_waits(trace, shard, &found[i]);
-            let locks = InstanceSet::new(shard, locking(&epochs[i]).map(|lock| lock.acquire));
-            book(trace, shard, &answers, &contentions[i], (&messages, &locks), waits);
+            let calls = Calls::new(trace, shard, &epochs[i], &messages, &contentions[i]);
+            *progress = calls.book(&answers, &contentions[i], waits);
         });
     }
-    Ok(())
+    serve(trace, found_so_far, waits)
 }
 
-/// Metrics of a library: contention, no-overlap, last call, each for synchronization and communication calls.
-fn metrics(library: Library) -> [[Metric; 2]; 3] {
+/// Metrics of a library: contention, progress, last call, served, away, each for synchronization and communication calls.
+fn metrics(library: Library) -> [[Metric; 2]; 5] {
     match library {
         Library::Mpi => [
             [Metric::LockContentionSync, Metric::LockContentionComm],
             [Metric::ProgressSync, Metric::ProgressComm],
             [Metric::ProgressSyncLastCall, Metric::ProgressCommLastCall],
+            [Metric::ProgressSyncServed, Metric::ProgressCommServed],
+            [Metric::ProgressSyncAway, Metric::ProgressCommAway],
         ],
         Library::Shmem => [
             [Metric::ShmemLockContentionSync, Metric::ShmemLockContentionComm],
             [Metric::ShmemProgressSync, Metric::ShmemProgressComm],
             [Metric::ShmemProgressSyncLastCall, Metric::ShmemProgressCommLastCall],
+            [Metric::ShmemProgressSyncServed, Metric::ShmemProgressCommServed],
+            [Metric::ShmemProgressSyncAway, Metric::ShmemProgressCommAway],
         ],
         Library::Armci => [
             [Metric::ArmciLockContentionSync, Metric::ArmciLockContentionComm],
             [Metric::ArmciProgressSync, Metric::ArmciProgressComm],
             [Metric::ArmciProgressSyncLastCall, Metric::ArmciProgressCommLastCall],
+            [Metric::ArmciProgressSyncServed, Metric::ArmciProgressCommServed],
+            [Metric::ArmciProgressSyncAway, Metric::ArmciProgressCommAway],
         ],
     }
 }
@@ -168,24 +150,11 @@ fn requests(trace: &Trace, index: usize, epochs: &Epochs, contentions: &[Content
             }
         }
     }
-    if epochs.completions.is_empty() {
-        return outbox;
-    }
-    // The target takes part in these calls, so they do not depend on its progress elsewhere.
-    let collectives = epochs.collectives.iter().map(|part| part.instance);
-    let accesses = epochs.accesses.iter().flat_map(|access| [access.start, access.complete]);
-    let exposures = epochs.exposures.iter().flat_map(|exposure| [exposure.post, exposure.wait]);
-    let active = InstanceSet::new(shard, collectives.chain(accesses).chain(exposures));
-    for completion in &epochs.completions {
-        let instance = completion.instance;
-        let class = trace.class(shard, instance);
+    for Completion { instance, target } in completing(trace, shard, epochs) {
         let own = trace.definitions.locations[shard.location_of_instance(instance)].process;
-        if completion.target == own || active.contains(instance) || class.is_test() || class.library().is_none() {
-            continue;
-        }
         let request = Request {
             from: (number, instance),
-            target: completion.target,
+            target,
             is_lock: false,
             window: WindowId::NONE,
             origin: own,
@@ -193,175 +162,29 @@ fn requests(trace: &Trace, index: usize, epochs: &Epochs, contentions: &[Content
             leave: shard.leave(instance),
             released: released(instance),
         };
-        outbox.push(trace.owner(completion.target), request);
+        outbox.push(trace.owner(target), request);
     }
     outbox
 }
 
-/// Answers requests with the activities of a shard's locations.
-///
-/// Requests are visited by target and time, so that consecutive searches are close together; answers are sent in the
-/// order of the requests.
-fn answers(trace: &Trace, requests: &Inbox<Request>, calls: &mut LibraryCalls) -> Outbox<Activity> {
-    let requests: Vec<&Request> = requests.rows().collect();
-    let mut order: Vec<u32> = (0..requests.len() as u32).collect();
-    order.sort_unstable_by_key(|&i| (requests[i as usize].target, requests[i as usize].enter));
-    let mut activities = vec![None; requests.len()];
-    for i in order {
-        let request = requests[i as usize];
-        activities[i as usize] = match (request.target, request.is_lock) {
-            (ALL, _) => calls.last_grant(request),
-            (_, true) => calls.grant(request),
-            (_, false) => calls.activity(request),
-        };
-    }
-    let mut outbox = trace.exchange.outbox();
-    for (request, activity) in requests.iter().zip(activities) {
-        if let Some(activity) = activity {
-            outbox.push(request.from.0, activity);
-        }
-    }
-    outbox
+/// The calls that complete something at another process which takes no part in them.
+fn completing<'a>(trace: &'a Trace, shard: &'a Shard, epochs: &'a Epochs) -> impl Iterator<Item = Completion> + 'a {
+    let collectives = epochs.collectives.iter().map(|part| part.instance);
+    let accesses = epochs.accesses.iter().flat_map(|access| [access.start, access.complete]);
+    let exposures = epochs.exposures.iter().flat_map(|exposure| [exposure.post, exposure.wait]);
+    let calls = collectives.chain(accesses).chain(exposures);
+    let active = (!epochs.completions.is_empty()).then(|| InstanceSet::new(shard, calls));
+    epochs.completions.iter().copied().filter(move |&Completion { instance, target }| {
+        let class = trace.class(shard, instance);
+        let own = trace.definitions.locations[shard.location_of_instance(instance)].process;
+        let is_active = active.as_ref().is_some_and(|active| active.contains(instance));
+        target != own && !is_active && !class.is_test() && class.library().is_some()
+    })
 }
 
 /// The epochs whose lock call may block until the lock is granted.
 fn locking(epochs: &Epochs) -> impl Iterator<Item = &LockEpoch> {
     epochs.locks.iter().filter(|lock| lock.library == Library::Mpi)
-}
-
-/// The outermost library calls of a shard's locations, computed on first use.
-pub(crate) struct LibraryCalls<'a> {
-    trace: &'a Trace,
-    shard: &'a Shard,
-    /// The calls of a location, and the position of the last hit: the requests of a process arrive in order of time.
-    by_location: FxHashMap<LocationId, (Vec<InstanceId>, usize)>,
-    /// Enter, location and region instance of the calls of all locations, if requested.
-    by_enter: Option<Vec<(i64, LocationId, InstanceId)>>,
-}
-
-impl<'a> LibraryCalls<'a> {
-    /// The library calls of a shard.
-    pub(crate) fn new(trace: &'a Trace, shard: &'a Shard) -> Self {
-        Self { trace, shard, by_location: FxHashMap::default(), by_enter: None }
-    }
-
-    /// Location and region instance of the first call of `target` that can make progress from `enter` on, if it begins
-    /// before `leave`.
-    pub(crate) fn serving(&mut self, target: ProcessId, enter: i64, leave: i64) -> Option<(LocationId, InstanceId)> {
-        let request = Request {
-            from: (NONE, InstanceId::NONE),
-            target,
-            is_lock: false,
-            window: WindowId::NONE,
-            origin: ProcessId::NONE,
-            enter,
-            leave,
-            released: i64::MIN,
-        };
-        self.activity(&request).map(|activity| activity.call)
-    }
-
-    /// The target's activity that makes progress for a call, on any of its threads.
-    fn activity(&mut self, request: &Request) -> Option<Activity> {
-        let mut found: Option<Activity> = None;
-        let (trace, shard) = (self.trace, self.shard);
-        for location in trace.definitions.processes[request.target].locations {
-            let (calls, last) =
-                self.by_location.entry(location).or_insert_with(|| (outermost(trace, shard, location), 0));
-            *last = if request.released == i64::MIN {
-                partition_point_near(calls, *last, |&call| shard.leave(call) < request.enter)
-            } else {
-                partition_point_near(calls, *last, |&call| shard.enter(call) <= request.released)
-            };
-            let Some(&call) = calls.get(*last) else { continue };
-            let enter = shard.enter(call);
-            if enter < request.leave && found.is_none_or(|found| enter < found.enter) {
-                found = Some(Activity {
-                    asked: request.from.1,
-                    call: (location, call),
-                    process: request.target,
-                    enter,
-                    leave: shard.leave(call),
-                });
-            }
-        }
-        found
-    }
-
-    /// The target's activity that granted a lock: the last that begins within the call, since the call returns with the
-    /// lock. After contention, or if the target was already in its library, the activity that makes progress.
-    fn grant(&mut self, request: &Request) -> Option<Activity> {
-        let first = self.activity(request)?;
-        if request.released != i64::MIN || first.enter <= request.enter {
-            return Some(first);
-        }
-        let mut last = first;
-        for location in self.trace.definitions.processes[request.target].locations {
-            let Some((calls, _)) = self.by_location.get(&location) else { continue };
-            let end = calls.partition_point(|&call| self.shard.enter(call) < request.leave);
-            let Some(&call) = calls[..end].last() else { continue };
-            let (enter, leave) = (self.shard.enter(call), self.shard.leave(call));
-            if enter > last.enter {
-                last = Activity { call: (location, call), enter, leave, ..first };
-            }
-        }
-        Some(last)
-    }
-
-    /// The last grant among the window's processes in this shard, searched backwards from the end of the call.
-    fn last_grant(&mut self, request: &Request) -> Option<Activity> {
-        let by_enter = self.by_enter.take().unwrap_or_else(|| by_enter(self.trace, self.shard));
-        let comm = self.trace.definitions.window_comm(request.window);
-        let end = by_enter.partition_point(|&(enter, ..)| enter < request.leave);
-        let since = request.enter.max(request.released);
-        let mut last: Option<Activity> = None;
-        let mut served = Vec::new();
-        for &(enter, location, instance) in by_enter[..end].iter().rev() {
-            if enter <= since || last.is_some_and(|last| enter < last.enter) {
-                break;
-            }
-            let target = self.trace.definitions.locations[location].process;
-            let is_member = target != request.origin && comm.is_some_and(|comm| comm.rank(target).is_some());
-            if !is_member || served.contains(&target) {
-                continue;
-            }
-            let grant = self.grant(&Request { target, ..*request });
-            let grant = grant.filter(|grant| grant.call == (location, instance));
-            if grant.is_none() && request.released == i64::MIN {
-                served.push(target);
-            }
-            last = match (last, grant) {
-                (Some(last), Some(grant)) if grant.process > last.process => Some(last),
-                (last, grant) => grant.or(last),
-            };
-        }
-        self.by_enter = Some(by_enter);
-        last
-    }
-}
-
-/// Enter, location and region instance of all outermost library calls of a shard, by Enter.
-fn by_enter(trace: &Trace, shard: &Shard) -> Vec<(i64, LocationId, InstanceId)> {
-    let calls = |location| outermost(trace, shard, location).into_iter().map(move |call| (location, call));
-    let locations = shard.locations;
-    let mut calls: Vec<_> =
-        locations.flat_map(calls).map(|(location, call)| (shard.enter(call), location, call)).collect();
-    calls.sort_unstable();
-    calls
-}
-
-/// Region instances of the outermost library calls of a location, in order.
-fn outermost(trace: &Trace, shard: &Shard, location: LocationId) -> Vec<InstanceId> {
-    let mut end = None;
-    let mut calls = Vec::new();
-    for instance in shard.instances_of(location) {
-        let enter = shard.instances.enter[instance];
-        if trace.class(shard, instance).library().is_some() && end.is_none_or(|end| enter > end) {
-            end = Some(shard.instances.leave[instance]);
-            calls.push(instance);
-        }
-    }
-    calls
 }
 
 /// The end of the waits for messages in calls that complete requests, by region instance, ticks.
@@ -376,64 +199,223 @@ fn message_waits(trace: &Trace, shard: &Shard, found: &Findings) -> FxHashMap<In
     waits.map(|wait| (wait.instance, shard.enter(wait.instance) + wait.waiting)).collect()
 }
 
-fn book(
-    trace: &Trace,
-    shard: &Shard,
-    answers: &Inbox<Activity>,
-    contentions: &[Contention],
-    (messages, locks): (&FxHashMap<InstanceId, i64>, &InstanceSet),
-    waits: &mut Waits,
-) {
-    let operations = InstanceSet::new(shard, shard.operations.rows.iter().map(|operation| operation.instance));
-    let metrics_of = |instance: InstanceId| {
-        let library = trace.class(shard, instance).library().unwrap_or(Library::Mpi);
-        metrics(library).map(|variants| variants[usize::from(operations.contains(instance))])
-    };
-    // From here on a call waits for one-sided communication only.
-    let begin_of = |instance: InstanceId| messages.get(&instance).copied().unwrap_or_else(|| shard.enter(instance));
-    let contended = |contention: &Contention, last| {
-        let instance = contention.call.1;
-        let [kind, ..] = metrics_of(instance);
-        let waiting = contention.waiting - (begin_of(instance) - shard.enter(instance));
-        let wait = WaitState { last, ..WaitState::new(kind, contention.call, waiting, contention.release) };
-        (waiting > 0).then_some(wait)
-    };
-    let mut contentions = contentions.iter().peekable();
-    let mut activities: Vec<Activity> = answers.rows().copied().collect();
-    // The answers of a source are in order, so a stable sort only has to merge them.
-    activities.sort_by_key(|activity| (activity.asked, activity.enter, activity.process));
-    for of_call in activities.chunk_by(|a, b| a.asked == b.asked) {
-        let instance = of_call[0].asked;
-        // A call without progress at a target waited for contention only.
-        while let Some(alone) = contentions.next_if(|contention| contention.call.1 < instance) {
-            waits.states.extend(contended(alone, LimitingFactor::Contention));
+/// What is known of the progress of a shard's calls after the first pass.
+#[derive(Default)]
+struct Progress {
+    /// Lengths of calls that waited for nobody, or for one activity of each target.
+    lengths: Lengths,
+    /// Calls that other activities than the first may have served, in the order of calls.
+    open: Vec<Open>,
+}
+
+/// A call that the last activity of a target may have served rather than the first.
+struct Open {
+    call: (LocationId, InstanceId),
+    kind: Kind,
+    leave: i64,
+    /// Waiting for first activities, ticks; the position of this wait among those of the shard, if it is positive.
+    first: i64,
+    state: Option<usize>,
+    /// The last activity, its Enter, and the Leave of the one before it.
+    last: (LocationId, InstanceId),
+    last_enter: i64,
+    before: i64,
+    away: i64,
+}
+
+impl Open {
+    /// Whether the call ended soon after the last activity began, and long after the one before it ended.
+    fn is_served(&self, typical: i64) -> bool {
+        self.leave - self.last_enter <= typical && typical < self.leave - self.before
+    }
+}
+
+/// The second pass: calls that their last activity evidently served waited for it as long as the target was away.
+fn serve(trace: &Trace, found: Vec<Progress>, waits: &mut [Waits]) -> Result<()> {
+    let (lengths, open): (Vec<Lengths>, Vec<Vec<Open>>) =
+        found.into_iter().map(|progress| (progress.lengths, progress.open)).unzip();
+    if !trace.exchange.any(open.iter().any(|open| !open.is_empty()))? {
+        return Ok(());
+    }
+    let typical = Lengths::typical(&trace.exchange, lengths)?;
+    trace.par_shards().zip(open).zip(waits).for_each(|((shard, open), waits)| {
+        let operations = InstanceSet::new(shard, shard.operations.rows.iter().map(|operation| operation.instance));
+        for of_call in open.chunk_by(|a, b| a.call == b.call) {
+            let served =
+                of_call.iter().filter(|open| typical.get(&open.kind).is_some_and(|&typical| open.is_served(typical)));
+            let served = served.filter(|open| open.away > open.first);
+            let Some(served) = served.reduce(|most, open| if open.away > most.away { open } else { most }) else {
+                continue;
+            };
+            let [_, whole, bound, part, _] = metrics_of(trace, shard, &operations, served.call.1);
+            let wait = |kind, waiting| WaitState {
+                last: LimitingFactor::Progress,
+                ..WaitState::new(kind, served.call, waiting, served.last)
+            };
+            match served.state {
+                // The bound follows its wait.
+                Some(state) => {
+                    let most = waits.states[state + 1].waiting.max(served.away);
+                    waits.states[state] = wait(whole, served.away);
+                    waits.states[state + 1] = wait(bound, most);
+                }
+                None => waits.states.extend([wait(whole, served.away), wait(bound, served.away)]),
+            }
+            waits.states.push(wait(part, served.away - served.first));
         }
-        let mut begin = begin_of(instance);
-        if let Some(contention) = contentions.next_if(|contention| contention.call.1 == instance) {
-            begin = begin.max(contention.released);
-            waits.states.extend(contended(contention, LimitingFactor::Progress));
+    });
+    Ok(())
+}
+
+/// The metrics of a call.
+fn metrics_of(trace: &Trace, shard: &Shard, operations: &InstanceSet, instance: InstanceId) -> [Metric; 5] {
+    let library = trace.class(shard, instance).library().unwrap_or(Library::Mpi);
+    metrics(library).map(|variants| variants[usize::from(operations.contains(instance))])
+}
+
+/// The calls of a shard that may wait for progress.
+struct Calls<'a> {
+    trace: &'a Trace,
+    shard: &'a Shard,
+    /// The end of their waits for messages.
+    messages: &'a FxHashMap<InstanceId, i64>,
+    /// Those that ask for a lock, of the own process alone, and those that are operations.
+    locks: InstanceSet,
+    own_locks: InstanceSet,
+    operations: InstanceSet,
+    /// The bytes of the operations that they complete.
+    bytes: FxHashMap<InstanceId, u64>,
+    /// All that may wait, in order.
+    calls: Vec<InstanceId>,
+}
+
+impl<'a> Calls<'a> {
+    fn new(
+        trace: &'a Trace,
+        shard: &'a Shard,
+        epochs: &Epochs,
+        messages: &'a FxHashMap<InstanceId, i64>,
+        contentions: &[Contention],
+    ) -> Self {
+        let rows = &shard.operations.rows;
+        let mut bytes: FxHashMap<InstanceId, u64> = FxHashMap::default();
+        for operation in rows {
+            let [local, remote] = [operation.done_local, operation.done_remote];
+            for done in [local, if remote == local { InstanceId::NONE } else { remote }] {
+                if done.is_some() {
+                    *bytes.entry(done).or_default() += operation.sent.saturating_add(operation.received);
+                }
+            }
         }
-        let Some(last) = of_call.iter().max_by_key(|activity| (activity.enter, Reverse(activity.process))) else {
-            continue;
-        };
-        let waiting = if locks.contains(instance) {
-            last.enter - begin
-        } else {
-            no_overlap(begin, shard.leave(instance), of_call)
-        };
-        if waiting <= 0 {
-            continue;
-        }
-        let [_, lower, upper] = metrics_of(instance);
-        let call = (shard.location_of_instance(instance), instance);
-        for wait in [
-            WaitState::new(lower, call, waiting, last.call),
-            WaitState::new(upper, call, last.enter - begin, last.call),
-        ] {
-            waits.states.push(WaitState { last: LimitingFactor::Progress, ..wait });
+        let own_locks = locking(epochs).filter(|lock| lock.target == lock.process);
+        let mut calls: Vec<InstanceId> =
+            completing(trace, shard, epochs).map(|completion| completion.instance).collect();
+        calls.extend(locking(epochs).map(|lock| lock.acquire));
+        calls.extend(contentions.iter().map(|contention| contention.call.1));
+        calls.sort_unstable();
+        calls.dedup();
+        Self {
+            trace,
+            shard,
+            messages,
+            locks: InstanceSet::new(shard, locking(epochs).map(|lock| lock.acquire)),
+            own_locks: InstanceSet::new(shard, own_locks.map(|lock| lock.acquire)),
+            operations: InstanceSet::new(shard, rows.iter().map(|operation| operation.instance)),
+            bytes,
+            calls,
         }
     }
-    waits.states.extend(contentions.filter_map(|alone| contended(alone, LimitingFactor::Contention)));
+
+    fn kind(&self, instance: InstanceId) -> Kind {
+        let bytes = self.bytes.get(&instance).copied().unwrap_or(0);
+        (self.trace.tree.region(self.shard.callpath(instance)), u64::BITS - bytes.leading_zeros())
+    }
+
+    /// From when on a call waits for one-sided communication only.
+    fn begin(&self, instance: InstanceId) -> i64 {
+        self.messages.get(&instance).copied().unwrap_or_else(|| self.shard.enter(instance))
+    }
+
+    fn contended(&self, contention: &Contention, last: LimitingFactor) -> Option<WaitState> {
+        let instance = contention.call.1;
+        let [kind, ..] = metrics_of(self.trace, self.shard, &self.operations, instance);
+        let waiting = contention.waiting - (self.begin(instance) - self.shard.enter(instance));
+        let wait = WaitState::new(kind, contention.call, waiting, contention.release);
+        (waiting > 0).then_some(WaitState { last, is_inferred: contention.is_inferred, ..wait })
+    }
+
+    /// Books the waits for first activities.
+    fn book(&self, answers: &Inbox<Activity>, contentions: &[Contention], waits: &mut Waits) -> Progress {
+        let mut progress = Progress::default();
+        let mut contentions = contentions.iter().peekable();
+        let mut activities: Vec<Activity> = answers.rows().copied().collect();
+        // The answers of a source are in order, so a stable sort only has to merge them.
+        activities.sort_by_key(|activity| (activity.asked, activity.enter, activity.process));
+        let mut answered = activities.chunk_by(|a, b| a.asked == b.asked).peekable();
+        for &instance in &self.calls {
+            let contention = contentions.next_if(|contention| contention.call.1 == instance);
+            let of_call = answered.next_if(|of_call| of_call[0].asked == instance).unwrap_or_default();
+            // A call without progress at a target waited for contention only.
+            let last = if of_call.is_empty() { LimitingFactor::Contention } else { LimitingFactor::Progress };
+            waits.states.extend(contention.and_then(|contention| self.contended(contention, last)));
+            self.book_call(instance, of_call, contention, waits, &mut progress);
+        }
+        progress
+    }
+
+    /// Books the waits of one call, by the activities of its targets.
+    fn book_call(
+        &self,
+        instance: InstanceId,
+        of_call: &[Activity],
+        contention: Option<&Contention>,
+        waits: &mut Waits,
+        progress: &mut Progress,
+    ) {
+        let (kind, leave) = (self.kind(instance), self.shard.leave(instance));
+        let begin = contention.map_or(i64::MIN, |contention| contention.released).max(self.begin(instance));
+        let Some(last) = of_call.iter().max_by_key(|activity| (activity.enter, Reverse(activity.process))) else {
+            if contention.is_none() && !self.own_locks.contains(instance) {
+                progress.lengths.add(kind, false, leave - begin);
+            }
+            return;
+        };
+        let is_lock = self.locks.contains(instance);
+        // Of a lock on all, only the last to grant it is known.
+        let of_call = if is_lock { std::slice::from_ref(last) } else { of_call };
+        let call = (self.shard.location_of_instance(instance), instance);
+        let wait = |kind, waiting, cause| WaitState {
+            last: LimitingFactor::Progress,
+            ..WaitState::new(kind, call, waiting, cause)
+        };
+        let [_, whole, bound, _, away] = metrics_of(self.trace, self.shard, &self.operations, instance);
+        let waiting =
+            if self.locks.contains(instance) { last.enter - begin } else { no_overlap(begin, leave, of_call) };
+        let state = (waiting > 0).then_some(waits.states.len());
+        if waiting > 0 {
+            waits.states.extend([wait(whole, waiting, last.call), wait(bound, last.enter - begin, last.call)]);
+        }
+        let away_since = |activity: &Activity| activity.away.min(activity.last_enter - begin);
+        let longest = of_call.iter().max_by_key(|activity| (away_since(activity), Reverse(activity.process)));
+        if let Some(longest) = longest.filter(|longest| away_since(longest) > 0) {
+            waits.states.push(wait(away, away_since(longest), longest.last));
+        }
+        let is_open = |activity: &&Activity| activity.last_enter > activity.enter;
+        if contention.is_none() && !of_call.iter().any(|activity| is_open(&activity)) {
+            progress.lengths.add(kind, last.enter > begin, leave - begin.max(last.enter));
+        }
+        progress.open.extend(of_call.iter().filter(is_open).map(|activity| Open {
+            call,
+            kind,
+            leave,
+            first: waiting.max(0),
+            state,
+            last: activity.last,
+            last_enter: activity.last_enter,
+            before: activity.before.max(begin),
+            away: away_since(activity),
+        }));
+    }
 }
 
 /// Thesis, wait-state pattern 6, algorithm 1: the time before each activity that overlaps none of the earlier ones.
@@ -463,6 +445,10 @@ mod tests {
             process: ProcessId::new(0),
             enter,
             leave,
+            last: (LocationId::new(1), InstanceId::new(enter as u32)),
+            last_enter: enter,
+            before: i64::MIN,
+            away: 0,
         }
     }
 

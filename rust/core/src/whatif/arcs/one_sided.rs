@@ -14,6 +14,7 @@ use crate::analysis::Analysis;
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{Change, Epoch, Epochs, Exposed, Notification, exposed};
 use crate::matching::fifo::Fifo;
+use crate::matching::ownership::{HandOver, hand_overs, operations};
 use crate::matching::windows::match_all;
 use crate::parallel::exchange::{Inbox, Outbox};
 use crate::parallel::iter::prelude::*;
@@ -21,8 +22,7 @@ use crate::severity::Metric;
 use crate::trace::columns::OperationKind;
 use crate::trace::{Shard, Trace};
 use crate::waits::WaitState;
-use crate::waits::rma::lock::{Predecessor, predecessors};
-use crate::waits::rma::progress::LibraryCalls;
+use crate::waits::rma::activities::LibraryCalls;
 use crate::whatif::assumptions::{Assumption, Assumptions};
 use crate::whatif::graph::builder::{Builder, MEASURED, Node, OWN, Raw, enter, leave};
 use crate::whatif::graph::network::{Network, all_equal};
@@ -63,10 +63,9 @@ pub(in crate::whatif) fn collect(
     }
     let costs = Costs(network);
     collectives(trace, epochs, network, builder)?;
-    let found = Found::new(analysis);
-    gats(trace, epochs, &found, costs, builder)?;
+    gats(trace, epochs, &late_posts(analysis), costs, builder)?;
     complete_progress(trace, epochs, model, costs, builder)?;
-    locks(trace, epochs, &found, costs, builder, assumptions)?;
+    locks(trace, epochs, costs, builder, assumptions)?;
     notifications(trace, epochs, costs, builder)?;
     signals(trace, epochs, costs, builder)?;
     progress(analysis, model, costs, builder)?;
@@ -141,35 +140,12 @@ fn data(trace: &Trace, epochs: &[Epochs], network: &Network, nodes: &[u32], buil
     }
 }
 
-/// Calls in which waits for posts and locks were found, by location and instance.
-struct Found {
-    posts: FxHashSet<(LocationId, InstanceId)>,
-    /// The release that was waited for.
-    locks: FxHashSet<((LocationId, InstanceId), (LocationId, InstanceId))>,
-}
+/// Calls in which waits for posts were found, by location and instance.
+type LatePosts = FxHashSet<(LocationId, InstanceId)>;
 
-impl Found {
-    fn new(analysis: &Analysis) -> Self {
-        let mut found = Self { posts: FxHashSet::default(), locks: FxHashSet::default() };
-        for wait in own_waits(analysis) {
-            let call = (wait.location, wait.instance);
-            match wait.kind {
-                Metric::LatePostSync | Metric::LatePostComm => {
-                    found.posts.insert(call);
-                }
-                Metric::LockContentionSync
-                | Metric::LockContentionComm
-                | Metric::ShmemLockContentionSync
-                | Metric::ShmemLockContentionComm
-                | Metric::ArmciLockContentionSync
-                | Metric::ArmciLockContentionComm => {
-                    found.locks.insert((call, (wait.cause_location, wait.cause_instance)));
-                }
-                _ => {}
-            }
-        }
-        found
-    }
+fn late_posts(analysis: &Analysis) -> LatePosts {
+    let late = own_waits(analysis).filter(|wait| matches!(wait.kind, Metric::LatePostSync | Metric::LatePostComm));
+    late.map(|wait| (wait.location, wait.instance)).collect()
 }
 
 /// Fences and the like: barriers where all were in the call at the same time; a fence that did not synchronize waits
@@ -269,14 +245,14 @@ enum BlockingCall {
     Complete,
 }
 
-fn gats(trace: &Trace, epochs: &[Epochs], found: &Found, costs: Costs<'_>, builder: &mut Builder) -> Result<()> {
+fn gats(trace: &Trace, epochs: &[Epochs], late: &LatePosts, costs: Costs<'_>, builder: &mut Builder) -> Result<()> {
     let exposed = exposed(trace, epochs)?;
-    let usual = usual_places(trace, epochs, found)?;
+    let usual = usual_places(trace, epochs, late)?;
     for (number, ((shard, epochs), exposed)) in trace.shards.iter().zip(epochs).zip(&exposed).enumerate() {
         let mut exposed = Fifo::new(exposed.rows(), Exposed::pair);
         for (position, access) in epochs.accesses.iter().enumerate() {
             let rows = epochs.of_access.of(position);
-            let own = place(shard, epochs, position, found);
+            let own = place(shard, epochs, position, late);
             let usual = usual.get(&access.window).copied().unwrap_or(BlockingCall::Complete);
             let call = |instance: InstanceId| builder.first_of(number) + instance.number();
             let mut arcs = Vec::new();
@@ -443,12 +419,11 @@ fn complete_progress(
 }
 
 /// Where the Late Post of an access epoch was found.
-fn place(shard: &Shard, epochs: &Epochs, position: usize, found: &Found) -> Option<BlockingCall> {
+fn place(shard: &Shard, epochs: &Epochs, position: usize, late: &LatePosts) -> Option<BlockingCall> {
     let access = &epochs.accesses[position];
-    let waited = |instance: InstanceId| {
-        instance.is_some() && found.posts.contains(&(shard.location_of_instance(instance), instance))
-    };
-    if found.posts.is_empty() {
+    let waited =
+        |instance: InstanceId| instance.is_some() && late.contains(&(shard.location_of_instance(instance), instance));
+    if late.is_empty() {
         return None;
     }
     if waited(access.complete) {
@@ -476,12 +451,12 @@ fn sums<const N: usize>(
 }
 
 /// Where Late Posts were found most often on each window.
-fn usual_places(trace: &Trace, epochs: &[Epochs], found: &Found) -> Result<FxHashMap<WindowId, BlockingCall>> {
+fn usual_places(trace: &Trace, epochs: &[Epochs], late: &LatePosts) -> Result<FxHashMap<WindowId, BlockingCall>> {
     const PLACES: [BlockingCall; 3] = [BlockingCall::Complete, BlockingCall::Start, BlockingCall::Operation];
     let mut counts: FxHashMap<WindowId, [usize; PLACES.len()]> = FxHashMap::default();
     for (shard, epochs) in trace.shards.iter().zip(epochs) {
         for (position, access) in epochs.accesses.iter().enumerate() {
-            if let Some(place) = place(shard, epochs, position, found) {
+            if let Some(place) = place(shard, epochs, position, late) {
                 let counts = counts.entry(access.window).or_default();
                 counts.iter_mut().zip(PLACES).filter(|(_, of)| *of == place).for_each(|(count, _)| *count += 1);
             }
@@ -497,47 +472,47 @@ const LOCK_CALLS: usize = 4;
 fn locks(
     trace: &Trace,
     epochs: &[Epochs],
-    found: &Found,
     costs: Costs<'_>,
     builder: &mut Builder,
     assumptions: &mut Assumptions,
 ) -> Result<()> {
-    let (before, _) = predecessors(trace, epochs)?;
+    let (hand_overs, _) = hand_overs(trace, epochs)?;
     let mut counts: FxHashMap<WindowId, [usize; LOCK_CALLS]> = FxHashMap::default();
-    for ((shard, epochs), before) in trace.shards.iter().zip(epochs).zip(&before) {
-        for before in before.rows() {
-            if let Some(kind) = calls(shard, epochs, before).iter().position(|call| waited(shard, *call, before, found))
-            {
-                counts.entry(epochs.locks[before.epoch as usize].window).or_default()[kind] += 1;
+    for ((shard, epochs), own) in trace.shards.iter().zip(epochs).zip(&hand_overs) {
+        for hand_over in own.rows() {
+            let blocked = hand_over.blocked(shard, epochs);
+            let is_blocked = |call: &InstanceId| blocked.is_some_and(|(blocked, _)| blocked == *call);
+            if let Some(kind) = calls(shard, epochs, hand_over).iter().position(is_blocked) {
+                counts.entry(epochs.locks[hand_over.epoch as usize].window).or_default()[kind] += 1;
             }
         }
     }
     let counts = sums(trace, counts)?;
     let mut late = 0;
-    for (number, ((shard, epochs), before)) in trace.shards.iter().zip(epochs).zip(&before).enumerate() {
-        for before in before.rows() {
-            let epoch = &epochs.locks[before.epoch as usize];
+    for (number, ((shard, epochs), own)) in trace.shards.iter().zip(epochs).zip(&hand_overs).enumerate() {
+        for hand_over in own.rows() {
+            let epoch = &epochs.locks[hand_over.epoch as usize];
             if epoch.tried {
                 continue;
             }
-            let calls = calls(shard, epochs, before);
+            let calls = calls(shard, epochs, hand_over);
             let usual = counts.get(&epoch.window).map_or(0, |counts| {
                 counts.iter().enumerate().rev().max_by_key(|(_, count)| **count).map_or(0, |(kind, _)| kind)
             });
-            let own = calls.iter().copied().find(|&call| waited(shard, call, before, found));
             // A call that was left before the release did not wait for it.
-            let later = |call: &InstanceId| call.is_some() && shard.leave(*call) >= before.leave;
-            let blocked = own.or(Some(calls[usual]).filter(later)).or_else(|| calls.iter().copied().find(later));
+            let later = |call: &InstanceId| call.is_some() && shard.leave(*call) >= hand_over.leave;
+            let blocked = hand_over.blocked(shard, epochs).map(|(call, _)| call);
+            let blocked = blocked.or(Some(calls[usual]).filter(later)).or_else(|| calls.iter().copied().find(later));
             let Some(blocked) = blocked else {
                 late += 1;
                 continue;
             };
-            let release = builder.instance(trace, before.release);
+            let release = builder.instance(trace, hand_over.release);
             let own = builder.first_of(number);
             let (blocked, request) = (own + blocked.number(), own + epoch.acquire.number());
-            let cost = costs.between(trace.definitions.locations[before.release.0].process, epoch.process);
-            builder.raws.push(Raw { cost, ..Raw::new(blocked, leave(release), before.leave) });
-            let first = builder.instance(trace, (before.release.0, before.acquire));
+            let cost = costs.between(trace.definitions.locations[hand_over.release.0].process, epoch.process);
+            builder.raws.push(Raw { cost, ..Raw::new(blocked, leave(release), hand_over.leave) });
+            let first = builder.instance(trace, (hand_over.release.0, hand_over.acquire));
             builder.turns.push([enter(first), enter(request), leave(release), enter(blocked)]);
         }
     }
@@ -547,23 +522,14 @@ fn locks(
 
 /// The calls of a lock epoch that may wait for the lock of a target: lock, first operation, its completion, unlock;
 /// none if missing.
-fn calls(shard: &Shard, epochs: &Epochs, before: &Predecessor) -> [InstanceId; LOCK_CALLS] {
-    let epoch = &epochs.locks[before.epoch as usize];
+fn calls(shard: &Shard, epochs: &Epochs, hand_over: &HandOver) -> [InstanceId; LOCK_CALLS] {
+    let epoch = &epochs.locks[hand_over.epoch as usize];
     if epoch.blocking {
         return [epoch.acquire, InstanceId::NONE, InstanceId::NONE, InstanceId::NONE];
     }
-    let rows = epochs.of_lock.of(before.epoch as usize).iter();
-    let mut operations =
-        rows.map(|&row| &shard.operations.rows[row as usize]).filter(|operation| operation.target == before.target);
-    let first = operations.next();
+    let first = operations(shard, epochs, hand_over.epoch, hand_over.target).next();
     let done = first.map_or(InstanceId::NONE, |operation| {
         if operation.done_remote.is_none() { operation.done_local } else { operation.done_remote }
     });
     [epoch.acquire, first.map_or(InstanceId::NONE, |operation| operation.instance), done, epoch.release]
-}
-
-fn waited(shard: &Shard, call: InstanceId, before: &Predecessor, found: &Found) -> bool {
-    call.is_some()
-        && !found.locks.is_empty()
-        && found.locks.contains(&((shard.location_of_instance(call), call), before.release))
 }
