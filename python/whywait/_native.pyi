@@ -50,6 +50,7 @@ class Run:
         paths: str | None = None,
         cycle: int | None = None,
         comm_kernels: list[str] | None = None,
+        memory: bool = False,
     ) -> Run: ...
     def traces(self) -> dict[str, Any] | None:
         """Return what is known of traces of PyTorch's profiler besides events; None if the run has others.

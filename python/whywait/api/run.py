@@ -268,6 +268,7 @@ def open(  # noqa: A001
     paths: str | None = None,
     cycle: int | None = None,
     comm_kernels: list[str] | None = None,
+    memory: bool | None = None,
 ) -> Run:
     """Open a trace and read its definitions, but not its events.
 
@@ -284,6 +285,8 @@ def open(  # noqa: A001
     comm_kernels
         Further kernels that communicate: a regular expression and the kind of operation each, such as
         ``my_reduce.*=all_reduce``.
+    memory
+        Whether memory in use is read where there are more than 10,000 samples of it on a rank as well.
 
     Returns
     -------
@@ -299,4 +302,4 @@ def open(  # noqa: A001
     >>> whywait.open("tests/data/stencil")
     <whywait.Run 'stencil', 8 locations>
     """
-    return Run(path, paths=paths, cycle=cycle, comm_kernels=comm_kernels)
+    return Run(path, paths=paths, cycle=cycle, comm_kernels=comm_kernels, memory=memory)

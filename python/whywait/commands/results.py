@@ -339,11 +339,17 @@ def add_profiler(parser: argparse.ArgumentParser) -> None:
         metavar="REGEX=KIND",
         help="further kernels that communicate, such as 'my_reduce.*=all_reduce'; may be repeated",
     )
+    group.add_argument(
+        "--memory",
+        action="store_const",
+        const=True,
+        help="read memory in use where there are more than 10,000 samples of it on a rank as well",
+    )
 
 
 def profiler_choices(options: argparse.Namespace) -> dict[str, Any]:
     """Return how traces of PyTorch's profiler are to be read."""
-    return {name: getattr(options, name) for name in ("paths", "cycle", "comm_kernels")}
+    return {name: getattr(options, name) for name in ("paths", "cycle", "comm_kernels", "memory")}
 
 
 def name_of(path: str) -> str:

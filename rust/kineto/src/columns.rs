@@ -4,13 +4,17 @@ use rustc_hash::FxHashMap;
 
 use crate::names::{Meaning, Names};
 use crate::numbers::{nanoseconds, signed, unsigned};
-use crate::options::Paths;
+use crate::options::{Options, Paths};
 use crate::scan::{Field, Fields, Sink};
 
 /// No detail, no name.
 pub(crate) const NONE: u32 = u32::MAX;
 /// A frame that is not the user's is dropped below this length, ns.
 pub(crate) const SHORT_FRAME: i64 = 100_000;
+/// Samples of memory are read without being asked for up to this many.
+const FEW_SAMPLES: usize = 10_000;
+/// The number of the type of device that a CPU is.
+const CPU: i64 = 0;
 /// Longer metadata is not of interest.
 const LONGEST_METADATA: usize = 1 << 20;
 
@@ -123,6 +127,16 @@ pub(crate) struct Sync {
     pub(crate) recorded_by: Option<u64>,
 }
 
+/// How much memory is in use.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Memory {
+    pub(crate) time: i64,
+    /// The device; none for the host's memory.
+    pub(crate) device: Option<i64>,
+    pub(crate) allocated: u64,
+    pub(crate) reserved: u64,
+}
+
 /// The forward operation that an operation of the backward pass belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sequence {
@@ -177,6 +191,11 @@ pub(crate) struct Columns {
     pub(crate) records: Vec<Record>,
     pub(crate) described: Vec<Described>,
     pub(crate) syncs: Vec<Sync>,
+    pub(crate) memory: Vec<Memory>,
+    /// How many samples of memory there are at most.
+    most_memory: usize,
+    /// Number of samples of memory that are more than that.
+    pub(crate) further_memory: u64,
     pub(crate) threads: Vec<ThreadId>,
     /// Device and number of each stream.
     pub(crate) streams: Vec<(i64, i64)>,
@@ -191,8 +210,9 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    pub(crate) fn new(paths: Paths) -> Self {
-        Self { paths, last_thread: NONE, ..Self::default() }
+    pub(crate) fn new(options: &Options) -> Self {
+        let most_memory = if options.memory { usize::MAX } else { FEW_SAMPLES };
+        Self { paths: options.paths, last_thread: NONE, most_memory, ..Self::default() }
     }
 
     /// The number of a process, thread, device or stream; some files write text.
@@ -356,6 +376,22 @@ impl Columns {
         });
     }
 
+    fn memory(&mut self, event: &Fields<'_>) {
+        let number = |field| event.get(field).and_then(signed);
+        let (Some(time), Some(allocated)) = (event.get(Field::Time).and_then(nanoseconds), number(Field::Allocated))
+        else {
+            return;
+        };
+        if self.memory.len() >= self.most_memory {
+            self.further_memory += 1;
+            return;
+        }
+        let device = number(Field::DeviceId).filter(|_| number(Field::DeviceType) != Some(CPU));
+        let amount = |number: i64| u64::try_from(number).unwrap_or(0);
+        let (allocated, reserved) = (amount(allocated), number(Field::Reserved).map_or(0, amount));
+        self.memory.push(Memory { time, device, allocated, reserved });
+    }
+
     /// A span, by its category.
     fn span(&mut self, event: &Fields<'_>) {
         match event.text(Field::Category).unwrap_or_default() {
@@ -407,6 +443,7 @@ impl Sink for Columns {
                     self.threads[thread as usize].name = name;
                 }
             }
+            Some(b"i" | b"I") if event.text(Field::Name) == Some(b"[memory]") => self.memory(event),
             Some(b"i" | b"I") if event.text(Field::Name) == Some(b"Record Window End") => {
                 self.ended = event.get(Field::Time).and_then(nanoseconds);
             }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::{
-    CommFlag, GroupFlag, GroupType, GroupTypePre12, LocationGroupType, LocationType, Paradigm, ParameterType,
-    RegionType, SystemTreeDomain, Type,
+    Base, CommFlag, GroupFlag, GroupType, GroupTypePre12, LocationGroupType, LocationType, MetricMode,
+    MetricOccurrence, MetricType, Paradigm, ParameterType, RecorderKind, RegionType, SystemTreeDomain, Type,
 };
 use whywait_otf2::records::{
     Attribute, CallingContext, ClockProperties, Comm, Definition, Group, Location, LocationGroup,
-    LocationGroupProperty, Parameter, Region as RegionRecord, SystemTreeNode, SystemTreeNodeDomain,
-    SystemTreeNodeProperty, Text, TypedValue, UNDEFINED,
+    LocationGroupProperty, MetricClass, MetricMember, Parameter, Region as RegionRecord, SystemTreeNode,
+    SystemTreeNodeDomain, SystemTreeNodeProperty, Text, TypedValue, UNDEFINED,
 };
 
 use crate::columns::NONE;
@@ -50,6 +50,8 @@ const RESOLUTION: u64 = 1_000_000_000;
 pub(crate) struct Numbers {
     pub(crate) regions: Vec<Vec<u32>>,
     pub(crate) contexts: Vec<Vec<u32>>,
+    /// The devices whose memory is known; none stands for that of the host.
+    pub(crate) memories: Vec<Option<i64>>,
 }
 
 /// The id of the location number `at` of the rank at `place`.
@@ -134,8 +136,8 @@ impl Catalog {
 pub(crate) fn define(
     ranks: &[Rank],
     matched: &Matched,
-    regions: &[Region],
-    contexts: &[(u32, u32)],
+    (regions, contexts): (&[Region], &[(u32, u32)]),
+    memories: &[Option<i64>],
     events: &[Vec<u64>],
 ) -> Definitions {
     let mut catalog = Catalog::default();
@@ -155,6 +157,7 @@ pub(crate) fn define(
         let parent = undefined(*parent);
         catalog.add(CallingContext { id, region: *region, source_code_location: UNDEFINED, parent });
     }
+    memory(&mut catalog, memories);
     system(&mut catalog, ranks, events);
     communicators(&mut catalog, ranks, matched);
     let begin = ranks.iter().map(|rank| rank.window.0).min().unwrap_or(0);
@@ -166,6 +169,35 @@ pub(crate) fn define(
         trace_length: end.saturating_sub(begin).max(0).cast_unsigned(),
         realtime_timestamp,
     })
+}
+
+/// Two levels for each device: what is allocated, and what is reserved for it.
+fn memory(catalog: &mut Catalog, memories: &[Option<i64>]) {
+    let unit = catalog.string("B");
+    for (id, device) in (0..).zip(memories) {
+        let of = device.map_or_else(|| "host".to_owned(), |device| format!("device={device}"));
+        let metric_members = vec![2 * id, 2 * id + 1];
+        for (id, what) in metric_members.iter().zip(["allocated", "reserved"]) {
+            let name = catalog.string(&format!("memory {what}:{of}"));
+            catalog.add(MetricMember {
+                id: *id,
+                name,
+                description: 0,
+                metric_type: MetricType::OTHER,
+                metric_mode: MetricMode::ABSOLUTE_NEXT,
+                value_type: Type::UINT64,
+                base: Base::DECIMAL,
+                exponent: 0,
+                unit,
+            });
+        }
+        catalog.add(MetricClass {
+            id,
+            metric_members,
+            metric_occurrence: MetricOccurrence::ASYNCHRONOUS,
+            recorder_kind: RecorderKind::CPU,
+        });
+    }
 }
 
 /// Nodes, their devices, processes with their threads and streams.

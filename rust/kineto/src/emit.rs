@@ -7,7 +7,7 @@ use whywait_otf2::enums::{CollectiveOp, CollectiveRoot, Type};
 use whywait_otf2::records::TypedValue;
 use whywait_otf2::{AttributeValue, Attributes, Event, EventSink};
 
-use crate::columns::NONE;
+use crate::columns::{Memory, NONE};
 use crate::definitions::{CORRELATION, EVENT, LAUNCH_PATH, STEP, STREAM, location};
 use crate::kinds::{Flow, Kind};
 use crate::matching::{Message, Operation};
@@ -21,6 +21,8 @@ pub(crate) struct Emitter<'a> {
     /// Regions and call paths of the run for those of the rank.
     pub(crate) regions: &'a [u32],
     pub(crate) contexts: &'a [u32],
+    /// The devices whose memory is known, by the number of the metric.
+    pub(crate) memories: &'a [Option<i64>],
     /// Operations and messages of the rank's members.
     pub(crate) operations: &'a [Option<Operation>],
     pub(crate) messages: &'a [(u32, Message)],
@@ -59,18 +61,36 @@ impl Emitter<'_> {
         self.regions.get(region as usize).copied().unwrap_or(NONE)
     }
 
-    /// Sends the events of a thread.
-    pub(crate) fn thread(&self, thread: &Thread, sink: &mut dyn EventSink) {
+    /// Sends the events of a thread, with samples of memory.
+    pub(crate) fn thread(&self, thread: &Thread, samples: &[Memory], sink: &mut dyn EventSink) {
         let mut open: Vec<&Visit> = Vec::new();
+        let mut memory = samples.iter().copied();
         for visit in &thread.visits {
             while let Some(ended) = open.pop_if(|open| open.end <= visit.begin) {
+                self.memory(&mut memory, ended.end, sink);
                 self.leave(ended, sink);
             }
+            self.memory(&mut memory, visit.begin, sink);
             self.enter(visit, sink);
             open.push(visit);
         }
         while let Some(ended) = open.pop() {
+            self.memory(&mut memory, ended.end, sink);
             self.leave(ended, sink);
+        }
+        self.memory(&mut memory, i64::MAX, sink);
+    }
+
+    /// Sends samples of memory up to a time.
+    fn memory(&self, samples: &mut (impl Iterator<Item = Memory> + Clone), until: i64, sink: &mut dyn EventSink) {
+        loop {
+            let mut ahead = samples.clone();
+            let Some(sample) = ahead.next().filter(|sample| sample.time <= until) else { return };
+            *samples = ahead;
+            if let Some(metric) = self.memories.iter().position(|device| *device == sample.device) {
+                let values = [sample.allocated, sample.reserved].map(|bits| TypedValue { kind: Type::UINT64, bits });
+                sink.metric(sample.time, metric as u32, &values);
+            }
         }
     }
 

@@ -94,7 +94,7 @@ fn read_all(files: &[PathBuf], options: &Options) -> Result<Vec<Rank>> {
 
 /// Reads a file.
 fn read(path: &Path, options: &Options) -> Result<Rank> {
-    let mut columns = Columns::new(options.paths);
+    let mut columns = Columns::new(options);
     let summary = open_file(path).and_then(|input| scan(input, &mut columns)).map_err(Error::io(path))?;
     if summary.unreadable > MOST_UNREADABLE && summary.unreadable * 100 > summary.events {
         let why = format!(
@@ -235,6 +235,8 @@ fn note(rank: &Rank, oddities: &mut Vec<Oddity>) {
     count(OddityKind::Duration, odd.counts.odd_durations, 0, "lengths that are negative or no number are read as 0");
     count(OddityKind::DeviceTime, odd.far_works, 0, "works at a time that cannot be are left out");
     count(OddityKind::Range, odd.counts.odd_numbers, 0, "correlations that are negative or too large are left out");
+    let memory = "samples of memory in use are left out: read them with --memory";
+    count(OddityKind::Missing, odd.further_memory, 0, memory);
     count(OddityKind::Crossing, odd.crossings, 0, "spans of threads cross others, and were cut or divided");
     count(
         OddityKind::Duration,

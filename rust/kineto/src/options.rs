@@ -39,6 +39,8 @@ pub struct Options {
     pub paths: Paths,
     /// Which cycle of the profiler's schedule, from 1; the last one unless given.
     pub cycle: Option<usize>,
+    /// Whether memory in use is read where there are many samples of it as well.
+    pub memory: bool,
     /// Kernels that communicate and are not known to, by name.
     pub kernels: Vec<(Regex, Kind)>,
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 
-use crate::columns::{Category, Columns, Counts, Described, NONE, Record, Sequence, Span, Sync, Work};
+use crate::columns::{Category, Columns, Counts, Described, Memory, NONE, Record, Sequence, Span, Sync, Work};
 use crate::contexts::Contexts;
 use crate::gloo;
 use crate::info::Info;
@@ -89,6 +89,7 @@ pub(crate) struct Odd {
     pub(crate) cut_works: u64,
     /// Works at a time that cannot be.
     pub(crate) far_works: u64,
+    pub(crate) further_memory: u64,
     pub(crate) unlaunched: u64,
     pub(crate) summary: Summary,
 }
@@ -109,6 +110,8 @@ pub(crate) struct Rank {
     pub(crate) streams: Vec<Stream>,
     /// By stream and begin.
     pub(crate) works: Vec<PlacedWork>,
+    /// Memory in use, in order of time.
+    pub(crate) memory: Vec<Memory>,
     /// What synchronizations wait for, by their calls.
     pub(crate) syncs: FxHashMap<u64, Awaits>,
     pub(crate) members: Vec<Member>,
@@ -160,7 +163,8 @@ impl Rank {
         columns.names.close();
         shift(&mut columns, info.base);
         let window = window(&columns);
-        let mut odd = Odd { counts: columns.counts, summary, ..Odd::default() };
+        let further_memory = columns.further_memory;
+        let mut odd = Odd { counts: columns.counts, summary, further_memory, ..Odd::default() };
         odd.far_works = leave_out(&mut columns, window);
         let vendor = vendor(&columns, &info);
         let mut regions = Regions::new(options.paths, vendor);
@@ -173,11 +177,17 @@ impl Rank {
             records,
             described,
             syncs,
+            mut memory,
             arguments,
             threads: ids,
             streams,
             ..
         } = columns;
+        // If there are more samples than are read, the last ones would be missing.
+        if odd.further_memory > 0 {
+            odd.further_memory += std::mem::take(&mut memory).len() as u64;
+        }
+        memory.sort_by_key(|sample| sample.time);
         works.sort_by_key(|work| (streams[work.stream as usize], work.begin, work.end));
         if vendor == Vendor::Amd {
             odd.cut_works = cut(&mut works);
@@ -285,6 +295,7 @@ impl Rank {
             threads,
             streams: of_streams,
             works: placed,
+            memory,
             syncs: awaits(&syncs),
             members,
             odd,
@@ -309,6 +320,9 @@ impl Rank {
             at(&mut member.begin);
             at(&mut member.end);
             at(&mut member.order);
+        }
+        for sample in &mut self.memory {
+            at(&mut sample.time);
         }
         at(&mut self.window.0);
         at(&mut self.window.1);
@@ -339,6 +353,10 @@ fn shift(columns: &mut Columns, base: i64) {
     for record in &mut columns.records {
         record.begin = at(record.begin);
     }
+    columns.memory.retain_mut(|sample| {
+        sample.time = at(sample.time);
+        is_possible(sample.time)
+    });
     columns.began = columns.began.map(at).filter(|time| is_possible(*time));
     columns.ended = columns.ended.map(at).filter(|time| is_possible(*time));
 }

@@ -1,5 +1,6 @@
 //! A set of traces as a recording.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
@@ -54,7 +55,8 @@ impl KinetoRecording {
         let mut recording =
             Self { path, name, anchor, definitions: Definitions::default(), oddities, facts, ranks, matched, numbers };
         let counts = recording.counts();
-        recording.definitions = define(&recording.ranks, &recording.matched, &regions, &contexts, &counts);
+        recording.definitions =
+            define(&recording.ranks, &recording.matched, (&regions, &contexts), &recording.numbers.memories, &counts);
         recording.anchor.number_of_locations = recording.definitions.locations.len() as u64;
         recording
     }
@@ -87,11 +89,14 @@ impl KinetoRecording {
             rank,
             regions: &self.numbers.regions[place],
             contexts: &self.numbers.contexts[place],
+            memories: &self.numbers.memories,
             operations: &self.matched.operations[place],
             messages: &self.matched.messages[place],
         };
         if let Some(thread) = rank.threads.get(at) {
-            emitter.thread(thread, sink);
+            // Memory is that of the process.
+            let memory = if at == 0 { rank.memory.as_slice() } else { &[] };
+            emitter.thread(thread, memory, sink);
             return true;
         }
         let Some(stream) = rank.streams.get(at - rank.threads.len()) else { return false };
@@ -106,6 +111,9 @@ fn unite(ranks: &[Rank]) -> (Numbers, Vec<Region>, Vec<(u32, u32)>) {
     let mut regions: Vec<Region> = Vec::new();
     let mut known: FxHashMap<&Region, u32> = FxHashMap::default();
     let mut contexts = Contexts::default();
+    let memories: BTreeSet<Option<i64>> =
+        ranks.iter().flat_map(|rank| &rank.memory).map(|sample| sample.device).collect();
+    numbers.memories = memories.into_iter().collect();
     for rank in ranks {
         let number = |region| {
             let next = regions.len() as u32;
@@ -164,7 +172,8 @@ impl EventStream for Stream<'_> {
         let (place, at) = place_of(self.location);
         let rank = self.recording.ranks.get(place)?;
         if let Some(thread) = rank.threads.get(at) {
-            return thread.visits.first().map(|visit| visit.begin);
+            let sample = rank.memory.first().filter(|_| at == 0).map(|sample| sample.time);
+            return thread.visits.first().map(|visit| visit.begin).into_iter().chain(sample).min();
         }
         let stream = rank.streams.get(at - rank.threads.len())?;
         rank.works.get(stream.works.start).map(|work| work.begin)

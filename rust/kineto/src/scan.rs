@@ -45,10 +45,9 @@ fields! {
         GroupRanks = b"Process Group Ranks", GroupDescription = b"Process Group Description", GroupSize = b"Group size",
         Rank = b"Rank", Source = b"Src Rank", Destination = b"Dst Rank", ElementsIn = b"In msg nelems",
         ElementsOut = b"Out msg nelems", ElementType = b"dtype", Backward = b"Sequence number",
-        ForwardThread = b"Fwd thread id", Bytes = b"bytes", Allocated = b"Bytes", Reserved = b"Total Reserved",
-        Total = b"Total Allocated", Inputs = b"Concrete Inputs", Dimensions = b"Input Dims", Types = b"Input type", AwaitedStream = b"wait_on_stream",
-        AwaitedEvent = b"wait_on_cuda_event_record_corr_id", SyncKind = b"cuda_sync_kind", GraphNode = b"graph node id",
-        Label = b"labels", Called = b"name", EventId = b"wait_on_cuda_event_id", Event = b"event_id",
+        ForwardThread = b"Fwd thread id", Inputs = b"Concrete Inputs", Dimensions = b"Input Dims", Types = b"Input type",
+        AwaitedStream = b"wait_on_stream", AwaitedEvent = b"wait_on_cuda_event_record_corr_id", Called = b"name",
+        DeviceId = b"Device Id", DeviceType = b"Device Type", Allocated = b"Total Allocated", Reserved = b"Total Reserved",
     }
 }
 

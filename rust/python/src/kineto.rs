@@ -17,8 +17,13 @@ pub(crate) fn names_traces(path: &Path) -> bool {
 }
 
 /// How traces are read.
-pub(crate) fn options(paths: Option<&str>, cycle: Option<usize>, comm_kernels: &[String]) -> PyResult<Options> {
-    let mut options = Options { cycle, ..Options::default() };
+pub(crate) fn options(
+    paths: Option<&str>,
+    cycle: Option<usize>,
+    comm_kernels: &[String],
+    memory: bool,
+) -> PyResult<Options> {
+    let mut options = Options { cycle, memory, ..Options::default() };
     if let Some(name) = paths {
         let wrong = || UsageError::new_err(format!("{name}: no such call paths (op, module, python, all)"));
         options.paths = Paths::named(name).ok_or_else(wrong)?;

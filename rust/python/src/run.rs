@@ -84,18 +84,20 @@ impl Run {
     /// Opens an archive: its anchor file, or the directory that holds one; or traces of PyTorch's profiler, one file a rank.
     ///
     /// `paths` is what call paths consist of (`op`, `module`, `python`, `all`), `cycle` which cycle of the profiler's
-    /// schedule is read, and `comm_kernels` names kernels that communicate (`REGEX=KIND`); archives have none of these.
+    /// schedule is read, `comm_kernels` names kernels that communicate (`REGEX=KIND`), and `memory` reads memory in use even
+    /// where there are many samples of it; archives have none of these.
     #[new]
-    #[pyo3(signature = (path, *, paths=None, cycle=None, comm_kernels=None))]
+    #[pyo3(signature = (path, *, paths=None, cycle=None, comm_kernels=None, memory=false))]
     fn open(
         py: Python<'_>,
         path: PathBuf,
         paths: Option<&str>,
         cycle: Option<usize>,
         comm_kernels: Option<Vec<String>>,
+        memory: bool,
     ) -> PyResult<Self> {
         if kineto::names_traces(&path) {
-            let options = kineto::options(paths, cycle, comm_kernels.as_deref().unwrap_or_default())?;
+            let options = kineto::options(paths, cycle, comm_kernels.as_deref().unwrap_or_default(), memory)?;
             let traces = detached(py, || whywait_kineto::open(&[path], &options))?.map_err(kineto_error)?;
             let traces = Arc::new(traces);
             return Ok(Self { traces: Some(traces.clone()), ..Self::new(traces) });

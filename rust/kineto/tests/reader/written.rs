@@ -425,3 +425,38 @@ impl EventSink for Records {
         self.0.push((time / 1000, Event::name_of(record.id()).to_owned()));
     }
 }
+
+fn memory(time: u32, device: i32, allocated: u32) -> String {
+    let kind = i32::from(device >= 0);
+    format!(
+        r#"{{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 2, "ts": {time}, "args":
+        {{"Total Reserved": 4096, "Total Allocated": {allocated}, "Bytes": 8, "Device Id": {device}, "Device Type": {kind}}}}}"#
+    )
+}
+
+#[test]
+fn memory_in_use_is_a_counter() {
+    let directory = Directory::new("memory");
+    let mut events = vec![memory(30, 0, 200), span("cpu_op", "a", (10, 20), ""), memory(15, 0, 100), memory(16, -1, 5)];
+    directory.write("rank0.json", &info(0, 1), &events);
+    let records = |options: &Options| {
+        let recording = directory.open(options);
+        let mut records = Records::default();
+        let _ = recording.events(0).unwrap().read(&mut Vec::new(), &mut records).unwrap();
+        let definitions = recording.definitions();
+        let names = definitions.metric_members.iter().map(|member| definitions.string(member.name).to_owned());
+        (records.0, names.collect::<Vec<_>>(), recording.oddities().len())
+    };
+    let (found, names, _) = records(&Options::default());
+    let metric = |time| (time, "Metric".to_owned());
+    assert_eq!(found, [metric(15), metric(16), metric(30)]);
+    let of = |device| [format!("memory allocated:{device}"), format!("memory reserved:{device}")];
+    assert_eq!(names, [of("host"), of("device=0")].concat());
+    // Many are read only if they are asked for, and never in part.
+    events.extend((0..10_000).map(|at| memory(40 + at, 0, at)));
+    directory.write("rank0.json", &info(0, 1), &events);
+    let (found, names, oddities) = records(&Options::default());
+    assert_eq!((found, names, oddities), (Vec::new(), Vec::new(), 1));
+    let (found, _, oddities) = records(&Options { memory: true, ..Options::default() });
+    assert_eq!((found.len(), oddities), (10_003, 0));
+}
