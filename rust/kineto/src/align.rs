@@ -1,5 +1,7 @@
 //! Which operations of two ranks are the same where only their order is known: windows begin at different ones.
 
+use std::cmp::Reverse;
+
 use crate::kinds::{Flow, Kind};
 
 /// Windows differ by at most this many operations.
@@ -14,6 +16,8 @@ pub(crate) struct Item {
     pub(crate) elements: u64,
     pub(crate) begin: i64,
     pub(crate) end: i64,
+    /// The step in which it was issued.
+    pub(crate) step: Option<i64>,
     /// Whether this member is the root.
     pub(crate) is_root: bool,
 }
@@ -38,16 +42,19 @@ fn is_alike(a: &Item, b: &Item) -> bool {
     let is_pair = a.kind.is_message() && b.kind.is_message();
     // Members of these may have different numbers of elements.
     let differs = matches!(a.kind, Kind::AllToAll | Kind::AllGather | Kind::Gather | Kind::Scatter | Kind::Other);
-    (a.kind == b.kind || is_pair) && (differs || a.elements == b.elements || a.elements == 0 || b.elements == 0)
+    (a.kind.common(b.kind).is_some() || is_pair)
+        && (differs || a.elements == b.elements || a.elements == 0 || b.elements == 0)
 }
 
 /// How well two lists agree at a shift.
 #[derive(Debug, Clone, Copy)]
 struct Fit {
     shift: i64,
-    /// Pairs that are of one time.
+    /// Pairs that are of one time, or need not be.
     overlapping: usize,
-    /// How far ends are apart on average, beyond what all are apart between two nodes, us.
+    /// Pairs that are of different steps.
+    of_other_steps: usize,
+    /// How far the ends of those are apart on average that end together, beyond what all are apart between two nodes, us.
     distance: i64,
     /// How far all are apart, ns.
     offset: i64,
@@ -78,21 +85,29 @@ fn best(first: &[Item], second: &[Item], tolerance: Option<i64>, is_one_node: bo
         if count == 0 || !agrees {
             continue;
         }
-        let mut apart: Vec<i64> = pairs().map(|(a, b)| a.end - b.end).collect();
-        let middle = count / 2;
-        let offset = *apart.select_nth_unstable(middle).1;
+        // Members of a rooted operation end when they have done their part.
+        let end_together = |item: &Item| matches!(item.kind.flow(), Flow::AllToAll | Flow::Message);
+        let mut apart: Vec<i64> = pairs().filter(|(a, _)| end_together(a)).map(|(a, b)| a.end - b.end).collect();
+        let middle = apart.len() / 2;
+        let offset = if apart.is_empty() { 0 } else { *apart.select_nth_unstable(middle).1 };
         let clocks = if is_one_node { 0 } else { offset };
         let sum: i128 = apart.iter().map(|apart| i128::from((apart - clocks).abs())).sum();
+        let distance = (sum / apart.len().max(1) as i128 / 1000) as i64;
+        let differ = |(a, b): &(&Item, &Item)| a.step.is_some() && b.step.is_some() && a.step != b.step;
+        let of_other_steps = pairs().filter(differ).count();
         let clocks_differ = tolerance.unwrap_or(i64::MAX);
         let is_of_one_time =
             |a: &Item, b: &Item| a.begin.max(b.begin) <= a.end.min(b.end).saturating_add(clocks_differ);
-        let overlapping = pairs().filter(|(a, b)| is_of_one_time(a, b)).count();
-        fits.push(Fit { shift, overlapping, distance: (sum / count as i128 / 1000) as i64, offset: offset.abs() });
+        let overlapping = pairs().filter(|(a, b)| !end_together(a) || is_of_one_time(a, b)).count();
+        fits.push(Fit { shift, overlapping, of_other_steps, distance, offset: offset.abs() });
     }
     let most = fits.iter().map(|fit| fit.overlapping).max()?;
     // Few pairs may agree by chance; of operations in close succession, the neighbor overlaps as well.
     let candidates = fits.into_iter().filter(|fit| fit.overlapping + (most / 10).max(1) >= most);
-    candidates.min_by_key(|fit| (fit.distance, fit.offset, fit.shift.abs(), fit.shift)).map(|fit| fit.shift)
+    let order = |fit: &Fit| {
+        (fit.distance, fit.of_other_steps, Reverse(fit.overlapping), fit.offset, fit.shift.abs(), fit.shift)
+    };
+    candidates.min_by_key(order).map(|fit| fit.shift)
 }
 
 #[cfg(test)]
@@ -100,7 +115,7 @@ mod tests {
     use super::*;
 
     fn item(kind: Kind, begin: i64) -> Item {
-        Item { kind, elements: 10, begin, end: begin + 20, is_root: false }
+        Item { kind, elements: 10, begin, end: begin + 20, step: None, is_root: false }
     }
 
     /// Every 100, alternating kinds, from the operation with this number.

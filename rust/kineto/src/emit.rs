@@ -240,12 +240,12 @@ impl Emitter<'_> {
 
     /// The operation of a member, and the bytes that it sends and receives.
     fn operation(&self, number: u32) -> Option<(CollectiveRecord, (u64, u64))> {
-        let Operation { comm: communicator, root } = (*self.operations.get(number as usize)?)?;
+        let Operation { comm: communicator, kind, root } = (*self.operations.get(number as usize)?)?;
         let member = self.rank.members.get(number as usize)?;
         let is_root = member.root == Some(self.rank.number);
         let root = if root == NONE { CollectiveRoot::NONE.0 } else { root };
-        let operation = CollectiveRecord { collective_op: member.kind.operation(), communicator, root };
-        Some((operation, sizes(member.kind, is_root, member)))
+        let operation = CollectiveRecord { collective_op: kind.operation(), communicator, root };
+        Some((operation, sizes(kind, is_root, member)))
     }
 
     fn messages_of(&self, member: u32) -> impl Iterator<Item = &Message> {

@@ -20,7 +20,7 @@ use crate::kinds::{Flow, Kind, element_size};
 use crate::members::{Group, HostPart, Member, Part};
 use crate::names::{Meaning, Names};
 use crate::nesting::Placed;
-use crate::rank::{Detail, Visit};
+use crate::rank::{Detail, Steps, Visit};
 use crate::regions::Regions;
 
 /// The operations of worker threads, and those of sends and receives that lie across the calls of their threads.
@@ -100,6 +100,7 @@ pub(crate) struct Builder<'a> {
     pub(crate) names: &'a Names,
     pub(crate) arguments: &'a [Arguments],
     pub(crate) info: &'a Info,
+    pub(crate) steps: &'a Steps,
 }
 
 /// A wait in a gap.
@@ -135,16 +136,16 @@ impl Builder<'_> {
                 self.placed[*at].end = operation.end.max(self.placed[*at].end);
             }
         }
-        let mut alike: FxHashMap<(u64, i64), u64> = FxHashMap::default();
+        let mut alike: FxHashMap<(u64, Option<i64>), u64> = FxHashMap::default();
         for ((at, kind, operation), blocks) in issuing.into_iter().zip(blocks) {
             let number = members.len() as u32;
             let span = &self.spans[self.placed[at].span as usize];
             self.of[at] = regions.issue(self.names.get(span.name), kind);
             let mut member = self.member(kind, span, &operation);
             if !blocks {
-                let (path, step) = self.path(at, regions);
-                let position = alike.entry((path, step)).or_default();
-                member.host = Some(HostPart { signature: hash(&(path, *position)), step });
+                let path = self.path(at, regions);
+                let position = alike.entry((path, member.step)).or_default();
+                member.host = Some(HostPart { signature: hash(&(path, *position)) });
                 *position += 1;
                 let (begin, end) = self.gap(at, operation.end);
                 let region = regions.wait(kind);
@@ -188,6 +189,7 @@ impl Builder<'_> {
             end: operation.end,
             order: span.begin,
             kind,
+            step: self.steps.at(span.begin),
             root: first.filter(|_| is_rooted),
             group,
             sequence: None,
@@ -201,20 +203,17 @@ impl Builder<'_> {
         }
     }
 
-    /// A number for the call path of a place, the same on all ranks, and the step that it is in.
-    fn path(&self, at: usize, regions: &Regions) -> (u64, i64) {
+    /// A number for the call path of a place, the same on all ranks.
+    fn path(&self, at: usize, regions: &Regions) -> u64 {
         let mut hasher = FxHasher::default();
-        let mut step = -1;
         let mut place = at as u32;
         while let Some(part) = self.placed.get(place as usize) {
-            match self.names.meaning(self.spans[part.span as usize].name) {
-                Meaning::Step(number) => step = number,
-                _ if part.is_kept => regions.list[self.of[place as usize] as usize].name.hash(&mut hasher),
-                _ => {}
+            if part.is_kept {
+                regions.list[self.of[place as usize] as usize].name.hash(&mut hasher);
             }
             place = part.parent;
         }
-        (hasher.finish(), step)
+        hasher.finish()
     }
 
     /// The time in which the thread waits for an operation that it issued at a place and that ends at `end`; without

@@ -18,7 +18,7 @@ const CLEARLY: i128 = 2;
 /// What an operation is recognized by on all ranks.
 type Signature = (u64, Kind, u64);
 /// Members by rank and step: place of the rank, step, number of the member.
-type Uses = BTreeMap<usize, BTreeMap<i64, u32>>;
+type Uses = BTreeMap<usize, BTreeMap<Option<i64>, u32>>;
 
 /// Gives members their groups where that is certain enough.
 pub(crate) fn groups(ranks: &mut [Rank]) {
@@ -31,7 +31,7 @@ pub(crate) fn groups(ranks: &mut [Rank]) {
         for (number, member) in (0..).zip(&rank.members) {
             if let (Some(host), None, false) = (&member.host, &member.group, member.kind.is_message()) {
                 let uses = all.entry((host.signature, member.kind, member.elements)).or_default();
-                uses.entry(place).or_default().insert(host.step, number);
+                uses.entry(place).or_default().insert(member.step, number);
             }
         }
     }

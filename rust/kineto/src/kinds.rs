@@ -106,6 +106,17 @@ impl Kind {
         }
     }
 
+    /// The kind of an operation whose members are known as these: one may be known by its kernel's name only.
+    pub(crate) fn common(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (a, b) if a == b => Some(a),
+            (Self::Other, kind) | (kind, Self::Other) if !kind.is_message() => Some(kind),
+            // Libraries do a barrier by a reduction.
+            (Self::AllReduce, Self::Barrier) | (Self::Barrier, Self::AllReduce) => Some(Self::Barrier),
+            _ => None,
+        }
+    }
+
     pub(crate) const fn is_message(self) -> bool {
         matches!(self, Self::Send | Self::Receive)
     }

@@ -28,6 +28,7 @@ pub(crate) struct Comm {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Operation {
     pub(crate) comm: u32,
+    pub(crate) kind: Kind,
     /// Rank of the root in the communicator, or [`NONE`].
     pub(crate) root: u32,
 }
@@ -227,7 +228,7 @@ impl Matcher<'_> {
         let mut instances =
             if total == 0 || group.is_ambiguous { Vec::new() } else { self.instances(group, &known, &mut facts) };
         // Whose members do not agree are none; of the rest, some have a root that is not known.
-        instances.retain(|instance| self.is_one(instance, &known));
+        instances.retain(|instance| self.kind(instance, &known).is_some());
         let complete = instances.len();
         instances.retain(|instance| self.is_decided(instance, &known));
         facts.undecided = (complete - instances.len()) as u64;
@@ -253,24 +254,23 @@ impl Matcher<'_> {
         self.matched.groups.push(facts);
     }
 
-    /// Whether all members are of one kind.
-    fn is_one(&self, instance: &[u32], known: &[usize]) -> bool {
+    /// The kind of an instance; nothing if its members are not of one.
+    fn kind(&self, instance: &[u32], known: &[usize]) -> Option<Kind> {
         let mut kinds = known.iter().copied().zip(instance.iter().copied()).map(|place| self.member(place).kind);
-        let first = kinds.next();
-        first.is_some() && kinds.all(|kind| Some(kind) == first)
+        let first = kinds.next()?;
+        kinds.try_fold(first, Kind::common)
     }
 
     /// Whether it is known who needs whom.
     fn is_decided(&self, instance: &[u32], known: &[usize]) -> bool {
-        let mut members = known.iter().copied().zip(instance.iter().copied()).map(|place| self.member(place));
-        let Some(first) = members.clone().next() else { return false };
-        match first.kind.flow() {
-            Flow::OneToAll | Flow::AllToOne => {
-                let root = members.clone().find_map(|member| member.root);
-                let Some(place) = root.and_then(|root| self.places.get(&root)) else { return false };
-                known.contains(place) && members.all(|member| member.root.is_none_or(|own| Some(own) == root))
+        let members = known.iter().copied().zip(instance.iter().copied()).map(|place| self.member(place));
+        match self.kind(instance, known).map(Kind::flow) {
+            Some(Flow::OneToAll | Flow::AllToOne) => {
+                let mut roots = members.filter_map(|member| member.root);
+                let Some(root) = roots.next() else { return false };
+                self.places.get(&root).is_some_and(|place| known.contains(place)) && roots.all(|other| other == root)
             }
-            _ => true,
+            kind => kind.is_some(),
         }
     }
 
@@ -280,7 +280,7 @@ impl Matcher<'_> {
             || group.lists.iter().flat_map(|(rank, list)| list.iter().map(|member| self.member((*rank, *member))));
         if all().all(|member| member.comms.is_some()) {
             facts.method = Method::CommsId;
-            return self.by_number(group, known, |member| member.comms.map(|comms| (comms, member.kind)));
+            return self.by_number(group, known, |member| member.comms);
         }
         if all().all(|member| member.sequence.is_some()) {
             facts.method = Method::Sequence;
@@ -358,6 +358,7 @@ impl Matcher<'_> {
             elements: member.elements,
             begin: member.begin,
             end: member.end,
+            step: member.step,
             is_root: member.root == Some(self.ranks[place.0].number),
         }
     }
@@ -376,13 +377,15 @@ impl Matcher<'_> {
                 last.len() - 1
             });
             last[comm] = begins;
+            let kinds = instance.iter().map(|place| self.member(*place).kind);
+            let kind = kinds.reduce(|a, b| a.common(b).unwrap_or(a)).unwrap_or(Kind::Other);
             let root = instance.iter().find_map(|place| self.member(*place).root);
             let root = root.and_then(|root| self.places.get(&root));
             let root =
                 root.and_then(|place| known.iter().position(|rank| rank == place)).map_or(NONE, |root| root as u32);
             let comm = (first + comm) as u32;
             for (rank, member) in instance {
-                self.matched.operations[*rank][*member as usize] = Some(Operation { comm, root });
+                self.matched.operations[*rank][*member as usize] = Some(Operation { comm, kind, root });
             }
         }
     }

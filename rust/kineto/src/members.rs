@@ -18,6 +18,8 @@ pub(crate) struct Member {
     /// When it was launched, else when it began: the order of the program.
     pub(crate) order: i64,
     pub(crate) kind: Kind,
+    /// The step in which it was issued, if that is recorded.
+    pub(crate) step: Option<i64>,
     pub(crate) group: Option<Group>,
     pub(crate) sequence: Option<u64>,
     pub(crate) comms: Option<u64>,
@@ -40,8 +42,6 @@ pub(crate) struct Member {
 pub(crate) struct HostPart {
     /// Its call path, and how many alike came before it in the step.
     pub(crate) signature: u64,
-    /// The step that it is in.
-    pub(crate) step: i64,
 }
 
 /// A message as one side describes it.
@@ -264,6 +264,7 @@ impl Finder<'_> {
             end: work.end,
             order: launch.map_or(work.begin, |launch| launch.begin),
             kind,
+            step: launch.and_then(|launch| self.material.steps.at(launch.begin)),
             group,
             sequence: described.and_then(|described| described.sequence),
             comms: described.and_then(|described| described.comms),

@@ -137,6 +137,29 @@ pub(crate) struct PlacedWork {
     pub(crate) member: u32,
 }
 
+/// The steps of a rank: begin, end and number of each, in order.
+#[derive(Debug)]
+pub(crate) struct Steps(Vec<(i64, i64, i64)>);
+
+impl Steps {
+    fn new(threads: &[Vec<Span>], names: &Names) -> Self {
+        let step = |span: &Span| match names.meaning(span.name) {
+            Meaning::Step(number) => Some((span.begin, span.end, number)),
+            _ => None,
+        };
+        let mut steps: Vec<_> = threads.iter().flatten().filter_map(step).collect();
+        steps.sort_unstable();
+        Self(steps)
+    }
+
+    /// The step at a time.
+    pub(crate) fn at(&self, time: i64) -> Option<i64> {
+        let before = self.0.partition_point(|(begin, ..)| *begin <= time);
+        let (_, end, number) = self.0.get(before.checked_sub(1)?)?;
+        (time < *end).then_some(*number)
+    }
+}
+
 /// What describes work and its launches while a rank is built.
 pub(crate) struct Material<'a> {
     pub(crate) names: &'a Names,
@@ -146,6 +169,7 @@ pub(crate) struct Material<'a> {
     pub(crate) launches: &'a [Launch],
     pub(crate) by_correlation: &'a FxHashMap<u64, u32>,
     pub(crate) info: &'a Info,
+    pub(crate) steps: &'a Steps,
     pub(crate) options: &'a Options,
 }
 
@@ -162,10 +186,11 @@ impl Rank {
         let info = Info::read(&columns.metadata);
         columns.names.close();
         shift(&mut columns, info.base);
-        let window = window(&columns);
+        let hosts = window(&columns);
         let further_memory = columns.further_memory;
         let mut odd = Odd { counts: columns.counts, summary, further_memory, ..Odd::default() };
-        odd.far_works = leave_out(&mut columns, window);
+        let (far_works, window) = leave_out(&mut columns, hosts);
+        odd.far_works = far_works;
         let vendor = vendor(&columns, &info);
         let mut regions = Regions::new(options.paths, vendor);
         let Columns {
@@ -202,6 +227,7 @@ impl Rank {
         };
         let mut threads = Vec::new();
         let mut by_thread = by_thread(spans, ids.len());
+        let steps = Steps::new(&by_thread, &names);
         let operations = gloo::take_out(&mut by_thread, &ids, &names);
         let mut on_host = Vec::new();
         let forward = forward(&by_thread, &names, &sequences, &mut regions);
@@ -221,6 +247,7 @@ impl Rank {
                 names: &names,
                 arguments: &arguments,
                 info: &info,
+                steps: &steps,
             };
             let (details, waits) = issuing.build(&mut regions, &mut on_host);
             let backward = forward.places(spans, &placed, &sequences);
@@ -254,6 +281,7 @@ impl Rank {
             launches: &launches,
             by_correlation: &by_correlation,
             info: &info,
+            steps: &steps,
             options,
         };
         let (mut members, member_of) = members::find(&material);
@@ -374,19 +402,54 @@ fn window(columns: &Columns) -> (i64, i64) {
     (begin, columns.ended.unwrap_or(last).max(begin))
 }
 
-/// Leaves out work that is more than a tenth of the window away from it (drivers write a time of 0 where they know none);
-/// how much that was.
-fn leave_out(columns: &mut Columns, (begin, end): (i64, i64)) -> u64 {
-    let margin = (end - begin) / 10;
-    let is_near = |work: &Work| work.end >= begin.saturating_sub(margin) && work.begin <= end.saturating_add(margin);
+/// Leaves out work at a time that cannot be (drivers write a time of 0 where they know none); how much that was, and the
+/// window with all work.
+///
+/// If the file says when the window began or ended, that is what is a tenth of the window away from it. Else only what is far
+/// from all other events: devices go on after their hosts, and may begin before them.
+fn leave_out(columns: &mut Columns, (begin, end): (i64, i64)) -> (u64, (i64, i64)) {
+    let length = end - begin;
+    let mut times: Vec<(i64, i64)> = columns.works.iter().map(|work| (work.begin, work.end)).collect();
+    times.sort_unstable();
+    let first =
+        if columns.began.is_some() { begin.saturating_sub(length / 10) } else { first_near(&times, begin, end) };
+    let last = if columns.ended.is_some() {
+        end.saturating_add(length / 10)
+    } else {
+        // The same on the other side of time.
+        let mirrored: Vec<(i64, i64)> = times.iter().rev().map(|(begin, end)| (-end, -begin)).collect();
+        -first_near(&mirrored, -end, -begin)
+    };
+    let is_near = |work: &Work| work.end >= first && work.begin <= last;
     let far = columns.works.iter().filter(|work| !is_near(work)).count();
-    // Then it is the window that is wrong.
-    if far * 2 > columns.works.len() {
-        return 0;
+    // If most of it is, it is the window that is wrong.
+    let is_wrong = far * 2 > columns.works.len();
+    if !is_wrong {
+        columns.works.retain(is_near);
     }
-    columns.works.retain(is_near);
-    far as u64
+    let works = || columns.works.iter();
+    let earliest = works().map(|work| work.begin).min().filter(|_| columns.began.is_none());
+    let latest = works().map(|work| work.end).max().filter(|_| columns.ended.is_none());
+    let window = (earliest.map_or(begin, |time| time.min(begin)), latest.map_or(end, |time| time.max(end)));
+    (if is_wrong { 0 } else { far as u64 }, window)
 }
+
+/// The begin of the first of some times after which no gap is much longer than all that follows it, up to an end.
+fn first_near(times: &[(i64, i64)], begin: i64, end: i64) -> i64 {
+    let end = times.iter().map(|(_, end)| *end).fold(end, i64::max);
+    let mut first = begin;
+    for (from, to) in times.iter().rev().filter(|(from, _)| *from < begin) {
+        let extent = end.saturating_sub(first).max(1);
+        if first.saturating_sub(*to) / MUCH_LONGER > extent {
+            break;
+        }
+        first = first.min(*from);
+    }
+    first
+}
+
+/// A gap this many times as long as all that is on one side of it separates times that cannot be.
+const MUCH_LONGER: i64 = 10;
 
 fn vendor(columns: &Columns, info: &Info) -> Vendor {
     let mut calls = columns.spans.iter().filter(|span| matches!(span.category, Category::Call | Category::DriverCall));
