@@ -122,6 +122,7 @@ pub(crate) fn find(material: &Material<'_>) -> (Vec<Member>, Vec<u32>) {
         members.push(finder.member(own, by_name, described, &parts));
     }
     keep_order(works, &of_work, &mut members);
+    groups_by_stream(works, &of_work, &mut members);
     (members, of_work)
 }
 
@@ -137,6 +138,27 @@ fn keep_order(works: &[Work], of_work: &[u32], members: &mut [Member]) {
             member.order = member.order.min(order);
         }
         next = Some((work.stream, member.order));
+    }
+}
+
+/// A group has a stream of its own on each device. So a kernel whose group is not recorded, as its launch is before the window,
+/// is of the only group of its stream.
+fn groups_by_stream(works: &[Work], of_work: &[u32], members: &mut [Member]) {
+    let numbers = |of: &[u32]| of.iter().copied().filter(|member| *member != NONE).collect::<Vec<u32>>();
+    let mut from = 0;
+    for works in works.chunk_by(|a, b| a.stream == b.stream) {
+        let own = numbers(&of_work[from..from + works.len()]);
+        from += works.len();
+        let mut known = own.iter().filter_map(|member| members[*member as usize].group.clone());
+        let Some(only) = known.next() else { continue };
+        if known.all(|group| group == only) {
+            for member in own {
+                let member = &mut members[member as usize];
+                if !member.kind.is_message() {
+                    member.group.get_or_insert_with(|| only.clone());
+                }
+            }
+        }
     }
 }
 
