@@ -12,7 +12,8 @@ use crate::definitions::{CORRELATION, EVENT, LAUNCH_PATH, STEP, STREAM, location
 use crate::kinds::{Flow, Kind};
 use crate::matching::{Message, Operation};
 use crate::members::Member;
-use crate::rank::{Detail, PlacedWork, Rank, Stream, Thread, Visit};
+use crate::rank::{PlacedWork, Rank, Stream};
+use crate::thread::{Detail, Thread, Visit};
 
 /// A rank as its events are sent.
 pub(crate) struct Emitter<'a> {

@@ -20,8 +20,9 @@ use crate::kinds::{Flow, Kind, element_size};
 use crate::members::{Group, HostPart, Member, Part};
 use crate::names::{Meaning, Names};
 use crate::nesting::Placed;
-use crate::rank::{Detail, Steps, Visit};
 use crate::regions::Regions;
+use crate::steps::Steps;
+use crate::thread::{Detail, Visit};
 
 /// The operations of worker threads, and those of sends and receives that lie across the calls of their threads.
 #[derive(Debug, Default)]

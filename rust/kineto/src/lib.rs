@@ -10,6 +10,7 @@
 #![deny(unsafe_code)]
 
 mod align;
+mod backward;
 mod columns;
 mod contexts;
 mod cycles;
@@ -23,6 +24,7 @@ mod infer;
 mod info;
 mod json;
 mod kinds;
+mod launches;
 mod matching;
 mod members;
 mod names;
@@ -34,6 +36,9 @@ mod rank;
 mod recording;
 mod regions;
 pub mod scan;
+mod steps;
+mod thread;
+mod window;
 
 pub use definitions::{WINDOW_BEGIN, WINDOW_END};
 pub use detect::{detect, is_other_chrome_trace};

@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::columns::{Described, NONE, Record, Task, Work};
-use crate::info::ProcessGroup;
+use crate::info::{Info, ProcessGroup};
 use crate::json::ranks;
 use crate::kinds::{Flow, Kind, element_size};
-use crate::rank::Material;
+use crate::launches::Launch;
+use crate::names::Names;
+use crate::options::Options;
+use crate::steps::Steps;
 
 /// One rank's part in an operation.
 #[derive(Debug, Clone)]
@@ -69,6 +72,26 @@ impl Group {
     pub(crate) fn listed(group: &ProcessGroup) -> Self {
         let ProcessGroup { name, description, ranks } = group.clone();
         Self { name, description, ranks: Some(ranks), size: None }
+    }
+}
+
+/// What describes work and its launches while a rank is built.
+pub(crate) struct Material<'a> {
+    pub(crate) names: &'a Names,
+    pub(crate) works: &'a [Work],
+    pub(crate) described: &'a [Described],
+    pub(crate) records: &'a [Record],
+    pub(crate) launches: &'a [Launch],
+    pub(crate) by_correlation: &'a FxHashMap<u64, u32>,
+    pub(crate) info: &'a Info,
+    pub(crate) steps: &'a Steps,
+    pub(crate) options: &'a Options,
+}
+
+impl Material<'_> {
+    /// What launched a work.
+    pub(crate) fn launch(&self, work: &Work) -> Option<&Launch> {
+        self.launches.get(*self.by_correlation.get(&work.correlation?)? as usize)
     }
 }
 

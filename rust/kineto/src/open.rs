@@ -13,9 +13,10 @@ use crate::detect::{Found, find, open as open_file};
 use crate::error::{Error, Result};
 use crate::facts::{Facts, RankFacts};
 use crate::options::Options;
-use crate::rank::{Detail, Rank};
+use crate::rank::Rank;
 use crate::recording::KinetoRecording;
 use crate::scan::scan;
+use crate::thread::Detail;
 
 /// More unreadable events than this, and than one of a hundred, and a file is too damaged to be read.
 const MOST_UNREADABLE: u64 = 10;

@@ -16,8 +16,9 @@ use crate::emit::Emitter;
 use crate::facts::Facts;
 use crate::infer;
 use crate::matching::{Matched, match_all};
-use crate::rank::{Rank, Thread};
+use crate::rank::Rank;
 use crate::regions::Region;
+use crate::thread::Thread;
 
 /// The traces of a run's ranks, as one recording.
 #[derive(Debug)]

@@ -1,0 +1,86 @@
+//! Threads of the host: what is on call paths, when, and what is recorded with it.
+
+use rustc_hash::FxHashMap;
+
+use crate::backward::Forward;
+use crate::columns::{Category, Span};
+use crate::names::{Meaning, Names};
+use crate::nesting::Placed;
+
+/// A call, operator, frame or annotation on a call path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Visit {
+    pub(crate) begin: i64,
+    pub(crate) end: i64,
+    pub(crate) region: u32,
+    pub(crate) detail: Detail,
+}
+
+/// What is recorded where a visit begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Detail {
+    None,
+    /// The number that a call and what it launches have in common.
+    Correlation(u64),
+    /// The number of a step.
+    Step(i64),
+    /// The operation that a call issues, in `members`.
+    Operation(u32),
+    /// The operation that is awaited.
+    Wait(u32),
+}
+
+/// A thread of the host.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    pub(crate) id: i64,
+    pub(crate) name: String,
+    pub(crate) visits: Vec<Visit>,
+    pub(crate) has_steps: bool,
+}
+
+impl Thread {
+    /// The only thread of a process that recorded no host.
+    pub(crate) fn empty() -> Self {
+        Self { id: 0, name: "host (not recorded)".to_owned(), visits: Vec::new(), has_steps: false }
+    }
+}
+
+/// A thread while its visits and launches are found.
+pub(crate) struct Host<'a> {
+    pub(crate) number: u32,
+    pub(crate) spans: &'a [Span],
+    pub(crate) placed: &'a [Placed],
+    pub(crate) regions: &'a [u32],
+    pub(crate) backward: &'a FxHashMap<u32, u32>,
+    pub(crate) details: &'a FxHashMap<u32, Detail>,
+    pub(crate) paths: &'a Forward,
+}
+
+impl Host<'_> {
+    /// Its visits, in order.
+    pub(crate) fn visits(&self, names: &Names, correlations: &[u64]) -> Vec<Visit> {
+        let mut visits = Vec::with_capacity(self.placed.iter().filter(|part| part.is_kept).count());
+        for (at, part) in (0..).zip(self.placed) {
+            let (begin, end) = (part.begin, part.end);
+            if let Some(path) = self.backward.get(&at) {
+                let around = self.paths.path(*path);
+                visits.extend(around.into_iter().map(|region| Visit { begin, end, region, detail: Detail::None }));
+            }
+            if !part.is_kept {
+                continue;
+            }
+            let span = &self.spans[part.span as usize];
+            let own = self.details.get(&at).copied();
+            let detail = own.unwrap_or_else(|| match (span.category, names.meaning(span.name)) {
+                (Category::Call | Category::DriverCall, _) if !part.is_rest => {
+                    correlations.get(span.detail as usize).map_or(Detail::None, |number| Detail::Correlation(*number))
+                }
+                (_, Meaning::Step(number)) => Detail::Step(number),
+                _ => Detail::None,
+            });
+            visits.push(Visit { begin, end, region: self.regions[at as usize], detail });
+        }
+        visits
+    }
+}
