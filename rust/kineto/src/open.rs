@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
-use regex_lite::Regex;
 use whywait_otf2::{Oddity, OddityKind, error::Place};
 
 use crate::columns::Columns;
@@ -12,10 +10,13 @@ use crate::cycles::{self, File};
 use crate::detect::{Found, find, open as open_file};
 use crate::error::{Error, Result};
 use crate::facts::{Facts, RankFacts};
+use crate::files::{file_name, in_parallel};
+use crate::numbering::{host, numbers};
 use crate::options::Options;
 use crate::rank::Rank;
 use crate::recording::KinetoRecording;
 use crate::scan::scan;
+use crate::survey::preselect;
 use crate::thread::Detail;
 
 /// More unreadable events than this, and than one of a hundred, and a file is too damaged to be read.
@@ -43,8 +44,10 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<KinetoRecording> {
     }
     let mut left_out: Vec<(String, String)> =
         found.empty.iter().map(|path| (file_name(path), "it is empty".to_owned())).collect();
+    let preselected = preselect(&found.traces, options.cycle)?;
+    let files = preselected.as_ref().map_or(&found.traces, |preselected| &preselected.files);
     let mut ranks = Vec::new();
-    for rank in read_all(&found.traces, options)? {
+    for rank in in_parallel(files, |file| read(file, options))? {
         if rank.odd.summary.events == 0 {
             left_out.push((file_name(&rank.path), "it has no events".to_owned()));
         } else {
@@ -58,7 +61,11 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<KinetoRecording> {
     number(&mut ranks, &mut oddities);
     complete(&mut ranks, &mut oddities);
     let files: Vec<File> = ranks.iter().map(File::of).collect();
-    let chosen = cycles::choose(&files, options.cycle)?;
+    let mut chosen = cycles::choose(&files, options.cycle.filter(|_| preselected.is_none()))?;
+    if let Some(preselected) = preselected {
+        left_out.extend(preselected.left_out);
+        (chosen.cycles, chosen.cycle) = (preselected.cycles, preselected.cycle);
+    }
     left_out.extend(chosen.left_out.iter().map(|(file, why)| (file_name(&ranks[*file].path), why.clone())));
     let mut place = 0;
     ranks.retain(|_| {
@@ -77,22 +84,6 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<KinetoRecording> {
     Ok(KinetoRecording::new(path, name, ranks, facts, oddities))
 }
 
-/// Reads files, several at once.
-fn read_all(files: &[PathBuf], options: &Options) -> Result<Vec<Rank>> {
-    let results: Vec<Mutex<Option<Result<Rank>>>> = files.iter().map(|_| Mutex::new(None)).collect();
-    rayon::scope(|scope| {
-        for (file, result) in files.iter().zip(&results) {
-            scope.spawn(move |_| {
-                let rank = read(file, options);
-                *result.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(rank);
-            });
-        }
-    });
-    let results =
-        results.into_iter().filter_map(|result| result.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner));
-    results.collect()
-}
-
 /// Reads a file.
 fn read(path: &Path, options: &Options) -> Result<Rank> {
     let mut columns = Columns::new(options);
@@ -109,10 +100,6 @@ fn read(path: &Path, options: &Options) -> Result<Rank> {
     Ok(Rank::new(path, columns, summary, options))
 }
 
-fn file_name(path: &Path) -> String {
-    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
-}
-
 /// The directory of a run, and its name.
 fn identity(files: &[PathBuf], given: &Path) -> (PathBuf, String) {
     let path = if given.is_dir() { given } else { files[0].parent().unwrap_or(given) };
@@ -121,27 +108,16 @@ fn identity(files: &[PathBuf], given: &Path) -> (PathBuf, String) {
     (path.to_owned(), name)
 }
 
-/// Gives each file its rank and its node: as it says, else by its name, else by the order of names.
+/// Gives each file its rank and its node.
 fn number(ranks: &mut [Rank], oddities: &mut Vec<Oddity>) {
-    let names: Vec<String> = ranks.iter().map(|rank| path_name(&rank.path)).collect();
+    let paths: Vec<PathBuf> = ranks.iter().map(|rank| rank.path.clone()).collect();
     let said: Vec<Option<u32>> = ranks.iter().map(|rank| rank.info.rank).collect();
-    let by_name = by_name(&names, &said);
-    let mut next = 0;
-    for (place, rank) in ranks.iter_mut().enumerate() {
-        rank.number = match (said[place], by_name.as_ref().and_then(|numbers| numbers[place])) {
-            (Some(rank), _) | (None, Some(rank)) => rank,
-            (None, None) => {
-                while said.contains(&Some(next)) {
-                    next += 1;
-                }
-                next += 1;
-                if said.len() > 1 {
-                    let text = format!("no rank is known of this file: {} is a guess by the order of names", next - 1);
-                    oddities.push(oddity(OddityKind::Guessed, &rank.path, 0, text));
-                }
-                next - 1
-            }
-        };
+    for (rank, (number, is_guess)) in ranks.iter_mut().zip(numbers(&paths, &said)) {
+        rank.number = number;
+        if is_guess {
+            let text = format!("no rank is known of this file: {number} is a guess by the order of names");
+            oddities.push(oddity(OddityKind::Guessed, &rank.path, 0, text));
+        }
         if rank.info.host.is_none() {
             rank.info.host = host(&file_name(&rank.path));
         }
@@ -168,42 +144,6 @@ fn complete(ranks: &mut [Rank], oddities: &mut Vec<Oddity>) {
             oddities.push(oddity(OddityKind::Guessed, &rank.path, 0, text.to_owned()));
         }
     }
-}
-
-/// The last two parts of a path: the rank may be in the name of the directory.
-fn path_name(path: &Path) -> String {
-    let parent = path.parent().map(file_name).unwrap_or_default();
-    format!("{parent}/{}", file_name(path))
-}
-
-/// Ranks by the names of files, if one pattern fits all names and what files say of themselves.
-fn by_name(names: &[String], said: &[Option<u32>]) -> Option<Vec<Option<u32>>> {
-    ["rank[-_]?", "worker[-_]?", r"(?:^|[^a-z])r"].into_iter().find_map(|pattern| {
-        let pattern = Regex::new(&format!("(?i){pattern}([0-9]+)")).ok()?;
-        let numbers: Option<Vec<u32>> = names
-            .iter()
-            .map(|name| {
-                // A rank in the name of the file counts more than one in the name of its directory.
-                let file = name.rsplit('/').next().unwrap_or(name);
-                let captures = pattern.captures_iter(file).last().or_else(|| pattern.captures_iter(name).last())?;
-                captures.get(1)?.as_str().parse().ok()
-            })
-            .collect();
-        let numbers = numbers?;
-        let agrees = numbers.iter().zip(said).all(|(number, said)| said.is_none_or(|said| said == *number));
-        // A number that all names share is that of something else.
-        let differ = numbers.len() == 1 || numbers.iter().any(|number| *number != numbers[0]);
-        (agrees && differ).then(|| numbers.into_iter().map(Some).collect())
-    })
-}
-
-/// The node in a name of the form `HOST_PID.TIME.pt.trace.json`.
-fn host(name: &str) -> Option<String> {
-    let (front, _) = name.split_once(".pt.trace.json")?;
-    let (front, time) = front.rsplit_once('.')?;
-    let (host, process) = front.rsplit_once('_')?;
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    (is_number(time) && is_number(process) && !host.is_empty()).then(|| host.to_owned())
 }
 
 fn oddity(kind: OddityKind, path: &Path, offset: u64, text: String) -> Oddity {
