@@ -34,7 +34,7 @@ pub(crate) struct Info {
 }
 
 /// More ranks than any run has.
-const MOST_RANKS: i64 = 1 << 24;
+const MOST_RANKS: i64 = 1 << 20;
 
 impl Info {
     pub(crate) fn read(metadata: &[(String, Vec<u8>)]) -> Self {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::align::{Item, shift};
 use crate::columns::NONE;
@@ -214,7 +214,10 @@ impl Matcher<'_> {
     }
 
     fn group(&mut self, group: &Gathered) {
-        let known: Vec<usize> = group.ranks.iter().filter_map(|rank| self.places.get(rank).copied()).collect();
+        let mut known: Vec<usize> = group.ranks.iter().filter_map(|rank| self.places.get(rank).copied()).collect();
+        // A damaged list may name a rank twice.
+        let mut seen = FxHashSet::default();
+        known.retain(|place| seen.insert(*place));
         let size = group.size.max(known.len());
         let mut facts = GroupFacts {
             name: group.label(),

@@ -239,6 +239,20 @@ fn a_cycle_of_the_schedule_is_one_run() {
 }
 
 #[test]
+fn a_rank_that_is_listed_twice_is_one_member() {
+    let directory = Directory::new("twice");
+    let described =
+        r#""Collective name": "allreduce", "Process Group Name": "0", "Process Group Ranks": "[0, 1, 0]", "Seq": 1,"#;
+    for rank in 0..2 {
+        let event = kernel("ncclDevKernel_AllReduce_Sum", (100 + rank, 200), 7, 1);
+        let event = event.replace(r#""device": 0,"#, &format!(r#"{described} "device": 0,"#));
+        directory.write(&format!("rank{rank}.json"), &info(rank, 2), &[event]);
+    }
+    let facts = directory.open(&Options::default()).facts().clone();
+    assert_eq!((facts.groups[0].instances, facts.groups[0].unmatched, facts.groups[0].known), (1, 0, 2));
+}
+
+#[test]
 fn processes_that_communicate_have_a_device_each() {
     let devices = |name: &str| {
         let directory = Directory::new("devices");
