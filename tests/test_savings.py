@@ -19,8 +19,7 @@ UNIT = 0.02
 KNOWN = {
     "imbalance": (Balance("imbalance"), 30, "imbalance", 30),
     "groups": (Balance("groups"), 10, "imbalance", 10),
-    # Those that work share their work.
-    "staircase": (Balance("staircase", among="1-5"), 50, "imbalance", None),
+    "staircase": (Balance("staircase"), 62.5, "imbalance", 62.5),
     "alone": (Scale("decide", 0.25), 30, "one_does_all", 30),
     "noise": (Cut("noise/MPI_Barrier"), 21, "varying", None),
     "faster": (Scale("kernel", 0.5), 20, None, None),

@@ -337,6 +337,20 @@ def test_the_critical_path_bounds_what_is_saved(stencil):
         assert -slower.saved >= 0.5 * time - 1e-6, callpath
 
 
+def test_who_has_hardly_any_time_gets_it_where_others_have_theirs(tmp_path):
+    """Rank 0 has 1 ms before the first barrier and 2 ms after it: the proportions of so little say nothing."""
+    text = """
+        0: f [0, 1.2]
+        0: MPI_Barrier [0.001, 1.1]
+        0: MPI_Barrier [1.102, 1.2]
+        1: f [0, 1.2]
+        1: MPI_Barrier [1, 1.1]
+        1: MPI_Barrier [1.101, 1.2]
+    """
+    sim = whywait.whatif(whywait.analyze(trace_from_text(text, tmp_path)), [Balance("f")])
+    assert sim.before - sim.after == pytest.approx(0.5, abs=0.005)
+
+
 def test_balance_conserves_sums(stencil):
     for mode in ("instance", "local", "global", "scaled"):
         sim = whywait.whatif(stencil, [Balance("relax", mode=mode)])

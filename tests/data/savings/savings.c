@@ -41,8 +41,7 @@ static void groups(int step) {
     (void)step;
 }
 
-/* Rank r works 2.5 r before a tree; balanced, all work 6.25 of 12.5: saves 6.25 a step; among those
- * that work, 7.5: saves 5. */
+/* Rank r works 2.5 r before a tree; balanced, all work 6.25 of 12.5: saves 6.25 a step. */
 static void staircase(int step) {
     double own = step;
     BEGIN;

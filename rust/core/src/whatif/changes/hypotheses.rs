@@ -278,7 +278,7 @@ impl Hypothesis {
     fn redo(&self, trace: &Trace, mut selected: Vec<Selected>, notes: &mut Vec<String>) -> Result<Vec<Selected>> {
         match self {
             Self::Set { ticks, .. } => {
-                selected.par_iter_mut().for_each(|of| of.set(&vec![*ticks; of.instances as usize]));
+                selected.par_iter_mut().for_each(|of| of.set(&vec![*ticks; of.instances as usize], &[]));
             }
             Self::Balance { selection, balancing } => {
                 let own = trace.own_locations();
@@ -298,7 +298,19 @@ impl Hypothesis {
                     ));
                 }
                 let lengths = balancing.apply(trace, &times, &selection.text)?;
-                selected[own.clone()].par_iter_mut().zip(&lengths[own]).for_each(|(of, lengths)| of.set(lengths));
+                let is_needed = times
+                    .iter()
+                    .zip(&lengths)
+                    .any(|(old, new)| old.iter().zip(new).any(|(&old, &new)| segments::is_hardly_any(old, new)));
+                let mut patterns = Vec::new();
+                if is_needed {
+                    let of_own: Vec<Vec<i64>> = selected[own.clone()].par_iter_mut().map(Selected::pattern).collect();
+                    let longest = of_own.into_iter().max_by_key(|pattern| pattern.iter().sum::<i64>());
+                    patterns = trace.exchange.allgather(longest)?;
+                }
+                let patterns: Vec<Vec<i64>> = patterns.into_iter().flatten().collect();
+                let of_own = selected[own.clone()].par_iter_mut().zip(&lengths[own]);
+                of_own.for_each(|(of, lengths)| of.set(lengths, &patterns));
             }
             Self::Trim { excess, .. } => {
                 let own = &mut selected[trace.own_locations()];

@@ -35,6 +35,14 @@ impl Segment {
     }
 }
 
+/// Inverse of the part of its new time that is hardly any.
+const HARDLY: i64 = 20;
+
+/// Whether an instance has hardly any of its new time.
+pub(in crate::whatif) fn is_hardly_any(old: i64, new: i64) -> bool {
+    old.saturating_mul(HARDLY) < new
+}
+
 /// What is selected at a location.
 #[derive(Clone, Debug, Default)]
 pub(in crate::whatif) struct Selected {
@@ -69,12 +77,39 @@ impl Selected {
         });
     }
 
-    /// Sets the length of each instance: its segments in proportion, the rounding rest to the longest.
-    pub(in crate::whatif) fn set(&mut self, lengths: &[i64]) {
+    /// The ticks of the segments of its longest instance.
+    pub(in crate::whatif) fn pattern(&mut self) -> Vec<i64> {
+        self.segments.sort_by_key(|segment| (segment.instance, segment.position));
+        let ticks = |of: &[Segment]| -> Vec<i64> { of.iter().map(|segment| segment.ticks).collect() };
+        let of_instances = self.segments.chunk_by(|a, b| a.instance == b.instance);
+        let longest = of_instances.max_by_key(|of| of.iter().map(|segment| segment.ticks).sum::<i64>()).map(ticks);
+        self.segments.sort_unstable_by_key(|segment| segment.position);
+        longest.unwrap_or_default()
+    }
+
+    /// Sets the length of each instance: its segments in proportion, the rounding rest to the longest. The proportions of an
+    /// instance with hardly any time say nothing: it gets its time in the proportions of another one, if one has as many segments.
+    pub(in crate::whatif) fn set(&mut self, lengths: &[i64], patterns: &[Vec<i64>]) {
         self.segments.sort_by_key(|segment| (segment.instance, segment.position));
         for of in self.segments.chunk_by_mut(|a, b| a.instance == b.instance) {
             let (old, new) = (of.iter().map(|segment| segment.ticks).sum::<i64>(), lengths[of[0].instance as usize]);
             let longest = of.iter().enumerate().rev().max_by_key(|(_, segment)| segment.ticks).map_or(0, |(i, _)| i);
+            let alike = patterns.iter().filter(|pattern| pattern.len() == of.len());
+            if is_hardly_any(old, new)
+                && let Some(pattern) = alike.max_by_key(|pattern| pattern.iter().sum::<i64>())
+                && let sum = pattern.iter().sum::<i64>()
+                && sum > 0
+            {
+                let mut rest = new - old;
+                for (segment, &ticks) in of.iter_mut().zip(pattern) {
+                    let more = (i128::from(ticks) * i128::from(new - old) / i128::from(sum)) as i64;
+                    segment.ticks += more;
+                    rest -= more;
+                }
+                let most = (0..pattern.len()).rev().max_by_key(|&i| pattern[i]).unwrap_or(0);
+                of[most].ticks += rest;
+                continue;
+            }
             if old == 0 {
                 let last = of.len() - 1;
                 of[last].ticks = new;
@@ -332,10 +367,10 @@ mod tests {
             instances: 1,
             ..Selected::default()
         };
-        selected.set(&[10]);
+        selected.set(&[10], &[]);
         assert_eq!(selected.segments.iter().map(|segment| segment.ticks).collect::<Vec<_>>(), [1, 8, 1]);
         selected.segments.iter_mut().for_each(|segment| segment.ticks = 0);
-        selected.set(&[4]);
+        selected.set(&[4], &[]);
         assert_eq!(selected.segments.iter().map(|segment| segment.ticks).collect::<Vec<_>>(), [0, 0, 4]);
     }
 
