@@ -24,7 +24,7 @@ pub(crate) struct Part {
     /// End, ticks.
     pub end: i64,
     /// Whether it has data that the operation moves.
-    pub takes_part: bool,
+    pub has_data: bool,
 }
 
 /// Of so many calls that end at any time, at most one ends that soon after another member comes.
@@ -47,11 +47,11 @@ pub(crate) fn inner_waits(
     };
     let begin = |&i: &u32| part(i as usize).begin;
     order.clear();
-    order.extend((0..members as u32).filter(|&i| i as usize == root || part(i as usize).takes_part));
+    order.extend((0..members as u32).filter(|&i| i as usize == root || part(i as usize).has_data));
     order.sort_unstable_by_key(|&i| (begin(&i), Reverse(i)));
     for i in (0..members).filter(|&i| i != root) {
         let own = part(i);
-        if !own.takes_part || own.begin < since {
+        if !own.has_data || own.begin < since {
             continue;
         }
         let come = order.partition_point(|one| begin(one) <= own.begin);
@@ -73,7 +73,7 @@ mod tests {
 
     fn of(kind: Kind, root: usize, times: &[(i64, i64)]) -> Vec<(usize, usize)> {
         let mut waits = Vec::new();
-        let part = |i: usize| Part { begin: times[i].0, end: times[i].1, takes_part: true };
+        let part = |i: usize| Part { begin: times[i].0, end: times[i].1, has_data: true };
         inner_waits(kind, (root, times.len()), part, &mut Vec::new(), |i, cause| waits.push((i, cause)));
         waits
     }

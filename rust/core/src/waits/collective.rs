@@ -351,11 +351,11 @@ impl Found {
 
     /// Wait in Tree: a member other than the root waits for the last one that comes before it leaves, if it leaves right
     /// after that (specification.md#trees).
-    fn tree(&mut self, kind: Kind, members: &[Member], root: &Member, takes_part: impl Fn(&Member) -> bool) {
+    fn tree(&mut self, kind: Kind, members: &[Member], root: &Member, has_data: impl Fn(&Member) -> bool) {
         let Some(root) = members.iter().position(|member| member.rank == root.rank) else { return };
         let part = |i: usize| {
             let member: &Member = &members[i];
-            Part { begin: member.begin, end: member.end, takes_part: takes_part(member) }
+            Part { begin: member.begin, end: member.end, has_data: has_data(member) }
         };
         let mut order = std::mem::take(&mut self.order);
         inner_waits(kind, (root, members.len()), part, &mut order, |i, cause| {

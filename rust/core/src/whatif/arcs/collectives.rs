@@ -472,8 +472,8 @@ fn in_tree(kind: Kind, root: usize, calls: &[Call]) -> Vec<Raw> {
     }
     let part = |i: usize| {
         let call: &Call = &calls[i];
-        let takes_part = if kind == Kind::OneToAll { call.receives } else { call.sends };
-        Part { begin: call.enter, end: call.leave, takes_part }
+        let has_data = if kind == Kind::OneToAll { call.receives } else { call.sends };
+        Part { begin: call.enter, end: call.leave, has_data }
     };
     inner_waits(kind, (root, calls.len()), part, &mut Vec::new(), |i, cause| {
         arcs.push(Raw::new(calls[i].number, enter(calls[cause].source), calls[cause].enter));
