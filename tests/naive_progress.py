@@ -15,6 +15,7 @@ from tests.naive import TESTS, Instance
 if TYPE_CHECKING:
     from tests.naive_rma import Op, Result
 
+HABIT = 3  # calls
 TRIES = TESTS | {"ARMCI_Test", "shmem_int_test"}
 
 
@@ -126,7 +127,7 @@ class Progress:
         another call of a target evidently served (specification.md#wait-for-progress).
         """
         calls = dict.fromkeys((*self.completes, *self.locking, *self.contention))
-        lengths: tuple[dict[Any, list[int]], ...] = defaultdict(list), defaultdict(list)
+        lengths: tuple[dict[Any, list[int]], ...] = defaultdict(list), defaultdict(list), defaultdict(list)
         found: dict[Instance, tuple[int, int, list[Delay]]] = {}
         for call in calls:
             targets = self.delays(call)
@@ -136,24 +137,29 @@ class Progress:
             others = self.completes.get(call, set()) - {call.thread.rank} and call not in self.active
             if not (others or call in self.locking) or call.name in TRIES:
                 continue
-            waits_for = [delay.first for delay in targets if delay.first.enter > begin]
             is_own = call in self.locking and not self.locking[call] - {call.thread.rank}
-            if all(delay.first is delay.last for delay in targets) and call not in self.contention and not is_own:
-                length = call.leave - max([begin, *(delay.first.enter for delay in targets)])
-                lengths[bool(waits_for)][self.kind(call)].append(length)
+            if call not in self.contention and not is_own:
+                # Of calls that wait for nobody, for one activity of each target, or perhaps for the last of several.
+                sure = 2 if any(d.first is not d.last for d in targets) else any(d.first.enter > begin for d in targets)
+                latest = max([begin, *(delay.last.enter for delay in targets)])
+                lengths[sure][self.kind(call)].append(call.leave - latest)
             if not targets:
                 continue
             firsts = [delay.first for delay in targets]
             last = max(firsts, key=lambda i: (i.enter, -i.thread.rank))
             waiting = last.enter - begin if call in self.locking else self.no_overlap(call, begin, firsts)
             found[call] = begin, max(0, waiting), targets
-        # Of calls that waited for nobody, or else of those that certainly waited for one activity.
-        typical = {kind: nine_of_ten(of_kind) for one in reversed(lengths) for kind, of_kind in one.items()}
+        # By the surest calls; one that ends after the last activity may do so by chance.
+        lengths[2].update({kind: [] for kind, of_kind in lengths[2].items() if len(of_kind) < HABIT})
+        typical = {
+            kind: (nine_of_ten(of_kind), 10 if one is lengths[2] else 2)
+            for one in reversed(lengths) for kind, of_kind in one.items() if of_kind
+        }  # fmt: skip
         for call, (begin, waiting, targets) in found.items():
             self.book_progress(call, begin, waiting, targets, typical.get(self.kind(call)))
 
     def book_progress(
-        self, call: Instance, begin: int, waiting: int, targets: list[Delay], typical: int | None
+        self, call: Instance, begin: int, waiting: int, targets: list[Delay], typical: tuple[int, int] | None
     ) -> None:
         """Book the wait of a call, for the last to provide progress or for who evidently served it, and its bounds."""
         metric = f"{interface(call)}_rma_{self.variant(call)}_wait_for_progress"
@@ -166,7 +172,7 @@ class Progress:
         for delay in targets:
             missed = min(delay.away, delay.last.enter - begin)
             soon, long = call.leave - delay.last.enter, call.leave - max(delay.before, begin)
-            evident = typical is not None and soon <= typical < long
+            evident = typical is not None and soon <= typical[0] and typical[0] * typical[1] < long
             if delay.first is not delay.last and evident and missed > waiting:
                 waiting, last, bound = missed, delay.last, max(bound, missed)
         if waiting > first:

@@ -43,7 +43,7 @@ use super::activities::{Activity, LibraryCalls, Request, answers};
 use super::lock::Contention;
 use super::operations::InstanceSet;
 use super::shard_waits::Waits;
-use super::typical::{Kind, Lengths};
+use super::typical::{Kind, Lengths, Sample, Typical};
 use crate::Result;
 use crate::ids::{InstanceId, LocationId, WindowId};
 use crate::matching::epochs::{Completion, Epochs, LockEpoch};
@@ -225,8 +225,8 @@ struct Open {
 
 impl Open {
     /// Whether the call ended soon after the last activity began, and long after the one before it ended.
-    fn is_served(&self, typical: i64) -> bool {
-        self.leave - self.last_enter <= typical && typical < self.leave - self.before
+    fn is_served(&self, typical: Typical) -> bool {
+        self.leave - self.last_enter <= typical.length && typical.is_exceeded(self.leave - self.before)
     }
 }
 
@@ -376,7 +376,7 @@ impl<'a> Calls<'a> {
         let begin = contention.map_or(i64::MIN, |contention| contention.released).max(self.begin(instance));
         let Some(last) = of_call.iter().max_by_key(|activity| (activity.enter, Reverse(activity.process))) else {
             if contention.is_none() && !self.own_locks.contains(instance) {
-                progress.lengths.add(kind, false, leave - begin);
+                progress.lengths.add(kind, Sample::Free, leave - begin);
             }
             return;
         };
@@ -389,8 +389,7 @@ impl<'a> Calls<'a> {
             ..WaitState::new(kind, call, waiting, cause)
         };
         let [_, whole, bound, _, away] = metrics_of(self.trace, self.shard, &self.operations, instance);
-        let waiting =
-            if self.locks.contains(instance) { last.enter - begin } else { no_overlap(begin, leave, of_call) };
+        let waiting = if is_lock { last.enter - begin } else { no_overlap(begin, leave, of_call) };
         let state = (waiting > 0).then_some(waits.states.len());
         if waiting > 0 {
             waits.states.extend([wait(whole, waiting, last.call), wait(bound, last.enter - begin, last.call)]);
@@ -401,8 +400,16 @@ impl<'a> Calls<'a> {
             waits.states.push(wait(away, away_since(longest), longest.last));
         }
         let is_open = |activity: &&Activity| activity.last_enter > activity.enter;
-        if contention.is_none() && !of_call.iter().any(|activity| is_open(&activity)) {
-            progress.lengths.add(kind, last.enter > begin, leave - begin.max(last.enter));
+        if contention.is_none() {
+            let latest = of_call.iter().map(|activity| activity.last_enter).fold(begin, i64::max);
+            let sample = if of_call.iter().any(|activity| is_open(&activity)) {
+                Sample::Last
+            } else if last.enter > begin {
+                Sample::Only
+            } else {
+                Sample::Free
+            };
+            progress.lengths.add(kind, sample, leave - latest);
         }
         progress.open.extend(of_call.iter().filter(is_open).map(|activity| Open {
             call,
