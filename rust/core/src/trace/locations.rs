@@ -46,7 +46,12 @@ pub struct Process {
     pub rank: u32,
     /// Its locations.
     pub locations: Ids<LocationId>,
+    /// When its recording began, if the tool says so, ticks: devices may be recorded before their host does anything.
+    pub recorded_from: Option<i64>,
 }
+
+/// The property of a process that says when its recording began.
+const WINDOW_BEGIN: &str = "WHYWAIT::WINDOW::BEGIN";
 
 /// Orders locations by process and rank; finds the processes.
 pub(super) fn order_locations(
@@ -102,8 +107,15 @@ pub(super) fn order_locations(
     // The master thread is the first CPU thread that the measurement defined; metric sources and streams follow.
     locations.sort_by_key(|location| (location.process, location.kind != LocationType::CPU_THREAD));
 
-    let mut ranges: Vec<Process> =
-        (0..processes.len()).map(|rank| Process { rank: rank as u32, locations: Ids::default() }).collect();
+    let begins = definitions.location_group_properties.iter();
+    let begins = begins.filter(|property| definitions.string(property.name) == WINDOW_BEGIN);
+    let begins: FxHashMap<u32, i64> =
+        begins.map(|property| (property.location_group, property.value.bits.cast_signed())).collect();
+    let process = |(rank, group): (u32, &u32)| {
+        let recorded_from = begins.get(group).copied();
+        Process { rank, locations: Ids::default(), recorded_from }
+    };
+    let mut ranges: Vec<Process> = (0..).zip(&processes).map(process).collect();
     let mut start = 0;
     for (index, process) in ranges.iter_mut().enumerate() {
         let count = locations[start..].iter().take_while(|location| location.process == ProcessId::at(index)).count();

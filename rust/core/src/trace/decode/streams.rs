@@ -30,20 +30,24 @@ const MOST_AT_ONCE: usize = 128;
 /// A device's clock may differ from that of its host by this part of the run of its process.
 const TOLERANCE: i64 = 10;
 
-/// The times that records of the streams of a process can have, by what its threads recorded.
+/// The times that records of the streams of a process can have, by what its threads recorded, and when that began.
 pub(crate) fn times_of_streams(
     index: &DefinitionIndex,
     shard: &Shard,
     process: ProcessId,
     bounds: Bounds,
 ) -> RangeInclusive<i64> {
-    let locations = index.processes.get(process.index()).into_iter().flat_map(|process| process.locations);
+    let process = index.processes.get(process.index());
+    let locations = process.into_iter().flat_map(|process| process.locations);
     let threads = locations.filter(|&location| index.locations[location].is_thread());
     let before = shard.locations.start.index();
     let spans = threads.filter_map(|thread| shard.spans.get(thread.index().checked_sub(before)?));
     let spans = spans.map(|span| (span.first, span.last)).filter(|(first, last)| first <= last);
     match spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) {
-        Some((first, last)) => (first - (last - first) / TOLERANCE).max(bounds.first)..=bounds.last,
+        Some((first, last)) => {
+            let begin = process.and_then(|process| process.recorded_from).map_or(first, |begin| begin.min(first));
+            begin.min(first - (last - first) / TOLERANCE).max(bounds.first)..=bounds.last
+        }
         None => bounds.range(),
     }
 }
