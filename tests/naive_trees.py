@@ -14,5 +14,5 @@ def in_tree(root: Any, parts: list[Any], since: float = 0) -> Iterator[tuple[Any
         come = [q for q in parts if p.begin < q.begin < p.end]
         if p is not root and come and p.begin >= since:
             last = max(come, key=lambda q: (q.begin, -q.rank))
-            if 20 * len(come) * (p.end - last.begin) <= p.end - p.begin:
+            if 5 * len(come) * (p.end - last.begin) <= p.end - p.begin:
                 yield p, last

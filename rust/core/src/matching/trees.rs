@@ -28,7 +28,7 @@ pub(crate) struct Part {
 }
 
 /// Of so many calls that end at any time, at most one ends that soon after another member comes.
-const CHANCE: i128 = 20;
+const CHANCE: i128 = 5;
 
 /// Calls `found` with each member that waits for another one, and that one: the last that comes before it leaves. `order` is
 /// for reuse.
