@@ -187,7 +187,6 @@ SUBJECTS = (
     _case("mpi_nbc"),
     _case("rma_fence_known"),
     _case("rma_gats_known"),
-    _case("rma_progress_known"),
     _case("silas_p2p"),
     _case("hyb_imbalance", 4, "-fopenmp"),
     _case("hyb_multiple", 4, "-fopenmp"),
