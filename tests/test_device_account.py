@@ -66,7 +66,7 @@ def test_devices_at_once_save_no_more_than_the_shorter_one(trace):
 def test_a_call_that_keeps_devices_idle_is_named(trace):
     found = [one for one in whywait.analyze(trace).findings() if one.rule == "device_starved"]
     (memset,) = (one for one in found if "cuMemsetD8_v2" in one.sentence)
-    assert memset.sentence == "cuMemsetD8_v2 keeps both devices waiting: they are idle for 6.00 s."
+    assert memset.sentence == "cuMemsetD8_v2 keeps both devices waiting, which are idle for 6.00 s."
     assert memset.loss == pytest.approx(6)
     assert memset.share == pytest.approx(6 / 48)
 

@@ -1,4 +1,4 @@
-"""A call path takes longer on another rank each time."""
+"""A call path takes longer now on one rank and now on another."""
 
 from __future__ import annotations
 
