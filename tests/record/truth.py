@@ -52,8 +52,11 @@ VARIANTS = {
         "osc pt2pt, TCP": ((*_POINT_TO_POINT, *_TCP), {}),
     },
 }
-#: Programs that an MPI refuses or fails to run, recorded or not.
-IMPOSSIBLE = {("mpich-wheel", "no shared memory", "shared")}
+#: What MPIs refuse, recorded or not: without the component for it, there is no shared memory.
+IMPOSSIBLE = {
+    ("mpich-wheel", "no shared memory", "shared"),
+    *(("openmpi", variant, "shared") for variant in VARIANTS["openmpi"] if variant),
+}
 
 
 @dataclass(frozen=True)
