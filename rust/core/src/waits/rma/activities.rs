@@ -141,7 +141,7 @@ impl<'a> LibraryCalls<'a> {
     /// The target's last activity that begins before the call ends, its Enter, and the end of all before it.
     fn last(&self, request: &Request) -> Option<((LocationId, InstanceId), i64, i64)> {
         let (trace, shard) = (self.trace, self.shard);
-        let (mut found, mut before): (Option<((LocationId, InstanceId), i64, i64)>, i64) = (None, i64::MIN);
+        let (mut found, mut before) = (None::<((LocationId, InstanceId), i64, i64)>, i64::MIN);
         for location in trace.definitions.processes[request.target].locations {
             let Some((calls, first)) = self.by_location.get(&location) else { continue };
             let end = partition_point_near(calls, *first, |&call| shard.enter(call) < request.leave);

@@ -286,7 +286,7 @@ struct Calls<'a> {
     /// The bytes of the operations that they complete.
     bytes: FxHashMap<InstanceId, u64>,
     /// All that may wait, in order.
-    calls: Vec<InstanceId>,
+    waiting: Vec<InstanceId>,
 }
 
 impl<'a> Calls<'a> {
@@ -308,12 +308,12 @@ impl<'a> Calls<'a> {
             }
         }
         let own_locks = locking(epochs).filter(|lock| lock.target == lock.process);
-        let mut calls: Vec<InstanceId> =
+        let mut waiting: Vec<InstanceId> =
             completing(trace, shard, epochs).map(|completion| completion.instance).collect();
-        calls.extend(locking(epochs).map(|lock| lock.acquire));
-        calls.extend(contentions.iter().map(|contention| contention.call.1));
-        calls.sort_unstable();
-        calls.dedup();
+        waiting.extend(locking(epochs).map(|lock| lock.acquire));
+        waiting.extend(contentions.iter().map(|contention| contention.call.1));
+        waiting.sort_unstable();
+        waiting.dedup();
         Self {
             trace,
             shard,
@@ -322,7 +322,7 @@ impl<'a> Calls<'a> {
             own_locks: InstanceSet::new(shard, own_locks.map(|lock| lock.acquire)),
             operations: InstanceSet::new(shard, rows.iter().map(|operation| operation.instance)),
             bytes,
-            calls,
+            waiting,
         }
     }
 
@@ -352,7 +352,7 @@ impl<'a> Calls<'a> {
         // The answers of a source are in order, so a stable sort only has to merge them.
         activities.sort_by_key(|activity| (activity.asked, activity.enter, activity.process));
         let mut answered = activities.chunk_by(|a, b| a.asked == b.asked).peekable();
-        for &instance in &self.calls {
+        for &instance in &self.waiting {
             let contention = contentions.next_if(|contention| contention.call.1 == instance);
             let of_call = answered.next_if(|of_call| of_call[0].asked == instance).unwrap_or_default();
             // A call without progress at a target waited for contention only.
