@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from whywait.api.analyze import analyze
     from whywait.api.compare import Comparison, compare
     from whywait.api.correct import correct
+    from whywait.api.hang import hang
     from whywait.api.load import load
     from whywait.api.result import Result
     from whywait.api.run import Definitions, Run, open  # noqa: A004
@@ -42,6 +43,7 @@ _MODULES = {
     "whywait.api.analyze": "analyze",
     "whywait.api.compare": "Comparison compare",
     "whywait.api.correct": "correct",
+    "whywait.api.hang": "hang",
     "whywait.api.load": "load",
     "whywait.api.result": "Result",
     "whywait.api.run": "Definitions Run open",
@@ -75,6 +77,7 @@ __all__ = [
     "find_runs",
     "finish_recording",
     "fit_network",
+    "hang",
     "hypotheses",
     "load",
     "open",

@@ -28,7 +28,7 @@ _GROUPS = {
     "analyze it": ("analyze",),
     "understand what is lost": (
         "findings", "account", "summary", "report", "waits", "explain", "delay", "critical", "efficiency", "iterations",
-        "messages", "threads", "counters", "gpu", "io", "serve",
+        "messages", "threads", "counters", "gpu", "io", "hang", "serve",
     ),
     "predict changes": ("advise", "whatif"),
     "compare runs": ("diff", "series"),

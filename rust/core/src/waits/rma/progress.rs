@@ -444,6 +444,7 @@ fn no_overlap(begin: i64, leave: i64, activities: &[Activity]) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::ProcessId;
 
     fn activity(enter: i64, leave: i64) -> Activity {
         Activity {
