@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::balance::{Balance, Balancing};
 use super::cut::Cut;
 use super::durations::{Change, Shape};
-use super::segments::{self, Segment, Selected};
+use super::segments::{self, Patterns, Segment, Selected};
 use super::selection::Selection;
 use crate::account::Excess;
 use crate::ids::{CallPathId, LocationId};
@@ -278,7 +278,9 @@ impl Hypothesis {
     fn redo(&self, trace: &Trace, mut selected: Vec<Selected>, notes: &mut Vec<String>) -> Result<Vec<Selected>> {
         match self {
             Self::Set { ticks, .. } => {
-                selected.par_iter_mut().for_each(|of| of.set(&vec![*ticks; of.instances as usize], &[]));
+                selected
+                    .par_iter_mut()
+                    .for_each(|of| of.set(&vec![*ticks; of.instances as usize], &Patterns::default()));
             }
             Self::Balance { selection, balancing } => {
                 let own = trace.own_locations();
@@ -302,13 +304,12 @@ impl Hypothesis {
                     .iter()
                     .zip(&lengths)
                     .any(|(old, new)| old.iter().zip(new).any(|(&old, &new)| segments::is_hardly_any(old, new)));
-                let mut patterns = Vec::new();
+                let mut patterns = Patterns::default();
                 if is_needed {
-                    let of_own: Vec<Vec<i64>> = selected[own.clone()].par_iter_mut().map(Selected::pattern).collect();
-                    let longest = of_own.into_iter().max_by_key(|pattern| pattern.iter().sum::<i64>());
-                    patterns = trace.exchange.allgather(longest)?;
+                    let of_own: Vec<Patterns> = selected[own.clone()].par_iter_mut().map(Selected::patterns).collect();
+                    let of_own = of_own.into_iter().fold(Patterns::default(), Patterns::merge);
+                    patterns = trace.exchange.allgather(of_own)?.into_iter().fold(patterns, Patterns::merge);
                 }
-                let patterns: Vec<Vec<i64>> = patterns.into_iter().flatten().collect();
                 let of_own = selected[own.clone()].par_iter_mut().zip(&lengths[own]);
                 of_own.for_each(|(of, lengths)| of.set(lengths, &patterns));
             }

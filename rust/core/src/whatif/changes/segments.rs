@@ -3,6 +3,10 @@
 //! A *segment* is the time between two consecutive Enters or Leaves of a location; it belongs to the innermost region.
 //! In the last segment of a call that waits, only the call's own time counts.
 
+use std::collections::BTreeMap;
+
+use bitcode::{Decode, Encode};
+
 use super::cut::Cut;
 use super::durations::{Change, Shape};
 use super::selection::{Chooser, Part, Selection, refusal};
@@ -43,6 +47,25 @@ pub(in crate::whatif) fn is_hardly_any(old: i64, new: i64) -> bool {
     old.saturating_mul(HARDLY) < new
 }
 
+/// The ticks of the segments of the longest instance, by number of segments: the same in whatever order they are found.
+#[derive(Clone, Debug, Default, Encode, Decode)]
+pub(in crate::whatif) struct Patterns(BTreeMap<usize, Vec<i64>>);
+
+impl Patterns {
+    fn add(&mut self, pattern: Vec<i64>) {
+        let size = |pattern: &Vec<i64>| pattern.iter().sum::<i64>();
+        let longest = self.0.entry(pattern.len()).or_default();
+        if (size(&pattern), &pattern) > (size(longest), &*longest) {
+            *longest = pattern;
+        }
+    }
+
+    pub(in crate::whatif) fn merge(mut self, other: Self) -> Self {
+        other.0.into_values().for_each(|pattern| self.add(pattern));
+        self
+    }
+}
+
 /// What is selected at a location.
 #[derive(Clone, Debug, Default)]
 pub(in crate::whatif) struct Selected {
@@ -77,26 +100,26 @@ impl Selected {
         });
     }
 
-    /// The ticks of the segments of its longest instance.
-    pub(in crate::whatif) fn pattern(&mut self) -> Vec<i64> {
+    /// The ticks of the segments of its longest instances.
+    pub(in crate::whatif) fn patterns(&mut self) -> Patterns {
         self.segments.sort_by_key(|segment| (segment.instance, segment.position));
-        let ticks = |of: &[Segment]| -> Vec<i64> { of.iter().map(|segment| segment.ticks).collect() };
-        let of_instances = self.segments.chunk_by(|a, b| a.instance == b.instance);
-        let longest = of_instances.max_by_key(|of| of.iter().map(|segment| segment.ticks).sum::<i64>()).map(ticks);
+        let mut found = Patterns::default();
+        for of in self.segments.chunk_by(|a, b| a.instance == b.instance) {
+            found.add(of.iter().map(|segment| segment.ticks).collect());
+        }
         self.segments.sort_unstable_by_key(|segment| segment.position);
-        longest.unwrap_or_default()
+        found
     }
 
     /// Sets the length of each instance: its segments in proportion, the rounding rest to the longest. The proportions of an
     /// instance with hardly any time say nothing: it gets its time in the proportions of another one, if one has as many segments.
-    pub(in crate::whatif) fn set(&mut self, lengths: &[i64], patterns: &[Vec<i64>]) {
+    pub(in crate::whatif) fn set(&mut self, lengths: &[i64], patterns: &Patterns) {
         self.segments.sort_by_key(|segment| (segment.instance, segment.position));
         for of in self.segments.chunk_by_mut(|a, b| a.instance == b.instance) {
             let (old, new) = (of.iter().map(|segment| segment.ticks).sum::<i64>(), lengths[of[0].instance as usize]);
             let longest = of.iter().enumerate().rev().max_by_key(|(_, segment)| segment.ticks).map_or(0, |(i, _)| i);
-            let alike = patterns.iter().filter(|pattern| pattern.len() == of.len());
             if is_hardly_any(old, new)
-                && let Some(pattern) = alike.max_by_key(|pattern| pattern.iter().sum::<i64>())
+                && let Some(pattern) = patterns.0.get(&of.len())
                 && let sum = pattern.iter().sum::<i64>()
                 && sum > 0
             {
@@ -367,10 +390,10 @@ mod tests {
             instances: 1,
             ..Selected::default()
         };
-        selected.set(&[10], &[]);
+        selected.set(&[10], &Patterns::default());
         assert_eq!(selected.segments.iter().map(|segment| segment.ticks).collect::<Vec<_>>(), [1, 8, 1]);
         selected.segments.iter_mut().for_each(|segment| segment.ticks = 0);
-        selected.set(&[4], &[]);
+        selected.set(&[4], &Patterns::default());
         assert_eq!(selected.segments.iter().map(|segment| segment.ticks).collect::<Vec<_>>(), [0, 0, 4]);
     }
 
