@@ -197,6 +197,13 @@ def test_a_slow_stage_is_told_from_the_order_of_stages():
     assert sum(one.loss for one in found.shown if one.rule == "straggler") <= waits * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(
+    ("case", "words"), [("host_bound", "25.0 ms in 1 of 3"), ("late_loader", "25.0 ms in each of 3")]
+)
+def test_a_straggler_of_one_step_is_told_from_one_of_all(case, words):
+    assert words in str(findings(analyzed(case)).shown[0].sentence)
+
+
 def test_the_last_stage_of_a_real_run_is_slower():
     found = findings(analyzed("straggler_stage")).shown
     slow = [one for one in found if one.ranks]

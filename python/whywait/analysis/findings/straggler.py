@@ -6,6 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from whywait.analysis.findings.words import EQUAL, Figures, Words
 from whywait.analysis.focus import focused
@@ -41,10 +43,14 @@ FIGURES = Figures(
         "s",
         "the waiting of devices that the cost model charges to `place`, less that of slower ranks; kernels share it",
     ),
-    each=("s", "what it charges to `who`, for each of the other ranks in each step"),
+    each=("s", "what it charges to `who`, for each of the other ranks in each of `times` steps"),
     step=("s", "the mean length of a step"),
     steps=("count", "the number of steps"),
-    longer=("s", "by how much a step of `who` spends longer in `place` than the mean of the other ranks"),
+    times=("count", "the steps in which others wait for `who` for at least a tenth of the longest such time of a step"),
+    longer=(
+        "s",
+        "by how much `who` spends longer in `place` than the mean of the other ranks, in each of `times` steps",
+    ),
     factor=("times", "the time of `who` in `place`, as a multiple of the mean of the other ranks"),
 )
 
@@ -54,6 +60,8 @@ _LEAST = 0.01
 _CULPRIT, _FEW = 0.8, 0.5
 _OF_MESSAGES = ("ccl_latesender", "ccl_latereceiver")
 _OF_GROUPS = ("ccl_wait_nxn", "ccl_wait_barrier", "ccl_late_broadcast", "ccl_early_reduce")
+# A step in which others wait so much less than in the worst one does not count.
+_RECURS = 0.1
 # A rank is slower if it takes so much longer than the median.
 _SLOWER = 1.1
 _STAGES = "Use more microbatches, interleave the stages, and give each as much work."
@@ -177,13 +185,16 @@ def _of_few(run: Run, callpath: int, ranks: list[int], waiting: float, steps: tu
     who = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
     verb = "makes" if len(ranks) == 1 else "make"
     which = "GPU" if len(others) == 1 else f"{len(others)} GPUs"
-    each = waiting / max(len(others), 1) / number
+    recurs = _recurs(run, ranks) if number > 1 else 1
+    each = waiting / max(len(others), 1) / recurs
     words = FIGURES.say(f"{{who}} {verb} the other {{others}} wait", who=who, others=which).capitalized()
-    if number > 1:
+    if 1 < number == recurs:
         words += FIGURES.say(" {each} in each of {steps} steps of {step}: ", each=each, steps=number, step=step)
+    elif number > 1:
+        words += FIGURES.say(" {each} in {times} of {steps} steps: ", each=each, times=recurs, steps=number)
     else:
         words += FIGURES.say(" {each}: ", each=each)
-    longer = (own - other) / number
+    longer = (own - other) / recurs
     words += FIGURES.say("{place} takes", place=_place(run, callpath))
     if 2 * longer < each:
         words += " longer there at times."
@@ -192,6 +203,18 @@ def _of_few(run: Run, callpath: int, ranks: list[int], waiting: float, steps: tu
     else:
         words += FIGURES.say(" {longer} longer there.", longer=longer)
     return words
+
+
+def _recurs(run: Run, ranks: list[int]) -> int:
+    """Return the number of steps in which the devices of others wait for some ranks."""
+    table, waits = known_iterations(run.result), focused(run.result).tables.wait_states
+    waits = waits.filter(pc.is_in(waits["kind"].cast(pa.string()), pa.array(_OF_MESSAGES + _OF_GROUPS)))
+    of_ranks = np.isin(run.result.places.rank[waits["cause_location"].to_numpy()], ranks)
+    begin, waiting = (waits[name].to_numpy()[of_ranks] for name in ("enter", "waiting"))
+    steps = np.sort(table["begin"].to_numpy()) if table is not None else np.zeros(1)
+    step = np.maximum(np.searchsorted(steps, begin, "right") - 1, 0)
+    by_step = np.bincount(step, waiting, minlength=steps.size)
+    return max(1, int(np.count_nonzero(by_step >= _RECURS * by_step.max(initial=0.0)))) if begin.size else steps.size
 
 
 def _place(run: Run, callpath: int) -> str:
