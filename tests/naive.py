@@ -599,8 +599,6 @@ def collective(op: CollectiveOp, parts: list[Part], result: Result) -> None:
             for p in parts:
                 if p is not root and p.received:
                     wait_for(root, p, "mpi_latebroadcast", result)
-            for p, q in in_tree(root, [p for p in parts if p is root or p.received], root.begin):
-                wait_for(q, p, "mpi_tree_wait", result)
     elif op in N_TO_ONE:
         root = parts[parts[0].root]
         senders = [p for p in parts if p.sent]

@@ -598,7 +598,6 @@ class Analysis:
             culprit = ends[0].root
             if ends[culprit].sent == 0:
                 return
-            self.in_tree(ranks, ends, [i for i in n if i == culprit or ends[i].received > 0], B[culprit])
             taking = [i for i in n if i != culprit and ends[i].received > 0 and B[i] < B[culprit]]
             if not taking:
                 return
@@ -640,12 +639,12 @@ class Analysis:
             waiters = [(points[i], waits[i]) for i in taking if i != culprit]
             self.instances.append(Instance(cls, points[culprit], waiters, ranks))
 
-    def in_tree(self, ranks, ends, taking, since=0):
-        """Add waits for others of the tree that an operation with a root is made of (specification.md#trees)."""
+    def in_tree(self, ranks, ends, taking):
+        """Add waits for others of the tree that an N-to-1 operation is made of (specification.md#trees)."""
         for i in taking:
             own = ends[i]
             come = [j for j in taking if own.begin < ends[j].begin < own.t]
-            if i == own.root or not come or own.begin < since:
+            if i == own.root or not come:
                 continue
             last = max(come, key=lambda j: (ends[j].begin, -j))
             begin = ends[last].begin

@@ -1,4 +1,4 @@
-"""Who waits for another one of the tree that a collective operation with a root is made of, for tests/naive.py."""
+"""Who waits for another one of the tree that an N-to-1 operation is made of, for tests/naive.py."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def in_tree(root: Any, parts: list[Any], since: float = 0) -> Iterator[tuple[Any, Any]]:
+def in_tree(root: Any, parts: list[Any]) -> Iterator[tuple[Any, Any]]:
     """Yield who leaves right after another one comes, and that one (wait-in-tree.md)."""
     for p in parts:
         come = [q for q in parts if p.begin < q.begin < p.end]
-        if p is not root and come and p.begin >= since:
+        if p is not root and come:
             last = max(come, key=lambda q: (q.begin, -q.rank))
             if 5 * len(come) * (p.end - last.begin) <= p.end - p.begin:
                 yield p, last

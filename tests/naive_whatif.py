@@ -90,12 +90,12 @@ class Simulation:
         if who is not what:
             self.sources[who].append(what)
 
-    def _in_tree(self, root: Call, calls: list[Call], since: float = 0) -> None:
+    def _in_tree(self, root: Call, calls: list[Call]) -> None:
         """A member waits for the last one that comes before it leaves, if it leaves right after that."""
         for one in calls:
             own = one.instance
             come = [other.instance for other in calls if own.enter < other.instance.enter < own.leave]
-            if one is root or not come or own.enter < since:
+            if one is root or not come:
                 continue
             last = max(other.enter for other in come)
             if 5 * len(come) * (own.leave - last) <= own.leave - own.enter:
@@ -173,8 +173,6 @@ class Simulation:
             for one in calls:
                 if one is not root and one.receives and root.sends:
                     self._wait(one.instance, root.instance)
-            if root.sends:
-                self._in_tree(root, [call for call in calls if call is root or call.receives], root.instance.enter)
         elif op in naive.N_TO_ONE:
             root = calls[calls[0].root]
             for other in calls:

@@ -14,8 +14,6 @@
 
 use std::cmp::Reverse;
 
-use super::collectives::Kind;
-
 /// A member's part in an operation with a root.
 #[derive(Clone, Copy)]
 pub(crate) struct Part {
@@ -33,25 +31,18 @@ const CHANCE: i128 = 5;
 /// Calls `found` with each member that waits for another one, and that one: the last that comes before it leaves. `order` is
 /// for reuse.
 pub(crate) fn inner_waits(
-    kind: Kind,
     (root, members): (usize, usize),
     part: impl Fn(usize) -> Part,
     order: &mut Vec<u32>,
     mut found: impl FnMut(usize, usize),
 ) {
-    let since = match kind {
-        // Who comes before the root waits for it.
-        Kind::OneToAll => part(root).begin,
-        Kind::AllToOne => i64::MIN,
-        _ => return,
-    };
     let begin = |&i: &u32| part(i as usize).begin;
     order.clear();
     order.extend((0..members as u32).filter(|&i| i as usize == root || part(i as usize).has_data));
     order.sort_unstable_by_key(|&i| (begin(&i), Reverse(i)));
     for i in (0..members).filter(|&i| i != root) {
         let own = part(i);
-        if !own.has_data || own.begin < since {
+        if !own.has_data {
             continue;
         }
         let come = order.partition_point(|one| begin(one) <= own.begin);
@@ -71,30 +62,25 @@ pub(crate) fn inner_waits(
 mod tests {
     use super::*;
 
-    fn of(kind: Kind, root: usize, times: &[(i64, i64)]) -> Vec<(usize, usize)> {
+    fn of(root: usize, times: &[(i64, i64)]) -> Vec<(usize, usize)> {
         let mut waits = Vec::new();
         let part = |i: usize| Part { begin: times[i].0, end: times[i].1, has_data: true };
-        inner_waits(kind, (root, times.len()), part, &mut Vec::new(), |i, cause| waits.push((i, cause)));
+        inner_waits((root, times.len()), part, &mut Vec::new(), |i, cause| waits.push((i, cause)));
         waits
     }
 
     #[test]
     fn a_member_that_leaves_right_after_another_one_comes_waits_for_it() {
         let staircase = [(0, 104), (20, 101), (40, 81), (60, 61), (80, 81), (100, 101)];
-        assert_eq!(of(Kind::AllToOne, 0, &staircase), [(1, 5), (2, 4)]);
+        assert_eq!(of(0, &staircase), [(1, 5), (2, 4)]);
     }
 
     #[test]
     fn a_member_that_leaves_some_time_after_another_one_comes_may_have_waited_for_nobody() {
-        assert!(of(Kind::AllToOne, 0, &[(0, 200), (20, 125), (100, 101)]).is_empty());
+        assert!(of(0, &[(0, 200), (20, 125), (100, 101)]).is_empty());
         // As many as come, one of them does so right before.
         let mut crowd: Vec<(i64, i64)> = (0..100).map(|i| (i, i + 1)).collect();
         crowd.push((0, 51));
-        assert!(of(Kind::AllToOne, 0, &crowd).is_empty());
-    }
-
-    #[test]
-    fn who_comes_before_the_root_of_a_broadcast_waits_for_the_root() {
-        assert_eq!(of(Kind::OneToAll, 0, &[(10, 11), (0, 101), (20, 101), (100, 101)]), [(2, 3)]);
+        assert!(of(0, &crowd).is_empty());
     }
 }

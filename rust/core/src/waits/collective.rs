@@ -313,7 +313,6 @@ impl Found {
     /// (specification.md#1-to-n).
     fn one_to_all(&mut self, members: &[Member]) {
         let Some(root) = root(members).filter(|root| root.sent > 0) else { return };
-        self.tree(Kind::OneToAll, members, root, |member| member.received > 0);
         let early = |member: &&Member| member.rank != root.rank && member.received > 0 && member.begin < root.begin;
         let first = first_end(members.iter().filter(early)).max(root.begin);
         for member in members.iter().filter(early) {
@@ -334,7 +333,7 @@ impl Found {
     /// (specification.md#n-to-1).
     fn all_to_one(&mut self, members: &[Member]) {
         let Some(root) = root(members).filter(|root| root.received > 0) else { return };
-        self.tree(Kind::AllToOne, members, root, |member| member.sent > 0);
+        self.tree(members, root);
         if let Some(last) = latest(senders(members)).filter(|last| root.begin < last.begin) {
             self.wait(Metric::EarlyReduce, root, last);
             if self.keeps_syncs {
@@ -349,16 +348,16 @@ impl Found {
         }
     }
 
-    /// Wait in Tree: a member other than the root waits for the last one that comes before it leaves, if it leaves right
+    /// Wait in Tree: a member that sends waits for the last one that comes before it leaves, if it leaves right
     /// after that (specification.md#trees).
-    fn tree(&mut self, kind: Kind, members: &[Member], root: &Member, has_data: impl Fn(&Member) -> bool) {
+    fn tree(&mut self, members: &[Member], root: &Member) {
         let Some(root) = members.iter().position(|member| member.rank == root.rank) else { return };
         let part = |i: usize| {
             let member: &Member = &members[i];
-            Part { begin: member.begin, end: member.end, has_data: has_data(member) }
+            Part { begin: member.begin, end: member.end, has_data: member.sent > 0 }
         };
         let mut order = std::mem::take(&mut self.order);
-        inner_waits(kind, (root, members.len()), part, &mut order, |i, cause| {
+        inner_waits((root, members.len()), part, &mut order, |i, cause| {
             let (member, cause) = (&members[i], &members[cause]);
             self.wait(Metric::TreeWait, member, cause);
             if self.keeps_syncs {

@@ -445,10 +445,7 @@ fn one_to_all(members: &[Member], calls: &[Call]) -> Option<Operation> {
     let root = root(members)?;
     let (node, time) = (enter(calls[root].source), calls[root].enter);
     let others = calls.iter().enumerate().filter(|(i, call)| *i != root && call.receives && calls[root].sends);
-    let mut arcs: Vec<Raw> = others.map(|(_, call)| Raw::new(call.number, node, time)).collect();
-    if calls[root].sends {
-        arcs.extend(in_tree(Kind::OneToAll, root, calls));
-    }
+    let arcs = others.map(|(_, call)| Raw::new(call.number, node, time)).collect();
     Some(Operation { members: Vec::new(), waiting: Vec::new(), late: Vec::new(), arcs, cost: MEASURED })
 }
 
@@ -459,23 +456,22 @@ fn all_to_one(members: &[Member], calls: &[Call]) -> Option<Operation> {
     let members = by_enter(senders.map(|(_, call)| call));
     let mut operation = Operation::all_for(members, [&calls[root]].into_iter());
     if calls[root].receives {
-        operation.arcs.extend(in_tree(Kind::AllToOne, root, calls));
+        operation.arcs.extend(in_tree(root, calls));
     }
     Some(operation)
 }
 
-/// Members that wait for others of the tree that a blocking operation with a root is made of.
-fn in_tree(kind: Kind, root: usize, calls: &[Call]) -> Vec<Raw> {
+/// Members that wait for others of the tree that a blocking N-to-1 operation is made of.
+fn in_tree(root: usize, calls: &[Call]) -> Vec<Raw> {
     let mut arcs = Vec::new();
     if calls.iter().any(|call| call.source != call.number) {
         return arcs;
     }
     let part = |i: usize| {
         let call: &Call = &calls[i];
-        let has_data = if kind == Kind::OneToAll { call.receives } else { call.sends };
-        Part { begin: call.enter, end: call.leave, has_data }
+        Part { begin: call.enter, end: call.leave, has_data: call.sends }
     };
-    inner_waits(kind, (root, calls.len()), part, &mut Vec::new(), |i, cause| {
+    inner_waits((root, calls.len()), part, &mut Vec::new(), |i, cause| {
         arcs.push(Raw::new(calls[i].number, enter(calls[cause].source), calls[cause].enter));
     });
     arcs
