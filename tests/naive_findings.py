@@ -781,6 +781,100 @@ def _(raw, _row):
     return of_devices(raw, "latency")
 
 
+DEVICE_WAITS = {
+    "ccl_latesender", "ccl_latereceiver", "ccl_wait_nxn", "ccl_wait_barrier", "ccl_late_broadcast", "ccl_early_reduce",
+}  # fmt: skip
+
+
+def straggling(raw: Raw, row: Row) -> dict[int, float]:
+    """Return the time of each rank in the call path of a finding."""
+    times: Counter[int] = Counter()
+    for (path, rank, _), time in raw.own.items():
+        if path == row.callpath:
+            times[rank] += time
+    return {rank: times[rank] for rank in raw.ranks}
+
+
+def late_and_others(raw: Raw, row: Row) -> tuple[float, float]:
+    """Return the mean time of the ranks of a finding in its call path, and that of the others."""
+    times = straggling(raw, row)
+    own = [time for rank, time in times.items() if rank in row.ranks]
+    others = [time for rank, time in times.items() if rank not in row.ranks]
+    return sum(own) / len(own), sum(others) / len(others)
+
+
+def steps_with_waits(row: Row) -> int:
+    return row.value("times") if row.has("times") else row.value("steps") if row.has("steps") else 1
+
+
+@check("who", "straggler")
+def _(raw, row):
+    said = row.value("who")
+    assert [int(number) for number in re.findall(r"\d+", said)] == row.ranks
+    times = straggling(raw, row)
+    median = sorted(times.values())
+    middle = len(median) // 2
+    median = median[middle] if len(median) % 2 else (median[middle - 1] + median[middle]) / 2
+    slower = {rank for rank, time in times.items() if time > 1.1 * median}
+    assert set(row.ranks) == slower or raw.charged_to(row, set(row.ranks)) >= 0.8 * raw.charged(row) * (1 - 1e-6)
+    return said
+
+
+@check("others", "straggler")
+def _(raw, row):
+    others = len(raw.ranks) - len(row.ranks)
+    return "GPU" if others == 1 else f"{others} GPUs"
+
+
+@check("place", "straggler")
+def _(raw, row):
+    said = row.value("place").removeprefix("its data loader (").removesuffix(")")
+    paths = raw.paths.values() if row.callpath is None else [row.callpath]
+    assert any("/".join(map(without_parameters, path)).endswith(said) for path in paths)
+    return row.value("place")
+
+
+@check("waiting", "straggler")
+def _(raw, _row):
+    return AtMost(of_devices(raw, "communication.wait"))
+
+
+@check("each", "straggler")
+def _(raw, row):
+    table = raw.rows("focus") or raw.rows("severities")
+    of_kernels = sum(one["value"] for one in table if one["metric"] in DEVICE_WAITS)
+    shared = min(1, of_devices(raw, "communication.wait") / of_kernels)
+    others = len(raw.ranks) - len(row.ranks)
+    return shared * raw.charged_to(row, set(row.ranks)) / others / steps_with_waits(row)
+
+
+@check("step", "straggler")
+def _(raw, row):
+    return raw.length / row.value("steps")
+
+
+@check("steps", "straggler")
+def _(raw, _row):
+    return len(raw.rows("iterations"))
+
+
+@check("times", "straggler")
+def _(_raw, row):
+    return AtMost(row.value("steps") - 1)
+
+
+@check("longer", "straggler")
+def _(raw, row):
+    own, others = late_and_others(raw, row)
+    return (own - others) / steps_with_waits(row)
+
+
+@check("factor", "straggler")
+def _(raw, row):
+    own, others = late_and_others(raw, row)
+    return own / others
+
+
 def differences(raw: Raw) -> Iterator[str]:
     """Yield what findings say that is not so."""
     for number, row in enumerate(raw.findings, 1):

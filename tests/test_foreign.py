@@ -85,7 +85,6 @@ def test_files_of_real_tools(capsys):
     for path, kind in (
         ("field4/foreign_files/a.prv", "Paraver"),
         ("field4/foreign_files/old.cube.gz", "Cube 3"),
-        ("kineto/chain/traces/rank0.pt.trace.json.gz", "PyTorch"),
         ("nsight/late_sender/report.0.sqlite", "Nsight Systems"),
     ):
         assert kind in said(SHARED / path, capsys, "info")

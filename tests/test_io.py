@@ -227,7 +227,7 @@ def test_the_slow_reader_is_a_finding(tmp_path):
     [found] = [one for one in findings(result) if one.rule == "io"]
     assert found.loss == pytest.approx(6.5 + 4.5)
     assert found.sentence == (
-        "main/read takes 6.50 s for 10 MiB in 10 operations, 85% of it on rank 1; others wait 4.50 s for it."
+        "main/read takes 6.50 s for 10 MiB in 10 operations, 85% of it on rank 1; the other waits 4.50 s for it."
     )
     assert found.ranks == [1]
     assert "MPI-IO" in found.advice

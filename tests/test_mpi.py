@@ -133,8 +133,8 @@ def test_reasons_and_contention_need_no_certain_process(tmp_path):
     """What speaks for a reason of lost time concerns calls of several ranks."""
     texts = list(dict.fromkeys(repeated(example.values[0]) for example in examples()))
     texts += [rounds(work, 0.5) for work in (sends, works, writes)]
-    # Rank 3 needs half as much time again for two functions.
-    both = "{0}: solve [{1}, {2:.3f}]\n{0}: update [{2:.3f}, {3:.3f}]\n"
+    # Rank 3 needs half as much time again for a function and a call.
+    both = "{0}: solve [{1}, {2:.3f}]\n{0}: MPI_Comm_rank [{2:.3f}, {3:.3f}]\n"
     takes = (0.3, 0.3, 0.3, 0.45)
     texts.append("".join(both.format(r, n, n + takes[r], n + 2 * takes[r]) for r in range(4) for n in range(30)))
     anchors = [trace_from_text(text, tmp_path / str(number)) for number, text in enumerate(texts)]

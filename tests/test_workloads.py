@@ -71,7 +71,7 @@ def found_in(trace, workload=""):
         if metric == "wait_unexplained" and "hip" in path:
             continue
         # By chance, a call of the target begins in the few ticks of a get that waits for nobody.
-        if path.endswith("ARMCI_NbGet") and "progress" in metric and row["value"] < 1e-7:
+        if path.endswith("ARMCI_NbGet") and "progress" in metric and row["value"] < 1e-6:
             continue
         found[metric, path, ranks[row["location"]]] += round(row["value"] * 1e9)
     return found

@@ -102,8 +102,12 @@ def look(command: list[str], directory: Path, program: Program, *, recorded: boo
 
 
 def neutral(line: str, directory: Path) -> str:
-    """Return a line without the directory of the run, and numbers of pipes, sockets, terminals, and shared memory."""
-    return re.sub(r"\[\d+\]|_[0-9a-f]{5,}|(?<=/dev/pts/)\d+|(?<=open_mpi\.)\d+", "#", line.replace(str(directory), "."))
+    """Return a line without the directory of the run, and numbers of pipes, sockets, terminals, and shared memory.
+
+    Which process removes the name of shared memory last is chance.
+    """
+    line = re.sub(r"(?<=mpich_shm)(\S*) \(deleted\)", r"\1", line.replace(str(directory), "."))
+    return re.sub(r"\[\d+\]|_[0-9a-f]{5,}|(?<=/dev/pts/)\d+|(?<=open_mpi\.)\d+", "#", line)
 
 
 def subject(line: str) -> str:

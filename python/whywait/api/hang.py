@@ -16,7 +16,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from whywait import _native
+import whywait._native as _native
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -43,7 +43,7 @@ FIGURES = Figures(
         "s",
         "the waiting of devices that the cost model charges to `place`, less that of slower ranks; kernels share it",
     ),
-    each=("s", "what it charges to `who`, for each of the other ranks in each of `times` steps"),
+    each=("s", "the waiting that it charges to `who`, for each of the other ranks in each of `times` steps"),
     step=("s", "the mean length of a step"),
     steps=("count", "the number of steps"),
     times=("count", "the steps in which others wait for `who` for at least a tenth of the longest such time of a step"),
