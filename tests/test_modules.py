@@ -107,6 +107,7 @@ def test_files_of_the_binding_know_each_other_in_one_direction():
 
 # A file has one idea. These are longer than most, with the reason why they are not two.
 LONG = {
+    "tests/naive_findings.py": "a check for each figure of each finding, in one table",
     "tests/naive_causes.py": "an oracle is one text, to be read against the specification",
     "tests/tracedsl.py": "one language: what it says, read and written",
     "tests/test_whatif.py": "all hypotheses of one verb, against the same programs",
