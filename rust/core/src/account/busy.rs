@@ -8,7 +8,7 @@ use crate::Result;
 use crate::ids::{InstanceId, LocationId};
 use crate::parallel::exchange::Exchange;
 use crate::waits::device::Devices;
-use crate::waits::interval::overlap;
+use crate::waits::interval::{overlap, union};
 
 /// The devices that each call awaits, and when they are busy.
 #[derive(Debug, Default)]
@@ -68,28 +68,5 @@ impl BusyWaits {
                 all.into_iter().map(|busy| overlap(span, busy)).sum()
             }
         }
-    }
-}
-
-/// The union of spans, as disjoint spans in the order of time.
-pub(super) fn union(mut spans: Vec<Range<i64>>) -> Vec<Range<i64>> {
-    spans.sort_unstable_by_key(|span| (span.start, span.end));
-    let mut all: Vec<Range<i64>> = Vec::new();
-    for span in spans.into_iter().filter(|span| span.start < span.end) {
-        match all.last_mut() {
-            Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
-            _ => all.push(span),
-        }
-    }
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spans_that_touch_are_one() {
-        assert_eq!(union(vec![5..6, 0..2, 1..3, 3..4, 8..8]), [0..4, 5..6]);
     }
 }

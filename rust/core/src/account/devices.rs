@@ -13,7 +13,7 @@ use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::activities::Activity;
-use super::busy::{BusyWaits, union};
+use super::busy::BusyWaits;
 use super::rows::{Row, labelled};
 use super::sweep::CallPaths;
 use crate::Result;
@@ -23,7 +23,7 @@ use crate::parallel::per_shard::PerShard;
 use crate::trace::Trace;
 use crate::waits::WaitState;
 use crate::waits::device::{DevicePart, Devices, Kernel};
-use crate::waits::interval::{self, overlap};
+use crate::waits::interval::{self, overlap, union};
 
 labelled! {
     /// What a moment of a device is.

@@ -37,9 +37,10 @@ use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::schema::{Class, CostMetric};
 use crate::severity::Cost;
 use crate::trace::{NONE, Shard, Trace};
+use crate::waits::interval::union;
 use crate::waits::locks::{Ownership, ThreadLock};
 use crate::waits::posix::{self, Condition};
-use crate::waits::tasks::{TaskWait, TeamTasks, union, without};
+use crate::waits::tasks::{TaskWait, TeamTasks, without};
 
 /// A lock that threads waited for, or whatever else somebody owns until it ends.
 #[derive(Debug)]

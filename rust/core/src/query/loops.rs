@@ -26,7 +26,8 @@ use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{CallPathId, LocationId, ProcessId, RegionKey};
 use crate::trace::{RegionClass, Shard, Trace};
-use crate::waits::tasks::{union, within};
+use crate::waits::interval::union;
+use crate::waits::tasks::within;
 use crate::waits::teams::{Part, teams};
 
 /// The share of instances in which one thread is last from which on it always is, the least number of instances, and the

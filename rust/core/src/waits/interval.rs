@@ -157,7 +157,31 @@ impl<'a> Operations<'a> {
     }
 }
 
+/// The union of spans, as disjoint spans in the order of time.
+pub(crate) fn union(mut spans: Vec<Range<i64>>) -> Vec<Range<i64>> {
+    spans.retain(|span| !span.is_empty());
+    spans.sort_unstable_by_key(|span| span.start);
+    spans.dedup_by(|next, last| {
+        let is_joined = next.start <= last.end;
+        if is_joined {
+            last.end = last.end.max(next.end);
+        }
+        is_joined
+    });
+    spans
+}
+
 /// Length of the overlap of two spans, ticks.
 pub(crate) fn overlap(window: &Range<i64>, span: Range<i64>) -> i64 {
     (span.end.min(window.end) - span.start.max(window.start)).max(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_that_touch_are_one() {
+        assert_eq!(union(vec![5..6, 0..2, 1..3, 3..4, 8..8]), [0..4, 5..6]);
+    }
 }

@@ -23,6 +23,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::findings::Findings;
+use super::interval::union;
 use super::teams::{Part, barriers_of, task_around, taskwaits_of, teams};
 use super::threads;
 use super::wait_state::WaitState;
@@ -638,20 +639,6 @@ fn meetings(shard: &Shard, parts: &[Part]) -> Vec<Meeting> {
         Some(Meeting { latest, end })
     };
     (0..count).filter_map(one).collect()
-}
-
-/// The union of stretches of time, in order.
-pub(crate) fn union(mut all: Vec<Range<i64>>) -> Vec<Range<i64>> {
-    all.retain(|one| !one.is_empty());
-    all.sort_by_key(|one| one.start);
-    let mut union: Vec<Range<i64>> = Vec::new();
-    for one in all {
-        match union.last_mut() {
-            Some(last) if one.start <= last.end => last.end = last.end.max(one.end),
-            _ => union.push(one),
-        }
-    }
-    union
 }
 
 /// The parts of stretches of time, in order, that lie in a window.

@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 use super::activity::Kernel;
 use crate::waits::WaitState;
 use crate::waits::device_part::DevicePart;
-use crate::waits::interval::overlap;
+use crate::waits::interval::{overlap, union};
 
 /// When each device computes: the union of its kernels that do not communicate, of all processes that share it.
 pub(super) struct Computing(BTreeMap<u32, Vec<Range<i64>>>);
@@ -32,17 +32,7 @@ impl Computing {
         for (device, span) in kernels {
             of_devices.entry(device).or_default().push(span);
         }
-        for spans in of_devices.values_mut() {
-            spans.sort_unstable_by_key(|span| (span.start, span.end));
-            spans.dedup_by(|next, last| {
-                let overlaps = next.start <= last.end;
-                if overlaps {
-                    last.end = last.end.max(next.end);
-                }
-                overlaps
-            });
-        }
-        Self(of_devices)
+        Self(of_devices.into_iter().map(|(device, spans)| (device, union(spans))).collect())
     }
 
     /// For how long a device computes in a stretch of time, ticks.

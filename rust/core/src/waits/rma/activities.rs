@@ -1,5 +1,7 @@
 //! What targets did while calls may have waited for them: their outermost library calls, in which they make progress.
 
+use std::ops::Range;
+
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
@@ -8,6 +10,7 @@ use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::parallel::exchange::{Inbox, Outbox};
 use crate::trace::columns::ALL;
 use crate::trace::{NONE, Shard, Trace};
+use crate::waits::interval::union;
 
 /// The question of a call when a target made progress.
 #[derive(Clone, Copy, Encode, Decode)]
@@ -167,7 +170,7 @@ impl<'a> LibraryCalls<'a> {
         if self.inside.as_ref().is_none_or(|&(of, _)| of != process) {
             let locations = trace.definitions.processes[process].locations;
             let calls = locations.filter_map(|location| by_location.get(&location)).flat_map(|(calls, _)| calls);
-            let calls = calls.map(|&call| (shard.enter(call), shard.leave(call))).collect();
+            let calls = calls.map(|&call| shard.enter(call)..shard.leave(call)).collect();
             self.inside = None;
             return &self.inside.insert((process, Inside::new(calls))).1;
         }
@@ -243,27 +246,19 @@ fn outermost(trace: &Trace, shard: &Shard, location: LocationId) -> Vec<Instance
 
 /// When a process is inside its libraries: disjoint stretches of time in order, and the sums of their lengths.
 struct Inside {
-    stretches: Vec<(i64, i64)>,
+    stretches: Vec<Range<i64>>,
     /// The time in all stretches before each, ticks.
     sums: Vec<i64>,
 }
 
 impl Inside {
-    fn new(mut calls: Vec<(i64, i64)>) -> Self {
-        if !calls.is_sorted() {
-            calls.sort_unstable();
-        }
-        let mut stretches: Vec<(i64, i64)> = Vec::with_capacity(calls.len());
-        for (enter, leave) in calls {
-            match stretches.last_mut() {
-                Some(last) if enter <= last.1 => last.1 = last.1.max(leave),
-                _ => stretches.push((enter, leave)),
-            }
-        }
+    fn new(calls: Vec<Range<i64>>) -> Self {
+        let stretches = union(calls);
         let mut sum = 0;
-        let before = |&(enter, leave): &(i64, i64)| {
-            sum += leave - enter;
-            sum - (leave - enter)
+        let before = |stretch: &Range<i64>| {
+            let before = sum;
+            sum += stretch.end - stretch.start;
+            before
         };
         let sums = stretches.iter().map(before).collect();
         Self { stretches, sums }
@@ -275,9 +270,9 @@ impl Inside {
     }
 
     fn until(&self, time: i64) -> i64 {
-        let after = self.stretches.partition_point(|&(enter, _)| enter < time);
-        let Some(&(enter, leave)) = self.stretches[..after].last() else { return 0 };
-        self.sums[after - 1] + leave.min(time) - enter
+        let after = self.stretches.partition_point(|stretch| stretch.start < time);
+        let Some(last) = self.stretches[..after].last() else { return 0 };
+        self.sums[after - 1] + last.end.min(time) - last.start
     }
 }
 
@@ -287,7 +282,7 @@ mod tests {
 
     #[test]
     fn calls_that_overlap_count_once() {
-        let inside = Inside::new(vec![(10, 30), (50, 60), (20, 40)]);
+        let inside = Inside::new(vec![10..30, 50..60, 20..40]);
         assert_eq!(inside.between(0, 100), 40);
         assert_eq!(inside.between(35, 55), 5 + 5);
         assert_eq!(inside.between(41, 49), 0);
