@@ -1,8 +1,8 @@
 //! The focus: the part of a run that shares and headlines refer to.
 //!
 //! It lasts from the last Leave of the call that starts the communication library to the last Enter of the one that
-//! ends it: `MPI_Init` and `MPI_Finalize`, the same calls for sessions, and those of OpenSHMEM and ARMCI. Of a location only the first
-//! start and the last end of a library count. A process without an end ends with its last event. If no process starts
+//! ends it: `MPI_Init` and `MPI_Finalize`, the same calls for sessions, and those of OpenSHMEM and ARMCI. Of a location only
+//! the first start and the last end of a library count. A process without an end ends with its last event. If no process starts
 //! or ends a library, the first or last event of a CPU location is the bound.
 //!
 //! Profilers start and stop apart: the focus is what all of them recorded ([`recorded`]). Devices meet in their first collective
@@ -15,7 +15,6 @@
 use std::ops::Range;
 
 use bitcode::{Decode, Encode};
-use whywait_otf2::Definitions;
 use whywait_otf2::enums::Paradigm;
 
 use crate::Result;
@@ -24,10 +23,6 @@ use crate::parallel::iter::prelude::*;
 use crate::trace::regions::{Library, Region, RegionClass};
 use crate::trace::{Shard, Trace};
 use crate::waits::device::{DevicePart, Devices};
-
-/// Properties of a process: the first and the last tick of the record of a profiler.
-const WINDOW_BEGIN: &str = "WHYWAIT::WINDOW::BEGIN";
-const WINDOW_END: &str = "WHYWAIT::WINDOW::END";
 
 /// Profilers that start and stop within this part of the run do so together.
 const PRECISION: i64 = 1000;
@@ -88,7 +83,7 @@ impl Focus {
         let own = own.reduce(Bounds::default, Bounds::merge);
         let mut bounds = trace.exchange.allgather(own)?.into_iter().fold(Bounds::default(), Bounds::merge);
         bounds.met = Skew::find(trace, devices)?.met();
-        bounds.recorded = recorded(trace.records());
+        bounds.recorded = recorded(trace);
         Ok(match window {
             Some(window) => Some(Self { begin: window.start, end: window.end, rule: Rule::Window }),
             None => bounds.focus(),
@@ -215,14 +210,9 @@ impl Bounds {
 }
 
 /// From the last begin to the first end of the records of all processes, ticks, if profilers say when these begin and end.
-fn recorded(records: &Definitions) -> Option<(i64, i64)> {
-    let times = |wanted: &str| {
-        let properties = records.location_group_properties.iter();
-        let one = properties.filter(|property| records.string(property.name) == wanted);
-        one.filter_map(|property| records.string(property.string_value).parse().ok()).collect::<Vec<i64>>()
-    };
-    let begin = times(WINDOW_BEGIN).into_iter().max()?;
-    Some((begin, times(WINDOW_END).into_iter().min()?))
+fn recorded(trace: &Trace) -> Option<(i64, i64)> {
+    let processes = || trace.definitions.processes.iter().map(|process| process.recorded);
+    Some((processes().filter_map(|recorded| recorded.0).max()?, processes().filter_map(|recorded| recorded.1).min()?))
 }
 
 /// The first operation of the largest group of devices: when each member began it, for how long it waited, and when the record
@@ -243,6 +233,9 @@ struct Meeting {
 impl Skew {
     /// Finds the first operation. Collective.
     fn find(trace: &Trace, devices: &[Devices]) -> Result<Self> {
+        if !trace.definitions.has_streams {
+            return Ok(Self::default());
+        }
         let recorded = |location: LocationId| {
             let shard = trace.shard(location);
             let process = trace.definitions.locations[location].process;

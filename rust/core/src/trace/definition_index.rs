@@ -401,7 +401,7 @@ mod tests {
             events: 0,
         };
         let range = |start, end| Ids { start: LocationId::new(start), end: LocationId::new(end) };
-        let process = |rank, locations| Process { rank, locations, recorded_from: None };
+        let process = |rank, locations| Process { rank, locations, recorded: (None, None) };
         let processes = vec![process(0, range(0, 1)), process(7, range(1, 3))];
         let index = DefinitionIndex { processes, ..DefinitionIndex::new(&Definitions::default()) };
         let label = |id, process, thread| index.label(&location(id, process, thread));

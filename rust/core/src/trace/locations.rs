@@ -46,12 +46,12 @@ pub struct Process {
     pub rank: u32,
     /// Its locations.
     pub locations: Ids<LocationId>,
-    /// When its recording began, if the tool says so, ticks: devices may be recorded before their host does anything.
-    pub recorded_from: Option<i64>,
+    /// When its recording began and ended, if the tool says so, ticks: devices may be recorded before their host does anything.
+    pub recorded: (Option<i64>, Option<i64>),
 }
 
-/// The property of a process that says when its recording began.
-const WINDOW_BEGIN: &str = "WHYWAIT::WINDOW::BEGIN";
+/// The properties of a process that say when its recording began and ended.
+const WINDOW: [&str; 2] = ["WHYWAIT::WINDOW::BEGIN", "WHYWAIT::WINDOW::END"];
 
 /// Orders locations by process and rank; finds the processes.
 pub(super) fn order_locations(
@@ -107,13 +107,14 @@ pub(super) fn order_locations(
     // The master thread is the first CPU thread that the measurement defined; metric sources and streams follow.
     locations.sort_by_key(|location| (location.process, location.kind != LocationType::CPU_THREAD));
 
-    let begins = definitions.location_group_properties.iter();
-    let begins = begins.filter(|property| definitions.string(property.name) == WINDOW_BEGIN);
-    let begins: FxHashMap<u32, i64> =
-        begins.map(|property| (property.location_group, property.value.bits.cast_signed())).collect();
+    let [begins, ends] = WINDOW.map(|name| {
+        let properties = definitions.location_group_properties.iter();
+        let named = properties.filter(|property| definitions.string(property.name) == name);
+        named.map(|property| (property.location_group, property.value.bits.cast_signed())).collect::<FxHashMap<_, _>>()
+    });
     let process = |(rank, group): (u32, &u32)| {
-        let recorded_from = begins.get(group).copied();
-        Process { rank, locations: Ids::default(), recorded_from }
+        let recorded = (begins.get(group).copied(), ends.get(group).copied());
+        Process { rank, locations: Ids::default(), recorded }
     };
     let mut ranges: Vec<Process> = (0..).zip(&processes).map(process).collect();
     let mut start = 0;

@@ -51,6 +51,9 @@ pub(super) struct Delay {
 impl Chains {
     /// Follows what delayed the kernels of all ranks; `devices` are those of the shards. Collective.
     pub(crate) fn find(trace: &Trace, devices: &[Devices]) -> Result<Self> {
+        if !trace.definitions.has_streams {
+            return Ok(Self::default());
+        }
         let nodes = trace.exchange.allgather(links::of_shards(trace, devices))?.concat();
         let number = nodes.iter().map(|node| node.kernel).zip(0..).collect();
         Ok(Self { nodes, number })

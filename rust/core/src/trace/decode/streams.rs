@@ -45,7 +45,7 @@ pub(crate) fn times_of_streams(
     let spans = spans.map(|span| (span.first, span.last)).filter(|(first, last)| first <= last);
     match spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) {
         Some((first, last)) => {
-            let begin = process.and_then(|process| process.recorded_from).map_or(first, |begin| begin.min(first));
+            let begin = process.and_then(|process| process.recorded.0).map_or(first, |begin| begin.min(first));
             begin.min(first - (last - first) / TOLERANCE).max(bounds.first)..=bounds.last
         }
         None => bounds.range(),
