@@ -194,7 +194,7 @@ pub(crate) fn find(
     for (&(place, row), found) in asked.iter().zip(&found) {
         let wait = &waits[row as usize];
         let shard = trace.position(wait.location);
-        if Pattern::of(wait.kind).is_some_and(Pattern::is_of_devices) {
+        if wait.is_of_devices() {
             let (factors, intervals) = chains.factors(trace, (waits, base), (wait, base + row));
             answers.push(((place, u32::MAX), factors, intervals));
             continue;

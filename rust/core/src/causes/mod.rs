@@ -69,7 +69,6 @@ use crate::waits::remote_calls::RemoteCalls;
 pub use cost_model::CostModel;
 
 pub use crate::schema::Class;
-use crate::schema::Pattern;
 pub(crate) use chains::Chains;
 use costs::BookedCosts;
 pub(crate) use fixed::Fixed;
@@ -229,8 +228,7 @@ impl Causes {
             let (first, waits) = waits.of(i);
             let mut explanations: Vec<Option<Explanation>> = waits.iter().map(|_| None).collect();
             if !of_devices.is_empty() {
-                let is_of_devices = |wait: &WaitState| Pattern::of(wait.kind).is_some_and(Pattern::is_of_devices);
-                for (explanation, wait) in explanations.iter_mut().zip(waits).filter(|(_, wait)| is_of_devices(wait)) {
+                for (explanation, wait) in explanations.iter_mut().zip(waits).filter(|(_, wait)| wait.is_of_devices()) {
                     *explanation = of_devices.get(&(wait.location, wait.instance)).copied();
                 }
             }

@@ -5,7 +5,7 @@ use bitcode::{Decode, Encode};
 use crate::ids::{InstanceId, LocationId};
 use crate::parallel::iter::prelude::*;
 use crate::parallel::per_shard::PerShard;
-use crate::schema::MetricSet;
+use crate::schema::{MetricSet, Pattern};
 use crate::severity::Metric;
 
 /// A call in which a location idles for a remote event.
@@ -60,6 +60,11 @@ impl WaitState {
         let ((location, instance), (cause_location, cause_instance)) = (call, cause);
         let last = LimitingFactor::Only;
         Self { kind, location, instance, waiting, cause_location, cause_instance, last, is_inferred: false }
+    }
+
+    /// Whether a device waits for another one.
+    pub(crate) fn is_of_devices(&self) -> bool {
+        Pattern::of(self.kind).is_some_and(Pattern::is_of_devices)
     }
 
     /// A wait without a cause (completion times).

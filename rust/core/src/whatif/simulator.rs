@@ -104,12 +104,12 @@ impl Simulator {
         pass()?;
         one_sided::collect(analysis, model, network, &mut builder, &mut assumptions)?;
         threads::collect(trace, &mut builder);
-        devices::collect(trace, &analysis.devices, &mut builder);
+        let alone = analysis.devices.alone(trace);
+        devices::collect(trace, &analysis.devices, &alone, &mut builder);
         // The first process has the devices and the diagnostics of all.
         let is_root = trace.exchange.is_root();
         assumptions.count(Assumption::UnmatchedKernel, if is_root { analysis.devices.unmatched_kernels } else { 0 });
-        let alone = if is_root { analysis.devices.alone(trace).len() as u64 } else { 0 };
-        assumptions.count(Assumption::UnrecordedHost, alone);
+        assumptions.count(Assumption::UnrecordedHost, if is_root { alone.len() as u64 } else { 0 });
         if model.cuts() {
             if !cut.settle(trace, &builder, also)? {
                 return Err(Error::Usage("no message in the run matches what is to be cut".into()));

@@ -5,7 +5,6 @@ use super::links::Node;
 use crate::causes::factors::{Factor, FactorKind, Side, WaitIntervals};
 use crate::ids::{InstanceId, LocationId};
 use crate::parallel::per_shard::PerShard;
-use crate::schema::Pattern;
 use crate::trace::{NONE, Trace};
 use crate::waits::WaitState;
 
@@ -94,7 +93,6 @@ fn row_of(trace: &Trace, waits: &PerShard<WaitState>, (location, instance): (Loc
     let key = |wait: &WaitState| (wait.location, shard.instances.enter[wait.instance]);
     let at = of_shard.partition_point(|wait| key(wait) < (location, shard.instances.enter[instance]));
     let of_kernel = of_shard[at..].iter().take_while(|wait| (wait.location, wait.instance) == (location, instance));
-    let is_of_devices = |wait: &WaitState| Pattern::of(wait.kind).is_some_and(Pattern::is_of_devices);
-    let found = (at..).zip(of_kernel).find(|(_, wait)| is_of_devices(wait))?;
+    let found = (at..).zip(of_kernel).find(|(_, wait)| wait.is_of_devices())?;
     Some((first + found.0) as u32)
 }

@@ -5,19 +5,20 @@
 //! stream, even if that had already ended, since in the changed run it may not have. Streams without known launches move with the
 //! first thread of their process, unless nothing but devices is recorded of it.
 
+use std::collections::BTreeSet;
+
 use rustc_hash::FxHashSet;
 
-use crate::ids::LocationId;
+use crate::ids::{LocationId, ProcessId};
 use crate::trace::Trace;
 use crate::waits::device::{Devices, Span, StartCause};
 use crate::whatif::graph::builder::{Builder, Node, Raw, enter, leave, stop};
 use crate::whatif::graph::steps::Kind;
 
-/// Finds the arcs of all devices.
-pub(in crate::whatif) fn collect(trace: &Trace, devices: &Devices, builder: &mut Builder) {
+/// Finds the arcs of all devices; `alone` are the processes of which nothing but these is recorded.
+pub(in crate::whatif) fn collect(trace: &Trace, devices: &Devices, alone: &BTreeSet<ProcessId>, builder: &mut Builder) {
     let launched = devices.kernels.iter().filter(|kernel| kernel.launch.is_some());
     let launched: FxHashSet<LocationId> = launched.map(|kernel| kernel.run.location).collect();
-    let alone = devices.alone(trace);
     let communicates = devices.kernels.iter().any(|kernel| kernel.communicates);
     for kernel in devices.kernels.iter().filter(|kernel| trace.owns(kernel.run.location)) {
         let run = &kernel.run;
@@ -35,9 +36,8 @@ pub(in crate::whatif) fn collect(trace: &Trace, devices: &Devices, builder: &mut
         let other = other.filter(|other| other.location != run.location);
         let ended = other.map(|other| (leave(builder.instance(trace, (other.location, other.last))), other.leave));
         // With clock errors, the launch does not constrain the start.
-        let sources: Vec<(Node, i64)> =
-            started.into_iter().chain(ended).filter(|&(_, time)| time <= run.enter).collect();
-        if sources.is_empty() {
+        let sources = [started, ended].map(|source| source.filter(|&(_, time)| time <= run.enter));
+        if sources.iter().all(Option::is_none) {
             continue;
         }
         let shard = trace.shard(run.location);
@@ -46,7 +46,7 @@ pub(in crate::whatif) fn collect(trace: &Trace, devices: &Devices, builder: &mut
         let kind = if is_first { Kind::Begin } else { Kind::Gate };
         let start = builder.stop(run.location, position, run.enter, kind);
         let target = builder.stop_target(start);
-        builder.raws.extend(sources.into_iter().map(|(source, time)| Raw::new(target, source, time)));
+        builder.raws.extend(sources.into_iter().flatten().map(|(source, time)| Raw::new(target, source, time)));
     }
     for &(call, kernel) in &devices.awaited {
         let (call, run) = (&devices.synchronizations[call as usize].call, &devices.kernels[kernel as usize].run);
