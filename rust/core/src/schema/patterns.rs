@@ -170,6 +170,16 @@ const PART: Pattern = Pattern { is_balanced_away: false, ..WAIT };
 /// Defaults of another bound of a wait state.
 const BOUND: Pattern = Pattern { is_bound: true, ..PART };
 
+/// Defaults of a wait of a kernel for other devices.
+const CCL: Pattern = Pattern {
+    below: "ccl",
+    paradigm: Paradigm::Ccl,
+    class: Some(Class::Ccl),
+    document: "device-collectives",
+    source: "specification.md#device-collectives",
+    ..WAIT
+};
+
 // Hints that several patterns share.
 const LAST_ONE: &str =
     "What keeps the last process busy before this call: more work than the others have, or waiting of its own.";

@@ -3,7 +3,7 @@
 //! ```text
 //! /// One sentence: the description of a wait state in reports and documents.
 //! Name = "unique_name" in Count,        a count: Count, Bytes, or nothing for a time
-//! Name = "unique_name" { fields },      a wait state: fields of a Pattern, with defaults from WAIT, PART or BOUND
+//! Name = "unique_name" { fields },      a wait state: fields of a Pattern, with defaults from WAIT, PART, BOUND or CCL
 //! ```
 //!
 //! An enum needs all of its variants in one place. So each file is a macro that appends its rows to those it receives
