@@ -134,6 +134,7 @@ def analyze(
     modes = _modes(counter_modes or {})
     mpi.serve()
     opened = run if isinstance(run, Run) else Run(run)
+    usual = _correction(opened)
     native = mpi.analyze(
         opened._native,  # noqa: SLF001
         memory=(memory_limit, None if memory_limit is None else spill_directory or _spill_directory(opened)),
@@ -145,7 +146,7 @@ def analyze(
         window=window,
         counter_modes=list(modes.items()),
         fold_recursion=fold_recursion,
-        clocks=clocks or _correction(opened),
+        clocks=clocks or usual,
         clock_domain=clock_domain,
         min_latency=min_latency,
         census=census,
@@ -165,7 +166,7 @@ def analyze(
         options["fold_recursion"] = True
     if window is not None:
         options["window"] = window
-    if clocks not in (None, _correction(opened)):
+    if clocks not in (None, usual):
         options["clocks"] = clocks
     if clock_domain != "auto":
         options["clock_domain"] = clock_domain

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import whywait.mpi as mpi
 from whywait.api.analyze import analyze
 from whywait.api.whatif import refuse_archive
+from whywait.model.trace import TraceIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,19 +74,12 @@ def correct(
     # The name of a directory of traces may have a dot.
     name = path.name if path.is_dir() else path.stem
     with tempfile.TemporaryDirectory(prefix=".correct-", dir=target) as staging:
-        source = _digest(path)
+        if path.is_dir():
+            source = TraceIdentity.of(name, path).sha256 or ""
+        else:
+            source = hashlib.sha256(path.read_bytes()).hexdigest()
         mpi.together(analysis.write_run, staging, source=source, progress=progress)
         # The anchor is last, so an archive with an anchor is complete.
         for file in (name, f"{name}.def", f"{name}.otf2"):
             (Path(staging) / file).rename(target / file)
     return {**(result.clocks or {}), "written": str(target / f"{name}.otf2")}
-
-
-def _digest(path: Path) -> str:
-    """Return a hash of the anchor file of an archive, or of all files of a directory of traces."""
-    digest = hashlib.sha256()
-    for file in sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]:
-        with file.open("rb") as content:
-            while chunk := content.read(1 << 20):
-                digest.update(chunk)
-    return digest.hexdigest()

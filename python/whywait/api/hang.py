@@ -162,8 +162,9 @@ def _place(entry: _Entry) -> str | None:
 
 def _described(entry: _Entry) -> dict[str, Any]:
     is_message = bool(entry.get("is_p2p"))
+    name, description = _group_of(entry)
     return {
-        "group": _group_of(entry)[1] if _group_of(entry)[1] not in {"", "undefined"} else _group_of(entry)[0],
+        "group": name if description in {"", "undefined"} else description,
         "number": entry.get("p2p_seq_id" if is_message else "collective_seq_id", 0),
         "operation": _kind(entry),
         "place": _place(entry),

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from whywait.analysis.account import account
+from whywait.analysis.findings.words import Words, joined
 from whywait.analysis.prices import NO_EVENTS, NO_FIT, NOTHING, REFUSED, TOO_EXPENSIVE, UNKNOWN
 from whywait.model.names import short_name
 from whywait.report.account import device_lines, group_lines
@@ -133,8 +134,7 @@ def finding_lines(found: Findings, width: int, *, details: bool = True) -> Itera
     if not known and found.shown:
         ends.append("What changes would save is not simulated: see whywait analyze --prices.")
     if of_devices := [str(at) for at, one in enumerate(found.shown, 1) if one.base == "device"]:
-        which = " and ".join(filter(None, (", ".join(of_devices[:-1]), of_devices[-1])))
-        ends.append(f"Lost time of devices: {which}.")
+        ends.append(f"Lost time of devices: {joined(map(Words, of_devices)).text}.")
     if words := _rest(found):
         ends.append(words)
     yield from ([(line[0][0], "dim")] for line in paragraph(" ".join(ends), width))

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait.analysis.findings.words import EQUAL, Figures, Words
+from whywait.analysis.findings.words import EQUAL, Figures, Words, joined
 from whywait.analysis.focus import focused
 from whywait.analysis.iterations import known_iterations
 from whywait.model.profile import sum_at
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from whywait.analysis.changes import Change
     from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.model.profile import Profile
 
 NAME = "straggler"
 TITLE = "Straggler"
@@ -79,18 +80,20 @@ def detect(run: Run) -> Iterator[Finding]:
     for callpath in sorted(costs, key=lambda one: (-float(costs[one].sum()), one)):
         by_rank = costs[callpath]
         rest = by_rank.copy()
-        ranks = _slower(_times(run, callpath))
+        times = _times(run, callpath)
+        ranks = _slower(times)
         if by_rank[ranks].sum() < _LEAST * total:
             ranks = [] if in_stages else _culprits(by_rank)
         if len(ranks) > _FEW * by_rank.size:
             ranks = []
         if ranks and (waiting := float(by_rank[ranks].sum())) >= _LEAST * total:
             rest[ranks] = 0.0
-            yield _found(run, _of_few(run, callpath, ranks, waiting, steps), (callpath, ranks), by_rank - rest, total)
+            sentence = _of_few(run, (callpath, times), ranks, waiting, steps)
+            yield _found(run, sentence, (callpath, ranks), by_rank - rest, (total, steps[0]))
         if in_stages:
             of_stages[callpath] = float(rest.sum())
         elif rest.sum() >= _LEAST * total:
-            yield _found(run, _of_many(run, callpath, float(rest.sum())), (callpath, []), rest, total)
+            yield _found(run, _of_many(run, callpath, float(rest.sum())), (callpath, []), rest, (total, steps[0]))
     if of_stages and (waiting := sum(of_stages.values())) >= _LEAST * total:
         sentence = FIGURES.say(
             "GPUs wait {waiting} for ranks that work one after another, most of it for {place}.",
@@ -103,8 +106,10 @@ def detect(run: Run) -> Iterator[Finding]:
 
 
 def _found(
-    run: Run, sentence: Words, place: tuple[int, list[int]], costs: npt.NDArray[np.float64], total: float
+    run: Run, sentence: Words, place: tuple[int, list[int]], costs: npt.NDArray[np.float64], of_all: tuple[float, int]
 ) -> Finding:
+    """Return a finding; `of_all` are the time of all devices, and the number of steps."""
+    total, steps = of_all
     callpath, ranks = place
     waiting = float(costs.sum())
     found = run.finding(
@@ -115,7 +120,7 @@ def _found(
         callpath=callpath,
         ranks=ranks,
         base="device",
-        evidence={"by_rank": costs.tolist(), "steps": _steps(run)[0]},
+        evidence={"by_rank": costs.tolist(), "steps": steps},
     )
     found.share = waiting / total
     return found
@@ -124,11 +129,11 @@ def _found(
 def _waits_for_messages(run: Run) -> bool:
     """Return whether devices wait for messages for most of their waiting for each other."""
     profile = focused(run.result).profile
+    return _total(profile, _OF_MESSAGES) > _total(profile, _OF_GROUPS)
 
-    def total(*metrics: str) -> float:
-        return sum(profile.total(metric) for metric in metrics if metric in profile.metrics)
 
-    return total(*_OF_MESSAGES) > total(*_OF_GROUPS)
+def _total(profile: Profile, metrics: tuple[str, ...]) -> float:
+    return sum(profile.total(metric) for metric in metrics if metric in profile.metrics)
 
 
 def _slower(times: npt.NDArray[np.float64]) -> list[int]:
@@ -145,7 +150,7 @@ def _costs(run: Run) -> dict[int, npt.NDArray[np.float64]]:
     rank = run.result.places.rank
     rows = run.result.tables.device_account.to_pylist()
     of_devices = sum(line["time"] for line in rows if line["row"] == "communication.wait")
-    of_kernels = sum(profile.total(metric) for metric in (*_OF_MESSAGES, *_OF_GROUPS) if metric in profile.metrics)
+    of_kernels = _total(profile, _OF_MESSAGES + _OF_GROUPS)
     shared = min(of_devices / of_kernels, 1.0) if of_kernels else 1.0
     number = int(rank.max(initial=0)) + 1
     found: dict[int, npt.NDArray[np.float64]] = {}
@@ -177,13 +182,19 @@ def _steps(run: Run) -> tuple[int, float]:
     return table.num_rows, run.length / table.num_rows
 
 
-def _of_few(run: Run, callpath: int, ranks: list[int], waiting: float, steps: tuple[int, float]) -> Words:
-    number, step = steps
-    of_ranks = _times(run, callpath)
+def _of_few(
+    run: Run,
+    place: tuple[int, npt.NDArray[np.float64]],
+    ranks: list[int],
+    waiting: float,
+    steps: tuple[int, float],
+) -> Words:
+    (callpath, of_ranks), (number, step) = place, steps
     others = [rank for rank in range(of_ranks.size) if rank not in ranks]
     own, other = float(of_ranks[ranks].mean()), float(of_ranks[others].mean()) if others else 0.0
-    who = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
-    verb = "makes" if len(ranks) == 1 else "make"
+    is_one = len(ranks) == 1
+    who = f"rank{'s' * (not is_one)} {joined(Words(str(rank)) for rank in ranks).text}"
+    verb = "makes" if is_one else "make"
     which = "GPU" if len(others) == 1 else f"{len(others)} GPUs"
     recurs = _recurs(run, ranks) if number > 1 else 1
     each = waiting / max(len(others), 1) / recurs
