@@ -102,9 +102,9 @@ class Progress:
             at_once = call in self.locking_all and first is not None and first.enter <= since
             if first is not None and first.enter < call.leave and not at_once:
                 *before, last = [i for i in calls if i.enter < call.leave]
-                found.append(
-                    Delay(first, last, max((i.leave for i in before), default=0), away(calls, since, last.enter))
-                )
+                # What the target did before its first activity helped nobody.
+                missed = max(0, first.enter - since) + away(calls, max(since, first.enter), last.enter)
+                found.append(Delay(first, last, max((i.leave for i in before), default=0), missed))
         found.sort(key=lambda delay: (delay.first.enter, delay.first.thread.rank))
         # The last to grant a lock on all decides alone.
         last = max(found, key=lambda d: (d.first.enter, -d.first.thread.rank), default=None)

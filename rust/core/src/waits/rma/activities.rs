@@ -114,8 +114,10 @@ impl<'a> LibraryCalls<'a> {
         let (call, enter, leave) = self.first(request)?;
         let since = request.enter.max(request.released);
         let (last, last_enter, before) = self.last(request)?;
+        // What the target did before its first activity helped nobody.
         let inside = self.inside(request.target);
-        let away = if last_enter > since { last_enter - since - inside.between(since, last_enter) } else { 0 };
+        let active = inside.between(since.max(enter), last_enter);
+        let away = if last_enter > since { last_enter - since - active } else { 0 };
         let (asked, process) = (request.from.1, request.target);
         Some(Activity { asked, call, process, enter, leave, last, last_enter, before, away })
     }
@@ -184,8 +186,8 @@ impl<'a> LibraryCalls<'a> {
         if request.released != i64::MIN || first.enter <= request.enter {
             return Some(first);
         }
-        let leave = self.shard.leave(first.last.1);
-        Some(Activity { call: first.last, enter: first.last_enter, leave, ..first })
+        let (enter, leave) = (first.last_enter, self.shard.leave(first.last.1));
+        Some(Activity { call: first.last, enter, leave, away: enter - request.enter, ..first })
     }
 
     /// The last grant among the window's processes in this shard, searched backwards from the end of the call.
