@@ -510,9 +510,10 @@ def probes(trace: Trace, messages: dict[int, list[Message]], result: Result) -> 
                 probed[id(first)] = call, first
         for call, m in probed.values():
             if m.partner is not None:
+                # What is sent after the probe was not probed.
                 sent = m.partner.start
-                waiting = min(sent.enter, call.leave) - call.enter
-                if waiting > 0:
+                waiting = sent.enter - call.enter
+                if 0 < waiting <= call.leave - call.enter:
                     result.wait("mpi_probe_latesender", call, waiting, sent)
 
 

@@ -5,16 +5,31 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::ids::InstanceId;
 use crate::trace::{CallPath, RegionClass, Shard, Trace};
 
-/// Calls that probe messages by the rows of their receives: a matched probe is recorded with its message; another one
-/// has found the message of the next receive that the same call path posts
-/// (specification.md#inferred-synchronization).
-pub(crate) fn find(trace: &Trace, shard: &Shard) -> FxHashMap<u32, InstanceId> {
-    let mut probes: FxHashMap<u32, InstanceId> = shard.probes.iter().copied().collect();
+/// Calls that probe messages, by the rows of the receives of these.
+#[derive(Default)]
+pub(crate) struct Probes {
+    recorded: FxHashMap<u32, InstanceId>,
+    inferred: FxHashMap<u32, InstanceId>,
+}
+
+impl Probes {
+    /// The call that probed the message of a receive, whose send began at `sent`: a message that is sent after a probe
+    /// is not the one that was probed, unless a record says so.
+    pub(crate) fn get(&self, shard: &Shard, row: u32, sent: i64) -> Option<InstanceId> {
+        let inferred = || self.inferred.get(&row).filter(|&&probe| sent <= shard.leave(probe));
+        self.recorded.get(&row).or_else(inferred).copied()
+    }
+}
+
+/// A matched probe is recorded with its message; another one has found the message of the next receive that the same
+/// call path posts (specification.md#inferred-synchronization).
+pub(crate) fn find(trace: &Trace, shard: &Shard) -> Probes {
+    let mut probes = Probes { recorded: shard.probes.iter().copied().collect(), ..Probes::default() };
     let is_probe = |path: &CallPath| trace.regions.class(path.region) == RegionClass::Probe;
     if !trace.tree.nodes().iter().any(is_probe) {
         return probes;
     }
-    let recorded: FxHashSet<InstanceId> = probes.values().copied().collect();
+    let recorded: FxHashSet<InstanceId> = probes.recorded.values().copied().collect();
     let (enters, leaves) = (&shard.instances.enter, &shard.instances.leave);
     let parent = |instance: InstanceId| trace.tree.nodes()[shard.callpath(instance)].parent;
     for (i, location) in shard.locations.enumerate() {
@@ -29,7 +44,7 @@ pub(crate) fn find(trace: &Trace, shard: &Shard) -> FxHashMap<u32, InstanceId> {
             if let Some(&(_, row)) = posted.get(next)
                 && parent(shard.receives.rows[row as usize].request) == parent(probe)
             {
-                probes.insert(row, probe);
+                probes.inferred.insert(row, probe);
             }
         }
     }

@@ -113,7 +113,9 @@ pub fn detect(trace: &Trace, shard: &Shard, matches: &Matches, window: usize) ->
             let receive = &shard.receives.rows[row];
             let lead = matches.send(row).map(|send| shard.enter(receive.instance) - send.enter);
             detector.detected.leads.push(lead.and_then(|lead| lead.try_into().ok()).unwrap_or(u32::MAX));
-            if let (Some(&probe), Some(send)) = (probes.get(&(row as u32)), matches.send(row)) {
+            if let Some(send) = matches.send(row)
+                && let Some(probe) = probes.get(shard, row as u32, send.enter)
+            {
                 detector.probe(probe, send);
             }
             if latest.is_some_and(|latest| latest.call != receive.instance) {

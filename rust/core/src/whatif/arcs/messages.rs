@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use crate::Result;
 use crate::ids::{CallPathId, InstanceId, ProcessId, RegionKey};
 use crate::matching::messages::match_all;
-use crate::matching::probes;
+use crate::matching::probes::{self, Probes};
 use crate::matching::protocol::{Limits, Proofs, Protocol, ProtocolClassifier};
 use crate::parallel::iter::prelude::*;
 use crate::trace::{NONE, RegionClass, Trace};
@@ -110,7 +110,7 @@ pub(in crate::whatif) fn collect(
     assumptions: &mut Assumptions,
 ) -> Result<Sizes> {
     let classifier = ProtocolClassifier::new(trace);
-    let probes: Vec<FxHashMap<u32, InstanceId>> = trace.par_shards().map(|shard| probes::find(trace, shard)).collect();
+    let probes: Vec<Probes> = trace.par_shards().map(|shard| probes::find(trace, shard)).collect();
     let (found, _) = match_all(trace, |index, shard, matches| {
         let (mut messages, mut gone) = (Vec::new(), Vec::new());
         for (row, receive) in shard.receives.rows.iter().enumerate() {
@@ -149,11 +149,7 @@ pub(in crate::whatif) fn collect(
                 is_local: classifier.is_local(send),
                 callpath,
                 is_named: classifier.is_fixed(callpath),
-                probe: match probes[index].get(&(row as u32)) {
-                    // A message sent after the probe is not the one that was probed.
-                    Some(&probe) if send.enter <= shard.leave(probe) => here(probe),
-                    _ => NONE,
-                },
+                probe: probes[index].get(shard, row as u32, send.enter).map_or(NONE, here),
                 region: trace.tree.region(shard.callpath(receive.instance)),
             });
         }
