@@ -609,8 +609,8 @@ def collective(op: CollectiveOp, parts: list[Part], result: Result) -> None:
             for p, q in in_tree(root, [p for p in parts if p is root or p.sent]):
                 wait_for(q, p, "mpi_tree_wait", result)
     elif op in SCAN:
-        for p in (p for p in parts if p.sent or p.received):
-            senders = [q for q in parts if q.sent and q.rank <= p.rank]
+        for p in (p for p in parts if p.received):
+            senders = [q for q in parts if q.sent and q.rank < p.rank]
             if senders:
                 wait_for(last(senders), p, "mpi_earlyscan", result)
     elif op in {CollectiveOp.ALLTOALLV, CollectiveOp.ALLTOALLW} and all(p.sent and p.received for p in parts):
@@ -796,11 +796,11 @@ def needs(
     else:
         return
     result.violations_coll += any(other[1].enter > call.leave for _, other in needed)
-    needed = [(i, other) for i, other in needed if other[1].enter <= call.leave]
     at, last = -1, None
     for _, other in needed:
         if other[1].enter > at:
             at, last = other[1].enter, other[1]
+    at = min(at, call.leave)
     result.add("mpi_nbc_hidden_wait", start, max(0, min(at, call.enter) - start.leave))
     ready[call].append((at, metric, last))
 

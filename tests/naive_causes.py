@@ -34,12 +34,13 @@ PAIRS = {
     "wait_for_progress": "rma_progress",
     "lock_competition": "lock",
 }
-NONBLOCKING = {  # metrics and their classes; Early Scan has none
+NONBLOCKING = {  # metrics and their classes
     "mpi_nbc_barrier_wait": "barrier",
     "mpi_nbc_wait_nxn": "n2n",
     "mpi_neighbor_wait": "n2n",
     "mpi_nbc_latebroadcast": "12n",
     "mpi_nbc_earlyreduce": "n21",
+    "mpi_nbc_earlyscan": "n2n",
     "mpi_probe_latesender": "latesender",
 }
 ALL_WITH_ALL = {"mpi_nbc_barrier_wait", "mpi_nbc_wait_nxn"}
@@ -626,9 +627,10 @@ class Analysis:
             completions = {i: max(0, X[i] - B[culprit]) for i in taking}
         elif op in ("SCAN", "EXSCAN"):
             for i in n:
-                senders = [j for j in n if j <= i and ends[j].sent > 0]
-                if senders:
-                    self.add("mpi_earlyscan", ends[i], max(0, min(max(B[j] for j in senders), X[i]) - B[i]))
+                senders = [j for j in range(i) if ends[j].sent > 0]
+                if not senders or not ends[i].received or B[i] >= max(B[j] for j in senders):
+                    continue
+                self.one_needs(ranks, ends, i, latest_of(senders), "mpi_earlyscan", "n2n")
             return
         else:
             return
@@ -647,14 +649,18 @@ class Analysis:
             if i == own.root or not come:
                 continue
             last = max(come, key=lambda j: (ends[j].begin, -j))
-            begin = ends[last].begin
-            if 5 * len(come) * (own.t - begin) > own.t - own.begin:
-                continue
-            self.add("mpi_tree_wait", own, begin - own.begin)
-            if self.model == "thesis":
-                waiter = self.point(own, begin - own.begin, own.t - begin, {ranks[last]}, "tree")
-                cause = self.point(ends[last], 0, ends[last].t - begin, {ranks[i]}, "tree")
-                self.instances.append(Instance("tree", cause, [(waiter, begin - own.begin)], ranks))
+            if 5 * len(come) * (own.t - ends[last].begin) <= own.t - own.begin:
+                self.one_needs(ranks, ends, i, last, "mpi_tree_wait", "tree")
+
+    def one_needs(self, ranks, ends, i, last, metric, cls):
+        """Add the wait of a member for another one; without costs in release 2.6."""
+        own, begin = ends[i], ends[last].begin
+        waiting = min(begin, own.t) - own.begin
+        self.add(metric, own, waiting)
+        if self.model == "thesis":
+            waiter = self.point(own, waiting, max(0, own.t - begin), {ranks[last]}, cls)
+            cause = self.point(ends[last], 0, max(0, ends[last].t - begin), {ranks[i]}, cls)
+            self.instances.append(Instance(cls, cause, [(waiter, waiting)], ranks))
 
     def find_init_and_finalize(self):
         for names, is_init in ((INIT, True), ({"MPI_Finalize"}, False)):
@@ -790,7 +796,7 @@ class Analysis:
                     calls.setdefault((*key, "to", e.call.L), e.call)
         for parts in found.instances():
             mine = [calls[p.rank, p.call.callpath, p.call.enter, p.call.leave] for p in parts]
-            self.window_collective(parts[0].kind, mine)
+            self.window_collective(parts, mine)
         for w in found.result.waits:
             kind = w.metric.partition("_rma_")[2].removeprefix("sync_").removeprefix("comm_")
             if kind in PAIRS:
@@ -920,18 +926,40 @@ class Analysis:
             p.propagating = max(p.propagating, ticks)
         self.add(f"mpi_wait_indirect_{cls}", e, sum(parts.values()))
 
-    def window_collective(self, kind, calls):
-        """Create, free, and fence synchronize if all members are in the call at the same time."""
+    def window_collective(self, parts, calls):
+        """Create and free synchronize all members; a fence too, if all are in it at the same time."""
+        kind = parts[0].kind
         latest, first = max(c.E for c in calls), min(c.L for c in calls)
-        if len(calls) < 2 or not latest < first:
+        if len(calls) < 2:
+            return
+        if not latest < first and kind not in {*naive_rma.CREATES, *naive_rma.FREES}:
+            if naive_rma.interface(parts[0].call) == "mpi":
+                self.loose_fences(parts, calls)
             return
         cls = "rma_create" if kind in naive_rma.CREATES else "rma_free" if kind in naive_rma.FREES else "rma_fence"
         ranks = {c.enter.loc.rank for c in calls}
-        points = [self.point(c.leave, latest - c.E, c.L - first, ranks, cls) for c in calls]
+        points = []
+        for c in calls:
+            until = min(latest, c.L)
+            points.append(self.point(c.leave, until - c.E, c.L - max(first, until), ranks, cls))
         cause = min((p for p in points if not p.wait), key=lambda p: p.loc.rank)
         for p in points:
             self.add(f"mpi_rma_wait_at_{cls[4:]}", p, p.wait)
         self.instances.append(Instance(cls, cause, [(p, p.wait) for p in points if p is not cause], ranks))
+
+    def loose_fences(self, parts, calls):
+        """Let each fence wait for the last one of those that accessed its process."""
+        for part, call in zip(parts, calls, strict=True):
+            others = zip(parts, calls, strict=True)
+            origins = [c for p, c in others if p is not part and any(op.target == part.rank for op in p.ops)]
+            last = max(origins, key=lambda c: (c.E, -c.enter.loc.rank), default=None)
+            if last is None or last.E <= call.E:
+                continue
+            met = min(last.E, call.L)
+            waiter = self.point(call.leave, met - call.E, call.L - met, {last.enter.loc.rank}, "rma_fence")
+            cause = self.point(last.leave, 0, max(0, last.L - met), {call.enter.loc.rank}, "rma_fence")
+            self.add("mpi_rma_wait_at_fence", waiter, waiter.wait)
+            self.instances.append(Instance("rma_fence", cause, [(waiter, waiter.wait)]))
 
     def one_sided_pair(self, cls, waiter, wait, cause, end):
         """Add a wait of a call for another one. A call with several roles or waits has one point."""

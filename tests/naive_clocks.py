@@ -107,7 +107,7 @@ def collectives(trace: naive.Trace) -> Iterator[Constraint]:
             yield from pairs("n_to_one", [p for p in senders if p is not root], [root])
         elif op in naive.SCAN:
             for t in parts:
-                if t.sent or t.received:
+                if t.received:
                     yield from pairs("prefix", [p for p in senders if p.rank < t.rank], [t])
     finals = [[i for t in of for i in t.instances if i.is_mpi and i.name == "MPI_Finalize"] for of in
               trace.processes.values()]  # fmt: skip
@@ -123,7 +123,7 @@ def collectives(trace: naive.Trace) -> Iterator[Constraint]:
                     or (op in naive.N_TO_N and data)
                     or (op in naive.ONE_TO_N and k == root and data)
                     or (op in naive.N_TO_ONE and i == root and data)
-                    or (op in naive.SCAN and k < i and other.size_sent > 0 and (own.size_sent or own.size_received))
+                    or (op in naive.SCAN and k < i and data)
                 ):
                     # The location is that of the call that completes the operation.
                     source = parts[k][2].thread.ref, starting.enter

@@ -349,11 +349,14 @@ class Analysis(Progress):
             else:
                 suffix = "wait_nxn"
             everyone = self.enter(last) < min(self.leave(p) for p in parts)
-            # MPI may do without synchronization, and for a broadcast only the root counts, which is not recorded. The
-            # barriers and allocations of the others always wait for all.
-            if not everyone and (library == "mpi" or kind == CollectiveOp.BCAST):
+            # For a broadcast only the root counts, which is not recorded.
+            if not everyone and kind == CollectiveOp.BCAST:
                 continue
             for p in parts:
+                if not everyone and suffix == "rma_wait_at_fence":
+                    # It completes the operations on its process; else it needs nobody.
+                    origins = [q for q in parts if q is not p and any(op.target == p.rank for op in q.ops)]
+                    last = max(origins, key=lambda q: (self.enter(q), -q.rank), default=p)
                 waiting = min(self.enter(last), self.leave(p)) - self.enter(p)
                 if waiting <= 0:
                     continue

@@ -137,17 +137,18 @@ class Simulation:
         op = first.collective_op
         calls = {process: Call(call, 0, event.root, event.size_sent > 0, event.size_received > 0)
                  for _, process, event, call in parts}  # fmt: skip
+        everybody = [call.instance for call in calls.values()]
+        together = max(i.enter for i in everybody) < min(i.leave for i in everybody)
+        met = together and all(call.sends and call.receives for call in calls.values())
         for own, other in (groups, groups[::-1]):
-            part = [calls[p] for p in other if calls[p].sends or calls[p].receives]
-            latest = max((call.instance.enter for call in part), default=0)
-            together = all(c.instance.leave > latest for c in (calls[p] for p in own) if c.sends or c.receives)
             for me in (calls[p] for p in own):
                 for rank, you in enumerate(calls[p] for p in other):
                     if op in naive.BARRIER:
                         waits = True
+                    elif op in naive.N_TO_N:
+                        waits = me.receives and you.sends
                     elif op in TO_ALL:
-                        sent = you.sends and you.instance.enter <= me.instance.leave
-                        waits = me.receives and (you in part if together else sent)
+                        waits = met
                     elif op in naive.ONE_TO_N:
                         waits = me.root == rank and you.sends and me.receives
                     else:
@@ -161,12 +162,14 @@ class Simulation:
                 for other in calls:
                     self._wait(one.instance, other.instance)
         elif op in TO_ALL:
+            if op not in naive.N_TO_N and not all(call.sends and call.receives for call in calls):
+                return
             part = [call for call in calls if call.sends or call.receives]
             latest = max((call.instance.enter for call in part), default=0)
             together = all(call.instance.leave > latest for call in part)
-            for one in (call for call in part if call.receives):
+            for one in part:
                 for other in part:
-                    if together or (other.sends and other.instance.enter <= one.instance.leave):
+                    if together or (op in naive.N_TO_N and other.sends and one.receives):
                         self._wait(one.instance, other.instance)
         elif op in naive.ONE_TO_N:
             root = calls[calls[0].root]
@@ -181,9 +184,10 @@ class Simulation:
             if root.receives:
                 self._in_tree(root, [call for call in calls if call is root or call.sends])
         elif op in naive.SCAN:
-            for one in calls:
+            for one in (call for call in calls if call.receives):
                 for other in calls[: one.rank]:
-                    self._wait(one.instance, other.instance)
+                    if other.sends:
+                        self._wait(one.instance, other.instance)
 
     def _finalize(self) -> None:
         ends = [

@@ -13,9 +13,6 @@ from tests.tracedsl import trace_from_text
 
 # Examples whose waits stay, by document and heading, and why.
 STAY = {
-    "wait-at-nxn: No overlap: one rank ended before the other began": "no data can have come from the other rank",
-    "wait-at-nxn: With overlap, all ranks take part, whatever they send": "the last rank sends nothing to the first",
-    "one-sided-shmem: Barrier, collective, broadcast": "rank 0 leaves the barrier before rank 2 enters it",
     "openmp: Wait at an implicit and at an explicit barrier": "the parallel region itself is no computation",
     "openmp: A critical section": "the critical section itself is no computation",
     "openmp: A lock as old measurement systems record it": "the parallel region itself is no computation",

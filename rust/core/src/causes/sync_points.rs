@@ -98,12 +98,18 @@ pub(super) fn collect<'a>(
     (sync_points, contended)
 }
 
-/// The class of a wait. Scalasca computes no costs of waits in `MPI_Finalize`, and does not infer any.
+/// The class of a wait. Scalasca computes no costs of waits in `MPI_Finalize` and in prefix operations, and does not
+/// infer any.
 fn class_of(kind: Metric, model: CostModel) -> Option<Class> {
     match (kind, model) {
         (Metric::FinalizeWait, CostModel::Scalasca) => Some(Class::Library),
         (
-            Metric::AlltoallvWait | Metric::CreationWait | Metric::NeighborWait | Metric::ProbeLateSender,
+            Metric::AlltoallvWait
+            | Metric::CreationWait
+            | Metric::EarlyScan
+            | Metric::NeighborWait
+            | Metric::NonblockingEarlyScan
+            | Metric::ProbeLateSender,
             CostModel::Scalasca,
         ) => None,
         _ => Pattern::class_of(kind).filter(|&class| has_costs(class, model)),
@@ -138,13 +144,13 @@ fn sync_places(kind: Metric, class: Class) -> Option<(Place, Place)> {
 /// Whether the cause of a wait only has to start a call: the send of a probed message, a non-blocking operation, or one of
 /// neighbors.
 fn has_to_start(kind: Metric) -> bool {
-    use Metric::{NonblockingBarrierWait, NonblockingEarlyReduce, NonblockingLateBroadcast, NonblockingWaitNxN};
     matches!(
         kind,
-        NonblockingBarrierWait
-            | NonblockingWaitNxN
-            | NonblockingLateBroadcast
-            | NonblockingEarlyReduce
+        Metric::NonblockingBarrierWait
+            | Metric::NonblockingWaitNxN
+            | Metric::NonblockingLateBroadcast
+            | Metric::NonblockingEarlyReduce
+            | Metric::NonblockingEarlyScan
             | Metric::NeighborWait
             | Metric::ProbeLateSender
     )
@@ -221,6 +227,7 @@ fn record(
         | Metric::AlltoallvWait
         | Metric::LateBroadcast
         | Metric::EarlyReduce
+        | Metric::EarlyScan
         | Metric::TreeWait => Place::Collective,
         _ => Place::Leave,
     };

@@ -58,6 +58,11 @@ impl Kind {
     }
 }
 
+/// Of `CollectiveOp`: the records do not tell who sends to whom.
+pub(crate) const ALLTOALLV: u8 = 9;
+/// The same, with a type for each.
+pub(crate) const ALLTOALLW: u8 = 10;
+
 /// What the times of a member are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Times {

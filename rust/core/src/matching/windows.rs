@@ -3,6 +3,7 @@
 //! OpenSHMEM's allocations leave no record; they count as calls of all processes on a window of their own.
 
 use bitcode::{Decode, Encode};
+use whywait_otf2::enums::CollectiveOp;
 
 use super::epochs::{CollectivePart, Epochs};
 use crate::Result;
@@ -35,6 +36,15 @@ pub struct Part {
     pub operation: u8,
     /// The library that the call belongs to.
     pub library: Library,
+}
+
+/// Whether nobody leaves such an operation before all have entered it. A fence without operations need not synchronize
+/// (MPI 4.1, section 12.5.1), nor does a broadcast; others are barriers.
+pub(crate) fn always_synchronizes(library: Library, operation: u8) -> bool {
+    match library {
+        Library::Mpi => CollectiveOp(operation) != CollectiveOp::BARRIER,
+        Library::Shmem | Library::Armci => CollectiveOp(operation) != CollectiveOp::BCAST,
+    }
 }
 
 /// The parts in all collective operations on windows, by the shard that evaluates them: instance by instance, ordered by

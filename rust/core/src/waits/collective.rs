@@ -22,7 +22,7 @@ use super::wait_state::WaitState;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CommId, LocationId, ProcessId};
-use crate::matching::collectives::{Kind, Member, Times, match_all, neighborhood, neighbors};
+use crate::matching::collectives::{ALLTOALLV, ALLTOALLW, Kind, Member, Times, match_all, neighborhood, neighbors};
 use crate::matching::trees::{Part, inner_waits};
 use crate::parallel::iter::prelude::*;
 use crate::severity::{Accumulator, Metric};
@@ -111,10 +111,6 @@ pub fn detect<R: Default + Send>(
         .collect();
     Ok(Detected { findings, syncs, more, diagnostics })
 }
-
-/// Values of `CollectiveOp`.
-const ALLTOALLV: u8 = 9;
-const ALLTOALLW: u8 = 10;
 
 /// Wait states and synchronizations of the instances that one shard owns.
 #[derive(Default)]
@@ -368,19 +364,20 @@ impl Found {
         self.order = order;
     }
 
-    /// Early Scan: a member waits for the latest sender of a lower or equal rank
+    /// Early Scan: a member that receives waits for the latest sender of a lower rank
     /// (specification.md#prefix-operations).
     fn scan(&mut self, members: &[Member]) {
         let mut last: Option<&Member> = None;
         for member in members {
+            if let Some(last) = last.filter(|last| member.received > 0 && member.begin < last.begin) {
+                self.wait(Metric::EarlyScan, member, last);
+                if self.keeps_syncs {
+                    let part = collective_sync(Metric::EarlyScan, member, last, Participants::Cause, last.begin);
+                    self.collective_syncs.parts.push(part);
+                }
+            }
             if member.sent > 0 && last.is_none_or(|last| last.begin < member.begin) {
                 last = Some(member);
-            }
-            if let Some(last) = last
-                && (member.sent > 0 || member.received > 0)
-                && member.begin < last.begin
-            {
-                self.wait(Metric::EarlyScan, member, last);
             }
         }
     }

@@ -19,8 +19,6 @@
 //!
 //! *Source*: specification.md#non-blocking-collective-operations.
 
-use std::cmp::Reverse;
-
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
@@ -182,6 +180,11 @@ fn synchronize(
     }));
 }
 
+/// The part that begins last, with the lowest rank on a tie.
+fn latest<'a>(parts: impl Iterator<Item = &'a Part>) -> Option<&'a Part> {
+    parts.reduce(|last, part| if part.begin > last.begin { part } else { last })
+}
+
 /// Passes on what each member needs, neighbors on a topology; `members` are sorted by rank.
 fn needs<'a>(
     members: &'a [Part],
@@ -200,40 +203,32 @@ fn needs<'a>(
     };
     let root = members.iter().find(|part| part.rank == part.root);
     let sending_root = root.filter(|root| root.sends);
-    let latest_first = |parts: &mut Vec<&Part>| parts.sort_by_key(|part| Reverse(part.begin));
-    let mut latest: Vec<&Part> = members.iter().filter(|part| part.sends || operation == Kind::Barrier).collect();
-    latest_first(&mut latest);
+    // Of all that give what others need, the latest for these, and the latest of the others for it.
+    let gives = |part: &&Part| part.sends || operation == Kind::Barrier;
+    let last = latest(members.iter().filter(gives));
+    let last_for_it =
+        last.and_then(|last| latest(members.iter().filter(gives).filter(|other| other.rank != last.rank)));
+    let of_all = |part: &Part| last.filter(|last| last.rank != part.rank).or(last_for_it);
     // The latest that sends of those of lower ranks.
     let mut before: Option<&Part> = None;
-    let mut some: Vec<&Part> = Vec::new();
     for part in members {
-        some.clear();
-        let needed: &[&Part] = match operation {
-            Kind::Barrier => &latest,
+        let last = match operation {
+            Kind::Barrier => of_all(part),
             Kind::Neighborhood => {
-                some.extend(topology.iter().flat_map(|topology| neighbors(topology, members, part.rank)));
-                latest_first(&mut some);
-                &some
+                latest(topology.iter().flat_map(|topology| neighbors(topology, members, part.rank)))
             }
-            _ if !part.receives => &[],
-            Kind::AllToAll => &latest,
-            Kind::OneToAll => sending_root.as_slice(),
-            Kind::AllToOne if part.rank == part.root => &latest,
-            // Clocks that disagree are rare.
-            Kind::Scan if before.is_some_and(|last| last.begin > part.end) => {
-                some.extend(latest.iter().filter(|other| other.rank < part.rank));
-                &some
-            }
-            Kind::Scan => before.as_slice(),
-            _ => &[],
+            _ if !part.receives => None,
+            Kind::AllToAll => of_all(part),
+            Kind::OneToAll => sending_root.filter(|root| root.rank != part.rank),
+            Kind::AllToOne if part.rank == part.root => of_all(part),
+            Kind::Scan => before,
+            _ => None,
         };
-        let mut others = needed.iter().filter(|other| other.rank != part.rank).peekable();
-        if others.next_if(|other| other.begin > part.end).is_some() {
+        if last.is_some_and(|last| last.begin > part.end) {
             // It cannot have completed before others started: the clocks disagree.
             diagnostics.add(DiagnosticKind::ClockViolationCollective, part.location, part.end);
         }
-        let last = others.find(|other| other.begin <= part.end);
-        let at = last.map_or(i64::MIN, |last| last.begin);
+        let at = last.map_or(i64::MIN, |last| last.begin.min(part.end));
         let cause = last.map_or((LocationId::NONE, InstanceId::NONE), |last| (last.location, last.post));
         pass(part, Ready { row: part.row, kind, at, cause });
         if part.sends && before.is_none_or(|last| last.begin < part.begin) {

@@ -38,11 +38,12 @@ fn meetings(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
     let of_owner = |parts: Vec<windows::Part>| {
         let mut found = Found::default();
         for members in windows::instances(&parts).filter(|members| windows::is_complete(trace, members)) {
-            let kind = match (members[0].library, CollectiveOp(members[0].operation)) {
-                // A fence without operations need not synchronize, and start-up bounds nothing.
-                (Library::Mpi, CollectiveOp::BARRIER)
-                | (Library::Shmem | Library::Armci, CollectiveOp::BCAST | CollectiveOp::CREATE_HANDLE) => continue,
-                (Library::Mpi, _) => Kind::Window,
+            let windows::Part { library, operation, .. } = members[0];
+            let kind = match library {
+                _ if !windows::always_synchronizes(library, operation) => continue,
+                Library::Mpi => Kind::Window,
+                // Start-up bounds nothing.
+                _ if CollectiveOp(operation) == CollectiveOp::CREATE_HANDLE => continue,
                 _ => Kind::Shmem,
             };
             found.meeting(kind, members.iter().map(|part| (part.location, (part.enter, part.leave))));

@@ -42,6 +42,10 @@ pub(super) fn nonblocking(trace: &Trace) -> Result<Vec<Found>> {
                 receives: part.receives,
             });
             let kind = collectives::Kind::of(members[0].operation);
+            if kind == collectives::Kind::Neighborhood {
+                neighbors(trace, members, &mut found);
+                continue;
+            }
             add(&mut found, Kind::Nonblocking, kind, &parts, |number| {
                 (members[number].location, (members[number].begin, members[number].end))
             });
@@ -49,6 +53,16 @@ pub(super) fn nonblocking(trace: &Trace) -> Result<Vec<Found>> {
         found
     };
     Ok(nonblocking::parts(trace)?.into_par_iter().map(of_owner).collect())
+}
+
+/// Adds what neighbors on the recorded topology of a communicator need of each other.
+fn neighbors(trace: &Trace, members: &[nonblocking::Part], found: &mut Found) {
+    let Some(topology) = trace.definitions.topologies.of(members[0].comm) else { return };
+    for part in members {
+        for other in collectives::neighbors(topology, members, part.rank) {
+            found.link(Kind::Nonblocking, (other.location, other.begin), (part.location, part.end));
+        }
+    }
 }
 
 /// What a member does with data.
@@ -82,7 +96,7 @@ fn add(
             Flow::AllToAll => (sends, receives),
             Flow::OneToAll => (is_root, !is_root && receives),
             Flow::AllToOne => (!is_root && sends, is_root),
-            Flow::Scan => (sends, sends || receives),
+            Flow::Scan => (sends, receives),
             _ => (true, true),
         };
         let (location, times) = at(number);

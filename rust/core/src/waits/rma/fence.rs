@@ -9,9 +9,9 @@
 //!
 //! *Definition*: waiting = max Enter − own Enter, for all whose Enter is earlier.
 //!
-//! *Guard*: in MPI, and in a broadcast, the calls need not synchronize: there is a wait only if the last process enters
-//! before the first leaves. Barriers, allocations and N-to-N operations of OpenSHMEM and ARMCI always synchronize;
-//! their waiting is clamped at the process's own Leave.
+//! *Guard*: fences of MPI and broadcasts of the others need not synchronize. If the last process enters before the first
+//! leaves, all wait for it. Otherwise a fence waits only for the fences of those who accessed its process in the epoch.
+//! All other operations always synchronize; waiting is clamped at the process's own Leave.
 //!
 //! *Early Fence* (part of Wait at Fence): the wait until the last operation on this process in the epoch that the fence
 //! ends has left its call: Leave(operation) − own Enter, if that lies within the fence.
@@ -32,7 +32,7 @@ use crate::Result;
 use crate::diagnostics::Diagnostics;
 use crate::ids::{CommId, InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{CollectivePart, Epochs, Groups};
-use crate::matching::windows::{Part, match_all};
+use crate::matching::windows::{Part, always_synchronizes, match_all};
 use crate::parallel::exchange::{Inbox, Outbox};
 use crate::parallel::iter::prelude::*;
 use crate::severity::Metric;
@@ -64,6 +64,10 @@ struct Access {
     /// Location and region instance of the operation.
     call: (LocationId, InstanceId),
     leave: i64,
+    /// Location and region instance of the fence that ends the epoch, and its times.
+    fence: (LocationId, InstanceId),
+    fence_enter: i64,
+    fence_leave: i64,
 }
 
 /// `BARRIER` of `CollectiveOp`.
@@ -92,7 +96,11 @@ pub(super) fn detect(
                 }
                 continue;
             };
-            let found = synchronize(shard, part, &instance);
+            let mut found = synchronize(shard, part, &instance);
+            let accesses = || accesses.of(position);
+            if part.is_fence() && found.collective_sync.is_none() {
+                found = complete_accesses(shard, part, accesses());
+            }
             waits.states.extend(found.wait);
             if with_meetings {
                 // A call of all processes has no window.
@@ -102,7 +110,6 @@ pub(super) fn detect(
                     .collective_syncs
                     .extend(found.collective_sync.map(|collective_sync| CollectiveSync { comm, ..collective_sync }));
             }
-            let accesses = || accesses.of(position);
             if part.is_fence() {
                 waits.states.extend(found.wait.and_then(|wait| early_fence(shard, &wait, accesses())));
             }
@@ -171,34 +178,62 @@ fn evaluate(parts: &[Part]) -> Instance {
 struct MemberResult {
     /// The wait state, if it waits.
     wait: Option<WaitState>,
-    /// The collective synchronization, if all members were in the call at the same time.
+    /// The collective synchronization, if all members synchronized.
     collective_sync: Option<CollectiveSync>,
 }
 
 /// Waiting in a collective call on a window: thesis, wait-state pattern 1; with the overlap of figure 3.16 as guard.
 fn synchronize(shard: &Shard, part: &CollectivePart, instance: &Instance) -> MemberResult {
-    let kind = metric(part.operation, part.library);
-    let optional =
-        part.library == Library::Mpi || matches!(kind, Metric::ShmemLateBroadcast | Metric::ArmciLateBroadcast);
-    let several = instance.size > 1;
     let overlap = instance.last_enter < instance.first_leave;
+    if instance.size == 1 || !(overlap || always_synchronizes(part.library, part.operation)) {
+        return MemberResult { wait: None, collective_sync: None };
+    }
+    wait_for(shard, part, instance, Participants::All)
+}
+
+/// Waiting at a fence that not all members were in at the same time: the operations on this process end with the fences
+/// of their origins.
+fn complete_accesses<'a>(
+    shard: &Shard,
+    part: &CollectivePart,
+    accesses: impl Iterator<Item = &'a Access>,
+) -> MemberResult {
+    let others = accesses.filter(|access| access.origin != part.process);
+    let last = last_of(others, |access| (access.fence_enter, access.origin));
+    let Some(last) = last.filter(|last| last.fence_enter > shard.enter(part.instance)) else {
+        return MemberResult { wait: None, collective_sync: None };
+    };
+    let instance = Instance {
+        size: 2,
+        last: last.fence,
+        last_enter: last.fence_enter,
+        last_leave: last.fence_leave,
+        first_leave: i64::MIN,
+    };
+    wait_for(shard, part, &instance, Participants::Cause)
+}
+
+/// A member that waits until the last one enters; time after that and after the first Leave is its completion.
+fn wait_for(shard: &Shard, part: &CollectivePart, instance: &Instance, with: Participants) -> MemberResult {
+    let kind = metric(part.operation, part.library);
     let call = (part.location, part.instance);
     let leave = shard.leave(part.instance);
-    let waiting = instance.last_enter.min(leave) - shard.enter(part.instance);
-    let waits = several && (overlap || !optional) && waiting > 0;
+    let until = instance.last_enter.min(leave);
+    let waiting = until - shard.enter(part.instance);
+    let met = instance.first_leave.max(until);
     let collective_sync = CollectiveSync {
         kind,
         call,
         cause: instance.last,
         waiting,
-        completion: leave - instance.first_leave,
-        cause_completion: instance.last_leave - instance.first_leave,
+        completion: leave - met,
+        cause_completion: instance.last_leave - met,
         comm: CommId::NONE,
-        with: Participants::All,
+        with,
     };
     MemberResult {
-        wait: waits.then(|| WaitState::new(kind, call, waiting, instance.last)),
-        collective_sync: (several && overlap).then_some(collective_sync),
+        wait: (waiting > 0).then(|| WaitState::new(kind, call, waiting, instance.last)),
+        collective_sync: Some(collective_sync),
     }
 }
 
@@ -220,7 +255,12 @@ fn accesses(trace: &Trace, shard: &Shard, epochs: &Epochs) -> Outbox<Access> {
             };
             let CollectivePart { window, sequence, process: origin, .. } = *part;
             let call = (origin_of(shard, row), shard.operations.rows[row as usize].instance);
-            outbox.push(trace.owner(target), Access { target, window, sequence, origin, call, leave });
+            let fence = (part.location, part.instance);
+            let (fence_enter, fence_leave) = (shard.enter(part.instance), shard.leave(part.instance));
+            outbox.push(
+                trace.owner(target),
+                Access { target, window, sequence, origin, call, leave, fence, fence_enter, fence_leave },
+            );
         }
     }
     outbox

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use bitcode::{Decode, Encode};
 
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, RegionKey};
-use crate::matching::collectives::{self, Kind, Member, Times, match_all};
+use crate::matching::collectives::{self, ALLTOALLV, ALLTOALLW, Kind, Member, Times, match_all};
 use crate::matching::nonblocking::{Started, of_process};
 use crate::matching::trees::{Part, inner_waits};
 use crate::matching::unrecorded;
@@ -182,16 +182,12 @@ fn without_record(
             if calls.iter().any(|call| cut.has_call(call.number)) {
                 gone.extend(calls.iter().map(|call| call.number));
             }
-            let Operation { members: order, waiting, .. } = all(&calls, &calls);
-            let cost = network.map_or(MEASURED, |(network, nodes)| {
+            let cost = network.map(|(network, nodes)| {
                 let process = |call: &Unrecorded| trace.definitions.locations[call.location].process;
                 let is_local = all_equal(members.iter().map(|call| nodes.get(process(call).index())));
                 network.barrier(calls.len(), is_local)
             });
-            builder.meet(&order, &waiting, cost);
-            if cost != MEASURED {
-                builder.raws.extend(calls.iter().map(|call| Raw::own(call.number, cost)));
-            }
+            barrier(&calls, cost, builder);
         }
     }
     Ok(alone)
@@ -288,7 +284,10 @@ pub(in crate::whatif) fn collect(
             if calls.iter().any(is_gone) {
                 found.gone.extend(calls.iter().filter(|call| !is_gone(call)).map(|call| call.number));
             }
-            let operation = of_kind(kind, members, &calls, || collectives::neighborhood(trace, members));
+            let mut operation = of_kind(kind, members, &calls, || collectives::neighborhood(trace, members));
+            if let (Kind::AllToOne, Some(operation)) = (kind, &mut operation) {
+                operation.arcs.extend(in_tree(members, &calls));
+            }
             let is_known = operation.is_some() || !matches!(kind, Kind::Undecided | Kind::Neighborhood);
             found.undecided += u64::from(!is_known);
             let operation = match network {
@@ -313,7 +312,7 @@ pub(in crate::whatif) fn collect(
     if trace.exchange.is_root() && time > least {
         assumptions.concern(Assumption::UnrecordedNonBlocking, alone, time);
     }
-    assumptions.count(Assumption::NonBlockingCollective, nonblocking(trace, cut, network, builder)?);
+    nonblocking(trace, cut, network, builder, assumptions)?;
     Ok(gone)
 }
 
@@ -328,22 +327,34 @@ pub(in crate::whatif) fn all(from: &[Call], to: &[Call]) -> Operation {
     Operation::all_for(by_enter(from.iter()), to.iter())
 }
 
-/// The receivers in `to` wait for all of `from` if they are in the operation together, otherwise for those that have
-/// sent by then.
-pub(in crate::whatif) fn all_to_all(from: &[Call], to: &[Call]) -> Option<Operation> {
-    let takes_part = |call: &&Call| call.sends || call.receives;
-    let latest = from.iter().filter(takes_part).map(|call| call.enter).max()?;
-    let receivers = || to.iter().filter(|call| call.receives);
-    if to.iter().filter(takes_part).all(|call| call.leave > latest) {
-        let members = by_enter(from.iter().filter(takes_part));
-        let waiting = receivers().map(|call| (call.number, members.len() as u32)).collect();
-        return Some(Operation { members, waiting, late: Vec::new(), arcs: Vec::new(), cost: MEASURED });
-    }
-    let members = by_enter(from.iter().filter(|call| call.sends));
-    let before = |call: &Call| members.partition_point(|&(_, time)| time <= call.leave) as u32;
-    let mut waiting: Vec<(u32, u32)> = receivers().map(|call| (call.number, before(call))).collect();
-    waiting.sort_unstable_by_key(|&(_, count)| count);
-    Some(Operation { members, waiting, late: Vec::new(), arcs: Vec::new(), cost: MEASURED })
+/// The receivers in `to` wait for those of `from` that send.
+pub(in crate::whatif) fn all_to_all(from: &[Call], to: &[Call]) -> Operation {
+    let senders = by_enter(from.iter().filter(|call| call.sends));
+    Operation::all_for(senders, to.iter().filter(|call| call.receives))
+}
+
+/// Whether the members of an Alltoallv have waited for each other: the records do not tell who sends to whom, but all that
+/// send and receive are in the blocking operation at the same time (specification.md#inferred-synchronization).
+pub(in crate::whatif) fn have_met(calls: &[Call]) -> bool {
+    calls.iter().all(|call| call.source == call.number && call.sends && call.receives) && overlapping(calls)
+}
+
+/// All that take part in a blocking operation wait for each other if they are in it at the same time, as wait states have
+/// it (specification.md#n-to-n); otherwise the receivers wait for the senders.
+fn exchange(calls: &[Call]) -> Operation {
+    let part: Vec<Call> = calls.iter().filter(|call| call.sends || call.receives).copied().collect();
+    let blocks = calls.iter().all(|call| call.source == call.number);
+    if blocks && overlapping(&part) { all(&part, &part) } else { all_to_all(calls, calls) }
+}
+
+/// Adds a barrier, which costs a fixed time on a given network.
+pub(in crate::whatif) fn barrier(calls: &[Call], cost: Option<i64>, builder: &mut Builder) {
+    let Some(cost) = cost else { return all(calls, calls).add(builder) };
+    // A simulated network has no clock errors.
+    let members = by_enter(calls.iter());
+    let waiting: Vec<(u32, u32)> = calls.iter().map(|call| (call.number, members.len() as u32)).collect();
+    builder.meet(&members, &waiting, cost);
+    builder.raws.extend(calls.iter().map(|call| Raw::own(call.number, cost)));
 }
 
 fn root(members: &[Member]) -> Option<usize> {
@@ -360,8 +371,8 @@ pub(in crate::whatif) fn of_kind<'a>(
     match (kind, members[0].operation) {
         (Kind::Init, _) => None,
         (Kind::Finalize | Kind::Barrier, _) => Some(all(calls, calls)),
-        // The trace does not record who sends to whom in an Alltoallv.
-        (Kind::AllToAll, _) | (_, 9 | 10) => all_to_all(calls, calls),
+        (Kind::AllToAll, _) => Some(exchange(calls)),
+        (_, ALLTOALLV | ALLTOALLW) => have_met(calls).then(|| all(calls, calls)),
         (Kind::OneToAll, _) => one_to_all(members, calls),
         (Kind::AllToOne, _) => all_to_one(members, calls),
         (Kind::Scan, _) => Some(scan(calls)),
@@ -371,8 +382,14 @@ pub(in crate::whatif) fn of_kind<'a>(
 }
 
 /// Non-blocking operations: the n-th ones that the members of a communicator start belong together. The call that
-/// completes one waits for the calls that started it. Returns the number of operations without all partners.
-fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, builder: &mut Builder) -> Result<u64> {
+/// completes one waits for the calls that started it.
+fn nonblocking(
+    trace: &Trace,
+    cut: &Cut,
+    network: Option<(&Network, &[u32])>,
+    builder: &mut Builder,
+    assumptions: &mut Assumptions,
+) -> Result<()> {
     let post = |(i, shard): (usize, &Shard)| {
         let mut outbox = trace.exchange.outbox();
         for process in shard.processes {
@@ -395,7 +412,7 @@ fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, bu
     }
     drop(parts);
     refuse_parts(trace, cut, operations.values().map(|of| of.iter().map(|(_, call)| call)))?;
-    let mut alone = 0;
+    let (mut alone, mut undecided) = (0, 0);
     for ((comm, _), mut of) in operations {
         of.sort_unstable_by_key(|(member, _)| member.rank);
         let (members, calls): (Vec<Member>, Vec<Call>) = of.into_iter().unzip();
@@ -414,11 +431,14 @@ fn nonblocking(trace: &Trace, cut: &Cut, network: Option<(&Network, &[u32])>, bu
             None => operation,
             Some((network, nodes)) => operation.map(|of| on_network(of, network, nodes, trace, &members, &calls)),
         };
-        if let Some(operation) = operation {
-            operation.add(builder);
+        match operation {
+            Some(operation) => operation.add(builder),
+            None => undecided += 1,
         }
     }
-    Ok(alone)
+    assumptions.count(Assumption::NonBlockingCollective, alone);
+    assumptions.count(Assumption::UnknownCollective, undecided);
+    Ok(())
 }
 
 /// Fails if a part of a non-blocking operation is cut; `operations` are the calls of each. Collective.
@@ -454,19 +474,13 @@ fn all_to_one(members: &[Member], calls: &[Call]) -> Option<Operation> {
     let root = root(members)?;
     let senders = calls.iter().enumerate().filter(|(i, call)| *i != root && call.sends && calls[root].receives);
     let members = by_enter(senders.map(|(_, call)| call));
-    let mut operation = Operation::all_for(members, [&calls[root]].into_iter());
-    if calls[root].receives {
-        operation.arcs.extend(in_tree(root, calls));
-    }
-    Some(operation)
+    Some(Operation::all_for(members, [&calls[root]].into_iter()))
 }
 
 /// Members that wait for others of the tree that a blocking N-to-1 operation is made of.
-fn in_tree(root: usize, calls: &[Call]) -> Vec<Raw> {
+fn in_tree(members: &[Member], calls: &[Call]) -> Vec<Raw> {
     let mut arcs = Vec::new();
-    if calls.iter().any(|call| call.source != call.number) {
-        return arcs;
-    }
+    let Some(root) = root(members).filter(|&root| calls[root].receives) else { return arcs };
     let part = |i: usize| {
         let call: &Call = &calls[i];
         Part { begin: call.enter, end: call.leave, has_data: call.sends }
@@ -487,19 +501,22 @@ fn neighborhood(members: &[Member], calls: &[Call], topology: &Topology) -> Oper
     Operation { members: Vec::new(), waiting: Vec::new(), late: Vec::new(), arcs, cost: MEASURED }
 }
 
-/// Each member waits for those of lower ranks; members are ordered by rank.
+/// Each member that receives waits for those of lower ranks that send; members are ordered by rank.
 fn scan(calls: &[Call]) -> Operation {
-    let members = calls.iter().map(|call| (enter(call.source), call.enter)).collect();
+    let mut members = Vec::new();
     let (mut waiting, mut arcs) = (Vec::new(), Vec::new());
     let mut latest = i64::MIN;
-    for (rank, call) in calls.iter().enumerate() {
-        if latest > call.leave && arcs.len() < MANY {
+    for call in calls {
+        if call.receives && latest > call.leave && arcs.len() < MANY {
             // Due to clock errors, some arrived too late; each gets its own arc.
-            arcs.extend(calls[..rank].iter().map(|of| Raw::new(call.number, enter(of.source), of.enter)));
-        } else {
-            waiting.push((call.number, rank as u32));
+            arcs.extend(members.iter().map(|&(node, time)| Raw::new(call.number, node, time)));
+        } else if call.receives && !members.is_empty() {
+            waiting.push((call.number, members.len() as u32));
         }
-        latest = latest.max(call.enter);
+        if call.sends {
+            members.push((enter(call.source), call.enter));
+            latest = latest.max(call.enter);
+        }
     }
     Operation { members, waiting, late: Vec::new(), arcs, cost: MEASURED }
 }

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::collectives::{Call, Operation, all, all_to_all, of_kind, on_network, refuse_parts};
+use super::collectives::{Call, Operation, all, all_to_all, have_met, of_kind, on_network, refuse_parts};
 use crate::Result;
 use crate::ids::{CommId, ProcessId};
-use crate::matching::collectives::{Kind, Member};
+use crate::matching::collectives::{ALLTOALLV, ALLTOALLW, Kind, Member};
 use crate::parallel::exchange::{Inbox, Outbox};
 use crate::parallel::iter::prelude::*;
 use crate::trace::definition_index::Members;
@@ -147,8 +147,12 @@ struct Flow {
 /// The arcs of an operation by its flow of data; `None` if that is unknown.
 fn flows(operation: u8, groups: [Group; 2]) -> Option<Vec<Flow>> {
     match (Kind::of(operation), operation) {
-        (Kind::Barrier, _) => Some(both_ways(groups, |from, to| Some(all(from, to)))),
-        (Kind::AllToAll, _) | (_, 9 | 10) => Some(both_ways(groups, all_to_all)),
+        (Kind::Barrier, _) => Some(both_ways(groups, all)),
+        (Kind::AllToAll, _) => Some(both_ways(groups, all_to_all)),
+        (_, ALLTOALLV | ALLTOALLW) => {
+            let calls: Vec<Call> = groups.iter().flatten().map(|&(_, call)| call).collect();
+            have_met(&calls).then(|| both_ways(groups, all))
+        }
         (kind @ (Kind::OneToAll | Kind::AllToOne), _) => {
             let (members, calls) = of_root(groups)?;
             Some(
@@ -166,13 +170,13 @@ fn flows(operation: u8, groups: [Group; 2]) -> Option<Vec<Flow>> {
 }
 
 /// The arcs from each group to the other.
-fn both_ways(groups: [Group; 2], arcs: impl Fn(&[Call], &[Call]) -> Option<Operation>) -> Vec<Flow> {
+fn both_ways(groups: [Group; 2], arcs: impl Fn(&[Call], &[Call]) -> Operation) -> Vec<Flow> {
     let members: Vec<Member> = groups.iter().flatten().map(|(member, _)| *member).collect();
     let [a, b] = groups.map(|group| group.into_iter().map(|(_, call)| call).collect::<Vec<Call>>());
     let (to_a, to_b) = (arcs(&b, &a), arcs(&a, &b));
     [(to_a, a), (to_b, b)]
         .into_iter()
-        .filter_map(|(arcs, calls)| Some(Flow { arcs: arcs?, members: members.clone(), calls }))
+        .map(|(arcs, calls)| Flow { arcs, members: members.clone(), calls })
         .collect()
 }
 

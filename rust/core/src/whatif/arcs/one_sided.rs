@@ -9,13 +9,14 @@ use bitcode::{Decode, Encode};
 use rayon::slice::ParallelSliceMut as _;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::collectives::{Call, barrier};
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{Change, Epoch, Epochs, Exposed, Notification, exposed};
 use crate::matching::fifo::Fifo;
 use crate::matching::ownership::{HandOver, hand_overs, operations};
-use crate::matching::windows::match_all;
+use crate::matching::windows::{always_synchronizes, match_all};
 use crate::parallel::exchange::{Inbox, Outbox};
 use crate::parallel::iter::prelude::*;
 use crate::severity::Metric;
@@ -24,7 +25,7 @@ use crate::trace::{Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::rma::activities::LibraryCalls;
 use crate::whatif::assumptions::{Assumption, Assumptions};
-use crate::whatif::graph::builder::{Builder, MEASURED, Node, OWN, Raw, enter, leave};
+use crate::whatif::graph::builder::{Builder, MEASURED, OWN, Raw, enter, leave};
 use crate::whatif::graph::network::{Network, all_equal};
 use crate::whatif::model::Model;
 
@@ -33,8 +34,8 @@ use crate::whatif::model::Model;
 struct Instance {
     /// Location and region instance of the first member, which identify the call.
     key: (LocationId, InstanceId),
-    /// Whether all members were in the call at the same time.
-    overlap: bool,
+    /// Whether they synchronized.
+    met: bool,
 }
 
 /// What synchronizations cost on a given network, if there is one: they travel as empty messages.
@@ -148,8 +149,8 @@ fn late_posts(analysis: &Analysis) -> LatePosts {
     late.map(|wait| (wait.location, wait.instance)).collect()
 }
 
-/// Fences and the like: barriers where all were in the call at the same time; a fence that did not synchronize waits
-/// for the last operation on its process in the epoch that it ends.
+/// Fences and the like: barriers, if they always synchronize or all were in the call at the same time; another fence waits
+/// for the fences of those who accessed its process in the epoch that it ends.
 fn collectives(
     trace: &Trace,
     epochs: &[Epochs],
@@ -160,80 +161,77 @@ fn collectives(
     let (instances, _) = match_all(trace, epochs, |parts| {
         let latest = parts.iter().map(|part| part.enter).max().unwrap_or(i64::MIN);
         let first = parts.iter().map(|part| part.leave).min().unwrap_or(i64::MAX);
-        Instance { key: (parts[0].location, parts[0].instance), overlap: parts.len() > 1 && latest < first }
+        let met = latest < first || always_synchronizes(parts[0].library, parts[0].operation);
+        Instance { key: (parts[0].location, parts[0].instance), met: parts.len() > 1 && met }
     })?;
     // Fences that did not synchronize, by process, window and number.
-    let mut loose: FxHashMap<(ProcessId, WindowId, u32), (u32, i64)> = FxHashMap::default();
+    let mut loose: FxHashMap<(ProcessId, WindowId, u32), u32> = FxHashMap::default();
     let mut outgoing = Vec::with_capacity(trace.shards.len());
     for (number, ((shard, epochs), instances)) in trace.shards.iter().zip(epochs).zip(&instances).enumerate() {
         let mut outbox = trace.exchange.outbox();
         for (part, instance) in epochs.collectives.iter().zip(instances) {
             let Some(instance) = instance else { continue };
-            let call = builder.first_of(number) + part.instance.number();
-            if instance.overlap {
+            let number = builder.first_of(number) + part.instance.number();
+            if instance.met {
                 let (location, first) = instance.key;
                 let owner = trace.exchange.evaluator(location.number(), first.number());
-                outbox.push(owner, (instance.key, call, shard.enter(part.instance), part.process));
+                let (enter, leave) = (shard.enter(part.instance), shard.leave(part.instance));
+                let call = Call { number, source: number, enter, leave, sends: true, receives: true };
+                outbox.push(owner, (instance.key, call, part.process));
             } else if part.is_fence() {
-                loose.insert((part.process, part.window, part.sequence), (call, shard.leave(part.instance)));
+                loose.insert((part.process, part.window, part.sequence), number);
             }
         }
         outgoing.push(outbox);
     }
     for inbox in trace.exchange.alltoallv(outgoing)? {
-        let mut calls = inbox.into_vec();
-        calls.sort_unstable_by_key(|&(key, call, time, _)| (key, time, call));
-        for of in calls.chunk_by(|a, b| a.0 == b.0) {
-            let members: Vec<(Node, i64)> = of.iter().map(|&(_, call, time, _)| (enter(call), time)).collect();
-            let waiting: Vec<(u32, u32)> = of.iter().map(|&(_, call, ..)| (call, members.len() as u32)).collect();
-            let cost = network.map_or(MEASURED, |(network, nodes)| {
+        let mut parts = inbox.into_vec();
+        parts.sort_unstable_by_key(|&(key, call, _)| (key, call.number));
+        for of in parts.chunk_by(|a, b| a.0 == b.0) {
+            let calls: Vec<Call> = of.iter().map(|&(_, call, _)| call).collect();
+            let cost = network.map(|(network, nodes)| {
                 let processes = of.iter().map(|&(.., process)| nodes.get(process.index()));
                 network.barrier(of.len(), all_equal(processes))
             });
-            builder.meet(&members, &waiting, cost);
-            if cost != MEASURED {
-                builder.raws.extend(of.iter().map(|&(_, call, ..)| Raw::own(call, cost)));
-            }
+            barrier(&calls, cost, builder);
         }
     }
-    if trace.exchange.any(!loose.is_empty())? { last_operations(trace, epochs, &loose, costs, builder) } else { Ok(()) }
+    if trace.exchange.any(!loose.is_empty())? { accesses(trace, epochs, &loose, costs, builder) } else { Ok(()) }
 }
 
-/// The arcs of fences that did not synchronize, given by process, window and number with their call and its Leave.
-fn last_operations(
+/// The arcs of fences that not all were in at the same time, given by process, window and number.
+fn accesses(
     trace: &Trace,
     epochs: &[Epochs],
-    loose: &FxHashMap<(ProcessId, WindowId, u32), (u32, i64)>,
+    loose: &FxHashMap<(ProcessId, WindowId, u32), u32>,
     costs: Costs<'_>,
     builder: &mut Builder,
 ) -> Result<()> {
     let post = |((i, shard), epochs): ((usize, &Shard), &Epochs)| {
         let mut outbox = trace.exchange.outbox();
+        let mut targets: Vec<ProcessId> = Vec::new();
         for (position, part) in epochs.collectives.iter().enumerate().filter(|(_, part)| part.is_fence()) {
-            for &row in epochs.of_collective.of(position) {
-                let operation = &shard.operations.rows[row as usize];
-                if operation.target != part.process {
-                    let call = builder.first_of(i) + operation.instance.number();
-                    let done = (shard.leave(operation.instance), call, part.process);
-                    outbox.push(trace.owner(operation.target), ((operation.target, part.window, part.sequence), done));
-                }
+            targets.clear();
+            targets.extend(
+                epochs.of_collective.of(position).iter().map(|&row| shard.operations.rows[row as usize].target),
+            );
+            targets.sort_unstable();
+            targets.dedup();
+            let call = builder.first_of(i) + part.instance.number();
+            for &target in targets.iter().filter(|target| **target != part.process) {
+                let fence = (target, part.window, part.sequence);
+                outbox.push(trace.owner(target), (fence, call, shard.enter(part.instance), part.process));
             }
         }
         outbox
     };
-    let operations = trace.par_shards().enumerate().zip(epochs).map(post).collect();
-    let mut last: FxHashMap<u32, (ProcessId, (i64, u32, ProcessId))> = FxHashMap::default();
-    for &(fence, done) in trace.exchange.alltoallv(operations)?.iter().flat_map(Inbox::rows) {
-        let Some(&(call, end)) = loose.get(&fence) else { continue };
-        if done.0 <= end {
-            last.entry(call).and_modify(|(_, last)| *last = (*last).max(done)).or_insert((fence.0, done));
+    let accesses = trace.exchange.alltoallv(trace.par_shards().enumerate().zip(epochs).map(post).collect())?;
+    for &(fence, closing, time, origin) in accesses.iter().flat_map(Inbox::rows) {
+        if let Some(&call) = loose.get(&fence) {
+            let cost = costs.between(origin, fence.0);
+            builder.raws.push(Raw { cost, ..Raw::new(call, enter(closing), time) });
         }
     }
-    let arcs = last.into_iter().map(|(fence, (target, (time, operation, origin)))| Raw {
-        cost: costs.between(origin, target),
-        ..Raw::new(fence, leave(operation), time)
-    });
-    builder.raws.extend(arcs);
     Ok(())
 }
 
@@ -492,9 +490,6 @@ fn locks(
     for (number, ((shard, epochs), own)) in trace.shards.iter().zip(epochs).zip(&hand_overs).enumerate() {
         for hand_over in own.rows() {
             let epoch = &epochs.locks[hand_over.epoch as usize];
-            if epoch.tried {
-                continue;
-            }
             let calls = calls(shard, epochs, hand_over);
             let usual = counts.get(&epoch.window).map_or(0, |counts| {
                 counts.iter().enumerate().rev().max_by_key(|(_, count)| **count).map_or(0, |(kind, _)| kind)
