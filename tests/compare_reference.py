@@ -45,7 +45,14 @@ DEVIATIONS: dict[str, str] = {
     "mpi_rma_pairsync_count": "a successful test synchronizes as a wait does",
     "mpi_rma_pairsync_unneeded_count": _PARTNERS,
     **dict.fromkeys(
-        ("mpi_comm_create_wait", "mpi_alltoallv_wait", "mpi_neighbor_wait", "mpi_probe_latesender", "mpi_tree_wait"),
+        (
+            "mpi_comm_create_wait",
+            "mpi_file_open_wait",
+            "mpi_alltoallv_wait",
+            "mpi_neighbor_wait",
+            "mpi_probe_latesender",
+            "mpi_tree_wait",
+        ),
         "inferred from Enter and Leave; Scalasca has no such metric",
     ),
 }

@@ -54,6 +54,7 @@ SCAN = {CollectiveOp.SCAN, CollectiveOp.EXSCAN}
 
 WAIT_SINGLE = {"MPI_Wait", "MPI_Waitany"}
 CREATORS = {"MPI_Comm_split", "MPI_Comm_dup", "MPI_Comm_create", "MPI_Cart_create", "MPI_Intercomm_create"}
+FILES = {"MPI_File_open", "MPI_File_close", "MPI_File_set_view"}
 WAIT_MANY = {"MPI_Waitall", "MPI_Waitsome"}
 TESTS = {"MPI_Test", "MPI_Testany", "MPI_Testall", "MPI_Testsome"}
 SEND_AND_RECEIVE = {"MPI_Isendrecv", "MPI_Isendrecv_replace"}
@@ -624,18 +625,19 @@ def at_once(parts: list[Part], wait: str, result: Result) -> None:
 
 
 def creations(trace: Trace, result: Result) -> None:
-    """The n-th calls that create communicators and leave no record are one if all processes have equally many."""
+    """The n-th calls for communicators and files without records are one if all processes have equally many."""
     calls: dict[str, dict[int, list[Part]]] = defaultdict(lambda: defaultdict(list))
     for process, threads in trace.processes.items():
         for thread in threads:
             recorded = {id(call) for event, call in thread.records if isinstance(event, ev.MpiCollectiveEnd)}
             for i in thread.instances:
-                if i.is_mpi and i.name in CREATORS and id(i) not in recorded:
+                if i.is_mpi and i.name in CREATORS | FILES and id(i) not in recorded:
                     calls[i.name][process].append(Part(i, thread.rank, i.enter, i.leave))
-    for of in calls.values():
+    for name, of in calls.items():
+        metric = "mpi_file_open_wait" if name in FILES else "mpi_comm_create_wait"
         if len(of) == len(trace.processes) > 1 and len({len(one) for one in of.values()}) == 1:
             for parts in zip(*(sorted(one, key=lambda p: p.begin) for one in of.values()), strict=True):
-                at_once(sorted(parts, key=lambda p: p.rank), "mpi_comm_create_wait", result)
+                at_once(sorted(parts, key=lambda p: p.rank), metric, result)
 
 
 def neighbors(topology: Any, definitions: Any) -> dict[int, list[int]]:

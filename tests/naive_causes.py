@@ -695,12 +695,12 @@ class Analysis:
                 self.instances.append(Instance(cls, points[culprit][0], waiters, set(self.trace.by_rank)))
 
     def find_creations(self):
-        """Add waits in calls that create communicators (specification.md#inferred-synchronization)."""
+        """Add waits in calls that create communicators or open files (specification.md#inferred-synchronization)."""
         calls = defaultdict(lambda: defaultdict(list))
         for rank, loc in self.trace.by_rank.items():
             recorded = {e.call for e in loc.events if e.kind == "coll_end"}
             for e in loc.events:
-                if e.kind == "leave" and e.call.name in naive.CREATORS and e.call not in recorded:
+                if e.kind == "leave" and e.call.name in naive.CREATORS | naive.FILES and e.call not in recorded:
                     calls[e.call.name][rank].append(e)
         everybody = set(self.trace.by_rank)
         for by_rank in calls.values():

@@ -80,6 +80,7 @@ FAMILIES = (
     "mpi_alltoallv_wait",
     "mpi_tree_wait",
     "mpi_comm_create_wait",
+    "mpi_file_open_wait",
     "mpi_neighbor_wait",
     "mpi_probe_latesender",
     "omp_ebarrier_starvation",

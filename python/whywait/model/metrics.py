@@ -31,6 +31,7 @@ _WAITS = {
     "mpi_alltoallv_wait": "",
     "mpi_tree_wait": "",
     "mpi_comm_create_wait": "",
+    "mpi_file_open_wait": "",
     "mpi_neighbor_wait": "neighbor",
     "mpi_probe_latesender": "_probe",
 }

@@ -107,6 +107,7 @@ fn class_of(kind: Metric, model: CostModel) -> Option<Class> {
             Metric::AlltoallvWait
             | Metric::CreationWait
             | Metric::EarlyScan
+            | Metric::FileWait
             | Metric::NeighborWait
             | Metric::NonblockingEarlyScan
             | Metric::ProbeLateSender,

@@ -1,7 +1,7 @@
 //! Calls that synchronize processes and leave no record: the n-th calls of a region are one operation if all members
 //! call it equally often.
 //!
-//! *Creation* of communicators, or other objects of all processes: operations of all processes are found. Those of a part
+//! *Creation* of communicators, opening and closing of files: operations of all processes are found. Those of a part
 //! of them are not, except where each process takes part in equally many; whether the members were in their calls at the
 //! same time decides then.
 //!
@@ -18,7 +18,7 @@ use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::ids::{InstanceId, LocationId, RegionKey};
 use crate::parallel::iter::prelude::*;
-use crate::trace::columns::{CREATE_HANDLE, NEIGHBORHOOD};
+use crate::trace::columns::{CREATE_HANDLE, FILE_HANDLE, NEIGHBORHOOD};
 use crate::trace::locations::Process;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
 
@@ -76,7 +76,7 @@ enum Callers {
 /// The operations whose calls are those of one region.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Series {
-    /// [`CREATE_HANDLE`] or [`NEIGHBORHOOD`].
+    /// [`CREATE_HANDLE`], [`FILE_HANDLE`] or [`NEIGHBORHOOD`].
     pub operation: u8,
     /// Number of members.
     pub size: usize,
@@ -123,6 +123,7 @@ pub(crate) fn parts(trace: &Trace) -> Result<(Vec<Vec<Part>>, Vec<Series>, Diagn
     let mut number_of: BTreeMap<(Callers, RegionKey), u32> = BTreeMap::new();
     for (key, (callers, fewest, most)) in all {
         let one = match key.0 {
+            Callers::Everybody if names(trace, key.1, "file_") => Series { operation: FILE_HANDLE, size: total },
             Callers::Everybody => Series { operation: CREATE_HANDLE, size: total },
             Callers::Topology(number) => {
                 let comm = trace.definitions.topologies.get(number).comm;
@@ -178,21 +179,19 @@ fn rank(trace: &Trace, callers: Callers, location: LocationId) -> u32 {
     }
 }
 
-/// Who takes part in the operation of a call; `None` if that is unknown, or what it synchronizes has records of its own.
+/// Who takes part in the operation of a call; `None` if that is unknown, or it creates or frees a window, which has records of
+/// its own.
 fn callers(trace: &Trace, call: &Unrecorded) -> Option<Callers> {
     match trace.regions.class(call.region) {
         RegionClass::Neighborhood => {
             let process = trace.definitions.locations[call.location].process;
             trace.definitions.topologies.only(process).map(Callers::Topology)
         }
-        _ => creates_communicator(trace, call.region).then_some(Callers::Everybody),
+        _ => (!names(trace, call.region, "win_")).then_some(Callers::Everybody),
     }
 }
 
-/// Whether a call creates a communicator; windows and files are synchronized by records of their own.
-fn creates_communicator(trace: &Trace, region: RegionKey) -> bool {
-    trace.regions.get(region).is_some_and(|region| {
-        let name = region.name.to_ascii_lowercase();
-        !name.contains("win_") && !name.contains("file_")
-    })
+/// Whether the name of a region has a part, in lower case.
+fn names(trace: &Trace, region: RegionKey, part: &str) -> bool {
+    trace.regions.get(region).is_some_and(|region| region.name.to_ascii_lowercase().contains(part))
 }

@@ -27,7 +27,7 @@ use crate::matching::trees::{Part, inner_waits};
 use crate::parallel::iter::prelude::*;
 use crate::severity::{Accumulator, Metric};
 use crate::trace::Trace;
-use crate::trace::columns::CREATE_HANDLE;
+use crate::trace::columns::{CREATE_HANDLE, FILE_HANDLE};
 use crate::trace::topologies::Topology;
 
 /// What collective operations give.
@@ -277,7 +277,7 @@ impl Found {
         }
     }
 
-    /// Wait at Alltoallv, Wait at Creation of Communicators: the records do not show who needs whom. If all members are in
+    /// Wait at Alltoallv, at Creation of Communicators, at Opening of Files: the records do not show who needs whom. If all members are in
     /// their calls at the same time, and of an operation on data all send and receive, they probably wait for the latest
     /// (specification.md#inferred-synchronization).
     fn undecided(&mut self, members: &[Member]) {
@@ -286,6 +286,7 @@ impl Found {
                 (Metric::AlltoallvWait, members.iter().all(|member| member.sent > 0 && member.received > 0))
             }
             CREATE_HANDLE => (Metric::CreationWait, true),
+            FILE_HANDLE => (Metric::FileWait, true),
             _ => return,
         };
         if is_complete

@@ -214,9 +214,7 @@ fn needs<'a>(
     for part in members {
         let last = match operation {
             Kind::Barrier => of_all(part),
-            Kind::Neighborhood => {
-                latest(topology.iter().flat_map(|topology| neighbors(topology, members, part.rank)))
-            }
+            Kind::Neighborhood => latest(topology.iter().flat_map(|topology| neighbors(topology, members, part.rank))),
             _ if !part.receives => None,
             Kind::AllToAll => of_all(part),
             Kind::OneToAll => sending_root.filter(|root| root.rank != part.rank),

@@ -297,6 +297,18 @@ macro_rules! mpi {
             source: "whywait",
             ..WAIT
         },
+        /// Time in a call that opens or closes a file before the last process called it, if all were in it at the same time.
+        FileWait = "mpi_file_open_wait" {
+            display_name: "Wait at Opening of Files",
+            below: "mpi_mgmt_file",
+            waits_for: "for the last process to open or close a file",
+            look_at: LAST_ONE,
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::Barrier),
+            document: "inferred-synchronization",
+            source: "whywait",
+            ..WAIT
+        },
         /// Time in `MPI_Probe` before the message was sent that the process receives next.
         ProbeLateSender = "mpi_probe_latesender" {
             display_name: "Late Sender at Probe",

@@ -15,7 +15,7 @@ use crate::matching::trees::{Part, inner_waits};
 use crate::matching::unrecorded;
 use crate::parallel::exchange::Inbox;
 use crate::parallel::iter::prelude::*;
-use crate::trace::columns::{CREATE_HANDLE, Nonblocking};
+use crate::trace::columns::{CREATE_HANDLE, FILE_HANDLE, Nonblocking};
 use crate::trace::topologies::Topology;
 use crate::trace::{RegionClass, Shard, Trace};
 use crate::whatif::assumptions::{Assumption, Assumptions};
@@ -275,8 +275,8 @@ pub(in crate::whatif) fn collect(
         Times::Call,
         |_| Found::default(),
         |found, kind, members| {
-            // `without_record` finds these, and those that create windows and files.
-            if members[0].comm().is_none() && members[0].operation == CREATE_HANDLE {
+            // `without_record` finds these, and those that create windows.
+            if members[0].comm().is_none() && matches!(members[0].operation, CREATE_HANDLE | FILE_HANDLE) {
                 return;
             }
             let calls: Vec<Call> = members.iter().map(|member| Call::blocking(trace, builder, member)).collect();

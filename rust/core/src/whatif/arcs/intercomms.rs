@@ -174,10 +174,7 @@ fn both_ways(groups: [Group; 2], arcs: impl Fn(&[Call], &[Call]) -> Operation) -
     let members: Vec<Member> = groups.iter().flatten().map(|(member, _)| *member).collect();
     let [a, b] = groups.map(|group| group.into_iter().map(|(_, call)| call).collect::<Vec<Call>>());
     let (to_a, to_b) = (arcs(&b, &a), arcs(&a, &b));
-    [(to_a, a), (to_b, b)]
-        .into_iter()
-        .map(|(arcs, calls)| Flow { arcs, members: members.clone(), calls })
-        .collect()
+    [(to_a, a), (to_b, b)].into_iter().map(|(arcs, calls)| Flow { arcs, members: members.clone(), calls }).collect()
 }
 
 /// The root and the other group, which records the root's rank; the root's own group records only that it is a member.
