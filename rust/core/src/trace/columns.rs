@@ -372,7 +372,7 @@ pub const COLLECTIVE_IO: u8 = u8::MAX;
 /// Marks an operation of neighbors in a topology: OTF2 has no values of their own for these.
 pub(crate) const NEIGHBORHOOD: u8 = 1 << 7;
 /// Stands for the opening or closing of a file by all processes.
-pub(crate) const FILE_HANDLE: u8 = u8::MAX - 1;
+pub(crate) const FILE_HANDLE: u8 = 1 << 6;
 /// A communicator is created: a value of `CollectiveOp`.
 pub(crate) const CREATE_HANDLE: u8 = CollectiveOp::CREATE_HANDLE.0;
 
