@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from whywait import mpi
-from whywait.commands.common import Help
+from whywait.commands.common import BARE_SAMPLE, SAMPLE, Help
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -276,6 +276,8 @@ _OTHER_WORDS = {
 
 def _with_value(word: str, rest: Sequence[str]) -> str:
     """Give an option with an optional value its default, if an operand follows."""
+    if word == SAMPLE:
+        return BARE_SAMPLE
     if word != "--counters" or (rest and not rest[0].startswith("-") and not os.path.exists(rest[0])):  # noqa: PTH110
         return word
     return f"{word}=all"

@@ -45,6 +45,7 @@ def record(
     counters: str = "",
     threads: bool = False,
     keep_tests: bool = False,
+    sample: int = 0,
 ) -> Path:
     """Run a program and record its MPI calls.
 
@@ -64,7 +65,7 @@ def record(
         MPI libraries that the program uses, if they are not found.
     keep_spool
         Whether to keep the recorder's own files.
-    groups, callpaths, depth, max_size, window, model, sync, python, only, filter, counters, threads, keep_tests
+    groups, callpaths, depth, max_size, window, model, sync, python, only, filter, counters, threads, keep_tests, sample
         As the options of ``whywait record``; ``max_size`` in bytes, and ``sync`` is whether to compare clocks.
 
     Returns
@@ -99,6 +100,7 @@ def record(
             counters=counters,
             threads=threads,
             keep_tests=keep_tests,
+            sample=sample,
         )
         recording = launch.Recording(
             list(command),

@@ -24,6 +24,8 @@ LIBRARY = Path(__file__).parent / "lib" / "libwhywait_record.so"
 _OMPT = "ompt_start_tool"
 # Of so many MPIs and programs. Each takes a little more than a megabyte.
 _KEPT = 20
+# Functions of threads that are caught, by how their names begin: all of them, or those that start threads.
+THREADS, STARTS = "pthread_", "pthread_create"
 # What separates paths in LD_PRELOAD, and what the dynamic linker replaces in them.
 _SPECIAL = frozenset(" :$")
 
@@ -33,7 +35,7 @@ class PlaceError(OSError):
 
 
 def recorder(
-    program: Sequence[str], libraries: Sequence[Path] = (), *, threads: bool = False, spare: Path | None = None
+    program: Sequence[str], libraries: Sequence[Path] = (), *, threads: str = "", spare: Path | None = None
 ) -> Path:
     """Return the recorder for a program: without the functions that it must not catch.
 
@@ -49,7 +51,7 @@ def recorder(
     libraries
         MPI libraries that it uses; none to find them.
     threads
-        Whether functions of POSIX threads are to be caught.
+        Functions of POSIX threads that are to be caught: `THREADS`, `STARTS`, or none.
     spare
         Where the library goes if the user has no cache that can be used; None for a directory for temporary files.
 
@@ -74,7 +76,7 @@ def recorder(
     return LIBRARY
 
 
-def _is_written(fitted: Path, libraries: Sequence[Path], *, threads: bool) -> bool:
+def _is_written(fitted: Path, libraries: Sequence[Path], *, threads: str) -> bool:
     """Make the library that fits, and return whether there was a place for it."""
     present = libmpi.exports(list(libraries))
     try:
@@ -98,10 +100,10 @@ def _keep_last_used(place: Path, fitted: Path) -> None:
             shutil.rmtree(library.parent, ignore_errors=True)
 
 
-def _is_caught(name: str, present: Collection[str], *, threads: bool) -> bool:
+def _is_caught(name: str, present: Collection[str], *, threads: str) -> bool:
     """Whether the recorder must keep a function, if the program's libraries have these."""
     if name.startswith("pthread_"):
-        return threads
+        return bool(threads) and name.startswith(threads)
     if name.startswith(("MPI_", "PMPI_")):
         return name in present or "MPI_Init" not in present
     return name in present or name == _OMPT

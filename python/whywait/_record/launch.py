@@ -141,6 +141,7 @@ def recorder_options(
     counters: str = "",
     threads: bool = False,
     keep_tests: bool = False,
+    sample: int = 0,
     helper: bool = True,
     quiet: bool = False,
 ) -> dict[str, str]:
@@ -176,6 +177,8 @@ def recorder_options(
         options["model"] = model
     if keep_tests:
         options["keep_tests"] = "1"
+    if sample:
+        options["sample"] = str(sample)
     if only:
         options["only"] = only
     if filter:
@@ -275,7 +278,8 @@ def recorder(program: Sequence[str], recording: Recording, spare: Path | None = 
         If there is no directory for it.
     """
     try:
-        return fitted.recorder(program, recording.libraries, threads=records_threads(recording), spare=spare)
+        caught = fitted.THREADS if records_threads(recording) else fitted.STARTS if samples(recording) else ""
+        return fitted.recorder(program, recording.libraries, threads=caught, spare=spare)
     except fitted.PlaceError as error:
         raise LaunchError(str(error), 3) from error
 
@@ -293,6 +297,11 @@ def _is_window(text: str) -> bool:
 def records_threads(recording: Recording) -> bool:
     """Whether a recording is to have what threads do."""
     return "threads" in recording.options.get("groups", "").split(",")
+
+
+def samples(recording: Recording) -> bool:
+    """Whether a recording is to have samples of what threads do between calls."""
+    return "sample" in recording.options
 
 
 def environment(recording: Recording, directory: Path, library: Path) -> dict[str, str]:

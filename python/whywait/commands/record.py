@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from whywait.commands.common import Help, memory_size, positive
+from whywait.commands.common import BARE_SAMPLE, SAMPLE, Help, memory_size, positive
 
 _DESCRIPTION = """\
 Run a program and record its MPI calls as an OTF2 archive. The program needs no preparation: a library is loaded into
@@ -26,6 +26,11 @@ examples:
   whywait record --finish run.1                                   what was left by a job
 then: whywait analyze whywait-solver.1 --html
 """
+
+
+# Samples of a thread in a second of its CPU time.
+_RATE = 100
+_FASTEST = 10_000
 
 
 def add(verbs: Any) -> None:
@@ -80,6 +85,14 @@ def add(verbs: Any) -> None:
         action="store_true",
         help="record Pthreads (threads that the program makes and joins, locks, condition variables, barriers) and, "
         "with LLVM's runtime, OpenMP",
+    )
+    parser.add_argument(
+        SAMPLE,
+        type=_rate,
+        metavar="RATE",
+        default=0,
+        help="look at what threads do between calls, so many times in a second of their CPU time: --sample=RATE, or "
+        f"--sample for {_RATE}",
     )
     parser.add_argument(
         "--counters",
@@ -144,7 +157,9 @@ def run(options: argparse.Namespace) -> int:
     parser: argparse.ArgumentParser = options.parser
     if options.finish is not None:
         return _finish(options)
-    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    # The command may have an option of this name.
+    words = [SAMPLE if word == BARE_SAMPLE else word for word in options.command]
+    command = words[1:] if words[:1] == ["--"] else words
     if not command and not options.print_env:
         parser.error("COMMAND is missing")
     if options.repeat > 1 and (options.print_env or launch.is_rank()):
@@ -191,6 +206,7 @@ def _recorder_options(options: argparse.Namespace) -> dict[str, str]:
         counters=options.counters,
         threads=options.threads,
         keep_tests=options.keep_tests,
+        sample=options.sample,
         helper=not options.no_helper,
         quiet=options.quiet,
     )
@@ -210,6 +226,15 @@ def _finish(options: argparse.Namespace) -> int:
         return tell(Answer(summary, lambda _: ()), as_json=True)
     _record.report(options.finish, summary, quiet=options.quiet)
     return 0
+
+
+def _rate(text: str) -> int:
+    if f"{SAMPLE}={text}" == BARE_SAMPLE:
+        return _RATE
+    rate = int(text) if text.isdecimal() else -1
+    if not 0 <= rate <= _FASTEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of samples a second from 0 to {_FASTEST}")
+    return rate
 
 
 def _groups(text: str) -> str:

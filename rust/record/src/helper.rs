@@ -1,14 +1,18 @@
 //! A thread of the recorder that makes chunks ready before they are needed. It starts when the first chunk is half full, or at the beginning where
 //! threads are recorded.
 
+use crate::sampler;
 use crate::thread::Thread;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 static ENABLED: AtomicBool = AtomicBool::new(true);
 static RUNS: AtomicBool = AtomicBool::new(false);
 static ASKING: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 static WAKE: Condvar = Condvar::new();
+/// How often the sampler is looked after.
+const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Threads get their chunks themselves.
 pub(crate) fn disable() {
@@ -50,6 +54,10 @@ fn run() {
     loop {
         let mut asking = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
         while asking.is_empty() {
+            if sampler::is_on() {
+                asking = WAKE.wait_timeout(asking, INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
+                break;
+            }
             asking = WAKE.wait(asking).unwrap_or_else(PoisonError::into_inner);
         }
         let threads = std::mem::take(&mut *asking);
@@ -58,5 +66,6 @@ fn run() {
             // SAFETY: states of threads are never freed, and `prepare` touches only what is shared.
             unsafe { (*std::ptr::with_exposed_provenance::<Thread>(thread)).prepare() };
         }
+        sampler::look();
     }
 }

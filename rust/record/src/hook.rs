@@ -4,8 +4,8 @@ use crate::callers;
 use crate::calls;
 use crate::context::Context;
 use crate::real::Returned;
-use crate::table::{Class, FUNCTIONS, Function, LARGE, Owner, PROFILING};
-use crate::{fault, process, real, thread};
+use crate::table::{Class, FUNCTIONS, Function, LARGE, Owner, PROFILING, number};
+use crate::{fault, process, real, thread, thread_starts};
 use std::arch::naked_asm;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
@@ -158,7 +158,14 @@ unsafe extern "C-unwind" fn hook(symbol: usize, frame: Frame) -> Returned {
     let Some(function) = FUNCTIONS.get(index) else { return real::call(symbol, frame) };
     let of_system = function.owner == Owner::System;
     if of_system && !callers::count(frame.caller().0) {
-        return real::call(symbol, frame);
+        return if index == number::PTHREAD_CREATE {
+            thread_starts::create(symbol, frame)
+        } else {
+            real::call(symbol, frame)
+        };
+    }
+    if index == number::PTHREAD_CREATE && !process::wants_threads() {
+        return thread_starts::create(symbol, frame);
     }
     let _errno = of_system.then(fault::Errno::new);
     if mode == SPECIAL && function.class.begins() {

@@ -7,7 +7,7 @@
 //! happens to the process, what returned is recorded. The layout of the files is in [`mod@format`].
 //!
 //! The program must not suffer: no lock, no allocation and no system call in a recorded call, but for those that make a communicator, a window, a file, a new
-//! call path or a new chunk, and now and then one for a program that tests again and again whether something has come; no signal handler; a fault of the recorder ends the recording only.
+//! call path or a new chunk, and now and then one for a program that tests again and again whether something has come; no signal handler, but for samples that were asked for ([`sampler`]); a fault of the recorder ends the recording only.
 //! What it allocates is never the program's memory ([`heap`]), and while it holds a lock it calls nothing of the program, the C library's allocator, or
 //! the loader: an allocator may call a hook with its own lock held. So functions of the C library are found without the loader ([`system`]).
 
@@ -40,6 +40,11 @@ mod process;
 mod python;
 mod real;
 mod requests;
+#[cfg(target_arch = "x86_64")]
+mod sampler;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "unsampled.rs"]
+mod sampler;
 mod shmem;
 mod spool;
 mod stack;

@@ -160,10 +160,20 @@ fn build_id(mut notes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
+/// What the loader calls the functions that the kernel maps into each process. There is no such file.
+const VDSO: &str = "linux-vdso.so.1";
+
 /// The bytes of an object's file from an address in the file's numbering to the end of its segment, mapped for good. The rest of the file may be large,
 /// and the program's address space limited.
 fn mapped(object: &Object, address: u64) -> Option<&'static [u8]> {
     let (range, offset) = object.segments.iter().find(|(range, _)| range.contains(&address))?;
+    if object.path.as_os_str() == VDSO {
+        // SAFETY: the kernel's own code, which it maps into each process for good.
+        return Some(unsafe {
+            let length = (range.end - address) as usize;
+            std::slice::from_raw_parts(object.base.wrapping_add(address as usize) as *const u8, length)
+        });
+    }
     let path = if object.path.as_os_str().is_empty() { Path::new("/proc/self/exe") } else { &object.path };
     let file = File::open(path).ok()?;
     let from = offset + (address - range.start);

@@ -34,6 +34,8 @@ pub(crate) struct Options {
     pub(crate) keep_tests: bool,
     /// Counters to read at each call.
     pub(crate) counters: Vec<String>,
+    /// Samples of a thread in a second of its CPU time.
+    pub(crate) sample: u32,
 }
 
 impl Options {
@@ -52,6 +54,7 @@ impl Options {
             announce: false,
             keep_tests: false,
             counters: Vec::new(),
+            sample: 0,
         };
         for (name, value) in text.split(';').filter_map(|option| option.split_once('=')) {
             match name {
@@ -67,6 +70,7 @@ impl Options {
                 "keep_tests" => options.keep_tests |= value == "1",
                 // Score-P does so.
                 "model" => options.keep_tests |= value == "scorep7",
+                "sample" => options.sample = value.parse().unwrap_or(0),
                 "counters" => options.counters = value.split(',').map(str::to_owned).collect(),
                 _ => {}
             }

@@ -11,7 +11,9 @@ use crate::options::{Options, Window};
 use crate::real::{self, Returned, own};
 use crate::spool::{self, Payload, Spool, Stop};
 use crate::table::{Class, FUNCTIONS, Function, Group, Owner, number};
-use crate::{abi, callers, calls, comms, counters, heap, helper, polling, sync, system, thread, title, unwind};
+use crate::{
+    abi, callers, calls, comms, counters, heap, helper, polling, sampler, sync, system, thread, title, unwind,
+};
 use std::ffi::{CStr, CString, OsStr, c_char};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -78,6 +80,9 @@ extern "C" fn loaded() {
         let options = Options::parse(&env::var(ENVIRONMENT_OPTIONS).unwrap_or_default());
         clock::choose();
         let (reading, time) = (clock::reading(), now());
+        if options.sample != 0 {
+            sampler::prepare();
+        }
         let _ = LOADED.set(Loaded { archive: archive.into(), options, reading, time });
         if let Ok(text) = CString::new(format!("{ENVIRONMENT_ACTIVE}=0")) {
             let text = text.into_raw();
@@ -127,6 +132,10 @@ pub(crate) fn begin(symbol: usize, function: &'static Function, frame: Frame) ->
             let mut active = thread::enter_apart();
             if let Some(thread) = active.as_mut() {
                 calls::first(function, symbol >> 2, frame, thread, enter);
+                if let Some(options) = options().filter(|options| options.sample != 0) {
+                    sampler::begin(options.sample, options.helper);
+                    set_modes();
+                }
             }
             if function.class == Class::ShmemInit {
                 // Before what OpenSHMEM has registered: it calls MPI to finalize itself.
@@ -221,7 +230,7 @@ fn record(loaded: &Loaded, group: usize, rank: i32, size: i32) {
         helper::begin();
     }
     // SAFETY: registers a function of this library, which is never unloaded while the process runs.
-    unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+    unsafe { libc::pthread_atfork(Some(forks), Some(has_forked), Some(forked)) };
     let active = ACTIVE.load(Ordering::Relaxed);
     if active != 0 {
         // SAFETY: the byte after the equal sign of the variable.
@@ -435,7 +444,8 @@ fn set_modes() {
                 Owner::System => options.groups.contains(&function.group) && function.class != Class::Plain,
                 Owner::Shmem => ends(function.class),
             };
-            if is_kept { KEEP } else { PASS }
+            let is_made = sampler::is_on() && function.class == Class::ThreadCreate;
+            if is_kept || is_made { KEEP } else { PASS }
         };
         mode.store(new, Ordering::Relaxed);
     }
@@ -483,6 +493,16 @@ pub(crate) fn control(level: i32) {
         Some(Window::Time(..)) => {}
         _ => switch(level != 0),
     }
+}
+
+/// Whether the recording goes on, be it that it is switched off.
+pub(crate) fn is_recording() -> bool {
+    RECORDING.load(Ordering::Relaxed)
+}
+
+/// Whether it is switched off.
+pub(crate) fn is_switched_off() -> bool {
+    SWITCHED_OFF.load(Ordering::Relaxed)
 }
 
 /// How many switches there were.
@@ -544,6 +564,7 @@ pub(crate) fn ended(reason: u32) {
     if ENDED.swap(true, Ordering::AcqRel) {
         return;
     }
+    sampler::stop();
     for (what, note) in NOTES.iter().enumerate() {
         let count = note.load(Ordering::Relaxed);
         if count > 0 {
@@ -597,9 +618,18 @@ extern "C" fn exits() {
     });
 }
 
+extern "C" fn forks() {
+    sampler::forks();
+}
+
+extern "C" fn has_forked() {
+    sampler::has_forked();
+}
+
 /// A child of the process is not recorded: the files are the parent's.
 extern "C" fn forked() {
     heap::forked();
+    sampler::forked();
     RECORDING.store(false, Ordering::Release);
     for mode in &MODES {
         mode.store(PASS, Ordering::Relaxed);

@@ -4,7 +4,10 @@
 //! program that closes all that it finds closes none of ours.
 
 use crate::fault::Uncancelled;
-use crate::format::{CHUNK, DEFINITIONS_MAGIC, DefinitionsHeader, Entry, FileHeader, PAGE, SLOTS_MAGIC, VERSION};
+use crate::format::{
+    CHUNK, DEFINITIONS_MAGIC, DefinitionsHeader, Entry, FileHeader, Mechanism, PAGE, SAMPLES_CHUNK, SAMPLES_MAGIC,
+    SLOTS_MAGIC, SamplesHeader, VERSION,
+};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
@@ -160,97 +163,117 @@ impl Payload {
     }
 }
 
-/// The slots of one thread.
+/// A file of slots of one thread, which grows by chunks.
 #[derive(Debug)]
 pub(crate) struct Slots {
     path: PathBuf,
+    /// Bytes of a chunk.
+    size: usize,
     /// Chunks that the file has.
     chunks: u64,
 }
 
 /// A mapped chunk; it is unmapped by [`unmap`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Chunk(pub(crate) *mut u8);
+pub(crate) struct Chunk {
+    pub(crate) address: *mut u8,
+    pub(crate) size: usize,
+}
 
 // SAFETY: a chunk belongs to the thread that has it.
 unsafe impl Send for Chunk {}
 
 impl Slots {
-    /// Makes the file of a thread, with its header.
+    /// Makes the file of a thread's calls, with its header.
     pub(crate) fn create(spool: &Spool, thread: u32) -> io::Result<Self> {
-        let path = spool.directory.join(format!("{}.{thread}.wws", spool.rank));
+        Self::with_header(spool, thread, "wws", CHUNK, &header(spool, SLOTS_MAGIC, thread))
+    }
+
+    /// Makes the file of a thread's samples.
+    pub(crate) fn of_samples(spool: &Spool, thread: u32, mechanism: Mechanism, period: u64) -> io::Result<Self> {
+        let file = header(spool, SAMPLES_MAGIC, thread);
+        let header = SamplesHeader { file, mechanism: mechanism as u32, unused: 0, period };
+        Self::with_header(spool, thread, "wwp", SAMPLES_CHUNK, &header)
+    }
+
+    fn with_header<T: Copy>(spool: &Spool, thread: u32, kind: &str, size: usize, header: &T) -> io::Result<Self> {
+        let path = spool.directory.join(format!("{}.{thread}.{kind}", spool.rank));
         let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-        check_limit(size_of::<FileHeader>() as u64)?;
-        // SAFETY: these calls cannot fail.
-        let (pid, tid) = unsafe { (libc::getpid(), libc::gettid()) };
-        let header = FileHeader {
-            magic: SLOTS_MAGIC,
-            version: VERSION,
-            run: spool.run,
-            rank: spool.rank,
-            thread,
-            pid: pid.cast_unsigned(),
-            tid: tid.cast_unsigned(),
-        };
-        file.write_all(bytes_of(&header))?;
-        Ok(Self { path, chunks: 0 })
+        check_limit(size_of::<T>() as u64)?;
+        file.write_all(bytes_of(header))?;
+        Ok(Self { path, size, chunks: 0 })
     }
 
     /// Adds a chunk to the file and maps it. Its space is reserved first: a file with holes, mapped and written on a full file system, kills the
     /// program.
     pub(crate) fn chunk(&mut self, spool: &Spool) -> Result<Chunk, Stop> {
-        if spool.taken.fetch_add(CHUNK as u64, Relaxed) + CHUNK as u64 > spool.limit {
-            spool.taken.fetch_sub(CHUNK as u64, Relaxed);
+        let size = self.size as u64;
+        if spool.taken.fetch_add(size, Relaxed) + size > spool.limit {
+            spool.taken.fetch_sub(size, Relaxed);
             return Err(Stop::Limit);
         }
-        let offset = PAGE as u64 + self.chunks * CHUNK as u64;
-        check_limit(offset + CHUNK as u64).map_err(Stop::Error)?;
+        let offset = PAGE as u64 + self.chunks * size;
+        check_limit(offset + size).map_err(Stop::Error)?;
         let offset = offset as libc::off_t;
         let file = OpenOptions::new().read(true).write(true).open(&self.path).map_err(Stop::Error)?;
         let fd = file.as_raw_fd();
         // SAFETY: the file is open.
-        match unsafe { libc::posix_fallocate(fd, offset, CHUNK as libc::off_t) } {
+        match unsafe { libc::posix_fallocate(fd, offset, self.size as libc::off_t) } {
             0 => {}
             // Containers may refuse the system call.
-            libc::EPERM | libc::ENOSYS => fill(&file, offset as u64).map_err(Stop::Error)?,
+            libc::EPERM | libc::ENOSYS => fill(&file, offset as u64, self.size).map_err(Stop::Error)?,
             code => return Err(Stop::Error(io::Error::from_raw_os_error(code))),
         }
         // SAFETY: a new mapping of the file just extended.
         let address = unsafe {
-            libc::mmap(std::ptr::null_mut(), CHUNK, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, fd, offset)
+            libc::mmap(
+                std::ptr::null_mut(),
+                self.size,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                fd,
+                offset,
+            )
         };
         if address == libc::MAP_FAILED {
             return Err(Stop::Error(io::Error::last_os_error()));
         }
         self.chunks += 1;
-        Ok(Chunk(address.cast()))
+        Ok(Chunk { address: address.cast(), size: self.size })
     }
 
     /// Cuts the file after the slots used, when the thread ends.
     pub(crate) fn close(&self, unused: usize) {
-        let length = PAGE as u64 + (self.chunks * CHUNK as u64).saturating_sub(unused as u64);
+        let length = PAGE as u64 + (self.chunks * self.size as u64).saturating_sub(unused as u64);
         // Only a matter of space.
         let _ = OpenOptions::new().write(true).open(&self.path).and_then(|file| file.set_len(length));
     }
 }
 
+fn header(spool: &Spool, magic: [u8; 4], thread: u32) -> FileHeader {
+    // SAFETY: these calls cannot fail.
+    let (pid, tid) = unsafe { (libc::getpid(), libc::gettid()) };
+    let (pid, tid) = (pid.cast_unsigned(), tid.cast_unsigned());
+    FileHeader { magic, version: VERSION, run: spool.run, rank: spool.rank, thread, pid, tid }
+}
+
 /// Writes zeros where a chunk will be.
-fn fill(file: &File, offset: u64) -> io::Result<()> {
+fn fill(file: &File, offset: u64, size: usize) -> io::Result<()> {
     static ZEROS: [u8; 16 * PAGE] = [0; 16 * PAGE];
-    (0..CHUNK / ZEROS.len()).try_for_each(|part| file.write_all_at(&ZEROS, offset + (part * ZEROS.len()) as u64))
+    (0..size / ZEROS.len()).try_for_each(|part| file.write_all_at(&ZEROS, offset + (part * ZEROS.len()) as u64))
 }
 
 /// Makes the pages of a chunk ready for writing, which on the first write would cost more than all that is written to them.
 /// Kernels before 5.14 do not know this, and nothing is lost.
 pub(crate) fn populate(chunk: Chunk) {
     // SAFETY: changes no content; if the thread unmapped the chunk meanwhile, an error comes back.
-    unsafe { libc::madvise(chunk.0.cast(), CHUNK, libc::MADV_POPULATE_WRITE) };
+    unsafe { libc::madvise(chunk.address.cast(), chunk.size, libc::MADV_POPULATE_WRITE) };
 }
 
 /// Unmaps a chunk that is full.
 pub(crate) fn unmap(chunk: Chunk) {
     // SAFETY: nobody writes to it any more.
-    unsafe { libc::munmap(chunk.0.cast(), CHUNK) };
+    unsafe { libc::munmap(chunk.address.cast(), chunk.size) };
 }
 
 #[cfg(test)]
@@ -284,8 +307,8 @@ mod tests {
         assert!(matches!(slots.chunk(&spool), Err(Stop::Limit)));
         // SAFETY: both chunks are mapped.
         unsafe {
-            first.0.write(1);
-            second.0.write(2);
+            first.address.write(1);
+            second.address.write(2);
         }
         unmap(first);
         unmap(second);

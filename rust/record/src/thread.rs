@@ -16,7 +16,7 @@ use crate::requests::Request;
 use crate::spool::{self, Chunk, Slots};
 use crate::table::{Class, FUNCTIONS, Function, LARGE, Owner, PROFILING, number};
 use crate::unwind::Paths;
-use crate::{helper, process, thread_starts};
+use crate::{helper, process, sampler, thread_starts};
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
@@ -123,6 +123,54 @@ impl Drop for Inside {
     }
 }
 
+/// The state of this thread; null before its first call.
+pub(crate) fn current() -> *mut Thread {
+    THREAD.with(Cell::get)
+}
+
+/// A number for another thread.
+pub(crate) fn next_number() -> u32 {
+    COUNT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// What a thread does that a signal interrupts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "it is not sampled"))]
+pub(crate) enum Doing {
+    /// It runs code of the program.
+    Program,
+    /// It is in a function that the recorder catches.
+    Call(u16),
+    /// It runs code of the recorder.
+    Apart,
+}
+
+/// What the thread does that a signal interrupts, with its stack pointer (0: not on its own stack).
+///
+/// # Safety
+/// The state must be null, or that of this thread.
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "it is not sampled"))]
+pub(crate) unsafe fn doing(thread: *const Thread, sp: usize) -> Doing {
+    if thread.is_null() {
+        return Doing::Program;
+    }
+    // SAFETY: so the caller says; the thread may be writing these fields, each of which is a word.
+    let (frame, open) =
+        unsafe { (ptr::read_volatile(&raw const (*thread).frame), ptr::read_volatile(&raw const (*thread).open)) };
+    match frame {
+        0 => Doing::Program,
+        APART => Doing::Apart,
+        // It left the call by `longjmp`.
+        _ if sp > frame => Doing::Program,
+        // SAFETY: the slot of a call, which stays mapped until it returns.
+        _ => Doing::Call(if open.is_null() {
+            u16::MAX
+        } else {
+            unsafe { ptr::read_volatile(&raw const (*open).function) }
+        }),
+    }
+}
+
 /// In [`Thread::frame`]: the thread runs code of the recorder, and no call.
 const APART: usize = usize::MAX;
 
@@ -170,7 +218,7 @@ fn register() -> Option<*mut Thread> {
     let _uncancelled = Uncancelled::new();
     fault::caught(|| {
         let Some(spool) = spool::get() else { return };
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let number = sampler::number().unwrap_or_else(next_number);
         let first = Slots::create(spool, number).map_err(spool::Stop::Error).and_then(|mut file| {
             let chunk = file.chunk(spool)?;
             Ok((file, chunk))
@@ -216,6 +264,7 @@ fn register() -> Option<*mut Thread> {
     }
     THREAD.with(|place| place.set(thread));
     tell_of_end(thread);
+    sampler::calls(thread);
     Some(thread)
 }
 
@@ -287,9 +336,9 @@ impl Thread {
 
     fn begin(&mut self, chunk: Chunk) {
         self.chunk = chunk;
-        self.cursor = chunk.0;
-        self.end = chunk.0.wrapping_add(CHUNK);
-        self.attention = chunk.0.wrapping_add(CHUNK / 2);
+        self.cursor = chunk.address;
+        self.end = chunk.address.wrapping_add(CHUNK);
+        self.attention = chunk.address.wrapping_add(CHUNK / 2);
         self.run = Run::NONE;
     }
 
@@ -306,7 +355,7 @@ impl Thread {
         self.asked.store(false, Ordering::Relaxed);
         let ready = self.ready.swap(ptr::null_mut(), Ordering::Acquire);
         if !ready.is_null() {
-            spool::unmap(Chunk(ready));
+            spool::unmap(Chunk { address: ready, size: CHUNK });
             unused += CHUNK;
         }
         file.close(unused);
@@ -364,7 +413,7 @@ impl Thread {
             next = self.ready.swap(ptr::null_mut(), Ordering::Acquire);
             if next.is_null() {
                 match spool::get().map(|spool| file.chunk(spool)) {
-                    Some(Ok(chunk)) => next = chunk.0,
+                    Some(Ok(chunk)) => next = chunk.address,
                     stop => {
                         drop(file);
                         // The last chunk stays mapped: a call that has not returned may lie in it.
@@ -378,7 +427,7 @@ impl Thread {
             }
         }
         self.full.push(self.chunk);
-        self.begin(Chunk(next));
+        self.begin(Chunk { address: next, size: CHUNK });
         if late {
             self.extension(Extension::Stall, 0, Stall { head: 0, from, to: now() });
         }
@@ -507,7 +556,7 @@ impl Thread {
             && let Some(Ok(chunk)) = spool::get().map(|spool| file.chunk(spool))
         {
             // Before the pages are ready: the thread must not wait for them.
-            self.ready.store(chunk.0, Ordering::Release);
+            self.ready.store(chunk.address, Ordering::Release);
             drop(file);
             spool::populate(chunk);
         }

@@ -3,8 +3,10 @@
 use crate::context::Context;
 use crate::fault;
 use crate::format::{Call, NONE};
-use crate::hook::{MODES, RECORD};
-use crate::table::{Role, number};
+use crate::hook::{Frame, MODES, RECORD};
+use crate::real::{self, Returned};
+use crate::sampler;
+use crate::table::{FUNCTIONS, Role, number};
 use crate::thread::{self, Thread};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -21,6 +23,7 @@ type Routine = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 struct Start {
     routine: Routine,
     argument: *mut c_void,
+    /// Its number; 0 if it is not recorded.
     sequence: u64,
 }
 
@@ -58,11 +61,45 @@ unsafe extern "C-unwind" fn run(start: *mut c_void) -> *mut c_void {
     // SAFETY: from `prepare`, for this thread alone.
     let Start { routine, argument, sequence } = *unsafe { Box::from_raw(start.cast::<Start>()) };
     fault::caught(|| {
+        if sequence == 0 {
+            thread::apart(sampler::thread_begins);
+            return;
+        }
         thread::apart(|| made(sequence));
         begins(sequence);
+        thread::apart(sampler::thread_begins);
     });
     // SAFETY: what the program asked for.
     unsafe { routine(argument) }
+}
+
+/// pthread_create where it is not recorded: the new thread is sampled.
+pub(crate) fn create(symbol: usize, frame: Frame) -> Returned {
+    let roles = FUNCTIONS.get(symbol >> 2).map(|function| {
+        let roles = &function.roles;
+        (roles[Role::Routine as usize], roles[Role::Argument as usize])
+    });
+    let (Some((routine, argument)), true) = (roles, sampler::is_on() && !sampler::is_own(frame.caller().0)) else {
+        return real::call(symbol, frame);
+    };
+    let address = frame.word(routine);
+    if address == 0 {
+        return real::call(symbol, frame);
+    }
+    let start = Box::into_raw(Box::new(Start {
+        // SAFETY: the caller passed it as a thread's function.
+        routine: unsafe { std::mem::transmute::<usize, Routine>(address) },
+        argument: frame.word(argument) as *mut c_void,
+        sequence: 0,
+    }));
+    frame.set(routine, run as *const () as usize);
+    frame.set(argument, start as usize);
+    let returned = real::call(symbol, frame);
+    if returned.word as u32 != 0 {
+        // SAFETY: just made, and no thread has it.
+        drop(unsafe { Box::from_raw(start) });
+    }
+    returned
 }
 
 /// This thread is the one that was made with a number.

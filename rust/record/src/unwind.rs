@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// A stack deeper than this is cut.
 const DEEPEST: usize = 4096;
 /// Recursion deeper than this many equal frames in a row is one.
-const EQUAL: u8 = 8;
+pub(crate) const EQUAL: u8 = 8;
 /// How many places in one function that call MPI are remembered.
 const SITES: usize = 8;
 
@@ -359,13 +359,14 @@ fn registers(address: usize, sp: usize, fp: usize) -> UnwindRegsNative {
 
 /// Nodes by parent and address: open addressing.
 #[derive(Default)]
-struct Tree {
+pub(crate) struct Tree {
     places: Vec<Node>,
     count: u32,
 }
 
 impl Tree {
-    fn find(places: &[Node], parent: u32, address: u64) -> usize {
+    /// Where a node is among others, or would be.
+    pub(crate) fn find(places: &[Node], parent: u32, address: u64) -> usize {
         let mask = places.len().wrapping_sub(1);
         let key = address ^ u64::from(parent).wrapping_mul(0x00c6_a4a7_935b_d1e9);
         let mut at = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;

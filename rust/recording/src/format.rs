@@ -3,9 +3,10 @@
 //! A directory `.spool` in the archive holds, for each process with rank R in MPI_COMM_WORLD,
 //!
 //! * `R.wwd`: definitions, a header and then entries, appended one by one ([`EntryHeader`], [`Entry`]),
-//! * `R.T.wws`: the calls of its thread T, a [`FileHeader`] in the first [`PAGE`] bytes and then slots of 64 bytes.
+//! * `R.T.wws`: the calls of its thread T, a [`FileHeader`] in the first [`PAGE`] bytes and then slots of 64 bytes,
+//! * `R.T.wwp`: the samples of its thread T, if it has any: a [`SamplesHeader`], then slots that are [`Sample`] or [`Nodes`].
 //!
-//! Both are valid at any time: a process may end between any two instructions. All numbers are little-endian.
+//! All are valid at any time: a process may end between any two instructions. All numbers are little-endian.
 //! This file is part of two crates, the recorder and the reader, and depends on nothing.
 //!
 //! # Slots
@@ -86,9 +87,11 @@
 //! a persistent request keeps its id. A failed call ([`flags::FAILED`]) has no message: only the region counts.
 
 /// Version of the format; a reader refuses newer ones.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// First bytes of a file of slots.
 pub const SLOTS_MAGIC: [u8; 4] = *b"WWSP";
+/// First bytes of a file of samples.
+pub const SAMPLES_MAGIC: [u8; 4] = *b"WWPS";
 /// First bytes of a file of definitions.
 pub const DEFINITIONS_MAGIC: [u8; 4] = *b"WWDF";
 /// Name of the spool's directory in the archive.
@@ -97,6 +100,8 @@ pub const DIRECTORY: &str = ".spool";
 pub const PAGE: usize = 4096;
 /// Size of a chunk of slots.
 pub const CHUNK: usize = 4 << 20;
+/// Size of a chunk of samples.
+pub const SAMPLES_CHUNK: usize = 64 << 10;
 /// Size of a slot.
 pub const SLOT: usize = 64;
 
@@ -152,6 +157,30 @@ pub struct FileHeader {
     pub pid: u32,
     /// Thread id of the kernel.
     pub tid: u32,
+}
+
+/// First page of `R.T.wwp` (zeros after it).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SamplesHeader {
+    /// With [`SAMPLES_MAGIC`].
+    pub file: FileHeader,
+    /// [`Mechanism`]
+    pub mechanism: u32,
+    /// Zero.
+    pub unused: u32,
+    /// Mean CPU time from one sample to the next, in ns.
+    pub period: u64,
+}
+
+/// What interrupts a thread for a sample.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mechanism {
+    /// The event `task-clock` of perf, in user code.
+    Perf = 0,
+    /// A timer of the thread's CPU time, which expires at ticks of the kernel.
+    Timer = 1,
 }
 
 /// One call of an MPI function.
@@ -265,6 +294,8 @@ pub enum Extension {
     CountersLeave = 8,
     /// [`Polls`]
     Polls = 9,
+    /// [`Sample`]
+    Sample = 16,
 }
 
 /// First word of an extension slot.
@@ -403,6 +434,46 @@ pub struct Polls {
     pub inside: u64,
 }
 
+/// Where a thread was at a moment of its CPU time.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sample {
+    /// See [`extension`]; the number of items holds [`sample`] flags.
+    pub head: u64,
+    /// When.
+    pub time: u64,
+    /// The path of what called the function, in the tree of this file; 0 for none, or if it was not followed.
+    pub node: u32,
+    /// The function of MPI that the thread was in, with [`sample::INSIDE`].
+    pub function: u16,
+    /// Zero.
+    pub unused: u16,
+    /// Address of the next instruction, and one more: so one less is in the function, as for [`Node::address`].
+    pub address: u64,
+    /// CPU time of the thread, in ns.
+    pub cpu: u64,
+    /// Of it in the kernel, in us. This and the following counts are the low halves of what the kernel has counted for the thread.
+    pub system: u32,
+    /// Page faults without and with I/O.
+    pub faults: [u32; 2],
+    /// Context switches because the thread slept, and because another thread got the core.
+    pub switches: [u32; 2],
+    /// Samples before this one that found no room.
+    pub lost: u32,
+}
+
+/// Flags of a [`Sample`].
+pub mod sample {
+    /// The thread was in a recorded call, whose path is that of the sample. Only the address was taken.
+    pub const INSIDE: u8 = 1;
+    /// The outermost frames are missing.
+    pub const INCOMPLETE: u8 = 1 << 1;
+    /// The thread was on a stack of the program's own making: there is no path.
+    pub const OWN_STACK: u8 = 1 << 2;
+    /// It came late, because signals were blocked.
+    pub const LATE: u8 = 1 << 3;
+}
+
 /// Number of values in [`Counters`].
 pub const COUNTERS: usize = 7;
 
@@ -506,6 +577,8 @@ pub enum Entry {
     Topology = 15,
     /// Cores of the machine that run u32, number of those that the process may use u32, then their numbers, u32 each, ascending.
     Cores = 16,
+    /// Something is not sampled: number of threads u32 ([`NONE`]: the process, from then on), why string. Of entries with the same reason, the last counts.
+    Unsampled = 17,
 }
 
 /// How a communicator got its name. Two entries of different processes are the same communicator if name, `k`, the set of both leads,
@@ -587,7 +660,8 @@ pub const NOTE_FREED_RECEIVE: u32 = 1;
 /// archive taken, and makes `PATH-2`, `PATH-3`, ...: rank 0 claims one by making [`CLAIM`] in its spool.
 pub const ENVIRONMENT_ARCHIVE: &str = "WHYWAIT_RECORD";
 /// Options: `name=value`, separated by `;`. `groups=env,p2p,...` (names of groups of the table, without `all` and `-NAME`), `callpaths=1`, `depth=128`,
-/// `python=auto|off|all`, `keep_tests=0`, `max_size=BYTES`, `window=FROM:TO` (seconds) or `window=call:N..M`, `sync=1`, `helper=1`, `quiet=0`, `counters=rusage,core,...`.
+/// `python=auto|off|all`, `keep_tests=0`, `max_size=BYTES`, `window=FROM:TO` (seconds) or `window=call:N..M`, `sync=1`, `helper=1`, `quiet=0`, `counters=rusage,core,...`,
+/// `sample=RATE` (samples of a thread in a second of its CPU time).
 pub const ENVIRONMENT_OPTIONS: &str = "WHYWAIT_RECORD_OPTIONS";
 /// Directory for the spool on the node, if it is not to be in the archive; files are moved when the process exits.
 pub const ENVIRONMENT_SPOOL: &str = "WHYWAIT_RECORD_SPOOL";
@@ -610,5 +684,7 @@ const _: () = assert!(
         && size_of::<Switch>() == SLOT
         && size_of::<Counters>() == SLOT
         && size_of::<Polls>() == SLOT
+        && size_of::<Sample>() == SLOT
+        && size_of::<SamplesHeader>() <= PAGE
         && size_of::<Request>() == 28
 );

@@ -1,0 +1,246 @@
+//! The signal handler that takes a sample.
+//!
+//! It runs on a stack of its own, as that of the program may be small, and no other signal of the thread comes meanwhile.
+
+use super::alarm::Alarm;
+use super::kernel;
+use super::store::Store;
+use super::walk::{Place, Walker};
+use crate::clock::now;
+use crate::format::{Sample, sample};
+use crate::thread::{self, Doing, Thread};
+use crate::{modules, process};
+use std::arch::naked_asm;
+use std::cell::UnsafeCell;
+use std::ffi::{c_int, c_void};
+use std::ops::Range;
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+/// What is sampled of a process.
+pub(super) struct Plan {
+    pub(super) signal: c_int,
+    /// Mean CPU time from one sample to the next, and from one tick of the kernel to the next, in ns.
+    pub(super) period: u64,
+    pub(super) tick: u64,
+    /// Whether timers may be used.
+    pub(super) timers: bool,
+    /// Where the recorder's own code is.
+    pub(super) own: Range<usize>,
+}
+
+pub(super) static PLAN: OnceLock<Plan> = OnceLock::new();
+/// Samples are taken.
+pub(super) static ON: AtomicBool = AtomicBool::new(false);
+
+/// What a sampled thread has. It stays when the thread ends, for another one.
+pub(super) struct State {
+    /// The thread; 0 if there is none.
+    pub(super) owner: AtomicUsize,
+    /// What the recorder has of the thread; null before its first call.
+    pub(super) calls: AtomicPtr<Thread>,
+    /// The descriptor of its event of perf; negative if there is none.
+    pub(super) file: AtomicI32,
+    /// Where the handler's stack ends.
+    pub(super) stack: usize,
+    pub(super) own: UnsafeCell<Own>,
+}
+
+/// What the handler uses; other code of the thread does so only while its clock is stopped.
+pub(super) struct Own {
+    pub(super) walker: Walker,
+    pub(super) alarm: Option<Alarm>,
+    pub(super) store: Option<Store>,
+    /// Makes periods uneven: they must not follow those of the program.
+    pub(super) random: u64,
+    /// Mean CPU time from one sample to the next, in ns.
+    pub(super) period: u64,
+    /// CPU time at the last sample.
+    pub(super) last: u64,
+}
+
+// SAFETY: `own` is used as said there; the helper uses only its store and clock, which are shared.
+unsafe impl Sync for State {}
+
+/// States by number: signals of timers bring these.
+const STATES: usize = 4096;
+static TABLE: [AtomicPtr<State>; STATES] = [const { AtomicPtr::new(ptr::null_mut()) }; STATES];
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Numbers of states, and one more, by descriptor: signals of perf bring these.
+static FILES: [AtomicU32; STATES] = [const { AtomicU32::new(0) }; STATES];
+
+/// Tells the recorder's timers from those of the program.
+const MARK: usize = 0x7757 << 32;
+
+/// What the signal of a state's timer brings.
+pub(super) fn mark(number: usize) -> usize {
+    MARK | number
+}
+
+/// Adds a state; none if there are too many.
+pub(super) fn add(state: State) -> Option<(usize, &'static State)> {
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let Some(place) = TABLE.get(number) else {
+        COUNT.fetch_sub(1, Ordering::Relaxed);
+        return None;
+    };
+    let state = Box::into_raw(Box::new(state));
+    place.store(state, Ordering::Release);
+    // SAFETY: just made, and never freed.
+    Some((number, unsafe { &*state }))
+}
+
+/// All states.
+pub(super) fn all() -> impl Iterator<Item = &'static State> {
+    // SAFETY: null, or never freed.
+    TABLE.iter().filter_map(|place| unsafe { place.load(Ordering::Acquire).as_ref() })
+}
+
+/// The state with a number.
+pub(super) fn numbered(number: usize) -> Option<&'static State> {
+    // SAFETY: as above.
+    unsafe { TABLE.get(number)?.load(Ordering::Acquire).as_ref() }
+}
+
+/// Whether signals of an event can be told by its descriptor; if so, they are from now on.
+pub(super) fn knows_file(file: c_int, number: usize) -> bool {
+    let place = &FILES[file as usize % STATES];
+    let is_other = numbered((place.load(Ordering::Relaxed) as usize).wrapping_sub(1))
+        .is_some_and(|state| ![-1, file].contains(&state.file.load(Ordering::Relaxed)));
+    if !is_other {
+        place.store(number as u32 + 1, Ordering::Release);
+    }
+    !is_other
+}
+
+/// The state of the thread that a signal is for, if a clock of the recorder sent it.
+///
+/// # Safety
+/// The information must be the kernel's.
+unsafe fn state_of(info: *const libc::siginfo_t) -> Option<&'static State> {
+    // Both kinds of signals have their word at the same place: a timer its value, perf its descriptor.
+    const WORD: usize = 24;
+    // SAFETY: so the caller says.
+    let (code, word) = unsafe { ((*info).si_code, info.cast::<u8>().add(WORD).cast::<usize>().read()) };
+    let state = match code {
+        libc::SI_TIMER if word & !0xffff_ffff == MARK => numbered(word & 0xffff_ffff),
+        POLL_FIRST..=POLL_LAST => {
+            let file = word as u32;
+            let number = FILES[file as usize % STATES].load(Ordering::Acquire);
+            numbered((number as usize).wrapping_sub(1))
+                .filter(|state| state.file.load(Ordering::Relaxed) == file.cast_signed())
+        }
+        _ => None,
+    };
+    state.filter(|state| state.owner.load(Ordering::Relaxed) == kernel::own_thread())
+}
+
+// Of siginfo.h: why a descriptor sends a signal.
+const POLL_FIRST: c_int = 1;
+const POLL_LAST: c_int = 6;
+
+/// Handles the signal.
+pub(super) unsafe extern "C" fn handle(_: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    if !ON.load(Ordering::Relaxed) {
+        return;
+    }
+    // SAFETY: the kernel passes both, and the state has a stack that nobody uses.
+    unsafe {
+        if let Some(state) = state_of(info) {
+            on_stack(state, context.cast(), state.stack);
+        }
+    }
+}
+
+/// Calls [`take`] on another stack.
+#[unsafe(naked)]
+unsafe extern "C" fn on_stack(state: &State, context: *const libc::ucontext_t, stack: usize) {
+    naked_asm!(
+        ".cfi_startproc",
+        "push rbp",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset rbp, -16",
+        "mov rbp, rsp",
+        ".cfi_def_cfa_register rbp",
+        "mov rsp, rdx",
+        "call {take}",
+        "mov rsp, rbp",
+        "pop rbp",
+        ".cfi_def_cfa rsp, 8",
+        "ret",
+        ".cfi_endproc",
+        take = sym take,
+    )
+}
+
+/// Takes a sample, and sets the clock for the next.
+unsafe extern "C" fn take(state: &State, context: *const libc::ucontext_t) {
+    let Some(plan) = PLAN.get() else { return };
+    // SAFETY: the thread's handler uses it, which does not come twice; the kernel stored the context.
+    let (own, place) = unsafe { (&mut *state.own.get(), Place::of(&*context)) };
+    if process::is_recording() && !process::is_switched_off() && !plan.own.contains(&place.address) {
+        own.sample(state, place);
+    }
+    if let Some(alarm) = &own.alarm
+        && process::is_recording()
+    {
+        alarm.set(uneven(&mut own.random, own.period));
+    }
+}
+
+/// A period of three to five quarters of the mean.
+pub(super) fn uneven(random: &mut u64, mean: u64) -> u64 {
+    *random ^= *random << 13;
+    *random ^= *random >> 7;
+    *random ^= *random << 17;
+    mean - mean / 4 + *random % (mean / 2).max(1)
+}
+
+impl Own {
+    fn sample(&mut self, state: &State, place: Place) {
+        let time = now();
+        let Self { walker, store, last, period, .. } = self;
+        let Some(store) = store else { return };
+        let sp = if walker.stack.contains(&place.sp) { place.sp } else { 0 };
+        // SAFETY: the thread's own state.
+        let doing = unsafe { thread::doing(state.calls.load(Ordering::Relaxed), sp) };
+        // SAFETY: this is the thread's handler.
+        if doing == Doing::Apart || !unsafe { store.has_room() } {
+            return;
+        }
+        let (cpu, usage) = (kernel::cpu_time(), kernel::usage());
+        let (function, (node, mut flags)) = match doing {
+            Doing::Call(function) => {
+                walker.added_count = 0;
+                (function, (0, sample::INSIDE))
+            }
+            _ => (0, walker.walk(place)),
+        };
+        if cpu.saturating_sub(*last) > 3 * *period {
+            flags |= sample::LATE;
+        }
+        *last = cpu;
+        let sample = Sample {
+            head: 0,
+            time,
+            node,
+            function,
+            unused: 0,
+            address: place.address as u64 + 1,
+            cpu,
+            system: usage.system as u32,
+            faults: usage.faults.map(|count| count as u32),
+            switches: usage.switches.map(|count| count as u32),
+            lost: 0,
+        };
+        let added = walker.added.get(..walker.added_count).unwrap_or_default();
+        // SAFETY: this is the thread's handler, and there is room.
+        unsafe { store.write(added, flags, sample) };
+    }
+}
+
+/// Where the recorder's own code is; empty before the objects were listed.
+pub(super) fn own_code() -> Range<usize> {
+    modules::current().and_then(|modules| modules.range_of(own_code as *const () as usize)).unwrap_or_default()
+}

@@ -1,0 +1,178 @@
+//! The call path of an interrupted thread, found in its signal handler: without a lock, an allocation, the loader, or a read outside of the thread's
+//! stack.
+
+use super::kernel;
+use crate::format::{Node, sample};
+use crate::modules::{self, Modules};
+use crate::unwind;
+use framehop::{CacheNative, FrameAddress, MustNotAllocateDuringUnwind, UnwindRegsNative, Unwinder};
+use std::mem::offset_of;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// A path has its innermost frames, so many.
+pub(super) const DEEPEST: usize = 256;
+/// Places in the table of nodes; half of them are used.
+const PLACES: usize = 1 << 17;
+
+/// Where signal handlers of the program return to.
+static RESTORER: AtomicUsize = AtomicUsize::new(0);
+
+/// Takes the return address of signal handlers from that of a signal that was set by the C library.
+pub(super) fn learn_restorer(signal: std::ffi::c_int) {
+    RESTORER.store(kernel::action(signal).restorer, Relaxed);
+}
+
+/// Registers of the interrupted thread.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) address: usize,
+    pub(super) sp: usize,
+    pub(super) fp: usize,
+}
+
+impl Place {
+    pub(super) fn of(context: &libc::ucontext_t) -> Self {
+        let register = |number: libc::c_int| context.uc_mcontext.gregs[number as usize] as usize;
+        Self { address: register(libc::REG_RIP), sp: register(libc::REG_RSP), fp: register(libc::REG_RBP) }
+    }
+}
+
+/// The call paths of a thread.
+pub(super) struct Walker {
+    cache: CacheNative<MustNotAllocateDuringUnwind>,
+    /// The thread's stack.
+    pub(super) stack: Range<usize>,
+    /// Return addresses, the innermost first.
+    frames: [u64; DEEPEST],
+    /// Nodes by parent and address: open addressing.
+    places: &'static mut [Node],
+    count: u32,
+    /// Nodes that the last walk added, and how many.
+    pub(super) added: [Node; DEEPEST],
+    pub(super) added_count: usize,
+}
+
+impl Walker {
+    /// A walker for a thread with this stack; none if there is no memory.
+    pub(super) fn new(stack: Range<usize>) -> Option<Self> {
+        const LENGTH: usize = PLACES * size_of::<Node>();
+        const PROTECTION: libc::c_int = libc::PROT_READ | libc::PROT_WRITE;
+        const KIND: libc::c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping.
+        let table = unsafe { libc::mmap(std::ptr::null_mut(), LENGTH, PROTECTION, KIND, -1, 0) };
+        if table == libc::MAP_FAILED {
+            return None;
+        }
+        // SAFETY: the mapping is that long, zero, and only this refers to it.
+        let places = unsafe { std::slice::from_raw_parts_mut(table.cast(), PLACES) };
+        let (frames, added) = ([0; DEEPEST], [Node::default(); DEEPEST]);
+        Some(Self { cache: CacheNative::new_in(), stack, frames, places, count: 0, added, added_count: 0 })
+    }
+
+    /// Forgets all paths: the thread that has ended leaves its walker to another.
+    pub(super) fn reset(&mut self, stack: Range<usize>) {
+        self.stack = stack;
+        self.count = 0;
+        // SAFETY: private memory, which becomes zero.
+        unsafe { libc::madvise(self.places.as_mut_ptr().cast(), size_of_val(self.places), libc::MADV_DONTNEED) };
+    }
+
+    /// The node of what called the function that was interrupted, and flags of the sample.
+    pub(super) fn walk(&mut self, place: Place) -> (u32, u8) {
+        self.added_count = 0;
+        if !self.stack.contains(&place.sp) {
+            return (0, sample::OWN_STACK | sample::INCOMPLETE);
+        }
+        let Some(modules) = modules::current() else { return (0, sample::INCOMPLETE) };
+        let (count, is_whole) = self.follow(modules, place);
+        let mut incomplete = if is_whole { 0 } else { sample::INCOMPLETE };
+        // As in the tree of calls, many equal frames in a row are a few.
+        let (mut node, mut last, mut equal) = (0, 0, 0_u8);
+        for at in (0..count).rev() {
+            let address = self.frames[at];
+            equal = if address == last { equal.saturating_add(1) } else { 1 };
+            last = address;
+            if equal > unwind::EQUAL {
+                continue;
+            }
+            match self.node(node, address) {
+                Some(found) => node = found,
+                None => {
+                    incomplete = sample::INCOMPLETE;
+                    break;
+                }
+            }
+        }
+        (node, incomplete)
+    }
+
+    /// Follows the stack; returns how many return addresses there are, and whether they are all.
+    fn follow(&mut self, modules: &Modules, place: Place) -> (usize, bool) {
+        let Self { cache, stack, frames, .. } = self;
+        // What lies below is not in use.
+        let used = place.sp..stack.end;
+        let mut read = |from: u64| {
+            let from = from as usize;
+            if used.contains(&from) && used.end - from >= 8 {
+                // SAFETY: on the part of the thread's stack that is in use.
+                Ok(unsafe { (from as *const u64).read_unaligned() })
+            } else {
+                Err(())
+            }
+        };
+        let restorer = RESTORER.load(Relaxed);
+        let mut registers = UnwindRegsNative::new(place.address as u64, place.sp as u64, place.fp as u64);
+        let mut lookup = FrameAddress::from_instruction_pointer(place.address as u64);
+        let mut count = 0;
+        loop {
+            let before = registers.sp();
+            let next = match modules.unwinder.unwind_frame(lookup, &mut registers, cache, &mut read) {
+                Ok(None) => return (count, true),
+                Ok(Some(next)) => next,
+                Err(_) => return (count, false),
+            };
+            // A frame that is no further out would be followed by the same ones for ever.
+            let is_stuck = count > 0 && registers.sp() <= before;
+            if is_stuck || count == DEEPEST || !modules.knows((next as usize).wrapping_sub(1)) {
+                return (count, false);
+            }
+            if next as usize == restorer {
+                // A handler of the program was interrupted: what the kernel has stored tells where its signal came.
+                let Some(interrupted) = interrupted(registers.sp(), &mut read) else { return (count, false) };
+                frames[count] = interrupted.address as u64 + 1;
+                registers =
+                    UnwindRegsNative::new(interrupted.address as u64, interrupted.sp as u64, interrupted.fp as u64);
+                lookup = FrameAddress::from_instruction_pointer(interrupted.address as u64);
+            } else {
+                let Some(address) = FrameAddress::from_return_address(next) else { return (count, false) };
+                frames[count] = next;
+                lookup = address;
+            }
+            count += 1;
+        }
+    }
+
+    /// The child of a node with an address; none if the table is full.
+    fn node(&mut self, parent: u32, address: u64) -> Option<u32> {
+        let at = unwind::Tree::find(self.places, parent, address);
+        let place = self.places.get_mut(at)?;
+        if place.node == 0 {
+            if self.count as usize >= PLACES / 2 {
+                return None;
+            }
+            self.count += 1;
+            *place = Node { address, node: self.count, parent };
+            *self.added.get_mut(self.added_count)? = *place;
+            self.added_count += 1;
+        }
+        Some(place.node)
+    }
+}
+
+/// What a signal interrupted, from the stack pointer where its handler returns.
+fn interrupted(sp: u64, read: &mut impl FnMut(u64) -> Result<u64, ()>) -> Option<Place> {
+    let registers = sp + offset_of!(libc::ucontext_t, uc_mcontext) as u64;
+    let mut register = |number: libc::c_int| read(registers + 8 * number as u64).ok().map(|word| word as usize);
+    Some(Place { address: register(libc::REG_RIP)?, sp: register(libc::REG_RSP)?, fp: register(libc::REG_RBP)? })
+}
