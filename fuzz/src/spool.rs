@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use whywait_recording::format::{DEFINITIONS_MAGIC, DIRECTORY, PAGE, SLOTS_MAGIC, VERSION};
+use whywait_recording::format::{DEFINITIONS_MAGIC, DIRECTORY, PAGE, SAMPLES_MAGIC, SLOTS_MAGIC, VERSION};
 use whywait_recording::{Options, Progress, finish};
 
 /// Any bytes as the files of a process in a directory: the number of entries, for each its kind, its length, and so many
-/// bytes, and then slots. The
+/// bytes, and then slots, which are calls and samples. The
 /// checksums are right, so that the fields are read.
 pub fn spool(bytes: &[u8], directory: &Path) {
     let _ = fs::remove_dir_all(directory);
@@ -31,6 +31,9 @@ pub fn spool(bytes: &[u8], directory: &Path) {
     }
     let mut slots = header(SLOTS_MAGIC);
     slots.extend(rest);
+    let mut samples = header(SAMPLES_MAGIC);
+    samples.extend(rest);
+    fs::write(spool.join("0.0.wwp"), samples).expect("a file for the test");
     fs::write(spool.join("0.wwd"), definitions).expect("a file for the test");
     fs::write(spool.join("0.0.wws"), slots).expect("a file for the test");
     if let Ok(summary) = finish(directory, &Options::default(), &Progress::default()) {

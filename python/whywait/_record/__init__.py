@@ -193,11 +193,13 @@ def report(directory: Path, summary: Mapping[str, Any], *, quiet: bool) -> None:
     from whywait.report.values import quantity
 
     size = quantity(summary["bytes"], "bytes")
-    ranks, calls = (
+    ranks, calls, samples = (
         f"{quantity(summary[what], '')} {what.removesuffix('s') if summary[what] == 1 else what}"
-        for what in ("ranks", "calls")
+        for what in ("ranks", "calls", "samples")
     )
-    say(f"recorded {ranks}, {calls}, {size}: whywait analyze {directory}", quiet=quiet)
+    # Unless there are any, they were not asked for, or a note says why there are none.
+    counts = [ranks, calls, samples] if summary["samples"] else [ranks, calls]
+    say(f"recorded {', '.join(counts)}, {size}: whywait analyze {directory}", quiet=quiet)
 
 
 def _run(recording: launch.Recording) -> tuple[Path, int]:

@@ -86,6 +86,29 @@ impl ArchiveWriter {
         Ok(LocationWriter { archive: self, id, file, time: None })
     }
 
+    /// Writes the local definitions of a location, in the place of those it was finished with.
+    pub fn define_locally(&self, id: u64, local: &LocalDefinitions) -> Result<()> {
+        let path = self.locations.join(format!("{id}.def"));
+        let order = self.options.byte_order;
+        let mut file = ChunkWriter::create(path, self.options.anchor.definition_chunk_size, order)?;
+        let mut record = Encoder::new(order);
+        for table in &local.mapping_tables {
+            file.local_record(MAPPING_TABLE, "MappingTable", table, &mut record)?;
+        }
+        for offset in &local.clock_offsets {
+            file.local_record(CLOCK_OFFSET, "ClockOffset", offset, &mut record)?;
+        }
+        for definition in &local.definitions {
+            record.clear();
+            if let MAPPING_TABLE | CLOCK_OFFSET = definition.borrowed().id() {
+                record.refuse("a local definition file cannot hold this record");
+            }
+            definition.borrowed().write(&mut record);
+            file.record(definition.borrowed().kind(), &record)?;
+        }
+        file.finish()
+    }
+
     /// The locations that are complete, with their number of events.
     #[must_use]
     pub fn written(&self) -> Vec<(u64, u64)> {
@@ -213,28 +236,11 @@ impl LocationWriter<'_> {
 
     /// Completes the events and writes the local definitions.
     pub fn finish(self, local: &LocalDefinitions) -> Result<()> {
-        let events = self.file.events;
-        let path = self.file.path.with_extension("def");
-        self.file.finish()?;
-        let order = self.archive.options.byte_order;
-        let mut file = ChunkWriter::create(path, self.archive.options.anchor.definition_chunk_size, order)?;
-        let mut record = Encoder::new(order);
-        for table in &local.mapping_tables {
-            file.local_record(MAPPING_TABLE, "MappingTable", table, &mut record)?;
-        }
-        for offset in &local.clock_offsets {
-            file.local_record(CLOCK_OFFSET, "ClockOffset", offset, &mut record)?;
-        }
-        for definition in &local.definitions {
-            record.clear();
-            if let MAPPING_TABLE | CLOCK_OFFSET = definition.borrowed().id() {
-                record.refuse("a local definition file cannot hold this record");
-            }
-            definition.borrowed().write(&mut record);
-            file.record(definition.borrowed().kind(), &record)?;
-        }
+        let Self { archive, id, file, .. } = self;
+        let events = file.events;
         file.finish()?;
-        self.archive.shared().events.insert(self.id, events);
+        archive.define_locally(id, local)?;
+        archive.shared().events.insert(id, events);
         Ok(())
     }
 }

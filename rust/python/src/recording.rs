@@ -51,6 +51,7 @@ pub(crate) fn finish_recording(
     found.set_item("ranks", summary.ranks)?;
     found.set_item("size", summary.size)?;
     found.set_item("calls", summary.calls)?;
+    found.set_item("samples", summary.samples)?;
     found.set_item("bytes", summary.bytes)?;
     found.set_item("notes", summary.notes)?;
     found.set_item("damage", summary.damage)?;
@@ -76,6 +77,7 @@ pub(crate) fn facts(anchor: &Anchor) -> impl Iterator<Item = (&'static str, &str
         ("WHYWAIT::RECORDER", "recorder"),
         ("WHYWAIT::MPI", "mpi"),
         ("WHYWAIT::CALL_PATHS", "call_paths"),
+        ("WHYWAIT::SAMPLING", "sampling"),
         ("WHYWAIT::CORES", "cores"),
         ("WHYWAIT::POLLING", "polling"),
         ("WHYWAIT::WORLDS", "worlds"),

@@ -6,6 +6,7 @@ use whywait_otf2::records::{MetricClass, MetricInstance, MetricMember, TypedValu
 
 use crate::definitions::Catalog;
 use crate::format::{COUNTERS, CounterSource};
+use crate::samples::{COUNTS, Sample};
 use crate::spool::{CounterEntry, Slot, word};
 use crate::thread::location;
 
@@ -13,7 +14,7 @@ use crate::thread::location;
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     members: FxHashMap<CounterEntry, u32>,
-    classes: FxHashMap<(Vec<u32>, bool), u32>,
+    classes: FxHashMap<(Vec<u32>, MetricOccurrence), u32>,
     /// Classes and instances share their numbers.
     next: u32,
 }
@@ -34,9 +35,10 @@ impl Metrics {
         let split = counters.iter().position(is_of_process).unwrap_or(counters.len());
         let members: Vec<u32> = counters.iter().map(|counter| self.member(counter, to)).collect();
         let (of_thread, of_process) = members.split_at(split);
-        let class = (!of_thread.is_empty()).then(|| (self.class(of_thread, true, to), of_thread.len()));
+        let class = (!of_thread.is_empty())
+            .then(|| (self.class(of_thread, MetricOccurrence::SYNCHRONOUS_STRICT, to), of_thread.len()));
         let instance = (!of_process.is_empty()).then(|| {
-            let metric_class = self.class(of_process, false, to);
+            let metric_class = self.class(of_process, MetricOccurrence::SYNCHRONOUS, to);
             let id = self.next();
             let (recorder, metric_scope, scope) = (location(rank, 0), MetricScope::LOCATION_GROUP, u64::from(rank));
             to.add(MetricInstance { id, metric_class, recorder, metric_scope, scope });
@@ -44,6 +46,22 @@ impl Metrics {
         });
         let others = Classes { of_thread: class, of_process: None };
         (Classes { of_process: instance, ..others }, others)
+    }
+
+    /// Defines the counts that come with samples.
+    pub(crate) fn of_samples(&mut self, to: &mut Catalog) -> u32 {
+        let members = SAMPLED.map(|(name, exponent, unit, description)| {
+            let counter = CounterEntry {
+                source: CounterSource::Rusage as u32,
+                mode: u32::from(MetricMode::ACCUMULATED_START.0),
+                exponent,
+                name: name.into(),
+                unit: unit.into(),
+                description: description.into(),
+            };
+            self.member(&counter, to)
+        });
+        self.class(&members, MetricOccurrence::ASYNCHRONOUS, to)
     }
 
     fn next(&mut self) -> u32 {
@@ -75,17 +93,50 @@ impl Metrics {
         id
     }
 
-    fn class(&mut self, members: &[u32], strict: bool, to: &mut Catalog) -> u32 {
-        if let Some(id) = self.classes.get(&(members.to_vec(), strict)) {
+    fn class(&mut self, members: &[u32], metric_occurrence: MetricOccurrence, to: &mut Catalog) -> u32 {
+        if let Some(id) = self.classes.get(&(members.to_vec(), metric_occurrence)) {
             return *id;
         }
         let id = self.next();
-        self.classes.insert((members.to_vec(), strict), id);
-        let metric_occurrence =
-            if strict { MetricOccurrence::SYNCHRONOUS_STRICT } else { MetricOccurrence::SYNCHRONOUS };
+        self.classes.insert((members.to_vec(), metric_occurrence), id);
         let metric_members = members.to_vec();
         to.add(MetricClass { id, metric_members, metric_occurrence, recorder_kind: RecorderKind::CPU });
         id
+    }
+}
+
+/// The counts that come with samples, named and described as those of `--counters rusage`.
+const SAMPLED: [(&str, i32, &str, &str); COUNTS] = [
+    ("ru_stime", -6, "s", "time in the kernel"),
+    ("ru_minflt", 0, "#", "page faults without I/O"),
+    ("ru_majflt", 0, "#", "page faults with I/O"),
+    ("ru_nvcsw", 0, "#", "context switches because the thread slept"),
+    ("ru_nivcsw", 0, "#", "context switches because another thread got the core"),
+];
+
+/// Counts that come with the samples of a thread.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    metric: u32,
+    values: [TypedValue; COUNTS],
+    is_known: bool,
+}
+
+impl Counts {
+    pub(crate) fn new(metric: u32) -> Self {
+        Self { metric, values: [TypedValue { kind: Type::UINT64, bits: 0 }; COUNTS], is_known: false }
+    }
+
+    /// The counts at a sample, if any is another than at the one before.
+    pub(crate) fn changed(&mut self, sample: &Sample) -> Option<(u32, &[TypedValue])> {
+        let mut changed = !std::mem::replace(&mut self.is_known, true);
+        for (value, low) in self.values.iter_mut().zip(sample.counts) {
+            // Only the low halves were kept.
+            let grown = low.wrapping_sub(value.bits as u32);
+            changed |= grown != 0;
+            value.bits += u64::from(grown);
+        }
+        changed.then_some((self.metric, &self.values[..]))
     }
 }
 

@@ -1,19 +1,19 @@
 //! The definitions of the archive, laid out as Score-P does it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 use whywait_otf2::ArchiveWriter;
 use whywait_otf2::enums::{
-    CartPeriodicity, CommFlag, GroupFlag, GroupType, GroupTypePre12, IoHandleFlag, IoParadigmClass, IoParadigmFlag,
-    LocationGroupType, LocationType, Paradigm, ParadigmClass, ParadigmProperty, RegionFlag, RegionRole, RegionType,
-    RmaWinFlag, SystemTreeDomain, Type,
+    Base, CartPeriodicity, CommFlag, GroupFlag, GroupType, GroupTypePre12, InterruptGeneratorMode, IoHandleFlag,
+    IoParadigmClass, IoParadigmFlag, LocationGroupType, LocationType, Paradigm, ParadigmClass, ParadigmProperty,
+    RegionFlag, RegionRole, RegionType, RmaWinFlag, SystemTreeDomain, Type,
 };
 use whywait_otf2::records::{
     Attribute, CartCoordinate, CartDimension, CartTopology, ClockProperties, Comm, Definition, Group as GroupRecord,
-    InterComm, IoHandle, IoParadigm, IoRegularFile, Location, LocationGroup, LocationGroupProperty,
-    Paradigm as ParadigmRecord, ParadigmProperty as ParadigmPropertyRecord, Region, RmaWin, SystemTreeNode,
-    SystemTreeNodeDomain, SystemTreeNodeProperty, Text, TypedValue, UNDEFINED,
+    InterComm, InterruptGenerator, IoHandle, IoParadigm, IoRegularFile, Location, LocationGroup, LocationGroupProperty,
+    LocationProperty, Paradigm as ParadigmRecord, ParadigmProperty as ParadigmPropertyRecord, Region, RmaWin,
+    SystemTreeNode, SystemTreeNodeDomain, SystemTreeNodeProperty, Text, TypedValue, UNDEFINED,
 };
 
 use crate::clocks::Clocks;
@@ -78,6 +78,8 @@ const UNRECORDED: &str = " (unrecorded peers)";
 
 /// The attribute of the beginning of a program.
 const PROCESS_ID: u32 = 0;
+/// The attribute of samples in calls: where in the code they were.
+pub(crate) const ADDRESS: u32 = 1;
 
 impl Catalog {
     /// Adds a definition; its strings are in `strings`.
@@ -204,6 +206,28 @@ impl Catalog {
                 });
             }
         }
+    }
+
+    /// Defines what interrupts threads for samples: each period once. Returns how it is numbered.
+    pub(crate) fn sampling(&mut self, periods: &BTreeSet<u64>) -> BTreeMap<u64, u32> {
+        let (name, interrupt_generator_mode) = (self.strings.id("CPU time"), InterruptGeneratorMode::TIME);
+        let (base, exponent) = (Base::DECIMAL, -9);
+        let numbered = periods.iter().copied().zip(0..);
+        let numbered: BTreeMap<u64, u32> = numbered.collect();
+        for (period, id) in &numbered {
+            let (id, period) = (*id, *period);
+            self.add(InterruptGenerator { id, name, interrupt_generator_mode, base, exponent, period });
+        }
+        let (name, value_type) = (self.strings.id("address"), Type::STRING);
+        let description = self.strings.id("where in the code of a call a sample was");
+        self.add(Attribute { id: ADDRESS, name, value_type, description });
+        numbered
+    }
+
+    /// Says by what a thread was sampled.
+    pub(crate) fn sampled(&mut self, location: u64, mechanism: &str) {
+        let (name, string_value, value) = self.property("sampling", mechanism);
+        self.add(LocationProperty { location, name, string_value, value });
     }
 
     /// The name and the value of a property, the latter in both of its forms.

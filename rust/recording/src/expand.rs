@@ -2,12 +2,15 @@
 //!
 //! The threads of a process are merged by time, because one may complete what another has started.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::enums::{CollectiveOp, IoSeekOption, LockType, MeasurementMode, Paradigm, RmaSyncLevel, Type};
 use whywait_otf2::records::{AttributeValue, StringRefs, TypedValue, UNDEFINED};
 use whywait_otf2::{ArchiveWriter, Attributes, Event};
 
 use crate::collectives;
+use crate::contexts::Contexts;
 use crate::counters::Classes;
 use crate::error::{Error, Result};
 use crate::files::{Files, Modes};
@@ -17,10 +20,11 @@ use crate::openmp::{Constructs, Ended, OpenMp};
 use crate::paths::Paths;
 use crate::requests::{Request, listed, wide};
 use crate::rma::{Completion, Pending};
+use crate::samples::{Reader, Symbolized};
 use crate::shmem::{Shmem, Windows};
-use crate::spool::{Process, Slot, Slots, extension, word};
+use crate::spool::{Process, Slot, extension, word};
 use crate::survey::Survey;
-use crate::thread::{Out, Thread, before, location};
+use crate::thread::{Out, Samples, Thread, before, location};
 use crate::unify::{Id, Local, LocalComm, LocalFile, LocalWindow};
 use crate::worlds;
 
@@ -72,6 +76,9 @@ pub(crate) struct Job<'a> {
     pub(crate) counters: (Classes, Classes),
     /// The windows of OpenSHMEM, if the program uses it.
     pub(crate) shmem: Option<&'a Windows>,
+    /// The samples of its threads, and the metric of their counts if anything was sampled in the run.
+    pub(crate) samples: &'a BTreeMap<u32, Symbolized>,
+    pub(crate) metric: Option<u32>,
     /// Written into the local definitions.
     pub(crate) clock_offsets: &'a [whywait_otf2::records::ClockOffset],
 }
@@ -88,27 +95,36 @@ impl Job<'_> {
         (begin, definitions.end.map_or(0, |(time, _)| time).max(last).max(begin))
     }
 
-    /// Writes the events of all threads. `stop` is asked now and then whether to give up.
+    /// Writes the events of all threads, and returns the contexts of locations. `stop` is asked now and then whether to give up.
     pub(crate) fn write(
         &self,
         to: &ArchiveWriter,
         regions: &Regions,
         model: Model,
         stop: &dyn Fn() -> bool,
-    ) -> Result<()> {
+    ) -> Result<Vec<(u64, Contexts)>> {
         let span = self.span();
+        let has_samples = self.metric.is_some();
         let mut threads = Vec::new();
         for (number, survey, paths) in self.threads {
-            let slots = Slots::open(&self.process.threads[number])?;
+            let slots = (self.process.slots(*number)?, survey.slots);
             let to = to.location(location(self.rank, *number))?;
             let counters = if *number == 0 { self.counters.0 } else { self.counters.1 };
-            threads.push(Thread::new(*number, Out::new(to, counters), slots, survey.slots, paths, self.depth));
+            let samples = match (self.samples.get(number), self.process.samples.get(number), self.metric) {
+                (Some(symbols), Some(path), Some(metric)) => {
+                    Some(Samples::new(Reader::open(path, symbols.slots)?, symbols, metric))
+                }
+                _ => None,
+            };
+            let out = Out::new(to, counters, has_samples);
+            threads.push(Thread::new(*number, out, slots, paths, self.depth, samples));
         }
         if threads.is_empty() {
-            let mut out = Out::new(to.location(location(self.rank, 0))?, Classes::default());
+            let mut out = Out::new(to.location(location(self.rank, 0))?, Classes::default(), false);
             self.begin(&mut out, regions, span.0);
             out.put(span.1, &Event::ProgramEnd { exit_status: UNKNOWN_STATUS });
-            return out.finish(self.clock_offsets);
+            out.finish(self.clock_offsets)?;
+            return Ok(Vec::new());
         }
         self.begin(&mut threads[0].out, regions, span.0);
         let mut state = State {
@@ -130,7 +146,7 @@ impl Job<'_> {
         }
         let mut count = 0_u32;
         while let Some(next) = earliest(&threads) {
-            if let Some((team, time)) = state.call(&mut threads[next]) {
+            if let Some((team, time)) = state.call(&mut threads[next])? {
                 for thread in &mut threads {
                     state.openmp.close_team(thread, team, time, regions);
                 }
@@ -142,7 +158,9 @@ impl Job<'_> {
             }
         }
         let lost = &self.process.definitions.lost;
+        let mut contexts = Vec::new();
         for ((number, ..), mut thread) in self.threads.iter().zip(threads) {
+            thread.sample_until(span.1, thread.open.is_some(), regions)?;
             thread.end(regions, span.1);
             for (_, time, ..) in lost.iter().filter(|(thread, ..)| [*number, NONE].contains(thread)) {
                 thread.out.put(*time, &Event::MeasurementOnOff { measurement_mode: MeasurementMode::OFF });
@@ -150,9 +168,10 @@ impl Job<'_> {
             if *number == self.threads[0].0 {
                 thread.out.put(span.1, &Event::ProgramEnd { exit_status: UNKNOWN_STATUS });
             }
-            thread.out.finish(self.clock_offsets)?;
+            let found = thread.out.finish(self.clock_offsets)?;
+            contexts.extend(found.map(|found| (location(self.rank, *number), found)));
         }
-        Ok(())
+        Ok(contexts)
     }
 
     fn begin(&self, out: &mut Out<'_>, regions: &Regions, time: u64) {
@@ -193,11 +212,12 @@ struct State<'a> {
 impl State<'_> {
     /// Writes the events of a thread's next call. Returns the team of OpenMP whose parallel region is over with it.
     #[inline]
-    fn call(&mut self, thread: &mut Thread<'_>) -> Option<Ended> {
-        let call = thread.next?;
+    fn call(&mut self, thread: &mut Thread<'_>) -> Result<Option<Ended>> {
+        let Some(call) = thread.next else { return Ok(None) };
         let function = &FUNCTIONS[usize::from(call.function)];
+        thread.sample_before(&call, self.regions)?;
         if let Some(region) = thread.open.take() {
-            thread.out.region(call.enter, &Event::Leave { region });
+            thread.out.leave(call.enter, region);
         }
         for slot in &thread.before {
             before(&mut thread.out, slot);
@@ -213,14 +233,14 @@ impl State<'_> {
             // Values that do not change are not repeated.
             thread.out.count(&thread.before, Extension::CountersEnter);
             thread.out.count(&thread.after, Extension::CountersLeave);
-            return None;
+            return Ok(None);
         }
         if function.class == Class::Omp {
-            return self.openmp.moment(thread, &call, self.regions);
+            return Ok(self.openmp.moment(thread, &call, self.regions));
         }
         if function.is_moment() {
             self.moment(thread, function, &call);
-            return None;
+            return Ok(None);
         }
         thread.end_barrier(self.regions);
         let polled = call.flags & flags::POLLED != 0 && self.model == Model::Full;
@@ -233,7 +253,7 @@ impl State<'_> {
         out.count(&thread.before, Extension::CountersEnter);
         out.count_process(call.enter);
         if let Some(region) = region {
-            out.region(call.enter, &Event::Enter { region });
+            out.enter(call.enter, region);
         }
         let bytes = if call.flags & flags::WIDE == 0 { u64::from(call.bytes) } else { wide(&thread.after) };
         let returned = call.leave != 0;
@@ -243,14 +263,17 @@ impl State<'_> {
         }
         if !failed && function.class.is_of_shmem() {
             self.shmem.enter(out, function, &call, bytes);
-            if returned {
-                self.shmem.leave(out, function, &call, bytes);
-            }
         } else if !failed {
             self.on_entry(out, function, &call, bytes, &thread.after);
-            if returned {
-                self.on_return(out, function, &call, bytes);
-            }
+        }
+        if returned {
+            thread.sample_until(call.leave, true, self.regions)?;
+        }
+        let out = &mut thread.out;
+        if !failed && returned && function.class.is_of_shmem() {
+            self.shmem.leave(out, function, &call, bytes);
+        } else if !failed && returned {
+            self.on_return(out, function, &call, bytes);
         }
         if returned {
             self.completions(out, function, &call, &thread.after);
@@ -261,7 +284,7 @@ impl State<'_> {
             out.count(&thread.after, Extension::CountersLeave);
             out.count_process(call.leave);
             if let Some(region) = region {
-                out.region(call.leave, &Event::Leave { region });
+                out.leave(call.leave, region);
                 if !polled && function.tests() {
                     tests_in_vain(out, region, &call, &thread.after);
                 }
@@ -269,7 +292,7 @@ impl State<'_> {
         } else {
             thread.open = region;
         }
-        None
+        Ok(None)
     }
 
     /// A thread begins or ends.
@@ -705,8 +728,8 @@ fn tests_in_vain(out: &mut Out<'_>, region: u32, call: &Call, after: &[Slot]) {
     let is_polls = |slot: &&Slot| extension(slot).is_some_and(|(kind, _)| kind == Extension::Polls as u8);
     if let Some(slot) = after.iter().find(is_polls) {
         let (until, inside) = (word(slot, 1), word(slot, 3));
-        out.region(until.saturating_sub(inside).max(call.leave), &Event::Enter { region });
-        out.region(until, &Event::Leave { region });
+        out.enter(until.saturating_sub(inside).max(call.leave), region);
+        out.leave(until, region);
     }
 }
 

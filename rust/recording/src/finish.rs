@@ -11,9 +11,10 @@ use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 use whywait_otf2::clock::ClockCorrection;
 use whywait_otf2::enums::Paradigm;
-use whywait_otf2::{Anchor, ArchiveWriter, WriteOptions};
+use whywait_otf2::{Anchor, ArchiveWriter, LocalDefinitions, WriteOptions};
 
 use crate::clocks::Clocks;
+use crate::contexts;
 use crate::cores::{Share, shares};
 use crate::counters::Metrics;
 use crate::definitions::Catalog;
@@ -24,8 +25,9 @@ use crate::format;
 use crate::functions::FUNCTIONS;
 use crate::openmp::Constructs;
 use crate::paths::{Paths, Python, Symbolizer};
+use crate::sampling::Sampling;
 use crate::selection::Selection;
-use crate::spool::{Slots, Spool, World};
+use crate::spool::{Process, Spool, World};
 use crate::survey::Survey;
 use crate::thread::location;
 use crate::unify::Unified;
@@ -51,6 +53,8 @@ pub struct Summary {
     pub size: u32,
     /// Calls of MPI functions.
     pub calls: u64,
+    /// Samples.
+    pub samples: u64,
     /// Bytes of the archive.
     pub bytes: u64,
     /// What is missing, a sentence each.
@@ -302,6 +306,7 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
         threads.push(paths.collect());
         programs.push(catalog.strings.id(process.definitions.title().unwrap_or(program)));
     }
+    let mut sampling = Sampling::new(spool, &mut symbolizer, python, &mut damage)?;
     let surveys = || threads.iter().flatten().map(|(_, survey, _)| survey);
     let folds = model == Model::Full;
     let polled = surveys().filter(|_| folds).flat_map(|survey| &survey.polled).copied().collect();
@@ -314,9 +319,10 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
     let sets = threads.iter().flatten().flat_map(|(_, survey, _)| &survey.sets).copied().collect();
     let windows = uses_shmem.then(|| catalog.shmem(&unified, &sets));
 
+    let mut metrics = Metrics::default();
+    let metric = sampling.define(&mut catalog, &mut metrics);
     let contingents = contingents(&mut catalog, &unified, spool, &threads);
     let constructs = constructs(&mut catalog, &mut symbolizer, &unified, spool, &threads);
-    let mut metrics = Metrics::default();
     let counters: Vec<_> = spool
         .ranks
         .iter()
@@ -350,6 +356,8 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
                 contingent,
                 constructs,
                 shmem: windows.as_ref(),
+                samples: sampling.of(*rank),
+                metric,
                 clock_offsets,
             }
         })
@@ -358,6 +366,7 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
     let begin = run_span(&jobs).0;
     let ended = ends::told(spool, &unified, &jobs, |job, time| since(job, time, begin, &clocks))?;
     notes.extend(losses(spool, &unified));
+    notes.extend(sampling.notes.iter().cloned());
     let unrecorded = || threads.iter().flatten().map(|(_, survey, _)| survey.unrecorded_calls);
     let (count, ticks) = unrecorded().fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
     if count > 0 {
@@ -368,6 +377,7 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
         ));
     }
     let mut properties = properties(spool, &ended, &notes, &threads);
+    properties.extend(sampling.property().map(|value| ("WHYWAIT::SAMPLING".to_owned(), value)));
     properties.extend(polling(threads.iter().flatten().map(|(_, survey, _)| survey).filter(|_| folds)));
     let anchor = Anchor {
         creator: format!("whywait {}", env!("CARGO_PKG_VERSION")),
@@ -379,17 +389,28 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
     };
     let archive = ArchiveWriter::create(directory, NAME, WriteOptions { anchor, ..WriteOptions::default() })?;
     let stop = || progress.is_cancelled();
-    jobs.par_iter().try_for_each(|job| {
-        job.write(&archive, &regions, model, &stop)?;
+    let written = jobs.par_iter().map(|job| {
+        let contexts = job.write(&archive, &regions, model, &stop)?;
         let slots: u64 = job.threads.iter().map(|(_, survey, _)| survey.slots).sum();
         progress.done.fetch_add(slots, Ordering::Relaxed);
-        Ok::<(), Error>(())
-    })?;
+        Ok((job.clock_offsets, contexts))
+    });
+    let written: Vec<_> = written.collect::<Result<_>>()?;
+    let mut contexts = contexts::Unified::default();
+    for (offsets, locations) in &written {
+        for (location, found) in locations {
+            let (mapping_tables, clock_offsets) = (vec![contexts.add(found)], offsets.to_vec());
+            let local = LocalDefinitions { mapping_tables, clock_offsets, ..LocalDefinitions::default() };
+            archive.define_locally(*location, &local)?;
+        }
+    }
+    contexts.define(regions.functions, &symbolizer.functions, &mut catalog);
     catalog.write(&archive, &clocks, run_span(&jobs));
     archive.finish()?;
     notes.extend(ended);
     let (ranks, size) = (spool.ranks.len() as u32, unified.size);
-    Ok(Summary { ranks, size, calls, bytes: 0, notes, damage, worlds: Vec::new() })
+    let samples = sampling.samples;
+    Ok(Summary { ranks, size, calls, samples, bytes: 0, notes, damage, worlds: Vec::new() })
 }
 
 /// The communicator of the threads of each process that makes or locks some.
@@ -455,17 +476,17 @@ fn constructs(
 fn survey(spool: &Spool, progress: &Progress) -> Result<Vec<Surveys>> {
     let unrecorded: Vec<_> = spool.ranks.values().map(|process| worlds::unrecorded(&process.definitions)).collect();
     let processes = (0..).zip(spool.ranks.values()).zip(&unrecorded);
-    let files: Vec<(usize, u32, &PathBuf, _)> = processes
+    let files: Vec<(usize, u32, &Process, _)> = processes
         .flat_map(|((index, process), unrecorded)| {
-            process.threads.iter().map(move |(thread, path)| (index, *thread, path, unrecorded))
+            process.threads.keys().map(move |thread| (index, *thread, process, unrecorded))
         })
         .collect();
     let found: Mutex<Vec<Surveys>> = Mutex::new(spool.ranks.iter().map(|_| Vec::new()).collect());
-    files.par_iter().try_for_each(|(index, thread, path, unrecorded)| {
+    files.par_iter().try_for_each(|(index, thread, process, unrecorded)| {
         if progress.is_cancelled() {
             return Err(Error::Interrupted);
         }
-        let survey = Survey::new(&mut Slots::open(path)?, unrecorded)?;
+        let survey = Survey::new(&mut process.slots(*thread)?, unrecorded)?;
         progress.total.fetch_add(survey.slots, Ordering::Relaxed);
         let mut found = found.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         found[*index].push((*thread, survey));

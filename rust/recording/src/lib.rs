@@ -11,6 +11,7 @@
 
 mod clocks;
 mod collectives;
+mod contexts;
 mod cores;
 mod counters;
 mod definitions;
@@ -27,6 +28,8 @@ mod openmp;
 mod paths;
 mod requests;
 mod rma;
+mod samples;
+mod sampling;
 mod selection;
 mod shmem;
 mod spool;

@@ -5,7 +5,7 @@ use crate::expand::Job;
 use crate::format::{Call, PEER_ANY, RequestKind, TAG_ANY, flags};
 use crate::functions::{Class, FUNCTIONS};
 use crate::requests::listed;
-use crate::spool::{Slots, call as decoded, extension};
+use crate::spool::{call as decoded, extension};
 
 /// One end of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(crate) enum Step {
 /// Tells of all messages of a process.
 pub(crate) fn each(job: &Job<'_>, mut tell: impl FnMut(Step)) -> Result<()> {
     for (number, survey, _) in job.threads {
-        let mut slots = Slots::open(&job.process.threads[number])?;
+        let mut slots = job.process.slots(*number)?;
         let mut class = Class::Plain;
         for _ in 0..survey.slots {
             let Some(slot) = slots.next()? else { break };

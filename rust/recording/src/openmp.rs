@@ -137,20 +137,20 @@ impl<'a> OpenMp<'a> {
             ("omp_unset_lock", _) => {
                 let region = self.region(call, 0)?;
                 thread.follow_path(call.node, time, regions);
-                thread.out.region(time, &Event::Enter { region });
+                thread.out.enter(time, region);
                 lock(thread, call, false);
-                thread.out.region(time, &Event::Leave { region });
+                thread.out.leave(time, region);
             }
             ("omp_create_task", _) => {
                 self.tasks.insert(call.id, call.received);
                 let region = self.region(call, call.received)?;
                 thread.follow_path(call.node, time, regions);
-                thread.out.region(time, &Event::Enter { region });
+                thread.out.enter(time, region);
                 if let Some((thread_team, creating_thread, generation_number)) = self.task(thread, call.id) {
                     let event = Event::ThreadTaskCreate { thread_team, creating_thread, generation_number };
                     thread.out.put(time, &event);
                 }
-                thread.out.region(time, &Event::Leave { region });
+                thread.out.leave(time, region);
             }
             ("omp_task", true) => {
                 let code = self.tasks.get(&call.id).copied().unwrap_or(0);
@@ -296,7 +296,7 @@ impl Thread<'_> {
             None => self.chain(self.node),
         };
         construct.outer = std::mem::take(&mut self.inside);
-        self.out.region(time, &Event::Enter { region: construct.region });
+        self.out.enter(time, construct.region);
         self.constructs.push(construct);
     }
 
@@ -304,10 +304,10 @@ impl Thread<'_> {
     pub(crate) fn close(&mut self, time: u64, regions: &Regions) -> Option<Construct> {
         let mut construct = self.constructs.pop()?;
         for function in self.inside.iter().rev() {
-            self.out.region(time, &Event::Leave { region: regions.functions + function });
+            self.out.leave(time, regions.functions + function);
         }
         self.inside = std::mem::take(&mut construct.outer);
-        self.out.region(time, &Event::Leave { region: construct.region });
+        self.out.leave(time, construct.region);
         Some(construct)
     }
 
@@ -332,11 +332,11 @@ impl Thread<'_> {
         let same = self.inside.iter().zip(wanted).take_while(|(a, b)| a == b).count();
         let last = self.out.last();
         for function in self.inside.drain(same..).rev() {
-            self.out.region(last, &Event::Leave { region: regions.functions + function });
+            self.out.leave(last, regions.functions + function);
         }
         self.out.count(&self.before, crate::format::Extension::CountersEnter);
         for function in &wanted[same..] {
-            self.out.region(time, &Event::Enter { region: regions.functions + function });
+            self.out.open(time, regions.functions + function);
             self.inside.push(*function);
         }
     }

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::format::Node as Raw;
+use crate::samples::Leaf;
 use crate::selection::Selection;
 use crate::spool::{Definitions, ModuleEntry};
 use crate::survey::Node;
@@ -199,11 +200,15 @@ fn is_left_out(path: &str) -> bool {
     .iter()
     .any(|prefix| is_library(prefix))
         || name.starts_with("libwhywait_record")
-        || name.starts_with("libpython")
-        || name
-            .strip_prefix("python")
-            .is_some_and(|rest| rest.chars().all(|letter| letter.is_ascii_digit() || letter == '.'))
+        || is_of_interpreter(path)
         || (name.starts_with("MPI.") && path.contains("mpi4py"))
+}
+
+/// Whether a file is the interpreter of Python.
+fn is_of_interpreter(path: &str) -> bool {
+    let name = Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_version = |rest: &str| rest.chars().all(|letter| letter.is_ascii_digit() || letter == '.');
+    name.starts_with("libpython") || name.strip_prefix("python").is_some_and(is_version)
 }
 
 /// Functions that the toolchain puts around the program's own.
@@ -292,7 +297,10 @@ impl<'a> Symbolizer<'a> {
                 paths.functions.extend(codes.get(&(node.address as u32)));
             } else {
                 let has_caller = paths.upwards(node.parent).any(|caller| !paths.functions(caller).is_empty());
-                self.native(&definitions.modules, program, node, has_caller || is_in_team, &mut paths.functions);
+                let caller = nodes[node.parent as usize].address;
+                let place = Place { address: node.address, caller, time: node.time };
+                let has_caller = has_caller || is_in_team;
+                self.native(&definitions.modules, program, place, has_caller, &mut paths.functions);
             }
             let parent = node.parent;
             let depth = paths.nodes[parent as usize].depth + 1;
@@ -306,24 +314,29 @@ impl<'a> Symbolizer<'a> {
         &mut self,
         modules: &[ModuleEntry],
         program: &str,
-        node: &Node,
+        place: Place,
         has_caller: bool,
         to: &mut Vec<FunctionId>,
     ) {
-        let Self { selection, functions, modules: open } = self;
-        let Some(module) = module_of(modules, node.address, node.time) else {
-            let unknown =
-                Function { name: "[unknown]".into(), linkage_name: "[unknown]".into(), file: String::new(), line: 0 };
-            to.push(functions.id(&unknown));
+        let Some(module) = module_of(modules, place.address, place.time) else {
+            to.push(self.functions.id(&Function::called("[unknown]")));
             return;
         };
-        let path = if module.path.is_empty() { program } else { &module.path };
+        let path = path_of(module, program);
         if is_left_out(path) {
             return;
         }
-        let file = opened(open, path, module);
         // A return address belongs to the instruction after the call.
-        let address = node.address.wrapping_sub(1).wrapping_sub(module.base);
+        let address = place.address.wrapping_sub(1).wrapping_sub(module.base);
+        if !opened(&mut self.modules, path, module).is_named(address)
+            && let Some(name) = self.name_by_call(modules, program, module, place)
+        {
+            let function = Function::called(&name);
+            to.extend(self.selection.keeps(&name).then(|| self.functions.id(&function)));
+            return;
+        }
+        let Self { selection, functions, modules: open } = self;
+        let file = opened(open, path, module);
         if !has_caller
             && let Some(body) = file.functions(address).first().cloned()
             && let Some(name) = enclosing(&body.linkage_name)
@@ -339,7 +352,116 @@ impl<'a> Symbolizer<'a> {
     }
 }
 
+/// A place in a function.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// Its address, and one more.
+    address: u64,
+    /// Where the function returns to; 0 if that is not known.
+    caller: u64,
+    time: u64,
+}
+
+fn path_of<'a>(module: &'a ModuleEntry, program: &'a str) -> &'a str {
+    if module.path.is_empty() { program } else { &module.path }
+}
+
+/// What blocks and unblocks signals: where these were blocked, samples come when it returns.
+const BLOCKING: [&str; 2] = ["sigprocmask", "pthread_sigmask"];
+
 impl Symbolizer<'_> {
+    /// The name by which another object calls a function of a module.
+    fn name_by_call(
+        &mut self,
+        modules: &[ModuleEntry],
+        program: &str,
+        module: &ModuleEntry,
+        place: Place,
+    ) -> Option<String> {
+        let caller = module_of(modules, place.caller, place.time).filter(|_| place.caller & Raw::PYTHON == 0)?;
+        let path = path_of(caller, program);
+        let after = place.caller.wrapping_sub(caller.base);
+        (caller.base != module.base).then(|| opened(&mut self.modules, path, caller).callee(after)).flatten()
+    }
+
+    /// The innermost functions of a sample below the path of its node, and its line. Of objects that are left out of call paths, it is the one
+    /// function that the program, or another library, has called.
+    pub(crate) fn leaf(
+        &mut self,
+        definitions: &Definitions,
+        program: &str,
+        nodes: &[Node],
+        (node, address): (u32, u64),
+        time: u64,
+        has_caller: bool,
+    ) -> Leaf {
+        let modules = &definitions.modules;
+        let Some(module) = module_of(modules, address, time) else {
+            let functions = vec![self.functions.id(&Function::called("[code made at run time]"))];
+            return Leaf { functions, line: 0 };
+        };
+        let return_address = |node: u32| nodes[node as usize].address;
+        let mut place = Place { address, caller: return_address(node), time };
+        if !is_left_out(path_of(module, program)) {
+            let mut functions = Vec::new();
+            self.native(modules, program, place, has_caller, &mut functions);
+            let file = opened(&mut self.modules, path_of(module, program), module);
+            let line = file.line(address.wrapping_sub(1).wrapping_sub(module.base)).map_or(0, |(_, line)| line);
+            return Leaf { functions, line };
+        }
+        let (mut outermost, mut caller) = (module, node);
+        while let Some(module) = module_of(modules, place.caller, time).filter(|_| place.caller & Raw::PYTHON == 0)
+            && is_left_out(path_of(module, program))
+        {
+            outermost = module;
+            caller = nodes[caller as usize].parent;
+            place = Place { address: place.caller, caller: return_address(caller), time };
+        }
+        let path = path_of(outermost, program);
+        let name = if is_of_interpreter(path) {
+            "[Python]".to_owned()
+        } else {
+            let own = place.address.wrapping_sub(1).wrapping_sub(outermost.base);
+            let by_call = self.name_by_call(modules, program, outermost, place);
+            by_call
+                .or_else(|| Some(opened(&mut self.modules, path, outermost).functions(own).first()?.name.clone()))
+                .unwrap_or_default()
+        };
+        let name = if BLOCKING.contains(&name.as_str()) { "[signals blocked]" } else { &name };
+        // Where there is no program around it, it is what ends or begins a thread.
+        let is_kept = has_caller && !STARTERS.contains(&name) && self.selection.keeps(name);
+        let functions = is_kept.then(|| self.functions.id(&Function::called(name)));
+        Leaf { functions: functions.into_iter().collect(), line: 0 }
+    }
+
+    /// How to write where in the code of a library an address is: its function, or else the file and the address in it.
+    pub(crate) fn spot(&mut self, definitions: &Definitions, program: &str, address: u64, time: u64) -> String {
+        let Some(module) = module_of(&definitions.modules, address, time) else { return "[unknown]".into() };
+        let path = path_of(module, program);
+        let own = address.wrapping_sub(1).wrapping_sub(module.base);
+        let file = opened(&mut self.modules, path, module);
+        if file.is_named(own) {
+            return file.functions(own).last().map_or_else(String::new, |function| function.name.clone());
+        }
+        let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
+        format!("{name}+{own:#x}")
+    }
+
+    /// The nodes of samples whose paths are not whole, as they lead through the interpreter of Python.
+    pub(crate) fn partial(definitions: &Definitions, program: &str, nodes: &[Node]) -> FxHashSet<u32> {
+        let mut partial = FxHashSet::default();
+        for (number, node) in (0_u32..).zip(nodes).skip(1) {
+            let is_of_interpreter = || {
+                module_of(&definitions.modules, node.address, node.time)
+                    .is_some_and(|module| is_of_interpreter(path_of(module, program)))
+            };
+            if partial.contains(&node.parent) || is_of_interpreter() {
+                partial.insert(number);
+            }
+        }
+        partial
+    }
+
     /// Where an address of the program's code is: the file and the line, or else the address in the file; and how to write that short.
     pub(crate) fn place(
         &mut self,
@@ -351,7 +473,7 @@ impl Symbolizer<'_> {
         let Some(module) = module_of(&definitions.modules, address, time).filter(|_| address != 0) else {
             return (String::new(), 0, String::new());
         };
-        let path = if module.path.is_empty() { program } else { &module.path };
+        let path = path_of(module, program);
         let own = address.wrapping_sub(1).wrapping_sub(module.base);
         let name = |path: &str| Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
         match opened(&mut self.modules, path, module).line(own) {

@@ -9,7 +9,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::format::{Call, DEFINITIONS_MAGIC, EXTENSION, Entry, NAME_PROGRAM, NONE, PAGE, SLOT, SLOTS_MAGIC, VERSION};
+use crate::format::{
+    Call, DEFINITIONS_MAGIC, EXTENSION, Entry, NAME_PROGRAM, NONE, PAGE, SAMPLES_MAGIC, SLOT, SLOTS_MAGIC, VERSION,
+};
 
 /// One slot as it is in the file.
 pub(crate) type Slot = [u8; SLOT];
@@ -39,8 +41,20 @@ pub(crate) struct Process {
     pub(crate) world: usize,
     /// Its definitions.
     pub(crate) definitions: Definitions,
-    /// Its files of slots by thread.
-    pub(crate) threads: BTreeMap<u32, PathBuf>,
+    /// Its files of slots by thread; none for threads with samples alone.
+    pub(crate) threads: BTreeMap<u32, Option<PathBuf>>,
+    /// Its files of samples by thread.
+    pub(crate) samples: BTreeMap<u32, PathBuf>,
+}
+
+impl Process {
+    /// The slots of a thread.
+    pub(crate) fn slots(&self, thread: u32) -> Result<Slots> {
+        match self.threads.get(&thread) {
+            Some(Some(path)) => Slots::open(path),
+            _ => Ok(Slots::none()),
+        }
+    }
 }
 
 /// First entry of a process.
@@ -165,6 +179,8 @@ pub(crate) struct Definitions {
     pub(crate) lost: Vec<(u32, u64, u32, String)>,
     /// Counted events.
     pub(crate) notes: Vec<(u32, u64)>,
+    /// How many threads were not sampled, and why.
+    pub(crate) unsampled: Vec<(u32, String)>,
 }
 
 impl Spool {
@@ -204,7 +220,11 @@ impl Spool {
             }
             let process = spool.ranks.entry(file.rank).or_default();
             match file.thread {
-                Some(thread) => drop(process.threads.insert(thread, path)),
+                Some(thread) if file.has_samples => {
+                    process.threads.entry(thread).or_default();
+                    process.samples.insert(thread, path);
+                }
+                Some(thread) => drop(process.threads.insert(thread, Some(path))),
                 None => process.definitions = Definitions::read(&path, &mut spool.damage)?,
             }
         }
@@ -216,16 +236,18 @@ impl Spool {
 struct Name {
     rank: u32,
     thread: Option<u32>,
+    has_samples: bool,
 }
 
 impl Name {
     fn of(path: &Path) -> Option<Self> {
         let (name, kind) = path.file_name()?.to_str()?.rsplit_once('.')?;
         match kind {
-            "wwd" => Some(Self { rank: name.parse().ok()?, thread: None }),
-            "wws" => {
+            "wwd" => Some(Self { rank: name.parse().ok()?, thread: None, has_samples: false }),
+            "wws" | "wwp" => {
                 let (rank, thread) = name.split_once('.')?;
-                Some(Self { rank: rank.parse().ok()?, thread: Some(thread.parse().ok()?) })
+                let (rank, thread) = (rank.parse().ok()?, Some(thread.parse().ok()?));
+                Some(Self { rank, thread, has_samples: kind == "wwp" })
             }
             _ => None,
         }
@@ -247,7 +269,7 @@ impl Header {
             io::ErrorKind::UnexpectedEof => damaged("the header is not whole"),
             _ => Error::io(path)(error),
         })?;
-        if bytes[..4] != SLOTS_MAGIC && bytes[..4] != DEFINITIONS_MAGIC {
+        if ![SLOTS_MAGIC, SAMPLES_MAGIC, DEFINITIONS_MAGIC].iter().any(|magic| bytes.starts_with(magic)) {
             return Err(damaged("it is no file of a recorder"));
         }
         let mut fields = Fields(&bytes[4..]);
@@ -374,6 +396,12 @@ impl Definitions {
             self.lost.push((from.u32()?, from.u64()?, from.u32()?, from.text()?));
         } else if is(Entry::Note) {
             self.notes.push((from.u32()?, from.u64()?));
+        } else if is(Entry::Unsampled) {
+            let (count, why) = (from.u32()?, from.text()?);
+            match self.unsampled.iter_mut().find(|(_, known)| *known == why) {
+                Some(known) => known.0 = count,
+                None => self.unsampled.push((count, why)),
+            }
         } else if is(Entry::Counter) {
             let number = from.u32()?;
             let counter = CounterEntry {
@@ -460,7 +488,7 @@ impl<'a> Fields<'a> {
 #[derive(Debug)]
 pub(crate) struct Slots {
     path: PathBuf,
-    file: File,
+    file: Option<File>,
     buffer: Vec<u8>,
     /// The part of the buffer that is not read yet.
     at: usize,
@@ -477,8 +505,12 @@ impl Slots {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let mut file = File::open(path).map_err(Error::io(path))?;
         io::Seek::seek(&mut file, io::SeekFrom::Start(PAGE as u64)).map_err(Error::io(path))?;
-        let buffer = vec![0; PIECE];
-        Ok(Self { path: path.to_owned(), file, buffer, at: 0, end: 0, offset: PAGE as u64 })
+        Ok(Self { path: path.to_owned(), file: Some(file), buffer: vec![0; PIECE], at: 0, end: 0, offset: PAGE as u64 })
+    }
+
+    /// None.
+    pub(crate) fn none() -> Self {
+        Self { path: PathBuf::new(), file: None, buffer: Vec::new(), at: 0, end: 0, offset: 0 }
     }
 
     /// The next slot; none at the end of the data.
@@ -510,8 +542,9 @@ impl Slots {
     fn fill(&mut self) -> Result<()> {
         self.at = 0;
         self.end = 0;
+        let Some(file) = &mut self.file else { return Ok(()) };
         while self.end < PIECE {
-            match self.file.read(&mut self.buffer[self.end..]) {
+            match file.read(&mut self.buffer[self.end..]) {
                 Ok(0) => break,
                 Ok(count) => self.end += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

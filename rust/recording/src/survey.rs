@@ -63,10 +63,15 @@ pub(crate) struct Survey {
 }
 
 impl Survey {
+    /// Of a thread without slots.
+    pub(crate) fn none() -> Self {
+        let root = Node { address: 0, parent: 0, time: 0 };
+        Self { functions: vec![false; FUNCTIONS.len()], nodes: vec![root], ..Self::default() }
+    }
+
     /// Reads all slots of a thread. On some communicators, nothing was recorded of the other processes.
     pub(crate) fn new(slots: &mut Slots, unrecorded: &FxHashSet<u32>) -> Result<Self> {
-        let root = Node { address: 0, parent: 0, time: 0 };
-        let mut survey = Self { functions: vec![false; FUNCTIONS.len()], nodes: vec![root], ..Self::default() };
+        let mut survey = Self::none();
         let mut pending = Vec::new();
         let mut last = None;
         while let Some(slot) = slots.next()? {

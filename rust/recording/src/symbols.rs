@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use addr2line::Loader;
 use gimli::UnwindSection;
-use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, SymbolKind};
 use rustc_hash::FxHashMap;
 
 /// A function of the program.
@@ -23,6 +23,13 @@ pub(crate) struct Function {
     pub(crate) line: u32,
 }
 
+impl Function {
+    /// One of which nothing is known but its name.
+    pub(crate) fn called(name: &str) -> Self {
+        Self { name: name.to_owned(), linkage_name: name.to_owned(), file: String::new(), line: 0 }
+    }
+}
+
 /// One file that the program had mapped.
 pub(crate) struct Module {
     path: PathBuf,
@@ -31,7 +38,10 @@ pub(crate) struct Module {
     symbols: PathBuf,
     /// Where functions are, if there are no symbols; `None` until it is needed.
     extents: Option<Extents>,
-    known: FxHashMap<u64, Vec<Function>>,
+    /// What its calls of other files lead to; `None` until it is needed.
+    calls: Option<Calls>,
+    /// Functions by address, and whether they have names.
+    known: FxHashMap<u64, (Vec<Function>, bool)>,
 }
 
 impl std::fmt::Debug for Module {
@@ -48,8 +58,8 @@ impl Module {
     #[must_use]
     pub(crate) fn open(path: &Path, build_id: &[u8]) -> Self {
         let (symbols, loader) = load(path, build_id).unzip();
-        let path = path.to_owned();
-        Self { path, loader, symbols: symbols.unwrap_or_default(), extents: None, known: FxHashMap::default() }
+        let (path, symbols) = (path.to_owned(), symbols.unwrap_or_default());
+        Self { path, loader, symbols, extents: None, calls: None, known: FxHashMap::default() }
     }
 
     /// File and line of an address, if there is debugging information.
@@ -61,18 +71,36 @@ impl Module {
     /// The functions at an address of the file (the virtual address that the file states), outermost first: one, and
     /// those that were inlined into it.
     pub(crate) fn functions(&mut self, address: u64) -> &[Function] {
+        &self.found(address).0
+    }
+
+    /// Whether the function at an address of the file has a name.
+    pub(crate) fn is_named(&mut self, address: u64) -> bool {
+        self.found(address).1
+    }
+
+    fn found(&mut self, address: u64) -> &(Vec<Function>, bool) {
         let Self { path, loader, extents, known, .. } = self;
         known.entry(address).or_insert_with(|| {
-            let found = loader.as_ref().map(|loader| look_up(loader, address)).unwrap_or_default();
-            if !found.is_empty() {
-                return found;
-            }
             let extents = extents.get_or_insert_with(|| match loader {
                 Some(_) => Extents::of(path).unwrap_or_default(),
                 None => Extents::default(),
             });
-            vec![unnamed(path, extents.begin(address), extents.entry)]
+            let begin = extents.begin(address);
+            let found = loader.as_ref().map(|loader| look_up(loader, address, begin)).unwrap_or_default();
+            if !found.is_empty() {
+                return (found, true);
+            }
+            (vec![unnamed(path, begin.unwrap_or(address), extents.entry)], false)
         })
+    }
+
+    /// What the call that returns to an address of the file leads to, if that is in another file: the name by which it was linked.
+    pub(crate) fn callee(&mut self, address: u64) -> Option<String> {
+        let Self { path, loader, calls, .. } = self;
+        // Another build would have other calls.
+        loader.as_ref()?;
+        calls.get_or_insert_with(|| Calls::of(path).unwrap_or_default()).callee(address)
     }
 
     /// The function that the compiler took `body` out of: that of this name in the symbol table, or, if the body's name does not tell,
@@ -142,11 +170,75 @@ impl Extents {
         Some(Self { list, entry: file.entry() })
     }
 
-    /// Where the function that an address belongs to begins; the address itself if that is not known.
-    fn begin(&self, address: u64) -> u64 {
+    /// Where the function that an address belongs to begins, if that is known.
+    fn begin(&self, address: u64) -> Option<u64> {
         let after = self.list.partition_point(|(begin, _)| *begin <= address);
         let extent = after.checked_sub(1).map(|at| self.list[at]);
-        extent.filter(|(begin, length)| address - begin < *length).map_or(address, |(begin, _)| begin)
+        extent.filter(|(begin, length)| address - begin < *length).map(|(begin, _)| begin)
+    }
+}
+
+/// Calls of a file that the linker leads to other files, by way of a table of addresses.
+#[derive(Debug, Default)]
+struct Calls {
+    file: Option<fs::File>,
+    /// Loaded parts: first address, length, and offset in the file.
+    parts: Vec<(u64, u64, u64)>,
+    /// Names of functions by where their addresses are.
+    slots: FxHashMap<u64, String>,
+}
+
+impl Calls {
+    fn of(path: &Path) -> Option<Self> {
+        let cache = object::ReadCache::new(fs::File::open(path).ok()?);
+        let file = object::File::parse(&cache).ok()?;
+        if file.architecture() != object::Architecture::X86_64 {
+            return None;
+        }
+        let parts = file.segments().map(|segment| {
+            let (offset, length) = segment.file_range();
+            (segment.address(), length, offset)
+        });
+        let parts = parts.collect();
+        let symbols = file.dynamic_symbol_table()?;
+        let mut slots = FxHashMap::default();
+        for (at, relocation) in file.dynamic_relocations()? {
+            if let object::RelocationTarget::Symbol(index) = relocation.target()
+                && let Ok(name) = symbols.symbol_by_index(index).and_then(|symbol| symbol.name())
+            {
+                slots.insert(at, name.to_owned());
+            }
+        }
+        Some(Self { file: fs::File::open(path).ok(), parts, slots })
+    }
+
+    /// Bytes of the file from an address on.
+    fn read<const N: usize>(&self, address: u64) -> Option<[u8; N]> {
+        use std::os::unix::fs::FileExt;
+        let holds = |(begin, length, _): &&(u64, u64, u64)| address >= *begin && address - begin < *length;
+        let (begin, _, offset) = self.parts.iter().find(holds)?;
+        let mut bytes = [0; N];
+        self.file.as_ref()?.read_exact_at(&mut bytes, offset + (address - begin)).ok()?;
+        Some(bytes)
+    }
+
+    /// The name that a call returns from: `call` through the table, or to a stub that jumps through it.
+    fn callee(&self, after: u64) -> Option<String> {
+        let [first, second, distance @ ..] = self.read::<6>(after.wrapping_sub(6))?;
+        let to = after.wrapping_add_signed(i64::from(i32::from_le_bytes(distance)));
+        let slot = match (first, second) {
+            (0xff, 0x15) => to,
+            (_, 0xe8) => {
+                let code = self.read::<12>(to)?;
+                // What marks the target of a jump, and a prefix, may come first.
+                let mut at = if code.starts_with(&[0xf3, 0x0f, 0x1e, 0xfa]) { 4 } else { 0 };
+                at += usize::from(code[at] == 0xf2);
+                let [0xff, 0x25, distance @ ..] = *code.get(at..at + 6)?.first_chunk::<6>()? else { return None };
+                (to + at as u64 + 6).wrapping_add_signed(i64::from(i32::from_le_bytes(distance)))
+            }
+            _ => return None,
+        };
+        self.slots.get(&slot).map(|name| demangled(name))
     }
 }
 
@@ -174,8 +266,9 @@ fn load(path: &Path, build_id: &[u8]) -> Option<(PathBuf, Loader)> {
     Some((path.to_owned(), Loader::new(path).ok()?))
 }
 
-fn look_up(loader: &Loader, address: u64) -> Vec<Function> {
-    let symbol = loader.find_symbol_info(address);
+/// The functions at an address, outermost first. What is there begins at `begin`, if that is known: the symbol before it may be that of another function.
+fn look_up(loader: &Loader, address: u64, begin: Option<u64>) -> Vec<Function> {
+    let symbol = loader.find_symbol_info(address).filter(|symbol| begin.is_none_or(|begin| symbol.address() >= begin));
     let mut functions = Vec::new();
     if let Ok(mut frames) = loader.find_frames(address) {
         while let Ok(Some(frame)) = frames.next() {
@@ -209,7 +302,7 @@ fn look_up(loader: &Loader, address: u64) -> Vec<Function> {
 fn unnamed(path: &Path, address: u64, entry: u64) -> Function {
     let file = path.file_name().map_or_else(|| "unknown".into(), |name| name.to_string_lossy());
     let name = if address == entry { "_start".into() } else { format!("{file}+{address:#x}") };
-    Function { linkage_name: name.clone(), name, file: String::new(), line: 0 }
+    Function::called(&name)
 }
 
 /// A name as in the source, without parameters: in C++ these may take pages. The linkage name tells functions of one name apart.

@@ -2,17 +2,21 @@
 
 use std::collections::VecDeque;
 
-use whywait_otf2::enums::MeasurementMode;
-use whywait_otf2::records::MetricValues;
+use rustc_hash::FxHashMap;
+use whywait_otf2::enums::{MeasurementMode, Type};
+use whywait_otf2::records::{AttributeValue, MetricValues, TypedValue, UNDEFINED};
 use whywait_otf2::{Attributes, Event, LocalDefinitions, LocationWriter};
 
-use crate::counters::{Classes, Values};
+use crate::contexts::Contexts;
+use crate::counters::{Classes, Counts, Values};
+use crate::definitions::ADDRESS;
 use crate::error::Result;
 use crate::expand::Regions;
-use crate::format::{Call, Extension, flags};
+use crate::format::{self, Call, Extension, flags};
 use crate::functions::FUNCTIONS;
 use crate::openmp::Construct;
 use crate::paths::{FunctionId, Paths, Steps};
+use crate::samples::{Reader, Sample, Symbolized};
 use crate::spool::{Slot, Slots, call as decoded, extension, word};
 
 /// The place of a thread in the archive.
@@ -26,13 +30,16 @@ pub(crate) struct Out<'a> {
     to: LocationWriter<'a>,
     last: u64,
     counters: Values,
+    /// If there are samples.
+    pub(crate) contexts: Option<Contexts>,
     result: whywait_otf2::Result<()>,
 }
 
 impl<'a> Out<'a> {
     /// Begins a location.
-    pub(crate) fn new(to: LocationWriter<'a>, counters: Classes) -> Self {
-        Self { to, last: 0, counters: Values::new(counters), result: Ok(()) }
+    pub(crate) fn new(to: LocationWriter<'a>, counters: Classes, has_samples: bool) -> Self {
+        let contexts = has_samples.then(Contexts::new);
+        Self { to, last: 0, counters: Values::new(counters), contexts, result: Ok(()) }
     }
 
     /// The time of the last event.
@@ -40,9 +47,38 @@ impl<'a> Out<'a> {
         self.last
     }
 
-    /// Writes the entry to or the exit from a region, with the counters of the thread before it.
+    /// Writes the entry to a region, with the counters of the thread before it.
     #[inline]
-    pub(crate) fn region(&mut self, time: u64, event: &Event<'_>) {
+    pub(crate) fn enter(&mut self, time: u64, region: u32) {
+        let event = match &mut self.contexts {
+            None => Event::Enter { region },
+            Some(contexts) => contexts.enter(region),
+        };
+        self.region(time, &event);
+    }
+
+    /// Opens a function around what is entered next. Where there are samples, it has no record of its own.
+    #[inline]
+    pub(crate) fn open(&mut self, time: u64, region: u32) {
+        match &mut self.contexts {
+            None => self.region(time, &Event::Enter { region }),
+            Some(contexts) => contexts.open(region),
+        }
+    }
+
+    /// Writes the exit from a region, or closes a function.
+    #[inline]
+    pub(crate) fn leave(&mut self, time: u64, region: u32) {
+        let event = match &mut self.contexts {
+            None => Some(Event::Leave { region }),
+            Some(contexts) => contexts.leave(),
+        };
+        if let Some(event) = event {
+            self.region(time, &event);
+        }
+    }
+
+    fn region(&mut self, time: u64, event: &Event<'_>) {
         if let Some((metric, values)) = self.counters.of_thread() {
             self.last = self.last.max(time);
             let counters = Event::Metric { metric, values: MetricValues::new(values) };
@@ -84,11 +120,11 @@ impl<'a> Out<'a> {
         note(&mut self.result, || self.to.write(self.last, event, attributes));
     }
 
-    /// Completes the location.
-    pub(crate) fn finish(self, clock_offsets: &[whywait_otf2::records::ClockOffset]) -> Result<()> {
+    /// Completes the location; returns its contexts.
+    pub(crate) fn finish(self, clock_offsets: &[whywait_otf2::records::ClockOffset]) -> Result<Option<Contexts>> {
         self.result?;
         self.to.finish(&LocalDefinitions { clock_offsets: clock_offsets.to_vec(), ..LocalDefinitions::default() })?;
-        Ok(())
+        Ok(self.contexts)
     }
 }
 
@@ -139,6 +175,65 @@ fn folded(mut run: VecDeque<Group>) -> Option<Group> {
     Some(last)
 }
 
+/// The samples of a thread being read.
+pub(crate) struct Samples<'a> {
+    reader: Reader,
+    symbols: &'a Symbolized,
+    counts: Counts,
+    /// Contexts of places that do not depend on what is open.
+    known: FxHashMap<(u32, u64), u32>,
+}
+
+impl<'a> Samples<'a> {
+    /// Begins before the first.
+    pub(crate) fn new(reader: Reader, symbols: &'a Symbolized, metric: u32) -> Self {
+        Self { reader, symbols, counts: Counts::new(metric), known: FxHashMap::default() }
+    }
+
+    /// The context of a sample between calls, and its line. What is open has a context, and is in a construct or not; of that, some functions are
+    /// around the construct.
+    fn context(
+        &mut self,
+        sample: &Sample,
+        contexts: &mut Contexts,
+        (base, is_in_construct, around): (u32, bool, &[FunctionId]),
+        regions: &Regions,
+    ) -> (u32, u32) {
+        let key = sample.key();
+        let Some(leaf) = self.symbols.leaves.get(&key) else { return (base, 0) };
+        let is_whole =
+            !sample.is(format::sample::INCOMPLETE) && !is_in_construct && !self.symbols.partial.contains(&sample.node);
+        if let Some(known) = self.known.get(&key).filter(|_| is_whole) {
+            return (*known, leaf.line);
+        }
+        let paths = &self.symbols.paths;
+        let mut nodes: Vec<u32> = paths.upwards(sample.node).collect();
+        nodes.reverse();
+        let path = nodes.iter().flat_map(|node| paths.functions(*node)).chain(&leaf.functions);
+        let path: Vec<FunctionId> = path.copied().collect();
+        let mut path = path.strip_prefix(around).unwrap_or(&path);
+        let mut context = if is_whole { UNDEFINED } else { base };
+        if !is_whole && !is_in_construct {
+            // Where the outermost function that is known is open, the path goes on from there.
+            let first = path.first().map(|function| regions.functions + function);
+            let mut open = base;
+            while open != UNDEFINED && contexts.region(open) != first {
+                open = contexts.parent(open);
+            }
+            if open != UNDEFINED {
+                (context, path) = (open, &path[1..]);
+            }
+        }
+        for function in path {
+            context = contexts.child(context, regions.functions + function);
+        }
+        if is_whole {
+            self.known.insert(key, context);
+        }
+        (context, leaf.line)
+    }
+}
+
 /// A thread whose slots are being read.
 pub(crate) struct Thread<'a> {
     /// Number among those of the process.
@@ -162,6 +257,9 @@ pub(crate) struct Thread<'a> {
     pub(crate) open: Option<u32>,
     /// When the thread began, until it is in a function.
     pub(crate) begun: Option<u64>,
+    /// The outermost function of the next path is entered already.
+    has_outermost: bool,
+    samples: Option<Samples<'a>>,
     pub(crate) next: Option<Call>,
     /// What stands before the next call.
     pub(crate) before: Vec<Slot>,
@@ -173,7 +271,14 @@ pub(crate) struct Thread<'a> {
 
 impl<'a> Thread<'a> {
     /// Begins before the first slot of a thread, of which so many make sense. Of a path, so many frames count.
-    pub(crate) fn new(number: u32, out: Out<'a>, slots: Slots, left: u64, paths: &'a Paths, depth: u32) -> Self {
+    pub(crate) fn new(
+        number: u32,
+        out: Out<'a>,
+        (slots, left): (Slots, u64),
+        paths: &'a Paths,
+        depth: u32,
+        samples: Option<Samples<'a>>,
+    ) -> Self {
         Self {
             number,
             out,
@@ -188,6 +293,8 @@ impl<'a> Thread<'a> {
             resumes: None,
             open: None,
             begun: None,
+            has_outermost: false,
+            samples,
             next: None,
             before: Vec::new(),
             after: Vec::new(),
@@ -269,6 +376,57 @@ impl<'a> Thread<'a> {
         Ok(())
     }
 
+    /// Writes the samples up to a time, which come before the next call at some path.
+    #[inline]
+    pub(crate) fn sample_before(&mut self, call: &Call, regions: &Regions) -> Result<()> {
+        if self.out.contexts.is_none() {
+            return Ok(());
+        }
+        let of_thread = !FUNCTIONS[usize::from(call.function)].is_moment() && self.constructs.is_empty();
+        if of_thread
+            && let Some(begin) = self.begun.take()
+            && let Some(function) = self.steps.get(self.paths, self.node, call.node).entered.first()
+        {
+            self.out.enter(begin, regions.functions + function);
+            self.has_outermost = true;
+        }
+        self.sample_until(call.enter, self.open.is_some(), regions)
+    }
+
+    /// Writes the samples up to a time: in the call that was entered last, or where they were.
+    pub(crate) fn sample_until(&mut self, time: u64, is_in_call: bool, regions: &Regions) -> Result<()> {
+        let Self { samples: Some(samples), out, constructs, inside, .. } = self else { return Ok(()) };
+        while let Some(sample) = samples.reader.until(time)? {
+            let Some(mut contexts) = out.contexts.take() else { break };
+            let is_in_call = is_in_call || sample.is(format::sample::INSIDE);
+            let (mut base, mut around) = (contexts.at(), &[][..]);
+            if let Some(construct) = constructs.last().filter(|_| !is_in_call) {
+                base = inside.iter().fold(base, |base, _| contexts.parent(base));
+                around = &construct.around;
+            }
+            let (context, line) = if is_in_call {
+                (base, 0)
+            } else {
+                samples.context(&sample, &mut contexts, (base, !constructs.is_empty(), around), regions)
+            };
+            let event = (context != UNDEFINED).then(|| contexts.sample(context, line, samples.symbols.generator));
+            out.contexts = Some(contexts);
+            // What was in none of the program's functions has no context.
+            let Some(event) = event else { continue };
+            if let Some((metric, values)) = samples.counts.changed(&sample) {
+                out.put(sample.time, &Event::Metric { metric, values: MetricValues::new(values) });
+            }
+            let spot = samples.symbols.spots.get(&sample.address).filter(|_| is_in_call);
+            let value = |text: u32| TypedValue { kind: Type::STRING, bits: u64::from(text) };
+            let attribute = spot.map(|(_, text)| [AttributeValue { id: ADDRESS, value: value(*text) }]);
+            match &attribute {
+                Some(attribute) => out.put_with(sample.time, &event, &Attributes::new(attribute)),
+                None => out.put(sample.time, &event),
+            }
+        }
+        Ok(())
+    }
+
     /// The functions of a call path, outermost first.
     pub(crate) fn chain(&self, path: u32) -> Vec<FunctionId> {
         let nodes = self.paths.upwards(path);
@@ -284,18 +442,21 @@ impl<'a> Thread<'a> {
         let step = self.steps.get(self.paths, self.node, path);
         let leave = self.out.last;
         for function in &step.left {
-            self.out.region(leave, &Event::Leave { region: regions.functions + function });
+            self.out.leave(leave, regions.functions + function);
         }
         let mut entered = step.entered.iter();
+        if std::mem::take(&mut self.has_outermost) {
+            entered.next();
+        }
         // The outermost function is that which the thread was created for.
         if let Some(begin) = self.begun.take()
             && let Some(function) = entered.next()
         {
-            self.out.region(begin, &Event::Enter { region: regions.functions + function });
+            self.out.enter(begin, regions.functions + function);
         }
         self.out.count(&self.before, Extension::CountersEnter);
         for function in entered {
-            self.out.region(enter, &Event::Enter { region: regions.functions + function });
+            self.out.open(enter, regions.functions + function);
         }
         self.node = path;
     }
@@ -309,16 +470,16 @@ impl<'a> Thread<'a> {
         let Some((outermost, inner)) = step.left.split_last() else { return };
         let leave = self.out.last;
         for function in inner {
-            self.out.region(leave, &Event::Leave { region: regions.functions + function });
+            self.out.leave(leave, regions.functions + function);
         }
-        self.out.region(end, &Event::Leave { region: regions.functions + outermost });
+        self.out.leave(end, regions.functions + outermost);
         self.node = 0;
     }
 
     /// Leaves all that is open: a call that never returned at the end of its process.
     pub(crate) fn end(&mut self, regions: &Regions, time: u64) {
         if let Some(region) = self.open.take() {
-            self.out.region(time, &Event::Leave { region });
+            self.out.leave(time, region);
         }
         self.end_barrier(regions);
         while self.close(self.out.last, regions).is_some() {}

@@ -453,7 +453,7 @@ fn a_spool_of_two_runs_is_that_of_the_first() {
     other[4] += 1;
     fs::write(&path, &other).unwrap();
     let error = finish(&scratch.0, &Options::default(), &Progress::default()).unwrap_err();
-    assert!(matches!(error, Error::Version { version: 3, .. }), "{error}");
+    assert!(matches!(error, Error::Version { version: 4, .. }), "{error}");
 }
 
 #[test]

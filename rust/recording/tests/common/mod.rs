@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use whywait_otf2::{Archive, Attributes, Event, EventSink};
 use whywait_recording::format::{
-    Call, DEFINITIONS_MAGIC, DIRECTORY, Entry, Extension, NONE, PAGE, SLOTS_MAGIC, VERSION, extension,
+    Call, DEFINITIONS_MAGIC, DIRECTORY, Entry, Extension, Mechanism, NONE, PAGE, SAMPLES_MAGIC, SLOTS_MAGIC, VERSION,
+    extension,
 };
 
 /// A directory that is removed with the value.
@@ -137,6 +138,25 @@ impl Process {
         bytes.extend(slots.iter().flatten().flat_map(|word| word.to_le_bytes()));
         bytes.extend([0; 640]);
         fs::write(to.spool(&format!("{}.{thread}.wws", self.rank)), bytes).unwrap();
+    }
+}
+
+impl Process {
+    /// Writes the samples of a thread.
+    pub(crate) fn samples(
+        &self,
+        to: &Scratch,
+        thread: u32,
+        mechanism: Mechanism,
+        period: u64,
+        slots: &[[u64; 8]],
+    ) {
+        let mut bytes = header(SAMPLES_MAGIC, self.rank, thread);
+        bytes[40..44].copy_from_slice(&(mechanism as u32).to_le_bytes());
+        bytes[48..56].copy_from_slice(&period.to_le_bytes());
+        bytes.extend(slots.iter().flatten().flat_map(|word| word.to_le_bytes()));
+        bytes.extend([0; 640]);
+        fs::write(to.spool(&format!("{}.{thread}.wwp", self.rank)), bytes).unwrap();
     }
 }
 
