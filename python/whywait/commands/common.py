@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Maximum line width of help texts.
 _WIDEST = 98
-#: An option that never takes the word after it for its value, and how it is parsed where it has none: no word can be so.
+# An option that never takes the word after it for its value, and how it is parsed without one: no word can be so.
 SAMPLE, BARE_SAMPLE = "--sample", "--sample=\0"
 _TRACE = {"trace": "the anchor file of an OTF2 archive, or its directory"}
 

@@ -196,6 +196,7 @@ fn is_left_out(path: &str) -> bool {
         "_cffi_backend",
         "ld-linux-x86-64",
         "ld-linux-aarch64",
+        "linux-vdso",
     ]
     .iter()
     .any(|prefix| is_library(prefix))
@@ -328,11 +329,17 @@ impl<'a> Symbolizer<'a> {
         }
         // A return address belongs to the instruction after the call.
         let address = place.address.wrapping_sub(1).wrapping_sub(module.base);
-        if !opened(&mut self.modules, path, module).is_named(address)
-            && let Some(name) = self.name_by_call(modules, program, module, place)
+        let file = opened(&mut self.modules, path, module);
+        let is_alias = file.functions(address).first().is_some_and(|function| function.linkage_name.starts_with("__"));
+        let name = if file.is_named(address) { None } else { file.stub(address) };
+        if (is_alias || !file.is_named(address))
+            && let Some(name) = name.or_else(|| self.name_by_call(modules, program, module, place))
         {
             let function = Function::called(&name);
             to.extend(self.selection.keeps(&name).then(|| self.functions.id(&function)));
+            let inlined = opened(&mut self.modules, path, module).functions(address).iter().skip(1);
+            let kept = inlined.filter(|function| self.selection.keeps(&function.name));
+            to.extend(kept.map(|function| self.functions.id(function)));
             return;
         }
         let Self { selection, functions, modules: open } = self;

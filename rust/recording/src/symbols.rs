@@ -95,12 +95,22 @@ impl Module {
         })
     }
 
-    /// What the call that returns to an address of the file leads to, if that is in another file: the name by which it was linked.
-    pub(crate) fn callee(&mut self, address: u64) -> Option<String> {
+    /// The function that a stub of the linker at an address of the file leads to.
+    pub(crate) fn stub(&mut self, address: u64) -> Option<String> {
+        // They are as long as this, and lie as far apart.
+        self.calls()?.stub(address & !15)
+    }
+
+    fn calls(&mut self) -> Option<&Calls> {
         let Self { path, loader, calls, .. } = self;
         // Another build would have other calls.
         loader.as_ref()?;
-        calls.get_or_insert_with(|| Calls::of(path).unwrap_or_default()).callee(address)
+        Some(calls.get_or_insert_with(|| Calls::of(path).unwrap_or_default()))
+    }
+
+    /// What the call that returns to an address of the file leads to, if that is in another file: the name by which it was linked.
+    pub(crate) fn callee(&mut self, address: u64) -> Option<String> {
+        self.calls()?.callee(address)
     }
 
     /// The function that the compiler took `body` out of: that of this name in the symbol table, or, if the body's name does not tell,
@@ -226,18 +236,21 @@ impl Calls {
     fn callee(&self, after: u64) -> Option<String> {
         let [first, second, distance @ ..] = self.read::<6>(after.wrapping_sub(6))?;
         let to = after.wrapping_add_signed(i64::from(i32::from_le_bytes(distance)));
-        let slot = match (first, second) {
-            (0xff, 0x15) => to,
-            (_, 0xe8) => {
-                let code = self.read::<12>(to)?;
-                // What marks the target of a jump, and a prefix, may come first.
-                let mut at = if code.starts_with(&[0xf3, 0x0f, 0x1e, 0xfa]) { 4 } else { 0 };
-                at += usize::from(code[at] == 0xf2);
-                let [0xff, 0x25, distance @ ..] = *code.get(at..at + 6)?.first_chunk::<6>()? else { return None };
-                (to + at as u64 + 6).wrapping_add_signed(i64::from(i32::from_le_bytes(distance)))
-            }
-            _ => return None,
-        };
+        match (first, second) {
+            (0xff, 0x15) => self.slots.get(&to).map(|name| demangled(name)),
+            (_, 0xe8) => self.stub(to),
+            _ => None,
+        }
+    }
+
+    /// The name that a stub leads to.
+    fn stub(&self, begin: u64) -> Option<String> {
+        let code = self.read::<12>(begin)?;
+        // What marks the target of a jump, and a prefix, may come first.
+        let mut at = if code.starts_with(&[0xf3, 0x0f, 0x1e, 0xfa]) { 4 } else { 0 };
+        at += usize::from(code[at] == 0xf2);
+        let [0xff, 0x25, distance @ ..] = *code.get(at..at + 6)?.first_chunk::<6>()? else { return None };
+        let slot = (begin + at as u64 + 6).wrapping_add_signed(i64::from(i32::from_le_bytes(distance)));
         self.slots.get(&slot).map(|name| demangled(name))
     }
 }

@@ -6,9 +6,7 @@ use std::fs;
 
 use common::{Fields, Process, Scratch, call, events, words};
 use whywait_otf2::Archive;
-use whywait_recording::format::{
-    Call, Entry, Extension, Mechanism, NONE, Node, extension, sample as flags,
-};
+use whywait_recording::format::{Call, Entry, Extension, Mechanism, NONE, Node, extension, sample as flags};
 use whywait_recording::{Options, Progress, Summary, finish};
 
 fn finished(scratch: &Scratch) -> Summary {
@@ -71,7 +69,8 @@ fn told(scratch: &Scratch) -> Vec<String> {
     let archive = Archive::open(&scratch.0).unwrap();
     let line = |line: String| {
         if let Some((before, values)) = line.split_once(" { metric: 0") {
-            let values: Vec<&str> = values.split("bits: ").skip(1).filter_map(|value| value.split(' ').next()).collect();
+            let values: Vec<&str> =
+                values.split("bits: ").skip(1).filter_map(|value| value.split(' ').next()).collect();
             return format!("{before} {}", values.join(" "));
         }
         let (before, after) = line.split_once("calling_context: ").unwrap_or((&line, ""));
@@ -113,7 +112,10 @@ fn records_are_those_of_the_specification() {
     let archive = Archive::open(&scratch.0).unwrap();
     let definitions = archive.definitions();
     let generator = &definitions.interrupt_generators[0];
-    assert_eq!((definitions.string(generator.name), generator.exponent, generator.period), ("CPU time", -9, 10_000_000));
+    assert_eq!(
+        (definitions.string(generator.name), generator.exponent, generator.period),
+        ("CPU time", -9, 10_000_000)
+    );
     let property = archive.anchor().properties.iter().find(|(name, _)| name == "WHYWAIT::SAMPLING").unwrap();
     assert_eq!(property.1, "perf, 100000.0 a second of CPU time; 4 samples, 0 incomplete, 0 late, 0 lost");
     // Contexts know where their functions begin.

@@ -7,7 +7,7 @@ use super::kernel;
 use super::store::Store;
 use super::walk::{Place, Walker};
 use crate::clock::now;
-use crate::format::{Sample, sample};
+use crate::format::{Mechanism, Sample, sample};
 use crate::thread::{self, Doing, Thread};
 use crate::{modules, process};
 use std::arch::naked_asm;
@@ -56,7 +56,7 @@ pub(super) struct Own {
     pub(super) random: u64,
     /// Mean CPU time from one sample to the next, in ns.
     pub(super) period: u64,
-    /// CPU time at the last sample.
+    /// CPU time at the last sample, as far as the clock counts it.
     pub(super) last: u64,
 }
 
@@ -106,8 +106,10 @@ pub(super) fn numbered(number: usize) -> Option<&'static State> {
 /// Whether signals of an event can be told by its descriptor; if so, they are from now on.
 pub(super) fn knows_file(file: c_int, number: usize) -> bool {
     let place = &FILES[file as usize % STATES];
-    let is_other = numbered((place.load(Ordering::Relaxed) as usize).wrapping_sub(1))
-        .is_some_and(|state| ![-1, file].contains(&state.file.load(Ordering::Relaxed)));
+    let is_other = numbered((place.load(Ordering::Relaxed) as usize).wrapping_sub(1)).is_some_and(|state| {
+        let other = state.file.load(Ordering::Relaxed);
+        other >= 0 && other != file && other as usize % STATES == file as usize % STATES
+    });
     if !is_other {
         place.store(number as u32 + 1, Ordering::Release);
     }
@@ -217,10 +219,13 @@ impl Own {
             }
             _ => (0, walker.walk(place)),
         };
-        if cpu.saturating_sub(*last) > 3 * *period {
+        // The clock of perf stands still in the kernel.
+        let in_kernel = if store.mechanism == Mechanism::Perf { usage.system * 1000 } else { 0 };
+        let counted = cpu.saturating_sub(in_kernel);
+        if counted.saturating_sub(*last) > 3 * *period {
             flags |= sample::LATE;
         }
-        *last = cpu;
+        *last = counted;
         let sample = Sample {
             head: 0,
             time,
@@ -243,4 +248,50 @@ impl Own {
 /// Where the recorder's own code is; empty before the objects were listed.
 pub(super) fn own_code() -> Range<usize> {
     modules::current().and_then(|modules| modules.range_of(own_code as *const () as usize)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_are_around_their_mean() {
+        let (mut random, mean) = (7, 10_000_000);
+        let periods: Vec<u64> = (0..10_000).map(|_| uneven(&mut random, mean)).collect();
+        let found = periods.iter().sum::<u64>() / periods.len() as u64;
+        assert!(found.abs_diff(mean) < mean / 100, "{found}");
+        assert!(periods.iter().all(|period| (mean * 3 / 4..=mean * 5 / 4).contains(period)));
+    }
+
+    #[test]
+    fn what_the_kernel_says_is_what_the_c_library_says() {
+        // SAFETY: a record of numbers, which the call fills in.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        let before = kernel::cpu_time();
+        let mut pages = vec![0_u8; 4 << 20];
+        pages.iter_mut().step_by(4096).for_each(|page| *page = 1);
+        let own = kernel::usage();
+        // SAFETY: the pointer is valid.
+        unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+        assert!(kernel::cpu_time() >= before && crate::clock::of_thread() - before < 1_000_000_000);
+        assert!(own.faults[0].abs_diff(usage.ru_minflt as u64) < 100 && own.faults[0] > 0, "{:?}", own.faults);
+        assert!(own.switches[1].abs_diff(usage.ru_nivcsw as u64) < 100);
+        // SAFETY: it has no arguments.
+        assert_eq!(kernel::own_thread(), unsafe { libc::pthread_self() } as usize);
+    }
+
+    #[test]
+    fn signals_of_others_are_left_alone() {
+        // SAFETY: records of numbers.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        for code in [libc::SI_USER, libc::SI_TIMER, libc::SI_QUEUE, POLL_FIRST, POLL_LAST] {
+            info.si_code = code;
+            for word in [0, 1, MARK, MARK | 5, MARK | STATES, usize::MAX] {
+                // SAFETY: where the kernel puts the value of a timer.
+                unsafe { (&raw mut info).cast::<u8>().add(24).cast::<usize>().write(word) };
+                // SAFETY: as the kernel would write it.
+                assert!(unsafe { state_of(&raw const info) }.is_none());
+            }
+        }
+    }
 }

@@ -176,3 +176,66 @@ fn interrupted(sp: u64, read: &mut impl FnMut(u64) -> Result<u64, ()>) -> Option
     let mut register = |number: libc::c_int| read(registers + 8 * number as u64).ok().map(|word| word as usize);
     Some(Place { address: register(libc::REG_RIP)?, sp: register(libc::REG_RSP)?, fp: register(libc::REG_RBP)? })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::hint::black_box;
+
+    #[inline(never)]
+    fn deep(depth: usize, walker: &mut Walker) -> (u32, u8) {
+        if depth > 0 {
+            let found = deep(depth - 1, walker);
+            return (found.0, black_box(found.1));
+        }
+        let (address, sp, fp): (usize, usize, usize);
+        // SAFETY: reads registers.
+        unsafe {
+            std::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) address, out(reg) sp, out(reg) fp);
+        };
+        walker.walk(Place { address, sp, fp })
+    }
+
+    #[test]
+    fn the_same_stack_has_the_same_node() {
+        modules::refreshed();
+        let mut walker = Walker::new(crate::stack::of_thread()).unwrap();
+        let equal = usize::from(unwind::EQUAL);
+        let depths = [3, 3, 5, 2 * equal, 3 * equal];
+        let nodes: Vec<u32> = depths.into_iter().map(|depth| deep(depth, &mut walker).0).collect();
+        assert!(nodes[0] > 3 && nodes[2] > nodes[1], "{nodes:?}");
+        assert_eq!(nodes[0], nodes[1]);
+        assert_eq!(nodes[3], nodes[4], "recursion is cut");
+        assert_ne!(deep(2 * DEEPEST, &mut walker).1 & sample::INCOMPLETE, 0);
+        walker.reset(0..0);
+        assert_eq!(deep(1, &mut walker), (0, sample::OWN_STACK | sample::INCOMPLETE));
+    }
+
+    #[test]
+    fn any_stack_and_any_registers_end() {
+        modules::refreshed();
+        let mut random = 1_u64;
+        let mut next = move || crate::sampler::handler::uneven(&mut random, 1 << 40) as usize;
+        let mut stack = vec![0_usize; 512];
+        let range = stack.as_ptr_range();
+        let range = range.start as usize..range.end as usize;
+        let mut walker = Walker::new(range.clone()).unwrap();
+        let codes = [Walker::walk as *const () as usize, libc::getpid as *const () as usize, 0, usize::MAX - 100];
+        for round in 0..50_000 {
+            for word in &mut stack {
+                *word = match next() % 4 {
+                    0 => range.start.wrapping_add(next() % (range.len() + 64)).wrapping_sub(32),
+                    1 => next(),
+                    _ => codes[next() % codes.len()].wrapping_add(next() % 4096),
+                };
+            }
+            let mut any = |at: usize| if at.is_multiple_of(5) { next() } else { range.start + next() % range.len() };
+            let (sp, fp) = (any(1 + round % 2), any(round));
+            walker.walk(Place { address: codes[round % codes.len()].wrapping_add(round % 4096), sp, fp });
+            assert!(walker.added_count <= DEEPEST);
+            if round % 1000 == 0 {
+                walker.reset(range.clone());
+            }
+        }
+    }
+}

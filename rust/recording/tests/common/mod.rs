@@ -143,14 +143,7 @@ impl Process {
 
 impl Process {
     /// Writes the samples of a thread.
-    pub(crate) fn samples(
-        &self,
-        to: &Scratch,
-        thread: u32,
-        mechanism: Mechanism,
-        period: u64,
-        slots: &[[u64; 8]],
-    ) {
+    pub(crate) fn samples(&self, to: &Scratch, thread: u32, mechanism: Mechanism, period: u64, slots: &[[u64; 8]]) {
         let mut bytes = header(SAMPLES_MAGIC, self.rank, thread);
         bytes[40..44].copy_from_slice(&(mechanism as u32).to_le_bytes());
         bytes[48..56].copy_from_slice(&period.to_le_bytes());
