@@ -14,6 +14,18 @@ static WAKE: Condvar = Condvar::new();
 /// How often the sampler is looked after.
 const INTERVAL: Duration = Duration::from_millis(100);
 
+/// A thread that is sampled has begun.
+static HURRIES: AtomicBool = AtomicBool::new(false);
+/// How long others are waited for that begin with it.
+const PATIENCE: Duration = Duration::from_millis(5);
+
+/// Has the sampler looked after soon.
+pub(crate) fn hurry() {
+    if !HURRIES.swap(true, Relaxed) {
+        WAKE.notify_one();
+    }
+}
+
 /// Threads get their chunks themselves.
 pub(crate) fn disable() {
     ENABLED.store(false, Relaxed);
@@ -65,6 +77,9 @@ fn run() {
         for thread in threads {
             // SAFETY: states of threads are never freed, and `prepare` touches only what is shared.
             unsafe { (*std::ptr::with_exposed_provenance::<Thread>(thread)).prepare() };
+        }
+        if HURRIES.swap(false, Relaxed) {
+            std::thread::sleep(PATIENCE);
         }
         sampler::look();
     }

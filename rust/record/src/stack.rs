@@ -37,7 +37,7 @@ pub(crate) fn of_thread() -> Range<usize> {
 }
 
 /// Reads the mappings of the process, which are in ascending order, without allocating.
-fn for_each_mapping(mut each: impl FnMut(Range<usize>)) {
+pub(crate) fn for_each_mapping(mut each: impl FnMut(Range<usize>)) {
     // SAFETY: the path is a string.
     let file = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
     if file < 0 {

@@ -42,8 +42,10 @@ pub(super) struct State {
     pub(super) calls: AtomicPtr<Thread>,
     /// The descriptor of its event of perf; negative if there is none.
     pub(super) file: AtomicI32,
+    /// Where the thread's stack begins and ends; 0 until it is known.
+    pub(super) stack: [AtomicUsize; 2],
     /// Where the handler's stack ends.
-    pub(super) stack: usize,
+    pub(super) own_stack: usize,
     pub(super) own: UnsafeCell<Own>,
 }
 
@@ -150,7 +152,7 @@ pub(super) unsafe extern "C" fn handle(_: c_int, info: *mut libc::siginfo_t, con
     // SAFETY: the kernel passes both, and the state has a stack that nobody uses.
     unsafe {
         if let Some(state) = state_of(info) {
-            on_stack(state, context.cast(), state.stack);
+            on_stack(state, context.cast(), state.own_stack);
         }
     }
 }
@@ -199,12 +201,28 @@ pub(super) fn uneven(random: &mut u64, mean: u64) -> u64 {
     mean - mean / 4 + *random % (mean / 2).max(1)
 }
 
+impl State {
+    /// The thread's stack; empty if it is not known.
+    fn stack(&self) -> Range<usize> {
+        let [begin, end] = self.stack.each_ref().map(|end| end.load(Ordering::Acquire));
+        begin..end
+    }
+
+    pub(super) fn set_stack(&self, stack: &Range<usize>) {
+        // Until the end is there, it is empty.
+        self.stack[1].store(0, Ordering::Release);
+        self.stack[0].store(stack.start, Ordering::Release);
+        self.stack[1].store(stack.end, Ordering::Release);
+    }
+}
+
 impl Own {
     fn sample(&mut self, state: &State, place: Place) {
         let time = now();
         let Self { walker, store, last, period, .. } = self;
         let Some(store) = store else { return };
-        let sp = if walker.stack.contains(&place.sp) { place.sp } else { 0 };
+        let stack = state.stack();
+        let sp = if stack.contains(&place.sp) { place.sp } else { 0 };
         // SAFETY: the thread's own state.
         let doing = unsafe { thread::doing(state.calls.load(Ordering::Relaxed), sp) };
         // SAFETY: this is the thread's handler.
@@ -217,7 +235,7 @@ impl Own {
                 walker.added_count = 0;
                 (function, (0, sample::INSIDE))
             }
-            _ => (0, walker.walk(place)),
+            _ => (0, walker.walk(place, &stack)),
         };
         // The clock of perf stands still in the kernel.
         let in_kernel = if store.mechanism == Mechanism::Perf { usage.system * 1000 } else { 0 };

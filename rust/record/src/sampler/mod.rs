@@ -42,6 +42,8 @@ static KEY: OnceLock<libc::pthread_key_t> = OnceLock::new();
 static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 /// Why threads are not sampled, with how many.
 static REFUSED: Mutex<Vec<(String, u32)>> = Mutex::new(Vec::new());
+/// A thread is sampled.
+static STARTED: AtomicBool = AtomicBool::new(false);
 /// It has ended before the process.
 static ENDED: AtomicBool = AtomicBool::new(false);
 
@@ -153,18 +155,14 @@ pub(crate) fn thread_begins() {
 }
 
 fn start(plan: &'static Plan) -> Result<(), String> {
-    let stack = stack::of_thread();
-    if stack.is_empty() {
-        return Err("their stacks are not known".into());
-    }
     let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let (number, state) = match free.and_then(|number| Some((number, handler::numbered(number)?))) {
         Some(known) => known,
-        None => handler::add(new_state(stack.clone())?).ok_or("there are too many")?,
+        None => handler::add(new_state()?).ok_or("there are too many")?,
     };
     // SAFETY: the state is nobody's, and its clock is stopped.
     let own = unsafe { &mut *state.own.get() };
-    let started = own.start(plan, number, stack, state);
+    let started = own.start(plan, number, state);
     if started.is_err() {
         state.owner.store(0, Ordering::Release);
         own.alarm = None;
@@ -174,13 +172,13 @@ fn start(plan: &'static Plan) -> Result<(), String> {
 }
 
 /// A state with its two stacks.
-fn new_state(stack: std::ops::Range<usize>) -> Result<State, String> {
+fn new_state() -> Result<State, String> {
     const LENGTH: usize = SIGNAL_STACK + HANDLER_STACK;
     const PROTECTION: c_int = libc::PROT_READ | libc::PROT_WRITE;
     const KIND: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: a new mapping.
     let stacks = unsafe { libc::mmap(ptr::null_mut(), LENGTH, PROTECTION, KIND, -1, 0) };
-    let walker = (stacks != libc::MAP_FAILED).then(|| Walker::new(stack)).flatten();
+    let walker = (stacks != libc::MAP_FAILED).then(Walker::new).flatten();
     let walker = walker.ok_or_else(|| Error::last_os_error().to_string())?;
     let end = stacks as usize + LENGTH;
     // What is written first must not fault in the handler.
@@ -193,20 +191,15 @@ fn new_state(stack: std::ops::Range<usize>) -> Result<State, String> {
         owner: AtomicUsize::new(0),
         calls: AtomicPtr::new(ptr::null_mut()),
         file: AtomicI32::new(-1),
-        stack: end,
+        stack: [const { AtomicUsize::new(0) }; 2],
+        own_stack: end,
         own: UnsafeCell::new(own),
     })
 }
 
 impl Own {
     /// Gives the state to this thread, and starts its clock.
-    fn start(
-        &mut self,
-        plan: &'static Plan,
-        number: usize,
-        stack: std::ops::Range<usize>,
-        state: &'static State,
-    ) -> Result<(), String> {
+    fn start(&mut self, plan: &'static Plan, number: usize, state: &'static State) -> Result<(), String> {
         let made = || Alarm::new(plan.signal, handler::mark(number), plan.tick, plan.timers);
         let mut alarm = made().map_err(|error| error.to_string())?;
         if alarm.file().is_some_and(|file| !handler::knows_file(file, number)) {
@@ -230,7 +223,12 @@ impl Own {
                 Stop::Error(error) => error.to_string(),
             })?);
         }
-        self.walker.reset(stack);
+        self.walker.reset();
+        // To look for it takes longer than all else here: the helper does so for many threads at once.
+        // SAFETY: these have no arguments.
+        let is_main = unsafe { libc::getpid() == libc::gettid() };
+        let looks = is_main || !STARTED.swap(true, Ordering::Relaxed);
+        state.set_stack(&if looks { stack::of_thread() } else { 0..0 });
         self.last = of_thread();
         self.random = now_as_seed(number);
         state.calls.store(calls, Ordering::Relaxed);
@@ -246,6 +244,9 @@ impl Own {
         // Threads may inherit that everything is blocked.
         kernel::block(plan.signal, false);
         alarm.set(handler::uneven(&mut self.random, self.period));
+        if !looks {
+            helper::hurry();
+        }
         Ok(())
     }
 }
@@ -268,7 +269,7 @@ fn use_stack(state: &State) {
 }
 
 fn signal_stack(state: &State) -> *mut c_void {
-    ptr::with_exposed_provenance_mut(state.stack - HANDLER_STACK - SIGNAL_STACK)
+    ptr::with_exposed_provenance_mut(state.own_stack - HANDLER_STACK - SIGNAL_STACK)
 }
 
 /// The number of this thread among those of the process, if it is sampled; the recorder's state of it is known from now on.
@@ -337,11 +338,25 @@ pub(crate) fn look() {
     }
     // No thread begins or ends meanwhile.
     let _free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+    find_stacks();
     for state in handler::all().filter(|state| state.owner.load(Ordering::Acquire) != 0) {
         // SAFETY: the store is shared, and stays while the lock is held.
         if let Some(store) = unsafe { &(*state.own.get()).store } {
             store.prepare();
         }
+    }
+}
+
+/// Finds the stacks of threads that have begun: the C library keeps what it knows of a thread at the end of its stack.
+fn find_stacks() {
+    let unknown = || {
+        let states = handler::all().map(|state| (state, state.owner.load(Ordering::Acquire)));
+        states.filter(|(state, owner)| *owner != 0 && state.stack[1].load(Ordering::Acquire) == 0)
+    };
+    if unknown().next().is_some() {
+        stack::for_each_mapping(|mapping| {
+            unknown().filter(|(_, owner)| mapping.contains(owner)).for_each(|(state, _)| state.set_stack(&mapping));
+        });
     }
 }
 

@@ -41,8 +41,6 @@ impl Place {
 /// The call paths of a thread.
 pub(super) struct Walker {
     cache: CacheNative<MustNotAllocateDuringUnwind>,
-    /// The thread's stack.
-    pub(super) stack: Range<usize>,
     /// Return addresses, the innermost first.
     frames: [u64; DEEPEST],
     /// Nodes by parent and address: open addressing.
@@ -54,8 +52,8 @@ pub(super) struct Walker {
 }
 
 impl Walker {
-    /// A walker for a thread with this stack; none if there is no memory.
-    pub(super) fn new(stack: Range<usize>) -> Option<Self> {
+    /// A walker; none if there is no memory.
+    pub(super) fn new() -> Option<Self> {
         const LENGTH: usize = PLACES * size_of::<Node>();
         const PROTECTION: libc::c_int = libc::PROT_READ | libc::PROT_WRITE;
         const KIND: libc::c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -67,25 +65,24 @@ impl Walker {
         // SAFETY: the mapping is that long, zero, and only this refers to it.
         let places = unsafe { std::slice::from_raw_parts_mut(table.cast(), PLACES) };
         let (frames, added) = ([0; DEEPEST], [Node::default(); DEEPEST]);
-        Some(Self { cache: CacheNative::new_in(), stack, frames, places, count: 0, added, added_count: 0 })
+        Some(Self { cache: CacheNative::new_in(), frames, places, count: 0, added, added_count: 0 })
     }
 
     /// Forgets all paths: the thread that has ended leaves its walker to another.
-    pub(super) fn reset(&mut self, stack: Range<usize>) {
-        self.stack = stack;
+    pub(super) fn reset(&mut self) {
         self.count = 0;
         // SAFETY: private memory, which becomes zero.
         unsafe { libc::madvise(self.places.as_mut_ptr().cast(), size_of_val(self.places), libc::MADV_DONTNEED) };
     }
 
-    /// The node of what called the function that was interrupted, and flags of the sample.
-    pub(super) fn walk(&mut self, place: Place) -> (u32, u8) {
+    /// The node of what called the function that was interrupted, by the thread's stack, and flags of the sample.
+    pub(super) fn walk(&mut self, place: Place, stack: &Range<usize>) -> (u32, u8) {
         self.added_count = 0;
-        if !self.stack.contains(&place.sp) {
+        if !stack.contains(&place.sp) {
             return (0, sample::OWN_STACK | sample::INCOMPLETE);
         }
         let Some(modules) = modules::current() else { return (0, sample::INCOMPLETE) };
-        let (count, is_whole) = self.follow(modules, place);
+        let (count, is_whole) = self.follow(modules, place, stack.end);
         let mut incomplete = if is_whole { 0 } else { sample::INCOMPLETE };
         // As in the tree of calls, many equal frames in a row are a few.
         let (mut node, mut last, mut equal) = (0, 0, 0_u8);
@@ -108,10 +105,10 @@ impl Walker {
     }
 
     /// Follows the stack; returns how many return addresses there are, and whether they are all.
-    fn follow(&mut self, modules: &Modules, place: Place) -> (usize, bool) {
-        let Self { cache, stack, frames, .. } = self;
+    fn follow(&mut self, modules: &Modules, place: Place, end: usize) -> (usize, bool) {
+        let Self { cache, frames, .. } = self;
         // What lies below is not in use.
-        let used = place.sp..stack.end;
+        let used = place.sp..end;
         let mut read = |from: u64| {
             let from = from as usize;
             if used.contains(&from) && used.end - from >= 8 {
@@ -183,9 +180,9 @@ mod tests {
     use std::hint::black_box;
 
     #[inline(never)]
-    fn deep(depth: usize, walker: &mut Walker) -> (u32, u8) {
+    fn deep(depth: usize, walker: &mut Walker, stack: &Range<usize>) -> (u32, u8) {
         if depth > 0 {
-            let found = deep(depth - 1, walker);
+            let found = deep(depth - 1, walker, stack);
             return (found.0, black_box(found.1));
         }
         let (address, sp, fp): (usize, usize, usize);
@@ -193,22 +190,22 @@ mod tests {
         unsafe {
             std::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) address, out(reg) sp, out(reg) fp);
         };
-        walker.walk(Place { address, sp, fp })
+        walker.walk(Place { address, sp, fp }, stack)
     }
 
     #[test]
     fn the_same_stack_has_the_same_node() {
         modules::refreshed();
-        let mut walker = Walker::new(crate::stack::of_thread()).unwrap();
+        let (mut walker, stack) = (Walker::new().unwrap(), crate::stack::of_thread());
         let equal = usize::from(unwind::EQUAL);
         let depths = [3, 3, 5, 2 * equal, 3 * equal];
-        let nodes: Vec<u32> = depths.into_iter().map(|depth| deep(depth, &mut walker).0).collect();
+        let nodes: Vec<u32> = depths.into_iter().map(|depth| deep(depth, &mut walker, &stack).0).collect();
         assert!(nodes[0] > 3 && nodes[2] > nodes[1], "{nodes:?}");
         assert_eq!(nodes[0], nodes[1]);
         assert_eq!(nodes[3], nodes[4], "recursion is cut");
-        assert_ne!(deep(2 * DEEPEST, &mut walker).1 & sample::INCOMPLETE, 0);
-        walker.reset(0..0);
-        assert_eq!(deep(1, &mut walker), (0, sample::OWN_STACK | sample::INCOMPLETE));
+        assert_ne!(deep(2 * DEEPEST, &mut walker, &stack).1 & sample::INCOMPLETE, 0);
+        walker.reset();
+        assert_eq!(deep(1, &mut walker, &(0..0)), (0, sample::OWN_STACK | sample::INCOMPLETE));
     }
 
     #[test]
@@ -219,7 +216,7 @@ mod tests {
         let mut stack = vec![0_usize; 512];
         let range = stack.as_ptr_range();
         let range = range.start as usize..range.end as usize;
-        let mut walker = Walker::new(range.clone()).unwrap();
+        let mut walker = Walker::new().unwrap();
         let codes = [Walker::walk as *const () as usize, libc::getpid as *const () as usize, 0, usize::MAX - 100];
         for round in 0..50_000 {
             for word in &mut stack {
@@ -231,10 +228,11 @@ mod tests {
             }
             let mut any = |at: usize| if at.is_multiple_of(5) { next() } else { range.start + next() % range.len() };
             let (sp, fp) = (any(1 + round % 2), any(round));
-            walker.walk(Place { address: codes[round % codes.len()].wrapping_add(round % 4096), sp, fp });
+            let address = codes[round % codes.len()].wrapping_add(round % 4096);
+            walker.walk(Place { address, sp, fp }, &range);
             assert!(walker.added_count <= DEEPEST);
             if round % 1000 == 0 {
-                walker.reset(range.clone());
+                walker.reset();
             }
         }
     }
