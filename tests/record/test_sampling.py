@@ -5,8 +5,10 @@ import subprocess
 from collections import Counter
 
 import pytest
+from whywait._record import libmpi
 
 from .mpis import MPIS, PROGRAMS, compiled, record, run
+from .test_python import MPICH, VERSIONS, interpreter
 
 # Perf needs descriptors from 512 on, so timers stand in for it where there are none.
 CLOCKS = {"perf": [], "timer": ["prlimit", "--nofile=512"]}
@@ -69,6 +71,24 @@ def test_shares_are_those_of_the_program(program, clock, tmp_path):
         printed = subprocess.run(command, capture_output=True, text=True, check=True)
         assert printed.stdout.count("CALLING_CONTEXT_SAMPLE") == total
         assert " ENTER " not in printed.stdout
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_functions_of_python_and_what_they_call(version, tmp_path):
+    python, mpi = interpreter(version), next((mpi for mpi in MPICH if mpi.is_here), None)
+    if python is None or mpi is None:
+        pytest.skip(f"Python {version}, or MPICH, is not installed")
+    (library,) = libmpi.libraries_of([str(compiled(mpi, PROGRAMS / "ring.c", tmp_path))])
+    command = ["env", "-u", "PYTHONPATH", python, PROGRAMS / "sampled.py", library, "0.3"]
+    done = record(command, tmp_path, "--mpi", library, "--sample=500")
+    assert done.returncode == 0, done.stderr
+    paths = samples(tmp_path / "out")
+    below = "sampled.py/main/until/Solver."
+    own = sum(number for path, number in paths.items() if path.startswith(f"{below}count"))
+    squeezed = sum(number for path, number in paths.items() if path.startswith(f"{below}squeeze/"))
+    # Each takes half of the time; what libraries do in C is below the function that calls it.
+    assert own / paths.total() == pytest.approx(0.5, abs=0.15), paths
+    assert squeezed / paths.total() == pytest.approx(0.5, abs=0.15), paths
 
 
 @pytest.mark.parametrize("part", ["sleeps", "children", "exceptions", "threads", "stacks", "takes"])

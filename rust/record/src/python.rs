@@ -16,19 +16,19 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 ///
 /// *Source*: the headers of each version, `internal/pycore_frame.h` (`pycore_interpframe_structs.h` since 3.14), `cpython/pystate.h`,
 /// `cpython/code.h`, and `cpython/unicodeobject.h`, for builds with the interpreter's lock.
-struct Layout {
+pub(crate) struct Layout {
     /// Of the thread's state: the innermost frame, or (3.11, 3.12) what leads to it, and where it is in that.
-    frame: usize,
-    via: Option<usize>,
+    pub(crate) frame: usize,
+    pub(crate) via: Option<usize>,
     /// Of a frame: the code, the caller's frame, and who owns it.
-    code: usize,
-    previous: usize,
-    owner: usize,
+    pub(crate) code: usize,
+    pub(crate) previous: usize,
+    pub(crate) owner: usize,
     /// Of a code object.
-    line: usize,
+    pub(crate) line: usize,
     /// Of a string: its characters if all are ASCII, and otherwise.
-    ascii: usize,
-    compact: usize,
+    pub(crate) ascii: usize,
+    pub(crate) compact: usize,
 }
 
 const LAYOUTS: [(u8, Layout); 4] = [
@@ -39,24 +39,24 @@ const LAYOUTS: [(u8, Layout); 4] = [
 ];
 
 // The same in all these versions.
-const TYPE: usize = 8;
-const FILE_NAME: usize = 112;
-const QUALIFIED_NAME: usize = 128;
-const LENGTH: usize = 16;
-const STATE: usize = 32;
+pub(crate) const TYPE: usize = 8;
+pub(crate) const FILE_NAME: usize = 112;
+pub(crate) const QUALIFIED_NAME: usize = 128;
+pub(crate) const LENGTH: usize = 16;
+pub(crate) const STATE: usize = 32;
 
 /// Deeper stacks are cut.
 const DEEPEST: usize = 1024;
 /// Owners from here on are the interpreter itself, which has frames by which it enters itself.
-const OWN: u8 = 3;
+pub(crate) const OWN: u8 = 3;
 /// A frame's code is a tagged pointer since 3.14.
-const TAG: usize = 7;
+pub(crate) const TAG: usize = 7;
 
 /// The interpreter of the process.
 pub(crate) struct Interpreter {
-    layout: &'static Layout,
+    pub(crate) layout: &'static Layout,
     thread_state: unsafe extern "C" fn() -> usize,
-    code_type: usize,
+    pub(crate) code_type: usize,
     /// Where its code lies.
     pub(crate) range: Range<usize>,
 }
@@ -100,6 +100,13 @@ unsafe fn word(address: usize) -> usize {
 }
 
 impl Interpreter {
+    /// The state of this thread, if Python runs in it.
+    pub(crate) fn thread(&self) -> Option<usize> {
+        // SAFETY: it looks at a thread-specific value and no more.
+        let state = unsafe { (self.thread_state)() };
+        (state != 0).then_some(state)
+    }
+
     /// The innermost frame of this thread; 0 if Python does not run in it.
     fn innermost(&self) -> usize {
         // SAFETY: the state of this thread, if there is one, and what belongs to it.

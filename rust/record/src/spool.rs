@@ -189,6 +189,12 @@ impl Slots {
         Self::with_header(spool, thread, "wws", CHUNK, &header(spool, SLOTS_MAGIC, thread))
     }
 
+    /// A file that is not there.
+    #[cfg(test)]
+    pub(crate) fn nowhere() -> Self {
+        Self { path: PathBuf::new(), size: SAMPLES_CHUNK, chunks: 0 }
+    }
+
     /// Makes the file of a thread's samples.
     pub(crate) fn of_samples(spool: &Spool, thread: u32, mechanism: Mechanism, period: u64) -> io::Result<Self> {
         let file = header(spool, SAMPLES_MAGIC, thread);

@@ -299,8 +299,14 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
         let program = process.definitions.start.as_ref().map_or("", |start| start.program.as_str());
         let program = if program.is_empty() { "unknown" } else { program };
         let paths = surveys.into_iter().map(|(thread, survey)| {
-            let paths =
-                symbolizer.paths(&process.definitions, program, python, &survey.nodes, !survey.teams.is_empty());
+            let paths = symbolizer.paths(
+                &process.definitions,
+                program,
+                python,
+                &survey.nodes,
+                &process.definitions.codes,
+                !survey.teams.is_empty(),
+            );
             (thread, survey, paths)
         });
         threads.push(paths.collect());

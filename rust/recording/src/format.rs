@@ -4,7 +4,8 @@
 //!
 //! * `R.wwd`: definitions, a header and then entries, appended one by one ([`EntryHeader`], [`Entry`]),
 //! * `R.T.wws`: the calls of its thread T, a [`FileHeader`] in the first [`PAGE`] bytes and then slots of 64 bytes,
-//! * `R.T.wwp`: the samples of its thread T, if it has any: a [`SamplesHeader`], then slots that are [`Sample`] or [`Nodes`].
+//! * `R.T.wwp`: the samples of its thread T, if it has any: a [`SamplesHeader`], then slots that are [`Sample`],
+//!   [`Nodes`], or [`SampledCode`].
 //!
 //! All are valid at any time: a process may end between any two instructions. All numbers are little-endian.
 //! This file is part of two crates, the recorder and the reader, and depends on nothing.
@@ -296,6 +297,10 @@ pub enum Extension {
     Polls = 9,
     /// [`Sample`]
     Sample = 16,
+    /// [`SampledCode`]
+    SampledCode = 17,
+    /// [`Text`]
+    Text = 18,
 }
 
 /// First word of an extension slot.
@@ -460,6 +465,37 @@ pub struct Sample {
     pub switches: [u32; 2],
     /// Samples before this one that found no room.
     pub lost: u32,
+}
+
+/// A function of Python in a file of samples, whose nodes have its number; before the nodes. The text follows: the name, then the file's.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SampledCode {
+    /// See [`extension`]; the items are slots of [`Text`].
+    pub head: u64,
+    /// Its number in this file, from 1 on.
+    pub id: u32,
+    /// The line where it begins.
+    pub line: u32,
+    /// Bytes of the name, and of the file's.
+    pub lengths: [u32; 2],
+    /// Bytes of a character of each: 1, 2, or 4.
+    pub widths: [u32; 2],
+    /// Zeros.
+    pub unused: [u64; 4],
+}
+
+/// Bytes in a [`Text`].
+pub const TEXT: usize = 56;
+
+/// Text that belongs to the slot before it.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug)]
+pub struct Text {
+    /// See [`extension`].
+    pub head: u64,
+    /// The text.
+    pub bytes: [u8; TEXT],
 }
 
 /// Flags of a [`Sample`].
@@ -685,6 +721,8 @@ const _: () = assert!(
         && size_of::<Counters>() == SLOT
         && size_of::<Polls>() == SLOT
         && size_of::<Sample>() == SLOT
+        && size_of::<SampledCode>() == SLOT
+        && size_of::<Text>() == SLOT
         && size_of::<SamplesHeader>() <= PAGE
         && size_of::<Request>() == 28
 );

@@ -268,13 +268,14 @@ impl<'a> Symbolizer<'a> {
         Self { selection, functions: Functions::default(), modules: FxHashMap::default() }
     }
 
-    /// The paths of a thread with these nodes. In a team of OpenMP whose constructs were recorded, these are around the bodies.
+    /// The paths of a thread with these nodes and functions of Python. In a team of OpenMP whose constructs were recorded, these are around the bodies.
     pub(crate) fn paths(
         &mut self,
         definitions: &Definitions,
         program: &str,
         python: Python,
         nodes: &[Node],
+        codes: &[(u32, String, String, u32)],
         is_in_team: bool,
     ) -> Paths {
         let mut paths = Paths { nodes: vec![Frame::default()], functions: Vec::new() };
@@ -284,8 +285,7 @@ impl<'a> Symbolizer<'a> {
                 || home.is_some_and(|home| Path::new(file).starts_with(home))
                 || !(is_of_python(file) || is_of_package(file))
         };
-        let codes: FxHashMap<u32, FunctionId> = definitions
-            .codes
+        let codes: FxHashMap<u32, FunctionId> = codes
             .iter()
             .filter(|(_, _, file, _)| is_wanted(file))
             .map(|(id, name, file, line)| (*id, of_python(name, file, *line)))
@@ -373,6 +373,9 @@ fn path_of<'a>(module: &'a ModuleEntry, program: &'a str) -> &'a str {
     if module.path.is_empty() { program } else { &module.path }
 }
 
+/// What collects garbage in the interpreter of Python, if that has symbols.
+const COLLECTORS: [&str; 3] = ["gc_collect_main", "gc_collect_with_callback", "gc_collect_region"];
+
 /// What blocks and unblocks signals: where these were blocked, samples come when it returns.
 const BLOCKING: [&str; 2] = ["sigprocmask", "pthread_sigmask"];
 
@@ -426,6 +429,10 @@ impl Symbolizer<'_> {
         }
         let path = path_of(outermost, program);
         let name = if is_of_interpreter(path) {
+            // What a function of Python does itself is its own.
+            if place.caller & Raw::PYTHON != 0 {
+                return self.in_interpreter(modules, program, nodes, (node, address), time);
+            }
             "[Python]".to_owned()
         } else {
             let own = place.address.wrapping_sub(1).wrapping_sub(outermost.base);
@@ -438,6 +445,32 @@ impl Symbolizer<'_> {
         // Where there is no program around it, it is what ends or begins a thread.
         let is_kept = has_caller && !STARTERS.contains(&name) && self.selection.keeps(name);
         let functions = is_kept.then(|| self.functions.id(&Function::called(name)));
+        Leaf { functions: functions.into_iter().collect(), line: 0 }
+    }
+
+    /// What the interpreter does for a function of Python: nothing but its own work, unless it collects garbage.
+    fn in_interpreter(
+        &mut self,
+        modules: &[ModuleEntry],
+        program: &str,
+        nodes: &[Node],
+        (node, address): (u32, u64),
+        time: u64,
+    ) -> Leaf {
+        let mut addresses = vec![address];
+        let mut at = node;
+        while at != 0 && nodes[at as usize].address & Raw::PYTHON == 0 {
+            addresses.push(nodes[at as usize].address);
+            at = nodes[at as usize].parent;
+        }
+        let collects = addresses.iter().any(|address| {
+            module_of(modules, *address, time).is_some_and(|module| {
+                let own = address.wrapping_sub(1).wrapping_sub(module.base);
+                let file = opened(&mut self.modules, path_of(module, program), module);
+                file.functions(own).iter().any(|function| COLLECTORS.contains(&function.name.as_str()))
+            })
+        });
+        let functions = collects.then(|| self.functions.id(&Function::called("[garbage collection]")));
         Leaf { functions: functions.into_iter().collect(), line: 0 }
     }
 
@@ -456,13 +489,15 @@ impl Symbolizer<'_> {
 
     /// The nodes of samples whose paths are not whole, as they lead through the interpreter of Python.
     pub(crate) fn partial(definitions: &Definitions, program: &str, nodes: &[Node]) -> FxHashSet<u32> {
-        let mut partial = FxHashSet::default();
+        let (mut partial, mut in_python) = (FxHashSet::default(), FxHashSet::default());
         for (number, node) in (0_u32..).zip(nodes).skip(1) {
             let is_of_interpreter = || {
                 module_of(&definitions.modules, node.address, node.time)
                     .is_some_and(|module| is_of_interpreter(path_of(module, program)))
             };
-            if partial.contains(&node.parent) || is_of_interpreter() {
+            if node.address & Raw::PYTHON != 0 || in_python.contains(&node.parent) {
+                in_python.insert(number);
+            } else if partial.contains(&node.parent) || is_of_interpreter() {
                 partial.insert(number);
             }
         }
@@ -546,7 +581,7 @@ mod tests {
             move |python| {
                 let selection = Selection::default();
                 let mut symbolizer = Symbolizer::new(&selection);
-                let paths = symbolizer.paths(&definitions, "", python, &nodes, false);
+                let paths = symbolizer.paths(&definitions, "", python, &nodes, &definitions.codes, false);
                 (1..=4).map(|node| !paths.functions(node).is_empty()).collect::<Vec<_>>()
             }
         };

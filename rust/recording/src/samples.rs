@@ -7,7 +7,7 @@ use std::path::Path;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::{Error, Result};
-use crate::format::{self, Extension, Mechanism, sample};
+use crate::format::{self, Extension, Mechanism, SLOT, sample};
 use crate::paths::{FunctionId, Paths};
 use crate::spool::{Fields, Slot, Slots, extension, word};
 use crate::survey::Node;
@@ -73,6 +73,8 @@ pub(crate) struct Sampled {
     pub(crate) late: u64,
     pub(crate) lost: u64,
     pub(crate) nodes: Vec<Node>,
+    /// Functions of Python: number, name, file, and line.
+    pub(crate) codes: Vec<(u32, String, String, u32)>,
     /// Where samples were, each with the time when it was first seen; and places in calls.
     pub(crate) places: FxHashMap<(u32, u64), u64>,
     pub(crate) in_calls: FxHashMap<u64, u64>,
@@ -109,6 +111,18 @@ impl Sampled {
                     sampled.add(&sample, *first.get_or_insert(sample.cpu));
                 }
                 is_known
+            } else if let Some(mut code) = Code::of(slot) {
+                let mut is_whole = true;
+                let mut count = 1;
+                while is_whole && !code.is_whole() {
+                    is_whole = slots.next()?.is_some_and(|slot| code.add(slot));
+                    count += u64::from(is_whole);
+                }
+                if is_whole {
+                    sampled.codes.push(code.described());
+                    sampled.slots += count - 1;
+                }
+                is_whole
             } else {
                 sampled.extend(slot)
             };
@@ -148,6 +162,53 @@ impl Sampled {
             }
         }
         all
+    }
+}
+
+/// A function of Python as a file describes it.
+struct Code {
+    id: u32,
+    line: u32,
+    lengths: [usize; 2],
+    widths: [u32; 2],
+    text: Vec<u8>,
+}
+
+impl Code {
+    fn of(slot: &Slot) -> Option<Self> {
+        let (kind, _) = extension(slot)?;
+        let half = |number: usize| (word(slot, 1 + number / 2) >> (32 * (number % 2))) as u32;
+        (kind == Extension::SampledCode as u8).then(|| Self {
+            id: half(0),
+            line: half(1),
+            lengths: [half(2) as usize, half(3) as usize],
+            widths: [half(4), half(5)],
+            text: Vec::new(),
+        })
+    }
+
+    fn is_whole(&self) -> bool {
+        self.text.len() >= self.lengths[0].saturating_add(self.lengths[1])
+    }
+
+    /// Adds a slot of text; false if it is another.
+    fn add(&mut self, slot: &Slot) -> bool {
+        let is_text = extension(slot).is_some_and(|(kind, _)| kind == Extension::Text as u8);
+        self.text.extend(slot.iter().skip(SLOT - format::TEXT));
+        is_text
+    }
+
+    fn described(&self) -> (u32, String, String, u32) {
+        let (name, rest) = self.text.split_at(self.lengths[0]);
+        let text = |bytes: &[u8], width: u32| -> String {
+            let characters = bytes.chunks_exact(width.clamp(1, 4) as usize).map(|bytes| {
+                let number = bytes.iter().rev().fold(0_u32, |number, byte| number << 8 | u32::from(*byte));
+                char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER)
+            });
+            characters.collect()
+        };
+        let [first, second] = self.widths;
+        (self.id, text(name, first), text(&rest[..self.lengths[1]], second), self.line)
     }
 }
 

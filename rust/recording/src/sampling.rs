@@ -48,7 +48,7 @@ impl Sampling {
             let definitions = &process.definitions;
             let program = definitions.start.as_ref().map_or("unknown", |start| start.program.as_str());
             let mut found = Symbolized {
-                paths: symbolizer.paths(definitions, program, python, &sampled.nodes, false),
+                paths: symbolizer.paths(definitions, program, python, &sampled.nodes, &sampled.codes, false),
                 partial: Symbolizer::partial(definitions, program, &sampled.nodes),
                 slots: sampled.slots,
                 ..Symbolized::default()

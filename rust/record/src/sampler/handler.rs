@@ -235,7 +235,8 @@ impl Own {
                 walker.added_count = 0;
                 (function, (0, sample::INSIDE))
             }
-            _ => (0, walker.walk(place, &stack)),
+            // SAFETY: this is the thread's handler, and there is room.
+            _ => (0, unsafe { walker.walk(place, &stack, store) }),
         };
         // The clock of perf stands still in the kernel.
         let in_kernel = if store.mechanism == Mechanism::Perf { usage.system * 1000 } else { 0 };

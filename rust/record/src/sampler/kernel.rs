@@ -5,6 +5,10 @@ use std::ffi::{c_int, c_long};
 
 /// A system call; what it returns, which is negative for an error.
 fn call(number: c_long, [a, b, c, d]: [usize; 4]) -> isize {
+    long_call(number, [a, b, c, d, 0, 0])
+}
+
+fn long_call(number: c_long, [a, b, c, d, e, f]: [usize; 6]) -> isize {
     let returned: isize;
     // SAFETY: callers pass what the kernel expects; it keeps all registers but these.
     unsafe {
@@ -15,6 +19,8 @@ fn call(number: c_long, [a, b, c, d]: [usize; 4]) -> isize {
             in("rsi") b,
             in("rdx") c,
             in("r10") d,
+            in("r8") e,
+            in("r9") f,
             lateout("rcx") _,
             lateout("r11") _,
             options(nostack),
@@ -65,6 +71,18 @@ pub(super) fn usage() -> Usage {
 pub(super) fn set_timer(timer: c_int, ns: u64) {
     let setting = [0, 0, ns / 1_000_000_000, ns % 1_000_000_000];
     call(libc::SYS_timer_settime, [timer as usize, 0, setting.as_ptr() as usize, 0]);
+}
+
+/// Copies memory of this process, given by address and length of each part, to `to`; returns how many bytes were there.
+pub(super) fn read(parts: &[[usize; 2]], to: *mut u8, length: usize) -> usize {
+    if parts.is_empty() {
+        return 0;
+    }
+    let local = [to as usize, length];
+    let own = call(libc::SYS_getpid, [0; 4]) as usize;
+    let (from, to) = ((&raw const local) as usize, parts.as_ptr() as usize);
+    let read = long_call(libc::SYS_process_vm_readv, [own, from, 1, to, parts.len(), 0]);
+    usize::try_from(read).unwrap_or(0)
 }
 
 /// `ioctl`.

@@ -6,6 +6,7 @@
 mod alarm;
 mod handler;
 mod kernel;
+mod python;
 mod store;
 mod walk;
 

@@ -1,7 +1,9 @@
 //! The file of a thread's samples, written in its signal handler. The helper gets it new chunks.
 
-use super::walk::DEEPEST;
-use crate::format::{Extension, Mechanism, Node, Nodes, SAMPLES_CHUNK, SLOT, Sample, extension};
+use super::walk::MOST_NODES;
+use crate::format::{
+    Extension, Mechanism, Node, Nodes, SAMPLES_CHUNK, SLOT, Sample, SampledCode, TEXT, Text, extension,
+};
 use crate::spool::{self, Chunk, Slots};
 use std::cell::UnsafeCell;
 use std::ptr;
@@ -9,7 +11,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 /// Slots that a sample may need.
-const MOST: usize = (DEEPEST.div_ceil(3) + 1) * SLOT;
+const MOST: usize = (MOST_NODES.div_ceil(3) + 1 + MOST_CODES * (1 + LONGEST.div_ceil(TEXT))) * SLOT;
+/// Functions of Python that a sample may add, and the longest text of one.
+pub(super) const MOST_CODES: usize = 24;
+pub(super) const LONGEST: usize = 768;
 
 /// A file of samples: its end belongs to the thread, the rest is shared with the helper.
 pub(super) struct Store {
@@ -62,6 +67,21 @@ impl Store {
         })
     }
 
+    /// A store that has room for nothing.
+    #[cfg(test)]
+    pub(super) fn nowhere() -> Self {
+        let null = ptr::null_mut();
+        Self {
+            number: 0,
+            mechanism: Mechanism::Timer,
+            file: Mutex::new(Slots::nowhere()),
+            next: AtomicPtr::new(null),
+            full: AtomicPtr::new(null),
+            asks: AtomicBool::new(false),
+            end: UnsafeCell::new(End { chunk: null, cursor: null, lost: 0, written: 0 }),
+        }
+    }
+
     /// How many samples were written.
     pub(super) fn written(&self) -> u64 {
         // SAFETY: of this thread.
@@ -76,7 +96,7 @@ impl Store {
         // SAFETY: so the caller says.
         let end = unsafe { &mut *self.end.get() };
         let left = (end.chunk as usize + SAMPLES_CHUNK).saturating_sub(end.cursor as usize);
-        if left < SAMPLES_CHUNK / 2 {
+        if left < MOST + SAMPLES_CHUNK / 4 {
             self.asks.store(true, Ordering::Relaxed);
         }
         let has_room = left >= MOST || !self.next.load(Ordering::Acquire).is_null();
@@ -101,6 +121,24 @@ impl Store {
         let lost = std::mem::take(&mut end.lost);
         self.put(end, extension(Extension::Sample, flags), Sample { lost, ..sample });
         end.written += 1;
+    }
+
+    /// Writes a function of Python with its text.
+    ///
+    /// # Safety
+    /// As [`Self::write`].
+    pub(super) unsafe fn write_code(&self, code: SampledCode, text: &[u8]) {
+        // SAFETY: so the caller says.
+        let end = unsafe { &mut *self.end.get() };
+        let slots = text.chunks(TEXT);
+        self.put(end, extension(Extension::SampledCode, slots.len() as u8), code);
+        for part in slots {
+            let mut bytes = [0; TEXT];
+            for (to, from) in bytes.iter_mut().zip(part) {
+                *to = *from;
+            }
+            self.put(end, extension(Extension::Text, 0), Text { head: 0, bytes });
+        }
     }
 
     /// Writes a slot, whose head comes last.

@@ -2,8 +2,11 @@
 //! stack.
 
 use super::kernel;
+use super::python::Functions;
+use super::store::Store;
 use crate::format::{Node, sample};
 use crate::modules::{self, Modules};
+use crate::python::{self, Interpreter};
 use crate::unwind;
 use framehop::{CacheNative, FrameAddress, MustNotAllocateDuringUnwind, UnwindRegsNative, Unwinder};
 use std::mem::offset_of;
@@ -12,6 +15,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// A path has its innermost frames, so many.
 pub(super) const DEEPEST: usize = 256;
+/// Frames that are kept where the interpreter of Python itself was interrupted: they tell what it did.
+const OF_INTERPRETER: usize = 4;
+/// Nodes that a walk may add: frames, and functions of Python.
+pub(super) const MOST_NODES: usize = 2 * DEEPEST;
 /// Places in the table of nodes; half of them are used.
 const PLACES: usize = 1 << 17;
 
@@ -42,12 +49,13 @@ impl Place {
 pub(super) struct Walker {
     cache: CacheNative<MustNotAllocateDuringUnwind>,
     /// Return addresses, the innermost first.
-    frames: [u64; DEEPEST],
+    frames: Box<[u64]>,
+    functions: Functions,
     /// Nodes by parent and address: open addressing.
     places: &'static mut [Node],
     count: u32,
     /// Nodes that the last walk added, and how many.
-    pub(super) added: [Node; DEEPEST],
+    pub(super) added: Box<[Node]>,
     pub(super) added_count: usize,
 }
 
@@ -64,30 +72,79 @@ impl Walker {
         }
         // SAFETY: the mapping is that long, zero, and only this refers to it.
         let places = unsafe { std::slice::from_raw_parts_mut(table.cast(), PLACES) };
-        let (frames, added) = ([0; DEEPEST], [Node::default(); DEEPEST]);
-        Some(Self { cache: CacheNative::new_in(), frames, places, count: 0, added, added_count: 0 })
+        // Made where they stay: the stack of the thread may be small.
+        let (frames, added) = (vec![0; DEEPEST].into(), vec![Node::default(); MOST_NODES].into());
+        Some(Self {
+            cache: CacheNative::new_in(),
+            frames,
+            functions: Functions::new(),
+            places,
+            count: 0,
+            added,
+            added_count: 0,
+        })
     }
 
     /// Forgets all paths: the thread that has ended leaves its walker to another.
     pub(super) fn reset(&mut self) {
         self.count = 0;
+        self.functions.reset();
         // SAFETY: private memory, which becomes zero.
         unsafe { libc::madvise(self.places.as_mut_ptr().cast(), size_of_val(self.places), libc::MADV_DONTNEED) };
     }
 
     /// The node of what called the function that was interrupted, by the thread's stack, and flags of the sample.
-    pub(super) fn walk(&mut self, place: Place, stack: &Range<usize>) -> (u32, u8) {
+    /// Functions of Python that are new go to the store.
+    ///
+    /// # Safety
+    /// For the thread's handler only, which has found that the store has room.
+    pub(super) unsafe fn walk(&mut self, place: Place, stack: &Range<usize>, store: &Store) -> (u32, u8) {
         self.added_count = 0;
         if !stack.contains(&place.sp) {
             return (0, sample::OWN_STACK | sample::INCOMPLETE);
         }
         let Some(modules) = modules::current() else { return (0, sample::INCOMPLETE) };
         let (count, is_whole) = self.follow(modules, place, stack.end);
-        let mut incomplete = if is_whole { 0 } else { sample::INCOMPLETE };
+        let interpreter = python::interpreter().map(|found| (found, self.in_interpreter(found, place.address, count)));
+        let (interpreter, inner, outer) = match interpreter {
+            Some((interpreter, Some((inner, outer)))) => (interpreter, inner, outer),
+            // The frames end before they come to the interpreter, whose functions are around them all the same.
+            Some((interpreter, None)) if !is_whole => (interpreter, count, count),
+            _ => {
+                let (node, is_known) = self.path(0, 0..count, false);
+                return (node, if is_whole && is_known { 0 } else { sample::INCOMPLETE });
+            }
+        };
+        // SAFETY: so the caller says.
+        let (functions, are_all) = unsafe { self.functions.read(interpreter, store) };
+        let (around, first) = self.path(0, outer..count, false);
+        let (innermost, second) = self.path(around, 0..functions, true);
+        let (node, third) = self.path(innermost, 0..inner, false);
+        (node, if is_whole && are_all && first && second && third { 0 } else { sample::INCOMPLETE })
+    }
+
+    /// Of so many frames, those that lie within the innermost one of the interpreter (of itself, some), and from where on those lie that are around
+    /// its outermost.
+    fn in_interpreter(&self, interpreter: &Interpreter, address: usize, count: usize) -> Option<(usize, usize)> {
+        let frames = self.frames.get(..count)?;
+        let is_of = |frame: &u64| interpreter.range.contains(&(*frame as usize).wrapping_sub(1));
+        let outer = frames.iter().rposition(is_of).map(|at| at + 1);
+        let inner = frames.iter().position(is_of);
+        if interpreter.range.contains(&address) {
+            let outer = outer.unwrap_or(0);
+            Some((outer.min(OF_INTERPRETER), outer))
+        } else {
+            inner.zip(outer)
+        }
+    }
+
+    /// The node of frames, or of functions of Python, below another node: their places in the list, the innermost first. Whether all could be added.
+    fn path(&mut self, around: u32, places: Range<usize>, in_python: bool) -> (u32, bool) {
         // As in the tree of calls, many equal frames in a row are a few.
-        let (mut node, mut last, mut equal) = (0, 0, 0_u8);
-        for at in (0..count).rev() {
-            let address = self.frames[at];
+        let (mut node, mut last, mut equal) = (around, 0, 0_u8);
+        for at in places.rev() {
+            let list = if in_python { &self.functions.found } else { &self.frames };
+            let address = list.get(at).copied().unwrap_or(0);
             equal = if address == last { equal.saturating_add(1) } else { 1 };
             last = address;
             if equal > unwind::EQUAL {
@@ -95,13 +152,10 @@ impl Walker {
             }
             match self.node(node, address) {
                 Some(found) => node = found,
-                None => {
-                    incomplete = sample::INCOMPLETE;
-                    break;
-                }
+                None => return (node, false),
             }
         }
-        (node, incomplete)
+        (node, true)
     }
 
     /// Follows the stack; returns how many return addresses there are, and whether they are all.
@@ -190,7 +244,7 @@ mod tests {
         unsafe {
             std::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) address, out(reg) sp, out(reg) fp);
         };
-        walker.walk(Place { address, sp, fp }, stack)
+        unsafe { walker.walk(Place { address, sp, fp }, stack, &Store::nowhere()) }
     }
 
     #[test]
@@ -213,6 +267,7 @@ mod tests {
         modules::refreshed();
         let mut random = 1_u64;
         let mut next = move || crate::sampler::handler::uneven(&mut random, 1 << 40) as usize;
+        let store = Store::nowhere();
         let mut stack = vec![0_usize; 512];
         let range = stack.as_ptr_range();
         let range = range.start as usize..range.end as usize;
@@ -229,8 +284,9 @@ mod tests {
             let mut any = |at: usize| if at.is_multiple_of(5) { next() } else { range.start + next() % range.len() };
             let (sp, fp) = (any(1 + round % 2), any(round));
             let address = codes[round % codes.len()].wrapping_add(round % 4096);
-            walker.walk(Place { address, sp, fp }, &range);
-            assert!(walker.added_count <= DEEPEST);
+            // SAFETY: no function of Python is found.
+            unsafe { walker.walk(Place { address, sp, fp }, &range, &store) };
+            assert!(walker.added_count <= MOST_NODES);
             if round % 1000 == 0 {
                 walker.reset();
             }
