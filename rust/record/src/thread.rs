@@ -162,12 +162,9 @@ pub(crate) unsafe fn doing(thread: *const Thread, sp: usize) -> Doing {
         APART => Doing::Apart,
         // It left the call by `longjmp`.
         _ if sp > frame => Doing::Program,
+        _ if open.is_null() => Doing::Call(u16::MAX),
         // SAFETY: the slot of a call, which stays mapped until it returns.
-        _ => Doing::Call(if open.is_null() {
-            u16::MAX
-        } else {
-            unsafe { ptr::read_volatile(&raw const (*open).function) }
-        }),
+        _ => Doing::Call(unsafe { ptr::read_volatile(&raw const (*open).function) }),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Samples of a thread: what occurs in its file, the functions they were in, and one after the other as they are written.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -228,7 +229,7 @@ pub(crate) struct Symbolized {
     /// By node and address.
     pub(crate) leaves: FxHashMap<(u32, u64), Leaf>,
     /// Names of places in calls, with their strings in the archive.
-    pub(crate) spots: FxHashMap<u64, (String, u32)>,
+    pub(crate) spots: BTreeMap<u64, (String, u32)>,
     /// Those paths that do not begin where the thread does.
     pub(crate) partial: FxHashSet<u32>,
     /// What interrupted the thread, in the archive.

@@ -92,22 +92,16 @@ impl Alarm {
 
     /// A timer.
     pub(super) fn timer(signal: c_int, value: usize, tick: u64) -> Result<Self> {
-        // struct sigevent.
-        let mut event = [0_u32; 16];
-        (event[0], event[1]) = (value as u32, (value as u64 >> 32) as u32);
-        event[2] = signal as u32;
-        event[3] = libc::SIGEV_THREAD_ID as u32;
+        // struct sigevent: the value, the signal and how it is sent, and the thread.
+        let mut event = [0_u64; 8];
+        event[0] = value as u64;
+        event[1] = signal as u64 | (libc::SIGEV_THREAD_ID as u64) << 32;
         // SAFETY: it has no arguments.
-        event[4] = unsafe { libc::gettid() } as u32;
+        event[2] = unsafe { libc::gettid() } as u64;
         let mut timer: c_int = 0;
         // SAFETY: both pointers are valid.
         let made = unsafe {
-            libc::syscall(
-                libc::SYS_timer_create,
-                libc::CLOCK_THREAD_CPUTIME_ID,
-                (&raw const event).cast::<libc::sigevent>(),
-                &raw mut timer,
-            )
+            libc::syscall(libc::SYS_timer_create, libc::CLOCK_THREAD_CPUTIME_ID, event.as_ptr(), &raw mut timer)
         };
         if made == 0 { Ok(Self::Timer { timer, late: tick / 2 }) } else { Err(Error::last_os_error()) }
     }

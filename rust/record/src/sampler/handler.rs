@@ -124,9 +124,9 @@ pub(super) fn knows_file(file: c_int, number: usize) -> bool {
 /// The information must be the kernel's.
 unsafe fn state_of(info: *const libc::siginfo_t) -> Option<&'static State> {
     // Both kinds of signals have their word at the same place: a timer its value, perf its descriptor.
-    const WORD: usize = 24;
+    const WORD: usize = 3;
     // SAFETY: so the caller says.
-    let (code, word) = unsafe { ((*info).si_code, info.cast::<u8>().add(WORD).cast::<usize>().read()) };
+    let (code, word) = unsafe { ((*info).si_code, info.cast::<usize>().add(WORD).read()) };
     let state = match code {
         libc::SI_TIMER if word & !0xffff_ffff == MARK => numbered(word & 0xffff_ffff),
         POLL_FIRST..=POLL_LAST => {
@@ -307,7 +307,7 @@ mod tests {
             info.si_code = code;
             for word in [0, 1, MARK, MARK | 5, MARK | STATES, usize::MAX] {
                 // SAFETY: where the kernel puts the value of a timer.
-                unsafe { (&raw mut info).cast::<u8>().add(24).cast::<usize>().write(word) };
+                unsafe { (&raw mut info).cast::<usize>().add(3).write(word) };
                 // SAFETY: as the kernel would write it.
                 assert!(unsafe { state_of(&raw const info) }.is_none());
             }

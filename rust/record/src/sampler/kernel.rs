@@ -8,19 +8,19 @@ fn call(number: c_long, [a, b, c, d]: [usize; 4]) -> isize {
     long_call(number, [a, b, c, d, 0, 0])
 }
 
-fn long_call(number: c_long, [a, b, c, d, e, f]: [usize; 6]) -> isize {
+fn long_call(number: c_long, arguments: [usize; 6]) -> isize {
     let returned: isize;
     // SAFETY: callers pass what the kernel expects; it keeps all registers but these.
     unsafe {
         asm!(
             "syscall",
             inlateout("rax") number as isize => returned,
-            in("rdi") a,
-            in("rsi") b,
-            in("rdx") c,
-            in("r10") d,
-            in("r8") e,
-            in("r9") f,
+            in("rdi") arguments[0],
+            in("rsi") arguments[1],
+            in("rdx") arguments[2],
+            in("r10") arguments[3],
+            in("r8") arguments[4],
+            in("r9") arguments[5],
             lateout("rcx") _,
             lateout("r11") _,
             options(nostack),

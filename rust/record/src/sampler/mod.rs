@@ -412,14 +412,13 @@ pub(crate) fn forked() {
 /// Notes why so many threads are not sampled: at once for the first, and at the end for all.
 fn refuse(count: u32, why: &str) {
     let mut refused = REFUSED.lock().unwrap_or_else(PoisonError::into_inner);
-    match refused.iter_mut().find(|(known, _)| known == why) {
-        Some((_, all)) => *all = all.saturating_add(count),
-        None => {
-            refused.push((why.to_owned(), count));
-            drop(refused);
-            tell(count, why);
-        }
+    if let Some((_, all)) = refused.iter_mut().find(|(known, _)| known == why) {
+        *all = all.saturating_add(count);
+        return;
     }
+    refused.push((why.to_owned(), count));
+    drop(refused);
+    tell(count, why);
 }
 
 fn tell(count: u32, why: &str) {

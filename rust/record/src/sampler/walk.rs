@@ -244,6 +244,7 @@ mod tests {
         unsafe {
             std::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) address, out(reg) sp, out(reg) fp);
         };
+        // SAFETY: no function of Python is found.
         unsafe { walker.walk(Place { address, sp, fp }, stack, &Store::nowhere()) }
     }
 
