@@ -97,9 +97,12 @@ def test_the_dataset_has_the_tables_that_are_declared(stored):
             assert waits
             assert all(TREE.wait_state(kind) and kind_type == "double" for kind, kind_type in waits.items())
         assert found == kept, name
-    # The trace has no counters, no devices, and no files.
+    # The trace has no counters, no devices, no files, and no samples.
     missing = {name for name, table in tables().items() if table.is_stored} - stored.keys()
-    assert missing <= {"counters", "counter_cells", "timeline_counters", "device_account", "io", "prices"} | CLOCKS
+    assert (
+        missing
+        <= {"counters", "counter_cells", "timeline_counters", "device_account", "io", "prices", "samples"} | CLOCKS
+    )
 
 
 METHODS = [(method, name) for name, table in tables().items() for method in table.methods]

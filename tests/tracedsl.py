@@ -59,7 +59,11 @@ its node),
 much one grows from the call's Enter to the next sample), `parameters step phase:string` (INT64, `:unsigned` or
 `:string`; as arguments of a call, `step=3` is recorded directly behind its Enter), `dynamic step` (regions that are),
 `frames f` (functions that are only known from the stack, whatever their names),
-`devices shared` (all ranks have one, with its node), `devices null` (stream 0 of each is its null stream).
+`devices shared` (all ranks have one, with its node), `devices null` (stream 0 of each is its null stream),
+`contexts` (records name whole call paths, and those of `frames` are only part of them: calling contexts).
+
+`0: sample main/step/kernel(stime=0.002, minflt=7) @2.5, 2.6` is what samples saw at these times, and how much processor
+time in the system and how many faults there were since the sample before; `on=faults` is one that faults triggered.
 
 Every rank runs the program `program` from second 0 to its last event.
 """
@@ -79,10 +83,12 @@ import otf2
 from otf2 import events as ev
 from otf2.definitions import Location
 from otf2.enums import (
+    Base,
     CartPeriodicity,
     CollectiveOp,
     GroupFlag,
     GroupType,
+    InterruptGeneratorMode,
     IoAccessMode,
     IoCreationFlag,
     IoHandleFlag,
@@ -264,6 +270,7 @@ class Stream:
     calls: list[Call] = field(default_factory=list)
     raw: list[tuple[int, str, dict[str, Any]]] = field(default_factory=list)
     forks: list[tuple[int, int]] = field(default_factory=list)
+    samples: list[tuple[int, list[str], dict[str, Any]]] = field(default_factory=list)
 
 
 def ticks(seconds: float) -> int:
@@ -295,6 +302,7 @@ class Script:
         self.dynamic: list[str] = []
         self.frames: list[str] = []
         self.devices: list[str] = []
+        self.has_contexts = False
         lines = [line.split("#")[0].strip() for line in text.splitlines()]
         activities = [line for line in lines if line and not self._declare(line)]
         mentioned = [
@@ -350,6 +358,8 @@ class Script:
             self.nodes |= dict.fromkeys(map(int, match[2].split()), match[1])
         elif line == "sockets":
             self.has_sockets = True
+        elif line == "contexts":
+            self.has_contexts = True
         elif match := re.fullmatch(r"counters ([\w ]+)", line):
             self.counters = match[1].split()
         elif match := re.fullmatch(r"(dynamic|frames) ([\w ]+)", line):
@@ -384,7 +394,8 @@ class Script:
             r"(?P<name>.+?)(?:\((?P<arguments>[^()]*)\))?\s*\[(?P<enter>[\d.]+), *(?P<leave>[\d.]+)\]\s*" + stamps,
             what.strip(),
         )
-        match = raw or call
+        sample = re.fullmatch(r"sample (?P<name>[^@(]+)(?:\((?P<arguments>.*)\))? " + stamps, what.strip())
+        match = raw or sample or call
         if match is None:
             raise ValueError(f"not a line of a trace: {line!r}")
         arguments, options = parse_arguments(match["arguments"] or "")
@@ -393,6 +404,9 @@ class Script:
             stream = self.streams[place]
             if raw:
                 stream.raw.append((times[0], match["name"], options))
+                continue
+            if sample:
+                stream.samples += [(time, match["name"].strip().split("/"), options) for time in times]
                 continue
             enter, leave = ticks(float(match["enter"])), ticks(float(match["leave"]))
             if match["name"] == "fork":
@@ -459,6 +473,7 @@ class Archive:
             self.writer.creator = "whywait tests"
             self.definitions = self.writer.definitions
             self._define()
+            self.contexts: dict[tuple[str, ...], Any] = {}
             for stream in script.streams.values():
                 if stream.thread == 0 or stream.calls or stream.raw:
                     self._write(stream)
@@ -652,6 +667,8 @@ class Archive:
         if stream.thread == 0 and events:
             events.insert(0, ev.ProgramBegin(ORIGIN, "./program", ()))
             events.append(ev.ProgramEnd(max(e.time for e in events), 0))
+        if self.script.has_contexts:
+            events = list(Sampled(self, stream).records(events))
         for event in events:
             event.time -= shift
             if isinstance(event, ev.BufferFlush):
@@ -801,6 +818,87 @@ def blocking(name: str) -> str:
 
 def is_parallel(call: Call) -> bool:
     return call.name.startswith("!$omp parallel")
+
+
+class Sampled:
+    """Events as calling contexts, with samples."""
+
+    COUNTS = ("ru_stime", "ru_minflt", "ru_majflt", "ru_nvcsw", "ru_nivcsw")
+
+    def __init__(self, archive: Archive, stream: Stream) -> None:
+        self.archive = archive
+        self.samples = sorted(stream.samples, key=lambda sample: sample[0])
+        #: The functions that run, and those of the record before.
+        self.open: list[str] = []
+        self.before: list[str] = []
+        self.used = dict.fromkeys(self.COUNTS, 0)
+
+    def records(self, events: list[Any]) -> Any:
+        samples = iter([*self.samples, (2**63, [], {})])
+        sample = next(samples)
+        for event in events:
+            while sample[0] < event.time:
+                yield from self._sample(*sample)
+                sample = next(samples)
+            if isinstance(event, ev.Enter):
+                self.open.append(event.region.name)
+                if event.region.name not in self.archive.script.frames:
+                    yield ev.CallingContextEnter(event.time, *self._context(self.open))
+            elif isinstance(event, ev.Leave):
+                if event.region.name not in self.archive.script.frames:
+                    yield ev.CallingContextLeave(event.time, self._context(self.open)[0])
+                    self.before = self.open[:-1]
+                self.open.pop()
+            else:
+                yield event
+        while sample[1]:
+            yield from self._sample(*sample)
+            sample = next(samples)
+
+    def _context(self, path: list[str]) -> tuple[Any, int]:
+        """Return a context, and its distance to the record before."""
+        context = None
+        for depth in range(1, len(path) + 1):
+            known = self.archive.contexts.get(tuple(path[:depth]))
+            if known is None:
+                region = self.archive.region(path[depth - 1])
+                known = self.archive.definitions.calling_context(region=region, parent=context)
+                self.archive.contexts[tuple(path[:depth])] = known
+            context = known
+        common = 0
+        for mine, other in zip(path, self.before, strict=False):
+            common += 1
+            if mine != other:
+                common -= 1
+                break
+        self.before = list(path)
+        return context, len(path) - common + 1
+
+    def _sample(self, time: int, path: list[str], options: dict[str, Any]) -> Any:
+        d = self.archive.definitions
+        options = dict(options)
+        name, mode, period = "CPU time", InterruptGeneratorMode.TIME, 10_000_000
+        if options.pop("on", None) == "faults":
+            name, mode, period = "page faults", InterruptGeneratorMode.COUNT, 500
+        exponent = -9 if mode == InterruptGeneratorMode.TIME else 0
+        generator = d.interrupt_generator(name, mode, Base.DECIMAL, exponent, period)
+        if options:
+            for key, value in options.items():
+                self.used[f"ru_{key}"] += round(value * 1e6) if key == "stime" else value
+            members = [
+                d.metric_member(
+                    count,
+                    metric_type=MetricType.RUSAGE,
+                    metric_mode=MetricMode.ACCUMULATED_START,
+                    value_type=Type.UINT64,
+                    exponent=-6 if count == "ru_stime" else 0,
+                    unit="s" if count == "ru_stime" else "#",
+                )
+                for count in self.COUNTS
+            ]
+            metric = d.metric_class(members, occurrence=MetricOccurrence.ASYNCHRONOUS)
+            yield ev.Metric(time, metric, list(self.used.values()))
+        yield ev.CallingContextSample(time, *self._context(path), generator)
 
 
 class Recorder:

@@ -302,6 +302,13 @@ class Analysis:
         ``uneven``, ``distribution`` (dictionary), ``last_thread``, ``last_count``, ``without_section``. Times in s.
         Needs the events.
         """
+    def samples(self) -> Table:
+        """Return samples of the call path, by location and time.
+
+        ``time`` (s), ``location``, ``callpath`` and ``recorded_callpath`` (nullable), ``kind`` (dictionary: ``time``,
+        ``count``), ``in_call``, ``line`` (nullable), ``system_time`` (s), ``minor_faults``, ``major_faults``,
+        ``voluntary_switches``, ``involuntary_switches``.
+        """
     def transfers(self) -> Table:
         """Return one-sided transfers, by location of the origin and time.
 

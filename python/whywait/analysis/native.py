@@ -160,6 +160,10 @@ class NativeDataset:
         return pa.table(self.analysis.io())
 
     @property
+    def samples(self) -> pa.Table:
+        return pa.table(mpi.together(self.analysis.samples))
+
+    @property
     def network(self) -> pa.Table:
         return pa.table(self.analysis.network())
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import whywait._native as _native
 import whywait.mpi as mpi
 from whywait.analysis.counters import with_counters
-from whywait.api.threaded import ThreadedResult
+from whywait.api.sampled import SampledResult
 from whywait.model import tables
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from whywait.model.timeline import Timeline
 
 
-class Result(ThreadedResult):
+class Result(SampledResult):
     """The result of an analysis.
 
     All tables are Arrow tables; use ``to_pandas()`` or ``polars.from_arrow()`` to convert them.

@@ -178,6 +178,11 @@ class Dataset(Protocol):
         ...
 
     @property
+    def samples(self) -> pa.Table:
+        """The samples of the call path: see `whywait.model.tables.SAMPLES`, with numbers instead of names."""
+        ...
+
+    @property
     def network(self) -> pa.Table:
         """What calls need, by kind: see `whywait.model.tables.NETWORK`."""
         ...

@@ -47,6 +47,7 @@ LOOPS = schema_of("loops")
 ACCOUNT = schema_of("account")
 DEVICE_ACCOUNT = schema_of("device_account")
 IO = schema_of("io")
+SAMPLES = schema_of("samples")
 FINDINGS = schema_of("findings")
 PRICES = schema_of("prices")
 NETWORK = schema_of("network")
@@ -234,6 +235,11 @@ def device_account_pieces(tree: CallTree, locations: Locations, native: pa.Table
 def io_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield what was done with files as rows of `IO`, in their order."""
     return _named_pieces(tree, locations, native, IO)
+
+
+def sample_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield samples of the call path as rows of `SAMPLES`, in their order."""
+    return _named_pieces(tree, locations, native, SAMPLES)
 
 
 def _named_pieces(

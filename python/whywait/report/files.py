@@ -155,6 +155,8 @@ def _write_tables(writer: Writer, result: ResultData) -> None:
             writer.pieces("device_account", tables.DEVICE_ACCOUNT, devices)
         if dataset.io.num_rows:
             writer.pieces("io", tables.IO, tables.io_pieces(tree, locations, dataset.io))
+        if dataset.facts.get("samples"):
+            writer.pieces("samples", tables.SAMPLES, tables.sample_pieces(tree, locations, dataset.samples))
         writer.table("network", dataset.network)
         if "clocks" in dataset.facts:
             for name in CLOCK_TABLES:

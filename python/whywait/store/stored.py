@@ -211,6 +211,12 @@ class StoredTables(ABC):
         return self._read_numbered("io", tables.IO)
 
     @property
+    def samples(self) -> pa.Table:
+        if not self.has("samples"):
+            return tables.empty_numbered(tables.SAMPLES)
+        return self._read_numbered("samples", tables.SAMPLES)
+
+    @property
     def network(self) -> pa.Table:
         return self.read("network") if self.has("network") else tables.NETWORK.empty_table()
 

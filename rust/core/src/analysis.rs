@@ -25,6 +25,7 @@ use crate::parallel::exchange::Transport;
 use crate::parallel::iter::prelude::*;
 use crate::parallel::per_shard::PerShard;
 use crate::queues::{self, Queues};
+use crate::sampling::Sampling;
 use crate::severity::{self, Cost, Severity};
 use crate::trace::Trace;
 use crate::trace::decode::Progress;
@@ -201,6 +202,8 @@ pub struct Analysis {
     pub focus: Option<Focus>,
     /// The account of all time in the focus.
     pub account: Account,
+    /// Samples of the call path.
+    pub sampling: Sampling,
     /// What was done with files, by location and call path.
     pub io: Vec<IoCell>,
     /// Inconsistencies of the trace.
@@ -544,6 +547,7 @@ pub fn analyze(
     let severities = severity::combine(severities);
     let found = Analysis {
         io: io::find(&trace),
+        sampling: Sampling::find(&trace)?,
         trace,
         severities,
         waits,

@@ -23,6 +23,7 @@ pub mod matching;
 pub mod parallel;
 pub mod query;
 pub mod queues;
+pub mod sampling;
 pub mod schema;
 pub mod severity;
 pub mod trace;

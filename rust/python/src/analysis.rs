@@ -31,7 +31,7 @@ impl Analysis {
     pub(crate) fn new(result: CoreAnalysis, transport: Option<Arc<PythonTransport>>) -> Self {
         let mut regions = Vec::new();
         let mut index: BTreeMap<RegionKey, u32> = BTreeMap::new();
-        let region_of = result.trace.tree.nodes().iter().map(|node| {
+        let region_of = result.sampling.callpaths(&result.trace.tree).map(|node| {
             *index.entry(node.region).or_insert_with(|| {
                 regions.push(node.region);
                 regions.len() as u32 - 1

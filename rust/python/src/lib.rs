@@ -29,6 +29,7 @@ mod recording;
 mod records;
 mod regions;
 mod run;
+mod sampling;
 mod schema;
 mod tables;
 mod timeline;

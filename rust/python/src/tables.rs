@@ -38,6 +38,7 @@ use crate::queues;
 use crate::reasons;
 use crate::recording;
 use crate::run::locations_table;
+use crate::sampling;
 use crate::waits;
 
 impl Analysis {
@@ -126,12 +127,11 @@ impl Analysis {
         ])
     }
 
-    /// The call tree.
+    /// The call tree: call paths of events, then those that only samples have.
     fn callpaths(&self) -> PyResult<Table> {
-        let nodes = self.result.trace.tree.nodes();
-        let parents = nodes.iter().map(|node| node.parent.known());
+        let parents = self.result.sampling.callpaths(&self.result.trace.tree).map(|node| node.parent.known());
         Table::new(vec![
-            ("callpath", Arc::new((0..nodes.len() as u32).collect::<UInt32Array>())),
+            ("callpath", Arc::new((0..self.region_of.len() as u32).collect::<UInt32Array>())),
             ("parent", Arc::new(parents.collect::<UInt32Array>())),
             ("region", Arc::new(self.region_of.iter().copied().collect::<UInt32Array>())),
         ])
@@ -487,6 +487,11 @@ impl Analysis {
         ])
     }
 
+    /// Samples of the call path.
+    fn samples(&self, py: Python<'_>) -> PyResult<Table> {
+        sampling::samples(self, py)
+    }
+
     /// Inconsistencies of the trace.
     fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let begin = self.begin();
@@ -619,6 +624,9 @@ impl Analysis {
         facts.set_item("locations", trace.definitions.locations.len())?;
         facts.set_item("events", trace.events)?;
         facts.set_item("callpaths", trace.tree.len())?;
+        if self.result.sampling.count > 0 {
+            facts.set_item("samples", self.result.sampling.count)?;
+        }
         let violations = |kind| self.result.diagnostics.occurrences(kind);
         facts.set_item("clock_violations_p2p", violations(DiagnosticKind::ClockViolationMessage))?;
         facts.set_item("clock_violations_coll", violations(DiagnosticKind::ClockViolationCollective))?;

@@ -72,7 +72,7 @@ pub(crate) fn timeline<'py>(
     most: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
     let trace = &analysis.get().result.trace;
-    if class_of.len() != trace.tree.len() || class_of.iter().any(|&class| class >= classes) {
+    if class_of.len() < trace.tree.len() || class_of.iter().any(|&class| class >= classes) {
         return Err(UsageError::new_err("each call path needs one of the classes"));
     }
     let is_waiting = |metric: &&Metric| waiting.iter().any(|name| name == metric.name());

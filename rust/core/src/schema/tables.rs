@@ -360,6 +360,24 @@ tables! {
         "destination_rank" Int32 joined: "its rank",
         "end" Double "s": "when the transfer is known to be complete; null if no call completes it",
     }
+    "samples" stored ["samples"] "a sample of the call path; only if the trace has samples" {
+        "time" Double "s": "when it was taken",
+        "location" UInt32: "the location, a row of `locations`",
+        "rank" Int32 joined: "its rank",
+        "thread" Int32 joined: "its thread",
+        "callpath" Path joined: "the call path that it saw, by names",
+        "callpath_id" UInt32: "the same as a row of `callpaths`; null outside of all calls",
+        "recorded_callpath" Path joined: "the call path that the events say was running, by names: that one, or one above it",
+        "recorded_callpath_id" UInt32: "the same as a row of `callpaths`",
+        "kind" Name: "what triggered it: `time`, or a `count` of something else, such as page faults",
+        "in_call" Bool: "whether it was in a call of a communication library",
+        "line" UInt32: "the line of source that ran; null if unknown",
+        "system_time" Double "s": "processor time in the system since the sample before",
+        "minor_faults" UInt64: "page faults since then that needed no input",
+        "major_faults" UInt64: "page faults since then that read from a disk",
+        "voluntary_switches" UInt64: "how often the thread waited for something since then",
+        "involuntary_switches" UInt64: "how often another thread took the core since then",
+    }
     "counters" stored [] "a counter of the trace; only if the trace has counters" {
         "counter" UInt32: "its number",
         "name" Text: "its name",

@@ -7,7 +7,7 @@ use super::regions::Regions;
 use crate::ids::{CallPathId, RegionKey};
 
 /// One node of the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, Decode)]
 pub struct CallPath {
     /// The caller, or none at a root.
     pub parent: CallPathId,
@@ -111,6 +111,12 @@ impl CallTree {
     #[inline]
     pub fn parent(&self, callpath: CallPathId) -> CallPathId {
         self.nodes[callpath].parent
+    }
+
+    /// The call path of `region` called from `parent`, if there is one.
+    #[must_use]
+    pub fn known_child(&self, parent: CallPathId, region: RegionKey) -> Option<CallPathId> {
+        self.children.get(&(parent, region)).copied()
     }
 
     /// Adds the call paths of another tree that are missing here; returns the call path here of each of its nodes.

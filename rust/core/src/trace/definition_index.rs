@@ -6,6 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::{GroupFlag, GroupType, Paradigm};
 
+use super::call_samples::UsageClasses;
 use super::counters::Counters;
 use super::io_handles::IoHandles;
 use super::locations::{Location, Process, order_locations};
@@ -134,6 +135,8 @@ pub struct DefinitionIndex {
     pub io: IoHandles,
     /// Counters.
     pub counters: Counters,
+    /// The metric classes whose records belong to samples of the call path.
+    pub usage_classes: UsageClasses,
     /// Number of regions around a call from which on recursion is folded.
     pub fold_from: usize,
     /// Whether there are streams of accelerators.
@@ -229,7 +232,8 @@ impl DefinitionIndex {
             comms.push(comm);
             Some(CommId::at(comms.len() - 1))
         });
-        let mut counters = Counters::new(definitions);
+        let usage_classes = UsageClasses::new(definitions);
+        let mut counters = Counters::new(definitions, &usage_classes);
         counters.find_covered_threads(definitions, &locations);
         Self {
             fold_from: Self::DEEP,
@@ -241,6 +245,7 @@ impl DefinitionIndex {
             topologies,
             io,
             counters,
+            usage_classes,
             groups: own_groups,
             comm_by_id,
             window_by_id,

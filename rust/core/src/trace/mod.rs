@@ -6,6 +6,7 @@
 
 mod bounds;
 pub(crate) mod call_details;
+pub mod call_samples;
 pub mod calltree;
 pub mod chunks;
 pub mod columns;

@@ -7,6 +7,7 @@ use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::call_details::CallDetails;
+use super::call_samples::{CallSample, Usage};
 use super::calltree::CallTree;
 use super::columns::{
     Collective, Copied, Events, Fork, Instances, IoOperation, Lock, Nonblocking, OpenRequest, Operation,
@@ -187,6 +188,10 @@ pub struct Shard {
     pub io: Rows<IoOperation>,
     /// Changes of the program's parameters.
     pub parameters: Rows<ParameterChange>,
+    /// Samples of the call path.
+    pub call_samples: Rows<CallSample>,
+    /// What was used of the system before some of them.
+    pub usages: Vec<Usage>,
     /// Call-path profile.
     pub profile: Rows<ProfileCell>,
     /// Totals of counters by call path and location.
@@ -369,7 +374,7 @@ impl Shard {
     }
 
     /// What runs after an event, given the number of calls that are open then.
-    fn runs_after(&self, tree: &CallTree, event: u32, depth: u32) -> CallPathId {
+    pub(crate) fn runs_after(&self, tree: &CallTree, event: u32, depth: u32) -> CallPathId {
         let callpath = self.events.callpath(event);
         match (self.events.is_leave(event), depth) {
             (false, _) => callpath,

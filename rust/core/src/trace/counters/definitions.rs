@@ -12,6 +12,7 @@ use whywait_otf2::records::TypedValue;
 use super::values::Number;
 use crate::ids::{CallPathId, Ids, LocationId};
 use crate::trace::NONE;
+use crate::trace::call_samples::UsageClasses;
 use crate::trace::locations::Location;
 use crate::{Error, Result};
 
@@ -119,12 +120,12 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Reads the definitions; members with equal definitions are the same counter.
+    /// Reads the definitions; members with equal definitions are the same counter. The classes of samples are no counters.
     #[must_use]
-    pub fn new(definitions: &Definitions) -> Self {
+    pub fn new(definitions: &Definitions, of_samples: &UsageClasses) -> Self {
         let mut counters = Self::default();
         let members: FxHashMap<u32, _> = definitions.metric_members.iter().map(|member| (member.id, member)).collect();
-        for class in &definitions.metric_classes {
+        for class in definitions.metric_classes.iter().filter(|class| !of_samples.contains(class.id)) {
             let indexes: Option<Vec<u32>> = class
                 .metric_members
                 .iter()

@@ -121,6 +121,7 @@ impl Decoder<'_> {
         if self.unfold(time, key) {
             return;
         }
+        self.leave_callers(time);
         if self.state.top.key == key {
             return self.pop(time);
         }
@@ -199,30 +200,5 @@ impl Decoder<'_> {
             self.note(DiagnosticKind::OutsideRegion, time);
         }
         instance
-    }
-
-    /// Changes the stack to that of a calling context whose innermost `fresh` nodes were newly entered.
-    pub(super) fn calling_context(&mut self, time: i64, context: u32, fresh: u32) {
-        let mut path = Vec::new();
-        let mut next = context;
-        while let Some(node) = self.definitions.calling_context(next) {
-            path.push(self.regions.key(node.region));
-            if path.len() > self.definitions.calling_contexts.len() {
-                break;
-            }
-            next = node.parent;
-        }
-        path.reverse();
-        // Calling contexts do not contain the program region at the root.
-        let base = usize::from(self.state.outermost().is_some_and(|frame| Regions::is_program(frame.key)));
-        let open = self.state.outer.iter().chain([&self.state.top]).skip(1 + base);
-        let common = open.zip(&path).take_while(|(frame, key)| frame.key == **key);
-        let keep = base + common.count().min(path.len().saturating_sub(fresh as usize));
-        while self.state.outer.len() > keep {
-            self.pop(time);
-        }
-        for &key in &path[keep - base..] {
-            self.push(time, key);
-        }
     }
 }

@@ -7,7 +7,7 @@ use whywait_otf2::records::TypedValue;
 use whywait_otf2::{Attributes, Event, EventSink};
 
 use super::envelopes::{Envelope, KnownComm};
-use super::frames::{CallPathTotals, Folded, Frame, OUTSIDE, Stream, Tasks};
+use super::frames::{CallPathTotals, Contexts, Folded, Frame, OUTSIDE, Stream, Tasks};
 use super::open_io::OpenIo;
 use super::room::Room;
 use super::strays::{Stray, StrayKind, Strays};
@@ -99,6 +99,8 @@ pub(super) struct State {
     pub(super) parts: FxHashMap<CommId, u32>,
     /// Operations on files.
     pub(super) io: OpenIo,
+    /// Its calling contexts.
+    pub(super) contexts: Contexts,
     /// The latest value of each parameter.
     pub(super) parameters: FxHashMap<u32, u64>,
     /// Number of records other than Enter and Leave.
@@ -140,6 +142,7 @@ impl State {
             tasks: Tasks::default(),
             parts: FxHashMap::default(),
             io: OpenIo::default(),
+            contexts: Contexts::default(),
             parameters: FxHashMap::default(),
             records: 0,
         }
@@ -265,8 +268,9 @@ impl<'a> Decoder<'a> {
             self.end_team();
         }
         self.end_tasks(last);
+        self.leave_callers(last);
         let open = self.state.outer.len();
-        let never_left = (open + self.state.folded.len()) as u64;
+        let never_left = (open - self.open_callers() + self.state.folded.len()) as u64;
         for _ in 0..open {
             self.pop(last);
         }
@@ -314,6 +318,7 @@ impl<'a> Decoder<'a> {
         shard.tasks.end_location();
         shard.io.end_location();
         shard.parameters.end_location();
+        shard.call_samples.end_location();
         shard.profile.end_location();
         shard.spans.push(self.state.span);
     }
@@ -477,6 +482,9 @@ impl EventSink for Decoder<'_> {
         if self.state.stream.is_some() && self.leave_out(time) {
             return;
         }
+        if self.index.usage_classes.contains(metric) && self.update_usage(metric, values.iter().copied()) {
+            return;
+        }
         let time = self.advance(time);
         self.state.records += 1;
         self.sample(time, metric, values);
@@ -486,6 +494,17 @@ impl EventSink for Decoder<'_> {
     fn record(&mut self, time: i64, record: &Event<'_>, _: &Attributes<'_>) {
         if self.state.stream.is_some() && (self.leave_out(time) || self.copy(time, record)) {
             return;
+        }
+        match *record {
+            Event::CallingContextSample { calling_context, interrupt_generator, .. } => {
+                return self.sample_context(time, calling_context, interrupt_generator);
+            }
+            Event::Metric { metric, values }
+                if self.index.usage_classes.contains(metric) && self.update_usage(metric, values.iter()) =>
+            {
+                return;
+            }
+            _ => {}
         }
         let time = self.advance(time);
         self.state.records += 1;
@@ -638,14 +657,8 @@ impl EventSink for Decoder<'_> {
                     self.switch_task(time, task);
                 }
             }
-            Event::CallingContextEnter { calling_context, unwind_distance }
-            | Event::CallingContextSample { calling_context, unwind_distance, .. } => {
-                self.calling_context(time, calling_context, unwind_distance.saturating_sub(1));
-            }
-            Event::CallingContextLeave { calling_context } => {
-                let parent = self.definitions.calling_context(calling_context).map_or(u32::MAX, |node| node.parent);
-                self.calling_context(time, parent, 0);
-            }
+            Event::CallingContextEnter { calling_context, .. } => self.enter_context(time, calling_context),
+            Event::CallingContextLeave { calling_context } => self.leave_context(time, calling_context),
             Event::RmaPut { win, remote, bytes, matching_id } => {
                 self.operate(time, win, remote, (bytes, 0), matching_id, OperationKind::Put);
             }

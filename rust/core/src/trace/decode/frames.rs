@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::ids::{CallPathId, InstanceId, RegionKey};
 use crate::trace::NONE;
+use crate::trace::call_samples::UsageSoFar;
 use crate::trace::task_stacks::TaskId;
 
 /// A region that has been entered and not left.
@@ -122,4 +123,21 @@ pub(super) struct RunningTask {
     pub(super) is_new: bool,
     /// The call path below which its calls are, if it is known.
     pub(super) path: Option<CallPathId>,
+}
+
+/// Calling contexts of a location.
+pub(super) struct Contexts {
+    /// The context after the last event.
+    pub(super) current: u32,
+    /// Numbers of regions around the open ones that are callers, the innermost last.
+    pub(super) callers: Vec<usize>,
+    /// Buffer for the regions of a context.
+    pub(super) path: Vec<RegionKey>,
+    pub(super) usage: UsageSoFar,
+}
+
+impl Default for Contexts {
+    fn default() -> Self {
+        Self { current: NONE, callers: Vec::new(), path: Vec::new(), usage: UsageSoFar::default() }
+    }
 }

@@ -1,6 +1,7 @@
 //! From event records to columns: one pass over each location.
 
 mod calls;
+mod contexts;
 mod counters;
 mod decoder;
 mod details;

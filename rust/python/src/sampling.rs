@@ -1,0 +1,68 @@
+//! Samples of the call path, as tables.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_array::{BooleanArray, Float64Array, UInt32Array, UInt64Array};
+use pyo3::prelude::*;
+use whywait_core::ids::CallPathId;
+use whywait_core::sampling::Sample;
+use whywait_core::trace::call_samples::Usage;
+use whywait_otf2::Definitions;
+use whywait_otf2::enums::InterruptGeneratorMode;
+
+use crate::analysis::Analysis;
+use crate::arrow::{Names, Table};
+
+/// Name of the property of a calling context with the line of a sample.
+const LINE: &str = "line";
+
+/// All samples: time, location, call path, that of the events, what triggered it, whether in a call of a library, line, and
+/// what was used of the system since the sample before.
+pub(crate) fn samples(analysis: &Analysis, py: Python<'_>) -> PyResult<Table> {
+    let trace = &analysis.result.trace;
+    let begin = analysis.begin();
+    let samples = analysis.collective(py, |result| result.sampling.rows(&result.trace))?;
+    let definitions = trace.records();
+    let modes: BTreeMap<u32, InterruptGeneratorMode> =
+        definitions.interrupt_generators.iter().map(|of| (of.id, of.interrupt_generator_mode)).collect();
+    let lines = lines(definitions);
+    let mut kinds = Names::with_capacity(samples.len());
+    for sample in &samples {
+        let is_count = modes.get(&sample.generator) == Some(&InterruptGeneratorMode::COUNT);
+        kinds.push(if is_count { "count" } else { "time" });
+    }
+    let callpaths = |get: fn(&Sample) -> CallPathId| {
+        Arc::new(samples.iter().map(|sample| get(sample).known()).collect::<UInt32Array>())
+    };
+    let is_call = |sample: &Sample| {
+        sample.recorded.is_some() && trace.regions.class(trace.tree.region(sample.recorded)).library().is_some()
+    };
+    let used = |get: fn(&Usage) -> u64| {
+        Arc::new(UInt64Array::from_iter_values(samples.iter().map(|sample| get(&sample.usage))))
+    };
+    let seconds = |ticks: i64| ticks as f64 / trace.resolution as f64;
+    let times = samples.iter().map(|sample| seconds(sample.time - begin));
+    let system_times = samples.iter().map(|sample| sample.usage.system_time as f64 * 1e-6);
+    Table::new(vec![
+        ("time", Arc::new(Float64Array::from_iter_values(times))),
+        ("location", Arc::new(UInt32Array::from_iter_values(samples.iter().map(|sample| sample.location.number())))),
+        ("callpath", callpaths(|sample| sample.callpath)),
+        ("recorded_callpath", callpaths(|sample| sample.recorded)),
+        ("kind", kinds.finish()),
+        ("in_call", Arc::new(samples.iter().map(|sample| Some(is_call(sample))).collect::<BooleanArray>())),
+        ("line", Arc::new(samples.iter().map(|sample| lines.get(&sample.context).copied()).collect::<UInt32Array>())),
+        ("system_time", Arc::new(Float64Array::from_iter_values(system_times))),
+        ("minor_faults", used(|usage| usage.minor_faults)),
+        ("major_faults", used(|usage| usage.major_faults)),
+        ("voluntary_switches", used(|usage| usage.voluntary_switches)),
+        ("involuntary_switches", used(|usage| usage.involuntary_switches)),
+    ])
+}
+
+/// The line of each calling context that has one.
+fn lines(definitions: &Definitions) -> BTreeMap<u32, u32> {
+    let properties = definitions.calling_context_properties.iter();
+    let named = properties.filter(|property| definitions.string(property.name) == LINE);
+    named.filter_map(|property| Some((property.calling_context, u32::try_from(property.value.bits).ok()?))).collect()
+}
