@@ -1,7 +1,10 @@
 """Samples of the call path: kept apart from the events, and what they say about the computation between them."""
 
+from math import sqrt
+
 import pytest
 import whywait
+from whywait.analysis.findings import findings
 from whywait.model.schema import tables
 
 from .tracedsl import trace_from_text
@@ -36,6 +39,10 @@ SAMPLES = """
 """
 
 
+# What only samples say.
+OWN = {"samples", "functions", "delay_functions"}
+
+
 def analyzed(directory, *parts):
     directory.mkdir(exist_ok=True)
     return whywait.analyze(whywait.open(trace_from_text("\n".join(parts), directory)))
@@ -46,7 +53,7 @@ def returned(result):
     found = {}
     for table in tables().values():
         for method in table.methods:
-            if method not in {"samples", "callpaths", "profile", "loops", "queue_levels", "queue_series"}:
+            if method not in OWN | {"callpaths", "loops", "queue_levels", "queue_series"}:
                 rows = getattr(result, method)()
                 kept = [name for name in rows.column_names if name not in {"events", "begin_line", "end_line"}]
                 found[method] = rows.select(kept).to_pylist()
@@ -84,7 +91,8 @@ def test_a_sample_lies_below_what_the_events_say_was_running(tmp_path):
         (0, pytest.approx(2.7), "main/step/exchange/MPI_Recv", "main/step/exchange/MPI_Recv"),
         (0, pytest.approx(3.1), "main/step", "main/step/exchange"),
         (0, pytest.approx(3.5), "main/step", "main/step/kernel"),
-        (0, pytest.approx(6.5), "main/step", "main/step"),
+        # Not where the events say.
+        (0, pytest.approx(6.5), "main/step", "main/other/kernel"),
         (1, pytest.approx(4.0), "main/step", "main/step/kernel/inner"),
         (1, pytest.approx(4.5), "main/step", "main/step/kernel/inner"),
         (1, pytest.approx(5.0), "main/step", "main/step/kernel"),
@@ -101,7 +109,8 @@ def test_calls_that_only_samples_have_stand_in_the_call_tree_after_the_others(tm
     result = analyzed(tmp_path, "contexts", PROGRAM, SAMPLES)
     recorded = result.tables.facts["callpaths"]
     names = {row["path"] for row in result.callpaths().to_pylist() if row["callpath_id"] >= recorded}
-    assert names == {f"program/main/step/{name}" for name in ("exchange/pack", "kernel", "kernel/inner")}
+    below = {f"program/main/step/{name}" for name in ("exchange/pack", "kernel", "kernel/inner")}
+    assert names == below | {"program/main/other", "program/main/other/kernel"}
 
 
 def test_samples_are_stored(tmp_path):
@@ -115,3 +124,82 @@ def test_samples_without_events_have_no_call_path_of_events(tmp_path):
     result = analyzed(tmp_path, "contexts\nframes f", threads)
     rows = result.samples().to_pylist()
     assert [(row["recorded_callpath"], row["callpath"]) for row in rows] == [(None, ["main", "kernel"])] * 2
+
+
+STEPS = 30
+
+
+def steps(late="a b b b", header="contexts", count=STEPS):
+    """Return a program of some steps, in which rank 0 computes 1 s and waits 1 s for rank 1, and what samples see."""
+    lines = [header, "ranks 2", "frames main step", "*: MPI_Barrier [0.9, 1]"]
+    for number in range(count):
+        begin = 1 + 2.1 * number
+        lines += [f"0: MPI_Barrier [{begin + 1}, {begin + 2.1}]", f"1: MPI_Barrier [{begin + 2}, {begin + 2.1}]"]
+        for rank, seen in enumerate(("a b", late)):
+            for at, name in enumerate(seen.split()):
+                lines.append(f"{rank}: sample main/step/{name} @{begin + 0.25 + 0.5 * at:.2f}")
+    end = 1 + 2.1 * count
+    return "\n".join([*lines, f"*: main [0.9, {end}]", f"*: step [0.9, {end}]"])
+
+
+def deviation(time, share, samples):
+    smooth = (share * samples + 1) / (samples + 2)
+    return time * sqrt(smooth * (1 - smooth) / samples)
+
+
+def by_name(rows):
+    return {(row["rank"], row["callpath"] and row["callpath"][-1]): row for row in rows}
+
+
+def test_samples_divide_the_time_between_events(tmp_path):
+    result = analyzed(tmp_path, steps())
+    rows = by_name(result.functions().to_pylist())
+    times = {key: row["time"] for key, row in rows.items()}
+    assert times == pytest.approx({(0, "a"): 15, (0, "b"): 15, (1, "a"): 15, (1, "b"): 45})
+    assert {key: row["samples"] for key, row in rows.items()} == {
+        (0, "a"): 30, (0, "b"): 30, (1, "a"): 30, (1, "b"): 90,
+    }  # fmt: skip
+    # Wilson's interval for 30 of 60.
+    assert (rows[0, "a"]["low"] / 30, rows[0, "a"]["high"] / 30) == pytest.approx((0.37735, 0.62265), abs=1e-5)
+    # All of rank 1's is on the critical path.
+    critical = {key: row["critical"] for key, row in rows.items()}
+    assert critical == pytest.approx({(0, "a"): 0, (0, "b"): 0, (1, "a"): 15, (1, "b"): 45})
+
+
+def test_the_late_function_has_the_cost(tmp_path):
+    result = analyzed(tmp_path, steps())
+    (whole,) = (row for row in result.delay_costs().to_pylist() if row["callpath"][-1] == "step" and row["rank"] == 1)
+    assert whole["short_term"] == pytest.approx(STEPS)
+    rows = by_name(result.delay_functions().to_pylist())
+    assert {key: row["cost"] for key, row in rows.items()} == pytest.approx({(1, "a"): 0, (1, "b"): STEPS}, abs=1e-9)
+    error = sqrt(deviation(60, 0.75, 120) ** 2 + deviation(30, 0.5, 60) ** 2)
+    assert rows[1, "b"]["deviation"] == pytest.approx(error)
+    assert (rows[1, "b"]["samples"], rows[1, "b"]["waiter_samples"]) == (90, 30)
+    assert remark(result) == f"By 180 samples, the difference is in step/b: all of it, 30.0 s ± {1.96 * error:.2f} s."
+
+
+def remark(result):
+    (found,) = (one.remarks["functions"] for one in findings(result) if "functions" in one.remarks)
+    return found
+
+
+def test_functions_that_cost_as_much_are_named_together(tmp_path):
+    # Rank 1 does the same as rank 0, and then as much in two other functions.
+    error = f"{1.96 * deviation(60, 0.25, 120):.2f} s"
+    expected = " and ".join(f"step/{name}: 50% of it, 15.0 s ± {error}" for name in "cd")
+    assert remark(analyzed(tmp_path, steps(late="a b c d"))) == f"By 180 samples, the differences are in {expected}."
+
+
+def test_no_function_is_named_by_chance(tmp_path):
+    few = analyzed(tmp_path, steps(count=9))
+    assert remark(few).startswith("Which function takes longer cannot be told from 54 samples: record longer")
+
+
+def test_time_in_the_system_or_without_a_core_is_no_function(tmp_path):
+    result = analyzed(tmp_path, steps(late="a b", header="contexts perf 0.5"))
+    rows = by_name(result.functions().to_pylist())
+    times = {key: row["time"] for key, row in rows.items()}
+    assert times == pytest.approx({(0, "a"): 15, (0, "b"): 15, (1, "a"): 15, (1, "b"): 15, (1, None): 30})
+    costs = {key: row["cost"] for key, row in by_name(result.delay_functions().to_pylist()).items()}
+    assert costs == pytest.approx({(1, "a"): 0, (1, "b"): 0, (1, None): STEPS}, abs=1e-9)
+    assert "the system, or time without a core: all of it" in remark(result)

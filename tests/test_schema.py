@@ -101,7 +101,18 @@ def test_the_dataset_has_the_tables_that_are_declared(stored):
     missing = {name for name, table in tables().items() if table.is_stored} - stored.keys()
     assert (
         missing
-        <= {"counters", "counter_cells", "timeline_counters", "device_account", "io", "prices", "samples"} | CLOCKS
+        <= {
+            "counters",
+            "counter_cells",
+            "timeline_counters",
+            "device_account",
+            "io",
+            "prices",
+            "samples",
+            "profile",
+            "delay_functions",
+        }
+        | CLOCKS
     )
 
 

@@ -60,7 +60,8 @@ much one grows from the call's Enter to the next sample), `parameters step phase
 `:string`; as arguments of a call, `step=3` is recorded directly behind its Enter), `dynamic step` (regions that are),
 `frames f` (functions that are only known from the stack, whatever their names),
 `devices shared` (all ranks have one, with its node), `devices null` (stream 0 of each is its null stream),
-`contexts` (records name whole call paths, and those of `frames` are only part of them: calling contexts).
+`contexts` (records name whole call paths, and those of `frames` are only part of them: calling contexts), `contexts
+perf 0.5` (and each sample stands for so many seconds outside of the system).
 
 `0: sample main/step/kernel(stime=0.002, minflt=7) @2.5, 2.6` is what samples saw at these times, and how much processor
 time in the system and how many faults there were since the sample before; `on=faults` is one that faults triggered.
@@ -303,6 +304,7 @@ class Script:
         self.frames: list[str] = []
         self.devices: list[str] = []
         self.has_contexts = False
+        self.period: float | None = None
         lines = [line.split("#")[0].strip() for line in text.splitlines()]
         activities = [line for line in lines if line and not self._declare(line)]
         mentioned = [
@@ -358,8 +360,9 @@ class Script:
             self.nodes |= dict.fromkeys(map(int, match[2].split()), match[1])
         elif line == "sockets":
             self.has_sockets = True
-        elif line == "contexts":
+        elif match := re.fullmatch(r"contexts(?: perf ([\d.]+))?", line):
             self.has_contexts = True
+            self.period = float(match[1]) if match[1] else None
         elif match := re.fullmatch(r"counters ([\w ]+)", line):
             self.counters = match[1].split()
         elif match := re.fullmatch(r"(dynamic|frames) ([\w ]+)", line):
@@ -474,6 +477,9 @@ class Archive:
             self.definitions = self.writer.definitions
             self._define()
             self.contexts: dict[tuple[str, ...], Any] = {}
+            if script.period is not None:
+                for location in self.locations.values():
+                    self.definitions.location_property(location, "sampling", value="perf", type_id=Type.STRING)
             for stream in script.streams.values():
                 if stream.thread == 0 or stream.calls or stream.raw:
                     self._write(stream)
@@ -877,7 +883,7 @@ class Sampled:
     def _sample(self, time: int, path: list[str], options: dict[str, Any]) -> Any:
         d = self.archive.definitions
         options = dict(options)
-        name, mode, period = "CPU time", InterruptGeneratorMode.TIME, 10_000_000
+        name, mode, period = "CPU time", InterruptGeneratorMode.TIME, round((self.archive.script.period or 0.01) * 1e9)
         if options.pop("on", None) == "faults":
             name, mode, period = "page faults", InterruptGeneratorMode.COUNT, 500
         exponent = -9 if mode == InterruptGeneratorMode.TIME else 0

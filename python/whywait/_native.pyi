@@ -302,6 +302,19 @@ class Analysis:
         ``uneven``, ``distribution`` (dictionary), ``last_thread``, ``last_count``, ``without_section``. Times in s.
         Needs the events.
         """
+    def profile(self) -> Table:
+        """Return how long each sampled call path ran in the focus, by location.
+
+        ``location``, ``recorded_callpath``, ``callpath``, ``time``, ``low``, ``high``, ``deviation`` (s), ``samples``
+        (u64), ``critical``, ``unresolved`` and ``system_time`` (s), ``faults``, ``voluntary_switches``,
+        ``involuntary_switches`` (u64).
+        """
+    def delay_functions(self) -> Table:
+        """Return what sampled call paths cost others, by location.
+
+        ``location``, ``recorded_callpath``, ``callpath``, ``cost`` and ``deviation`` (s), ``samples``,
+        ``waiter_samples`` (u64).
+        """
     def samples(self) -> Table:
         """Return samples of the call path, by location and time.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from whywait.analysis import functions
 from whywait.model.profile import sum_at
 from whywait.model.selection import in_subtrees
 
@@ -160,8 +161,9 @@ def costliest(
     -------
     list of dict
         ``callpath``, ``callpath_id``, ``costs`` (s), their parts ``short_term`` and ``long_term``, ``share`` (of the
-        whole), ``ranks`` (number of delaying ranks), ``worst_rank``, ``worst_rank_share`` (of the costs) and
-        ``classes``: ``class``, ``display_name`` and ``costs`` (s) of each class of waiting, largest first.
+        whole), ``ranks`` (number of delaying ranks), ``worst_rank``, ``worst_rank_share`` (of the costs),
+        ``classes``: ``class``, ``display_name`` and ``costs`` (s) of each class of waiting, largest first, and
+        ``functions``: what samples say, see `whywait.analysis.functions.costs`.
     """
 
     def is_paid(kind: str) -> bool:
@@ -196,6 +198,7 @@ def costliest(
                 "share": costs / (whole or float(by_callpath.sum())),
                 **on_ranks(result, location[rows], (short + long)[rows]),
                 "classes": amounts,
+                "functions": functions.costs(result, chosen),
             }
         )
     return places
@@ -286,8 +289,8 @@ def critical(result: ResultData, count: int, *, callpath: str | int | None = Non
     dict
         ``length`` (s), ``imbalance`` (s: the part that a balanced run would not have), ``hops`` (how often the complete
         path changes its location) and ``callpaths``: those with the largest shares, each with ``callpath``,
-        ``callpath_id``, ``time`` (s), ``share`` (of the length), ``imbalance`` (s), ``ranks``, ``worst_rank`` and
-        ``worst_rank_share``.
+        ``callpath_id``, ``time`` (s), ``share`` (of the length), ``imbalance`` (s), ``ranks``, ``worst_rank``,
+        ``worst_rank_share`` and ``functions``: what samples say, see `whywait.analysis.functions.times`.
     """
     result.need_causes()
     profile, tree = result.profile, result.tree
@@ -310,6 +313,7 @@ def critical(result: ResultData, count: int, *, callpath: str | int | None = Non
                 "share": float(path[position]) / length,
                 "imbalance": float(imbalance[position]),
                 **on_ranks(result, location, row[location]),
+                "functions": functions.times(result, number, critical=True),
             }
         )
     if not length:

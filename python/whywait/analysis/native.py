@@ -163,6 +163,14 @@ class NativeDataset:
     def samples(self) -> pa.Table:
         return pa.table(mpi.together(self.analysis.samples))
 
+    @cached_property
+    def function_times(self) -> pa.Table:
+        return pa.table(self.analysis.profile())
+
+    @cached_property
+    def function_costs(self) -> pa.Table:
+        return pa.table(self.analysis.delay_functions())
+
     @property
     def network(self) -> pa.Table:
         return pa.table(self.analysis.network())

@@ -22,7 +22,7 @@ class SampledResult(ThreadedResult):
         pyarrow.Table
             * ``time`` (s since the start of the trace), ``location``, ``rank``, ``thread``.
             * ``callpath``: the call path that the sample saw; ``recorded_callpath``: what the events say was running,
-              which is that one or one above it. Null outside of all calls.
+              which is usually that one or one above it. Null outside of all calls.
             * ``kind``: ``time``, or ``count`` if something else than time triggered it.
             * ``in_call``: whether it was in a call of a communication library.
             * ``line``: the line of source that ran; null if unknown.
@@ -31,3 +31,39 @@ class SampledResult(ThreadedResult):
         """
         pieces = tables.sample_pieces(self.tree, self.places, self.tables.samples)
         return tables.table(tables.SAMPLES, pieces)
+
+    def functions(self) -> pa.Table:
+        """Return how long each sampled call path ran in the focus, one row for each location.
+
+        The time of a recorded call path, which is known from the events, is divided in proportion to samples.
+
+        Returns
+        -------
+        pyarrow.Table
+            * ``location``, ``rank``, ``thread``, ``recorded_callpath``, ``callpath`` (usually that one, or one below it;
+              null for time in the system or without a core, where samples tell it from the rest).
+            * ``time``, ``low`` and ``high`` (the interval at 95%), ``deviation`` (its standard deviation), ``critical``
+              (its time on the critical path), ``unresolved`` (what there were too few samples to divide), in seconds.
+            * ``samples``: how many there are.
+            * ``system_time`` (s), ``faults``, ``voluntary_switches``, ``involuntary_switches``: what was used of the
+              system before these, each since the one before.
+        """
+        pieces = tables.function_pieces(self.tree, self.places, self.tables.function_times, tables.PROFILE)
+        return tables.table(tables.PROFILE, pieces)
+
+    def delay_functions(self) -> pa.Table:
+        """Return what sampled call paths of late locations cost others, in the focus.
+
+        The cost of a recorded call path at a location (`delay_costs`) is the sum of those of its sampled call paths.
+
+        Returns
+        -------
+        pyarrow.Table
+            * ``location``, ``rank``, ``thread``, ``recorded_callpath``, ``callpath`` (usually that one, or one below it;
+              null for time in the system or without a core, where samples tell it from the rest).
+            * ``cost`` (negative if the location spends less time in it than those that wait) and ``deviation`` (its
+              standard deviation), in seconds.
+            * ``samples``, ``waiter_samples``: how many it rests on, at the location and at those that wait.
+        """
+        pieces = tables.function_pieces(self.tree, self.places, self.tables.function_costs, tables.DELAY_FUNCTIONS)
+        return tables.table(tables.DELAY_FUNCTIONS, pieces)

@@ -183,6 +183,16 @@ class Dataset(Protocol):
         ...
 
     @property
+    def function_times(self) -> pa.Table:
+        """How long sampled call paths ran: see `whywait.model.tables.PROFILE`, with numbers instead of names."""
+        ...
+
+    @property
+    def function_costs(self) -> pa.Table:
+        """What they cost others: see `whywait.model.tables.DELAY_FUNCTIONS`, with numbers instead of names."""
+        ...
+
+    @property
     def network(self) -> pa.Table:
         """What calls need, by kind: see `whywait.model.tables.NETWORK`."""
         ...

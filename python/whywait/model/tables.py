@@ -48,6 +48,8 @@ ACCOUNT = schema_of("account")
 DEVICE_ACCOUNT = schema_of("device_account")
 IO = schema_of("io")
 SAMPLES = schema_of("samples")
+PROFILE = schema_of("profile")
+DELAY_FUNCTIONS = schema_of("delay_functions")
 FINDINGS = schema_of("findings")
 PRICES = schema_of("prices")
 NETWORK = schema_of("network")
@@ -240,6 +242,13 @@ def io_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterato
 def sample_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield samples of the call path as rows of `SAMPLES`, in their order."""
     return _named_pieces(tree, locations, native, SAMPLES)
+
+
+def function_pieces(
+    tree: CallTree, locations: Locations, native: pa.Table, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows of `PROFILE` or `DELAY_FUNCTIONS`, in the order of the native table."""
+    return _named_pieces(tree, locations, native, schema)
 
 
 def _named_pieces(

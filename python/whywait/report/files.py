@@ -157,6 +157,10 @@ def _write_tables(writer: Writer, result: ResultData) -> None:
             writer.pieces("io", tables.IO, tables.io_pieces(tree, locations, dataset.io))
         if dataset.facts.get("samples"):
             writer.pieces("samples", tables.SAMPLES, tables.sample_pieces(tree, locations, dataset.samples))
+            times = tables.function_pieces(tree, locations, dataset.function_times, tables.PROFILE)
+            writer.pieces("profile", tables.PROFILE, times)
+            costs = tables.function_pieces(tree, locations, dataset.function_costs, tables.DELAY_FUNCTIONS)
+            writer.pieces("delay_functions", tables.DELAY_FUNCTIONS, costs)
         writer.table("network", dataset.network)
         if "clocks" in dataset.facts:
             for name in CLOCK_TABLES:

@@ -31,6 +31,8 @@ _STANDS_OUT = 0.2
 _ALIKE = 1.1
 # Rounding error that a difference of sums can leave in place of zero.
 _NOTHING = 1e-9
+# Standard deviations of an interval at 95%.
+_LIKELY = 1.96
 _WORST = 5
 _CAUSES = 3
 
@@ -273,6 +275,11 @@ def delay_lines(places: list[dict[str, Any]], width: int, *, unicode: bool, bar:
         longterm = place["long_term"] / place["costs"]
         through = f"; {percent(longterm)} propagated through other waits" if longterm >= _SMALL else ""
         yield from _paragraph(f"{_on(place)}: {', '.join(kinds)}{through}", width, "dim")
+        for one in place["functions"]:
+            doubt = "" if one["certain"] else ", which may be chance"
+            error = seconds(_LIKELY * one["deviation"])
+            text = f"{percent(one['share'])}: {seconds(one['cost'])} ± {error}{doubt}"
+            yield from _paragraph(f"  {_function(one, place, width, unicode=unicode)}: {text}", width, "dim")
 
 
 def causes_sentence(focus: dict[str, Any]) -> str:
@@ -329,6 +336,22 @@ def critical_lines(path: dict[str, Any], most: int, width: int, *, unicode: bool
         yield from lines
         more = f"; {seconds(place['imbalance'])} more than the mean" if place["imbalance"] > 0 else ""
         yield from _paragraph(_on(place) + more, width, "dim")
+        for one in place["functions"]:
+            text = f"{percent(one['share'])} ± {percent(one['error'])}"
+            yield from _paragraph(f"  {_function(one, place, width, unicode=unicode)}: {text}", width, "dim")
+
+
+def _function(one: dict[str, Any], place: dict[str, Any], width: int, *, unicode: bool) -> str:
+    """Return the words for a function that samples saw in a call path: what it has beyond that, and its source."""
+    if one["callpath"] is None:
+        return "in the system, or without a core"
+    if one["callpath_id"] == place["callpath_id"]:
+        return "itself"
+    names, around = list(one["callpath"]), list(place["callpath"])
+    while len(names) > 1 and around and names[0] == around[0]:
+        del names[0], around[0]
+    where = "" if one["source"] is None else f" ({one['source']})"
+    return path(names, width // 2, unicode=unicode) + where
 
 
 def _ranked(

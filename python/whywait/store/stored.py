@@ -216,6 +216,18 @@ class StoredTables(ABC):
             return tables.empty_numbered(tables.SAMPLES)
         return self._read_numbered("samples", tables.SAMPLES)
 
+    @cached_property
+    def function_times(self) -> pa.Table:
+        if not self.has("profile"):
+            return tables.empty_numbered(tables.PROFILE)
+        return self._read_numbered("profile", tables.PROFILE)
+
+    @cached_property
+    def function_costs(self) -> pa.Table:
+        if not self.has("delay_functions"):
+            return tables.empty_numbered(tables.DELAY_FUNCTIONS)
+        return self._read_numbered("delay_functions", tables.DELAY_FUNCTIONS)
+
     @property
     def network(self) -> pa.Table:
         return self.read("network") if self.has("network") else tables.NETWORK.empty_table()

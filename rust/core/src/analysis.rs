@@ -25,7 +25,7 @@ use crate::parallel::exchange::Transport;
 use crate::parallel::iter::prelude::*;
 use crate::parallel::per_shard::PerShard;
 use crate::queues::{self, Queues};
-use crate::sampling::Sampling;
+use crate::sampling::{self, Functions, Sampling};
 use crate::severity::{self, Cost, Severity};
 use crate::trace::Trace;
 use crate::trace::decode::Progress;
@@ -204,6 +204,8 @@ pub struct Analysis {
     pub account: Account,
     /// Samples of the call path.
     pub sampling: Sampling,
+    /// What these say about functions between events.
+    pub functions: Functions,
     /// What was done with files, by location and call path.
     pub io: Vec<IoCell>,
     /// Inconsistencies of the trace.
@@ -493,6 +495,9 @@ pub fn analyze(
         }
         None => Account::default(),
     };
+    let sampling = Sampling::find(&trace)?;
+    let mut functions = Functions::default();
+    let is_divided = if sampling.count > 0 { sampling::divided(&trace, &sampling)? } else { Vec::new() };
     let causes = if options.causes {
         monitor.enter(Stage::Points)?;
         let synchronized = Synchronized {
@@ -528,6 +533,10 @@ pub fn analyze(
         }
         costs.all.extend(of_chains.costs);
         costs.all.extend(path.costs);
+        if sampling.count > 0 {
+            let coefficients = found.coefficients(&trace, &is_divided)?;
+            functions.costs = sampling::costs(&trace, &sampling, &is_divided, coefficients)?;
+        }
         let explanations = found.explain(&waits, &of_chains.explanations);
         diagnostics.extend([found.diagnostics, path.diagnostics]);
         Some(Causes {
@@ -544,10 +553,16 @@ pub fn analyze(
     } else {
         None
     };
+    if sampling.count > 0 {
+        let stretches = causes.as_ref().map_or(&[][..], |causes| &causes.stretches);
+        let window = focus.map(|focus| focus.window());
+        functions.times = sampling::profile(&trace, &sampling, &is_divided, stretches, window.as_ref())?;
+    }
     let severities = severity::combine(severities);
     let found = Analysis {
         io: io::find(&trace),
-        sampling: Sampling::find(&trace)?,
+        sampling,
+        functions,
         trace,
         severities,
         waits,

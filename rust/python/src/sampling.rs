@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{BooleanArray, Float64Array, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use whywait_core::ids::CallPathId;
-use whywait_core::sampling::Sample;
+use whywait_core::sampling::{FunctionCost, FunctionTime, Sample};
 use whywait_core::trace::call_samples::Usage;
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::InterruptGeneratorMode;
@@ -65,4 +65,54 @@ fn lines(definitions: &Definitions) -> BTreeMap<u32, u32> {
     let properties = definitions.calling_context_properties.iter();
     let named = properties.filter(|property| definitions.string(property.name) == LINE);
     named.filter_map(|property| Some((property.calling_context, u32::try_from(property.value.bits).ok()?))).collect()
+}
+
+/// How long each sampled call path ran in the focus.
+pub(crate) fn profile(analysis: &Analysis) -> PyResult<Table> {
+    let times: &[FunctionTime] = &analysis.result.functions.times;
+    let number = |get: fn(&FunctionTime) -> u32| Arc::new(UInt32Array::from_iter_values(times.iter().map(get)));
+    let ticks = |get: fn(&FunctionTime) -> f64| {
+        let resolution = analysis.result.trace.resolution as f64;
+        Arc::new(Float64Array::from_iter_values(times.iter().map(|time| get(time) / resolution)))
+    };
+    let counts =
+        |get: fn(&Usage) -> u64| Arc::new(UInt64Array::from_iter_values(times.iter().map(|time| get(&time.usage))));
+    let system_time =
+        Arc::new(Float64Array::from_iter_values(times.iter().map(|time| time.usage.system_time as f64 * 1e-6)));
+    Table::new(vec![
+        ("location", number(|time| time.location.number())),
+        ("recorded_callpath", number(|time| time.recorded.number())),
+        ("callpath", Arc::new(times.iter().map(|time| time.callpath.known()).collect::<UInt32Array>())),
+        ("time", ticks(|time| time.time as f64)),
+        ("low", ticks(|time| time.low)),
+        ("high", ticks(|time| time.high)),
+        ("deviation", ticks(|time| time.variance.sqrt())),
+        ("samples", Arc::new(UInt64Array::from_iter_values(times.iter().map(|time| time.samples)))),
+        ("critical", ticks(|time| time.critical as f64)),
+        ("unresolved", ticks(|time| time.unresolved as f64)),
+        ("system_time", system_time),
+        ("faults", counts(|usage| usage.minor_faults + usage.major_faults)),
+        ("voluntary_switches", counts(|usage| usage.voluntary_switches)),
+        ("involuntary_switches", counts(|usage| usage.involuntary_switches)),
+    ])
+}
+
+/// What sampled call paths cost others.
+pub(crate) fn delay_functions(analysis: &Analysis) -> PyResult<Table> {
+    let costs: &[FunctionCost] = &analysis.result.functions.costs;
+    let number = |get: fn(&FunctionCost) -> u32| Arc::new(UInt32Array::from_iter_values(costs.iter().map(get)));
+    let ticks = |get: fn(&FunctionCost) -> f64| {
+        let resolution = analysis.result.trace.resolution as f64;
+        Arc::new(Float64Array::from_iter_values(costs.iter().map(|cost| get(cost) / resolution)))
+    };
+    let counts = |get: fn(&FunctionCost) -> u64| Arc::new(UInt64Array::from_iter_values(costs.iter().map(get)));
+    Table::new(vec![
+        ("location", number(|cost| cost.location.number())),
+        ("recorded_callpath", number(|cost| cost.recorded.number())),
+        ("callpath", Arc::new(costs.iter().map(|cost| cost.callpath.known()).collect::<UInt32Array>())),
+        ("cost", ticks(|cost| cost.cost)),
+        ("deviation", ticks(|cost| cost.variance.sqrt())),
+        ("samples", counts(|cost| cost.samples)),
+        ("waiter_samples", counts(|cost| cost.waiter_samples)),
+    ])
 }

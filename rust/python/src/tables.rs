@@ -487,6 +487,16 @@ impl Analysis {
         ])
     }
 
+    /// How long each sampled call path ran in the focus.
+    fn profile(&self) -> PyResult<Table> {
+        sampling::profile(self)
+    }
+
+    /// What sampled call paths cost others.
+    fn delay_functions(&self) -> PyResult<Table> {
+        sampling::delay_functions(self)
+    }
+
     /// Samples of the call path.
     fn samples(&self, py: Python<'_>) -> PyResult<Table> {
         sampling::samples(self, py)

@@ -22,6 +22,7 @@ from whywait.analysis.findings import (
     empty_epochs,
     few_cores,
     file_contention,
+    functions,
     growing,
     held_lock,
     imbalance,
@@ -115,6 +116,7 @@ _RULES = (
     start_up_artefact,
     kernel,
     growing,
+    functions,
 )
 # What is shown: losses of a percent and more, the first three, and others until 90% of the lost time are named.
 _LEAST, _NAMED, _FIRST = 0.01, 0.9, 3

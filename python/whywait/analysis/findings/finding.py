@@ -310,7 +310,8 @@ class Run:
     def finding(self, rule: str, sentence: Words, advice: Words | str | None, loss: float, **more: Any) -> Finding:
         """Return a finding with its share of the CPU time."""
         callpath = more.get("callpath")
-        if self.is_unwound and callpath is not None and self.region(callpath).is_own:
+        is_blind = self.is_unwound and not self.result.facts.get("samples")
+        if is_blind and callpath is not None and self.region(callpath).is_own:
             sentence = sentence.capitalized() + " (Functions without MPI calls are not recorded.)"
         values = list(sentence.values)
         if isinstance(advice, Words):

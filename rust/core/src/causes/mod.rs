@@ -17,6 +17,7 @@
 //! | delays, and the shares of delays and earlier waits | [`delay`], by [`scaling_factors`] |
 //! | phi, backwards over all locations | [`propagation`] |
 //! | costs by call path | [`costs`] |
+//! | what a moment of computation costs, for samples to divide | [`coefficients`] |
 //! | waits for locks of threads: their costs, and what they propagate | [`ownership`] |
 //! | waits between devices: their costs, by local chains | [`chains`] |
 //! | the factors of single waits, from the kept part of all intervals | [`factors`], [`interval_index`] |
@@ -24,6 +25,7 @@
 //! *Source*: specification.md#causes; thesis, sections 4.1 and 4.3.3, definitions 4 to 20, equations 4.1 to 4.19.
 
 pub(crate) mod chains;
+mod coefficients;
 mod cost_model;
 mod costs;
 mod delay;
@@ -70,6 +72,7 @@ pub use cost_model::CostModel;
 
 pub use crate::schema::Class;
 pub(crate) use chains::Chains;
+pub(crate) use coefficients::Coefficient;
 use costs::BookedCosts;
 pub(crate) use fixed::Fixed;
 pub(crate) use interval_index::IntervalIndex;
@@ -214,6 +217,11 @@ impl Causes {
         let in_focus = is_split.then(|| severity::less(severity::combine(all.clone()), &severity::combine(outside)));
         all.append(&mut of_classes);
         Costs { all, in_focus }
+    }
+
+    /// The coefficients of the call paths that `is_divided` chooses, by shard. Collective.
+    pub(crate) fn coefficients(&self, trace: &Trace, is_divided: &[bool]) -> Result<Vec<Vec<Coefficient>>> {
+        coefficients::find(trace, &self.tables, is_divided)
     }
 
     /// Returns one entry per wait state, `None` for those without costs, and drops what only the costs need. Waits between

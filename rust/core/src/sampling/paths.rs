@@ -1,7 +1,7 @@
 //! Where samples belong: between which events, and below which call path.
 //!
-//! A sample belongs to the call path that the events say was running. What its own path has below that is its *sampled
-//! path*; these continue the call tree, which itself stays as the events made it.
+//! A sample belongs to the *recorded* call path: what the events say was running. Its own is the *sampled* one, usually below
+//! that. Sampled call paths without events continue the call tree, which itself stays as the events made it.
 
 use rustc_hash::FxHashMap;
 
@@ -17,8 +17,10 @@ use crate::trace::{CallPath, CallTree, Shard, Trace};
 pub struct Placed {
     /// The call path that the events say was running; none outside of all regions.
     pub recorded: CallPathId,
-    /// The call path that the sample saw: that one, or one below it that only samples have.
+    /// The call path that the sample saw, which may be one that only samples have.
     pub sampled: CallPathId,
+    /// The event at the end of its interval; one past the last of the location after all.
+    pub event: u32,
 }
 
 /// The samples of a run.
@@ -122,13 +124,13 @@ impl<'a> OfShard<'a> {
                 let recorded = running.at(sample);
                 if recorded.is_none() && has_events {
                     // Before the first call or after the last one.
-                    found.placed.push(Placed { recorded, sampled: recorded });
+                    found.placed.push(Placed { recorded, sampled: recorded, event: running.next });
                     continue;
                 }
                 let sampled = *known.entry((recorded, running.depth, sample.context)).or_insert_with(|| {
-                    found.extension.below(trace, (recorded, running.depth), sample.context, &mut path)
+                    found.extension.path(trace, (recorded, running.depth), sample.context, &mut path)
                 });
-                found.placed.push(Placed { recorded, sampled });
+                found.placed.push(Placed { recorded, sampled, event: running.next });
             }
         }
         found
@@ -136,8 +138,8 @@ impl<'a> OfShard<'a> {
 }
 
 impl Extension<'_> {
-    /// The call path of a calling context below the recorded one, of which the innermost `depth` calls are the location's.
-    fn below(
+    /// The call path of a calling context on a location where the innermost `depth` calls of the recorded one are its own.
+    fn path(
         &mut self,
         trace: &Trace,
         (recorded, depth): (CallPathId, u32),
@@ -155,23 +157,15 @@ impl Extension<'_> {
             }
             next = node.parent;
         }
-        // From the root down, without the program region, which calling contexts do not contain.
-        let mut open = Vec::new();
-        let mut callpath = recorded;
-        // The others are those of the thread that forked it.
-        while callpath.is_some() && open.len() < depth as usize {
-            open.push(trace.tree.region(callpath));
-            callpath = trace.tree.parent(callpath);
+        // Calling contexts contain neither the program region at the root nor the calls of the thread that forked this one.
+        let mut root = recorded;
+        for _ in 0..depth {
+            if root.is_none() || Regions::is_program(trace.tree.region(root)) {
+                break;
+            }
+            root = trace.tree.parent(root);
         }
-        if open.last().is_some_and(|&key| Regions::is_program(key)) {
-            open.pop();
-        }
-        if open.len() > path.len() || !open.iter().rev().eq(path.iter().rev().take(open.len())) {
-            // The program had left what the events say was running.
-            return recorded;
-        }
-        let below = path[..path.len() - open.len()].iter().rev();
-        below.fold(recorded, |parent, &region| self.child(CallPath { parent, region }))
+        path.iter().rev().fold(root, |parent, &region| self.child(CallPath { parent, region }))
     }
 }
 

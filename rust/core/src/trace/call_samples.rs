@@ -33,6 +33,15 @@ impl Usage {
         *self == Self::default()
     }
 
+    /// Adds another use.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.system_time += other.system_time;
+        self.minor_faults += other.minor_faults;
+        self.major_faults += other.major_faults;
+        self.voluntary_switches += other.voluntary_switches;
+        self.involuntary_switches += other.involuntary_switches;
+    }
+
     fn field(&mut self, name: &str) -> Option<&mut u64> {
         Some(match name {
             "ru_stime" => &mut self.system_time,

@@ -1,0 +1,196 @@
+//! Costs by function: which sampled call paths make a late location late.
+//!
+//! The cost of a call path c at a location q is a sum over waits of a rate times the difference between what q and the waiter
+//! computed in c. So each moment in c has a *coefficient*: the rates of the waits that it causes at q, less those of the waits
+//! that it shortens at a waiter. Samples divide the integral of the coefficient, stratum by stratum, in proportion to the
+//! coefficients at their own times.
+//!
+//! *Source*: docs/specification.md#costs-of-functions.
+
+use bitcode::{Decode, Encode};
+use rustc_hash::FxHashMap;
+
+use super::paths::{Placed, Sampling};
+use super::strata::{CERTAIN, Meaning, Stratum, strata};
+use crate::Result;
+use crate::causes::{Coefficient, Fixed};
+use crate::ids::{CallPathId, LocationId};
+use crate::parallel::iter::prelude::*;
+use crate::trace::{Shard, Trace};
+
+/// What a sampled call path costs others.
+#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
+pub struct FunctionCost {
+    /// The location that makes others wait.
+    pub location: LocationId,
+    /// The call path that has the cost by the events.
+    pub recorded: CallPathId,
+    /// The sampled call path: that one, or one below it; none for time in the system or without a core.
+    pub callpath: CallPathId,
+    /// Its cost, ticks; negative if the location does less there than those that wait.
+    pub cost: f64,
+    /// The variance of the cost, square ticks.
+    pub variance: f64,
+    /// Number of samples at the location in `recorded` that the cost rests on, and at those that wait.
+    pub samples: u64,
+    /// Those at the locations that wait.
+    pub waiter_samples: u64,
+}
+
+/// The costs of all sampled call paths, by location, recorded, and sampled call path. Collective; at the first process.
+/// `coefficients` are those of the locations of each shard.
+pub(crate) fn find(
+    trace: &Trace,
+    sampling: &Sampling,
+    is_divided: &[bool],
+    coefficients: Vec<Vec<Coefficient>>,
+) -> Result<Vec<FunctionCost>> {
+    let meaning = Meaning::new(trace, is_divided);
+    let shards = trace.par_shards().zip(&sampling.placed).zip(coefficients);
+    let found = shards.map(|((shard, placed), mut coefficients)| {
+        coefficients.sort_unstable_by_key(|of| (of.location, of.cause, of.callpath));
+        let mut costs = Vec::new();
+        for of_location in coefficients.chunk_by(|a, b| a.location == b.location) {
+            of_one(trace, (shard, of_location), placed, &meaning, &mut costs);
+        }
+        costs
+    });
+    let parts = trace.exchange.gatherv(found.flatten().collect::<Vec<_>>())?;
+    Ok(combine(parts))
+}
+
+/// Adds up what all locations say about the same cost.
+fn combine(mut parts: Vec<FunctionCost>) -> Vec<FunctionCost> {
+    // The order of terms must not depend on the order of shards.
+    parts.sort_by(|a, b| {
+        let key = |of: &FunctionCost| (of.location, of.recorded, of.callpath);
+        key(a).cmp(&key(b)).then(a.cost.total_cmp(&b.cost))
+    });
+    let mut costs: Vec<FunctionCost> = Vec::new();
+    for part in parts {
+        match costs.last_mut() {
+            Some(last)
+                if (last.location, last.recorded, last.callpath) == (part.location, part.recorded, part.callpath) =>
+            {
+                last.cost += part.cost;
+                last.variance += part.variance;
+                last.samples += part.samples;
+                last.waiter_samples += part.waiter_samples;
+            }
+            _ => costs.push(part),
+        }
+    }
+    costs
+}
+
+/// Divides the coefficients of one location.
+fn of_one(
+    trace: &Trace,
+    (shard, coefficients): (&Shard, &[Coefficient]),
+    placed: &[Placed],
+    meaning: &Meaning,
+    costs: &mut Vec<FunctionCost>,
+) {
+    let location = coefficients[0].location;
+    let strata = strata(trace, (shard, shard.local(location)), placed, meaning, None);
+    let mut by_callpath: FxHashMap<CallPathId, Vec<&Stratum>> = FxHashMap::default();
+    for stratum in &strata {
+        by_callpath.entry(stratum.recorded).or_default().push(stratum);
+    }
+    let mut ends: Vec<(u32, Fixed)> = Vec::new();
+    for of_cause in coefficients.chunk_by(|a, b| (a.cause, a.callpath) == (b.cause, b.callpath)) {
+        let Coefficient { cause, callpath: recorded, .. } = of_cause[0];
+        ends.clear();
+        for of in of_cause {
+            let mut negative = Fixed::default();
+            negative -= Fixed::from(of.rate);
+            ends.extend([(of.events.0, Fixed::from(of.rate)), (of.events.1, negative)]);
+        }
+        ends.sort_unstable_by_key(|&(event, _)| event);
+        for stratum in by_callpath.get(&recorded).into_iter().flatten() {
+            let share = Share::of(stratum, &ends);
+            share.divide((cause, recorded), cause == location, costs);
+        }
+    }
+}
+
+/// The part of a stratum in a cost.
+struct Share {
+    /// The integral of the coefficient, ticks.
+    integral: f64,
+    /// Sums of the sizes of coefficients at samples, of their squares, and by call path with numbers of samples.
+    sum: f64,
+    squares: f64,
+    by_callpath: Vec<(CallPathId, f64, u64)>,
+    is_resolved: bool,
+    /// The time that a sample stands for, ticks, if they do not stand for all of the time.
+    period: Option<f64>,
+}
+
+impl Share {
+    /// `ends` are the events at which the coefficient changes.
+    fn of(stratum: &Stratum, ends: &[(u32, Fixed)]) -> Self {
+        let mut share = Self {
+            integral: 0.0,
+            sum: 0.0,
+            squares: 0.0,
+            by_callpath: Vec::new(),
+            is_resolved: stratum.is_resolved(),
+            period: stratum.period,
+        };
+        let mut sums: FxHashMap<CallPathId, (f64, u64)> = FxHashMap::default();
+        let mut running = Fixed::default();
+        for pair in ends.windows(2) {
+            running += pair[0].1;
+            let events = pair[0].0..pair[1].0;
+            if running.is_zero() || events.is_empty() {
+                continue;
+            }
+            let coefficient = f64::from(running);
+            share.integral += coefficient * stratum.time_of(events.clone()) as f64;
+            let size = coefficient.abs();
+            for &(_, callpath) in stratum.samples_of(events) {
+                share.sum += size;
+                share.squares += size * size;
+                let (sum, count) = sums.entry(callpath).or_default();
+                *sum += size;
+                *count += 1;
+            }
+        }
+        share.by_callpath = sums.into_iter().map(|(callpath, (sum, count))| (callpath, sum, count)).collect();
+        share.by_callpath.sort_unstable_by_key(|&(callpath, ..)| callpath);
+        share
+    }
+
+    fn divide(self, (location, recorded): (LocationId, CallPathId), is_cause: bool, costs: &mut Vec<FunctionCost>) {
+        if self.integral == 0.0 {
+            return;
+        }
+        let mut add = |callpath, cost, variance, count: u64| {
+            let (samples, waiter_samples) = if is_cause { (count, 0) } else { (0, count) };
+            costs.push(FunctionCost { location, recorded, callpath, cost, variance, samples, waiter_samples });
+        };
+        if !self.is_resolved || self.sum == 0.0 {
+            let count = self.by_callpath.iter().map(|&(_, _, count)| count).sum();
+            return add(recorded, self.integral, 0.0, count);
+        }
+        let effective = self.sum * self.sum / self.squares;
+        let mut integral = self.integral;
+        if let Some(period) = self.period {
+            // What samples do not stand for was in the system, or without a core.
+            let error = period * self.squares.sqrt();
+            let away = integral.abs() - period * self.sum;
+            if away > CERTAIN * error {
+                let away = away.copysign(integral);
+                integral -= away;
+                add(CallPathId::NONE, away, error * error, 0);
+            }
+        }
+        for (callpath, sum, count) in self.by_callpath {
+            let share = sum / self.sum;
+            let smooth = (share * effective + 1.0) / (effective + 2.0);
+            let variance = integral * integral * smooth * (1.0 - smooth) / effective;
+            add(callpath, integral * share, variance, count);
+        }
+    }
+}
