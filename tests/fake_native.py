@@ -136,6 +136,10 @@ class FakeRun:
     def traces():
         return None
 
+    @staticmethod
+    def paraver():
+        return None
+
     def __init__(self, locations, definitions=None, oddities=(), info=None):
         self._locations = locations
         self._definitions = definitions or {}

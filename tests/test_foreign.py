@@ -14,9 +14,7 @@ from tests.results import SHARED, UNRECORDED
 DATA = Path(__file__).parent / "data"
 
 TEXTS = {
-    "run.prv": (b"#Paraver (01/01/2024 at 12:00):1000_ns:1(2):1:2(1:1,1:1)\n", "a Paraver trace"),
-    "run.prv.gz": (gzip.compress(b"#Paraver (01/01/2024 at 12:00):1000_ns\n"), "a Paraver trace"),
-    "run.pcf": (b"DEFAULT_OPTIONS\n", "a Paraver trace"),
+    "run.pcf": (b"DEFAULT_OPTIONS\n", "a file with the labels of a Paraver trace"),
     "run.slog2": (b"\0\x0aSLOG 2.0.6", "a SLOG-2 trace"),
     "anything": (b"CLOG-02.44", "a CLOG-2 trace"),
     "old.otf": (b"1:1,2\n", "an OTF 1 trace"),
@@ -83,7 +81,6 @@ def test_other_files_are_not_named(tmp_path, capsys):
 @pytest.mark.skipif(not SHARED.is_dir(), reason=UNRECORDED)
 def test_files_of_real_tools(capsys):
     for path, kind in (
-        ("field4/foreign_files/a.prv", "Paraver"),
         ("field4/foreign_files/old.cube.gz", "Cube 3"),
         ("nsight/late_sender/report.0.sqlite", "Nsight Systems"),
     ):

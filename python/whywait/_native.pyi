@@ -51,6 +51,10 @@ class Run:
         cycle: int | None = None,
         comm_kernels: list[str] | None = None,
         memory: bool = False,
+        types: list[int] | None = None,
+        application: int | None = None,
+        truncated: bool = False,
+        inference: bool = True,
     ) -> Run: ...
     def traces(self) -> dict[str, Any] | None:
         """Return what is known of traces of PyTorch's profiler besides events; None if the run has others.
@@ -59,6 +63,13 @@ class Run:
         ranks have), ``versions`` (name and version), ``recorded`` (``stacks``,
         ``shapes``, ...), ``cycle`` of ``cycles``, ``left_out`` (file and reason), ``ranks`` and ``groups`` (a
         dictionary each).
+        """
+    def paraver(self) -> dict[str, Any] | None:
+        """Return what is known of a trace of Paraver besides events; None if the run is read from another.
+
+        ``tasks`` (number of each application), ``history`` (what was done to the file), ``cut`` (begin and end of the
+        window, and length of the original, ticks), ``callers`` (levels), ``counters`` (names), ``has_mpi``,
+        ``messages``, ``operations``, ``inferred`` (completions of non-blocking sends), and ``records``.
         """
     @property
     def anchor_path(self) -> PathLike[str]:
@@ -249,7 +260,7 @@ class Analysis:
         (dictionary of unique names), ``location``, ``callpath``, ``enter``, ``leave``, ``waiting`` (s),
         ``cause_location``, ``cause_callpath``, ``cause_time`` (nullable), ``last`` (nullable dictionary:
         ``contention`` or ``progress``, whichever ended last in a call that waited for a lock and for progress),
-        ``inferred`` (whether only the order of releases tells who held the lock before),
+        ``inferred`` (whether it is inferred who held the lock before, or which call completes a send),
         ``direct``, ``indirect``, ``propagating``, ``caused`` (nullable, s; from the cost model).
         """
     def longest_waits(self, count: int) -> list[int]:

@@ -32,7 +32,7 @@ from whywait.model.names import close
 from whywait.model.selection import Processes, find_callpaths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -230,7 +230,9 @@ def efficiencies(
     processes = Processes(result, profile, only_threads=True)
     waits = waits_of(result.profile.metrics, method)
     positions = None if callpath is None else find_callpaths(result.tree, callpath)
-    times = _times(processes, waits, positions)
+    # POP's runtime is the whole length of a Paraver trace.
+    parts = ("execution", "omp_idle_threads", *(("overhead",) if "paraver" in result.facts else ()))
+    times = _times(processes, waits, positions, parts)
     values = (*_judge(times, len(processes)), *_with_devices(result, callpath, window))
     share = _ideal_share(result, window) if callpath is None and method == "all" and not estimate else None
     if not waits:
@@ -242,7 +244,7 @@ def efficiencies(
         window,
         method,
         len(processes),
-        _definitions(profile, waits) | {name: text for name, text in _LOADS.items() if name in _named(values)},
+        _definitions(profile, waits, parts) | {name: text for name, text in _LOADS.items() if name in _named(values)},
         values,
         *_hybrid(hybrid.shares(profile, result.places, positions)),
     )
@@ -339,19 +341,19 @@ def waits_of(metrics: MetricTree, method: Method) -> list[str]:
     ]
 
 
-def _times(processes: Processes, waits: list[str], positions: list[int] | None) -> _Times:
+def _times(processes: Processes, waits: list[str], positions: list[int] | None, parts: Sequence[str]) -> _Times:
     def sums(name: str) -> npt.NDArray[np.float64]:
         return processes.sums(name, positions)
 
     # Idle threads are allocated although they execute nothing.
-    elapsed = sums("execution") + sums("omp_idle_threads")
+    elapsed = sum((sums(name) for name in parts), start=np.zeros(len(processes)))
     not_transfer = sum((sums(name) for name in waits), start=sums("mpi_io"))
     communication = sum((sums(name) for name in _LIBRARIES), start=np.zeros(len(processes)))
     load = sums("time") - sums("omp_idle_threads") - communication
     return _Times(sums("comp"), elapsed, elapsed - (communication - not_transfer), load)
 
 
-def _definitions(profile: Profile, waits: list[str]) -> dict[str, str]:
+def _definitions(profile: Profile, waits: list[str], parts: Sequence[str]) -> dict[str, str]:
     """Return the meaning of the names in the formulas, with the run's possible libraries and actual waits."""
     libraries = [name for name in _LIBRARIES if name in profile.metrics and name not in profile.void] or ["mpi"]
     occurring = [name for name in waits if profile.total(name)]
@@ -359,7 +361,7 @@ def _definitions(profile: Profile, waits: list[str]) -> dict[str, str]:
     io = " - mpi_io" if "mpi" in libraries else ""
     return {
         "comp": "execution outside of I/O and of communication and thread libraries (the metric Computation)",
-        "elapsed": "execution + omp_idle_threads, over all threads of a process",
+        "elapsed": f"{' + '.join(parts)}, over all threads of a process",
         "ideal": f"elapsed - ({' + '.join(libraries)} - wait{io})",
         **known,
         "load": f"time - omp_idle_threads - {' - '.join(libraries)}",

@@ -131,8 +131,8 @@ class NativeDataset:
 
     @property
     def facts(self) -> dict[str, Any]:
-        facts = self.analysis.facts()
-        return facts if (traces := self._run.traces) is None else facts | {"traces": traces}
+        known = {"traces": self._run.traces, "paraver": self._run.paraver}
+        return self.analysis.facts() | {name: value for name, value in known.items() if value is not None}
 
     @property
     def peak_memory(self) -> int | None:

@@ -117,7 +117,8 @@ class StoredRun(Run):
         there = [path for path in (trace.path, *self._dataset.elsewhere) if path.exists()]
         for path in there:
             if trace.is_at(path):
-                return _native.Run(path, **self._dataset.facts.get("traces", {}).get("options", {}))
+                facts = self._dataset.facts
+                return _native.Run(path, **(facts.get("traces") or facts.get("paraver") or {}).get("options", {}))
         if there:
             raise _native.UsageError(f"{there[0]} is not the trace that {self._dataset.directory} is a result of")
         raise MissingTraceError(

@@ -144,7 +144,8 @@ class Result(SampledResult):
             * ``cause_callpath``, ``cause_rank``, ..., ``cause_time``: where and when it was caused; null if unknown.
             * ``last``: ``contention`` or ``progress``, whichever a call that waited for a lock or for progress waited
               for last.
-            * ``inferred``: whether only the order of releases tells who held the lock before.
+            * ``inferred``: whether it is inferred who held the lock before (from the order of releases), or which call
+              completes a send.
             * ``direct``, ``indirect``: the parts of ``waiting`` caused by excess work of the causing process, and by
               its own earlier waiting.
             * ``propagating``: the part of ``waiting`` that made others wait later.

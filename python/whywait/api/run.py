@@ -116,7 +116,7 @@ class Run:
     ----------
     path
         The anchor file of the archive, or the directory that contains one; or the directory of the traces of PyTorch's
-        profiler, one a rank.
+        profiler, one a rank; or a Paraver trace.
     options
         How such traces are read, as `whywait.open` takes it.
 
@@ -236,6 +236,18 @@ class Run:
         known = self._native.traces()
         return None if known is None else known | {"options": dict(self._options)}
 
+    @cached_property
+    def paraver(self) -> dict[str, Any] | None:
+        """What is known of a Paraver trace besides events; None for other runs.
+
+        ``tasks``: number in each application; ``history``: what was done to the file after it was recorded;
+        ``cut``: begin and end of its window, and length of the original, in ticks; ``callers``: levels; ``counters``:
+        names; ``has_mpi``; ``messages``; ``operations``: of collective communication; ``inferred``: calls that complete
+        non-blocking sends by inference; ``records``; ``options``: how it was read.
+        """
+        known = self._native.paraver()
+        return None if known is None else known | {"options": dict(self._options)}
+
     def info(self, *, events: bool = False) -> dict[str, Any]:
         """Return the sizes of the trace and an estimate of the memory that its analysis takes.
 
@@ -269,6 +281,10 @@ def open(  # noqa: A001
     cycle: int | None = None,
     comm_kernels: list[str] | None = None,
     memory: bool | None = None,
+    types: list[int] | None = None,
+    application: int | None = None,
+    truncated: bool | None = None,
+    inference: bool | None = None,
 ) -> Run:
     """Open a trace and read its definitions, but not its events.
 
@@ -276,7 +292,7 @@ def open(  # noqa: A001
     ----------
     path
         The anchor file of an OTF2 archive (usually ``traces.otf2``), or the directory that contains one; or a directory
-        with traces of PyTorch's profiler, one a rank.
+        with traces of PyTorch's profiler, one a rank; or a Paraver trace (``.prv``, ``.prv.gz``).
     paths
         What call paths of such traces consist of: ``op`` (annotations and operators), ``module`` (modules and functions
         of the user as well; the default), ``python`` (all frames), or ``all`` (all, with names as they are).
@@ -287,6 +303,14 @@ def open(  # noqa: A001
         ``my_reduce.*=all_reduce``.
     memory
         Whether memory in use is read where there are more than 10,000 samples of it on a rank as well.
+    types
+        Further types of events of a Paraver trace that are regions.
+    application
+        The only application of a Paraver trace that is read, from 1; all of them by default.
+    truncated
+        Whether a Paraver trace that is cut off within a record is read up to there.
+    inference
+        Whether it is inferred which calls of a Paraver trace complete non-blocking sends; true by default.
 
     Returns
     -------
@@ -302,4 +326,14 @@ def open(  # noqa: A001
     >>> whywait.open("tests/data/stencil")
     <whywait.Run 'stencil', 8 locations>
     """
-    return Run(path, paths=paths, cycle=cycle, comm_kernels=comm_kernels, memory=memory)
+    return Run(
+        path,
+        paths=paths,
+        cycle=cycle,
+        comm_kernels=comm_kernels,
+        memory=memory,
+        types=types,
+        application=application,
+        truncated=truncated,
+        inference=inference,
+    )

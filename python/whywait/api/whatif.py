@@ -347,6 +347,11 @@ class SimulatedRun(Run):
         """What is known of the measured run, if it was read from traces of PyTorch's profiler."""
         return self._simulation.measured.run.traces
 
+    @property
+    def paraver(self) -> dict[str, Any] | None:
+        """What is known of the measured run, if it was read from a Paraver trace."""
+        return self._simulation.measured.run.paraver
+
 
 _ARCHIVE = "traces"
 # Two moments of each call, as far as a page has single calls.

@@ -16,9 +16,9 @@ from whywait.commands.results import (
     add_analysis,
     add_counter_mode,
     add_named_focus,
-    add_profiler,
+    add_reading,
     analysis_choices,
-    profiler_choices,
+    reading_choices,
 )
 from whywait.report.terminal import summary_lines
 
@@ -113,7 +113,7 @@ def add(verbs: Any) -> None:
     )
     add_counter_mode(parser)
     add_analysis(parser)
-    add_profiler(parser)
+    add_reading(parser)
     parser.add_argument(
         "--fold-recursion",
         action="store_true",
@@ -166,7 +166,7 @@ def run(options: argparse.Namespace) -> Answer | int:
             raise whywait.UsageError("--source needs --html")
         if options.source and not Path(options.source).is_dir():
             raise whywait.UsageError(f"{options.source} is not a directory")
-        trace = whywait.open(options.trace, **profiler_choices(options))
+        trace = whywait.open(options.trace, **reading_choices(options))
         directory = Path(options.output) if options.output else default_directory(trace)
         refuse_file(directory)
         if not options.force:

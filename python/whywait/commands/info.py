@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_verb
-from whywait.commands.results import TRACE, add_profiler, open_trace, profiler_choices
+from whywait.commands.results import TRACE, add_reading, open_trace, reading_choices
 from whywait.report.terminal import seconds
 from whywait.report.values import quantity
 
@@ -29,13 +29,13 @@ def add(verbs: Any) -> None:
         operands={"trace": TRACE},
         analyzes=False,
     )
-    add_profiler(parser)
+    add_reading(parser)
     parser.add_argument("--events", action="store_true", help="also count the events by kind (reads the whole trace)")
 
 
 def run(options: argparse.Namespace) -> Answer:
     """Return the contents of the trace."""
-    facts = gather(open_trace(options.trace, **profiler_choices(options)), events=options.events)
+    facts = gather(open_trace(options.trace, **reading_choices(options)), events=options.events)
     return Answer(facts, lambda _: ([(line, "")] for line in lines(facts)))
 
 
@@ -61,12 +61,13 @@ def gather(trace: Run, *, events: bool) -> dict[str, Any]:
             counts = None  # `validate` says what is wrong with them
     info["events_counted"] = None if counts is None else sum(counts.values())
     types = info.pop("location_types")
-    traces = {} if trace.traces is None else {"traces": trace.traces}
+    known = {"traces": trace.traces, "paraver": trace.paraver}
+    others = {name: value for name, value in known.items() if value is not None}
     return {
         "name": trace.name,
         "path": str(trace.path),
         **info,
-        **traces,
+        **others,
         "locations": types,
         "oddities": [dict(zip(("kind", "place", "text"), oddity, strict=True)) for oddity in trace.oddities],
     }
@@ -75,7 +76,7 @@ def gather(trace: Run, *, events: bool) -> dict[str, Any]:
 def lines(facts: dict[str, Any]) -> Iterator[str]:
     """Yield the facts as text."""
     shown = dict(facts)
-    traces = shown.pop("traces", None)
+    traces, paraver = shown.pop("traces", None), shown.pop("paraver", None)
     definitions, oddities, locations = (shown.pop(name) for name in ("definitions", "oddities", "locations"))
     by_kind = {name: shown.pop(name) for name in list(shown) if isinstance(shown[name], dict)}
     declared, counted = shown.pop("events"), shown.pop("events_counted")
@@ -86,6 +87,8 @@ def lines(facts: dict[str, Any]) -> Iterator[str]:
         yield f"{name.replace('_', ' '):<22}{_value(name, value)}"
     if traces is not None:
         yield from _of_profiler(traces)
+    if paraver is not None:
+        yield from _of_paraver(paraver, facts)
     for title, counts in {"definitions": definitions, **by_kind}.items():
         yield ""
         yield title.replace("_", " ")
@@ -96,6 +99,31 @@ def lines(facts: dict[str, Any]) -> Iterator[str]:
         yield f"oddities ({len(oddities)}; `whywait validate` says more)"
         for oddity in oddities:
             yield f"  {oddity['place']}: {oddity['text']}"
+
+
+def _of_paraver(known: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
+    """Yield what is known of a Paraver trace."""
+    resolution = facts["timer_resolution"]
+    tasks = known["tasks"]
+    yield ""
+    yield "Paraver trace of Extrae"
+    yield f"  {'applications':<20}{len(tasks):,}, with {', '.join(f'{count:,}' for count in tasks)} tasks"
+    cut = "no"
+    if known["cut"]:
+        begin, _, whole = (seconds(ticks / resolution) for ticks in known["cut"])
+        cut = f"yes, from {begin} on, of {whole}"
+    elif known["history"]:
+        cut = ", ".join(known["history"])
+    yield f"  {'cut':<20}{cut}"
+    yield f"  {'MPI':<20}" + (
+        f"{known['messages']:,} messages, {known['operations']:,} collective operations" if known["has_mpi"] else "no"
+    )
+    levels = known["callers"]
+    yield f"  {'callers':<20}{levels} levels" if levels else f"  {'callers':<20}none: calls are below main"
+    yield f"  {'counters':<20}{', '.join(known['counters']) or 'none'}"
+    yield f"  {'clocks':<20}as merged by Extrae"
+    if known["inferred"]:
+        yield f"  {'inferred':<20}{known['inferred']:,} calls complete non-blocking sends, which is not recorded"
 
 
 # What the profiler can be asked for, and what it is good for.

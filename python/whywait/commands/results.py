@@ -22,8 +22,8 @@ Answer = TypeVar("Answer")
 RESULT = "a result directory of `whywait analyze`, or a trace to analyze first"
 #: The help of an operand whose events are needed.
 TRACE = (
-    "the anchor file of an OTF2 archive, its directory, a directory with traces of PyTorch's profiler, or a result "
-    "directory, whose trace is then read"
+    "the anchor file of an OTF2 archive, its directory, a directory with traces of PyTorch's profiler, a Paraver "
+    "trace, or a result directory, whose trace is then read"
 )
 #: The help of an operand that may also be a profile.
 RESULT_OR_PROFILE = f"{RESULT}, or a Score-P profile (profile.cubex)"
@@ -321,8 +321,8 @@ def open_trace(path: str, **options: Any) -> Run:
     return whywait.load(path).run if is_result(path) else whywait.open(path, **options)
 
 
-def add_profiler(parser: argparse.ArgumentParser) -> None:
-    """Add the options for traces of PyTorch's profiler."""
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add the options for traces of other recorders: PyTorch's profiler and Paraver's."""
     group = parser.add_argument_group("traces of PyTorch's profiler")
     group.add_argument(
         "--paths",
@@ -346,10 +346,47 @@ def add_profiler(parser: argparse.ArgumentParser) -> None:
         help="read memory in use where there are more than 10,000 samples of it on a rank as well",
     )
 
+    group = parser.add_argument_group("Paraver traces")
+    group.add_argument(
+        "--application", type=positive, metavar="N", help="the only application to read, from 1 (default: all)"
+    )
+    group.add_argument(
+        "--paraver-types",
+        dest="types",
+        type=_types,
+        metavar="TYPES",
+        help="further types of events that are regions, such as 6000050,6000051",
+    )
+    group.add_argument(
+        "--truncated",
+        action="store_const",
+        const=True,
+        help="read a trace that is cut off within a record up to there",
+    )
+    group.add_argument(
+        "--no-inference",
+        dest="inference",
+        action="store_const",
+        const=False,
+        help="do not infer which calls complete non-blocking sends",
+    )
 
-def profiler_choices(options: argparse.Namespace) -> dict[str, Any]:
-    """Return how traces of PyTorch's profiler are to be read."""
-    return {name: getattr(options, name) for name in ("paths", "cycle", "comm_kernels", "memory")}
+
+def _types(text: str) -> list[int]:
+    """Parse types of events."""
+    try:
+        types = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers such as 6000050,6000051") from None
+    if not all(0 < one < 2**32 for one in types):
+        raise argparse.ArgumentTypeError(f"{text} has a number that is no type")
+    return types
+
+
+def reading_choices(options: argparse.Namespace) -> dict[str, Any]:
+    """Return how traces of other recorders are to be read."""
+    names = ("paths", "cycle", "comm_kernels", "memory", "application", "types", "truncated", "inference")
+    return {name: getattr(options, name) for name in names}
 
 
 def name_of(path: str) -> str:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 #: Names of files and directories that say nothing about the run.
-GENERIC = frozenset({"archive", "traces", "results", "result", "profile"})
+GENERIC = frozenset({"archive", "trace", "traces", "results", "result", "profile"})
 
 
 def short_name(name: str) -> str:

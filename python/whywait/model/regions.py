@@ -133,10 +133,13 @@ _ALONE = r"File_i?{}(_at|_shared)?"
 _TOGETHER = r"File_(i{0}_(at_)?all|{0}_((at_)?all|ordered)(_begin|_end)?)"
 _EITHER = "(read|write)"
 
+# What threads do outside of calls besides running, by the states of Paraver traces.
+_STATES = "not created|tracing disabled|flush|idle|state: .*"
+
 #: A call path is in a mask if its region is in one of the classes.
 MASKS: dict[str, tuple[Class, ...]] = {
     "overhead": (
-        Class("measurement", "TRACE BUFFER FLUSH|TRACING"),
+        Class("measurement", f"TRACE BUFFER FLUSH|TRACING|{_STATES}"),
         Class("opencl", _FLUSH),
         Class("cuda", _FLUSH),
         Class("hip", _FLUSH),

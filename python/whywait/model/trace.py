@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     import pyarrow as pa
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TraceIdentity:
-    """Identifies the anchor file of the analyzed trace, or the directory of the traces of its ranks.
+    """Identifies the files of the analyzed trace: the anchor of an archive, or files in text.
 
     The anchor itself says little more than how much there is: two runs of a program can have the same. So the global
     definitions beside it count as well, which have the time of the run.
@@ -43,7 +43,9 @@ class TraceIdentity:
         size, digest = 0, hashlib.sha256()
         try:
             if path.is_dir():
-                return cls(name, path.absolute(), *_of_files(path))
+                return cls(name, path.absolute(), *_of_files(sorted(one for one in path.iterdir() if one.is_file())))
+            if path.suffix != ".otf2":
+                return cls(name, path.absolute(), *_of_files([path]))
             for file in (path, path.with_suffix(".def")):
                 with file.open("rb") as content:
                     while chunk := content.read(1 << 20):
@@ -61,14 +63,14 @@ class TraceIdentity:
         return (other.size, other.sha256) == (self.size, self.sha256)
 
 
-# A trace of a profiler begins with what tells it from others, and ends with its last events.
+# A trace in text begins with what tells it from others, and ends with its last events.
 _ENDS = 1 << 12
 
 
-def _of_files(directory: Path) -> tuple[int, str]:
-    """Return the size of the files in a directory, and a hash of their names, sizes, and ends."""
+def _of_files(files: Iterable[Path]) -> tuple[int, str]:
+    """Return the size of files, and a hash of their names, sizes, and ends."""
     size, digest = 0, hashlib.sha256()
-    for file in sorted(one for one in directory.iterdir() if one.is_file()):
+    for file in files:
         length = file.stat().st_size
         size += length
         digest.update(f"{file.name}\0{length}\0".encode())
@@ -115,6 +117,11 @@ class Trace(Protocol):
     @property
     def traces(self) -> dict[str, Any] | None:
         """What is known of traces of PyTorch's profiler besides events; None for others."""
+        ...
+
+    @property
+    def paraver(self) -> dict[str, Any] | None:
+        """What is known of a Paraver trace besides events; None for others."""
         ...
 
     def reopen(self) -> _native.Run:

@@ -47,14 +47,14 @@ _SQLITE = re.escape(_MAGIC)
 # The first that fits counts.
 _KINDS = (
     _Kind(
-        "a Paraver trace",
-        _RECORD,
-        re.compile(rb"#Paraver \("),
-        re.compile(r".*\.prv(\.gz)?|.*\.pcf"),
+        "a file with the labels of a Paraver trace",
+        "the trace itself (.prv, .prv.gz) must be beside it",
+        None,
+        re.compile(r".*\.(pcf|row)"),
     ),
     _Kind(
         "an intermediate file of Extrae",
-        f"it is of use for Paraver only; {_RECORD}",
+        "make a Paraver trace of it with mpi2prv of Extrae, which is read",
         None,
         re.compile(r".*\.mpits?"),
     ),

@@ -31,6 +31,8 @@ pub enum DiagnosticKind {
     UnknownRequest,
     /// A request is never completed.
     PendingRequest,
+    /// Late Receivers in calls that complete non-blocking sends by inference.
+    InferredCompletion,
     /// A message was sent and never received.
     UnmatchedSend,
     /// A message was received and never sent, or more were received than sent.
@@ -126,6 +128,7 @@ impl DiagnosticKind {
             Self::UnknownPeer => "unknown_peer",
             Self::UnknownRequest => "unknown_request",
             Self::PendingRequest => "pending_request",
+            Self::InferredCompletion => "inferred_completion",
             Self::UnmatchedSend => "unmatched_send",
             Self::UnmatchedReceive => "unmatched_receive",
             Self::IncompleteCollective => "incomplete_collective",
@@ -190,6 +193,10 @@ impl DiagnosticKind {
             Self::UnknownPeer => "records that name ranks outside their communicator are skipped",
             Self::UnknownRequest => "requests are completed, or locks released, that were never started",
             Self::PendingRequest => "requests are never completed",
+            Self::InferredCompletion => {
+                "waits for late receivers are in calls that complete non-blocking sends, and which sends these are is not \
+                 recorded but inferred from their order"
+            }
             Self::UnmatchedSend => "messages were sent but, according to the trace, never received",
             Self::UnmatchedReceive => {
                 "messages were received that, according to the trace, were never sent; because it is unclear which, \

@@ -41,3 +41,12 @@ pub(crate) fn kineto_error(error: whywait_kineto::Error) -> PyErr {
         error => UsageError::new_err(error.to_string()),
     }
 }
+
+/// The Python exception for an error of the reader of Paraver's traces.
+pub(crate) fn paraver_error(error: whywait_paraver::Error) -> PyErr {
+    match error {
+        whywait_paraver::Error::Io { path, source } => archive_error(whywait_otf2::Error::Io { path, source }),
+        error @ whywait_paraver::Error::NoTrace { .. } => UsageError::new_err(error.to_string()),
+        error => ArchiveError::new_err(error.to_string()),
+    }
+}

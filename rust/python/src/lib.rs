@@ -20,6 +20,7 @@ mod kineto;
 mod loops;
 mod memory;
 mod options;
+mod paraver;
 mod perfetto;
 mod progress;
 mod queues;

@@ -12,12 +12,14 @@ use whywait_core::trace::DefinitionIndex;
 use whywait_kineto::KinetoRecording;
 use whywait_otf2::writer::{WriteOptions, copy_archive as copy_otf2};
 use whywait_otf2::{Archive, Definitions, Event, Recording};
+use whywait_paraver::ParaverRecording;
 
 use crate::arrow::{Names, Table};
-use crate::errors::{UsageError, archive_error, kineto_error};
+use crate::errors::{UsageError, archive_error, kineto_error, paraver_error};
 use crate::estimate::{self, Counter};
 use crate::job::detached;
 use crate::kineto;
+use crate::paraver;
 use crate::recording;
 use crate::records::{Columns, EventTable};
 
@@ -29,6 +31,8 @@ pub(crate) struct Run {
     archive: Option<Arc<Archive>>,
     /// The traces of PyTorch's profiler that it was read from, if any.
     traces: Option<Arc<KinetoRecording>>,
+    /// The trace of Paraver that it was read from, if any.
+    paraver: Option<Arc<ParaverRecording>>,
     definitions: DefinitionIndex,
 }
 
@@ -36,7 +40,7 @@ impl Run {
     /// A run that is not read from an archive.
     pub(crate) fn new(recording: Arc<dyn Recording>) -> Self {
         let definitions = DefinitionIndex::new(recording.definitions());
-        Self { recording, archive: None, traces: None, definitions }
+        Self { recording, archive: None, traces: None, paraver: None, definitions }
     }
 
     /// The archive, to copy it as it is.
@@ -81,13 +85,20 @@ pub(crate) fn copy_archive(py: Python<'_>, source: PathBuf, destination: PathBuf
 
 #[pymethods]
 impl Run {
-    /// Opens an archive: its anchor file, or the directory that holds one; or traces of PyTorch's profiler, one file a rank.
+    /// Opens an archive: its anchor file, or the directory that holds one; or traces of PyTorch's profiler, one file a rank;
+    /// or a trace of Paraver.
     ///
     /// `paths` is what call paths consist of (`op`, `module`, `python`, `all`), `cycle` which cycle of the profiler's
     /// schedule is read, `comm_kernels` names kernels that communicate (`REGEX=KIND`), and `memory` reads memory in use even
-    /// where there are many samples of it; archives have none of these.
+    /// where there are many samples of it; only traces of PyTorch's profiler have these. Of Paraver's, `types` are further types
+    /// of events that are regions, `application` is the only one that is read, `truncated` reads a file that is cut off up
+    /// to there, and `inference` tells which calls complete non-blocking sends.
     #[new]
-    #[pyo3(signature = (path, *, paths=None, cycle=None, comm_kernels=None, memory=false))]
+    #[pyo3(signature = (
+        path, *, paths=None, cycle=None, comm_kernels=None, memory=false, types=None, application=None, truncated=false,
+        inference=true
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
     fn open(
         py: Python<'_>,
         path: PathBuf,
@@ -95,7 +106,18 @@ impl Run {
         cycle: Option<usize>,
         comm_kernels: Option<Vec<String>>,
         memory: bool,
+        types: Option<Vec<u32>>,
+        application: Option<u32>,
+        truncated: bool,
+        inference: bool,
     ) -> PyResult<Self> {
+        if whywait_paraver::detect(&path) {
+            let options =
+                whywait_paraver::Options { types: types.unwrap_or_default(), application, truncated, inference };
+            let trace = detached(py, || whywait_paraver::open(&path, &options))?.map_err(paraver_error)?;
+            let trace = Arc::new(trace);
+            return Ok(Self { paraver: Some(trace.clone()), ..Self::new(trace) });
+        }
         if kineto::names_traces(&path) {
             let options = kineto::options(paths, cycle, comm_kernels.as_deref().unwrap_or_default(), memory)?;
             let traces = detached(py, || whywait_kineto::open(&[path], &options))?.map_err(kineto_error)?;
@@ -117,10 +139,15 @@ impl Run {
         self.traces.as_ref().map(|traces| kineto::facts(py, traces.facts())).transpose()
     }
 
+    /// What is known of the trace of Paraver besides events; `None` if it is read from another.
+    fn paraver<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.paraver.as_ref().map(|trace| paraver::facts(py, trace.facts())).transpose()
+    }
+
     /// Whether it is in files, rather than in the memory of this process.
     #[getter]
     fn is_in_files(&self) -> bool {
-        self.archive.is_some() || self.traces.is_some()
+        self.archive.is_some() || self.traces.is_some() || self.paraver.is_some()
     }
 
     /// Name of the archive.

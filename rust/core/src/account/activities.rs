@@ -138,9 +138,15 @@ fn of_region(region: &Region, class: RegionClass) -> Activity {
                 Activity::Device
             }
         }
-        Paradigm::MEASUREMENT_SYSTEM if matches!(name, "TRACE BUFFER FLUSH" | "TRACING") => Activity::Measurement,
+        Paradigm::MEASUREMENT_SYSTEM if is_overhead(name) => Activity::Measurement,
         _ => Activity::Own,
     }
+}
+
+/// Whether the measurement system, or nothing, runs: as recorded by Score-P, or by the states of Paraver traces.
+fn is_overhead(name: &str) -> bool {
+    matches!(name, "TRACE BUFFER FLUSH" | "TRACING" | "not created" | "tracing disabled" | "flush" | "idle")
+        || name.starts_with("state: ")
 }
 
 /// MPI calls that move data or synchronize, and those that complete such operations.

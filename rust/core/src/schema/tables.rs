@@ -244,7 +244,7 @@ tables! {
         "cause_thread" Int32 joined: "its thread",
         "cause_time" Double "s": "Enter of the call that was waited for",
         "last" Name: "for calls that waited for a lock or for progress: the later of the two, `contention` or `progress`",
-        "inferred" Bool: "whether only the order of releases tells who held the lock before",
+        "inferred" Bool: "whether it is inferred who held the lock before (from the order of releases), or which call completes a send",
         "direct" Double "s": "the part of `waiting` that excess work of the causing process explains; null without a cause",
         "indirect" Double "s": "the part that earlier waiting of the causing process explains",
         "propagating" Double "s": "the part that made others wait later",

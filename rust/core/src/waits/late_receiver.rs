@@ -14,6 +14,8 @@
 //! wait, for the latest receiver (on a tie, the first that was sent to), and none if one of their receives had a late
 //! sender. An `MPI_Wait` on the request of an `MPI_Isendrecv` with a late sender has none either.
 //!
+//! Where the recorder does not write which call completes a non-blocking send ([`INFERRED_COMPLETIONS`]), the wait is inferred.
+//!
 //! *Source*: specification.md#late-receiver; thesis, section 2.3, figure 2.5.
 
 use rustc_hash::FxHashMap;
@@ -22,9 +24,13 @@ use super::device_part::DevicePart;
 use super::findings::Findings;
 use super::late_sender::LateReceiver;
 use super::wait_state::WaitState;
+use crate::diagnostics::DiagnosticKind;
 use crate::ids::InstanceId;
 use crate::severity::{Accumulator, Metric};
 use crate::trace::{RegionClass, Shard, Trace};
+
+/// The property of an archive whose reader inferred which calls complete non-blocking sends.
+pub const INFERRED_COMPLETIONS: &str = "WHYWAIT::INFERRED_COMPLETIONS";
 
 /// Decides which possible Late Receivers of a shard's sends count.
 ///
@@ -66,6 +72,8 @@ pub fn detect(
 
     let mut cells = Accumulator::new(&trace.tree);
     let mut location = None;
+    let properties = &trace.recording().anchor().properties;
+    let has_inferred = properties.iter().any(|(name, _)| name == INFERRED_COMPLETIONS);
     for late in counting {
         let send = &shard.sends.rows[late.row as usize];
         let here = shard.owner(shard.location_of(&shard.sends, late.row), send.complete);
@@ -79,7 +87,14 @@ pub fn detect(
         let count = if send.bytes == 0 { Metric::LateReceiverSyncs } else { Metric::LateReceiverComms };
         cells.add(count, callpath, 1);
         let cause = (late.location, late.instance);
-        findings.waits.push(WaitState::new(Metric::LateReceiver, (here, send.complete), late.waiting, cause));
+        let wait = WaitState::new(Metric::LateReceiver, (here, send.complete), late.waiting, cause);
+        let is_inferred = has_inferred && send.complete != send.instance;
+        findings.waits.push(WaitState { is_inferred, ..wait });
+        if is_inferred {
+            let kind = DiagnosticKind::InferredCompletion;
+            findings.diagnostics.add(kind, here, shard.enter(send.complete));
+            findings.diagnostics.assume(kind, late.waiting);
+        }
     }
     if let Some(location) = location {
         cells.end_location(location);

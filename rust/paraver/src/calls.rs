@@ -1,0 +1,248 @@
+//! The calls of MPI as Extrae numbers them.
+
+use whywait_otf2::enums::{CollectiveOp, RegionRole};
+
+/// What a call does with messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Part {
+    /// It returns at once, and a later call completes what it starts.
+    Starts,
+    /// It completes one request.
+    CompletesOne,
+    /// It completes all its requests.
+    CompletesAll,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+/// Types of events: classes of calls of MPI.
+pub(crate) const POINT_TO_POINT: u32 = 50_000_001;
+pub(crate) const COLLECTIVE: u32 = 50_000_002;
+pub(crate) const OTHER: u32 = 50_000_003;
+pub(crate) const ONE_SIDED: u32 = 50_000_004;
+pub(crate) const FILES: u32 = 50_000_005;
+
+/// Whether a type is a class of calls of MPI.
+pub(crate) const fn is_mpi(kind: u32) -> bool {
+    kind >= POINT_TO_POINT && kind <= FILES
+}
+
+/// The name without a label for it.
+pub(crate) fn name(value: i64) -> Option<&'static str> {
+    NAMES.binary_search_by_key(&value, |(known, _)| i64::from(*known)).ok().map(|at| NAMES[at].1)
+}
+
+/// What a call does with messages.
+pub(crate) fn part(value: i64) -> Part {
+    match value {
+        3 | 36 | 37 | 38 | 123 | 124 => Part::Starts,
+        5 | 59 => Part::CompletesOne,
+        6 => Part::CompletesAll,
+        _ => Part::Other,
+    }
+}
+
+/// The operation of a blocking collective call.
+pub(crate) fn operation(value: i64) -> Option<CollectiveOp> {
+    Some(match value {
+        7 => CollectiveOp::BCAST,
+        8 => CollectiveOp::BARRIER,
+        9 => CollectiveOp::REDUCE,
+        10 => CollectiveOp::ALLREDUCE,
+        11 => CollectiveOp::ALLTOALL,
+        12 => CollectiveOp::ALLTOALLV,
+        13 => CollectiveOp::GATHER,
+        14 => CollectiveOp::GATHERV,
+        15 => CollectiveOp::SCATTER,
+        16 => CollectiveOp::SCATTERV,
+        17 => CollectiveOp::ALLGATHER,
+        18 => CollectiveOp::ALLGATHERV,
+        30 => CollectiveOp::SCAN,
+        80 => CollectiveOp::REDUCE_SCATTER,
+        168 => CollectiveOp::REDUCE_SCATTER_BLOCK,
+        170 => CollectiveOp::ALLTOALLW,
+        214 => CollectiveOp::EXSCAN,
+        _ => return None,
+    })
+}
+
+/// Whether an operation has a root.
+pub(crate) const fn is_rooted(operation: CollectiveOp) -> bool {
+    matches!(
+        operation,
+        CollectiveOp::BCAST
+            | CollectiveOp::REDUCE
+            | CollectiveOp::GATHER
+            | CollectiveOp::GATHERV
+            | CollectiveOp::SCATTER
+            | CollectiveOp::SCATTERV
+    )
+}
+
+/// The role of a call.
+pub(crate) fn role(kind: u32, value: i64) -> RegionRole {
+    match (kind, operation(value)) {
+        (_, Some(CollectiveOp::BARRIER)) => RegionRole::BARRIER,
+        (_, Some(CollectiveOp::BCAST | CollectiveOp::SCATTER | CollectiveOp::SCATTERV)) => RegionRole::COLL_ONE2ALL,
+        (_, Some(CollectiveOp::REDUCE | CollectiveOp::GATHER | CollectiveOp::GATHERV)) => RegionRole::COLL_ALL2ONE,
+        (_, Some(CollectiveOp::SCAN | CollectiveOp::EXSCAN)) => RegionRole::COLL_OTHER,
+        (_, Some(_)) => RegionRole::COLL_ALL2ALL,
+        (POINT_TO_POINT, None) => RegionRole::POINT2POINT,
+        (OTHER, None) if matches!(value, 39 | 123..=128) => RegionRole::POINT2POINT,
+        (COLLECTIVE, None) => RegionRole::COLL_OTHER,
+        (ONE_SIDED, None) => RegionRole::RMA,
+        (FILES, None) => RegionRole::FILE_IO,
+        _ => RegionRole::FUNCTION,
+    }
+}
+
+/// Sorted by number.
+const NAMES: [(u8, &str); 132] = [
+    (1, "Send"),
+    (2, "Recv"),
+    (3, "Isend"),
+    (4, "Irecv"),
+    (5, "Wait"),
+    (6, "Waitall"),
+    (7, "Bcast"),
+    (8, "Barrier"),
+    (9, "Reduce"),
+    (10, "Allreduce"),
+    (11, "Alltoall"),
+    (12, "Alltoallv"),
+    (13, "Gather"),
+    (14, "Gatherv"),
+    (15, "Scatter"),
+    (16, "Scatterv"),
+    (17, "Allgather"),
+    (18, "Allgatherv"),
+    (19, "Comm_rank"),
+    (20, "Comm_size"),
+    (21, "Comm_create"),
+    (22, "Comm_dup"),
+    (23, "Comm_split"),
+    (24, "Comm_group"),
+    (25, "Comm_free"),
+    (30, "Scan"),
+    (31, "Init"),
+    (32, "Finalize"),
+    (33, "Bsend"),
+    (34, "Ssend"),
+    (35, "Rsend"),
+    (36, "Ibsend"),
+    (37, "Issend"),
+    (38, "Irsend"),
+    (39, "Test"),
+    (40, "Cancel"),
+    (41, "Sendrecv"),
+    (42, "Sendrecv_replace"),
+    (43, "Cart_create"),
+    (45, "Cart_coords"),
+    (49, "Cart_sub"),
+    (54, "Graph_create"),
+    (59, "Waitany"),
+    (60, "Waitsome"),
+    (61, "Probe"),
+    (62, "Iprobe"),
+    (63, "Win_create"),
+    (64, "Win_free"),
+    (65, "Put"),
+    (66, "Get"),
+    (67, "Accumulate"),
+    (68, "Win_fence"),
+    (69, "Win_start"),
+    (70, "Win_complete"),
+    (71, "Win_post"),
+    (72, "Win_wait"),
+    (73, "Win_test"),
+    (74, "Win_lock"),
+    (75, "Win_unlock"),
+    (80, "Reduce_scatter"),
+    (96, "Intercomm_create"),
+    (97, "Intercomm_merge"),
+    (112, "Bsend_init"),
+    (115, "Request_free"),
+    (116, "Recv_init"),
+    (117, "Send_init"),
+    (121, "Rsend_init"),
+    (122, "Ssend_init"),
+    (123, "Start"),
+    (124, "Startall"),
+    (125, "Testall"),
+    (126, "Testany"),
+    (128, "Testsome"),
+    (141, "File_open"),
+    (142, "File_close"),
+    (143, "File_read"),
+    (144, "File_read_all"),
+    (145, "File_write"),
+    (146, "File_write_all"),
+    (147, "File_read_at"),
+    (148, "File_read_at_all"),
+    (149, "File_write_at"),
+    (150, "File_write_at_all"),
+    (151, "Comm_spawn"),
+    (152, "Comm_spawn_multiple"),
+    (153, "Request_get_status"),
+    (154, "Ireduce"),
+    (155, "Iallreduce"),
+    (156, "Ibarrier"),
+    (157, "Ibcast"),
+    (158, "Ialltoall"),
+    (159, "Ialltoallv"),
+    (160, "Iallgather"),
+    (161, "Iallgatherv"),
+    (162, "Igather"),
+    (163, "Igatherv"),
+    (164, "Iscatter"),
+    (165, "Iscatterv"),
+    (166, "Ireduce_scatter"),
+    (167, "Iscan"),
+    (168, "Reduce_scatter_block"),
+    (169, "Ireduce_scatter_block"),
+    (170, "Alltoallw"),
+    (171, "Ialltoallw"),
+    (172, "Get_accumulate"),
+    (173, "Dist_graph_create"),
+    (174, "Neighbor_allgather"),
+    (175, "Ineighbor_allgather"),
+    (176, "Neighbor_allgatherv"),
+    (177, "Ineighbor_allgatherv"),
+    (178, "Neighbor_alltoall"),
+    (179, "Ineighbor_alltoall"),
+    (180, "Neighbor_alltoallv"),
+    (181, "Ineighbor_alltoallv"),
+    (182, "Neighbor_alltoallw"),
+    (183, "Ineighbor_alltoallw"),
+    (184, "Fetch_and_op"),
+    (185, "Compare_and_swap"),
+    (186, "Win_flush"),
+    (187, "Win_flush_all"),
+    (188, "Win_flush_local"),
+    (189, "Win_flush_local_all"),
+    (190, "Mprobe"),
+    (191, "Improbe"),
+    (192, "Mrecv"),
+    (193, "Imrecv"),
+    (194, "Comm_split_type"),
+    (211, "Comm_dup_with_info"),
+    (212, "Dist_graph_create_adjacent"),
+    (213, "Comm_create_group"),
+    (214, "Exscan"),
+    (215, "Iexscan"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_have_names() {
+        assert!(NAMES.is_sorted_by_key(|(number, _)| *number));
+        for (number, call) in [(1, "Send"), (8, "Barrier"), (168, "Reduce_scatter_block"), (214, "Exscan")] {
+            assert_eq!(name(number), Some(call));
+        }
+        assert_eq!(name(0), None);
+    }
+}

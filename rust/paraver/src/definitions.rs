@@ -1,0 +1,198 @@
+//! The definitions of a run, laid out as Score-P does it.
+
+use rustc_hash::FxHashMap;
+use whywait_otf2::Definitions;
+use whywait_otf2::enums::{
+    Base, CommFlag, GroupFlag, GroupType, GroupTypePre12, LocationGroupType, LocationType, MetricMode,
+    MetricOccurrence, MetricType, Paradigm, RecorderKind, RegionFlag, RegionType, SystemTreeDomain, Type,
+};
+use whywait_otf2::records::{
+    ClockProperties, Comm, Definition, Group, Location, LocationGroup, MetricClass, MetricMember,
+    Region as RegionRecord, SystemTreeNode, SystemTreeNodeDomain, Text, UNDEFINED,
+};
+
+use crate::labels::{Labels, Names};
+use crate::processes::{Comms, Processes};
+use crate::regions::Region;
+
+/// Strings first, since all other definitions name them.
+#[derive(Default)]
+struct Catalog {
+    strings: Vec<String>,
+    known: FxHashMap<String, u32>,
+    records: Vec<Definition>,
+}
+
+impl Catalog {
+    fn string(&mut self, text: &str) -> u32 {
+        if let Some(id) = self.known.get(text) {
+            return *id;
+        }
+        let id = self.strings.len() as u32;
+        self.strings.push(text.to_owned());
+        self.known.insert(text.to_owned(), id);
+        id
+    }
+
+    fn add(&mut self, record: impl Into<Definition>) {
+        self.records.push(record.into());
+    }
+
+    fn finish(self, clock: ClockProperties) -> Definitions {
+        let strings = (0..).zip(self.strings).map(|(id, string)| Text { id, string }.into());
+        Definitions::from_records([clock.into()].into_iter().chain(strings).chain(self.records))
+    }
+
+    fn node(&mut self, id: u32, name: &str, (class, domain): (&str, SystemTreeDomain), parent: u32) {
+        let (name, class_name) = (self.string(name), self.string(class));
+        self.add(SystemTreeNode { id, name, class_name, parent });
+        self.add(SystemTreeNodeDomain { system_tree_node: id, system_tree_domain: domain });
+    }
+
+    fn region(&mut self, id: u32, region: &Region) {
+        let name = self.string(&region.name);
+        let source_file = if region.file.is_empty() { UNDEFINED } else { self.string(&region.file) };
+        let Region { paradigm, role, line, .. } = *region;
+        self.add(RegionRecord {
+            id,
+            name,
+            description: 0,
+            region_type: RegionType::of(role, paradigm, RegionFlag::NONE),
+            source_file,
+            begin_line_number: line,
+            end_line_number: 0,
+            canonical_name: name,
+            region_role: role,
+            paradigm,
+            region_flags: RegionFlag::NONE,
+        });
+    }
+
+    fn group(&mut self, id: u32, group_type: GroupType, members: Vec<u64>) {
+        let (paradigm, group_flags) = (Paradigm::MPI, GroupFlag::NONE);
+        let group_type_pre12 = GroupTypePre12::of(group_type, paradigm, group_flags);
+        self.add(Group { id, name: 0, group_type_pre12, members, group_type, paradigm, group_flags });
+    }
+
+    /// A metric of its own for each counter: a thread changes which ones it reads.
+    fn counter(&mut self, id: u32, name: &str) {
+        let (name, unit) = (self.string(name), self.string("#"));
+        self.add(MetricMember {
+            id,
+            name,
+            description: 0,
+            metric_type: MetricType::OTHER,
+            metric_mode: MetricMode::RELATIVE_LAST,
+            value_type: Type::UINT64,
+            base: Base::DECIMAL,
+            exponent: 0,
+            unit,
+        });
+        let (metric_occurrence, recorder_kind) = (MetricOccurrence::ASYNCHRONOUS, RecorderKind::CPU);
+        self.add(MetricClass { id, metric_members: vec![id], metric_occurrence, recorder_kind });
+    }
+}
+
+/// What is defined.
+pub(crate) struct Content<'a> {
+    pub(crate) processes: &'a Processes,
+    pub(crate) comms: &'a Comms,
+    pub(crate) regions: &'a [Region],
+    /// Types of counters.
+    pub(crate) counters: &'a [u32],
+    pub(crate) labels: &'a Labels,
+    pub(crate) names: &'a Names,
+    /// Length of the run, and ticks of a second.
+    pub(crate) end: i64,
+    pub(crate) resolution: u64,
+    /// Number of events of each thread.
+    pub(crate) events: &'a [u64],
+}
+
+/// Defines a run.
+pub(crate) fn define(content: &Content<'_>) -> Definitions {
+    let mut catalog = Catalog::default();
+    // The empty string comes first, as readers expect of what has no name.
+    catalog.string("");
+    for (id, region) in (0..).zip(content.regions) {
+        catalog.region(id, region);
+    }
+    for (id, kind) in (0..).zip(content.counters) {
+        catalog.counter(id, &counter_name(content.labels, *kind));
+    }
+    system(&mut catalog, content);
+    communicators(&mut catalog, content);
+    catalog.finish(ClockProperties {
+        timer_resolution: content.resolution,
+        global_offset: 0,
+        trace_length: content.end.cast_unsigned(),
+        realtime_timestamp: u64::MAX,
+    })
+}
+
+/// The name of a counter without what is said of it: `PAPI_TOT_INS [Instr completed]`.
+fn counter_name(labels: &Labels, kind: u32) -> String {
+    let label = labels.of_type(kind).map_or_else(|| format!("counter {kind}"), str::to_owned);
+    let short = label.split_once(" [").map(|(_, name)| name.trim_end_matches(']'));
+    match (short, label.split_once(" (")) {
+        (Some(name), _) if name.starts_with("PAPI_") => name.to_owned(),
+        (_, Some((name, _))) => name.to_owned(),
+        _ => label,
+    }
+}
+
+fn system(catalog: &mut Catalog, content: &Content<'_>) {
+    let Content { processes, names, .. } = content;
+    catalog.node(0, "machine", ("machine", SystemTreeDomain::MACHINE), UNDEFINED);
+    let mut nodes: FxHashMap<u32, u32> = FxHashMap::default();
+    let applications = processes.applications();
+    for (id, process) in (0..).zip(&processes.list) {
+        let number = process.node.max(1);
+        let next = nodes.len() as u32 + 1;
+        let node = *nodes.entry(number).or_insert(next);
+        if node == next {
+            let name = names.nodes.get(number as usize - 1).filter(|name| !name.is_empty());
+            let name = name.map_or_else(|| format!("node {number}"), Clone::clone);
+            catalog.node(node, &name, ("node", SystemTreeDomain::SHARED_MEMORY), 0);
+        }
+        let rank = process.task - 1;
+        let name = if applications == 1 {
+            format!("rank {rank}")
+        } else {
+            format!("{}.{}", process.application, process.task)
+        };
+        let name = catalog.string(&name);
+        catalog.add(LocationGroup {
+            id,
+            name,
+            location_group_type: LocationGroupType::PROCESS,
+            system_tree_parent: node,
+            creating_location_group: UNDEFINED,
+        });
+        for thread in 0..process.threads {
+            let location = process.first_thread + thread;
+            let known = names.threads.get(location as usize).filter(|name| !name.is_empty());
+            let own = || format!("THREAD {}.{}.{}", process.application, process.task, thread + 1);
+            let name = catalog.string(&known.map_or_else(own, Clone::clone));
+            catalog.add(Location {
+                id: location.into(),
+                name,
+                location_type: LocationType::CPU_THREAD,
+                number_of_events: content.events[location as usize],
+                location_group: id,
+            });
+        }
+    }
+}
+
+fn communicators(catalog: &mut Catalog, content: &Content<'_>) {
+    let Content { processes, comms, .. } = content;
+    let all = processes.list.iter().map(|process| process.first_thread.into()).collect();
+    catalog.group(0, GroupType::COMM_LOCATIONS, all);
+    // Applications that are left out have no members.
+    for (id, comm) in (0..).zip(&comms.list).filter(|(_, comm)| !comm.members.is_empty()) {
+        catalog.group(id + 1, GroupType::COMM_GROUP, comm.members.iter().map(|member| (*member).into()).collect());
+        let name = catalog.string(&comm.name);
+        catalog.add(Comm { id, name, group: id + 1, parent: UNDEFINED, flags: CommFlag::NONE });
+    }
+}

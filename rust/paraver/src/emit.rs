@@ -1,0 +1,148 @@
+//! The events of a thread, in the records of Score-P.
+
+use whywait_otf2::enums::{CollectiveRoot, Type};
+use whywait_otf2::records::TypedValue;
+use whywait_otf2::{Attributes, Event, EventSink};
+
+use crate::collectives::Operation;
+use crate::messages::{Act, Link, Message};
+use crate::states::Gap;
+use crate::thread::{NONE, Sample, Thread, Visit};
+
+/// A thread as its events are sent.
+pub(crate) struct Emitter<'a> {
+    pub(crate) thread: &'a Thread,
+    /// Regions of the run for those of the thread.
+    pub(crate) regions: &'a [u32],
+    /// Whether each of these is the program's own, and not a call of a library.
+    pub(crate) is_own: &'a [bool],
+    /// Types of counters, by the number of the metric.
+    pub(crate) counters: &'a [u32],
+    pub(crate) operations: &'a [Option<Operation>],
+    pub(crate) links: &'a [Link],
+    pub(crate) messages: &'a [Message],
+}
+
+/// What is left to send.
+struct Rest<'a> {
+    links: &'a [Link],
+    gaps: &'a [Gap],
+    samples: &'a [Sample],
+    /// Up to when all is sent.
+    since: i64,
+}
+
+fn record(sink: &mut dyn EventSink, time: i64, record: &Event<'_>) {
+    sink.record(time, record, &Attributes::NONE);
+}
+
+impl Emitter<'_> {
+    /// Sends all events.
+    pub(crate) fn send(&self, sink: &mut dyn EventSink) {
+        let thread = self.thread;
+        let first = thread.visits.first().map_or(0, |visit| visit.begin);
+        let mut rest = Rest { links: self.links, gaps: &thread.gaps, samples: &thread.samples, since: first };
+        let mut ends: Vec<(u32, &[Link])> = Vec::new();
+        for (at, visit) in (0..).zip(&thread.visits) {
+            for (open, links) in ends.drain(visit.depth as usize..).rev() {
+                self.leave(open, links, &mut rest, sink);
+            }
+            self.between(visit.begin, ends.last().map(|(open, _)| *open), &mut rest, sink);
+            sink.enter(visit.begin, self.region(visit.region));
+            let before = rest.links.partition_point(|link| link.visit < at);
+            let own = rest.links[before..].partition_point(|link| link.visit == at);
+            let links = &rest.links[before..before + own];
+            rest.links = &rest.links[before + own..];
+            if self.operation(visit).is_some() {
+                record(sink, visit.begin, &Event::MpiCollectiveBegin {});
+            }
+            let sends = links.partition_point(|link| link.act == Act::Send);
+            for link in &links[..sends] {
+                self.link(link, visit.begin, sink);
+            }
+            ends.push((at, &links[sends..]));
+        }
+        while let Some((open, links)) = ends.pop() {
+            self.leave(open, links, &mut rest, sink);
+        }
+    }
+
+    fn region(&self, region: u32) -> u32 {
+        self.regions.get(region as usize).copied().unwrap_or(NONE)
+    }
+
+    fn leave(&self, visit: u32, links: &[Link], rest: &mut Rest<'_>, sink: &mut dyn EventSink) {
+        let place = Some(visit);
+        let visit = &self.thread.visits[visit as usize];
+        self.between(visit.end, place, rest, sink);
+        for link in links {
+            self.link(link, visit.end, sink);
+        }
+        if let Some((operation, collective)) = self.operation(visit) {
+            let Operation { comm: communicator, operation: collective_op, root } = operation;
+            let root = root.unwrap_or(CollectiveRoot::NONE.0);
+            let known = &self.thread.collectives[collective];
+            let [size_sent, size_received] = [known.sent, known.received].map(|size| size.max(0).cast_unsigned());
+            let event = Event::MpiCollectiveEnd { collective_op, communicator, root, size_sent, size_received };
+            record(sink, visit.end, &event);
+        }
+        sink.leave(visit.end, self.region(visit.region));
+    }
+
+    /// Sends samples up to a time, and what the thread does besides running in a region of its own.
+    fn between(&self, until: i64, around: Option<u32>, rest: &mut Rest<'_>, sink: &mut dyn EventSink) {
+        let visit = around.map(|visit| &self.thread.visits[visit as usize]);
+        let is_own = visit.is_some_and(|visit| self.is_own[visit.region as usize]);
+        while let Some(gap) = rest.gaps.first().filter(|gap| gap.begin < until) {
+            let (begin, end) = (gap.begin.max(rest.since), gap.end.min(until));
+            if is_own && begin < end {
+                self.samples(begin, rest, sink);
+                sink.enter(begin, self.region(gap.region));
+                self.samples(end, rest, sink);
+                sink.leave(end, self.region(gap.region));
+            }
+            if gap.end > until {
+                break;
+            }
+            rest.gaps = &rest.gaps[1..];
+        }
+        self.samples(until, rest, sink);
+        rest.since = until;
+    }
+
+    fn samples(&self, until: i64, rest: &mut Rest<'_>, sink: &mut dyn EventSink) {
+        let count = rest.samples.partition_point(|sample| sample.time <= until);
+        for sample in &rest.samples[..count] {
+            if let Ok(metric) = self.counters.binary_search(&sample.kind) {
+                let value = TypedValue { kind: Type::UINT64, bits: sample.value.cast_unsigned() };
+                sink.metric(sample.time.max(rest.since), metric as u32, &[value]);
+            }
+        }
+        rest.samples = &rest.samples[count..];
+    }
+
+    fn operation(&self, visit: &Visit) -> Option<(Operation, usize)> {
+        let collective = visit.collective as usize;
+        Some(((*self.operations.get(collective)?)?, collective))
+    }
+
+    fn link(&self, link: &Link, time: i64, sink: &mut dyn EventSink) {
+        let message = &self.messages[link.message as usize];
+        let Message { comm: communicator, sender, receiver, size: msg_length, tag: msg_tag, .. } = *message;
+        // The two ends of a message can be in one process.
+        let [sent, received] = [0, 1].map(|end| 2 * u64::from(link.message) + end);
+        let event = match link.act {
+            Act::Send if message.is_pending_send => {
+                Event::MpiIsend { receiver, communicator, msg_tag, msg_length, request_id: sent }
+            }
+            Act::Send => Event::MpiSend { receiver, communicator, msg_tag, msg_length },
+            Act::Post => Event::MpiIrecvRequest { request_id: received },
+            Act::Receive if message.is_pending_receive => {
+                Event::MpiIrecv { sender, communicator, msg_tag, msg_length, request_id: received }
+            }
+            Act::Receive => Event::MpiRecv { sender, communicator, msg_tag, msg_length },
+            Act::Complete => Event::MpiIsendComplete { request_id: sent },
+        };
+        record(sink, time, &event);
+    }
+}

@@ -1,0 +1,37 @@
+//! Paraver's traces as recordings.
+//!
+//! ```text
+//!  lines --scan--> records of threads --thread--> calls --messages, collectives--> who communicates --emit--> events
+//! ```
+//!
+//! [`detect()`] says whether a path is such a trace, and [`open()`] reads it. What an analysis needs is in records as
+//! Score-P writes them; what has no record is in [`Facts`]. Nothing here knows what waits.
+
+#![deny(unsafe_code)]
+
+mod calls;
+mod collectives;
+mod definitions;
+mod detect;
+mod emit;
+mod error;
+mod facts;
+mod header;
+mod labels;
+mod messages;
+mod open;
+mod options;
+mod parallel;
+mod processes;
+mod recording;
+mod regions;
+mod scan;
+mod states;
+mod thread;
+
+pub use detect::detect;
+pub use error::{Error, Result};
+pub use facts::Facts;
+pub use open::open;
+pub use options::Options;
+pub use recording::ParaverRecording;

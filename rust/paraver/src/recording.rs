@@ -1,0 +1,208 @@
+//! A trace as a recording.
+
+use std::path::{Path, PathBuf};
+
+use rustc_hash::FxHashMap;
+use whywait_otf2::enums::Paradigm;
+use whywait_otf2::records::TypedValue;
+use whywait_otf2::{
+    Anchor, Attributes, Definitions, Error, Event, EventSink, EventStream, Events, Oddity, ReadSummary, Recording,
+};
+
+use crate::collectives::Operations;
+use crate::definitions::{self, define};
+use crate::detect;
+use crate::emit::Emitter;
+use crate::facts::Facts;
+use crate::labels::{Labels, Names};
+use crate::messages::Messages;
+use crate::processes::{Comms, Processes};
+use crate::regions::Region;
+use crate::thread::Thread;
+
+/// The property of the anchor that says how many calls complete non-blocking sends by inference.
+const INFERRED_COMPLETIONS: &str = "WHYWAIT::INFERRED_COMPLETIONS";
+
+/// What is read from a trace.
+#[derive(Debug)]
+pub(crate) struct Content {
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) processes: Processes,
+    pub(crate) comms: Comms,
+    pub(crate) messages: Messages,
+    pub(crate) operations: Operations,
+    pub(crate) labels: Labels,
+    pub(crate) names: Names,
+    /// Length of the run, and ticks of a second.
+    pub(crate) end: i64,
+    pub(crate) resolution: u64,
+}
+
+/// The regions of a thread in those of the run, and whether each is the program's own.
+#[derive(Debug)]
+struct Numbers {
+    regions: Vec<u32>,
+    is_own: Vec<bool>,
+}
+
+/// A trace of Paraver as a recording.
+#[derive(Debug)]
+pub struct ParaverRecording {
+    path: PathBuf,
+    name: String,
+    anchor: Anchor,
+    definitions: Definitions,
+    oddities: Vec<Oddity>,
+    facts: Facts,
+    content: Content,
+    numbers: Vec<Numbers>,
+    /// Types of counters.
+    counters: Vec<u32>,
+}
+
+impl ParaverRecording {
+    pub(crate) fn new(path: PathBuf, content: Content, facts: Facts, oddities: Vec<Oddity>) -> Self {
+        let (numbers, regions) = unite(&content.threads);
+        let mut counters: Vec<u32> =
+            content.threads.iter().flat_map(|thread| &thread.samples).map(|sample| sample.kind).collect();
+        counters.sort_unstable();
+        counters.dedup();
+        let name = detect::name(&path);
+        let inferred = (facts.inferred > 0).then(|| (INFERRED_COMPLETIONS.to_owned(), facts.inferred.to_string()));
+        let properties = inferred.into_iter().collect();
+        let anchor = Anchor { creator: "Paraver trace".to_owned(), properties, ..Anchor::default() };
+        let definitions = Definitions::default();
+        let mut recording = Self { path, name, anchor, definitions, oddities, facts, content, numbers, counters };
+        let events: Vec<u64> = (0..recording.content.threads.len())
+            .map(|thread| {
+                let mut counter = Counter::default();
+                recording.emitter(thread).send(&mut counter);
+                counter.0
+            })
+            .collect();
+        recording.definitions = define(&definitions::Content {
+            processes: &recording.content.processes,
+            comms: &recording.content.comms,
+            regions: &regions,
+            counters: &recording.counters,
+            labels: &recording.content.labels,
+            names: &recording.content.names,
+            end: recording.content.end,
+            resolution: recording.content.resolution,
+            events: &events,
+        });
+        let strings = &recording.definitions;
+        recording.facts.counters =
+            strings.metric_members.iter().map(|member| strings.string(member.name).to_owned()).collect();
+        recording.anchor.number_of_locations = events.len() as u64;
+        recording
+    }
+
+    /// What is known besides events.
+    #[must_use]
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn emitter(&self, thread: usize) -> Emitter<'_> {
+        Emitter {
+            thread: &self.content.threads[thread],
+            regions: &self.numbers[thread].regions,
+            is_own: &self.numbers[thread].is_own,
+            counters: &self.counters,
+            operations: &self.content.operations.of_threads[thread],
+            links: &self.content.messages.links[thread],
+            messages: &self.content.messages.list,
+        }
+    }
+}
+
+/// The regions of all threads, each once, in order of threads.
+fn unite(threads: &[Thread]) -> (Vec<Numbers>, Vec<Region>) {
+    let mut regions: Vec<Region> = Vec::new();
+    let mut known: FxHashMap<&Region, u32> = FxHashMap::default();
+    let numbers = threads.iter().map(|thread| {
+        let number = |region| {
+            let next = regions.len() as u32;
+            *known.entry(region).or_insert_with_key(|region| {
+                regions.push((*region).clone());
+                next
+            })
+        };
+        let of_thread = thread.regions.iter().map(number).collect();
+        let is_own = thread.regions.iter().map(|region| region.paradigm == Paradigm::USER).collect();
+        Numbers { regions: of_thread, is_own }
+    });
+    (numbers.collect(), regions)
+}
+
+#[derive(Default)]
+struct Counter(u64);
+
+impl EventSink for Counter {
+    fn enter(&mut self, _: i64, _: u32) {
+        self.0 += 1;
+    }
+
+    fn leave(&mut self, _: i64, _: u32) {
+        self.0 += 1;
+    }
+
+    fn record(&mut self, _: i64, _: &Event<'_>, _: &Attributes<'_>) {
+        self.0 += 1;
+    }
+
+    fn metric(&mut self, _: i64, _: u32, _: &[TypedValue]) {
+        self.0 += 1;
+    }
+}
+
+struct Stream<'a> {
+    emitter: Emitter<'a>,
+    events: u64,
+}
+
+impl EventStream for Stream<'_> {
+    fn read(&self, sink: &mut dyn EventSink) -> whywait_otf2::Result<ReadSummary> {
+        self.emitter.send(sink);
+        Ok(ReadSummary { events: self.events, ..ReadSummary::default() })
+    }
+
+    fn first_time(&self) -> Option<i64> {
+        let thread = self.emitter.thread;
+        let first = thread.visits.first().map(|visit| visit.begin);
+        let sample = thread.samples.first().map(|sample| sample.time);
+        first.into_iter().chain(sample).min()
+    }
+}
+
+impl Recording for ParaverRecording {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn anchor(&self) -> &Anchor {
+        &self.anchor
+    }
+
+    fn definitions(&self) -> &Definitions {
+        &self.definitions
+    }
+
+    fn oddities(&self) -> &[Oddity] {
+        &self.oddities
+    }
+
+    fn events(&self, location: u64) -> whywait_otf2::Result<Events<'_>> {
+        let place = usize::try_from(location).ok().filter(|place| *place < self.content.threads.len());
+        let known = place.zip(self.definitions.location(location));
+        let Some((thread, definition)) = known else {
+            return Err(Error::NoArchive { path: self.path.clone(), why: format!("no location {location}").into() });
+        };
+        Ok(Events::new(Stream { emitter: self.emitter(thread), events: definition.number_of_events }))
+    }
+}

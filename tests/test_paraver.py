@@ -1,0 +1,280 @@
+"""Paraver traces: waits are those of the programs, and what is odd or damaged is said."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections import defaultdict
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import whywait
+from whywait.cli import main
+
+from tests.results import SHARED, UNRECORDED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CASES = SHARED / "paraver"
+shared = pytest.mark.skipif(not CASES.is_dir(), reason=UNRECORDED)
+
+HEADER = "#Paraver (01/01/2026 at 12:00):10000_ns:1(2):1:2(1:1,1:1),1"
+# A late sender of 2000 ns, and a barrier in which the sender waits for 1000 ns.
+BODY = """c:1:1:2:1:2
+1:1:1:1:1:0:1000:1
+1:2:1:2:1:0:3000:1
+1:1:1:1:1:1000:3500:3
+2:1:1:1:1:1000:50000001:2
+1:2:1:2:1:3000:3200:4
+2:2:1:2:1:3000:50000001:1
+3:2:1:2:1:3000:3200:1:1:1:1:1000:3500:8:7
+1:2:1:2:1:3200:5000:1
+2:2:1:2:1:3200:50000001:0
+1:1:1:1:1:3500:6000:1
+2:1:1:1:1:3500:50000001:0
+1:2:1:2:1:5000:6100:13
+2:2:1:2:1:5000:50000002:8:50100001:0:50100002:0:50100004:1
+1:1:1:1:1:6000:6100:13
+2:1:1:1:1:6000:50000002:8:50100001:0:50100002:0:50100004:1
+1:1:1:1:1:6100:10000:1
+1:2:1:2:1:6100:10000:1
+2:1:1:1:1:6100:50000002:0
+2:2:1:2:1:6100:50000002:0
+"""
+
+
+def waits(path: Path | str, **options: Any) -> dict[str, dict[str, float]]:
+    """Return the waiting of each kind by rank, in ticks."""
+    result = whywait.analyze(whywait.open(path, **options))
+    resolution = result.run.info()["timer_resolution"]
+    found: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for wait in result.wait_states().to_pylist():
+        found[wait["kind"]][str(wait["rank"])] += wait["waiting"] * resolution
+    return found
+
+
+def agree(found: dict[str, dict[str, float]], right: dict[str, Any]) -> None:
+    for kind, ranks in right.items():
+        if kind.startswith("mpi_"):
+            for rank, ticks in ranks.items():
+                assert found[kind][rank] == pytest.approx(ticks, abs=1e-3), (kind, rank)
+
+
+def write(directory: Path, text: str, name: str = "run.prv") -> Path:
+    (directory / name).write_text(text)
+    return directory / name
+
+
+def oddities(path: Path) -> list[str]:
+    return [text for _, _, text in whywait.open(path).oddities]
+
+
+@shared
+@pytest.mark.parametrize("case", ["p2p", "collectives", "chopped"])
+def test_waits_are_those_of_the_cases(case):
+    right = json.loads((CASES / case / "right.json").read_text())
+    agree(waits(CASES / case / "trace.prv"), right)
+    if "oddities" in right:
+        said = [text.replace(", whose waiting is unknown", "") for text in oddities(CASES / case / "trace.prv")]
+        assert sorted(said) == sorted(f"{name}: {count}" for name, count in right["oddities"].items())
+
+
+@shared
+def test_call_paths_are_those_of_callers_with_the_line_of_the_call():
+    result = whywait.analyze(CASES / "p2p" / "trace.prv")
+    rows = [wait for wait in result.wait_states().to_pylist() if wait["path"].endswith("solve/exchange/MPI_Recv")]
+    assert [round(row["waiting"] * 1e9) for row in rows] == [2000]
+    regions = result.run.definitions["Region"].to_pylist()
+    assert ("MPI_Recv", 12) in {(region["name"], region["begin_line_number"]) for region in regions}
+
+
+@shared
+def test_completion_of_nonblocking_sends_is_inferred_and_says_so():
+    path = CASES / "p2p" / "trace.prv"
+    result = whywait.analyze(path)
+    inferred = [wait for wait in result.wait_states().to_pylist() if wait["inferred"]]
+    assert [(wait["kind"], wait["rank"], round(wait["waiting"] * 1e9)) for wait in inferred] == [
+        ("mpi_latereceiver", 2, 5000)
+    ]
+    note = next(note for note in result.warnings if note["kind"] == "inferred_completion")
+    assert note["count"] == 1
+    assert "0.000 s rest on this assumption" in note["text"]
+    assert dict(waits(path, inference=False)["mpi_latereceiver"]) == pytest.approx({"0": 4000})
+    assert not whywait.analyze(whywait.open(path, inference=False)).warnings
+
+
+@shared
+def test_processes_of_two_applications_do_not_share_a_world():
+    right = json.loads((CASES / "two_applications" / "right.json").read_text())
+    path = CASES / "two_applications" / "trace.prv.gz"
+    names = right["processes"]
+    found = waits(path)
+    for kind in ("mpi_latesender", "mpi_barrier_wait"):
+        for name, ticks in right[kind].items():
+            assert found[kind][str(names.index(name))] == pytest.approx(ticks, abs=1e-3)
+    assert whywait.open(path).definitions["LocationGroup"]["name"].to_pylist() == names
+    alone = waits(path, application=2)
+    assert {rank: round(ticks) for rank, ticks in alone["mpi_barrier_wait"].items()} == {"0": 2000, "1": 1000}
+    assert "mpi_latesender" not in alone
+    with pytest.raises(whywait.UsageError, match="no application 3: the trace has 2"):
+        whywait.open(path, application=3)
+
+
+@shared
+def test_variants_are_the_same_run_or_say_what_is_wrong(capsys, tmp_path):
+    known = json.loads((CASES / "variants" / "right.json").read_text())
+    for name, say in known["say"].items():
+        path = CASES / "variants" / f"{name}.prv"
+        if say.get("same"):
+            scale = say.get("scale", 1)
+            assert scale in (1, 1000)
+            agree(waits(path), known["p2p"])
+            assert whywait.open(path).info()["length"] == pytest.approx(60000 * scale * 1e-9)
+        if "oddity" in say:
+            assert any(text.startswith(say["oddity"]) for text in oddities(path)), name
+    assert main(["info", str(CASES / "variants" / "empty.prv")]) == 3
+    assert "not a Paraver trace" in capsys.readouterr().err
+    assert main(["analyze", str(CASES / "variants" / "only_header.prv"), "-o", str(tmp_path / "o")]) == 0
+
+
+@shared
+def test_a_cut_file_names_the_line_and_is_read_up_to_there(capsys, tmp_path):
+    path = CASES / "variants" / "truncated.prv"
+    lines = path.read_text().count("\n")
+    assert main(["analyze", str(path), "-o", str(tmp_path / "o")]) == 3
+    said = capsys.readouterr().err
+    assert f"line {lines + 1} is cut off: {lines - 2} whole records before it" in said
+    assert f"head -n {lines} {path}" in said
+    assert main(["analyze", str(path), "--truncated", "-o", str(tmp_path / "o")]) == 0
+    assert "cut off in line" in "".join(text for _, _, text in whywait.open(path, truncated=True).oddities)
+
+
+@shared
+@pytest.mark.parametrize(
+    ("name", "published", "measured"),
+    [
+        (
+            "epoch_2proc",
+            (99.378252, 99.760930, 99.616405),
+            {
+                "mpi_latesender": 72870765,
+                "mpi_latebroadcast": 8192278,
+                "mpi_barrier_wait": 5588100,
+                "mpi_wait_nxn": 3845143,
+            },
+        ),
+        (
+            "epoch_4proc",
+            (97.349953, 98.687584, 98.644580),
+            {
+                "mpi_latesender": 222627961,
+                "mpi_wait_nxn": 242011774,
+                "mpi_latereceiver": 539898,
+                "mpi_barrier_wait": 18169040,
+            },
+        ),
+    ],
+)
+def test_real_traces_have_their_published_efficiencies(name, published, measured, capsys):
+    path = CASES / "real" / f"{name}.prv.gz"
+    found = waits(path)
+    assert {kind: round(sum(found[kind].values())) for kind in measured} == measured
+    assert not [text for text in oddities(path) if "message" in text]
+    assert main(["efficiency", str(path), "--focus", "all", "--json"]) == 0
+    text = capsys.readouterr().out
+    rows = json.loads(text)["methods"]["cube"][0]["efficiencies"]
+    names = ("parallel_efficiency", "load_balance", "communication_efficiency")
+    assert [round(100 * rows[one]["value"], 6) for one in names] == list(published)
+
+
+def test_waits_of_a_written_trace(tmp_path):
+    path = write(tmp_path, f"{HEADER}\n{BODY}")
+    right = {"mpi_latesender": {"0": 2000}, "mpi_barrier_wait": {"1": 1000}}
+    agree(waits(path), right)
+    (tmp_path / "gz").mkdir()
+    packed = tmp_path / "gz" / "run.prv.gz"
+    packed.write_bytes(gzip.compress(f"{HEADER}\n{BODY}".encode()))
+    for same in (packed, packed.parent):
+        agree(waits(same), right)
+    (tmp_path / "run.pcf").write_text("EVENT_TYPE\n9 50000001 MPI\nVALUES\n2 MPI_Recv\n")
+    agree(waits(tmp_path / "run.pcf"), right)
+
+
+def test_order_of_lines_of_one_instant_does_not_matter(tmp_path):
+    right = {"mpi_latesender": {"0": 2000}, "mpi_barrier_wait": {"1": 1000}}
+    lines = BODY.splitlines()
+    for seed in range(5):
+        order = random.Random(seed)  # noqa: S311
+        mixed = sorted(lines[1:], key=lambda line: (int(line.split(":")[5 + (line[0] == "3")]), order.random()))
+        path = write(tmp_path, "\n".join([HEADER, lines[0], *mixed]) + "\n")
+        agree(waits(path), right)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        ("", 3, "not a Paraver trace: it is empty"),
+        ("new format\n1:2\n", 3, 'a trace in Paraver\'s "new format"'),
+        ("hello\n", 3, "its first line does not begin with #Paraver"),
+        ("#Paraver (1):x\n", 3, "the header has no length"),
+        ("#Paraver (1):5_ns:1(2):1:2(1:1)\n", 3, "the header has no tasks of application 1"),
+        ("#Paraver (1):5_ns:0:1:0()\n", 3, "the header has no tasks"),
+        ("#Paraver (1):5_ns:0:1:1(1:1)\n2:1:1:1:1:3:6000050:51\n", 3, "types of events: 6000050"),
+        ("#Paraver (1):5_ns:0:1:1(1:1)\n2:1:1:1:1:3:50000001:1\n2:1:1", 3, "line 3 is cut off: 1 whole records"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(text, code, said, tmp_path, capsys):
+    path = write(tmp_path, text)
+    assert main(["analyze", str(path), "-o", str(tmp_path / "o")]) == code
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_several_traces_in_a_directory_are_listed(tmp_path, capsys):
+    for name in ("a.prv", "b.prv"):
+        write(tmp_path, f"{HEADER}\n{BODY}", name)
+    assert main(["info", str(tmp_path)]) == 2
+    assert "2 Paraver traces; name one of them:" in capsys.readouterr().err
+
+
+def test_other_types_are_regions_on_request(tmp_path):
+    text = "#Paraver (1):50_ns:0:1:1(1:1)\n2:1:1:1:1:3:6000050:51\n2:1:1:1:1:13:6000050:0\n"
+    path = write(tmp_path, text)
+    (tmp_path / "run.pcf").write_text("EVENT_TYPE\n0 6000050 Phase\nVALUES\n51 solve\n")
+    result = whywait.analyze(whywait.open(path, types=[6000050]))
+    names = result.run.definitions["Region"]["name"].to_pylist()
+    assert "Phase: solve" in names
+
+
+def test_damaged_traces_end_in_a_result_or_an_error(tmp_path):
+    whole = f"{HEADER}\n{BODY}".encode()
+    order = random.Random(1)  # noqa: S311
+    for _ in range(60):
+        damaged = bytearray(whole)
+        for _ in range(order.randrange(1, 6)):
+            damaged[order.randrange(len(damaged))] = order.choice(b"0123456789:-\n#ac")
+        path = tmp_path / "run.prv"
+        path.write_bytes(damaged[: order.choice([len(damaged), order.randrange(len(damaged))])])
+        with suppress(whywait.Error):
+            whywait.analyze(whywait.open(path, truncated=True))
+
+
+def test_info_says_what_the_trace_has(tmp_path, capsys):
+    path = write(tmp_path, f"{HEADER}\n{BODY}")
+    assert main(["info", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "Paraver trace of Extrae" in said
+    assert "1, with 2 tasks" in said
+    assert "1 messages, 1 collective operations" in said
+
+
+def test_a_written_result_finds_its_trace_again(tmp_path):
+    path = write(tmp_path, f"{HEADER}\n{BODY}")
+    assert main(["analyze", str(path), "--no-inference", "-q", "-o", str(tmp_path / "o")]) == 0
+    loaded = whywait.load(tmp_path / "o")
+    assert loaded.run.info()["events"] > 0
+    assert main(["export", "perfetto", str(tmp_path / "o"), "-o", str(tmp_path / "run.pftrace")]) == 0
