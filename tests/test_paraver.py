@@ -124,6 +124,24 @@ def test_processes_of_two_applications_do_not_share_a_world():
 
 
 @shared
+def test_waits_of_threads_for_barriers_and_locks():
+    right = json.loads((CASES / "openmp" / "right.json").read_text())
+    result = whywait.analyze(CASES / "openmp" / "trace.prv")
+    found: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for wait in result.wait_states().to_pylist():
+        found[wait["kind"]][f"{wait['rank']}.{wait['thread']}"] += wait["waiting"] * 1e9
+    for name, kind in (
+        ("omp_ebarrier_wait", "omp_ebarrier_wait"),
+        ("lock_wait", "omp_lock_contention_critical"),
+    ):
+        for thread, ticks in right[name].items():
+            if thread != "rule":
+                assert found[kind][thread] == pytest.approx(ticks, abs=1e-3), (name, thread)
+    assert result.metrics["comp"].total * 1e9 == pytest.approx(sum(right["running_ns"].values()))
+    assert not oddities(CASES / "openmp" / "trace.prv")
+
+
+@shared
 def test_variants_are_the_same_run_or_say_what_is_wrong(capsys, tmp_path):
     known = json.loads((CASES / "variants" / "right.json").read_text())
     for name, say in known["say"].items():

@@ -12,7 +12,7 @@ use whywait_otf2::records::{
 };
 
 use crate::labels::{Labels, Names};
-use crate::processes::{Comms, Processes};
+use crate::processes::{Comms, Process, Processes};
 use crate::regions::Region;
 
 /// Strings first, since all other definitions name them.
@@ -68,8 +68,8 @@ impl Catalog {
         });
     }
 
-    fn group(&mut self, id: u32, group_type: GroupType, members: Vec<u64>) {
-        let (paradigm, group_flags) = (Paradigm::MPI, GroupFlag::NONE);
+    fn group(&mut self, id: u32, group_type: GroupType, paradigm: Paradigm, members: Vec<u64>) {
+        let group_flags = GroupFlag::NONE;
         let group_type_pre12 = GroupTypePre12::of(group_type, paradigm, group_flags);
         self.add(Group { id, name: 0, group_type_pre12, members, group_type, paradigm, group_flags });
     }
@@ -188,11 +188,28 @@ fn system(catalog: &mut Catalog, content: &Content<'_>) {
 fn communicators(catalog: &mut Catalog, content: &Content<'_>) {
     let Content { processes, comms, .. } = content;
     let all = processes.list.iter().map(|process| process.first_thread.into()).collect();
-    catalog.group(0, GroupType::COMM_LOCATIONS, all);
+    catalog.group(0, GroupType::COMM_LOCATIONS, Paradigm::MPI, all);
     // Applications that are left out have no members.
     for (id, comm) in (0..).zip(&comms.list).filter(|(_, comm)| !comm.members.is_empty()) {
-        catalog.group(id + 1, GroupType::COMM_GROUP, comm.members.iter().map(|member| (*member).into()).collect());
+        let members = comm.members.iter().map(|member| (*member).into()).collect();
+        catalog.group(id + 1, GroupType::COMM_GROUP, Paradigm::MPI, members);
         let name = catalog.string(&comm.name);
         catalog.add(Comm { id, name, group: id + 1, parent: UNDEFINED, flags: CommFlag::NONE });
+    }
+    teams(catalog, content);
+}
+
+/// The threads of each process that has several are a team.
+fn teams(catalog: &mut Catalog, content: &Content<'_>) {
+    let first = content.comms.list.len() as u32;
+    let teams: Vec<(u32, &Process)> =
+        (first..).zip(&content.processes.list).filter(|(_, process)| process.threads > 1).collect();
+    let Some(last) = teams.last() else { return };
+    let all = (0..content.processes.of_threads.len() as u64).collect();
+    catalog.group(last.0 + 2, GroupType::COMM_LOCATIONS, Paradigm::OPENMP, all);
+    for (id, process) in teams {
+        let threads = u64::from(process.first_thread)..u64::from(process.first_thread + process.threads);
+        catalog.group(id + 1, GroupType::COMM_GROUP, Paradigm::OPENMP, threads.collect());
+        catalog.add(Comm { id, name: 0, group: id + 1, parent: UNDEFINED, flags: CommFlag::NONE });
     }
 }

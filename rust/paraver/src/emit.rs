@@ -1,13 +1,24 @@
 //! The events of a thread, in the records of Score-P.
 
-use whywait_otf2::enums::{CollectiveRoot, Type};
+use whywait_otf2::enums::{CollectiveRoot, Paradigm, Type};
 use whywait_otf2::records::TypedValue;
 use whywait_otf2::{Attributes, Event, EventSink};
 
 use crate::collectives::Operation;
 use crate::messages::{Act, Link, Message};
+use crate::openmp::{self, PART};
 use crate::states::Gap;
+use crate::teams::LockLink;
 use crate::thread::{NONE, Sample, Thread, Visit};
+
+/// The team of a thread's process.
+#[derive(Clone, Copy)]
+pub(crate) struct Team {
+    pub(crate) comm: u32,
+    pub(crate) threads: u32,
+    /// Whether the thread is the one that forks.
+    pub(crate) is_first: bool,
+}
 
 /// A thread as its events are sent.
 pub(crate) struct Emitter<'a> {
@@ -21,6 +32,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) operations: &'a [Option<Operation>],
     pub(crate) links: &'a [Link],
     pub(crate) messages: &'a [Message],
+    pub(crate) locks: &'a [LockLink],
+    pub(crate) team: Option<Team>,
 }
 
 /// What is left to send.
@@ -48,7 +61,16 @@ impl Emitter<'_> {
                 self.leave(open, links, &mut rest, sink);
             }
             self.between(visit.begin, ends.last().map(|(open, _)| *open), &mut rest, sink);
+            let team = self.team(visit);
+            if let Some(Team { comm: thread_team, threads: number_of_requested_threads, is_first }) = team {
+                if is_first {
+                    let model = Paradigm::OPENMP;
+                    record(sink, visit.begin, &Event::ThreadFork { model, number_of_requested_threads });
+                }
+                record(sink, visit.begin, &Event::ThreadTeamBegin { thread_team });
+            }
             sink.enter(visit.begin, self.region(visit.region));
+            self.lock(at, visit, true, sink);
             let before = rest.links.partition_point(|link| link.visit < at);
             let own = rest.links[before..].partition_point(|link| link.visit == at);
             let links = &rest.links[before..before + own];
@@ -72,7 +94,7 @@ impl Emitter<'_> {
     }
 
     fn leave(&self, visit: u32, links: &[Link], rest: &mut Rest<'_>, sink: &mut dyn EventSink) {
-        let place = Some(visit);
+        let (at, place) = (visit, Some(visit));
         let visit = &self.thread.visits[visit as usize];
         self.between(visit.end, place, rest, sink);
         for link in links {
@@ -86,7 +108,35 @@ impl Emitter<'_> {
             let event = Event::MpiCollectiveEnd { collective_op, communicator, root, size_sent, size_received };
             record(sink, visit.end, &event);
         }
+        self.lock(at, visit, false, sink);
         sink.leave(visit.end, self.region(visit.region));
+        if let Some(Team { comm: thread_team, is_first, .. }) = self.team(visit) {
+            record(sink, visit.end, &Event::ThreadTeamEnd { thread_team });
+            if is_first {
+                record(sink, visit.end, &Event::ThreadJoin { model: Paradigm::OPENMP });
+            }
+        }
+    }
+
+    /// The team whose region a visit is.
+    fn team(&self, visit: &Visit) -> Option<Team> {
+        self.team.filter(|team| if team.is_first { openmp::is_parallel(visit.kind) } else { visit.kind == PART })
+    }
+
+    /// Sends what a visit does with a lock: it gives it back at its begin, or has it at its end.
+    fn lock(&self, at: u32, visit: &Visit, is_release: bool, sink: &mut dyn EventSink) {
+        if !openmp::is_lock(visit.kind) {
+            return;
+        }
+        let from = self.locks.partition_point(|link| (link.visit, link.is_release) < (at, is_release));
+        let link = self.locks.get(from).filter(|link| (link.visit, link.is_release) == (at, is_release));
+        let Some(&LockLink { lock: lock_id, order: acquisition_order, .. }) = link else { return };
+        let model = Paradigm::OPENMP;
+        if is_release {
+            record(sink, visit.begin, &Event::ThreadReleaseLock { model, lock_id, acquisition_order });
+        } else {
+            record(sink, visit.end, &Event::ThreadAcquireLock { model, lock_id, acquisition_order });
+        }
     }
 
     /// Sends samples up to a time, and what the thread does besides running in a region of its own.

@@ -20,6 +20,7 @@ mod header;
 mod labels;
 mod messages;
 mod open;
+mod openmp;
 mod options;
 mod parallel;
 mod processes;
@@ -27,6 +28,7 @@ mod recording;
 mod regions;
 mod scan;
 mod states;
+mod teams;
 mod thread;
 
 pub use detect::detect;

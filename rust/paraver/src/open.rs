@@ -13,11 +13,13 @@ use crate::facts::Facts;
 use crate::header::{Header, is_trace};
 use crate::labels::{Labels, Names};
 use crate::messages::Messages;
+use crate::openmp;
 use crate::options::Options;
 use crate::parallel::map;
 use crate::processes::{Comms, Processes};
 use crate::recording::{Content, ParaverRecording};
 use crate::scan::{Places, Records, Scanned, scan};
+use crate::teams;
 use crate::thread::{Context, Odd, Thread};
 
 /// A header is no longer, bytes.
@@ -68,11 +70,19 @@ pub fn open(path: &Path, options: &Options) -> Result<ParaverRecording> {
         "communicators with members that do not exist are left out",
     );
     let records: Vec<(u32, Records)> = (0..).zip(std::mem::take(&mut scanned.threads)).collect();
-    let threads = map(records, |(number, records)| {
+    let mut threads = map(records, |(number, records)| {
         let process = &processes.list[processes.of_threads[number as usize] as usize];
         let is_first = process.first_thread == number;
         Thread::new(records, Context { labels: &labels, types: &options.types, end, is_first })
     });
+    let mut locks = Vec::with_capacity(threads.len());
+    for process in &processes.list {
+        let first = process.first_thread as usize;
+        let of_process = &mut threads[first..first + process.threads as usize];
+        teams::form(of_process);
+        locks.extend(teams::locks(of_process));
+    }
+    threads.iter_mut().for_each(Thread::find_calls);
     let messages = Messages::new(&scanned.messages, &threads, (&processes, &mut comms), options.inference);
     let operations = collectives::find(&threads, &processes, &comms);
     notes.threads(&threads);
@@ -89,7 +99,7 @@ pub fn open(path: &Path, options: &Options) -> Result<ParaverRecording> {
     };
     facts.comments(&scanned.comments);
     let resolution = header.resolution;
-    let content = Content { threads, processes, comms, messages, operations, labels, names, end, resolution };
+    let content = Content { threads, locks, processes, comms, messages, operations, labels, names, end, resolution };
     let oddities = notes.list;
     Ok(ParaverRecording::new(path, content, facts, oddities))
 }
@@ -131,7 +141,10 @@ impl Kinds {
         }
         let mut others: Vec<u32> = kinds.into_iter().collect();
         others.sort_unstable();
-        Self { has_any: others.iter().any(|kind| calls::is_mpi(*kind) || types.contains(kind)), others }
+        Self {
+            has_any: others.iter().any(|kind| calls::is_mpi(*kind) || openmp::is_openmp(*kind) || types.contains(kind)),
+            others,
+        }
     }
 
     fn refusal(&self, labels: &Labels) -> String {
@@ -143,7 +156,7 @@ impl Kinds {
         }
         let types = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         format!(
-            "it has no events of MPI, by which waiting is found; types of events: {types}. --paraver-types makes regions of some"
+            "it has no events of MPI or OpenMP, by which waiting is found; types of events: {types}. --paraver-types makes regions of some"
         )
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
-use whywait_otf2::enums::Paradigm;
+use whywait_otf2::enums::{Paradigm, RegionRole};
 use whywait_otf2::records::TypedValue;
 use whywait_otf2::{
     Anchor, Attributes, Definitions, Error, Event, EventSink, EventStream, Events, Oddity, ReadSummary, Recording,
@@ -12,12 +12,13 @@ use whywait_otf2::{
 use crate::collectives::Operations;
 use crate::definitions::{self, define};
 use crate::detect;
-use crate::emit::Emitter;
+use crate::emit::{Emitter, Team};
 use crate::facts::Facts;
 use crate::labels::{Labels, Names};
 use crate::messages::Messages;
-use crate::processes::{Comms, Processes};
+use crate::processes::{Comms, Process, Processes};
 use crate::regions::Region;
+use crate::teams::LockLink;
 use crate::thread::Thread;
 
 /// The property of the anchor that says how many calls complete non-blocking sends by inference.
@@ -27,6 +28,8 @@ const INFERRED_COMPLETIONS: &str = "WHYWAIT::INFERRED_COMPLETIONS";
 #[derive(Debug)]
 pub(crate) struct Content {
     pub(crate) threads: Vec<Thread>,
+    /// What each thread does with locks.
+    pub(crate) locks: Vec<Vec<LockLink>>,
     pub(crate) processes: Processes,
     pub(crate) comms: Comms,
     pub(crate) messages: Messages,
@@ -104,6 +107,15 @@ impl ParaverRecording {
         &self.facts
     }
 
+    /// The team of a thread, and its number of threads; none for those of processes with one thread.
+    fn team(&self, thread: usize) -> Option<Team> {
+        let Content { processes, comms, .. } = &self.content;
+        let process = processes.of_threads[thread];
+        let Process { first_thread, threads, .. } = processes.list[process as usize];
+        let is_first = first_thread as usize == thread;
+        (threads > 1).then_some(Team { comm: comms.list.len() as u32 + process, threads, is_first })
+    }
+
     fn emitter(&self, thread: usize) -> Emitter<'_> {
         Emitter {
             thread: &self.content.threads[thread],
@@ -113,8 +125,15 @@ impl ParaverRecording {
             operations: &self.content.operations.of_threads[thread],
             links: &self.content.messages.links[thread],
             messages: &self.content.messages.list,
+            locks: &self.content.locks[thread],
+            team: self.team(thread),
         }
     }
+}
+
+/// Whether a thread does the program's own work in a region: the states of the thread say when.
+fn is_own(region: &Region) -> bool {
+    region.paradigm == Paradigm::USER || matches!(region.role, RegionRole::PARALLEL | RegionRole::WORKSHARE)
 }
 
 /// The regions of all threads, each once, in order of threads.
@@ -130,7 +149,7 @@ fn unite(threads: &[Thread]) -> (Vec<Numbers>, Vec<Region>) {
             })
         };
         let of_thread = thread.regions.iter().map(number).collect();
-        let is_own = thread.regions.iter().map(|region| region.paradigm == Paradigm::USER).collect();
+        let is_own = thread.regions.iter().map(is_own).collect();
         Numbers { regions: of_thread, is_own }
     });
     (numbers.collect(), regions)

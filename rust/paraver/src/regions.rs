@@ -5,6 +5,7 @@ use whywait_otf2::enums::{Paradigm, RegionRole};
 
 use crate::calls;
 use crate::labels::{Labels, split_location};
+use crate::openmp::{self, GIVES, OUTLINED};
 
 /// Type of events: a function of the user begins or ends.
 pub(crate) const FUNCTION: u32 = 60_000_019;
@@ -108,7 +109,15 @@ impl<'a> Regions<'a> {
 
     fn define(&mut self, kind: u32, value: i64, place: i64) -> u32 {
         let label = self.labels.of_value(kind, value);
-        if kind == FUNCTION {
+        if let Some((role, name)) = openmp::role(kind) {
+            let what = match (openmp::is_lock(kind), value) {
+                (true, GIVES) => " (release)",
+                _ => "",
+            };
+            let (paradigm, name) = (Paradigm::OPENMP, format!("{name}{what}"));
+            return self.add(Region { name, paradigm, role, file: String::new(), line: 0 });
+        }
+        if matches!(kind, FUNCTION | OUTLINED) {
             let unnamed = || format!("type {kind}: value {value}");
             return self.user(&label.map_or_else(unnamed, str::to_owned));
         }

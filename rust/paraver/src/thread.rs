@@ -2,6 +2,7 @@
 
 use crate::calls;
 use crate::labels::Labels;
+use crate::openmp::{self, ASKS, GIVES, HAS, LOCK_ADDRESS, OUTLINED};
 use crate::regions::{CALLER, CALLER_LINE, FUNCTION, LEVELS, Region, Regions, UNKNOWN_CALLERS};
 use crate::scan::Records;
 use crate::states::{self, Gap};
@@ -36,6 +37,15 @@ pub(crate) struct Collective {
     pub(crate) is_root: bool,
 }
 
+/// The time in which a thread has a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Holding {
+    pub(crate) address: i64,
+    /// The visit in which the thread asks for it, and the one in which it gives it back.
+    pub(crate) acquire: u32,
+    pub(crate) release: Option<u32>,
+}
+
 /// What a counter counted since its last sample.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
@@ -66,9 +76,12 @@ pub(crate) struct Thread {
     /// The visits that are calls of MPI.
     pub(crate) calls: Vec<u32>,
     pub(crate) collectives: Vec<Collective>,
+    pub(crate) holdings: Vec<Holding>,
     pub(crate) gaps: Vec<Gap>,
     pub(crate) samples: Vec<Sample>,
     pub(crate) regions: Vec<Region>,
+    /// The region of the thread's parts in teams.
+    pub(crate) part_region: u32,
     /// Levels of callers that occur.
     pub(crate) levels: usize,
     pub(crate) odd: Odd,
@@ -90,6 +103,10 @@ pub(crate) struct Context<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Track {
     Function,
+    Parallel,
+    Outlined,
+    Lock,
+    OpenMp,
     Mpi,
     Other,
 }
@@ -99,6 +116,10 @@ impl Track {
         match kind {
             FUNCTION => Some(Self::Function),
             _ if calls::is_mpi(kind) => Some(Self::Mpi),
+            OUTLINED => Some(Self::Outlined),
+            _ if openmp::is_parallel(kind) => Some(Self::Parallel),
+            _ if openmp::is_lock(kind) => Some(Self::Lock),
+            _ if openmp::role(kind).is_some() => Some(Self::OpenMp),
             _ if types.contains(&kind) => Some(Self::Other),
             _ => None,
         }
@@ -108,9 +129,17 @@ impl Track {
     fn order(self) -> u8 {
         match self {
             Self::Function => 0,
-            Self::Other => 1,
-            Self::Mpi => 2,
+            Self::Parallel => 1,
+            Self::Outlined => 2,
+            Self::Other => 3,
+            Self::Lock | Self::OpenMp => 4,
+            Self::Mpi => 5,
         }
+    }
+
+    /// Whether a region of a type can be in another one of it.
+    fn nests(self) -> bool {
+        matches!(self, Self::Function | Self::Outlined)
     }
 }
 
@@ -138,6 +167,8 @@ struct Attributes {
     sent: i64,
     received: i64,
     is_root: bool,
+    /// The address of a lock.
+    lock: Option<i64>,
     /// From the nearest to the outermost.
     callers: Vec<i64>,
     place: i64,
@@ -157,6 +188,7 @@ impl Attributes {
             50_100_002 => self.received = value,
             50_100_003 => self.is_root = value != 0,
             50_100_004 => self.communicator = Some(value),
+            LOCK_ADDRESS if value != 0 => self.lock = Some(value),
             CALLER_LINE => self.place = value,
             CALLER..=LAST => {
                 let level = (kind - CALLER) as usize;
@@ -184,6 +216,8 @@ struct Builder<'a> {
     regions: Regions<'a>,
     thread: Thread,
     open: Vec<Open>,
+    /// Locks that the thread has: their types, and where they are in `holdings`.
+    held: Vec<(u32, usize)>,
     /// Types that have begun, and how many regions of each ended with those around them.
     known: Vec<(u32, u64)>,
     attributes: Attributes,
@@ -198,6 +232,7 @@ impl Thread {
             regions: Regions::new(context.labels),
             thread: Self::default(),
             open: Vec::new(),
+            held: Vec::new(),
             known: Vec::new(),
             attributes: Attributes::default(),
         };
@@ -208,11 +243,16 @@ impl Thread {
         }
         builder.events(&records);
         let Builder { mut regions, mut thread, .. } = builder.end();
+        thread.part_region = regions.of(openmp::PART, 0, 0);
         thread.gaps = states::gaps(records.states, context.end, |state| regions.state(state));
-        thread.calls =
-            (0..).zip(&thread.visits).filter(|(_, visit)| calls::is_mpi(visit.kind)).map(|(at, _)| at).collect();
         thread.regions = regions.list;
         thread
+    }
+
+    /// Finds the calls among the visits, which are final.
+    pub(crate) fn find_calls(&mut self) {
+        let visits = (0..).zip(&self.visits);
+        self.calls = visits.filter(|(_, visit)| calls::is_mpi(visit.kind)).map(|(at, _)| at).collect();
     }
 }
 
@@ -280,6 +320,8 @@ impl<'a> Builder<'a> {
         }
         match self.known.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, early)) if *early > 0 => *early -= 1,
+            // A lock is not given back in a region of its own.
+            Some(_) if openmp::is_lock(kind) => self.held.retain(|(held, _)| *held != kind),
             Some(_) => self.thread.odd.ends += 1,
             None => self.began_before(time, kind),
         }
@@ -287,10 +329,20 @@ impl<'a> Builder<'a> {
 
     fn begin(&mut self, time: i64, begin: Begin) {
         let Begin { track, kind, value, has_ended } = begin;
-        if track != Track::Function && self.open.iter().any(|open| open.kind == kind) {
+        let before = self.open.iter().rev().find(|open| open.kind == kind).map(|open| open.visit);
+        if before.is_some() && !track.nests() {
             self.close(time, kind);
         }
         self.know(kind);
+        if track == Track::Lock && value == HAS {
+            // Having it is the program's own work.
+            let asks = before.filter(|visit| i64::from(self.thread.visits[*visit as usize].value) == ASKS);
+            let address = self.attributes.lock.unwrap_or(-i64::from(kind));
+            let holding = asks.map(|acquire| Holding { address, acquire, release: None });
+            self.thread.holdings.extend(holding);
+            self.held.extend(holding.map(|_| (kind, self.thread.holdings.len() - 1)));
+            return;
+        }
         let mut callers = 0;
         let attributes = std::mem::take(&mut self.attributes);
         if track == Track::Mpi {
@@ -313,6 +365,13 @@ impl<'a> Builder<'a> {
             self.thread.collectives.push(Collective { visit, communicator, sent, received, is_root });
         }
         self.attributes = attributes;
+        if track == Track::Lock && value == GIVES {
+            // Locks are given back in any order, but each type has one that is asked for at a time.
+            if let Some(at) = self.held.iter().rposition(|(held, _)| *held == kind) {
+                let (_, holding) = self.held.remove(at);
+                self.thread.holdings[holding].release = Some(visit);
+            }
+        }
         if has_ended {
             self.close(time, kind);
         }
@@ -373,6 +432,10 @@ impl<'a> Builder<'a> {
         }
         for collective in &mut self.thread.collectives {
             collective.visit += 1;
+        }
+        for holding in &mut self.thread.holdings {
+            holding.acquire += 1;
+            holding.release = holding.release.map(|visit| visit + 1);
         }
     }
 

@@ -1,0 +1,48 @@
+//! Regions of OpenMP: which types of events open them.
+
+use whywait_otf2::enums::RegionRole;
+
+/// Type of events: a parallel region, on the thread that forks.
+pub(crate) const PARALLEL: u32 = 60_000_001;
+/// The same of newer versions.
+const NEW_PARALLEL: u32 = 60_002;
+/// Type of events: the body of a parallel region, on each thread.
+pub(crate) const OUTLINED: u32 = 60_000_018;
+/// Types of events: what threads do with locks, those of named and of unnamed critical sections.
+const LOCKS: [u32; 2] = [60_000_006, 60_000_007];
+/// Type of events: the address of a lock.
+pub(crate) const LOCK_ADDRESS: u32 = 60_000_032;
+/// Stands for the part of a thread other than the one that forks: it has no events.
+pub(crate) const PART: u32 = 60_000_000;
+
+/// Values of a lock: a thread asks for it, has it, gives it back.
+pub(crate) const ASKS: i64 = 3;
+/// See [`ASKS`].
+pub(crate) const GIVES: i64 = 5;
+/// See [`ASKS`].
+pub(crate) const HAS: i64 = 6;
+
+pub(crate) const fn is_parallel(kind: u32) -> bool {
+    matches!(kind, PARALLEL | NEW_PARALLEL)
+}
+
+pub(crate) fn is_lock(kind: u32) -> bool {
+    LOCKS.contains(&kind)
+}
+
+/// Whether a type says what threads of OpenMP do.
+pub(crate) fn is_openmp(kind: u32) -> bool {
+    is_parallel(kind) || kind == OUTLINED || role(kind).is_some()
+}
+
+/// The role of a region, and its name.
+pub(crate) fn role(kind: u32) -> Option<(RegionRole, &'static str)> {
+    Some(match kind {
+        _ if is_parallel(kind) || kind == PART => (RegionRole::PARALLEL, "OpenMP parallel"),
+        _ if is_lock(kind) => (RegionRole::CRITICAL, "OpenMP lock"),
+        60_000_002 | 60_003 => (RegionRole::WORKSHARE, "OpenMP worksharing"),
+        60_000_005 | 60_004 => (RegionRole::BARRIER, "OpenMP barrier"),
+        60_000_016 => (RegionRole::IMPLICIT_BARRIER, "OpenMP join"),
+        _ => return None,
+    })
+}

@@ -1,0 +1,129 @@
+//! Teams of threads: the part of each thread in the parallel regions of its process, and the order of its locks.
+//!
+//! Only the thread that forks records a parallel region. What the others do while it is open is their part in it.
+
+use std::collections::BTreeMap;
+
+use crate::openmp::{PART, is_parallel};
+use crate::thread::{NONE, Thread, Visit};
+
+/// What a thread does with a lock at the begin or end of a visit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LockLink {
+    pub(crate) visit: u32,
+    pub(crate) is_release: bool,
+    pub(crate) lock: u32,
+    pub(crate) order: u32,
+}
+
+/// Adds the parts of the threads of a process in its teams; the first thread forks.
+pub(crate) fn form(threads: &mut [Thread]) {
+    let Some((first, others)) = threads.split_first_mut() else { return };
+    let forks: Vec<(i64, i64)> =
+        first.visits.iter().filter(|visit| is_parallel(visit.kind)).map(|visit| (visit.begin, visit.end)).collect();
+    if !forks.is_empty() {
+        others.iter_mut().for_each(|thread| add_parts(thread, &forks));
+    }
+}
+
+/// Puts a visit around what a thread does during each fork.
+fn add_parts(thread: &mut Thread, forks: &[(i64, i64)]) {
+    let mut parts: Vec<(u32, Visit)> = Vec::new();
+    let mut forks = forks.iter().peekable();
+    let mut is_open = false;
+    for (at, visit) in (0..).zip(&mut thread.visits) {
+        if visit.depth == 0 {
+            while forks.next_if(|fork| fork.1 <= visit.begin).is_some() {
+                is_open = false;
+            }
+            let Some(fork) = forks.peek().filter(|fork| fork.0 <= visit.begin && visit.end <= fork.1) else {
+                is_open = false;
+                continue;
+            };
+            match parts.last_mut().filter(|(_, part)| is_open && fork.0 <= part.begin) {
+                Some((_, part)) => part.end = visit.end,
+                None => {
+                    let region = thread.part_region;
+                    parts.push((at, Visit { depth: 0, region, kind: PART, value: 0, collective: NONE, ..*visit }));
+                }
+            }
+            is_open = true;
+        }
+        visit.depth += u32::from(is_open);
+    }
+    let place = |at: u32| at + parts.partition_point(|(before, _)| *before <= at) as u32;
+    for collective in &mut thread.collectives {
+        collective.visit = place(collective.visit);
+    }
+    for holding in &mut thread.holdings {
+        holding.acquire = place(holding.acquire);
+        holding.release = holding.release.map(place);
+    }
+    let mut visits = Vec::with_capacity(thread.visits.len() + parts.len());
+    let mut parts = parts.into_iter().peekable();
+    for (at, visit) in (0..).zip(thread.visits.drain(..)) {
+        visits.extend(parts.next_if(|(before, _)| *before == at).map(|(_, part)| part));
+        visits.push(visit);
+    }
+    thread.visits = visits;
+}
+
+/// What the threads of a process do with locks, in the order in which they have each.
+pub(crate) fn locks(threads: &[Thread]) -> Vec<Vec<LockLink>> {
+    let mut of_locks: BTreeMap<i64, Vec<(i64, usize, usize)>> = BTreeMap::new();
+    for (number, thread) in threads.iter().enumerate() {
+        for (at, holding) in thread.holdings.iter().enumerate() {
+            let since = thread.visits[holding.acquire as usize].end;
+            of_locks.entry(holding.address).or_default().push((since, number, at));
+        }
+    }
+    let mut links = vec![Vec::new(); threads.len()];
+    for (lock, mut holdings) in (0..).zip(of_locks.into_values()) {
+        holdings.sort_unstable();
+        for (order, (_, thread, at)) in (1..).zip(holdings) {
+            let holding = &threads[thread].holdings[at];
+            let link = |visit, is_release| LockLink { visit, is_release, lock, order };
+            links[thread].push(link(holding.acquire, false));
+            links[thread].extend(holding.release.map(|visit| link(visit, true)));
+        }
+    }
+    for links in &mut links {
+        links.sort_unstable();
+    }
+    links
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::thread::Holding;
+
+    fn visit(begin: i64, end: i64, depth: u32, kind: u32) -> Visit {
+        Visit { begin, end, depth, region: 0, kind, value: 0, collective: NONE }
+    }
+
+    #[test]
+    fn what_is_done_during_a_fork_is_one_part() {
+        let forks = vec![visit(10, 20, 0, 60_000_001), visit(30, 40, 0, 60_000_001)];
+        let first = Thread { visits: forks, ..Thread::default() };
+        let work =
+            vec![visit(1, 2, 0, 7), visit(11, 15, 0, 7), visit(12, 13, 1, 7), visit(15, 20, 0, 7), visit(31, 33, 0, 7)];
+        let holding = Holding { address: 0, acquire: 2, release: Some(3) };
+        let other = Thread { visits: work, holdings: vec![holding], ..Thread::default() };
+        let mut threads = [first, other];
+        form(&mut threads);
+        let found: Vec<(i64, i64, u32, bool)> =
+            threads[1].visits.iter().map(|visit| (visit.begin, visit.end, visit.depth, visit.kind == PART)).collect();
+        let expected = [
+            (1, 2, 0, false),
+            (11, 20, 0, true),
+            (11, 15, 1, false),
+            (12, 13, 2, false),
+            (15, 20, 1, false),
+            (31, 33, 0, true),
+            (31, 33, 1, false),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(threads[1].holdings, [Holding { address: 0, acquire: 3, release: Some(4) }]);
+    }
+}
