@@ -19,7 +19,7 @@ const MOST_SHIFTED: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Operation {
     pub(crate) comm: u32,
-    pub(crate) operation: CollectiveOp,
+    pub(crate) kind: CollectiveOp,
     /// Rank in the communicator, if it has a root.
     pub(crate) root: Option<u32>,
 }
@@ -71,7 +71,7 @@ pub(crate) fn find(threads: &[Thread], processes: &Processes, comms: &Comms) -> 
                 continue;
             }
             let numbered = collective.communicator.map(|number| comms.with_number(application, number));
-            let comm = numbered.flatten().unwrap_or_else(|| comms.world(application));
+            let comm = numbered.flatten().unwrap_or_else(|| Comms::world(application));
             let known = &comms.list[comm as usize];
             let Some(rank) = known.rank(process) else {
                 found.unresolved += 1;
@@ -105,7 +105,7 @@ pub(crate) fn find(threads: &[Thread], processes: &Processes, comms: &Comms) -> 
             }
             let root = root.filter(|_| calls::is_rooted(kind));
             for call in &calls {
-                let operation = Operation { comm: *comm, operation: kind, root };
+                let operation = Operation { comm: *comm, kind, root };
                 found.of_threads[call.thread as usize][call.at as usize] = Some(operation);
             }
             resolved += calls.len();

@@ -101,7 +101,7 @@ impl Emitter<'_> {
             self.link(link, visit.end, sink);
         }
         if let Some((operation, collective)) = self.operation(visit) {
-            let Operation { comm: communicator, operation: collective_op, root } = operation;
+            let Operation { comm: communicator, kind: collective_op, root } = operation;
             let root = root.unwrap_or(CollectiveRoot::NONE.0);
             let known = &self.thread.collectives[collective];
             let [size_sent, size_received] = [known.sent, known.received].map(|size| size.max(0).cast_unsigned());

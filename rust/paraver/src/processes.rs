@@ -128,14 +128,14 @@ impl Comms {
     }
 
     /// The world of an application, counted from 1.
-    pub(crate) fn world(&self, application: u32) -> u32 {
+    pub(crate) const fn world(application: u32) -> u32 {
         application - 1
     }
 
     /// The smallest communicator that has both processes of an application, counted from 1.
     pub(crate) fn between(&mut self, application: u32, a: u32, b: u32) -> u32 {
         let Self { list, by_size, between, .. } = self;
-        let world = application - 1;
+        let world = Self::world(application);
         let has_both = |comm: &&u32| {
             let comm = &list[**comm as usize];
             comm.rank(a).is_some() && comm.rank(b).is_some()

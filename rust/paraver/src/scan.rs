@@ -15,6 +15,9 @@ const BLOCK: usize = 32 << 20;
 /// No run is longer, ticks: a hundred days of nanoseconds.
 pub(crate) const MOST_TIME: i64 = 1 << 53;
 
+/// Stands for a thread that the header does not have.
+const FOREIGN: u32 = u32::MAX;
+
 /// A record of what a thread did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct State {
@@ -264,7 +267,9 @@ impl Scanned {
             b'1' => {
                 let [begin, end, kind] = [fields.time()?, fields.time()?, fields.next()?];
                 self.records += 1;
-                let Some(thread) = thread else { return self.wrong_thread(places) };
+                if thread == FOREIGN {
+                    return self.wrong_thread(places);
+                }
                 self.in_order(begin);
                 self.last = self.last.max(end);
                 let state = State { begin, end, kind: i32::try_from(kind).unwrap_or(-1) };
@@ -273,7 +278,9 @@ impl Scanned {
             b'2' => {
                 let time = fields.time()?;
                 self.records += 1;
-                let Some(thread) = thread else { return self.wrong_thread(places) };
+                if thread == FOREIGN {
+                    return self.wrong_thread(places);
+                }
                 self.in_order(time);
                 let records = &mut self.threads[thread as usize];
                 while let Some(number) = fields.next() {
@@ -293,9 +300,11 @@ impl Scanned {
                 let received = [fields.time()?, fields.time()?];
                 let [size, tag] = [fields.next()?, fields.next()?];
                 self.records += 1;
-                let (Some(sender), Some(receiver)) = (thread, receiver) else { return self.wrong_thread(places) };
+                if thread == FOREIGN || receiver == FOREIGN {
+                    return self.wrong_thread(places);
+                }
                 self.last = self.last.max(sent[1]).max(received[1]);
-                self.messages.push(Message { sender, receiver, sent, received, size, tag });
+                self.messages.push(Message { sender: thread, receiver, sent, received, size, tag });
             }
         }
         Some(())
@@ -348,11 +357,11 @@ impl Fields<'_> {
         self.next().filter(|time| (0..=MOST_TIME).contains(time))
     }
 
-    /// The object of a record: its thread, if the header has it.
+    /// The object of a record: its thread, or [`FOREIGN`].
     #[inline]
-    fn thread(&mut self, places: &Places) -> Option<Option<u32>> {
+    fn thread(&mut self, places: &Places) -> Option<u32> {
         let [_, application, task, thread] = [self.next()?, self.next()?, self.next()?, self.next()?];
-        Some(places.thread(application, task, thread))
+        Some(places.thread(application, task, thread).unwrap_or(FOREIGN))
     }
 }
 

@@ -22,7 +22,9 @@ pub(crate) fn form(threads: &mut [Thread]) {
     let forks: Vec<(i64, i64)> =
         first.visits.iter().filter(|visit| is_parallel(visit.kind)).map(|visit| (visit.begin, visit.end)).collect();
     if !forks.is_empty() {
-        others.iter_mut().for_each(|thread| add_parts(thread, &forks));
+        for thread in others {
+            add_parts(thread, &forks);
+        }
     }
 }
 
@@ -40,12 +42,11 @@ fn add_parts(thread: &mut Thread, forks: &[(i64, i64)]) {
                 is_open = false;
                 continue;
             };
-            match parts.last_mut().filter(|(_, part)| is_open && fork.0 <= part.begin) {
-                Some((_, part)) => part.end = visit.end,
-                None => {
-                    let region = thread.part_region;
-                    parts.push((at, Visit { depth: 0, region, kind: PART, value: 0, collective: NONE, ..*visit }));
-                }
+            if let Some((_, part)) = parts.last_mut().filter(|(_, part)| is_open && fork.0 <= part.begin) {
+                part.end = visit.end;
+            } else {
+                let region = thread.part_region;
+                parts.push((at, Visit { depth: 0, region, kind: PART, value: 0, collective: NONE, ..*visit }));
             }
             is_open = true;
         }

@@ -275,7 +275,7 @@ fn sort(records: &mut Records) {
     *records = sorted;
 }
 
-impl<'a> Builder<'a> {
+impl Builder<'_> {
     fn events(&mut self, records: &Records) {
         let mut begins: Vec<Begin> = Vec::new();
         let mut line = 0;
@@ -357,6 +357,12 @@ impl<'a> Builder<'a> {
             self.thread.levels = self.thread.levels.max(attributes.callers.len());
         }
         let region = self.regions.of(kind, value, if track == Track::Mpi { attributes.place } else { 0 });
+        if track == Track::Function && self.is_program(region) {
+            // It is open already.
+            self.open.extend((!has_ended).then_some(Open { visit: 0, kind, callers: 0 }));
+            self.attributes = attributes;
+            return;
+        }
         let visit = self.open(time, region, kind, callers);
         self.thread.visits[visit as usize].value = i32::try_from(value).unwrap_or(0);
         if track == Track::Mpi && calls::operation(value).is_some() {
@@ -377,6 +383,12 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Whether a region is what surrounds all that the task does, and nothing else is open.
+    fn is_program(&self, region: u32) -> bool {
+        let [open] = self.open[..] else { return false };
+        self.context.is_first && self.thread.visits[open.visit as usize].region == region
+    }
+
     fn know(&mut self, kind: u32) {
         if !self.known.iter().any(|(known, _)| *known == kind) {
             self.known.push((kind, 0));
@@ -385,7 +397,7 @@ impl<'a> Builder<'a> {
 
     fn open(&mut self, begin: i64, region: u32, kind: u32, callers: u32) -> u32 {
         let visit = self.thread.visits.len() as u32;
-        let depth = self.open.len() as u32;
+        let depth = self.open.last().map_or(0, |around| self.thread.visits[around.visit as usize].depth + 1);
         self.thread.visits.push(Visit { begin, end: begin, depth, region, kind, value: 0, collective: NONE });
         self.open.push(Open { visit, kind, callers });
         visit
@@ -418,7 +430,8 @@ impl<'a> Builder<'a> {
         self.thread.odd.open_at_start += 1;
         let region = self.regions.cut(kind);
         let at = usize::from(self.context.is_first);
-        let inside = self.open.get(at).map(|open| self.thread.visits[open.visit as usize].begin);
+        let is_inside = |open: &&Open| open.visit as usize >= at;
+        let inside = self.open.iter().find(is_inside).map(|open| self.thread.visits[open.visit as usize].begin);
         let end = inside.map_or(time, |begin| begin.min(time));
         let begin = self.thread.visits.get(at).map_or(end, |first| first.begin.min(end)).min(0);
         let depth = at as u32;
@@ -427,7 +440,7 @@ impl<'a> Builder<'a> {
         }
         let visit = Visit { begin, end, depth, region, kind, value: 0, collective: NONE };
         self.thread.visits.insert(at, visit);
-        for open in self.open.iter_mut().skip(at) {
+        for open in self.open.iter_mut().filter(|open| open.visit as usize >= at) {
             open.visit += 1;
         }
         for collective in &mut self.thread.collectives {
