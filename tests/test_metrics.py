@@ -62,7 +62,10 @@ def test_tree_is_scalascas():
     )
     queues += "|mpi_(eager|rendezvous|unexpected|overtaken)$"
     assert all(
-        re.match(f"{paradigms}|mpi_wait{classes}|{classifications}|{queues}|waiting$|counters$", name) for name in added
+        re.match(
+            f"{paradigms}|mpi_wait{classes}|{classifications}|{queues}|(waiting|counters|other_communication)$", name
+        )
+        for name in added
     )
 
 

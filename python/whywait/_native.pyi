@@ -508,6 +508,9 @@ def region_terms(regions: Sequence[tuple[str, str, str]]) -> list[tuple[str, str
     plain functions are recognized by their names.
     """
 
+def unknown_libraries() -> list[str]:
+    """Return the communication libraries whose waiting is not known: `region_terms` gives these names as paradigms."""
+
 def queue_metrics() -> list[str]:
     """Return the names of the sums of the replayed queues."""
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait.model.regions import Region
+from whywait.model.regions import OTHER, UNKNOWN, Region
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -110,8 +110,9 @@ class CallTree:
 
     @cached_property
     def paradigms(self) -> set[str]:
-        """The paradigms that occur in the call tree."""
-        return {self.kinds[row].paradigm for row in set(self.region_rows)}
+        """The paradigms that occur in the call tree; that of all unknown communication libraries is one."""
+        found = {self.kinds[row].paradigm for row in set(self.region_rows)}
+        return found - UNKNOWN | {OTHER} if any(self.unknown_libraries) else found - UNKNOWN
 
     @cached_property
     def parallel(self) -> npt.NDArray[np.bool_]:
@@ -123,8 +124,28 @@ class CallTree:
                 inside[position : self.end[position]] = True
         return inside
 
+    @cached_property
+    def unknown_libraries(self) -> list[str | None]:
+        """For each position, the unknown communication library that it is a call of.
+
+        Calls of one library by another are those of the outer one. What a known library calls is its own matter.
+        """
+        outer: list[str | None] = []
+        found: list[str | None] = []
+        is_known = np.zeros(len(self), np.bool_)
+        for position, callpath in enumerate(self.preorder.tolist()):
+            kind, above = self.kinds[self.region_rows[callpath]], self.above[position]
+            is_known[position] = kind.is_communication or (above >= 0 and is_known[above])
+            is_call = kind.paradigm in UNKNOWN and not is_known[position]
+            around = outer[above] if above >= 0 else None
+            outer.append(around or (kind.paradigm if is_call else None))
+            found.append(outer[-1] if is_call else None)
+        return found
+
     def mask(self, name: str) -> npt.NDArray[np.bool_]:
         """Return for each position whether it is in a mask of `whywait.model.regions`."""
+        if name == OTHER:
+            return np.array([library is not None for library in self.unknown_libraries], np.bool_)
         inside = np.array([kind.is_in(name) for kind in self.kinds], dtype=np.bool_)
         return inside[np.array(self.region_rows, dtype=np.int64)[self.preorder]]
 

@@ -13,8 +13,12 @@ if TYPE_CHECKING:
 
 #: Paradigms of communication between processes.
 COMMUNICATION = frozenset({"mpi", "shmem", "armci"})
+#: Other libraries of communication: the analysis knows nothing but the names of their calls.
+UNKNOWN = frozenset(_native.unknown_libraries())
+#: What all of them are together, as a paradigm and as a mask.
+OTHER = "other_communication"
 # Paradigms whose regions do not count as computation.
-_LIBRARIES = COMMUNICATION | {"ccl", "openmp", "pthread", "openacc", "opencl", "cuda", "hip", "io"}
+_LIBRARIES = COMMUNICATION | UNKNOWN | {"ccl", "openmp", "pthread", "openacc", "opencl", "cuda", "hip", "io"}
 
 # Variants of MPI calls: for large counts, and with the underscores of Fortran compilers.
 _VARIANT = "(_c)?_*"
@@ -191,6 +195,7 @@ MASKS: dict[str, tuple[Class, ...]] = {
     ),
     "shmem_comm_collective": (Class("shmem", roles=frozenset({"one2all", "all2one", "all2all", "other collective"})),),
     "shmem_comm_rma": (Class("shmem", roles=frozenset({"rma", "atomic"})),),
+    OTHER: tuple(map(Class, sorted(UNKNOWN))),
     "armci": (Class("armci"),),
     "armci_mgmt": _calls(
         "armci",

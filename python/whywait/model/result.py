@@ -21,6 +21,7 @@ from whywait.model.metric_values import Metrics, Window
 from whywait.model.metrics import WAIT_STATES
 from whywait.model.profile import IN_WINDOW, Profile
 from whywait.model.tables import Locations
+from whywait.model.unknown_libraries import KIND, unknown_libraries, warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -170,9 +171,16 @@ class ResultData:
                 f"({len(ranks):,} of {self.facts['processes']:,} processes)"
             )
             found = [{"kind": "no_events", "count": 1, "text": text, "place": None}, *found]
+        if not any(warning["kind"] == KIND for warning in found):
+            found = [*found, *warnings(self.unknown_libraries)]
         known = {warning["text"] for warning in found}
         failed = [text for text in self.failures.values() if text not in known]
         return [*found, *({"kind": "failure", "count": 1, "text": text, "place": None} for text in failed)]
+
+    @cached_property
+    def unknown_libraries(self) -> list[dict[str, Any]]:
+        """The communication libraries whose waiting is not known: see `whywait.model.unknown_libraries`."""
+        return unknown_libraries(self.profile)
 
     @cached_property
     def failures(self) -> dict[str, str]:
@@ -204,8 +212,9 @@ class ResultData:
 
     @property
     def notes(self) -> list[str]:
-        """The warnings that concern the whole result: what a profile lacks, which ranks are missing, what failed."""
-        return [warning["text"] for warning in self.warnings if warning["kind"] in {"profile", "no_events", "failure"}]
+        """The warnings that concern the whole result: a profile, missing ranks, unknown libraries, what failed."""
+        kinds = {"profile", "no_events", KIND, "failure"}
+        return [warning["text"] for warning in self.warnings if warning["kind"] in kinds]
 
     @property
     def is_profile(self) -> bool:

@@ -27,7 +27,7 @@ CLASSES = (
                                        for kind in ("sync", "comm"))),
     ("onesided", "One-sided", ("mpi_sync_rma_active", "mpi_sync_rma_passive", "mpi_comm_rma", "shmem_sync_rma",
                                "shmem_comm_rma", "armci_sync_rma", "armci_comm_rma")),
-    ("library", "Other library calls", ("mpi", "shmem", "armci")),
+    ("library", "Other library calls", ("mpi", "shmem", "armci", "other_communication")),
 )  # fmt: skip
 WAITING = ("waiting", "Waiting")
 #: The value that stands for a complete bin, on all locations of a row.

@@ -90,6 +90,8 @@ pub enum DiagnosticKind {
     /// An `unlock_all` after no operation, on a window with exclusive locks: the trace does not record which locks it
     /// releases.
     UnknownTargets,
+    /// Records of one-sided communication in calls of no known library.
+    ForeignOneSided,
     /// Waits that cause each other.
     CircularWaits,
     /// Recursive calls that count as part of an outer call of the same function.
@@ -157,6 +159,7 @@ impl DiagnosticKind {
             Self::LoneBarrier => "lone_barrier",
             Self::OpenEpoch => "open_epoch",
             Self::UnknownTargets => "unknown_targets",
+            Self::ForeignOneSided => "foreign_one_sided",
             Self::CircularWaits => "circular_waits",
             Self::FoldedRecursion => "folded_recursion",
             Self::NotAThread => "not_a_thread",
@@ -274,6 +277,10 @@ impl DiagnosticKind {
             Self::UnknownTargets => {
                 "calls unlock or complete one-sided communication with all processes of a window, but the trace does not \
                  show which took part; their waiting times are not computed"
+            }
+            Self::ForeignOneSided => {
+                "records of one-sided communication lie in calls of no library that whywait knows; \
+                 waiting for them is not seen"
             }
             Self::CircularWaits => {
                 "waits cause each other in a circle because the clocks of the processes differ; \

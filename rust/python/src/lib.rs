@@ -69,7 +69,7 @@ mod _native {
     #[pymodule_export]
     use super::recording::{finish_recording, is_unfinished_recording};
     #[pymodule_export]
-    use super::regions::region_terms;
+    use super::regions::{region_terms, unknown_libraries};
     #[pymodule_export]
     use super::run::{Run, copy_archive};
     #[pymodule_export]

@@ -350,5 +350,7 @@ def _silence(run: Run) -> str | None:
         return "The run is too short for findings."
     of_devices = run.result.tables.device_account.num_rows
     if run.time and run.losses.lost < _LITTLE * run.time and not of_devices:
+        if run.result.unknown_libraries:
+            return "Of the rest of the time, little is lost."
         return f"Little is lost: {percent(1 - run.losses.lost / run.time)} of the CPU time is computation."
     return None

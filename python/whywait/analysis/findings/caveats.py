@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from whywait.analysis.findings.words import Words
 
 FIGURES = Figures(
+    unknown=("share", "the part of the time of the run in calls of a communication library that is not known"),
+    library=("name", "that library"),
     unmatched=("share", "the part of the receives that have no send in the trace"),
     missing=("count", "the ranks without events"),
     ranks=("count", "all ranks"),
@@ -25,6 +27,13 @@ FIGURES = Figures(
 
 def caveats(run: Run) -> Iterator[Words]:
     """Yield what makes all findings doubtful, a sentence each."""
+    for library in run.result.unknown_libraries:
+        yield FIGURES.say(
+            "{unknown} of the time lies in calls of {library}, which whywait does not know: "
+            "waiting in them is not seen.",
+            unknown=library["share"],
+            library=library["name"],
+        )
     if run.unmatched:
         yield FIGURES.say(
             "{unmatched} of the receives have no send in this trace: their waiting is unknown.", unmatched=run.unmatched

@@ -101,6 +101,9 @@ fn of_region(region: &Region, class: RegionClass) -> Activity {
             || is_call(&MANAGING, &MANAGING_PREFIXES);
         return if manages { Activity::Library } else { Activity::Transfer };
     }
+    if class == RegionClass::UnknownLibrary {
+        return Activity::Library;
+    }
     if let Some(call) = mpi_call(name, paradigm).filter(|_| name != "PARALLEL") {
         return match call.as_str() {
             "probe" | "mprobe" => Activity::Probe,
@@ -301,6 +304,7 @@ mod tests {
         is(Paradigm::SHMEM, &["shmem_init", "shmem_malloc", "shmem_my_pe", "shmem_int_test"], Activity::Library);
         is(Paradigm::UNKNOWN, &["ARMCI_Put", "ARMCI_AllFence", "PARMCI_Get"], Activity::Transfer);
         is(Paradigm::UNKNOWN, &["ARMCI_Malloc", "ARMCI_Init", "PARMCI_Test"], Activity::Library);
+        is(Paradigm::COMPILER, &["upcxx::barrier", "gasnet_AMPoll"], Activity::Library);
         is(Paradigm::PTHREAD, &["pthread_create", "pthread_join"], Activity::ForkJoin);
         is(Paradigm::PTHREAD, &["pthread_mutex_lock"], Activity::Runtime);
         is(Paradigm::HIP, &["hipMalloc", "hipMemcpyAsync", "hipLaunchKernel"], Activity::Device);

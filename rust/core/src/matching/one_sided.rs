@@ -146,13 +146,42 @@ impl Reader<'_> {
     }
 
     fn read_record(&mut self, location: usize, row: Record) {
+        let here = self.shard.location(location);
         match row {
-            Record::Operation(row) => self.operation(row),
+            Record::Operation(row) => {
+                let Operation { instance, time, done_local, done_remote, .. } =
+                    self.shard.operations.rows[row as usize];
+                let is_known = |call: InstanceId| call.is_some() && self.class(call).library().is_some();
+                if ![instance, done_local, done_remote].into_iter().any(is_known) {
+                    self.foreign(here, instance, time);
+                }
+                self.operation(row);
+            }
             Record::Synchronization(row) => {
                 let sync = self.shard.synchronizations.rows[row as usize];
-                self.synchronization(self.shard.location(location), &sync);
+                let is_known = self.class(sync.instance).library().is_some();
+                if is_known || matches!(sync.kind, SyncKind::Destroy | SyncKind::Unrecorded) {
+                    self.synchronization(here, &sync);
+                } else {
+                    self.foreign(here, sync.instance, sync.time);
+                }
             }
         }
+    }
+
+    /// Notes a record in a call of no library whose communication is known.
+    fn foreign(&mut self, location: LocationId, instance: InstanceId, time: i64) {
+        let place = Place::at(location, time);
+        let diagnostics = &mut self.epochs.diagnostics;
+        if diagnostics.occurrences(DiagnosticKind::ForeignOneSided) > 0 {
+            return diagnostics.count(DiagnosticKind::ForeignOneSided, 1, Some(place));
+        }
+        let region = self.trace.tree.region(self.shard.callpath(instance));
+        let detail = self.trace.regions.get(region).map_or_else(
+            || "outside of all functions".to_owned(),
+            |region| format!("{}, paradigm {}", region.name, region.paradigm.name().unwrap_or("UNKNOWN")),
+        );
+        diagnostics.explain(DiagnosticKind::ForeignOneSided, place, detail);
     }
 
     fn operation(&mut self, row: u32) {

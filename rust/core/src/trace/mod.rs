@@ -27,6 +27,7 @@ pub mod shard;
 pub(crate) mod task_paths;
 pub mod task_stacks;
 pub mod topologies;
+pub mod unknown_libraries;
 
 pub use bounds::Bounds;
 pub use calltree::{CallPath, CallTree};

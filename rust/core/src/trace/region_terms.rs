@@ -1,7 +1,7 @@
 //! Paradigm and role of a region, in the terms of Score-P and Cube: what derived metrics and reports ask for.
 //!
 //! Tools other than Score-P record library calls as plain functions. Their names tell the library, and the role that
-//! Score-P would give them.
+//! Score-P would give them. The paradigm of a call of an unknown library is its name ([`super::unknown_libraries`]).
 
 use std::sync::LazyLock;
 
@@ -10,6 +10,7 @@ use whywait_otf2::enums::Paradigm;
 
 use super::device_calls::DeviceCall;
 use super::regions::{bare, construct, mpi_call};
+use super::unknown_libraries::library_of;
 
 /// Paradigm and role of a region; texts in OTF2's terms (any case) or in those of Cube.
 ///
@@ -18,6 +19,7 @@ use super::regions::{bare, construct, mpi_call};
 ///
 /// assert_eq!(terms("MPI_Bcast", "USER", "FUNCTION"), ("mpi".to_owned(), "one2all".to_owned()));
 /// assert_eq!(terms("main", "COMPILER", "FUNCTION"), ("compiler".to_owned(), "function".to_owned()));
+/// assert_eq!(terms("upcxx::barrier()", "COMPILER", "FUNCTION"), ("upcxx".to_owned(), "function".to_owned()));
 /// ```
 #[must_use]
 pub fn terms(name: &str, paradigm: &str, role: &str) -> (String, String) {
@@ -31,6 +33,10 @@ pub fn terms(name: &str, paradigm: &str, role: &str) -> (String, String) {
         && paradigm != "compiler"
     {
         ("armci", call.to_lowercase())
+    } else if paradigm != "shmem"
+        && let Some(library) = library_of(bare)
+    {
+        (library, String::new())
     } else {
         let call = bare.split_once('_').map_or("", |(_, call)| call).to_lowercase();
         (if paradigm == "measurement_system" { "measurement" } else { &paradigm }, call)

@@ -12,6 +12,7 @@ use whywait_otf2::enums::{LocationType, Paradigm, RegionFlag, RegionRole};
 use whywait_otf2::records::Location;
 
 use super::device_calls::DeviceCall;
+use super::unknown_libraries::library_of;
 use crate::ids::RegionKey;
 
 /// What a region is to the patterns (specification.md#region-classes).
@@ -86,6 +87,8 @@ pub enum RegionClass {
     Armci,
     /// `ARMCI_Test`.
     ArmciTest,
+    /// A call of a communication library whose waiting is not known.
+    UnknownLibrary,
     /// OpenMP parallel region.
     Parallel,
     /// Explicit OpenMP barrier.
@@ -250,7 +253,11 @@ impl RegionClass {
                 _ => Self::Armci,
             };
         }
+        if paradigm != Paradigm::SHMEM && library_of(name).is_some() {
+            return Self::UnknownLibrary;
+        }
         match paradigm {
+            Paradigm::GASPI | Paradigm::UPC => Self::UnknownLibrary,
             Paradigm::SHMEM => match name {
                 "start_pes"
                 | "shmem_init"
@@ -771,6 +778,20 @@ mod tests {
         assert_eq!(recognized("OpenMP Set Lock"), (Paradigm::OPENMP, RegionRole::FUNCTION));
         assert_eq!(recognized("pthread_mutex_lock"), (Paradigm::PTHREAD, RegionRole::ARTIFICIAL));
         assert_eq!(recognized("OpenMP phase"), (Paradigm::USER, RegionRole::ARTIFICIAL));
+    }
+
+    #[test]
+    fn calls_of_unknown_libraries_are_told_by_name_or_paradigm() {
+        let is_unknown = |name, paradigm| {
+            let class = RegionClass::of(name, paradigm, RegionRole::FUNCTION);
+            class == RegionClass::UnknownLibrary && class.library().is_none()
+        };
+        assert!(is_unknown("upcxx::rput", Paradigm::COMPILER));
+        assert!(is_unknown("ucp_worker_progress()", Paradigm::USER));
+        assert!(is_unknown("gaspi_wait", Paradigm::GASPI));
+        assert!(is_unknown("upc_memput", Paradigm::UPC));
+        assert!(!is_unknown("nvshmem_barrier", Paradigm::SHMEM));
+        assert!(!is_unknown("compute", Paradigm::COMPILER));
     }
 
     #[test]
