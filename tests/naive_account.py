@@ -63,6 +63,9 @@ def stretches(thread: naive.Thread) -> list[Stretch]:
     return [stretch for stretch in found if stretch.begin < stretch.end]
 
 
+ARMCI_MANAGEMENT = ("ARMCI_Init", "ARMCI_Finalize", "ARMCI_Malloc", "ARMCI_Free", "ARMCI_Create_", "ARMCI_Destroy_")
+
+
 def activity(call: naive.Instance, *, has_own: bool) -> str:
     """Return what a call is for its thread."""
     if call.region is None:
@@ -75,6 +78,8 @@ def activity(call: naive.Instance, *, has_own: bool) -> str:
         return "transfer"
     if call.region.paradigm == Paradigm.MPI:
         return "library"
+    if call.name.startswith("ARMCI_") and call.region.paradigm != Paradigm.COMPILER:
+        return "library" if call.name.startswith(ARMCI_MANAGEMENT) else "transfer"
     if call.is_openmp(*BARRIERS):
         return "threads.barrier"
     if call.is_openmp(*RUNTIME) or call.name.startswith("omp_"):
@@ -89,9 +94,9 @@ def focus(trace: naive.Trace) -> tuple[int, int]:
     for threads in trace.processes.values():
         of_process = []
         for thread in threads:
-            inits = [call.leave for call in thread.instances if call.name in {"MPI_Init", "MPI_Init_thread"}]
-            starts += inits[:1]
-            of_process += [call.enter for call in thread.instances if call.name == "MPI_Finalize"]
+            for names in ({"MPI_Init", "MPI_Init_thread"}, {"ARMCI_Init"}):
+                starts += [call.leave for call in thread.instances if call.name in names][:1]
+            of_process += [call.enter for call in thread.instances if call.name in {"MPI_Finalize", "ARMCI_Finalize"}]
         times = [event.time for thread in threads for event, _ in thread.records]
         ends += of_process
         if times and not of_process:

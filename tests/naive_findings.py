@@ -729,6 +729,28 @@ def _(raw, _row):
     return AtMost(raw.length)
 
 
+@check("away", "targets_away")
+def _(raw, _row):
+    rows = raw.rows("severities")
+    return AtMost(sum(one["value"] for one in rows if one["metric"].endswith("_wait_for_progress_away")))
+
+
+@check("known", "targets_away")
+def _(raw, _row):
+    rows = raw.rows("severities")
+    return AtMost(sum(one["value"] for one in rows if one["metric"].endswith("_wait_for_progress")))
+
+
+@check("away_share", "targets_away")
+def _(_raw, _row):
+    return AtMost(1)
+
+
+@check("call", "targets_away")
+def _(_raw, row):
+    return row.callpath[-1]
+
+
 @check("kernel", "kernel")
 def _(_raw, row):
     return row.callpath[-1]

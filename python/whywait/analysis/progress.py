@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from whywait.model.result import ResultData
 
 _LIBRARIES = ("mpi", "shmem", "armci")
+# Wait for Progress, of all libraries.
+_WAITS = tuple(f"{library}_rma_{kind}_wait_for_progress" for library in _LIBRARIES for kind in ("sync", "comm"))
+#: How long targets were away in such calls.
+AWAY = tuple(f"{name}_away" for name in _WAITS)
 #: The minimum share of the time for an assessment.
 _NOTABLE = 0.001
 
@@ -42,14 +46,7 @@ def progress_thread(result: ResultData) -> dict[str, Any] | None:
     if not time:
         return None
     lower, upper = (
-        sum(
-            profile.total(name)
-            for library in _LIBRARIES
-            for kind in ("sync", "comm")
-            if (name := f"{library}_rma_{kind}_wait_for_progress{suffix}") in profile.metrics
-        )
-        / time
-        for suffix in ("", "_away")
+        sum(profile.total(name) for name in names if name in profile.metrics) / time for names in (_WAITS, AWAY)
     )
     upper = max(lower, upper)
     if upper < _NOTABLE:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 from whywait.model.critical_imbalance import critical_imbalance
-from whywait.model.metrics import WAIT_STATES, MetricTree, metric_tree, void
+from whywait.model.metrics import MetricTree, metric_tree, void
 from whywait.model.schema import patterns
 
 if TYPE_CHECKING:
@@ -22,10 +22,15 @@ if TYPE_CHECKING:
     from whywait.model.calltree import CallTree
     from whywait.model.metrics import Formula, Metric, Term
 
-#: The stored metrics that a window of time has in addition to wait states.
-IN_WINDOW = frozenset(
+# The stored metrics that a window of time has in addition to wait states and their bounds.
+_IN_WINDOW = frozenset(
     {"time", "omp_fork", "omp_management", "critical_path", "omp_idle_threads", "omp_limited_parallelism"}
 )
+
+
+def is_in_window(metric: Metric) -> bool:
+    """Return whether a window of time has values of a stored metric."""
+    return metric.name in patterns() or metric.name in _IN_WINDOW
 
 
 def in_window(stored: Collection[str]) -> set[str]:
@@ -35,8 +40,7 @@ def in_window(stored: Collection[str]) -> set[str]:
     return {
         metric.name
         for metric in tree
-        if metric.name in stored
-        and (metric.kind in WAIT_STATES or metric.name in IN_WINDOW or tree.path(metric.name)[0].name in costs)
+        if metric.name in stored and (is_in_window(metric) or tree.path(metric.name)[0].name in costs)
     }
 
 

@@ -18,8 +18,7 @@ from whywait.model.idle_threads import allocation
 from whywait.model.imbalance import NAMES as IMBALANCE
 from whywait.model.imbalance import imbalance
 from whywait.model.metric_values import Metrics, Window
-from whywait.model.metrics import WAIT_STATES
-from whywait.model.profile import IN_WINDOW, Profile
+from whywait.model.profile import Profile, is_in_window
 from whywait.model.tables import Locations
 from whywait.model.unknown_libraries import KIND, unknown_libraries, warnings
 
@@ -247,7 +246,7 @@ class ResultData:
     @property
     def in_window(self) -> set[str]:
         """The stored metrics that a window has."""
-        return {m.name for m in self.profile.metrics if m.kind in WAIT_STATES or m.name in IN_WINDOW}
+        return {metric.name for metric in self.profile.metrics if is_in_window(metric)}
 
     def need_whole(self) -> None:
         """Raise `whywait.UsageError` if this result covers a part of the run only."""

@@ -52,6 +52,7 @@ from whywait.analysis.findings import (
     small_regions,
     start_up_artefact,
     straggler,
+    targets_away,
     thread_imbalance,
     unneeded_sync,
     unrecorded,
@@ -115,6 +116,7 @@ _RULES = (
     wrong_order,
     start_up_artefact,
     kernel,
+    targets_away,
     growing,
     functions,
 )
