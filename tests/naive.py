@@ -798,11 +798,8 @@ def needs(
     else:
         return
     result.violations_coll += any(other[1].enter > call.leave for _, other in needed)
-    at, last = -1, None
-    for _, other in needed:
-        if other[1].enter > at:
-            at, last = other[1].enter, other[1]
-    at = min(at, call.leave)
+    last = max((other[1] for _, other in needed), key=lambda i: i.enter, default=None)
+    at = min(last.enter, call.leave) if last else -1
     result.add("mpi_nbc_hidden_wait", start, max(0, min(at, call.enter) - start.leave))
     ready[call].append((at, metric, last))
 

@@ -40,8 +40,8 @@ class SampledResult(ThreadedResult):
         Returns
         -------
         pyarrow.Table
-            * ``location``, ``rank``, ``thread``, ``recorded_callpath``, ``callpath`` (usually that one, or one below it;
-              null for time in the system or without a core, where samples tell it from the rest).
+            * ``location``, ``rank``, ``thread``, ``recorded_callpath``, ``callpath`` (usually that one, or one below
+              it; null for time in the system or without a core, where samples tell it from the rest).
             * ``time``, ``low`` and ``high`` (the interval at 95%), ``deviation`` (its standard deviation), ``critical``
               (its time on the critical path), ``unresolved`` (what there were too few samples to divide), in seconds.
             * ``samples``: how many there are.
@@ -59,8 +59,8 @@ class SampledResult(ThreadedResult):
         Returns
         -------
         pyarrow.Table
-            * ``location``, ``rank``, ``thread``, ``recorded_callpath``, ``callpath`` (usually that one, or one below it;
-              null for time in the system or without a core, where samples tell it from the rest).
+            * ``location``, ``rank``, ``thread``, ``recorded_callpath``, ``callpath`` (usually that one, or one below
+              it; null for time in the system or without a core, where samples tell it from the rest).
             * ``cost`` (negative if the location spends less time in it than those that wait) and ``deviation`` (its
               standard deviation), in seconds.
             * ``samples``, ``waiter_samples``: how many it rests on, at the location and at those that wait.

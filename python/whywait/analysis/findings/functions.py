@@ -19,8 +19,8 @@ TITLE = "Functions between calls"
 DOCUMENT = """\
 A remark on each finding whose call paths make others wait, if the trace has [samples](functions.md): the functions in
 which the late ranks spend more time than those that wait. Up to three functions are named, each with at least a tenth
-of the cost that is no chance (at 99%, with 20 samples on both sides), if they have at least half of it together. Time in
-the system, and time without a core, is told from functions where samples follow a clock that stands still then.
+of the cost that is no chance (at 99%, with 20 samples on both sides), if they have at least half of it together. Time
+in the system, and time without a core, is told from functions where samples follow a clock that stands still then.
 """
 FIGURES = Figures(
     function=("name", "the function, with its caller"),
