@@ -74,10 +74,15 @@ class Simulation:
         free = [r for r in receives if proofs[id(r)] is not None and named(r.partner.start.name) is None]
         sizes = [(r.partner.event.msg_length, proofs[id(r)]) for r in free]
         limit = best_limit(sizes)
+        late = [w for w in naive.analyze(self.trace).waits if w.kind == "mpi_latereceiver"]
+        late = {(w.rank, w.thread, w.enter, w.cause_rank, w.cause_callpath, w.enter + w.waiting) for w in late}
         for r in receives:
             s = r.partner
             protocol = proofs[id(r)]
-            if protocol is None:
+            waits = s.done and (s.done.thread.rank, s.done.thread.number, s.done.enter)
+            if protocol is None and waits and (*waits, r.thread.rank, r.start.callpath, r.start.enter) in late:
+                protocol = RENDEZVOUS
+            elif protocol is None:
                 protocol = RENDEZVOUS if limit is not None and s.event.msg_length > limit else EAGER
             self._wait(r.done, s.start)
             if protocol is RENDEZVOUS:

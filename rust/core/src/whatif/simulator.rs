@@ -95,7 +95,7 @@ impl Simulator {
         if model.cuts() {
             whole_epochs::refuse_open(trace, &builder, &analysis.epochs, &cut)?;
         }
-        let sizes = messages::collect(trace, model, &mut cut, &mut builder, &mut assumptions)?;
+        let sizes = messages::collect(analysis, model, &mut cut, &mut builder, &mut assumptions)?;
         pass()?;
         let nodes = model.network.as_ref().map(|_| nodes(trace)).unwrap_or_default();
         let network = model.network.as_ref().map(|network| (network, &nodes[..]));

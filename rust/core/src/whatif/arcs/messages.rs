@@ -2,7 +2,7 @@
 //!
 //! A call that completes a receive waits for the start of the send. A send waits for its receive if it uses
 //! *rendezvous*; an *eager* send does not wait (whatif.md#how-it-works). [`crate::matching::protocol`] decides between
-//! the two.
+//! the two; where neither times nor names prove it, a Late Receiver that was found tells that the send waited.
 //!
 //! *Hidden transfers*: a receive whose message has already arrived shows only the cost of a copy. Its transfer time,
 //! and the own time of a call that had to wait, are estimated from others of its class: the lower median of `L - Z`
@@ -11,14 +11,18 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::own_waits;
 use crate::Result;
+use crate::analysis::Analysis;
 use crate::ids::{CallPathId, InstanceId, ProcessId, RegionKey};
 use crate::matching::messages::match_all;
 use crate::matching::probes::{self, Probes};
 use crate::matching::protocol::{Limits, Proofs, Protocol, ProtocolClassifier};
+use crate::parallel::exchange::{Inbox, Outbox};
 use crate::parallel::iter::prelude::*;
+use crate::severity::Metric;
 use crate::trace::{NONE, RegionClass, Trace};
 use crate::whatif::assumptions::{Assumption, Assumptions};
 use crate::whatif::changes::cut::{Cut, GoneMessage, Key};
@@ -43,6 +47,8 @@ struct Message {
     callpath: CallPathId,
     /// Whether that call determines the protocol.
     is_named: bool,
+    /// Whether the completion of the send was found to wait for the receive.
+    has_late_receiver: bool,
     /// Whether it is cut in the changed run.
     is_cut: bool,
     /// Number of the call that probed it, or [`NONE`].
@@ -101,14 +107,29 @@ fn sum(mut all: Sizes, other: Sizes) -> Sizes {
     all
 }
 
+/// Numbers of the calls that waited for a late receiver and of those that posted the receives, for the shards of these.
+/// Collective.
+fn late_receivers(analysis: &Analysis, builder: &Builder) -> Result<FxHashSet<(u32, u32)>> {
+    let trace = &analysis.trace;
+    let mut outgoing: Vec<Outbox<(u32, u32)>> = trace.shards.iter().map(|_| trace.exchange.outbox()).collect();
+    for wait in own_waits(analysis).filter(|wait| wait.kind == Metric::LateReceiver) {
+        let calls = [(wait.location, wait.instance), (wait.cause_location, wait.cause_instance)];
+        let [sent, posted] = calls.map(|call| builder.instance(trace, call));
+        outgoing[trace.position(wait.location)].push(trace.shard_of[wait.cause_location], (sent, posted));
+    }
+    Ok(trace.exchange.alltoallv(outgoing)?.iter().flat_map(Inbox::rows).copied().collect())
+}
+
 /// Finds the arcs of all messages; returns the sizes of their classes. Collective.
 pub(in crate::whatif) fn collect(
-    trace: &Trace,
+    analysis: &Analysis,
     model: &Model,
     cut: &mut Cut,
     builder: &mut Builder,
     assumptions: &mut Assumptions,
 ) -> Result<Sizes> {
+    let trace = &analysis.trace;
+    let late_receivers = late_receivers(analysis, builder)?;
     let classifier = ProtocolClassifier::new(trace);
     let probes: Vec<Probes> = trace.par_shards().map(|shard| probes::find(trace, shard)).collect();
     let (found, _) = match_all(trace, |index, shard, matches| {
@@ -149,6 +170,7 @@ pub(in crate::whatif) fn collect(
                 is_local: classifier.is_local(send),
                 callpath,
                 is_named: classifier.is_fixed(callpath),
+                has_late_receiver: late_receivers.contains(&(calls[1], calls[2])),
                 probe: probes[index].get(shard, row as u32, send.enter).map_or(NONE, here),
                 region: trace.tree.region(shard.callpath(receive.instance)),
             });
@@ -192,6 +214,10 @@ fn decide(trace: &Trace, found: &mut [Vec<Message>], assumptions: &mut Assumptio
     let limits = Limits::new(trace, proofs.collect())?.or_default();
     let mut undecided = 0;
     for message in found.iter_mut().flatten().filter(|message| message.protocol == Protocol::Undecided) {
+        if message.has_late_receiver {
+            message.protocol = Protocol::Rendezvous;
+            continue;
+        }
         undecided += 1;
         let is_eager = limits.is_eager(message.is_local, message.bytes, message.protocol);
         message.protocol = if is_eager { Protocol::Eager } else { Protocol::Rendezvous };

@@ -10,6 +10,7 @@ use rayon::slice::ParallelSliceMut as _;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::collectives::{Call, barrier};
+use super::own_waits;
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
@@ -22,7 +23,6 @@ use crate::parallel::iter::prelude::*;
 use crate::severity::Metric;
 use crate::trace::columns::OperationKind;
 use crate::trace::{Shard, Trace};
-use crate::waits::WaitState;
 use crate::waits::rma::activities::LibraryCalls;
 use crate::whatif::assumptions::{Assumption, Assumptions};
 use crate::whatif::graph::builder::{Builder, MEASURED, OWN, Raw, enter, leave};
@@ -74,11 +74,6 @@ pub(in crate::whatif) fn collect(
         data(trace, epochs, network, nodes, builder);
     }
     Ok(())
-}
-
-/// The waits of this process of the analysis.
-fn own_waits(analysis: &Analysis) -> impl Iterator<Item = &WaitState> {
-    (0..analysis.trace.shards.len()).flat_map(|i| analysis.waits.of(i).1)
 }
 
 /// A call that made progress, the number of the call that waited for it, and the process of that.
