@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from otf2 import events as ev
 from otf2.enums import CollectiveOp, Paradigm, RegionRole
 
-from tests import naive, naive_devices, naive_owners, naive_progress, naive_rma, naive_threads
+from tests import naive, naive_devices, naive_groups, naive_owners, naive_progress, naive_rma, naive_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,18 +113,32 @@ def collectives(trace: naive.Trace) -> Iterator[Constraint]:
               trace.processes.values()]  # fmt: skip
     if sum(map(bool, finals)) > 1:
         yield from everybody("barrier", [calls[0] for calls in finals if calls])
+    kinds = {"mpi_barrier_wait": "barrier", "mpi_wait_nxn": "n_to_n", "mpi_latebroadcast": "one_to_n",
+             "mpi_earlyreduce": "n_to_one"}  # fmt: skip
+    for op, groups in naive_groups.operations(trace):
+        for metric, me, others in naive_groups.needs(op, groups):
+            if metric:
+                yield from pairs(kinds[metric], others, [me])
+    topologies = {t.communicator._ref: naive.neighbors(t, trace.definitions) for t in trace.definitions.cart_topologies}
     for parts in naive.nonblocking_operations(trace):
         op, root = parts[0][3].collective_op, parts[0][3].root
+        comm = parts[0][3].communicator
+        members = [member.group._ref for member in comm.group.members]
+        is_local = parts[0][1].name.startswith("MPI_Ineighbor_")
         for i, (_, _, completing, own) in enumerate(parts):
             for k, (_, starting, _, other) in enumerate(parts):
                 data = other.size_sent > 0 and own.size_received > 0
-                if i != k and (
-                    op in naive.BARRIER
-                    or (op in naive.N_TO_N and data)
-                    or (op in naive.ONE_TO_N and k == root and data)
-                    or (op in naive.N_TO_ONE and i == root and data)
-                    or (op in naive.SCAN and k < i and data)
-                ):
+                if is_local:
+                    is_needed = members[k] in topologies.get(comm._ref, {}).get(members[i], ())
+                else:
+                    is_needed = i != k and (
+                        op in naive.BARRIER
+                        or (op in naive.N_TO_N and data)
+                        or (op in naive.ONE_TO_N and k == root and data)
+                        or (op in naive.N_TO_ONE and i == root and data)
+                        or (op in naive.SCAN and k < i and data)
+                    )
+                if is_needed:
                     # The location is that of the call that completes the operation.
                     source = parts[k][2].thread.ref, starting.enter
                     yield Constraint("nonblocking", source, leave(completing), (completing, own.request_id))

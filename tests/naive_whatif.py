@@ -14,7 +14,7 @@ import otf2
 from otf2 import events as ev
 from otf2.enums import CollectiveOp, GroupType
 
-from tests import naive
+from tests import naive, naive_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tests.naive import Instance, Message, Trace
 
 RENDEZVOUS, EAGER = True, False
-ROOT_SELF = 0xFFFFFFFE
 TO_ALL = {*naive.N_TO_N, CollectiveOp.ALLTOALLV, CollectiveOp.ALLTOALLW}
 
 
@@ -108,18 +107,13 @@ class Simulation:
 
     def _collectives(self) -> None:
         operations: dict[tuple[int, int], tuple[Any, list[Call], int]] = {}
-        between: dict[tuple[int, int], list[tuple[Any, int, Any, Instance]]] = defaultdict(list)
         for thread in self.trace.threads.values():
             turn: Counter[int] = Counter()
             for event, call in thread.records:
                 if not isinstance(event, ev.MpiCollectiveEnd):
                     continue
                 comm = event.communicator
-                if isinstance(comm, otf2.definitions.InterComm):
-                    between[comm._ref, turn[comm._ref]].append((comm, thread.process, event, call))
-                    turn[comm._ref] += 1
-                    continue
-                if comm.group.group_type == GroupType.COMM_SELF:
+                if isinstance(comm, otf2.definitions.InterComm) or comm.group.group_type == GroupType.COMM_SELF:
                     continue
                 members = [m.group._ref for m in comm.group.members]
                 rank = members.index(thread.process)
@@ -130,36 +124,10 @@ class Simulation:
         for op, calls, size in operations.values():
             if size > 1 and len(calls) == size:
                 self._collective(op, sorted(calls, key=lambda call: call.rank))
-        for parts in between.values():
-            self._between_groups(parts)
-
-    def _between_groups(self, parts: list[tuple[Any, int, Any, Instance]]) -> None:
-        """Synchronize each member with each of the other group; an operation that not all call has no partners."""
-        comm, _, first, _ = parts[0]
-        groups = [[m.group._ref for m in group.members] for group in (comm.groupA, comm.groupB)]
-        if len(parts) != sum(map(len, groups)):
-            return
-        op = first.collective_op
-        calls = {process: Call(call, 0, event.root, event.size_sent > 0, event.size_received > 0)
-                 for _, process, event, call in parts}  # fmt: skip
-        everybody = [call.instance for call in calls.values()]
-        together = max(i.enter for i in everybody) < min(i.leave for i in everybody)
-        met = together and all(call.sends and call.receives for call in calls.values())
-        for own, other in (groups, groups[::-1]):
-            for me in (calls[p] for p in own):
-                for rank, you in enumerate(calls[p] for p in other):
-                    if op in naive.BARRIER:
-                        waits = True
-                    elif op in naive.N_TO_N:
-                        waits = me.receives and you.sends
-                    elif op in TO_ALL:
-                        waits = met
-                    elif op in naive.ONE_TO_N:
-                        waits = me.root == rank and you.sends and me.receives
-                    else:
-                        waits = me.root == ROOT_SELF and you.sends and me.receives
-                    if waits:
-                        self._wait(me.instance, you.instance)
+        for op, groups in naive_groups.operations(self.trace):
+            for _, me, others in naive_groups.needs(op, groups):
+                for you in others:
+                    self._wait(me.call, you.call)
 
     def _collective(self, op: CollectiveOp, calls: list[Call]) -> None:
         if op in naive.BARRIER:

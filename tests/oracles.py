@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests import naive, naive_causes, naive_devices, naive_rma
+from tests import naive, naive_causes, naive_devices, naive_groups, naive_rma
 from tests.results import WaitState
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def truth(anchor: Path | str, *, causes: bool = False) -> Truth:
     """Analyze an archive with the oracles."""
     trace = naive.Trace(anchor)
     others, one_sided = naive.analyze(trace), naive_rma.analyze(trace)
+    naive_groups.add_waits(trace, others)
     devices = naive_devices.Devices(trace, others)
     begin, scale = others.begin, others.resolution
 

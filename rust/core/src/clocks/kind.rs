@@ -86,7 +86,9 @@ impl Kind {
     /// The kind of a blocking collective operation; start-up bounds nothing, because processes start when they like.
     pub(super) fn of(kind: collectives::Kind) -> Option<Self> {
         match kind {
-            collectives::Kind::Finalize | collectives::Kind::Barrier => Some(Self::Barrier),
+            collectives::Kind::Finalize | collectives::Kind::Barrier | collectives::Kind::OtherGroup => {
+                Some(Self::Barrier)
+            }
             collectives::Kind::AllToAll => Some(Self::AllToAll),
             collectives::Kind::OneToAll => Some(Self::OneToAll),
             collectives::Kind::AllToOne => Some(Self::AllToOne),

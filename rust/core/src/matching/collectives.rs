@@ -31,6 +31,8 @@ pub enum Kind {
     AllToOne,
     /// Every member sends and receives.
     AllToAll,
+    /// Every member that receives waits for all that send, without data: a barrier of two groups.
+    OtherGroup,
     /// Prefix operations.
     Scan,
     /// Every member exchanges data with its neighbors in a topology.
@@ -322,9 +324,6 @@ fn post(
             let comm = &trace.definitions.comms[call.comm];
             let location = shard.location_of(&shard.collectives, row);
             match *comm.members {
-                Members::TwoGroups(..) => {
-                    diagnostics.add(DiagnosticKind::InterCommunicatorCollective, location, call.begin);
-                }
                 Members::Unknown => diagnostics.add(DiagnosticKind::UnknownCommunicator, location, call.begin),
                 _ => {}
             }

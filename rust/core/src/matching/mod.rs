@@ -3,6 +3,7 @@
 pub mod collectives;
 pub mod epochs;
 pub mod fifo;
+pub(crate) mod intercomms;
 pub mod launches;
 pub mod messages;
 pub(crate) mod nonblocking;

@@ -23,6 +23,7 @@ use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CommId, LocationId, ProcessId};
 use crate::matching::collectives::{ALLTOALLV, ALLTOALLW, Kind, Member, Times, match_all, neighborhood, neighbors};
+use crate::matching::intercomms;
 use crate::matching::trees::{Part, inner_waits};
 use crate::parallel::iter::prelude::*;
 use crate::severity::{Accumulator, Metric};
@@ -60,7 +61,29 @@ pub fn detect<R: Default + Send>(
         found.evaluate(trace, kind, members);
         also(more, kind, members);
     };
-    let (found, mut diagnostics) = match_all(trace, Times::Operation, begin, evaluate)?;
+    let (mut found, mut diagnostics) = match_all(trace, Times::Operation, begin, evaluate)?;
+    let of_groups = intercomms::operations(trace, Times::Operation, |_, _, _, _| ())?;
+    let mut between = begin(0);
+    for ((comm, _, _), groups) in of_groups.into_iter().filter(|((_, blocks, _), _)| *blocks) {
+        let (size, first) = (
+            groups[0].len() + groups[1].len(),
+            *groups.iter().flatten().map(|(first, ())| first).next().expect("someone takes part"),
+        );
+        let place = Some(Place::at(first.location, first.begin));
+        let Some(operation) = intercomms::operation(trace, comm, &groups) else {
+            diagnostics.count(DiagnosticKind::IncompleteCollective, 1, place);
+            continue;
+        };
+        let Some(ways) = intercomms::ways(operation, groups) else {
+            diagnostics.count(DiagnosticKind::InterCommunicatorCollective, size as u64, place);
+            continue;
+        };
+        for (kind, members) in ways {
+            between.0.from_other_group(kind, &members);
+            also(&mut between.1, kind, &members);
+        }
+    }
+    found.push(between);
     let (found, more): (Vec<Found>, Vec<R>) = found.into_iter().unzip();
     let sent =
         found.into_par_iter().map(|Found { waits, device_parts, diagnostics, mut collective_syncs, sets, .. }| {
@@ -137,7 +160,11 @@ impl Found {
             Kind::Barrier => self.everybody(members, Some(Metric::BarrierWait), Some(Metric::BarrierCompletion)),
             Kind::AllToAll => self.all_to_all(members),
             Kind::OneToAll => self.one_to_all(members),
-            Kind::AllToOne => self.all_to_one(members),
+            Kind::AllToOne => {
+                self.tree(members);
+                self.all_to_one(members);
+            }
+            Kind::OtherGroup => self.from_other_group(kind, members),
             Kind::Scan => self.scan(members),
             Kind::Neighborhood => self.neighborhood(members, neighborhood(trace, members)),
             Kind::Io => self.io(members),
@@ -330,7 +357,6 @@ impl Found {
     /// (specification.md#n-to-1).
     fn all_to_one(&mut self, members: &[Member]) {
         let Some(root) = root(members).filter(|root| root.received > 0) else { return };
-        self.tree(members, root);
         if let Some(last) = latest(senders(members)).filter(|last| root.begin < last.begin) {
             self.wait(Metric::EarlyReduce, root, last);
             if self.keeps_syncs {
@@ -347,8 +373,9 @@ impl Found {
 
     /// Wait in Tree: a member that sends waits for the last one that comes before it leaves, if it leaves right
     /// after that (specification.md#trees).
-    fn tree(&mut self, members: &[Member], root: &Member) {
-        let Some(root) = members.iter().position(|member| member.rank == root.rank) else { return };
+    fn tree(&mut self, members: &[Member]) {
+        let is_root = |member: &Member| member.rank == member.root && member.received > 0;
+        let Some(root) = members.iter().position(is_root) else { return };
         let part = |i: usize| {
             let member: &Member = &members[i];
             Part { begin: member.begin, end: member.end, has_data: member.sent > 0 }
@@ -363,6 +390,25 @@ impl Found {
             }
         });
         self.order = order;
+    }
+
+    /// One way of an operation on an intercommunicator: members that receive wait for the latest that sends
+    /// (specification.md#intercommunicators).
+    fn from_other_group(&mut self, kind: Kind, members: &[Member]) {
+        let metric = match kind {
+            Kind::OneToAll => return self.one_to_all(members),
+            Kind::AllToOne => return self.all_to_one(members),
+            Kind::OtherGroup => Metric::BarrierWait,
+            _ => Metric::WaitNxN,
+        };
+        let Some(last) = latest(senders(members)) else { return };
+        for member in members.iter().filter(|member| member.received > 0 && member.begin < last.begin) {
+            self.wait(metric, member, last);
+            if self.keeps_syncs {
+                let part = collective_sync(metric, member, last, Participants::Cause, last.begin);
+                self.collective_syncs.parts.push(part);
+            }
+        }
     }
 
     /// Early Scan: a member that receives waits for the latest sender of a lower rank

@@ -371,7 +371,7 @@ pub(in crate::whatif) fn of_kind<'a>(
     match (kind, members[0].operation) {
         (Kind::Init, _) => None,
         (Kind::Finalize | Kind::Barrier, _) => Some(all(calls, calls)),
-        (Kind::AllToAll, _) => Some(exchange(calls)),
+        (Kind::AllToAll | Kind::OtherGroup, _) => Some(exchange(calls)),
         (_, ALLTOALLV | ALLTOALLW) => have_met(calls).then(|| all(calls, calls)),
         (Kind::OneToAll, _) => one_to_all(members, calls),
         (Kind::AllToOne, _) => all_to_one(members, calls),
