@@ -255,6 +255,7 @@ int main(int count, char **words) {
     int threads_allowed;
     MPI_Init_thread(&count, &words, MPI_THREAD_MULTIPLE, &threads_allowed);
     if (!strcmp(part, "shares")) shares(seconds);
+    if (!strcmp(part, "frames")) down(9, seconds);
     if (!strcmp(part, "sleeps")) sleeps(seconds);
     if (!strcmp(part, "children")) children(seconds);
     if (!strcmp(part, "exceptions")) exceptions(seconds);

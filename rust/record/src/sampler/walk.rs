@@ -51,6 +51,8 @@ pub(super) struct Walker {
     /// Return addresses, the innermost first.
     frames: Box<[u64]>,
     functions: Functions,
+    /// Nodes that were found last by how far from the outermost they are.
+    last: Box<[Node]>,
     /// Nodes by parent and address: open addressing.
     places: &'static mut [Node],
     count: u32,
@@ -78,6 +80,7 @@ impl Walker {
             cache: CacheNative::new_in(),
             frames,
             functions: Functions::new(),
+            last: vec![Node::default(); DEEPEST].into(),
             places,
             count: 0,
             added,
@@ -89,6 +92,7 @@ impl Walker {
     pub(super) fn reset(&mut self) {
         self.count = 0;
         self.functions.reset();
+        self.last.fill(Node::default());
         // SAFETY: private memory, which becomes zero.
         unsafe { libc::madvise(self.places.as_mut_ptr().cast(), size_of_val(self.places), libc::MADV_DONTNEED) };
     }
@@ -142,7 +146,7 @@ impl Walker {
     fn path(&mut self, around: u32, places: Range<usize>, in_python: bool) -> (u32, bool) {
         // As in the tree of calls, many equal frames in a row are a few.
         let (mut node, mut last, mut equal) = (around, 0, 0_u8);
-        for at in places.rev() {
+        for (step, at) in places.rev().enumerate() {
             let list = if in_python { &self.functions.found } else { &self.frames };
             let address = list.get(at).copied().unwrap_or(0);
             equal = if address == last { equal.saturating_add(1) } else { 1 };
@@ -150,10 +154,17 @@ impl Walker {
             if equal > unwind::EQUAL {
                 continue;
             }
-            match self.node(node, address) {
-                Some(found) => node = found,
-                None => return (node, false),
+            // Most paths begin as the one before.
+            let known = self.last.get(step).filter(|known| (known.parent, known.address) == (node, address));
+            if let Some(known) = known {
+                node = known.node;
+                continue;
             }
+            let Some(found) = self.node(node, address) else { return (node, false) };
+            if let Some(place) = self.last.get_mut(step) {
+                *place = Node { address, node: found, parent: node };
+            }
+            node = found;
         }
         (node, true)
     }
@@ -176,6 +187,8 @@ impl Walker {
         let mut registers = UnwindRegsNative::new(place.address as u64, place.sp as u64, place.fp as u64);
         let mut lookup = FrameAddress::from_instruction_pointer(place.address as u64);
         let mut count = 0;
+        // Mostly, the next frame is in the same object.
+        let mut object = 0..0;
         loop {
             let before = registers.sp();
             let next = match modules.unwinder.unwind_frame(lookup, &mut registers, cache, &mut read) {
@@ -185,8 +198,13 @@ impl Walker {
             };
             // A frame that is no further out would be followed by the same ones for ever.
             let is_stuck = count > 0 && registers.sp() <= before;
-            if is_stuck || count == DEEPEST || !modules.knows((next as usize).wrapping_sub(1)) {
+            if is_stuck || count == DEEPEST {
                 return (count, false);
+            }
+            let call = (next as usize).wrapping_sub(1);
+            if !object.contains(&call) {
+                let Some(found) = modules.range_of(call) else { return (count, false) };
+                object = found;
             }
             if next as usize == restorer {
                 // A handler of the program was interrupted: what the kernel has stored tells where its signal came.
