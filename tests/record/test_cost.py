@@ -8,7 +8,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 import whywait._native as native
 
 from .mpis import MPIS, PROGRAMS, compiled
