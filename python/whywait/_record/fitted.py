@@ -24,8 +24,6 @@ LIBRARY = Path(__file__).parent / "lib" / "libwhywait_record.so"
 _OMPT = "ompt_start_tool"
 # Of so many MPIs and programs. Each takes a little more than a megabyte.
 _KEPT = 20
-# Functions of threads that are caught, by how their names begin: all of them, or those that start threads.
-THREADS, STARTS = "pthread_", "pthread_create"
 # What separates paths in LD_PRELOAD, and what the dynamic linker replaces in them.
 _SPECIAL = frozenset(" :$")
 
@@ -35,7 +33,12 @@ class PlaceError(OSError):
 
 
 def recorder(
-    program: Sequence[str], libraries: Sequence[Path] = (), *, threads: str = "", spare: Path | None = None
+    program: Sequence[str],
+    libraries: Sequence[Path] = (),
+    *,
+    threads: bool = False,
+    samples: bool = False,
+    spare: Path | None = None,
 ) -> Path:
     """Return the recorder for a program: without the functions that it must not catch.
 
@@ -51,7 +54,9 @@ def recorder(
     libraries
         MPI libraries that it uses; none to find them.
     threads
-        Functions of POSIX threads that are to be caught: `THREADS`, `STARTS`, or none.
+        Whether functions of POSIX threads are to be caught.
+    samples
+        Whether threads are to be sampled: then the function that makes them is caught.
     spare
         Where the library goes if the user has no cache that can be used; None for a directory for temporary files.
 
@@ -61,17 +66,19 @@ def recorder(
         If there is no such place, and the library as it is shipped does not do.
     """
     libraries = list(libraries) or libmpi.libraries_of(list(program))
-    key = hashlib.sha256(f"threads={threads}".encode())
+    # Functions of threads that are caught, by how their names begin.
+    caught = "pthread_" if threads else "pthread_create" if samples else ""
+    key = hashlib.sha256(f"threads={caught}".encode())
     for path in (LIBRARY, *libraries):
         status = path.stat()
         key.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
     for place in _places(spare):
         fitted = place / key.hexdigest()[:16] / LIBRARY.name
-        if fitted.is_file() or _is_written(fitted, libraries, threads=threads):
+        if fitted.is_file() or _is_written(fitted, libraries, threads=caught):
             _keep_last_used(place, fitted)
             return fitted
     # It has all functions of MPI, and none of threads.
-    if threads or not _can_be_named(LIBRARY):
+    if caught or not _can_be_named(LIBRARY):
         raise PlaceError("no directory for the recorder: set XDG_CACHE_HOME to one that programs can be executed from")
     return LIBRARY
 

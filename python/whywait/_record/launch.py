@@ -278,8 +278,9 @@ def recorder(program: Sequence[str], recording: Recording, spare: Path | None = 
         If there is no directory for it.
     """
     try:
-        caught = fitted.THREADS if records_threads(recording) else fitted.STARTS if samples(recording) else ""
-        return fitted.recorder(program, recording.libraries, threads=caught, spare=spare)
+        return fitted.recorder(
+            program, recording.libraries, threads=records_threads(recording), samples=samples(recording), spare=spare
+        )
     except fitted.PlaceError as error:
         raise LaunchError(str(error), 3) from error
 
