@@ -24,7 +24,7 @@ use crate::samples::{Reader, Symbolized};
 use crate::shmem::{Shmem, Windows};
 use crate::spool::{Process, Slot, extension, word};
 use crate::survey::Survey;
-use crate::thread::{Out, Samples, Thread, before, location};
+use crate::thread::{Out, Samples, Thread, location};
 use crate::unify::{Id, Local, LocalComm, LocalFile, LocalWindow};
 use crate::worlds;
 
@@ -160,8 +160,11 @@ impl Job<'_> {
         let lost = &self.process.definitions.lost;
         let mut contexts = Vec::new();
         for ((number, ..), mut thread) in self.threads.iter().zip(threads) {
-            thread.sample_until(span.1, thread.open.is_some(), regions)?;
+            if thread.constructs.is_empty() {
+                thread.sample_until(span.1, thread.open.is_some(), regions)?;
+            }
             thread.end(regions, span.1);
+            thread.sample_until(span.1, false, regions)?;
             for (_, time, ..) in lost.iter().filter(|(thread, ..)| [*number, NONE].contains(thread)) {
                 thread.out.put(*time, &Event::MeasurementOnOff { measurement_mode: MeasurementMode::OFF });
             }
@@ -219,9 +222,7 @@ impl State<'_> {
         if let Some(region) = thread.open.take() {
             thread.out.leave(call.enter, region);
         }
-        for slot in &thread.before {
-            before(&mut thread.out, slot);
-        }
+        thread.write_before(self.regions)?;
         let is_known = self.model == Model::Full || (function.is_in_scorep7() && call.flags & flags::LARGE == 0);
         if self.model == Model::Scorep7 && (!is_known || function.class == Class::Imrecv) {
             self.ignored.insert(call.id);
@@ -243,6 +244,7 @@ impl State<'_> {
             return Ok(None);
         }
         thread.end_barrier(self.regions);
+        thread.sample_until(call.enter, false, self.regions)?;
         let polled = call.flags & flags::POLLED != 0 && self.model == Model::Full;
         let polling = self.regions.polling.get(&call.function).copied().filter(|_| polled);
         let is_unrecorded = !self.unrecorded.is_empty() && function.is_with(call.object, &self.unrecorded);

@@ -390,7 +390,22 @@ impl<'a> Thread<'a> {
             self.out.enter(begin, regions.functions + function);
             self.has_outermost = true;
         }
-        self.sample_until(call.enter, self.open.is_some(), regions)
+        // Samples must not hold up the events that are written with the call, but have earlier times.
+        let moments = self.before.iter().filter_map(time_of).chain(self.barrier_end);
+        let until = moments.fold(call.enter, u64::min);
+        self.sample_until(until, self.open.is_some(), regions)
+    }
+
+    /// Writes what stands before the next call, and the samples between.
+    pub(crate) fn write_before(&mut self, regions: &Regions) -> Result<()> {
+        for at in 0..self.before.len() {
+            let slot = self.before[at];
+            if let Some(time) = time_of(&slot).filter(|_| self.out.contexts.is_some()) {
+                self.sample_until(time, false, regions)?;
+            }
+            before(&mut self.out, &slot);
+        }
+        Ok(())
     }
 
     /// Writes the samples up to a time: in the call that was entered last, or where they were.
@@ -501,8 +516,14 @@ fn belongs(kind: u8) -> bool {
         .any(|known| *known as u8 == kind)
 }
 
+/// When something happened that stands before a call.
+fn time_of(slot: &Slot) -> Option<u64> {
+    let has_time = |kind: u8| [Extension::Stall, Extension::Switch].iter().any(|known| *known as u8 == kind);
+    extension(slot).filter(|(kind, _)| has_time(*kind)).map(|_| word(slot, 1))
+}
+
 /// Writes what stands before a call.
-pub(crate) fn before(out: &mut Out<'_>, slot: &Slot) {
+fn before(out: &mut Out<'_>, slot: &Slot) {
     let (first, second) = (word(slot, 1), word(slot, 2));
     let is = |of: Extension| extension(slot).is_some_and(|(kind, _)| kind == of as u8);
     if is(Extension::Stall) {

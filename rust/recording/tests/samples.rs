@@ -6,7 +6,7 @@ use std::fs;
 
 use common::{Fields, Process, Scratch, call, events, words};
 use whywait_otf2::Archive;
-use whywait_recording::format::{Call, Entry, Extension, Mechanism, NONE, Node, extension, sample as flags};
+use whywait_recording::format::{Call, Entry, Extension, Mechanism, NONE, Node, TEXT, extension, sample as flags};
 use whywait_recording::{Options, Progress, Summary, finish};
 
 fn finished(scratch: &Scratch) -> Summary {
@@ -24,6 +24,30 @@ fn sample(time: u64, node: u32, flags: u8, faults: u32) -> [u64; 8] {
     [extension(Extension::Sample, flags), time, u64::from(node), 0x77, 1000 * time, u64::from(faults) << 32, 0, 0]
 }
 
+const FILE: &str = "/home/me/solver.py";
+
+/// A function of Python in a file of samples.
+fn code(id: u32, line: u32, name: &str) -> Vec<[u64; 8]> {
+    let pair = |low: usize, high: usize| low as u64 | (high as u64) << 32;
+    let text: Vec<u8> = [name.as_bytes(), FILE.as_bytes()].concat();
+    let slots = text.chunks(TEXT).map(|part| {
+        let mut words = [extension(Extension::Text, 0); 8];
+        for (place, word) in words[1..].iter_mut().enumerate() {
+            let bytes = std::array::from_fn(|byte| part.get(8 * place + byte).copied().unwrap_or(0));
+            *word = u64::from_le_bytes(bytes);
+        }
+        words
+    });
+    let (ids, lengths) = (pair(id as usize, line as usize), pair(name.len(), FILE.len()));
+    let head = [extension(Extension::SampledCode, slots.len() as u8), ids, lengths, pair(1, 1), 0, 0, 0, 0];
+    std::iter::once(head).chain(slots).collect()
+}
+
+/// The number of a function in a file of samples.
+fn sampled(function: u32) -> u32 {
+    FUNCTIONS.len() as u32 + 1 - function
+}
+
 const FUNCTIONS: [&str; 6] = ["main", "step", "exchange", "unpack", "physics", "kernel_b"];
 
 /// A process whose calls are on paths of these functions, each with the node of its number.
@@ -32,9 +56,12 @@ fn process(scratch: &Scratch, samples: &[[u64; 8]]) -> Process {
     process.end(90);
     for (id, name) in (1..).zip(FUNCTIONS) {
         let mut code = Fields::default();
-        code.u32(id).u32(10 * id).text(name).text("/home/me/solver.py");
+        code.u32(id).u32(10 * id).text(name).text(FILE);
         process.entry(Entry::Code, &code);
     }
+    // The file of samples has numbers of its own.
+    let codes = (1..).zip(FUNCTIONS).map(|(function, name)| code(sampled(function), 10 * function, name));
+    let samples: Vec<[u64; 8]> = codes.flatten().chain(samples.iter().copied()).collect();
     let calls = [
         node(1, 0, 1),
         node(2, 1, 2),
@@ -43,13 +70,14 @@ fn process(scratch: &Scratch, samples: &[[u64; 8]]) -> Process {
         words(&Call { node: 2, ..call("MPI_Barrier", 40, 50) }),
     ];
     process.write(scratch, &calls);
-    process.samples(scratch, 0, Mechanism::Perf, 10_000_000, samples);
+    process.samples(scratch, 0, Mechanism::Perf, 10_000_000, &samples);
     process
 }
 
 /// The tree of the samples: main, step, exchange, unpack, and physics and `kernel_b` in step.
 fn nodes() -> Vec<[u64; 8]> {
-    vec![node(1, 0, 1), node(2, 1, 2), node(3, 2, 3), node(4, 3, 4), node(5, 2, 5), node(6, 5, 6)]
+    let paths = [(1, 0, 1), (2, 1, 2), (3, 2, 3), (4, 3, 4), (5, 2, 5), (6, 5, 6)];
+    paths.map(|(number, parent, function)| node(number, parent, sampled(function))).to_vec()
 }
 
 /// The names of a context's regions, and of those around it.
@@ -128,9 +156,9 @@ fn a_path_without_its_outermost_functions_goes_on_from_what_is_open() {
     let scratch = Scratch::new("incomplete");
     // In a tree of its own: kernel_b; step and physics.
     let samples = [
-        node(1, 0, 6),
-        node(2, 0, 2),
-        node(3, 2, 5),
+        node(1, 0, sampled(6)),
+        node(2, 0, sampled(2)),
+        node(3, 2, sampled(5)),
         sample(20, 1, flags::INCOMPLETE, 0),
         sample(30, 3, flags::INCOMPLETE, 0),
     ];
@@ -143,6 +171,33 @@ fn a_path_without_its_outermost_functions_goes_on_from_what_is_open() {
         told,
         [format!("20 Sample main/step/exchange/kernel_b/{leaf} 3"), format!("30 Sample main/step/physics/{leaf} 3")]
     );
+}
+
+#[test]
+fn samples_do_not_move_what_happens_between_calls() {
+    let scratch = Scratch::new("moments");
+    let mut samples = nodes();
+    samples.extend([sample(15, 4, 0, 0), sample(25, 6, 0, 0), sample(35, 6, 0, 0), sample(60, 3, 0, 0)]);
+    let process = process(&scratch, &samples);
+    let switch = |time: u64, on: u64| [extension(Extension::Switch, 0), time, on, 0, 0, 0, 0, 0];
+    let calls = [
+        node(1, 0, 1),
+        words(&Call { node: 1, ..call("MPI_Waitall", 10, 12) }),
+        switch(20, 0),
+        switch(30, 1),
+        words(&Call { node: 1, ..call("MPI_Waitall", 40, 50) }),
+    ];
+    process.thread(&scratch, 0, &calls);
+    finished(&scratch);
+    let times: Vec<String> = told(&scratch)
+        .iter()
+        .filter(|line| !line.contains("Metric"))
+        .map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" "))
+        .collect();
+    let expected =
+        ["10 Enter", "12 Leave", "15 Sample", "20 MeasurementOnOff", "25 Sample", "30 MeasurementOnOff", "35 Sample"];
+    assert_eq!(times[..7], expected);
+    assert_eq!(times[7..], ["40 Enter", "50 Leave", "60 Sample"]);
 }
 
 #[test]
