@@ -203,3 +203,18 @@ def test_time_in_the_system_or_without_a_core_is_no_function(tmp_path):
     costs = {key: row["cost"] for key, row in by_name(result.delay_functions().to_pylist()).items()}
     assert costs == pytest.approx({(1, "a"): 0, (1, "b"): 0, (1, None): STEPS}, abs=1e-9)
     assert "the system, or time without a core: all of it" in remark(result)
+
+
+def test_faults_and_switches_say_why_time_is_in_the_system_or_without_a_core(tmp_path):
+    def with_use(use):
+        lines = steps(late="a b", header="contexts perf 0.5").replace(
+            "1: sample main/step/b ", f"1: sample main/step/b({use}) "
+        )
+        return remark(analyzed(tmp_path / use.split("=")[0], lines))
+
+    # Nothing is known of what the thread had used before its first sample, which is in a.
+    assert with_use("stime=0.9, minflt=4096").endswith(
+        "In the system it is 27.0 s more than elsewhere, with 122,880 more page faults."
+    )
+    assert with_use("nivcsw=7").endswith("Another thread took its core 210 times more often.")
+    assert with_use("nvcsw=7").endswith("It gave up its core 210 times more often, to sleep or to read.")

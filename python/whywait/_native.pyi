@@ -318,7 +318,7 @@ class Analysis:
 
         ``location``, ``recorded_callpath``, ``callpath``, ``time``, ``low``, ``high``, ``deviation`` (s), ``samples``
         (u64), ``critical``, ``unresolved`` and ``system_time`` (s), ``faults``, ``voluntary_switches``,
-        ``involuntary_switches`` (u64).
+        ``involuntary_switches`` (u64), ``doubtful``.
         """
     def delay_functions(self) -> Table:
         """Return what sampled call paths cost others, by location.

@@ -60,11 +60,15 @@ class Division:
         The functions, the costliest first.
     samples, waiter_samples
         How many samples it rests on, at the locations that cost, and at those that wait.
+    is_doubtful
+        Whether samples may be wrong about the functions of these locations, which share cores and were sampled at ticks
+        of the kernel.
     """
 
     functions: Sequence[Function]
     samples: int
     waiter_samples: int
+    is_doubtful: bool = False
 
     @property
     def cost(self) -> float:
@@ -75,7 +79,7 @@ class Division:
     def named(self) -> Sequence[Function]:
         """The functions to blame, which have most of the cost together; none if that is chance."""
         few = self.waiter_samples and self.waiter_samples < _ENOUGH
-        if self.samples < _ENOUGH or few or self.cost <= 0:
+        if self.samples < _ENOUGH or few or self.cost <= 0 or self.is_doubtful:
             return []
         large = [one for one in self.functions[:_TOGETHER] if one.is_certain and one.cost >= _PART * self.cost]
         return large if sum(one.cost for one in large) >= _MOST * self.cost else []
@@ -122,6 +126,60 @@ def divided(result: ResultData, callpaths: Collection[int], ranks: Collection[in
         ],
         int(table["samples"].to_numpy().sum()),
         int(table["waiter_samples"].to_numpy().sum()),
+        _is_doubtful(result, callpaths),
+    )
+
+
+def _is_doubtful(result: ResultData, callpaths: Collection[int]) -> bool:
+    table = result.tables.function_times
+    here = np.isin(table["recorded_callpath"].to_numpy(), list(callpaths))
+    return bool((table["doubtful"].to_numpy() & here).any())
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What late ranks used of the system in some call paths more than the others, a location.
+
+    Attributes
+    ----------
+    away
+        Time in the system or without a core, in seconds.
+    system
+        Processor time in the system, in seconds.
+    faults
+        Page faults.
+    waits, preemptions
+        How often the thread gave up its core, and how often another one took it.
+    """
+
+    away: float
+    system: float
+    faults: float
+    waits: float
+    preemptions: float
+
+
+def usage(result: ResultData, callpaths: Collection[int], ranks: Collection[int]) -> Usage | None:
+    """Return what late ranks used of the system more than the others; None if there are no others."""
+    table = result.tables.function_times
+    table = table.filter(np.isin(table["recorded_callpath"].to_numpy(), list(callpaths)))
+    location = table["location"].to_numpy().astype(np.int64)
+    is_late = np.isin(result.places.rank[location], list(ranks))
+    late, others = (np.unique(location[rows]).size for rows in (is_late, ~is_late))
+    if not late or not others:
+        return None
+    sign = np.where(is_late, 1 / late, -1 / others)
+    is_away = _numbers(result, table) == len(result.tree)
+
+    def more(column: str, rows: npt.NDArray[np.bool_] | bool = True) -> float:
+        return float((table[column].to_numpy() * sign * rows).sum())
+
+    return Usage(
+        more("time", is_away),
+        more("system_time"),
+        more("faults"),
+        more("voluntary_switches"),
+        more("involuntary_switches"),
     )
 
 

@@ -46,7 +46,9 @@ class SampledResult(ThreadedResult):
               (its time on the critical path), ``unresolved`` (what there were too few samples to divide), in seconds.
             * ``samples``: how many there are.
             * ``system_time`` (s), ``faults``, ``voluntary_switches``, ``involuntary_switches``: what was used of the
-              system before these, each since the one before.
+              system from sample to sample, at the recorded call path itself.
+            * ``doubtful``: whether functions may be wrong on this location, which shares its core and was sampled at
+              ticks of the kernel.
         """
         pieces = tables.function_pieces(self.tree, self.places, self.tables.function_times, tables.PROFILE)
         return tables.table(tables.PROFILE, pieces)

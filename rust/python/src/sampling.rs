@@ -94,6 +94,7 @@ pub(crate) fn profile(analysis: &Analysis) -> PyResult<Table> {
         ("faults", counts(|usage| usage.minor_faults + usage.major_faults)),
         ("voluntary_switches", counts(|usage| usage.voluntary_switches)),
         ("involuntary_switches", counts(|usage| usage.involuntary_switches)),
+        ("doubtful", Arc::new(times.iter().map(|time| Some(time.is_doubtful)).collect::<BooleanArray>())),
     ])
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from whywait.analysis.findings.words import Figures, Words, joined
-from whywait.analysis.functions import divided, source
+from whywait.analysis.functions import divided, source, usage
 from whywait.model.names import short_name
 
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ DOCUMENT = """\
 A remark on each finding whose call paths make others wait, if the trace has [samples](functions.md): the functions in
 which the late ranks spend more time than those that wait. Up to three functions are named, each with at least a tenth
 of the cost that is no chance (at 99%, with 20 samples on both sides), if they have at least half of it together. Time
-in the system, and time without a core, is told from functions where samples follow a clock that stands still then.
+in the system, and time without a core, is told from functions where samples follow a clock that stands still then; what
+the late ranks used of the system says which of the two it is, and page faults say why. Nothing is named where ranks
+share cores and were sampled at ticks of the kernel: the scheduler switches at these.
 """
 FIGURES = Figures(
     function=("name", "the function, with its caller"),
@@ -29,11 +31,17 @@ FIGURES = Figures(
     error=("s", "the standard deviation of that, times 1.96"),
     part=("share", "its share of the waiting that the call path causes"),
     functions_samples=("count", "the samples that this rests on"),
+    system=("s", "processor time in the system of a late rank, beyond that of the others"),
+    faults=("count", "page faults of a late rank, beyond those of the others"),
+    preemptions=("count", "how often another thread took the core of a late rank, beyond the others"),
+    waits=("count", "how often a late rank gave up its core, beyond the others"),
 )
 
 # More than this is all of it.
 _ALL = 0.995
 _LIKELY = 1.96
+# The system has a part in it from this share on; fewer faults and switches explain nothing.
+_PART, _FAULTS, _SWITCHES = 0.1, 1000, 10
 
 
 def remark(run: Run, found: list[Finding]) -> None:
@@ -45,7 +53,10 @@ def remark(run: Run, found: list[Finding]) -> None:
         if division is None or division.cost <= 0:
             continue
         named = division.named
-        one.remark(NAME, _words(run, division, named) if named else _chance(division))
+        words = _words(run, division, named) if named else _nothing(division)
+        if any(each.callpath is None for each in named):
+            words += _why(run, one)
+        one.remark(NAME, words)
         one.evidence[NAME] = {
             "samples": division.samples,
             "waiter_samples": division.waiter_samples,
@@ -76,14 +87,43 @@ def _place(run: Run, one: Function) -> Words:
     """Return the words for a function: its name with that of its caller, file, and line."""
     if one.callpath is None:
         return Words("the system, or time without a core")
-    names = [short_name(name) for name in run.result.tree.path(one.callpath)[-2:]]
-    words = FIGURES.say("{function}", function="/".join(names))
     at = source(run.result, one.callpath)
+    words = _name(run, one.callpath)
     return words if at is None else words + FIGURES.say(" ({place})", place=at)
 
 
-def _chance(division: Division) -> Words:
-    """Return the words if samples do not decide."""
+def _name(run: Run, callpath: int) -> Words:
+    """Return the name of a function with that of its caller."""
+    names = [short_name(name) for name in run.result.tree.path(callpath)[-2:]]
+    return FIGURES.say("{function}", function="/".join(names))
+
+
+def _why(run: Run, one: Finding) -> Words:
+    """Return the words for why late ranks spend time in the system or without a core."""
+    used = usage(run.result, one.causes, one.ranks)
+    if used is None or used.away <= 0:
+        return Words("")
+    if used.system >= _PART * used.away:
+        words = FIGURES.say(" In the system it is {system} more than elsewhere", system=used.system)
+        if (faults := round(used.faults)) < _FAULTS:
+            return words + "."
+        return words + FIGURES.say(", with {faults} more page faults.", faults=faults)
+    if max(used.preemptions, used.waits) < _SWITCHES:
+        return Words("")
+    if used.preemptions >= used.waits:
+        return FIGURES.say(
+            " Another thread took its core {preemptions} times more often.", preemptions=round(used.preemptions)
+        )
+    return FIGURES.say(" It gave up its core {waits} times more often, to sleep or to read.", waits=round(used.waits))
+
+
+def _nothing(division: Division) -> Words:
+    """Return the words if no function can be named."""
+    if division.is_doubtful:
+        return Words(
+            "Functions are not named: ranks share cores, and were sampled at ticks of the kernel, at which these are "
+            "switched. perf's clock does not mind (perf_event_paranoid of 2 or less)."
+        )
     samples = division.samples + division.waiter_samples
     return FIGURES.say(
         "Which function takes longer cannot be told from {functions_samples} samples: record longer, or with a higher "

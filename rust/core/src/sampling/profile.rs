@@ -50,8 +50,10 @@ pub struct FunctionTime {
     pub critical: i64,
     /// The part of the time that there were too few samples to divide, ticks; of the recorded call path itself.
     pub unresolved: i64,
-    /// What was used of the system before its samples, each since the one before.
+    /// What was used of the system before samples, each since the one before; of the recorded call path itself.
     pub usage: Usage,
+    /// Whether the samples of the location may be wrong about its functions.
+    pub is_doubtful: bool,
 }
 
 impl FunctionTime {
@@ -68,6 +70,7 @@ impl FunctionTime {
             critical: 0,
             unresolved: 0,
             usage: Usage::default(),
+            is_doubtful: false,
         }
     }
 }
@@ -89,7 +92,15 @@ pub(crate) fn find(
             let mut of_location = of_location(trace, (shard, i), placed, &meaning, window);
             let critical = Critical::of(trace, (shard, i), placed, &meaning, (stretches, &fork_joins), window);
             critical.divide(&mut of_location);
-            add_usages((shard, i), placed, window, &mut of_location);
+            add_usages(trace, (shard, i), placed, is_divided, window, &mut of_location);
+            let samples = shard.call_samples.of(i);
+            let usages = samples.iter().filter_map(|sample| shard.usages.get(sample.usage as usize));
+            let switches = usages.map(|usage| usage.involuntary_switches).sum();
+            if meaning.is_doubtful(trace, shard.location(i), samples, switches) {
+                for cell in &mut of_location {
+                    cell.is_doubtful = true;
+                }
+            }
             cells.extend(of_location);
         }
         cells
@@ -159,18 +170,41 @@ fn of_location(
     cells
 }
 
-/// Adds what was used of the system before the samples of each cell.
-fn add_usages((shard, i): (&Shard, usize), placed: &[Placed], window: Option<&Range<i64>>, cells: &mut [FunctionTime]) {
+/// Adds what was used of the system before samples to their recorded call paths, and for samples in calls of libraries to what
+/// calls these. What was used between two samples need not be a matter of the function that the second one saw.
+fn add_usages(
+    trace: &Trace,
+    (shard, i): (&Shard, usize),
+    placed: &[Placed],
+    is_divided: &[bool],
+    window: Option<&Range<i64>>,
+    cells: &mut Vec<FunctionTime>,
+) {
     let rows = shard.call_samples.range(i);
-    let samples = shard.call_samples.rows[rows.clone()].iter().zip(&placed[rows]);
-    for (sample, placed) in samples.filter(|(sample, _)| window.is_none_or(|window| window.contains(&sample.time))) {
-        let key = (placed.recorded, placed.sampled);
-        if let Some(usage) = shard.usages.get(sample.usage as usize)
-            && let Ok(cell) = cells.binary_search_by_key(&key, |cell| (cell.recorded, cell.callpath))
-        {
-            cells[cell].usage.add(usage);
+    let mut usages: FxHashMap<CallPathId, Usage> = FxHashMap::default();
+    for (sample, placed) in shard.call_samples.rows[rows.clone()].iter().zip(&placed[rows]) {
+        let Some(usage) = shard.usages.get(sample.usage as usize) else { continue };
+        if window.is_some_and(|window| !window.contains(&sample.time)) {
+            continue;
+        }
+        let mut callpath = placed.recorded;
+        while callpath.is_some() && !is_divided[callpath.index()] {
+            callpath = trace.tree.parent(callpath);
+        }
+        if callpath.is_some() {
+            usages.entry(callpath).or_default().add(usage);
         }
     }
+    let mut usages: Vec<(CallPathId, Usage)> = usages.into_iter().collect();
+    usages.sort_unstable_by_key(|&(callpath, _)| callpath);
+    for (callpath, usage) in usages {
+        let own = |cell: &&mut FunctionTime| (cell.recorded, cell.callpath) == (callpath, callpath);
+        match cells.iter_mut().find(own) {
+            Some(cell) => cell.usage = usage,
+            None => cells.push(FunctionTime { usage, ..FunctionTime::none(shard.location(i), callpath, callpath) }),
+        }
+    }
+    cells.sort_unstable_by_key(|cell| (cell.recorded, cell.callpath));
 }
 
 /// Wilson's interval at 95% of a share.

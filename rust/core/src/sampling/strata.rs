@@ -79,8 +79,9 @@ pub(super) struct Meaning<'a> {
     rare: Vec<u32>,
     /// Mean time between the samples of triggers that follow a clock, ticks.
     periods: FxHashMap<u32, f64>,
-    /// Ids of locations whose clock stands still in the system.
+    /// Ids of locations whose clock stands still in the system, and of those whose clock is looked at when the kernel's ticks.
     of_user_time: FxHashSet<u64>,
+    of_ticks: FxHashSet<u64>,
 }
 
 impl<'a> Meaning<'a> {
@@ -97,13 +98,17 @@ impl<'a> Meaning<'a> {
             (of.id, seconds * trace.resolution as f64)
         });
         let text = |id| definitions.string(id);
-        let properties = definitions.location_properties.iter();
-        let of_user_time = properties.filter(|of| (text(of.name), text(of.string_value)) == USER_TIME);
+        let with = |wanted: (&str, &str)| -> FxHashSet<u64> {
+            let properties = definitions.location_properties.iter();
+            let found = properties.filter(|of| (text(of.name), text(of.string_value)) == wanted);
+            found.map(|of| of.location).collect()
+        };
         Self {
             is_divided,
             rare: rare.collect(),
             periods: periods.collect(),
-            of_user_time: of_user_time.map(|of| of.location).collect(),
+            of_user_time: with(USER_TIME),
+            of_ticks: with(TICKS),
         }
     }
 
@@ -115,8 +120,28 @@ impl<'a> Meaning<'a> {
     /// The time that a sample stands for at a location, ticks, if its clock stands still in the system.
     pub(super) fn user_period(&self, trace: &Trace, location: LocationId, samples: &[CallSample]) -> Option<f64> {
         let id = trace.definitions.locations[location].id;
+        self.period(samples).filter(|_| self.of_user_time.contains(&id))
+    }
+
+    /// The mean time between the samples of a location, ticks.
+    fn period(&self, samples: &[CallSample]) -> Option<f64> {
         let first = samples.iter().find(|sample| self.is_of_time(sample))?;
-        self.periods.get(&first.generator).copied().filter(|_| self.of_user_time.contains(&id))
+        self.periods.get(&first.generator).copied()
+    }
+
+    /// Whether the samples of a location may be wrong about its functions: the scheduler switches at the ticks at which it is
+    /// sampled, and did so often.
+    pub(super) fn is_doubtful(
+        &self,
+        trace: &Trace,
+        location: LocationId,
+        samples: &[CallSample],
+        switches: u64,
+    ) -> bool {
+        let id = trace.definitions.locations[location].id;
+        let Some(period) = self.period(samples).filter(|_| self.of_ticks.contains(&id)) else { return false };
+        let computed = period * samples.len() as f64 / trace.resolution as f64;
+        switches as f64 > SWITCHES * computed
     }
 }
 
@@ -129,6 +154,12 @@ pub(super) fn away(time: i64, samples: usize, period: f64) -> Option<i64> {
 
 /// The property of locations that are sampled by a clock of the time that they compute outside of the system.
 const USER_TIME: (&str, &str) = ("sampling", "perf");
+
+/// The property of those that are sampled by a timer, which expires at ticks of the kernel.
+const TICKS: (&str, &str) = ("sampling", "timer");
+
+/// In a second of processor time, fewer switches to another thread do not make samples doubtful.
+const SWITCHES: f64 = 5.0;
 
 /// For each recorded call path whether samples divide its time: it has some, and is no call of a library. Collective.
 pub(crate) fn divided(trace: &Trace, sampling: &Sampling) -> Result<Vec<bool>> {

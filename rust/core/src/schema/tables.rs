@@ -393,10 +393,11 @@ tables! {
         "samples" UInt64: "the number of samples in it",
         "critical" Double "s": "its time on the critical path",
         "unresolved" Double "s": "the part of the time that there were too few samples to divide; at the recorded call path itself",
-        "system_time" Double "s": "processor time in the system before its samples, each since the one before",
+        "system_time" Double "s": "processor time in the system from sample to sample; at the recorded call path itself, like the next three",
         "faults" UInt64: "page faults then",
         "voluntary_switches" UInt64: "how often the thread waited for something then",
         "involuntary_switches" UInt64: "how often another thread took the core then",
+        "doubtful" Bool: "whether functions may be wrong on this location: it was sampled at the ticks of the kernel, and others used its core",
     }
     "delay_functions" stored ["delay_functions"] "the cost of a sampled call path at the location that makes others wait, in the focus; only if the trace has samples" {
         "location" UInt32: "the location, a row of `locations`",
