@@ -2,8 +2,10 @@
 
 from math import sqrt
 
+import pyarrow as pa
 import pytest
 import whywait
+from whywait import _native
 from whywait.analysis.findings import findings
 from whywait.model.schema import tables
 
@@ -218,3 +220,14 @@ def test_faults_and_switches_say_why_time_is_in_the_system_or_without_a_core(tmp
     )
     assert with_use("nivcsw=7").endswith("Another thread took its core 210 times more often.")
     assert with_use("nvcsw=7").endswith("It gave up its core 210 times more often, to sleep or to read.")
+
+
+def test_shards_do_not_change_what_samples_say(tmp_path):
+    program = f"{steps()}\n2-3: main [0.9, 64]\n2-3: MPI_Barrier [0.9, 1]"
+    program = program.replace("ranks 2", "ranks 4").replace("*: m", "0-1: m").replace("*: s", "0-1: s")
+    path = trace_from_text(program, tmp_path)
+    run = _native.Run(str(path))
+    many, one = (_native.analyze(run, shard_events=size, threads=2) for size in (1, 1 << 40))
+    for name in ("samples", "profile", "delay_functions", "callpaths"):
+        assert pa.table(getattr(many, name)()) == pa.table(getattr(one, name)()), name
+    assert pa.table(one.profile()).num_rows

@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from whywait.api.threaded import ThreadedResult
 from whywait.model import tables
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     import pyarrow as pa
 
 
 class SampledResult(ThreadedResult):
     """A result with samples of the call path."""
+
+    def write_stacks(self, path: str | PathLike[str], form: Literal["speedscope", "pprof"]) -> Path:
+        """Write the call stacks of the focus for a viewer of profiles, as a flame graph.
+
+        Each has its time, the part of that on the critical path, and the waiting that it causes elsewhere. Samples
+        divide the time between calls among functions; without samples, stacks end with the functions that call MPI.
+
+        Parameters
+        ----------
+        path
+            The file.
+        form
+            ``speedscope`` (sums over all locations), or ``pprof`` (with ``rank`` and ``thread`` as labels).
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        from whywait.report.pprof import pprof
+        from whywait.report.speedscope import speedscope
+        from whywait.store.staging import Staging
+
+        target = Path(path)
+        content = pprof(self) if form == "pprof" else json.dumps(speedscope(self)).encode()
+        with Staging(target.parent) as staging:
+            staging.path(target.name).write_bytes(content)
+        return target
 
     def samples(self) -> pa.Table:
         """Return the samples of the call path, one row each, by location and time.

@@ -88,6 +88,23 @@ def add(verbs: Any) -> None:
     )
     add_analysis(perfetto)
     perfetto.add_argument("--no-causes", action="store_true", help="omit root causes and the critical path")
+    for name, viewer, suffix in (
+        ("speedscope", "speedscope (https://www.speedscope.app)", ".speedscope.json"),
+        ("pprof", "pprof (go tool pprof)", ".pb.gz"),
+    ):
+        flames = add_verb(
+            formats,
+            name,
+            f"a flame graph for {name}",
+            f"Write the call stacks of the focus for {viewer}: their time, the part of it on the critical path, and "
+            "the waiting that they cause. Samples divide the time between calls among functions.",
+            f"whywait export {name} results -o run{suffix}",
+            run_stacks,
+            operands={"result": RESULT},
+        )
+        flames.set_defaults(format=name, suffix=suffix)
+        flames.add_argument("-o", "--output", metavar="FILE", help=f"output file (default: NAME{suffix})")
+        add_analysis(flames)
 
 
 def _ranks(text: str) -> list[int]:
@@ -177,6 +194,18 @@ def _perfetto_lines(written: dict[str, Any]) -> Iterator[Line]:
     if written["backwards"]:
         yield [(f"Left out: {written['backwards']:,} arrows that would end before they begin", "")]
     yield [("Open it at https://ui.perfetto.dev, which keeps it in your browser", "")]
+
+
+def run_stacks(options: argparse.Namespace) -> Answer:
+    """Write the call stacks for a viewer of profiles."""
+    import whywait
+
+    result = load(options.result, choices=analysis_choices(options))
+    file = Path(options.output) if options.output else Path(f"{result.tables.trace.name}{options.suffix}")
+    if file.is_dir():
+        raise whywait.UsageError(f"{file} is a directory, not a file to write to")
+    written = result.write_stacks(file, options.format)
+    return Answer({"file": str(written)}, lambda _: [[(f"Written to {written}", "")]], results=[result])
 
 
 def run_tables(options: argparse.Namespace) -> Answer:
