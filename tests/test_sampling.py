@@ -197,6 +197,22 @@ def test_no_function_is_named_by_chance(tmp_path):
     assert remark(few).startswith("Which function takes longer cannot be told from 54 samples: record longer")
 
 
+def test_no_function_is_named_whose_cost_may_be_chance(tmp_path):
+    # Both functions cost 5 s, with standard deviations of 2.5 s.
+    assert remark(analyzed(tmp_path, steps(late="a b", count=10))).startswith(
+        "Which function takes longer cannot be told from 40 samples"
+    )
+
+
+def test_samples_of_faults_divide_no_time(tmp_path):
+    faults = "\n".join(f"1: sample main/step/a(on='faults') @{1 + 2.1 * number + 0.1}" for number in range(STEPS))
+    result = analyzed(tmp_path, steps(), faults)
+    assert result.facts["samples"] == 7 * STEPS
+    times = {key: row["time"] for key, row in by_name(result.functions().to_pylist()).items()}
+    assert times == pytest.approx({(0, "a"): 15, (0, "b"): 15, (1, "a"): 15, (1, "b"): 45})
+    assert {row["kind"] for row in result.samples().to_pylist()} == {"time", "count"}
+
+
 def test_time_in_the_system_or_without_a_core_is_no_function(tmp_path):
     result = analyzed(tmp_path, steps(late="a b", header="contexts perf 0.5"))
     rows = by_name(result.functions().to_pylist())

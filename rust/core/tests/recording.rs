@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use whywait_core::analysis::{Analysis, Monitor, Options, analyze};
 use whywait_core::counters::{Stretch, changes};
+use whywait_core::diagnostics::DiagnosticKind;
 use whywait_core::export::archive;
 use whywait_core::ids::LocationId;
 use whywait_core::severity::Metric;
@@ -16,8 +17,8 @@ use whywait_otf2::enums::{
     MetricOccurrence, MetricType, Paradigm, RecorderKind, RegionFlag, RegionRole, RegionType, Type,
 };
 use whywait_otf2::records::{
-    ClockProperties, Comm, Definition, Group, Location, LocationGroup, MetricClass, MetricMember, MetricValues, Region,
-    SystemTreeNode, Text, TypedValue, UNDEFINED,
+    CallingContext, ClockProperties, Comm, Definition, Group, Location, LocationGroup, MetricClass, MetricMember,
+    MetricValues, Region, SystemTreeNode, Text, TypedValue, UNDEFINED,
 };
 use whywait_otf2::{
     Anchor, Archive, Attributes, Definitions, Event, EventSink, EventStream, Events, ReadSummary, Recording, Result,
@@ -209,6 +210,43 @@ fn a_run_in_memory_is_analyzed_like_its_archive() {
     // The counter is read again after the directory is gone, so only the rest can be compared.
     let waits = analysis.unwrap().waits;
     assert_eq!(waits.iter().map(|wait| wait.waiting).collect::<Vec<_>>(), [3]);
+}
+
+/// Contexts that are circles or not defined cost their event, and samples in them belong to what runs.
+#[test]
+fn broken_calling_contexts_are_left_out() {
+    let context = |id, region, parent| CallingContext { id, region, source_code_location: UNDEFINED, parent };
+    let mut all = definitions();
+    let contexts = [context(0, MAIN, UNDEFINED), context(1, SEND, 0), context(2, MAIN, 3), context(3, RECV, 2)];
+    all.extend(contexts.map(Definition::from));
+    let enter = |calling_context| Event::CallingContextEnter { calling_context, unwind_distance: 9 };
+    let leave = |calling_context| Event::CallingContextLeave { calling_context };
+    let sample =
+        |calling_context| Event::CallingContextSample { calling_context, unwind_distance: 9, interrupt_generator: 0 };
+    let events = vec![
+        (0, enter(1)),
+        (2, sample(2)),
+        (3, sample(77)),
+        (4, leave(77)),
+        (5, leave(1)),
+        (6, enter(3)),
+        (7, leave(3)),
+        (8, enter(77)),
+        (9, leave(0)),
+    ];
+    let toy = Toy { definitions: Definitions::from_records(all), events: [events, Vec::new()], ..Toy::new() };
+    let analysis = analyzed(Arc::new(toy));
+    let (trace, shard) = (&analysis.trace, &analysis.trace.shards[0]);
+    let name = |event| trace.regions.name(trace.records(), trace.tree.region(shard.events.callpath(event)));
+    let seen: Vec<_> = shard.events_of(LocationId::new(0)).map(|at| (shard.events.time[at], name(at as u32))).collect();
+    let nested = [(0, "main"), (0, "MPI_Send"), (5, "MPI_Send"), (5, "main")];
+    assert_eq!(seen, [&nested[..], &[(6, "MPI_Recv"), (7, "MPI_Recv")]].concat());
+    let samples = analysis.sampling.rows(trace).unwrap();
+    let running = shard.events.callpath(1);
+    assert!(samples.iter().all(|sample| sample.recorded == running), "{samples:?}");
+    assert_eq!(samples.len(), 2);
+    let found = |kind| analysis.diagnostics.occurrences(kind);
+    assert_eq!((found(DiagnosticKind::UnknownRecord), found(DiagnosticKind::LeaveWithoutEnter)), (3, 1));
 }
 
 #[test]
