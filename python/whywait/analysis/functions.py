@@ -23,7 +23,7 @@ LIKELY, CERTAIN = 1.96, 2.58
 # Functions are named if they have this share of a cost, by this many samples at the late locations, and at the others.
 _MOST, _ENOUGH = 0.5, 20
 # So many are named, with at least this share each.
-_TOGETHER, _PART = 3, 0.1
+_TOGETHER, _PART = 3, 0.2
 # Smaller shares of a call path are not listed.
 _SMALL = 0.05
 

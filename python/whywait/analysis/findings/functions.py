@@ -18,7 +18,7 @@ NAME = "functions"
 TITLE = "Functions between calls"
 DOCUMENT = """\
 A remark on each finding whose call paths make others wait, if the trace has [samples](functions.md): the functions in
-which the late ranks spend more time than those that wait. Up to three functions are named, each with at least a tenth
+which the late ranks spend more time than those that wait. Up to three functions are named, each with at least a fifth
 of the cost that is no chance (at 99%, with 20 samples on both sides), if they have at least half of it together. Time
 in the system, and time without a core, is told from functions where samples follow a clock that stands still then; what
 the late ranks used of the system says which of the two it is, and page faults say why. Nothing is named where ranks
