@@ -7,7 +7,8 @@ import json
 import random
 from collections import defaultdict
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import whywait
@@ -15,9 +16,7 @@ from whywait.cli import main
 
 from tests.results import SHARED, UNRECORDED
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+DATA = Path(__file__).parent / "data"
 CASES = SHARED / "paraver"
 shared = pytest.mark.skipif(not CASES.is_dir(), reason=UNRECORDED)
 
@@ -206,6 +205,67 @@ def test_real_traces_have_their_published_efficiencies(name, published, measured
     rows = json.loads(text)["methods"]["cube"][0]["efficiencies"]
     names = ("parallel_efficiency", "load_balance", "communication_efficiency")
     assert [round(100 * rows[one]["value"], 6) for one in names] == list(published)
+
+
+@pytest.mark.parametrize("name", ["p2p", "collectives", "stencil", "flood", "sor_p2p"])
+def test_an_exported_trace_has_the_same_waits(name, tmp_path):
+    original = whywait.analyze(DATA / name / "traces.otf2", clocks="measured")
+    written = original.write_paraver(tmp_path / "run.prv")
+    again = whywait.analyze(tmp_path / "run.prv", clocks="measured")
+    assert written["records"] == sum(
+        not line.startswith(("#", "c")) for line in (tmp_path / "run.prv").read_text().splitlines()
+    )
+
+    def sums(result: whywait.Result) -> dict[str, float]:
+        found: dict[str, float] = defaultdict(float)
+        for wait in result.wait_states().to_pylist():
+            # Windows are not in such traces, nor are the begin and end of an operation within its call.
+            if "rma" not in wait["kind"] and not wait["kind"].endswith("_completion"):
+                found[wait["kind"]] += wait["waiting"]
+        return found
+
+    assert sums(again) == pytest.approx(sums(original), abs=1e-7)
+    for metric in ("comp", "mpi"):
+        assert again.metrics[metric].total == pytest.approx(original.metrics[metric].total, abs=1e-7)
+    paths = {wait["path"].partition("/")[0] for wait in original.wait_states().to_pylist()}
+    assert {wait["path"].partition("/")[0] for wait in again.wait_states().to_pylist()} <= paths | {"main"}
+
+
+def test_an_export_says_who_is_waited_for(tmp_path):
+    path = write(tmp_path, f"{HEADER}\n{BODY}")
+    out = tmp_path / "out" / "waits.prv.gz"
+    assert main(["export", "paraver", str(path), "-o", str(out)]) == 0
+    assert sorted(file.name for file in out.parent.iterdir()) == ["waits.cfg", "waits.pcf", "waits.prv.gz", "waits.row"]
+    lines = gzip.decompress(out.read_bytes()).decode().splitlines()
+    # The receiver waits 2000 ns for task 2.
+    late = next(line for line in lines if line.startswith("2:1:1:1:1:1000:97000001"))
+    pairs = late.split(":")[6:]
+    events = dict(zip(pairs[::2], pairs[1::2], strict=True))
+    assert (events["97000002"], events["97000004"]) == ("2", "2000")
+    labels = (out.parent / "waits.pcf").read_text()
+    assert f"\n{events['97000001']}   Late Sender\n" in labels
+    assert f"\n{events['97000003']}   main/MPI_Send\n" in labels
+    assert "2:1:1:1:1:3000:97000001:0:97000002:0:97000003:0:97000007:0" in lines
+    # The send delays the receiver from its begin to its end, and the path leads there.
+    assert "2:2:1:2:1:3000:97000006:2000" in lines
+    assert any(":97000005:1" in line for line in lines)
+    # States are those of Extrae, without waits; messages have their times.
+    assert {line.split(":")[7] for line in lines if line.startswith("1:")} == {"1", "3", "4", "13"}
+    assert "3:2:1:2:1:3000:3200:1:1:1:1:1000:3500:8:7" in lines
+    views = (out.parent / "waits.cfg").read_text()
+    assert views.count("NEW DISPLAYING WINDOW") == 5
+    assert views.count("NEW ANALYZER2D") == 2
+
+
+def test_a_part_of_a_run_is_exported(tmp_path, capsys):
+    path = write(tmp_path, f"{HEADER}\n{BODY}")
+    out = tmp_path / "part.prv"
+    assert main(["export", "paraver", str(path), "-o", str(out), "--ranks", "1", "--no-causes"]) == 0
+    lines = out.read_text().splitlines()
+    assert {line.split(":")[3] for line in lines if line[0] in "12"} == {"2"}
+    assert not [line for line in lines if line.startswith("3:")]
+    assert main(["export", "paraver", str(path), "-o", str(tmp_path / "x.txt")]) == 2
+    assert "ends with .prv or .prv.gz" in capsys.readouterr().err
 
 
 def test_waits_of_a_written_trace(tmp_path):

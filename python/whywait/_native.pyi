@@ -535,6 +535,26 @@ def device_rows() -> list[tuple[str, str, str]]:
 def tables() -> list[dict[str, Any]]:
     """Return the tables of the schema: `whywait.model.schema.Table`."""
 
+def write_paraver(
+    analysis: Analysis,
+    path: str | PathLike[str],
+    *,
+    labels: dict[str, str],
+    ranks: Sequence[int] | None = None,
+    window: tuple[float, float] | None = None,
+    min_duration: float = 0.0,
+    progress: Callable[[str, float], object] | None = None,
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Write a trace for Paraver.
+
+    Returns
+    -------
+    tuple of dict
+        The number of ``threads``, ``calls``, ``messages``, ``wait_states``, ``critical_path`` (stretches) and
+        ``records``; and the texts of the files beside it by their endings. Both are empty at all processes but the
+        first.
+    """
+
 def write_perfetto(
     analysis: Analysis,
     path: str | PathLike[str],

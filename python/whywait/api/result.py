@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import whywait._native as _native
-import whywait.mpi as mpi
 from whywait.analysis.counters import with_counters
-from whywait.api.sampled import SampledResult
+from whywait.api.exported import ExportedResult
 from whywait.model import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from os import PathLike
 
     import pyarrow as pa
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from whywait.model.timeline import Timeline
 
 
-class Result(SampledResult):
+class Result(ExportedResult):
     """The result of an analysis.
 
     All tables are Arrow tables; use ``to_pandas()`` or ``polars.from_arrow()`` to convert them.
@@ -814,77 +813,6 @@ class Result(SampledResult):
             return fit(self, self.tables.analysis)
         stored = self.tables.timeline
         return stored, {} if stored is None else pack(self, stored)
-
-    def write_timeline(
-        self,
-        path: str | PathLike[str],
-        *,
-        ranks: Collection[int] | None = None,
-        window: tuple[float, float] | None = None,
-        min_duration: float = 0.0,
-        queues: bool = False,
-        progress: Callable[[str, float], object] | None = None,
-    ) -> dict[str, int]:
-        """Write the run as a trace for the timeline viewer Perfetto (https://ui.perfetto.dev).
-
-        Calls, wait states and the critical path become slices; messages, one-sided transfers and the causes of waits
-        become flows; recorded counters become counter tracks. Slices keep their original times, in ns since the start
-        of the trace, even if a window cuts them.
-
-        >>> written = result.write_timeline(directory / "run.pftrace", ranks=range(4), window=(0.5, 0.6))
-        >>> written["threads"]
-        4
-
-        Parameters
-        ----------
-        path
-            The file; replaced if it exists.
-        ranks
-            The ranks to write; None for all.
-        window
-            Start and end in seconds since the start of the trace; everything that overlaps this window is written.
-        min_duration
-            The minimum length of calls, waits, transfers, and segments of the critical path, in seconds.
-        queues
-            Whether to replay the queues of messages, and to write their lengths, requests, and bytes in flight of each
-            process as counter tracks.
-        progress
-            Called regularly with ``"timeline"`` and the share that is done, 0..1. An exception it raises ends the work.
-
-        Returns
-        -------
-        dict
-            The number of ``threads``, ``calls``, ``wait_states``, ``critical_path`` (segments), ``transfers``,
-            ``message_flows``, ``cause_flows``, ``transfer_flows``, ``task_flows`` (to tasks that start on another
-            thread), ``locks`` (times in which threads own locks that others wait for), ``nonblocking`` (collective
-            operations), ``counters`` (tracks), ``backwards`` (flows that are omitted because they would end before they
-            begin) and ``bytes``.
-
-        Raises
-        ------
-        whywait.UsageError
-            If there is no such rank, the window is empty, or the result was loaded from disk and has no events.
-        """
-        from whywait.analysis.queues import LEVELS, Queues
-        from whywait.store.staging import Staging
-
-        if not isinstance(analysis := self.tables.analysis, _native.Analysis):
-            raise _native.UsageError("a result on disk has no events, so it has no timeline: analyze the trace again")
-        target = Path(path)
-        if target.is_dir():
-            raise _native.UsageError(f"{target} is a directory, not a file to write to")
-        with Staging(target.parent) as staging:
-            return mpi.together(
-                _native.write_perfetto,
-                analysis,
-                staging.path(target.name),
-                labels={**LEVELS, **{metric.name: metric.display_name for metric in self.profile.metrics}},
-                queues=Queues(self).replay() if queues else None,
-                ranks=None if ranks is None else list(ranks),
-                window=window,
-                min_duration=min_duration,
-                progress=progress,
-            )
 
     def __repr__(self) -> str:
         return f"<whywait.Result of {self.run.name!r}: {len(self.metrics)} metrics, {len(self.tree)} call paths>"

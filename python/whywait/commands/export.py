@@ -13,6 +13,7 @@ from whywait.commands.results import RESULT, SOURCE, add_analysis, analysis_choi
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from whywait import Run
     from whywait.report.terminal import Line
 
 
@@ -65,22 +66,7 @@ def add(verbs: Any) -> None:
         run_perfetto,
     )
     perfetto.add_argument("-o", "--output", metavar="FILE", help="output file (default: NAME.pftrace, after the trace)")
-    perfetto.add_argument(
-        "--ranks", type=_ranks, metavar="RANKS", help="only these ranks: numbers and ranges, such as 0-3,8"
-    )
-    perfetto.add_argument(
-        "--window",
-        type=_window,
-        metavar="FROM:TO",
-        help="only slices that overlap this time window, in seconds since the start of the trace",
-    )
-    perfetto.add_argument(
-        "--min-duration",
-        type=_duration,
-        default=0.0,
-        metavar="SECONDS",
-        help="omit shorter calls, waits, and transfers, and their arrows",
-    )
+    _add_selection(perfetto)
     perfetto.add_argument(
         "--queues",
         action="store_true",
@@ -105,6 +91,42 @@ def add(verbs: Any) -> None:
         flames.set_defaults(format=name, suffix=suffix)
         flames.add_argument("-o", "--output", metavar="FILE", help=f"output file (default: NAME{suffix})")
         add_analysis(flames)
+    paraver = add_verb(
+        formats,
+        "paraver",
+        "a trace for Paraver",
+        "Write a run as a trace for Paraver (https://tools.bsc.es/paraver), with the event types of Extrae, and in "
+        "addition wait states with whom they wait for, how much each call delays others, and the critical path. Load "
+        "the configuration that is written beside it (.cfg) to see these.",
+        "whywait export paraver scorep_run/traces.otf2 -o run.prv",
+        run_paraver,
+    )
+    paraver.add_argument(
+        "-o", "--output", metavar="FILE", help="output file, .prv or .prv.gz (default: NAME.prv, after the trace)"
+    )
+    _add_selection(paraver)
+    add_analysis(paraver)
+    paraver.add_argument("--no-causes", action="store_true", help="omit root causes and the critical path")
+
+
+def _add_selection(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the part of a run that is written."""
+    parser.add_argument(
+        "--ranks", type=_ranks, metavar="RANKS", help="only these ranks: numbers and ranges, such as 0-3,8"
+    )
+    parser.add_argument(
+        "--window",
+        type=_window,
+        metavar="FROM:TO",
+        help="only what overlaps this time window, in seconds since the start of the trace",
+    )
+    parser.add_argument(
+        "--min-duration",
+        type=_duration,
+        default=0.0,
+        metavar="SECONDS",
+        help="omit shorter calls, waits, and transfers, and their arrows",
+    )
 
 
 def _ranks(text: str) -> list[int]:
@@ -142,8 +164,8 @@ def _duration(text: str) -> float:
     return seconds
 
 
-def run_perfetto(options: argparse.Namespace) -> Answer:
-    """Write the timeline for Perfetto."""
+def _opened(options: argparse.Namespace) -> tuple[Run, dict[str, Any]]:
+    """Return the run to write, and how it is analyzed."""
     import whywait
     from whywait.store.files import is_result
 
@@ -154,14 +176,49 @@ def run_perfetto(options: argparse.Namespace) -> Answer:
         run, written_with = before.run, before.options
     else:
         run = whywait.open(options.trace)
+    choices = {**written_with, **analysis_choices(options)}
+    if options.no_causes:
+        choices["causes"] = False
+    return run, choices
+
+
+def run_paraver(options: argparse.Namespace) -> Answer:
+    """Write the trace for Paraver."""
+    import whywait
+    from whywait.store.paraver import base_of
+
+    run, choices = _opened(options)
+    file = Path(options.output) if options.output else Path(f"{run.name}.prv")
+    # Before the analysis, which may take long.
+    base = base_of(file)
+    with Progress() as progress:
+        result = whywait.analyze(run, **choices, progress=progress)
+        written = result.write_paraver(
+            file, ranks=options.ranks, window=options.window, min_duration=options.min_duration, progress=progress
+        )
+    data = {"file": str(file), **written}
+    return Answer(data, lambda _: _paraver_lines(data, file.with_name(f"{base}.cfg")), results=[result])
+
+
+def _paraver_lines(written: dict[str, Any], views: Path) -> Iterator[Line]:
+    items = ", ".join(
+        f"{written[name]:,} {text}"
+        for name, text in (("calls", "calls"), ("messages", "messages"), ("wait_states", "wait states"))
+    )
+    yield [(f"Written to {written['file']}: {items} of {written['threads']:,} threads", "")]
+    yield [(f"Open it in Paraver and load {views}", "")]
+
+
+def run_perfetto(options: argparse.Namespace) -> Answer:
+    """Write the timeline for Perfetto."""
+    import whywait
+
+    run, choices = _opened(options)
     file = Path(options.output) if options.output else Path(f"{run.name}.pftrace")
     if file.is_dir():
         raise whywait.UsageError(f"{file} is a directory, not a file to write to")
     with Progress() as progress:
-        choices = {**written_with, **analysis_choices(options), "progress": progress}
-        if options.no_causes:
-            choices["causes"] = False
-        result = whywait.analyze(run, **choices)
+        result = whywait.analyze(run, **choices, progress=progress)
         written = result.write_timeline(
             file,
             ranks=options.ranks,

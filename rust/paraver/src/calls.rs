@@ -23,6 +23,35 @@ pub(crate) const OTHER: u32 = 50_000_003;
 pub(crate) const ONE_SIDED: u32 = 50_000_004;
 pub(crate) const FILES: u32 = 50_000_005;
 
+/// How Extrae numbers a call: the type and value of its event, and the state of the thread in it; by the name of the call
+/// without `MPI_`, in lower case.
+#[must_use]
+pub fn numbered(call: &str) -> Option<(u32, u32, u8)> {
+    let call = call.strip_suffix("_thread").unwrap_or(call);
+    let (number, _) = NAMES.iter().find(|(_, name)| name.eq_ignore_ascii_case(call))?;
+    let kind = match number {
+        1..=6 | 33..=38 | 40..=42 | 59..=62 | 112 | 116 | 117 | 121 | 122 | 190..=193 => POINT_TO_POINT,
+        7..=18 | 30 | 80 | 154..=171 | 174..=183 | 214 | 215 => COLLECTIVE,
+        63..=75 | 172 | 184..=189 => ONE_SIDED,
+        141..=150 => FILES,
+        _ => OTHER,
+    };
+    let state = match (kind, number) {
+        (_, 1 | 33 | 34 | 35) => 4,
+        (_, 2 | 192) => 3,
+        (_, 3 | 36 | 37 | 38) => 10,
+        (_, 4 | 193) => 11,
+        (_, 5 | 6 | 59 | 60 | 39 | 125 | 126 | 128) => 8,
+        (_, 41 | 42) => 16,
+        (_, 61 | 62 | 190 | 191) => 6,
+        (COLLECTIVE, _) => 13,
+        (ONE_SIDED, _) => 20,
+        (FILES, _) => 12,
+        _ => 15,
+    };
+    Some((kind, u32::from(*number), state))
+}
+
 /// Whether a type is a class of calls of MPI.
 pub(crate) const fn is_mpi(kind: u32) -> bool {
     kind >= POINT_TO_POINT && kind <= FILES
@@ -241,6 +270,7 @@ mod tests {
         assert!(NAMES.is_sorted_by_key(|(number, _)| *number));
         for (number, call) in [(1, "Send"), (8, "Barrier"), (168, "Reduce_scatter_block"), (214, "Exscan")] {
             assert_eq!(name(number), Some(call));
+            assert_eq!(numbered(&call.to_lowercase()).map(|known| i64::from(known.1)), Some(number));
         }
         assert_eq!(name(0), None);
     }

@@ -9,7 +9,7 @@
 
 #![deny(unsafe_code)]
 
-mod calls;
+pub mod calls;
 mod collectives;
 mod definitions;
 mod detect;

@@ -38,7 +38,7 @@ fn add_parts(thread: &mut Thread, forks: &[(i64, i64)]) {
             while forks.next_if(|fork| fork.1 <= visit.begin).is_some() {
                 is_open = false;
             }
-            let Some(fork) = forks.peek().filter(|fork| fork.0 <= visit.begin && visit.end <= fork.1) else {
+            let Some(fork) = forks.peek().filter(|fork| fork.0 <= visit.begin) else {
                 is_open = false;
                 continue;
             };

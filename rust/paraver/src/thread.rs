@@ -287,7 +287,7 @@ impl Builder<'_> {
                 for (kind, value) in records.pairs(line) {
                     match Track::of(kind, self.context.types) {
                         Some(track) if value != 0 => begins.push(Begin { track, kind, value, has_ended: false }),
-                        Some(_) => self.zero(time, kind, &mut begins),
+                        Some(track) => self.zero(time, (track, kind), &mut begins),
                         None if is_counter(kind) => self.sample(Sample { time, kind, value }),
                         None => self.attributes.note(kind, value),
                     }
@@ -309,14 +309,15 @@ impl Builder<'_> {
         }
     }
 
-    /// The end of what is open, else of what begins in the same instant; else of what began before the trace.
-    fn zero(&mut self, time: i64, kind: u32, begins: &mut [Begin]) {
-        if self.open.iter().any(|open| open.kind == kind) {
-            return self.close(time, kind);
-        }
-        if let Some(begin) = begins.iter_mut().rev().find(|begin| begin.kind == kind && !begin.has_ended) {
-            begin.has_ended = true;
-            return;
+    /// The end of what is open, of what begins in the same instant, or of what began before the trace.
+    fn zero(&mut self, time: i64, (track, kind): (Track, u32), begins: &mut [Begin]) {
+        let is_open = self.open.iter().any(|open| open.kind == kind);
+        let begun = begins.iter_mut().rev().find(|begin| begin.kind == kind && !begin.has_ended);
+        // Of types whose regions do not nest, what is open ends before the next begins, whatever the order of records.
+        match begun.filter(|_| track.nests() || !is_open) {
+            Some(begin) => return begin.has_ended = true,
+            None if is_open => return self.close(time, kind),
+            None => {}
         }
         match self.known.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, early)) if *early > 0 => *early -= 1,

@@ -12,6 +12,7 @@ mod counters;
 mod devices;
 mod errors;
 mod estimate;
+mod export_paraver;
 mod factors;
 mod import;
 mod io;
@@ -56,6 +57,8 @@ mod _native {
     use super::blame::blame;
     #[pymodule_export]
     use super::errors::{ArchiveError, Error, TraceError, UsageError};
+    #[pymodule_export]
+    use super::export_paraver::write_paraver;
     #[pymodule_export]
     use super::import::import_counters;
     #[pymodule_export]

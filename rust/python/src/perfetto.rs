@@ -9,7 +9,8 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::analysis::Analysis as CoreAnalysis;
-use whywait_core::export::perfetto::{Selection, write};
+use whywait_core::export::perfetto::write;
+use whywait_core::export::selection::Selection;
 use whywait_core::queues::Quantity;
 use whywait_core::schema::Metric;
 use whywait_core::trace::Trace;
@@ -76,7 +77,7 @@ pub(crate) fn write_perfetto<'py>(
     Ok(counts)
 }
 
-fn select(
+pub(crate) fn select(
     trace: &Trace,
     ranks: Option<Vec<u32>>,
     window: Option<(f64, f64)>,

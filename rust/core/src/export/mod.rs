@@ -2,6 +2,9 @@
 
 pub mod archive;
 pub mod calls;
+mod clock;
+pub mod paraver;
 pub mod perfetto;
+pub mod selection;
 pub mod threads;
 pub mod timeline;

@@ -5,10 +5,10 @@ use std::io::Write;
 use bitcode::{Decode, Encode};
 
 use super::packets::Track;
-use super::selection::Selection;
 use super::tracks::{Writer, thread_track};
 use crate::Result;
 use crate::counters::recorded;
+use crate::export::selection::Selection;
 use crate::ids::LocationId;
 use crate::trace::Trace;
 use crate::trace::counters::Kind;

@@ -6,10 +6,10 @@ use std::ops::Range;
 use bitcode::{Decode, Encode};
 use rayon::slice::ParallelSliceMut as _;
 
-use super::selection::{Selection, WrittenEvents};
 use super::written::Written;
 use crate::Result;
 use crate::analysis::Analysis;
+use crate::export::selection::{Selection, WrittenEvents};
 use crate::export::threads::each_started_elsewhere;
 use crate::ids::{InstanceId, LocationId};
 use crate::matching::messages;

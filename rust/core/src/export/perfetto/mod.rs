@@ -29,7 +29,6 @@ mod flows;
 mod levels;
 mod packets;
 mod protobuf;
-mod selection;
 mod threads;
 mod tracks;
 mod written;
@@ -40,6 +39,8 @@ use std::sync::atomic::Ordering;
 use rustc_hash::FxHashMap;
 
 use crate::analysis::Analysis;
+use crate::export::clock::Clock;
+use crate::export::selection::{Selection, WrittenEvents};
 use crate::ids::{LocationId, RegionKey};
 use crate::parallel::iter::prelude::*;
 use crate::queues::{Quantity, Queues};
@@ -49,10 +50,8 @@ use crate::trace::decode::Progress;
 use crate::{Error, Result};
 use flows::Flows;
 use packets::{Name, Packets, Track};
-pub use selection::Selection;
-use selection::WrittenEvents;
 use threads::{Threads, operations_of_all};
-use tracks::{Clock, Piece, Writer};
+use tracks::{Piece, Writer};
 pub use written::Written;
 
 /// Events of a process of the analysis that are made into packets at a time.

@@ -8,10 +8,10 @@ use bitcode::{Decode, Encode};
 
 use super::flows::Change;
 use super::packets::{Category, Key};
-use super::selection::Selection;
 use super::tracks::Writer;
 use crate::Result;
 use crate::analysis::Analysis;
+use crate::export::selection::Selection;
 use crate::export::threads::{Owned, each_owned};
 use crate::ids::ProcessId;
 use crate::queues::Quantity;

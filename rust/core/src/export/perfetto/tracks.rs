@@ -9,9 +9,10 @@ use whywait_otf2::Definitions;
 
 use super::flows::{End, Ends, is_shown};
 use super::packets::{Category, Event, Key, Name, Packets, Track};
-use super::selection::{Selection, WrittenEvents};
 use super::written::Written;
 use crate::analysis::Analysis;
+use crate::export::clock::Clock;
+use crate::export::selection::{Selection, WrittenEvents};
 use crate::ids::{CallPathId, LocationId};
 use crate::matching::transfers::Transfer;
 use crate::trace::columns::OperationKind;
@@ -39,33 +40,6 @@ pub(super) struct Writer<'a, W> {
     pub(super) introduced: Vec<bool>,
     pub(super) progress: &'a Progress,
     pub(super) written: Written,
-}
-
-/// The times of a run.
-#[derive(Clone, Copy)]
-pub(super) struct Clock {
-    /// Begin of the run, ticks.
-    begin: i64,
-    /// Ticks per second.
-    resolution: u64,
-}
-
-impl Clock {
-    pub(super) fn of(trace: &Trace) -> Self {
-        Self { begin: trace.span().map_or(0, |(first, _)| first), resolution: trace.resolution }
-    }
-
-    /// A time in ns since the begin of the run.
-    fn nanoseconds(self, time: i64) -> u64 {
-        let since = i128::from(time) - i128::from(self.begin);
-        let resolution = i128::from(self.resolution);
-        let rounded = if resolution == 1_000_000_000 {
-            since
-        } else {
-            (since * 1_000_000_000 + resolution / 2).div_euclid(resolution)
-        };
-        rounded.clamp(0, i128::from(u64::MAX)) as u64
-    }
 }
 
 /// Enters and Leaves of a location to be written.

@@ -15,25 +15,25 @@ pub struct Selection {
 }
 
 impl Selection {
-    pub(super) fn has(&self, trace: &Trace, location: LocationId) -> bool {
+    pub(crate) fn has(&self, trace: &Trace, location: LocationId) -> bool {
         let process = trace.definitions.locations[location].process;
         self.processes.as_ref().is_none_or(|chosen| chosen.get(process.index()).copied().unwrap_or(false))
     }
 
-    pub(super) fn lasts(&self, from: i64, to: i64) -> bool {
+    pub(crate) fn lasts(&self, from: i64, to: i64) -> bool {
         self.overlaps(from, to) && to - from >= self.shortest
     }
 
-    pub(super) fn overlaps(&self, from: i64, to: i64) -> bool {
+    pub(crate) fn overlaps(&self, from: i64, to: i64) -> bool {
         from <= self.window.1 && to >= self.window.0
     }
 }
 
 /// For each Enter and Leave of a shard, whether it is written.
-pub(super) struct WrittenEvents(Vec<bool>);
+pub(crate) struct WrittenEvents(Vec<bool>);
 
 impl WrittenEvents {
-    pub(super) fn of(trace: &Trace, shard: &Shard, selection: &Selection) -> Self {
+    pub(crate) fn of(trace: &Trace, shard: &Shard, selection: &Selection) -> Self {
         let mut kept = vec![false; shard.events.len()];
         let mut open: Vec<u32> = Vec::new();
         for (i, location) in shard.locations.enumerate() {
@@ -56,7 +56,7 @@ impl WrittenEvents {
         Self(kept)
     }
 
-    pub(super) fn has(&self, position: u32) -> bool {
+    pub(crate) fn has(&self, position: u32) -> bool {
         self.0.get(position as usize).copied().unwrap_or(false)
     }
 }

@@ -1,0 +1,134 @@
+//! What a location does: events of calls and functions, and states.
+
+use whywait_otf2::enums::CollectiveRoot;
+
+use super::lines::Lines;
+use super::objects::Objects;
+use super::terms::{CALLER, CALLER_LINE, FUNCTION, IDLE, NOT_CREATED, RUNNING, Term, Terms};
+use crate::export::selection::WrittenEvents;
+use crate::ids::{CallPathId, LocationId};
+use crate::trace::{RegionClass, Shard, Trace};
+
+/// Types of events that come with collective calls: bytes sent and received, whether the task is the root, communicator.
+const COLLECTIVE: [u32; 4] = [50_100_001, 50_100_002, 50_100_003, 50_100_004];
+/// Callers of a call that are written.
+const LEVELS: usize = 3;
+
+/// The states of a location so far.
+struct States {
+    since: i64,
+    open: Vec<u8>,
+}
+
+impl States {
+    fn current(&self) -> u8 {
+        self.open.last().copied().unwrap_or(IDLE)
+    }
+
+    /// Ends the current state.
+    fn turn(&mut self, time: i64, lines: &mut Lines) {
+        lines.state(self.since, time, self.current());
+        self.since = time;
+    }
+}
+
+/// The lines of the i-th location of a shard.
+pub(super) fn of_location(
+    trace: &Trace,
+    (objects, terms): (&Objects, &Terms),
+    (shard, i): (&Shard, usize),
+    kept: &WrittenEvents,
+) -> Lines {
+    let location = shard.location(i);
+    let mut lines = Lines::new(location);
+    let process = trace.definitions.locations[location].process;
+    if objects.task(location) == 0 {
+        return lines;
+    }
+    let (begin, end) = trace.span().unwrap_or((0, 0));
+    let mut collectives: Vec<(u32, usize)> = shard
+        .collectives
+        .range(i)
+        .map(|row| {
+            let row = row as usize;
+            (shard.instances.enter[shard.collectives.rows[row].instance], row)
+        })
+        .collect();
+    collectives.sort_unstable();
+    let mut collectives = collectives.into_iter().peekable();
+    let mut states = States { since: begin, open: Vec::new() };
+    let mut has_begun = false;
+    for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
+        let time = shard.events.time[position as usize];
+        let is_leave = shard.events.is_leave(position);
+        let callpath = shard.events.callpath(position);
+        let collective = collectives.next_if(|(enter, _)| *enter == position);
+        if !kept.has(position) {
+            continue;
+        }
+        let term = term_at(trace, (objects, terms), location, callpath);
+        if !has_begun {
+            lines.state(begin, time, NOT_CREATED);
+            states.since = time;
+            has_begun = true;
+        }
+        if is_leave {
+            let before = states.current();
+            let after = states.open.iter().rev().nth(1).copied().unwrap_or(IDLE);
+            if before != after {
+                states.turn(time, &mut lines);
+            }
+            states.open.pop();
+            if term.kind != 0 {
+                lines.events(time, [(term.kind, 0)]);
+            }
+            continue;
+        }
+        lines.calls += u64::from(term.kind != 0);
+        let around = states.open.last().copied();
+        let state = term.state.or(around).unwrap_or(RUNNING);
+        if around != Some(state) {
+            states.turn(time, &mut lines);
+        }
+        states.open.push(state);
+        if term.kind == 0 {
+            continue;
+        }
+        let operation = collective.map(|(_, row)| &shard.collectives.rows[row]);
+        let of_operation = operation.into_iter().flat_map(|operation| {
+            let comm = objects.comm(trace, operation.comm, process);
+            let known = trace.definitions.comms.get(operation.comm.index());
+            let rank = known.and_then(|known| known.rank(process));
+            let is_root = rank == Some(operation.root) || operation.root == CollectiveRoot::SELF.0;
+            let [sent, received, root, number] = COLLECTIVE;
+            let sizes = [(sent, operation.sent.cast_signed()), (received, operation.received.cast_signed())];
+            let comm = comm.map(|comm| (number, i64::from(comm)));
+            sizes.into_iter().chain(comm).chain(is_root.then_some((root, 1)))
+        });
+        let callers = term.is_call.then(|| callers(trace, terms, callpath)).into_iter().flatten();
+        let line = (term.line > 0).then_some((CALLER_LINE, term.line));
+        lines.events(time, std::iter::once((term.kind, term.value)).chain(of_operation).chain(callers).chain(line));
+    }
+    states.turn(end, &mut lines);
+    lines
+}
+
+/// What a call path is at a location: the thread that forks has the events of parallel regions.
+fn term_at(trace: &Trace, (objects, terms): (&Objects, &Terms), location: LocationId, callpath: CallPathId) -> Term {
+    let term = terms.of(callpath);
+    let is_parallel = trace.regions.class(trace.tree.region(callpath)) == RegionClass::Parallel;
+    if is_parallel && objects.is_first(location) {
+        return Term { kind: 60_000_001, value: 3, ..term };
+    }
+    term
+}
+
+/// The functions around a call, the nearest first.
+fn callers<'a>(trace: &'a Trace, terms: &'a Terms, callpath: CallPathId) -> impl Iterator<Item = (u32, i64)> + 'a {
+    let parents = std::iter::successors(Some(callpath), |at| {
+        let parent = trace.tree.nodes()[*at].parent;
+        parent.is_some().then_some(parent)
+    });
+    let functions = parents.skip(1).map(|at| terms.of(at)).filter(|term| term.kind == FUNCTION);
+    (CALLER..).zip(functions.take(LEVELS)).map(|(kind, term)| (kind, term.value))
+}

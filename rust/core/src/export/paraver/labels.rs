@@ -1,0 +1,107 @@
+//! What numbers mean, as a `.pcf` says it.
+
+use std::fmt::Write as _;
+
+use super::causes::{CRITICAL, DELAYS, INFERRED, LENGTH, PATH, TASK, WAIT_STATE};
+use super::terms::{CALLER, CALLER_LINE, FUNCTION, Terms};
+use crate::ids::CallPathId;
+use crate::schema::{Metric, Pattern};
+use crate::trace::Trace;
+
+const STATES: [(u8, &str); 15] = [
+    (0, "Idle"),
+    (1, "Running"),
+    (2, "Not created"),
+    (3, "Waiting a message"),
+    (4, "Blocking Send"),
+    (5, "Synchronization"),
+    (6, "Test/Probe"),
+    (8, "Wait/WaitAll"),
+    (10, "Immediate Send"),
+    (11, "Immediate Receive"),
+    (12, "I/O"),
+    (13, "Group Communication"),
+    (14, "Tracing Disabled"),
+    (15, "Others"),
+    (16, "Send Receive"),
+];
+
+/// Types of events whose values are numbers.
+const PLAIN: [(u32, &str); 6] = [
+    (50_100_001, "Send Size in MPI Global OP"),
+    (50_100_002, "Recv Size in MPI Global OP"),
+    (50_100_003, "Root in MPI Global OP"),
+    (50_100_004, "Communicator in MPI Global OP"),
+    (LENGTH, "Wait: length, ns"),
+    (DELAYS, "Delays others: ns"),
+];
+
+/// The text; `paths` are the call paths that cause waits.
+pub(super) fn text(trace: &Trace, terms: &Terms, label: &dyn Fn(Metric) -> String, paths: &[u32]) -> String {
+    let mut text = "DEFAULT_OPTIONS\n\nLEVEL               THREAD\nUNITS               NANOSEC\n\nSTATES\n".to_owned();
+    for (state, name) in STATES {
+        let _ = writeln!(text, "{state}    {name}");
+    }
+    let mut block = |types: &[(u32, &str)], values: &mut dyn Iterator<Item = (i64, String)>| {
+        text.push_str("\nEVENT_TYPE\n");
+        for (kind, name) in types {
+            let _ = writeln!(text, "0    {kind}    {name}");
+        }
+        let mut values = values.peekable();
+        if values.peek().is_some() {
+            text.push_str("VALUES\n");
+            for (value, name) in values {
+                // A line is one value.
+                let _ = writeln!(text, "{value}   {}", name.replace(['\n', '\r'], " "));
+            }
+        }
+    };
+    for (kind, name) in [
+        (50_000_001, "MPI Point-to-point"),
+        (50_000_002, "MPI Collective Comm"),
+        (50_000_003, "MPI Other"),
+        (50_000_004, "MPI One-sided"),
+        (50_000_005, "MPI I/O"),
+    ] {
+        let of_kind = terms.calls.iter().filter(|(of, ..)| *of == kind);
+        let calls = of_kind.map(|(_, value, name)| (*value, name.clone()));
+        block(&[(kind, name)], &mut std::iter::once((0, "Outside MPI".to_owned())).chain(calls));
+    }
+    for plain in PLAIN {
+        block(&[plain], &mut std::iter::empty());
+    }
+    let end = || std::iter::once((0, "End".to_owned()));
+    let functions = || terms.functions().map(|(value, name)| (value, name.to_owned()));
+    block(&[(FUNCTION, "User function")], &mut end().chain(functions()));
+    let levels = ["Caller at level 1", "Caller at level 2", "Caller at level 3"];
+    let callers: Vec<(u32, &str)> = (CALLER..).zip(levels).collect();
+    let unknown = [(1, "Unresolved".to_owned()), (2, "_NOT_Found".to_owned())];
+    block(&callers, &mut end().chain(unknown).chain(functions()));
+    block(&[(CALLER_LINE, "Caller line at level 1")], &mut end().chain((1..).zip(terms.lines.iter().cloned())));
+    for (kind, name) in [(60_000_005, "OpenMP barrier"), (60_000_016, "OpenMP join"), (60_000_001, "OpenMP parallel")] {
+        let value = if kind == 60_000_001 { 3 } else { 1 };
+        block(&[(kind, name)], &mut end().chain([(value, name.to_owned())]));
+    }
+    let patterns = Metric::ALL.iter().filter(|metric| Pattern::of(**metric).is_some());
+    let waits = patterns.map(|metric| (*metric as i64 + 1, label(*metric)));
+    block(&[(WAIT_STATE, "Wait state")], &mut std::iter::once((0, "None".to_owned())).chain(waits));
+    block(&[(TASK, "Wait: task waited for")], &mut std::iter::once((0, "None".to_owned())));
+    let paths = paths.iter().map(|path| (i64::from(*path) + 1, path_text(trace, CallPathId::new(*path))));
+    block(&[(PATH, "Wait: call path of the cause")], &mut std::iter::once((0, "None".to_owned())).chain(paths));
+    for (kind, name) in [(CRITICAL, "On the critical path"), (INFERRED, "Wait is inferred")] {
+        block(&[(kind, name)], &mut [(0, "No".to_owned()), (1, "Yes".to_owned())].into_iter());
+    }
+    text
+}
+
+/// The path of a call, as text.
+fn path_text(trace: &Trace, mut at: CallPathId) -> String {
+    let mut names = Vec::new();
+    while at.is_some() {
+        let node = &trace.tree.nodes()[at];
+        names.push(trace.regions.name(trace.records(), node.region));
+        at = node.parent;
+    }
+    names.reverse();
+    names.join("/")
+}

@@ -1,0 +1,67 @@
+//! A run as a trace for Paraver.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use whywait_core::analysis::Analysis as CoreAnalysis;
+use whywait_core::export::paraver::{Words, write};
+use whywait_core::schema::Metric;
+use whywait_core::trace::decode::Progress;
+
+use crate::analysis::Analysis;
+use crate::perfetto::select;
+
+/// Writes a trace for Paraver; returns the numbers of its items by kind, and the texts of the files beside it by their
+/// endings. Collective: the first process writes.
+///
+/// `progress(stage, share)` is called about ten times a second.
+#[pyfunction]
+#[pyo3(signature = (analysis, path, *, labels, ranks=None, window=None, min_duration=0.0, progress=None))]
+#[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
+pub(crate) fn write_paraver<'py>(
+    py: Python<'py>,
+    analysis: Bound<'py, Analysis>,
+    path: PathBuf,
+    labels: HashMap<String, String>,
+    ranks: Option<Vec<u32>>,
+    window: Option<(f64, f64)>,
+    min_duration: f64,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
+    let trace = &analysis.get().result.trace;
+    let selection = select(trace, ranks, window, min_duration)?;
+    let file = trace.exchange.is_root().then(|| File::create(&path)).transpose();
+    let file = file.map_err(|error| match error.raw_os_error() {
+        Some(number) => PyOSError::new_err((number, error.to_string(), path.display().to_string())),
+        None => error.into(),
+    })?;
+    let job = move |result: &CoreAnalysis, state: &Progress| {
+        let label = |metric: Metric| labels.get(metric.name()).map_or(metric.name(), String::as_str).to_owned();
+        let words = Words { label: &label, number: &whywait_paraver::calls::numbered };
+        write(result, &words, &selection, file.map(|file| BufWriter::with_capacity(1 << 20, file)), state)
+    };
+    let events: usize = trace.shards.iter().map(|shard| shard.events.len()).sum();
+    let written = analysis.get().stage(py, ("timeline", events as u64), (None, progress), job)?;
+    let (counts, texts) = (PyDict::new(py), PyDict::new(py));
+    if let Some((written, beside)) = written {
+        for (name, count) in [
+            ("threads", written.threads),
+            ("calls", written.calls),
+            ("messages", written.messages),
+            ("wait_states", written.wait_states),
+            ("critical_path", written.critical_path),
+            ("records", written.records),
+        ] {
+            counts.set_item(name, count)?;
+        }
+        for (ending, text) in [(".pcf", beside.labels), (".row", beside.names), (".cfg", beside.views)] {
+            texts.set_item(ending, text)?;
+        }
+    }
+    Ok((counts, texts))
+}
