@@ -356,3 +356,19 @@ def test_a_written_result_finds_its_trace_again(tmp_path):
     loaded = whywait.load(tmp_path / "o")
     assert loaded.run.info()["events"] > 0
     assert main(["export", "perfetto", str(tmp_path / "o"), "-o", str(tmp_path / "run.pftrace")]) == 0
+
+
+def test_a_trace_is_corrected_to_an_archive(tmp_path):
+    path = write(tmp_path, f"{HEADER}\n{BODY}", "some.run.prv")
+    written = whywait.correct(path, tmp_path / "archive")["written"]
+    assert written.endswith("some.run.otf2")
+    agree(waits(written), {"mpi_latesender": {"0": 2000}, "mpi_barrier_wait": {"1": 1000}})
+
+
+def test_a_simulated_run_is_exported(tmp_path, capsys):
+    path = write(tmp_path, f"{HEADER}\n{BODY}")
+    assert main(["whatif", str(path), "--scale", "main=0.5", "-o", str(tmp_path / "half")]) == 0
+    assert main(["export", "paraver", str(tmp_path / "half"), "-o", str(tmp_path / "half.prv")]) == 0
+    capsys.readouterr()
+    assert whywait.open(tmp_path / "half.prv").info()["length"] < whywait.open(path).info()["length"]
+    agree(waits(tmp_path / "half.prv"), {"mpi_latesender": {"0": 1000}})

@@ -70,14 +70,12 @@ def correct(
     )
     analysis = cast("NativeDataset", result.tables).analysis
     target.mkdir(parents=True, exist_ok=True)
-    path = result.run.path
-    # The name of a directory of traces may have a dot.
-    name = path.name if path.is_dir() else path.stem
+    path, name = result.run.path, result.run.archive_name
     with tempfile.TemporaryDirectory(prefix=".correct-", dir=target) as staging:
-        if path.is_dir():
-            source = TraceIdentity.of(name, path).sha256 or ""
-        else:
+        if path.suffix == ".otf2":
             source = hashlib.sha256(path.read_bytes()).hexdigest()
+        else:
+            source = TraceIdentity.of(name, path).sha256 or ""
         mpi.together(analysis.write_run, staging, source=source, progress=progress)
         # The anchor is last, so an archive with an anchor is complete.
         for file in (name, f"{name}.def", f"{name}.otf2"):

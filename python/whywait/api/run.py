@@ -161,6 +161,11 @@ class Run:
         return next((name for name in names if name and name not in GENERIC), names[0])
 
     @property
+    def archive_name(self) -> str:
+        """The name of the archive; of other traces, the one that an archive of them has."""
+        return self._native.archive_name
+
+    @property
     def identity(self) -> TraceIdentity:
         """The current identity of the trace."""
         from whywait.model.trace import TraceIdentity
