@@ -49,10 +49,7 @@ pub(super) fn of_location(
     let mut collectives: Vec<(u32, usize)> = shard
         .collectives
         .range(i)
-        .map(|row| {
-            let row = row as usize;
-            (shard.instances.enter[shard.collectives.rows[row].instance], row)
-        })
+        .map(|row| (shard.instances.enter[shard.collectives.rows[row].instance], row))
         .collect();
     collectives.sort_unstable();
     let mut collectives = collectives.into_iter().peekable();

@@ -16,10 +16,8 @@ pub(super) fn all(trace: &Trace, terms: &Terms, selection: &Selection) -> Result
             let send = matches.send(row)?;
             let to = shard.location_of_instance(receive.instance);
             let arrived = shard.leave(receive.instance);
-            let posted = match receive.request == receive.instance {
-                true => shard.enter(receive.instance),
-                false => shard.leave(receive.request),
-            };
+            let is_blocking = receive.request == receive.instance;
+            let posted = if is_blocking { shard.enter(receive.instance) } else { shard.leave(receive.request) };
             let is_shown = selection.has(trace, send.location) && selection.has(trace, to);
             (is_shown && selection.overlaps(send.enter, arrived)).then_some((
                 Message {
