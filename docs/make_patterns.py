@@ -17,6 +17,7 @@ NAMES = {
     "MPI": "MPI",
     "SHMEM": "OpenSHMEM",
     "ARMCI": "ARMCI",
+    "PGAS": "GASPI and UPC",
     "OPENMP": "OpenMP",
     "PTHREAD": "POSIX threads",
     "GPU": "Accelerators",

@@ -63,6 +63,15 @@ def stretches(thread: naive.Thread) -> list[Stretch]:
     return [stretch for stretch in found if stretch.begin < stretch.end]
 
 
+ENDS = {"MPI_Finalize", "ARMCI_Finalize", "gaspi_proc_term"}
+PGAS_MANAGEMENT = (
+    "gaspi_proc_",
+    "gaspi_segment_",
+    "gaspi_group_",
+    "gaspi_notify_reset",
+    "upc_all_alloc",
+    "upc_lock_attempt",
+)
 ARMCI_MANAGEMENT = ("ARMCI_Init", "ARMCI_Finalize", "ARMCI_Malloc", "ARMCI_Free", "ARMCI_Create_", "ARMCI_Destroy_")
 
 
@@ -80,6 +89,8 @@ def activity(call: naive.Instance, *, has_own: bool) -> str:
         return "library"
     if call.name.startswith("ARMCI_") and call.region.paradigm != Paradigm.COMPILER:
         return "library" if call.name.startswith(ARMCI_MANAGEMENT) else "transfer"
+    if call.region.paradigm in {Paradigm.GASPI, Paradigm.UPC}:
+        return "library" if call.name.startswith(PGAS_MANAGEMENT) else "transfer"
     if call.is_openmp(*BARRIERS):
         return "threads.barrier"
     if call.is_openmp(*RUNTIME) or call.name.startswith("omp_"):
@@ -94,9 +105,9 @@ def focus(trace: naive.Trace) -> tuple[int, int]:
     for threads in trace.processes.values():
         of_process = []
         for thread in threads:
-            for names in ({"MPI_Init", "MPI_Init_thread"}, {"ARMCI_Init"}):
+            for names in ({"MPI_Init", "MPI_Init_thread"}, {"ARMCI_Init"}, {"gaspi_proc_init"}):
                 starts += [call.leave for call in thread.instances if call.name in names][:1]
-            of_process += [call.enter for call in thread.instances if call.name in {"MPI_Finalize", "ARMCI_Finalize"}]
+            of_process += [call.enter for call in thread.instances if call.name in ENDS]
         times = [event.time for thread in threads for event, _ in thread.records]
         ends += of_process
         if times and not of_process:

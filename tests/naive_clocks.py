@@ -154,7 +154,12 @@ def one_sided(trace: naive.Trace) -> Iterator[Constraint]:
         if library == "mpi" and kind != CollectiveOp.BARRIER:
             yield from everybody("window", calls)
         elif library != "mpi" and kind not in (CollectiveOp.BCAST, CollectiveOp.CREATE_HANDLE):
-            yield from everybody("shmem", calls)
+            # Where a root is known, the others need not wait for each other.
+            rooted = (*naive_rma.FROM_ROOT, *(naive_rma.TO_ROOT if parts[0].root is not None else ()))
+            if library == "pgas" and kind in rooted:
+                continue
+            for here in parts:
+                yield from (to_call("shmem", enter(other.begin), here.call) for other in parts)
     yield from fences(found)
     for accesses in (a for by_origin in found.accesses.values() for of in by_origin.values() for a in of):
         for target, exposure in accesses.partners.items():
@@ -176,9 +181,11 @@ def one_sided(trace: naive.Trace) -> Iterator[Constraint]:
                 proofs = found.proving[own, target]
                 if proofs and found.proofs[before, target] < own.release.enter:
                     yield to_call("lock", enter(before.release), min(proofs, key=lambda call: call.leave))
-    for (w, origin, target), waiting in found.notified.items():
-        for call, (notify, _) in zip(waiting, found.notifications[w, origin, target], strict=False):
-            yield to_call("notify", enter(notify), call)
+    for awaited in found.notified:
+        # What only its time tells bounds nothing.
+        sent = None if awaited.partner is None and awaited.id is None else found.sent(awaited)
+        if sent is not None:
+            yield to_call("notify", enter(sent.call), awaited.call)
 
 
 def fences(found: naive_rma.Analysis) -> Iterator[Constraint]:

@@ -588,7 +588,7 @@ def _(raw, row):
 
 @check("lost", "empty_epochs")
 def _(raw, _row):
-    one_sided = ("MPI_Win", "shmem", "ARMCI")
+    one_sided = ("MPI_Win", "shmem", "ARMCI", "gaspi", "upc")
     return AtMost(sum(time for (path, *_), time in raw.own.items() if path[-1].startswith(one_sided)))
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.naive_rma import Op, Result
 
 HABIT = 3  # calls
-TRIES = TESTS | {"ARMCI_Test", "shmem_int_test"}
+TRIES = TESTS | {"ARMCI_Test", "shmem_int_test", "upc_lock_attempt"}
 
 
 def interface(call: Instance) -> str | None:
@@ -24,7 +24,8 @@ def interface(call: Instance) -> str | None:
     paradigm = call.region.paradigm if call.region is not None else None
     if call.name.startswith("ARMCI_") and paradigm != Paradigm.COMPILER:
         return "armci"  # OTF2 knows no such paradigm
-    return {Paradigm.MPI: "mpi", Paradigm.SHMEM: "shmem"}.get(paradigm)
+    names = {Paradigm.MPI: "mpi", Paradigm.SHMEM: "shmem", Paradigm.GASPI: "pgas", Paradigm.UPC: "pgas"}
+    return names.get(paradigm)
 
 
 class Delay(NamedTuple):

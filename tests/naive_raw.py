@@ -226,7 +226,7 @@ class Raw:
             for stretch in naive_account.stretches(thread):
                 if stretch.call is None or naive_account.activity(stretch.call, has_own=has_own) != "own":
                     continue
-                if stretch.call.name.startswith(("shmem_", "ARMCI_")):
+                if stretch.call.name.startswith(("shmem_", "ARMCI_", "gaspi_", "upc_")):
                     continue
                 first, last = max(stretch.begin, self.begin), min(stretch.end, self.end)
                 if first < last:

@@ -37,6 +37,9 @@ FETCHES = {
     RmaAtomicType.COMPARE_AND_SWAP,
     RmaAtomicType.TEST_AND_SET,
 }
+# In these the root has what the others wait for, or needs what they have.
+FROM_ROOT = (CollectiveOp.BCAST, CollectiveOp.SCATTER, CollectiveOp.SCATTERV)
+TO_ROOT = (CollectiveOp.GATHER, CollectiveOp.GATHERV, CollectiveOp.REDUCE)
 # OpenSHMEM calls that wait for all PEs but leave no collective record (measured: Score-P 7.1).
 SHMEM_CREATES = {
     "start_pes",
@@ -109,13 +112,30 @@ class Op:
 
 @dataclass(eq=False)
 class Collective:
-    """A process's call of a collective operation on a window, and its operations since its last fence."""
+    """A process's call of a collective operation on a window, and its operations since its last fence.
+
+    `begin` is the call in which the process arrives; those in `asked` returned before the operation could end.
+    """
 
     rank: int
     call: Instance
     kind: CollectiveOp
     window: int
+    begin: Instance
+    asked: list[Instance]
+    root: int | None
     ops: list[Op] = field(default_factory=list)
+
+
+class Notification(NamedTuple):
+    """A notification that a process sends, or waits for; None is what the record does not tell."""
+
+    window: int
+    rank: int
+    partner: int | None
+    id: int | None
+    call: Instance
+    needed: bool = True
 
 
 @dataclass(eq=False)
@@ -257,8 +277,8 @@ class Analysis(Progress):
         self.active: set[Instance] = set()  # calls in which the target takes part: they do not wait for its progress
         self.library: dict[int, list[Instance]] = {}
         self.passive_syncs: list[tuple[Instance, int, set[int]]] = []  # calls, with how many processes, open windows
-        self.notifications: dict[Any, list[tuple[Instance, bool]]] = defaultdict(list)  # (window, from, to): needed
-        self.notified: dict[Any, list[Instance]] = defaultdict(list)  # (window, from, to)
+        self.notifications: list[Notification] = []
+        self.notified: list[Notification] = []
         self.changes: list[Instance] = []  # calls that wait for a change of local memory
         for rank in self.processes:
             self.read(rank)
@@ -324,7 +344,7 @@ class Analysis(Progress):
             yield from ([*parts] for parts in zip(*calls, strict=False))
 
     def enter(self, part: Collective) -> int:
-        return self.begins.get(part.call, part.call.enter) if self.stamps else part.call.enter
+        return self.begins.get(part.call, part.call.enter) if self.stamps else part.begin.enter
 
     def leave(self, part: Collective) -> int:
         return self.ends[part.call] if self.stamps else part.call.leave
@@ -344,25 +364,34 @@ class Analysis(Progress):
                 suffix = "rma_wait_at_fence"
             elif kind == CollectiveOp.BARRIER:
                 suffix = "barrier_wait"
-            elif kind == CollectiveOp.BCAST:
+            elif kind in FROM_ROOT[: 3 if library == "pgas" else 1]:
                 suffix = "latebroadcast"
             else:
                 suffix = "wait_nxn"
             everyone = self.enter(last) < min(self.leave(p) for p in parts)
-            # For a broadcast only the root counts, which is not recorded.
-            if not everyone and kind == CollectiveOp.BCAST:
+            # For a broadcast only the root counts, if it is known.
+            root = next((p for p in parts if p.rank == last.root), None) if library == "pgas" else None
+            if root and kind in FROM_ROOT:
+                last = root
+            elif not everyone and kind in FROM_ROOT[: 3 if library == "pgas" else 1]:
                 continue
             for p in parts:
                 if not everyone and suffix == "rma_wait_at_fence":
                     # It completes the operations on its process; else it needs nobody.
                     origins = [q for q in parts if q is not p and any(op.target == p.rank for op in q.ops)]
                     last = max(origins, key=lambda q: (self.enter(q), -q.rank), default=p)
-                waiting = min(self.enter(last), self.leave(p)) - self.enter(p)
-                if waiting <= 0:
+                if not everyone and root and kind in TO_ROOT and p is not root:
                     continue
-                self.result.wait(f"{library}_{suffix}", p.call, waiting, last.call, self.enter(last))
-                if suffix == "rma_wait_at_fence":
-                    self.early_fence(p, parts)
+                for call in (*p.asked, p.call):
+                    begin, end = call.enter, call.leave
+                    if self.stamps:
+                        begin, end = self.enter(p), self.leave(p)
+                    waiting = min(self.enter(last), end) - begin
+                    if waiting <= 0:
+                        continue
+                    self.result.wait(f"{library}_{suffix}", call, waiting, last.begin, self.enter(last))
+                    if suffix == "rma_wait_at_fence":
+                        self.early_fence(p, parts)
 
     def early_fence(self, fence: Collective, parts: list[Collective]) -> None:
         """A target waits for the last operation of each origin on it (specification.md#early-fence)."""
@@ -423,13 +452,11 @@ class Analysis(Progress):
                 size = len(self.members.get(windows.pop(), [0])) if windows else 0
             if size:
                 self.count_pairs(call, size, len(self.completes.get(call, ())))
-        for outgoing in self.notifications.values():
-            for call, needed in outgoing:
-                self.count_pairs(call, 1, int(needed))
-        for key, incoming in self.notified.items():
-            for i, call in enumerate(incoming):
-                outgoing = self.notifications.get(key, [])
-                self.count_pairs(call, 1, int(outgoing[i][1]) if i < len(outgoing) else 1)
+        for sent in self.notifications:
+            self.count_pairs(sent.call, 1, int(sent.needed))
+        for awaited in self.notified:
+            sent = self.sent(awaited)
+            self.count_pairs(awaited.call, 1, int(sent is None or sent.needed))
 
     def count_pairs(self, call: Instance, size: int, partners: int) -> None:
         self.result.add(f"{interface(call)}_rma_pairsync_count", call, size)
@@ -556,7 +583,7 @@ class Analysis(Progress):
         release = holder.release
         if waiter.blocking:
             # The order of acquisition is sure, so a release that seems to begin too late is the clocks' fault.
-            found = [] if waiter.acquire.name == "shmem_test_lock" else [waiter.acquire]
+            found = [] if waiter.acquire.name in {"shmem_test_lock", "upc_lock_attempt"} else [waiter.acquire]
         elif waiter.granted:
             found = [waiter.granted[1]]
         else:
@@ -585,13 +612,35 @@ class Analysis(Progress):
                 self.result.wait("shmem_rma_wait_until", call, signal.enter - call.enter, signal, signal.enter)
 
     def notification_waits(self) -> None:
-        """The k-th notification of a process ends the k-th wait for it (specification.md#notifications)."""
-        metrics = {"mpi": "mpi_rma_early_wait", "shmem": "shmem_rma_wait_until", "armci": "armci_rma_wait_until"}
-        for (w, origin, target), incoming in self.notified.items():
-            for call, (notify, _) in zip(incoming, self.notifications[w, origin, target], strict=False):
-                waiting = min(notify.enter, call.leave) - call.enter
-                if waiting > 0 and origin != target:
-                    self.result.wait(metrics[interface(call)], call, waiting, notify, notify.enter)
+        """A notification ends the wait for it (specification.md#notifications)."""
+        for awaited in self.notified:
+            call, sent = awaited.call, self.sent(awaited)
+            if sent is None or sent.rank == awaited.rank:
+                continue
+            waiting = min(sent.call.enter, call.leave) - call.enter
+            if waiting > 0:
+                library = interface(call)
+                metric = "mpi_rma_early_wait" if library == "mpi" else f"{library}_rma_wait_until"
+                self.result.wait(metric, call, waiting, sent.call, sent.call.enter)
+
+    def sent(self, awaited: Notification) -> Notification | None:
+        """Return what a process waits for: the k-th with its id, the k-th of its sender, or the last."""
+        here = [one for one in self.notifications if (one.window, one.partner) == (awaited.window, awaited.rank)]
+        alike = [
+            one for one in self.notified if (one.window, one.rank, one.id) == (awaited.window, awaited.rank, awaited.id)
+        ]
+        if awaited.id is not None:
+            here = sorted((one for one in here if one.id == awaited.id), key=lambda one: (one.call.enter, one.rank))
+        elif awaited.partner is None:
+            begin, end = awaited.call.enter, awaited.call.leave
+            within = [one for one in here if begin < one.call.enter <= end]
+            return max(within, key=lambda one: (one.call.enter, one.rank), default=None)
+        else:
+            here = [one for one in here if one.rank == awaited.partner]
+            here = [one for one in here if one.id is None] or here
+            alike = [one for one in alike if one.partner == awaited.partner]
+        number = next(number for number, one in enumerate(alike) if one is awaited)
+        return here[number] if number < len(here) else None
 
     # --- volumes and transfers ---------------------------------------------------------------------------------------
 
@@ -648,13 +697,15 @@ class Process:
         # An id may name several operations, and be used again: a record completes all that are open.
         self.open_locally: dict[tuple, list[Op]] = defaultdict(list)
         self.open_remotely: dict[tuple, list[Op]] = defaultdict(list)
-        # SHMEM and ARMCI: what the next quiet or barrier completes at its target.
+        self.begun: dict[Any, Instance] = {}  # by thread: the call in which a collective operation begins
+        # Others than MPI: what the next quiet or barrier completes at its target.
         self.unfinished: dict[str, list[Op]] = defaultdict(list)
         self.accessed: set[int] = set()  # since the last notification
 
     def see(self, event: Any, call: Instance) -> None:
         if isinstance(event, ev.RmaCollectiveBegin):
             self.all.begins[call] = event.time
+            self.begun[call.thread] = call
         elif isinstance(event, ev.RmaCollectiveEnd):
             self.collective(event, call)
         elif isinstance(event, (ev.RmaPut, ev.RmaGet, ev.RmaAtomic)):
@@ -685,11 +736,13 @@ class Process:
 
     def notification(self, event: Any, call: Instance) -> None:
         w, partner = event.win._ref, self.target(event)
+        ids = [value for attribute, value in (event.attributes or {}).items() if attribute.name == "notification"]
+        here = Notification(w, self.rank, partner, ids[0] if ids else None, call, partner in self.accessed)
         if event.sync_type == RmaSyncType.NOTIFY_OUT:
-            self.all.notifications[w, self.rank, partner].append((call, partner in self.accessed))
+            self.all.notifications.append(here)
             self.accessed.discard(partner)
         elif event.sync_type == RmaSyncType.NOTIFY_IN:
-            self.all.notified[w, partner, self.rank].append(call)
+            self.all.notified.append(here)
 
     def target(self, event: Any) -> int | None:
         """Return the process of a rank in a window; None for MPI_PROC_NULL, the complete window, and threads."""
@@ -705,7 +758,16 @@ class Process:
     def collective(self, event: Any, call: Instance) -> None:
         self.all.ends[call] = event.time
         self.all.active.add(call)
-        here = Collective(self.rank, call, event.collective_op, event.win._ref)
+        begin, asked = self.begun.pop(call.thread, call), []
+        if interface(call) == "mpi" or interface(begin) != interface(call):
+            begin = call
+        elif begin.region is call.region:
+            asked = [
+                i for i in call.thread.instances if i.region is call.region and begin.enter <= i.enter < call.enter
+            ]
+        members = self.all.members.get(event.win._ref, [self.rank])
+        root = members[event.root] if event.root < len(members) else None
+        here = Collective(self.rank, call, event.collective_op, event.win._ref, begin, asked, root)
         # Creating and freeing complete nothing: an operation that is pending then belongs to no fence.
         here.ops = self.fence_ops.pop(here.window, [])
         for op in here.ops:
@@ -732,7 +794,9 @@ class Process:
         if interface(call) != "mpi" and not op.fetches:
             self.unfinished[interface(call)].append(op)
         if interface(call) != "mpi":
-            self.all.completes[call].add(target)  # which it may wait for, whatever its name says
+            # It may wait for its target, whatever its name says; in GASPI only what completes it does.
+            if call.region.paradigm != Paradigm.GASPI:
+                self.all.completes[call].add(target)
             return  # no epochs there
         held = [e for e in self.locks.values() if e.window == w and e.target == target]
         held += [e for e in self.locks.values() if e.window == w and e.target is None]

@@ -94,10 +94,10 @@ FAMILIES = (
 # Of one-sided communication; those of MPI have the names of Scalasca.
 ONE_SIDED = (
     *(f"{prefix}{volume}"
-      for prefix in ("", "shmem_", "armci_")
+      for prefix in ("", "shmem_", "armci_", "pgas_")
       for volume in ("bytes_put", "bytes_get", "rma_atomic_sent", "rma_atomic_received")),
     *(f"{library}_rma_{pattern}"
-      for library in ("mpi", "shmem", "armci")
+      for library in ("mpi", "shmem", "armci", "pgas")
       for pattern in (
           "wait_at_create", "wait_at_free", "sync_lock_competition", "comm_lock_competition",
           *(f"{kind}_wait_for_progress{part}"
@@ -106,13 +106,14 @@ ONE_SIDED = (
       for pattern in ("wait_at_fence", "early_fence", "sync_late_post", "comm_late_post", "early_wait",
                       "late_complete")),
     *(f"{library}_rma_pairsync_{kind}"
-      for library in ("mpi", "shmem", "armci")
+      for library in ("mpi", "shmem", "armci", "pgas")
       for kind in ("count", "unneeded_count")),
     *(f"{library}_{pattern}"
-      for library in ("shmem", "armci")
+      for library in ("shmem", "armci", "pgas")
       for pattern in ("barrier_wait", "latebroadcast", "wait_nxn")),
     "shmem_rma_wait_until",
     "armci_rma_wait_until",
+    "pgas_rma_wait_until",
 )  # fmt: skip
 
 # Between hosts and devices.

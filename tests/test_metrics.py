@@ -49,7 +49,7 @@ def test_tree_is_scalascas():
     names = {name for _, name, *_ in theirs}
     assert [row for row in ours if row[1] in names] == [(*row[:-1], row[-1].removesuffix("/REMAP")) for row in theirs]
     added = {row[1] for row in ours} - names - patterns().keys()
-    paradigms = "(shmem|armci|hip|gpu|ccl)(_|$)|rma_atomic|mpi_rma_wait_for_progress_(last_call|away)$"
+    paradigms = "(shmem|armci|pgas|hip|gpu|ccl)(_|$)|rma_atomic|mpi_rma_wait_for_progress_(last_call|away)$"
     paradigms += (
         "|delay_(rma|lock|thread(s|lock)|gpu|ccl|io|unattributed)|interval_delay|wait_unexplained$|io$|mpi_nbc_"
     )

@@ -97,3 +97,25 @@ def test_srumma_could_gain_from_progress_threads():
     assert bounds["upper"] == pytest.approx(0.196, rel=0.01)
     (finding,) = (one for one in result.findings() if one.rule == "targets_away")
     assert "up to 6.58 s (20%) while others are in ARMCI_Wait; 51.7 ms of waiting" in finding.sentence
+
+
+def test_gaspi_waits_for_notifications_barriers_and_passive_messages():
+    """Ids tell notifications apart, whoever sends them; what came first, and a queue, wait for nobody."""
+    result = analyzed("gaspi_basic")
+    assert waits(result, "pgas_barrier_wait", "gaspi_barrier") == [(0, 2, 20), (1, 2, 20), (3, 2, 20)]
+    assert waits(result, "pgas_wait_nxn", "gaspi_allreduce") == [(0, 3, 20), (1, 3, 20), (2, 3, 20)]
+    assert waits(result, "pgas_rma_wait_until", "gaspi_notify_waitsome") == [(0, 2, 10), (0, 3, 14), (1, 0, 20)]
+    assert waits(result, "pgas_rma_wait_until", "gaspi_passive_receive") == [(1, 2, 20)]
+    assert result.metrics["waiting"].total == pytest.approx(0.184, abs=1e-7)
+    assert (result.facts["focus_begin"], result.facts["focus_end"]) == pytest.approx((0.01, 0.21))
+
+
+def test_upc_waits_in_two_phases_for_locks_progress_and_roots():
+    result = analyzed("upc_basic")
+    assert waits(result, "pgas_barrier_wait", "upc_barrier") == [(0, 1, 15), (2, 1, 15), (3, 1, 15)]
+    assert waits(result, "pgas_barrier_wait", "upc_wait") == [(0, 3, 10), (1, 3, 10), (2, 3, 10)]
+    assert waits(result, "pgas_rma_sync_lock_competition", "upc_lock") == [(1, 2, 15.1), (3, 1, 20.1)]
+    assert waits(result, "pgas_rma_comm_wait_for_progress", "upc_memget") == [(0, 3, 30)]
+    assert waits(result, "pgas_latebroadcast", "upc_all_broadcast") == [(0, 2, 10), (1, 2, 10), (3, 2, 10)]
+    assert result.metrics["waiting"].total == pytest.approx(0.1702, abs=1e-7)
+    assert whywait.analyze(MODELS / "upc_basic" / "traces.otf2", census=True).clocks["violated"] == 0

@@ -194,16 +194,16 @@ CONTAINED = {
     "mpi_rma_late_complete": "mpi_rma_early_wait",
     **{
         f"{library}_rma_pairsync_unneeded_count": f"{library}_rma_pairsync_count"
-        for library in ("mpi", "shmem", "armci")
+        for library in ("mpi", "shmem", "armci", "pgas")
     },
     **{
         f"{library}_rma_{kind}_wait_for_progress_served": f"{library}_rma_{kind}_wait_for_progress"
-        for library in ("mpi", "shmem", "armci")
+        for library in ("mpi", "shmem", "armci", "pgas")
         for kind in ("sync", "comm")
     },
     **{
         f"{library}_rma_{kind}_wait_for_progress": f"{library}_rma_{kind}_wait_for_progress_last_call"
-        for library in ("mpi", "shmem", "armci")
+        for library in ("mpi", "shmem", "armci", "pgas")
         for kind in ("sync", "comm")
     },
 }

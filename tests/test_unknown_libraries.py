@@ -30,7 +30,7 @@ def test_calls_are_communication_and_no_computation(result):
 
 
 def test_a_warning_names_the_library_and_its_share(result):
-    assert result.unknown_libraries == [{"name": "upcxx", "share": pytest.approx(0.24), "calls": 8}]
+    assert result.unknown_libraries == [{"name": "upcxx", "share": pytest.approx(0.24), "calls": 8, "is_silent": False}]
     warning = {"kind": "unknown_library", "count": 8, "text": WORDS, "place": None}
     assert result.warnings == [warning]
     assert result.summary()["unknown_libraries"] == result.unknown_libraries
@@ -120,3 +120,38 @@ def test_records_of_operations_in_other_functions_are_counted(tmp_path):
     (warning,) = result.warnings
     assert (warning["kind"], warning["count"]) == ("foreign_one_sided", 1)
     assert warning["text"].endswith("waiting for them is not seen; first: library_put, paradigm COMPILER")
+
+
+def test_calls_of_gaspi_without_records_are_not_seen_either(tmp_path):
+    result = analyzed(
+        tmp_path,
+        """
+        ranks 2
+        0: compute [0, 3]
+        1: compute [0, 6]
+        0: gaspi_barrier [3, 6.5]
+        1: gaspi_barrier [6, 6.5]
+        """,
+    )
+    assert result.unknown_libraries == [
+        {"name": "gaspi", "share": pytest.approx(4 / 13), "calls": 2, "is_silent": True}
+    ]
+    assert (
+        result.findings()
+        .verdict()
+        .startswith("31% of the time lies in calls of gaspi, of which the trace records nothing else: ")
+    )
+    assert result.metrics["pgas"].total == pytest.approx(4)
+
+
+def test_frames_of_gaspi_are_calls_of_an_unknown_library(tmp_path):
+    result = analyzed(
+        tmp_path,
+        """
+        ranks 2
+        frames gaspi_barrier
+        *: gaspi_barrier [3, 6.5]
+        *: compute [6.5, 7]
+        """,
+    )
+    assert [(one["name"], one["is_silent"]) for one in result.unknown_libraries] == [("gaspi", False)]

@@ -36,6 +36,12 @@ do not do: what is written before the time in MPI (sends, begins, requests) stan
 | ARMCI_Wait; Fence; AllFence | the request; target and window; the window |
 | ARMCI_Init, Finalize, Malloc, Free, Barrier | the window |
 | ARMCI_Lock, Unlock | target, `win=`, `lock=0` |
+| gaspi_write, _read, _atomic_..., upc_memput, ... | target, `win=`, `bytes=8` (`req=`: until gaspi_wait of it) |
+| gaspi_notify, _write_notify; _notify_waitsome | target, `win=`, `id=`; `win=`, `id=` (`id` may lack in either) |
+| gaspi_passive_send, _passive_receive | target, sender; `win=` |
+| gaspi_barrier, ..., upc_all_... | the window, `root=`; `begins`, `ends`: only so; `asked`: neither |
+| upc_notify, upc_wait | the window |
+| upc_lock, _unlock, _lock_attempt | owner, `win=`, `lock=0`; `failed` |
 | !$omp critical ..., omp_[un]set_[nest_]lock, pthread_*lock, pthread_*unlock | `order=` of acquisition, `lock=0` |
 | pthread_cond_wait, timedwait | `lock=0`, `released=`, `order=`: of the release at Enter, the acquisition at Leave |
 | pthread_create, pthread_join | the thread, which then has records of its begin and end |
@@ -180,8 +186,25 @@ ARMCI_COLLECTIVES = {
     "Free": CollectiveOp.DEALLOCATE,
     "Barrier": CollectiveOp.BARRIER,
 }
+# By what the names of calls have in them; the others are barriers.
+PGAS_COLLECTIVES = {
+    "alloc": CollectiveOp.ALLOCATE,
+    "create": CollectiveOp.ALLOCATE,
+    "init": CollectiveOp.CREATE_HANDLE,
+    "term": CollectiveOp.DESTROY_HANDLE,
+    "free": CollectiveOp.DEALLOCATE,
+    "broadcast": CollectiveOp.BCAST,
+    "scatter": CollectiveOp.SCATTER,
+    "gather_all": CollectiveOp.ALLGATHER,
+    "gather": CollectiveOp.GATHER,
+    "allreduce": CollectiveOp.ALLREDUCE,
+    "reduce": CollectiveOp.REDUCE,
+    "exchange": CollectiveOp.ALLTOALL,
+}
 # By how the names of calls end; the longer ending first.
 ATOMICS = {
+    "fetch_add": RmaAtomicType.FETCH_AND_ADD,
+    "compare_swap": RmaAtomicType.COMPARE_AND_SWAP,
     "fadd": RmaAtomicType.FETCH_AND_ADD,
     "finc": RmaAtomicType.FETCH_AND_INCREMENT,
     "cswap": RmaAtomicType.COMPARE_AND_SWAP,
@@ -595,6 +618,9 @@ class Archive:
             return self._region(name, RegionRole.FUNCTION, Paradigm.SHMEM)
         if name.startswith("ARMCI_") and name not in self.script.frames:  # for which OTF2 has no paradigm
             return self._region(name, RegionRole.FUNCTION, Paradigm.UNKNOWN)
+        if name.startswith(("gaspi_", "upc_")) and name not in self.script.frames:
+            paradigm = Paradigm.GASPI if name.startswith("gaspi_") else Paradigm.UPC
+            return self._region(name, RegionRole.FUNCTION, paradigm)
         if name.startswith(("!$omp", "omp_")):
             role = next((r for prefix, r in OPENMP_ROLES.items() if name.startswith(prefix)), RegionRole.FUNCTION)
             return self._region(name, role, Paradigm.OPENMP)
@@ -958,6 +984,8 @@ class Recorder:
             self._shmem(call)
         elif name.startswith("ARMCI_") and name not in self.archive.script.frames:
             self._armci(call)
+        elif name.startswith(("gaspi_", "upc_")) and name not in self.archive.script.frames:
+            self._pgas(call)
         elif "win" in call.options:
             self._operation(call)
         elif name.startswith("!$omp critical") and call.options:
@@ -1280,6 +1308,57 @@ class Recorder:
         else:
             self._blocking(call, window)
 
+    def _pgas(self, call: Call) -> None:
+        """Record GASPI and UPC as tests/patterns/one-sided-pgas.md has it."""
+        _, _, name = call.name.partition("_")
+        words = [a for a in call.arguments if isinstance(a, str)]
+        numbers = [a for a in call.arguments if isinstance(a, int)]
+        if name == "wait" and numbers:
+            queue = [self.requests[number] for number in numbers]
+            return self._finish(call, [p for p in self.pending if p[0] in queue], remote=None)
+        handle = call.options.get("win") or next((w for w in words if w in self.archive.windows), None)
+        if handle is None:
+            return None
+        window = self.archive.windows[handle]
+        if name in {"lock", "unlock", "lock_attempt"}:
+            lock = (window, numbers[0], call.options.get("lock", 0))
+            if name == "unlock":
+                return self._put(call, call.after, ev.RmaReleaseLock, *lock)
+            kind = ev.RmaTryLock if "failed" in words else ev.RmaAcquireLock
+            return self._put(call, call.after, kind, *lock, LockType.EXCLUSIVE)
+        if name in {"notify_waitsome", "passive_receive"}:
+            sender = numbers[0] if numbers else UNDEFINED
+            return self._put(call, call.after, ev.RmaSync, window, sender, RmaSyncType.NOTIFY_IN, self._id(call))
+        if re.fullmatch(r"(mem|atomic_|write|read|passive_send)\w*", name):
+            if "req" in call.options:
+                self.requests[call.options["req"]] = call
+                self._issue(call, window, name)
+            else:
+                self._blocking(call, window)
+        if name == "passive_send" or (name.endswith("notify") and numbers):
+            return self._put(call, call.after, ev.RmaSync, window, numbers[0], RmaSyncType.NOTIFY_OUT, self._id(call))
+        if "win" not in call.options:
+            return self._parts(call, name, words, window)
+        return None
+
+    def _parts(self, call: Call, name: str, words: list[str], window: Any) -> None:
+        """Record the begin and the end of a collective operation of GASPI or UPC, or one of them, or none."""
+        if name != "wait" and not {"ends", "asked"} & {*words}:
+            self._put(call, call.before, ev.RmaCollectiveBegin)
+        if name != "notify" and not {"begins", "asked"} & {*words}:
+            operation = next((op for word, op in PGAS_COLLECTIVES.items() if word in name), CollectiveOp.BARRIER)
+            level = RmaSyncLevel.PROCESS | RmaSyncLevel.MEMORY
+            root = call.options.get("root", UNDEFINED)
+            self._put(call, call.after, ev.RmaCollectiveEnd, operation, level, window, root, 0, 0)
+
+    def _id(self, call: Call) -> dict | None:
+        """Return the id of a notification as an attribute."""
+        if "id" not in call.options:
+            return None
+        known = {attribute.name: attribute for attribute in self.archive.definitions._attributes}
+        attribute = known.get("notification") or self.archive.definitions.attribute("notification", "", Type.UINT32)
+        return {attribute: call.options["id"]}
+
     def _whole_window(self, call: Call, operation: CollectiveOp, window: Any) -> None:
         self._put(call, call.before, ev.RmaCollectiveBegin)
         if operation == CollectiveOp.BARRIER:
@@ -1299,7 +1378,7 @@ class Recorder:
             received = 0 if kind in {RmaAtomicType.ACCUMULATE, RmaAtomicType.INCREMENT} else size
             self._put(call, call.before, ev.RmaAtomic, window, target, kind, size, received, number)
         else:
-            get = "get" in verb.lower() or verb.endswith("_g")
+            get = "get" in verb.lower() or "_read" in verb or verb.startswith("read") or verb.endswith("_g")
             self._put(call, call.before, ev.RmaGet if get else ev.RmaPut, window, target, size, number)
         return number
 

@@ -54,7 +54,7 @@ METHODS: dict[Method, str] = {
 _SIMULATED = "elapsed, simulated on a network that takes no time"
 
 # Metrics that count as communication.
-_LIBRARIES = ("mpi", "shmem", "armci")
+_LIBRARIES = ("mpi", "shmem", "armci", "pgas")
 # The sum of Cube's Advisor (PerformanceTest.cpp, wait_time_mpi).
 _CUBE_WAITS = (
     "mpi_latesender mpi_latereceiver mpi_earlyreduce mpi_earlyscan mpi_latebroadcast mpi_wait_nxn mpi_barrier_wait "

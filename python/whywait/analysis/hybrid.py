@@ -44,7 +44,7 @@ _CONTENTION = (
     "pthread_lock_contention_spin",
     "pthread_lock_contention_conditional",
 )
-_LIBRARIES = {"mpi": "MPI", "shmem": "OpenSHMEM", "armci": "ARMCI"}
+_LIBRARIES = {"mpi": "MPI", "shmem": "OpenSHMEM", "armci": "ARMCI", "pgas": "GASPI and UPC"}
 
 
 class Shares(NamedTuple):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from whywait.model.result import ResultData
 
-_LIBRARIES = ("mpi", "shmem", "armci")
+_LIBRARIES = ("mpi", "shmem", "armci", "pgas")
 # Wait for Progress, of all libraries.
 _WAITS = tuple(f"{library}_rma_{kind}_wait_for_progress" for library in _LIBRARIES for kind in ("sync", "comm"))
 #: How long targets were away in such calls.

@@ -36,7 +36,7 @@ PARTS = (
 )
 # The part of each branch of the execution but computation; all others are devices.
 _PART_OF = {
-    **dict.fromkeys(("mpi", "shmem", "armci", "ccl"), "communication"),
+    **dict.fromkeys(("mpi", "shmem", "armci", "pgas", "ccl"), "communication"),
     **dict.fromkeys(("omp_time", "pthread_time"), "threads"),
     "io": "io",
 }

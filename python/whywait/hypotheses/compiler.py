@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from whywait.model.regions import Region
     from whywait.model.result import ResultData
 
-_PARTS = tuple(f"{library}_{part}_" for library in ("mpi", "shmem", "armci") for part in ("sync", "comm"))
+_PARTS = tuple(f"{library}_{part}_" for library in ("mpi", "shmem", "armci", "pgas") for part in ("sync", "comm"))
 _TRANSFERS = [mask for mask in MASKS if mask.startswith(_PARTS)]
 _ALL = Selection("all")
 #: Hypotheses that change who waits for whom rather than durations.
@@ -239,9 +239,13 @@ def _communicates(region: Region) -> bool:
     return region.is_communication and not file
 
 
+# How the names of calls begin that start or end a library other than MPI.
+_STARTS = ("shmem_init", "start_pes", "shmem_finalize", "gaspi_proc_init", "gaspi_proc_term")
+
+
 def _starts_or_ends(region: Region) -> bool:
     """Return whether a region starts or ends a library."""
-    return region.is_in("mpi_mgmt_startup") or region.name.startswith(("shmem_init", "start_pes", "shmem_finalize"))
+    return region.is_in("mpi_mgmt_startup") or region.name.startswith(_STARTS)
 
 
 def _transfers(region: Region) -> bool:

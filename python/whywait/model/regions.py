@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 #: Paradigms of communication between processes.
-COMMUNICATION = frozenset({"mpi", "shmem", "armci"})
+COMMUNICATION = frozenset({"mpi", "shmem", "armci", "pgas"})
 #: Other libraries of communication: the analysis knows nothing but the names of their calls.
 UNKNOWN = frozenset(_native.unknown_libraries())
 #: What all of them are together, as a paradigm and as a mask.
@@ -206,6 +206,19 @@ MASKS: dict[str, tuple[Class, ...]] = {
     "armci_sync_rma": _calls("armci", r"P?ARMCI_((All)?Fence|Lock|Unlock|Wait(All|Proc)?|Test|Notify(_wait)?)"),
     "armci_comm_collective": (Class("armci", roles=frozenset({"one2all", "all2one", "all2all", "other collective"})),),
     "armci_comm_rma": (Class("armci", roles=frozenset({"rma", "atomic"})),),
+    "pgas": (Class("pgas"),),
+    "pgas_mgmt": _calls(
+        "pgas",
+        r"p?gaspi_(proc_\w+|(dis)?connect|group_\w+|segment_\w+|queue_\w+|config_\w+|state_vec_\w+|\w+_(max|num|size|min))"
+        r"|upc_(all_(lock_)?(alloc|free)|global_\w+|(lock_)?(alloc|free)|local_alloc|\w+_lock_alloc)",
+    ),
+    "pgas_sync_collective": (Class("pgas", roles=frozenset({"barrier"})),),
+    "pgas_sync_rma": _calls(
+        "pgas",
+        r"p?gaspi_(wait|notify(_waitsome|_reset)?|passive_(send|receive))|upc_(fence|lock(_attempt)?|unlock)",
+    ),
+    "pgas_comm_collective": (Class("pgas", roles=frozenset({"one2all", "all2one", "all2all", "other collective"})),),
+    "pgas_comm_rma": (Class("pgas", roles=frozenset({"rma", "atomic"})),),
     "omp_sync_ebarrier": _openmp("barrier"),
     "omp_sync_ibarrier": _openmp("implicit barrier"),
     "omp_sync_critical": _openmp("critical", "atomic"),

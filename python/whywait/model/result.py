@@ -179,7 +179,7 @@ class ResultData:
     @cached_property
     def unknown_libraries(self) -> list[dict[str, Any]]:
         """The communication libraries whose waiting is not known: see `whywait.model.unknown_libraries`."""
-        return unknown_libraries(self.profile)
+        return unknown_libraries(self.profile, self.facts.get("no_records_of"))
 
     @cached_property
     def failures(self) -> dict[str, str]:

@@ -28,7 +28,7 @@ class Pattern(NamedTuple):
     look_at
         Advice on where to look for the reason; empty for patterns that do not count by themselves.
     paradigm
-        The paradigm of its calls: ``MPI``, ``SHMEM``, ``ARMCI``, ``OPENMP``, ``PTHREAD`` or ``GPU``.
+        The paradigm of its calls: ``MPI``, ``SHMEM``, ``ARMCI``, ``PGAS``, ``OPENMP``, ``PTHREAD`` or ``GPU``.
     cost_class
         The class of its delay costs; None if these are not attributed.
     part_of

@@ -23,11 +23,11 @@ CLASSES = (
                             "omp_sync_ordered", "omp_sync_taskwait", "omp_task_creation", "omp_flush", "pthread_mgmt",
                             "pthread_sync_mutex", "pthread_sync_condition", "pthread_sync_barrier")),
     ("p2p", "Point to point", ("mpi_comm_p2p",)),
-    ("collective", "Collective", tuple(f"{library}_{kind}_collective" for library in ("mpi", "shmem", "armci")
+    ("collective", "Collective", tuple(f"{library}_{kind}_collective" for library in ("mpi", "shmem", "armci", "pgas")
                                        for kind in ("sync", "comm"))),
     ("onesided", "One-sided", ("mpi_sync_rma_active", "mpi_sync_rma_passive", "mpi_comm_rma", "shmem_sync_rma",
-                               "shmem_comm_rma", "armci_sync_rma", "armci_comm_rma")),
-    ("library", "Other library calls", ("mpi", "shmem", "armci", "other_communication")),
+                               "shmem_comm_rma", "armci_sync_rma", "armci_comm_rma", "pgas_sync_rma", "pgas_comm_rma")),
+    ("library", "Other library calls", ("mpi", "shmem", "armci", "pgas", "other_communication")),
 )  # fmt: skip
 WAITING = ("waiting", "Waiting")
 #: The value that stands for a complete bin, on all locations of a row.

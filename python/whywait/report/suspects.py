@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 _THREADS = ("omp_", "pthread_")
 _DEVICES = ("gpu_",)
-_LIBRARIES = ("shmem_", "armci_")
+_LIBRARIES = ("shmem_", "armci_", "pgas_")
 
 
 def suspects(kinds: Iterable[str]) -> str:

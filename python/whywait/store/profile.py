@@ -43,7 +43,8 @@ _COLLECTIVE = frozenset({"one2all", "all2one", "all2all", "other collective"})
 _BYTES = {"bytes_sent": ("bytes_sent", "bytes_cout"), "bytes_received": ("bytes_rcvd", "bytes_cin")}
 # The same for one-sided operations: our name by library.
 _ONE_SIDED = {
-    name: {"MPI": name, "SHMEM": f"shmem_{name}", "ARMCI": f"armci_{name}"} for name in ("bytes_put", "bytes_get")
+    name: {"MPI": name, "SHMEM": f"shmem_{name}", "ARMCI": f"armci_{name}", "PGAS": f"pgas_{name}"}
+    for name in ("bytes_put", "bytes_get")
 }
 # Other metrics of every Score-P profile; these are not counters.
 _OTHERS = frozenset({"time", "visits", "min_time", "max_time"})

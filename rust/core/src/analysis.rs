@@ -192,6 +192,8 @@ pub struct Analysis {
     pub causes: Option<Causes>,
     /// Epochs of one-sided communication, one entry per shard; empty if there is no such communication.
     pub epochs: Vec<Epochs>,
+    /// Whether there are calls of GASPI or UPC, and no record tells what they did.
+    pub is_silent: bool,
     /// Counters of messages and queues, if asked for.
     pub queues: Option<Queues>,
     /// Totals of the recorded counters.
@@ -437,6 +439,7 @@ pub fn analyze(
     add(&mut found, findings);
 
     monitor.enter(Stage::OneSided)?;
+    let is_silent = one_sided::is_silent(&trace)?;
     let (one_sided, one_sided_notes) = match one_sided::find(&trace)? {
         None => <(OneSided, Diagnostics)>::default(),
         Some(epochs) => {
@@ -568,6 +571,7 @@ pub fn analyze(
         waits,
         causes,
         epochs: one_sided.epochs,
+        is_silent,
         queues,
         counters,
         devices: Devices::all(devices),

@@ -298,7 +298,7 @@ fn of_location(shard: &Shard, location: LocationId, phases: &[Option<(Phase, Lib
         return found;
     }
     found.events = Some((span.first, span.last));
-    let mut started = [false; 3];
+    let mut started = [false; Library::COUNT];
     for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
         let Some((phase, library)) = phases[events.callpath(position)] else { continue };
         let time = Some(events.time[position as usize]);
@@ -328,6 +328,10 @@ fn phase(class: RegionClass, region: Option<&Region>) -> Option<(Phase, Library)
         "shmem_finalize" if region.paradigm == Paradigm::SHMEM => Some((Phase::End, Library::Shmem)),
         "ARMCI_Init" | "ARMCI_Init_args" | "PARMCI_Init" | "PARMCI_Init_args" => Some((Phase::Start, Library::Armci)),
         "ARMCI_Finalize" | "PARMCI_Finalize" => Some((Phase::End, Library::Armci)),
+        "gaspi_proc_init" | "pgaspi_proc_init" if region.paradigm == Paradigm::GASPI => {
+            Some((Phase::Start, Library::Pgas))
+        }
+        _ if class == RegionClass::GaspiFinalize => Some((Phase::End, Library::Pgas)),
         _ => None,
     }
 }

@@ -592,6 +592,9 @@ impl Analysis {
         let (first, last) = trace.span().unwrap_or((0, 0));
         let facts = PyDict::new(py);
         facts.set_item("origin", first)?;
+        if self.result.is_silent {
+            facts.set_item("no_records_of", "pgas")?;
+        }
         facts.set_item("begin", 0.0)?;
         facts.set_item("end", self.seconds(last - first))?;
         facts.set_item("length", self.seconds(last - first))?;

@@ -29,8 +29,9 @@ def caveats(run: Run) -> Iterator[Words]:
     """Yield what makes all findings doubtful, a sentence each."""
     for library in run.result.unknown_libraries:
         yield FIGURES.say(
-            "{unknown} of the time lies in calls of {library}, which whywait does not know: "
-            "waiting in them is not seen.",
+            "{unknown} of the time lies in calls of {library}, "
+            + ("of which the trace records nothing else" if library["is_silent"] else "which whywait does not know")
+            + ": waiting in them is not seen.",
             unknown=library["share"],
             library=library["name"],
         )

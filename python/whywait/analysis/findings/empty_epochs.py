@@ -28,7 +28,7 @@ FIGURES = Figures(
 )
 
 _UNNEEDED, _PAIRS = 0.9, 20
-_LIBRARIES = ("mpi", "shmem", "armci")
+_LIBRARIES = ("mpi", "shmem", "armci", "pgas")
 
 
 def detect(run: Run) -> Iterator[Finding]:

@@ -41,6 +41,7 @@ _LIBRARIES = {
     "mpi": "communication",
     "shmem": "communication",
     "armci": "communication",
+    "pgas": "communication",
     "omp_time": "threads",
     "pthread_time": "threads",
     "openacc_time": "devices",
@@ -188,7 +189,7 @@ def coarse(values: npt.NDArray[np.float64]) -> list[float]:
 
 def efficiency_rows(result: ResultData, focus: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """Return the efficiencies of the focus, None if the run does not communicate."""
-    if not any(_occurs(result, library) for library in ("mpi", "shmem", "armci")):
+    if not any(_occurs(result, library) for library in ("mpi", "shmem", "armci", "pgas")):
         return None
     found = efficiencies(result, focus["callpath"], window=focus["window"])
     if not is_simulated(found):

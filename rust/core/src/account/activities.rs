@@ -93,10 +93,11 @@ fn of_region(region: &Region, class: RegionClass) -> Activity {
     if class.library().is_some_and(|library| library != Library::Mpi) {
         let is_call = |calls: &[&str], prefixes: &[&str]| {
             let call = name.trim_start_matches("shmem_").trim_start_matches('P').trim_start_matches("ARMCI_");
+            let call = call.trim_start_matches('p').trim_start_matches("gaspi_").trim_start_matches("upc_");
             calls.contains(&call) || prefixes.iter().any(|prefix| call.starts_with(prefix))
         };
         let manages = matches!(class, RegionClass::ShmemAllocate | RegionClass::ShmemFree | RegionClass::ShmemFinalize)
-            || class == RegionClass::ArmciFinalize
+            || matches!(class, RegionClass::ArmciFinalize | RegionClass::GaspiFinalize)
             || class.is_test()
             || is_call(&MANAGING, &MANAGING_PREFIXES);
         return if manages { Activity::Library } else { Activity::Transfer };
@@ -215,7 +216,7 @@ const TRANSFERS: [&str; 56] = [
 /// Collective operations with a root.
 const ROOTED: [&str; 6] = ["bcast", "gather", "gatherv", "scatter", "scatterv", "reduce"];
 
-/// Calls of OpenSHMEM and ARMCI, without their prefix, that only manage the library or ask it something.
+/// Calls of other libraries than MPI, without their prefix, that only manage the library or ask it something.
 const MANAGING: [&str; 23] = [
     "init",
     "init_thread",
@@ -241,7 +242,20 @@ const MANAGING: [&str; 23] = [
     "Same_node",
     "Absolute_id",
 ];
-const MANAGING_PREFIXES: [&str; 17] = [
+const MANAGING_PREFIXES: [&str; 30] = [
+    "proc_",
+    "segment_",
+    "group_",
+    "config_",
+    "queue_",
+    "connect",
+    "disconnect",
+    "state_vec",
+    "notify_reset",
+    "all_alloc",
+    "all_free",
+    "all_lock_",
+    "lock_",
     "info_get",
     "addr_accessible",
     "pe_accessible",
@@ -305,6 +319,10 @@ mod tests {
         is(Paradigm::UNKNOWN, &["ARMCI_Put", "ARMCI_AllFence", "PARMCI_Get"], Activity::Transfer);
         is(Paradigm::UNKNOWN, &["ARMCI_Malloc", "ARMCI_Init", "PARMCI_Test"], Activity::Library);
         is(Paradigm::COMPILER, &["upcxx::barrier", "gasnet_AMPoll"], Activity::Library);
+        is(Paradigm::GASPI, &["gaspi_write_notify", "gaspi_wait", "pgaspi_barrier"], Activity::Transfer);
+        is(Paradigm::GASPI, &["gaspi_proc_init", "gaspi_proc_term", "gaspi_segment_create"], Activity::Library);
+        is(Paradigm::UPC, &["upc_barrier", "upc_lock", "upc_memget", "upc_all_broadcast"], Activity::Transfer);
+        is(Paradigm::UPC, &["upc_all_alloc", "upc_lock_attempt", "upc_all_lock_alloc"], Activity::Library);
         is(Paradigm::PTHREAD, &["pthread_create", "pthread_join"], Activity::ForkJoin);
         is(Paradigm::PTHREAD, &["pthread_mutex_lock"], Activity::Runtime);
         is(Paradigm::HIP, &["hipMalloc", "hipMemcpyAsync", "hipLaunchKernel"], Activity::Device);

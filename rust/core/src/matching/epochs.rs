@@ -34,7 +34,9 @@ pub struct CollectivePart {
     pub process: ProcessId,
     /// The location.
     pub location: LocationId,
-    /// Region instance of the call.
+    /// Region instance of the call in which the process arrives.
+    pub begin: InstanceId,
+    /// Region instance of the call that ends with the operation: the same, but where both are calls of their own.
     pub instance: InstanceId,
     /// The window, or none for calls that synchronize all processes without a record.
     pub window: WindowId,
@@ -42,8 +44,19 @@ pub struct CollectivePart {
     pub sequence: u32,
     /// The operation, a value of `CollectiveOp`.
     pub operation: u8,
+    /// The root, or none.
+    pub root: ProcessId,
     /// The library that the call belongs to.
     pub library: Library,
+}
+
+/// A call of a collective operation that returned before the operation could end.
+#[derive(Clone, Copy, Debug, Encode, Decode)]
+pub struct Asked {
+    /// Position in [`Epochs::collectives`].
+    pub part: u32,
+    /// Region instance of the call.
+    pub instance: InstanceId,
 }
 
 impl CollectivePart {
@@ -157,8 +170,10 @@ pub struct Notification {
     pub window: WindowId,
     /// Index of the process.
     pub process: ProcessId,
-    /// Index of the other process.
+    /// Index of the other process; [`ALL`](crate::trace::columns::ALL) if the one that waits does not know it.
     pub partner: ProcessId,
+    /// Its id: see [`Synchronization::notification`](crate::trace::columns::Synchronization::notification).
+    pub id: u64,
     /// Index of the location.
     pub location: LocationId,
     /// Region instance of the call.
@@ -196,6 +211,8 @@ impl PairNumbers {
 pub struct Epochs {
     /// Calls of collective operations.
     pub collectives: Vec<CollectivePart>,
+    /// Calls of these that returned before they could end, in order.
+    pub asked: Vec<Asked>,
     /// Access epochs, by process in the order of their start.
     pub accesses: Vec<Access>,
     /// Exposure epochs, by process in the order of their post.

@@ -7,6 +7,7 @@ pub(crate) mod intercomms;
 pub mod launches;
 pub mod messages;
 pub(crate) mod nonblocking;
+pub(crate) mod notifications;
 pub mod one_sided;
 pub(crate) mod ownership;
 mod pairing;

@@ -9,7 +9,8 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::epochs::{
-    Access, Change, CollectivePart, Completion, Epoch, Epochs, Exposure, Groups, LockEpoch, Notification, PassiveSync,
+    Access, Asked, Change, CollectivePart, Completion, Epoch, Epochs, Exposure, Groups, LockEpoch, Notification,
+    PassiveSync,
 };
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Place};
@@ -24,6 +25,21 @@ pub fn find(trace: &Trace) -> Result<Option<Vec<Epochs>>> {
     let has_any = |shard: &Shard| !shard.operations.rows.is_empty() || !shard.synchronizations.rows.is_empty();
     let found = trace.exchange.any(trace.shards.iter().any(has_any))?;
     Ok(found.then(|| trace.par_shards().map(|shard| of_shard(trace, shard)).collect()))
+}
+
+/// Whether there are calls of GASPI or UPC, and no record tells what they did. Collective.
+pub fn is_silent(trace: &Trace) -> Result<bool> {
+    let classes = [RegionClass::Gaspi, RegionClass::GaspiFinalize, RegionClass::Upc, RegionClass::UpcTest];
+    if !classes.iter().any(|&class| trace.regions.has(class)) {
+        return Ok(false);
+    }
+    let has_any = |shard: &Shard| {
+        let operations = shard.operations.rows.iter().map(|operation| operation.instance);
+        let synchronizations = shard.synchronizations.rows.iter().map(|sync| sync.instance);
+        let mut calls = operations.chain(synchronizations);
+        calls.any(|call| trace.class(shard, call).library() == Some(Library::Pgas))
+    };
+    Ok(!trace.exchange.any(trace.shards.iter().any(has_any))?)
 }
 
 fn of_shard(trace: &Trace, shard: &Shard) -> Epochs {
@@ -83,10 +99,12 @@ struct ProcessState {
     windows: FxHashMap<WindowId, WindowState>,
     /// Lock epoch by window, target and lock id, for other libraries than MPI.
     held: FxHashMap<(WindowId, ProcessId, u64), u32>,
-    /// OpenSHMEM and ARMCI: operations that the next quiet or barrier completes at their targets, by library.
-    unfinished: [Vec<u32>; 3],
+    /// Other libraries than MPI: operations that the next quiet or barrier completes at their targets, by library.
+    unfinished: [Vec<u32>; Library::COUNT],
     /// For each `MPI_Win_flush_all`, by region instance, the window on which it completes operations.
     flushed: FxHashMap<InstanceId, WindowId>,
+    /// Calls of the next collective operation that returned before it could end.
+    asked: Vec<InstanceId>,
     /// Processes accessed since the last notification to them, if there are any notifications.
     accessed: Option<FxHashSet<ProcessId>>,
 }
@@ -219,17 +237,16 @@ impl Reader<'_> {
     }
 
     /// Notes the calls that may need the target for an operation: those that complete it, even if only here, since a library
-    /// may wait for the target to do so; and in OpenSHMEM and ARMCI the operation itself.
+    /// may wait for the target to do so; and in most other libraries than MPI the operation itself.
     fn complete(&mut self, operation: &Operation) {
         let Operation { instance, target, done_local, done_remote, kind, .. } = *operation;
-        let is_mpi = self.class(instance).library() == Some(Library::Mpi);
         if done_remote.is_some() {
             self.completion(done_remote, target);
         }
         if done_local.is_some() && (done_local != instance || kind.is_fetching()) {
             self.completion(done_local, target);
         }
-        if !is_mpi {
+        if self.class(instance).waits_in_operations() {
             self.completion(instance, target);
         }
     }
@@ -243,7 +260,8 @@ impl Reader<'_> {
 
     fn synchronization(&mut self, location: LocationId, sync: &Synchronization) {
         match sync.kind {
-            SyncKind::Collective(operation) => self.collective(location, sync, operation),
+            SyncKind::Collective { operation, begin } => self.collective(location, sync, operation, begin),
+            SyncKind::Asked => self.state.asked.push(sync.instance),
             SyncKind::Group(group) => self.group(location, sync, group),
             SyncKind::Request { shared } => self.lock(location, sync, shared, true),
             SyncKind::Acquire { shared } => self.lock(location, sync, shared, false),
@@ -260,7 +278,7 @@ impl Reader<'_> {
         }
     }
 
-    fn collective(&mut self, location: LocationId, sync: &Synchronization, operation: u8) {
+    fn collective(&mut self, location: LocationId, sync: &Synchronization, operation: u8, begin: InstanceId) {
         let Some(library) = self.class(sync.instance).library() else { return };
         // Some tools record what others only imply by the name of the call.
         let last = self.epochs.collectives.last();
@@ -269,6 +287,11 @@ impl Reader<'_> {
             self.open(WindowId::NONE).calls -= 1;
         }
         let part = self.part(location, sync, operation, library);
+        if library != Library::Mpi && self.class(begin).library() == Some(library) {
+            self.epochs.collectives[part as usize].begin = begin;
+        }
+        let asked = self.state.asked.drain(..).map(|instance| Asked { part, instance });
+        self.epochs.asked.extend(asked);
         // Creating and freeing complete nothing, but what was pending belongs to no later fence either.
         let open = self.state.windows.entry(sync.window).or_default();
         for row in open.fence.drain(..) {
@@ -295,13 +318,14 @@ impl Reader<'_> {
 
     /// A process notifies another one, or is notified (thesis, section 3.1: the sync event).
     fn notify(&mut self, location: LocationId, sync: &Synchronization, is_incoming: bool) {
-        let Synchronization { window, target: partner, instance, .. } = *sync;
-        if partner == ALL || self.class(instance).library().is_none() {
+        let Synchronization { window, target: partner, lock: id, instance, .. } = *sync;
+        let is_unknown = partner == ALL && !is_incoming;
+        if is_unknown || self.class(instance).library().is_none() {
             return;
         }
         let is_needed = !is_incoming && self.state.accessed.as_mut().is_some_and(|accessed| accessed.remove(&partner));
         let process = self.process;
-        let row = Notification { window, process, partner, location, instance, is_incoming, is_needed };
+        let row = Notification { window, process, partner, id, location, instance, is_incoming, is_needed };
         self.epochs.notifications.push(row);
     }
 
@@ -322,10 +346,12 @@ impl Reader<'_> {
         self.epochs.collectives.push(CollectivePart {
             process: self.process,
             location,
+            begin: sync.instance,
             instance: sync.instance,
             window: sync.window,
             sequence,
             operation,
+            root: sync.target,
             library,
         });
         self.epochs.collectives.len() as u32 - 1
@@ -406,7 +432,7 @@ impl Reader<'_> {
         let Some(library) = self.class(sync.instance).library() else { return };
         let mpi = library == Library::Mpi;
         // Score-P writes a Request where the test got the lock, the thesis' model an Acquire.
-        let tried = !mpi && (requested || self.class(sync.instance) == RegionClass::ShmemTestLock);
+        let tried = !mpi && (requested || self.class(sync.instance).is_test());
         // With MPI an Acquire comes after the Request.
         if mpi
             && !requested

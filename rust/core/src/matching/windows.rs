@@ -18,7 +18,7 @@ use crate::trace::{Shard, Trace};
 /// The part of one process in an instance.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Part {
-    /// Enter of the call, ticks.
+    /// Enter of the call in which the process arrives, ticks.
     pub enter: i64,
     /// Leave of the call, ticks.
     pub leave: i64,
@@ -28,22 +28,51 @@ pub struct Part {
     pub process: ProcessId,
     /// The location.
     pub location: LocationId,
-    /// Region instance of the call.
-    pub instance: InstanceId,
+    /// Region instance of the call in which it arrives.
+    pub begin: InstanceId,
     /// Shard of the process, and position among its collective calls.
     pub position: (u32, u32),
     /// The operation, a value of `CollectiveOp`.
     pub operation: u8,
+    /// The root, or none.
+    pub root: ProcessId,
     /// The library that the call belongs to.
     pub library: Library,
 }
 
 /// Whether nobody leaves such an operation before all have entered it. A fence without operations need not synchronize
-/// (MPI 4.1, section 12.5.1), nor does a broadcast; others are barriers.
-pub(crate) fn always_synchronizes(library: Library, operation: u8) -> bool {
+/// (MPI 4.1, section 12.5.1), nor does an operation with a root; others are barriers.
+pub(crate) fn always_synchronizes(library: Library, operation: u8, root: ProcessId) -> bool {
+    let has_data_of_one =
+        matches!(CollectiveOp(operation), CollectiveOp::BCAST | CollectiveOp::SCATTER | CollectiveOp::SCATTERV);
     match library {
         Library::Mpi => CollectiveOp(operation) != CollectiveOp::BARRIER,
         Library::Shmem | Library::Armci => CollectiveOp(operation) != CollectiveOp::BCAST,
+        Library::Pgas => !has_data_of_one && Direction::of(library, operation, root) == Direction::Everybody,
+    }
+}
+
+/// Who waits for whom in a collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// Everybody for everybody, or it is not known.
+    Everybody,
+    /// Everybody for the root.
+    FromRoot,
+    /// The root for everybody.
+    ToRoot,
+}
+
+impl Direction {
+    /// That of an operation, a value of `CollectiveOp`, whose root is known. In MPI, windows have no such operations; what
+    /// measurement systems record as root in OpenSHMEM is none.
+    pub(crate) fn of(library: Library, operation: u8, root: ProcessId) -> Self {
+        match CollectiveOp(operation) {
+            _ if library != Library::Pgas || root.is_none() => Self::Everybody,
+            CollectiveOp::BCAST | CollectiveOp::SCATTER | CollectiveOp::SCATTERV => Self::FromRoot,
+            CollectiveOp::GATHER | CollectiveOp::GATHERV | CollectiveOp::REDUCE => Self::ToRoot,
+            _ => Self::Everybody,
+        }
     }
 }
 
@@ -129,15 +158,16 @@ pub fn match_all<R: Row + Copy>(
 
 fn row(shard: &Shard, part: &CollectivePart, position: (u32, u32)) -> Part {
     Part {
-        enter: shard.enter(part.instance),
+        enter: shard.enter(part.begin),
         leave: shard.leave(part.instance),
         window: part.window,
         sequence: part.sequence,
         process: part.process,
         location: part.location,
-        instance: part.instance,
+        begin: part.begin,
         position,
         operation: part.operation,
+        root: part.root,
         library: part.library,
     }
 }

@@ -14,6 +14,8 @@ pub enum Paradigm {
     Shmem,
     /// The Aggregate Remote Memory Copy Interface.
     Armci,
+    /// GASPI and UPC.
+    Pgas,
     /// OpenMP.
     OpenMp,
     /// POSIX threads.
@@ -32,6 +34,7 @@ impl Paradigm {
             Self::Mpi => "MPI",
             Self::Shmem => "SHMEM",
             Self::Armci => "ARMCI",
+            Self::Pgas => "PGAS",
             Self::OpenMp => "OPENMP",
             Self::Pthread => "PTHREAD",
             Self::Gpu => "GPU",

@@ -317,8 +317,16 @@ pub const ALL: ProcessId = ProcessId::new(u32::MAX - 1);
 /// A synchronization of one-sided communication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum SyncKind {
-    /// A collective operation on a window, a value of `CollectiveOp`.
-    Collective(u8),
+    /// A collective operation on a window, which ends in this call.
+    Collective {
+        /// A value of `CollectiveOp`.
+        operation: u8,
+        /// Region instance of the call in which it begins.
+        begin: InstanceId,
+    },
+    /// A call of a collective operation that returned before the operation could end; the next row of its process that is no
+    /// such call is the operation.
+    Asked,
     /// `MPI_Win_start` and the like, by the class of the region; the group.
     Group(GroupId),
     /// An unsuccessful `MPI_Win_test`.
@@ -353,18 +361,26 @@ pub enum SyncKind {
 pub struct Synchronization {
     /// Time of the record, ticks.
     pub time: i64,
-    /// Lock id.
+    /// Lock id, or [`Synchronization::notification`].
     pub lock: u64,
     /// Region instance of the call, or none.
     pub instance: InstanceId,
     /// The window, or none.
     pub window: WindowId,
-    /// The target process of a lock, the partner of a notification, [`ALL`], or none.
+    /// The target process of a lock, the partner of a notification, the root of a collective operation, [`ALL`], or none.
     pub target: ProcessId,
     /// Number of operations of the shard before it, which gives their order.
     pub after: u32,
     /// What it is.
     pub kind: SyncKind,
+}
+
+impl Synchronization {
+    /// What stands for the id of a notification in place of that of a lock: one more, and 0 for a notification without id.
+    #[must_use]
+    pub fn notification(id: Option<u64>) -> u64 {
+        id.map_or(0, |id| id.saturating_add(1))
+    }
 }
 
 /// Stands for the operation of a collective read or write among those of `CollectiveOp`.

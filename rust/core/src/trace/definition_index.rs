@@ -146,6 +146,8 @@ pub struct DefinitionIndex {
     comm_by_id: FxHashMap<u32, CommId>,
     window_by_id: FxHashMap<u32, WindowId>,
     group_by_id: FxHashMap<u32, GroupId>,
+    /// Ids of the attributes that tell the id of a notification, by which a process waits for it.
+    pub notifications: Vec<u32>,
     /// What is inconsistent in the definitions.
     pub diagnostics: Vec<String>,
 }
@@ -235,6 +237,9 @@ impl DefinitionIndex {
         let usage_classes = UsageClasses::new(definitions);
         let mut counters = Counters::new(definitions, &usage_classes);
         counters.find_covered_threads(definitions, &locations);
+        let attributes = definitions.attributes.iter();
+        let notifications = attributes.filter(|named| definitions.string(named.name) == "notification");
+        let notifications = notifications.map(|named| named.id).collect();
         Self {
             fold_from: Self::DEEP,
             has_streams: locations.iter().any(Location::is_stream),
@@ -250,6 +255,7 @@ impl DefinitionIndex {
             comm_by_id,
             window_by_id,
             group_by_id,
+            notifications,
             diagnostics,
         }
     }

@@ -26,6 +26,7 @@ pub fn terms(name: &str, paradigm: &str, role: &str) -> (String, String) {
     let (paradigm, role) = (paradigm.to_lowercase(), role.to_lowercase());
     let bare = bare(name);
     let (paradigm, role) = recognized(bare, paradigm, role);
+    let is_pgas = PGAS.contains(&paradigm.as_str());
     let recorded = if paradigm == "mpi" { Paradigm::MPI } else { Paradigm::UNKNOWN };
     let (paradigm, call) = if let Some(call) = mpi_call(name, recorded) {
         ("mpi", call)
@@ -33,7 +34,7 @@ pub fn terms(name: &str, paradigm: &str, role: &str) -> (String, String) {
         && paradigm != "compiler"
     {
         ("armci", call.to_lowercase())
-    } else if paradigm != "shmem"
+    } else if !matches!(paradigm.as_str(), "shmem" | "gaspi" | "upc")
         && let Some(library) = library_of(bare)
     {
         (library, String::new())
@@ -42,6 +43,8 @@ pub fn terms(name: &str, paradigm: &str, role: &str) -> (String, String) {
         (if paradigm == "measurement_system" { "measurement" } else { &paradigm }, call)
     };
     // Kernels that communicate are calls of a library of their own.
+    let library = paradigm;
+    let paradigm = if is_pgas { "pgas" } else { paradigm };
     let paradigm = if DEVICES.contains(&paradigm) && COMMUNICATION.contains(&role.as_str()) { "ccl" } else { paradigm };
     let role = match role.as_str() {
         "coll_one2all" => "one2all",
@@ -50,7 +53,7 @@ pub fn terms(name: &str, paradigm: &str, role: &str) -> (String, String) {
         "coll_other" => "other collective",
         "task_wait" => "taskwait",
         "unknown" | "function" | "wrapper" => {
-            let known = ROLES.iter().filter(|(library, _)| *library == paradigm).flat_map(|(_, roles)| roles.iter());
+            let known = ROLES.iter().filter(|(known, _)| *known == library).flat_map(|(_, roles)| roles.iter());
             known.clone().find(|(_, calls)| calls.is_match(&call)).map_or(role.as_str(), |(role, _)| role)
         }
         "file_io" | "file io" | "file_io_metadata" | "file io metadata" if !LIBRARIES.contains(&paradigm) => {
@@ -78,6 +81,9 @@ fn recognized(name: &str, paradigm: String, role: String) -> (String, String) {
     }
 }
 
+/// Paradigms that are one programming model.
+const PGAS: [&str; 2] = ["gaspi", "upc"];
+
 /// Paradigms of devices.
 const DEVICES: [&str; 3] = ["cuda", "hip", "opencl"];
 
@@ -97,7 +103,10 @@ static ROLES: LazyLock<Roles> = LazyLock::new(|| {
             roles.iter().filter_map(|&(role, calls)| Some((role, Regex::new(&format!("^(?:{calls})$")).ok()?)));
         (library, compiled.collect())
     };
-    [("mpi", MPI), ("shmem", SHMEM), ("armci", ARMCI)].into_iter().map(compile).collect()
+    [("mpi", MPI), ("shmem", SHMEM), ("armci", ARMCI), ("gaspi", GASPI), ("upc", UPC)]
+        .into_iter()
+        .map(compile)
+        .collect()
 });
 
 /// Calls of MPI without the prefix, in lower case.
@@ -129,13 +138,33 @@ const ARMCI: &[(&str, &str)] = &[
     ("atomic", "(nb)?acc(s|v)?|rmw"),
 ];
 
+/// Calls of GASPI.
+const GASPI: &[(&str, &str)] = &[
+    ("barrier", "barrier"),
+    ("all2all", "allreduce(_user)?"),
+    ("point2point", "passive_(send|receive)"),
+    ("rma", r"(write|read)(_list)?(_notify)?"),
+    ("atomic", r"atomic_\w+"),
+];
+
+/// Calls of UPC.
+const UPC: &[(&str, &str)] = &[
+    ("barrier", "barrier|notify|wait"),
+    ("one2all", r"all_(broadcast|scatter)\w*"),
+    ("all2one", r"all_(gather|reduce\w*)"),
+    ("all2all", r"all_(gather_all|exchange|permute|sort)"),
+    ("other collective", r"all_prefix_reduce\w*"),
+    ("rma", r"mem(put|get|set|cpy)\w*"),
+    ("atomic", r"atomic_\w+"),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_pattern_compiles() {
-        for (library, roles) in [("mpi", MPI), ("shmem", SHMEM), ("armci", ARMCI)] {
+        for (library, roles) in [("mpi", MPI), ("shmem", SHMEM), ("armci", ARMCI), ("gaspi", GASPI), ("upc", UPC)] {
             let (_, compiled) = ROLES.iter().find(|(one, _)| *one == library).unwrap();
             assert_eq!(compiled.len(), roles.len(), "{library}");
         }
@@ -153,9 +182,16 @@ mod tests {
         assert_eq!(of("MPI_Bcast (unrecorded peers)", "USER", "FUNCTION"), "mpi one2all");
         assert_eq!(of("mpi_win_create_", "COMPILER", "FUNCTION"), "mpi function");
         assert_eq!(of("PARMCI_NbGetS", "UNKNOWN", "UNKNOWN"), "armci rma");
-        // A frame on the stack.
+        // Frames on the stack.
+        assert_eq!(of("gaspi_wait", "COMPILER", "FUNCTION"), "gaspi function");
         assert_eq!(of("ARMCI_Barrier", "COMPILER", "FUNCTION"), "compiler function");
         assert_eq!(of("shmem_int_p", "SHMEM", "FUNCTION"), "shmem rma");
+        assert_eq!(of("gaspi_write_notify", "GASPI", "FUNCTION"), "pgas rma");
+        assert_eq!(of("pgaspi_atomic_fetch_add", "GASPI", "FUNCTION"), "pgas atomic");
+        assert_eq!(of("gaspi_notify", "GASPI", "FUNCTION"), "pgas function");
+        assert_eq!(of("upc_notify", "UPC", "FUNCTION"), "pgas barrier");
+        assert_eq!(of("upc_all_gather_all", "UPC", "FUNCTION"), "pgas all2all");
+        assert_eq!(of("upc_memput_nbi", "UPC", "FUNCTION"), "pgas rma");
         assert_eq!(of("shmem_barrier_all", "SHMEM", "BARRIER"), "shmem barrier");
         assert_eq!(of("parallel", "OPENMP", "IMPLICIT_BARRIER"), "openmp implicit barrier");
         assert_eq!(of("MEASUREMENT", "MEASUREMENT_SYSTEM", "ARTIFICIAL"), "measurement artificial");

@@ -89,6 +89,14 @@ pub enum RegionClass {
     ArmciTest,
     /// A call of a communication library whose waiting is not known.
     UnknownLibrary,
+    /// `gaspi_proc_term`.
+    GaspiFinalize,
+    /// Any other call of GASPI.
+    Gaspi,
+    /// `upc_lock_attempt`: never waits.
+    UpcTest,
+    /// Any other call of UPC.
+    Upc,
     /// OpenMP parallel region.
     Parallel,
     /// Explicit OpenMP barrier.
@@ -164,6 +172,7 @@ impl RegionClass {
             Class::ShmemAllocate | Class::ShmemFree | Class::ShmemQuiet | Class::Shmem => Some(Library::Shmem),
             Class::ShmemFinalize | Class::ShmemTestLock | Class::ShmemTest => Some(Library::Shmem),
             Class::ArmciAllFence | Class::ArmciFinalize | Class::Armci | Class::ArmciTest => Some(Library::Armci),
+            Class::GaspiFinalize | Class::Gaspi | Class::UpcTest | Class::Upc => Some(Library::Pgas),
             _ => None,
         }
     }
@@ -178,6 +187,7 @@ impl RegionClass {
     #[must_use]
     pub fn is_test(self) -> bool {
         matches!(self, Self::Test | Self::WinTest | Self::ShmemTestLock | Self::ShmemTest | Self::ArmciTest)
+            || self == Self::UpcTest
     }
 
     /// Whether the call starts or shuts down MPI.
@@ -190,6 +200,15 @@ impl RegionClass {
     #[must_use]
     pub fn is_shutdown(self) -> bool {
         matches!(self, Self::Finalize | Self::SessionFinalize | Self::ShmemFinalize | Self::ArmciFinalize)
+            || self == Self::GaspiFinalize
+    }
+
+    /// Whether each operation on data may wait for its target, even if it only puts data: MPI and GASPI do so when operations
+    /// complete, and where they return data.
+    #[must_use]
+    pub fn waits_in_operations(self) -> bool {
+        !matches!(self, Self::Gaspi | Self::GaspiFinalize)
+            && self.library().is_some_and(|library| library != Library::Mpi)
     }
 
     /// Whether an instance of the region matters even if nothing is recorded inside.
@@ -253,11 +272,18 @@ impl RegionClass {
                 _ => Self::Armci,
             };
         }
-        if paradigm != Paradigm::SHMEM && library_of(name).is_some() {
+        if !matches!(paradigm, Paradigm::SHMEM | Paradigm::GASPI | Paradigm::UPC) && library_of(name).is_some() {
             return Self::UnknownLibrary;
         }
         match paradigm {
-            Paradigm::GASPI | Paradigm::UPC => Self::UnknownLibrary,
+            Paradigm::GASPI => match name.strip_prefix('p').unwrap_or(name) {
+                "gaspi_proc_term" => Self::GaspiFinalize,
+                _ => Self::Gaspi,
+            },
+            Paradigm::UPC => match name {
+                "upc_lock_attempt" => Self::UpcTest,
+                _ => Self::Upc,
+            },
             Paradigm::SHMEM => match name {
                 "start_pes"
                 | "shmem_init"
@@ -454,6 +480,13 @@ pub enum Library {
     Shmem,
     /// The Aggregate Remote Memory Copy Interface.
     Armci,
+    /// Partitioned global address spaces: GASPI and UPC.
+    Pgas,
+}
+
+impl Library {
+    /// Number of libraries.
+    pub(crate) const COUNT: usize = 4;
 }
 
 /// One distinct region.
@@ -738,6 +771,7 @@ mod tests {
             ("shmem_test_any", Paradigm::SHMEM),
             ("ARMCI_Test", Paradigm::UNKNOWN),
             ("PARMCI_Test", Paradigm::UNKNOWN),
+            ("upc_lock_attempt", Paradigm::UPC),
         ] {
             assert!(RegionClass::of(name, paradigm, RegionRole::FUNCTION).is_test(), "{name}");
         }
@@ -781,15 +815,15 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_unknown_libraries_are_told_by_name_or_paradigm() {
+    fn calls_of_unknown_libraries_are_told_by_name() {
         let is_unknown = |name, paradigm| {
             let class = RegionClass::of(name, paradigm, RegionRole::FUNCTION);
             class == RegionClass::UnknownLibrary && class.library().is_none()
         };
         assert!(is_unknown("upcxx::rput", Paradigm::COMPILER));
         assert!(is_unknown("ucp_worker_progress()", Paradigm::USER));
-        assert!(is_unknown("gaspi_wait", Paradigm::GASPI));
-        assert!(is_unknown("upc_memput", Paradigm::UPC));
+        assert!(is_unknown("gaspi_wait", Paradigm::COMPILER));
+        assert!(!is_unknown("gaspi_wait", Paradigm::GASPI));
         assert!(!is_unknown("nvshmem_barrier", Paradigm::SHMEM));
         assert!(!is_unknown("compute", Paradigm::COMPILER));
     }

@@ -24,10 +24,10 @@ const CALLS: &[(&str, &str)] = &[
     ("fi_", "libfabric"),
 ];
 
-/// The libraries, each once. UPC is a language: its calls are of a paradigm of their own.
+/// The libraries, each once.
 pub fn all() -> impl Iterator<Item = &'static str> {
     let is_first = |i: usize| CALLS[..i].iter().all(|(_, library)| *library != CALLS[i].1);
-    (0..CALLS.len()).filter(move |&i| is_first(i)).map(|i| CALLS[i].1).chain(["upc"])
+    (0..CALLS.len()).filter(move |&i| is_first(i)).map(|i| CALLS[i].1)
 }
 
 /// The library that a function belongs to.

@@ -6,7 +6,7 @@ import { percent, plural, quantity, seconds } from "../format.js";
 const COMMUNICATION = new Set(["communication"]);
 // The quantities and units of bars: see figures 5.2, 5.3 and 5.6 of Hermanns, "Understanding the formation of wait
 // states in one-sided communication" (RWTH Aachen, 2017).
-const WHAT = [["all", "All time", "All that threads do"], ["communication", "Communication", "Only time in MPI, OpenSHMEM, and ARMCI"]];
+const WHAT = [["all", "All time", "All that threads do"], ["communication", "Communication", "Only time in MPI, OpenSHMEM, ARMCI, GASPI, and UPC"]];
 const SCALINGS = [["share", "Share", "Shares of what is shown"], ["each", "Per process", "Average seconds of a process"], ["total", "Total", "Seconds of all processes and threads"]];
 // Charts scale with the page: on a narrow one fewer units keep texts readable.
 const WIDTH = matchMedia("(max-width: 560px)").matches ? 400 : 720;

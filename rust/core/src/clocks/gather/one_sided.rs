@@ -12,9 +12,9 @@ use crate::clocks::kind::Kind;
 use crate::ids::{LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{CollectivePart, Epochs};
 use crate::matching::fifo::Fifo;
+use crate::matching::notifications::{Sent, matched};
 use crate::matching::ownership::hand_overs;
 use crate::matching::windows;
-use crate::parallel::exchange::Inbox;
 use crate::parallel::iter::prelude::*;
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};
@@ -38,9 +38,9 @@ fn meetings(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
     let of_owner = |parts: Vec<windows::Part>| {
         let mut found = Found::default();
         for members in windows::instances(&parts).filter(|members| windows::is_complete(trace, members)) {
-            let windows::Part { library, operation, .. } = members[0];
+            let windows::Part { library, operation, root, .. } = members[0];
             let kind = match library {
-                _ if !windows::always_synchronizes(library, operation) => continue,
+                _ if !windows::always_synchronizes(library, operation, root) => continue,
                 Library::Mpi => Kind::Window,
                 // Start-up bounds nothing.
                 _ if CollectiveOp(operation) == CollectiveOp::CREATE_HANDLE => continue,
@@ -206,31 +206,16 @@ fn locks(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
     Ok(found.collect())
 }
 
-/// A process notifies before another one has waited for it.
+/// A process notifies before another one has waited for it. A match that its time tells bounds nothing.
 fn notifications(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
-    if !trace.exchange.any(epochs.iter().any(|epochs| !epochs.notifications.is_empty()))? {
-        return Ok(Vec::new());
-    }
-    let outgoing = trace.par_shards().zip(epochs).map(|(shard, epochs)| {
-        let mut outbox = trace.exchange.outbox();
-        for row in epochs.notifications.iter().filter(|row| !row.is_incoming) {
-            let enter = Some((row.location, shard.enter(row.instance)));
-            let side = Side { window: row.window, to: row.partner, from: row.process, enter };
-            outbox.push(trace.owner(row.partner), side);
-        }
-        outbox
-    });
-    let incoming = trace.exchange.alltoallv(outgoing.collect())?;
-    let waited = |(inbox, (shard, epochs)): (Inbox<Side>, (&Shard, &Epochs))| {
+    let waited = |(sent, (shard, epochs)): (Vec<Option<Sent>>, (&Shard, &Epochs))| {
         let mut found = Found::default();
-        let mut notices = Fifo::new(inbox.rows(), |side| (side.window, side.to, side.from));
-        for row in epochs.notifications.iter().filter(|row| row.is_incoming) {
-            let notice = notices.take(&(row.window, row.process, row.partner));
-            if let Some(enter) = notice.and_then(|notice| notice.enter) {
-                found.link(Kind::Notify, enter, (row.location, shard.leave(row.instance)));
+        for (row, sent) in epochs.notifications.iter().zip(sent) {
+            if let Some(sent) = sent.filter(|sent| !sent.is_inferred) {
+                found.link(Kind::Notify, (sent.call.0, sent.enter), (row.location, shard.leave(row.instance)));
             }
         }
         found
     };
-    Ok(incoming.into_par_iter().zip(trace.par_shards().zip(epochs)).map(waited).collect())
+    Ok(matched(trace, epochs)?.into_par_iter().zip(trace.par_shards().zip(epochs)).map(waited).collect())
 }

@@ -24,6 +24,8 @@ mod shmem;
 #[macro_use]
 mod armci;
 #[macro_use]
+mod pgas;
+#[macro_use]
 mod devices;
 #[macro_use]
 mod ccl;
@@ -31,6 +33,6 @@ mod ccl;
 /// Calls a macro with all rows.
 macro_rules! with_rows {
     ($last:ident) => {
-        calls! { [mpi threads messages one_sided shmem armci devices ccl critical_path $last] }
+        calls! { [mpi threads messages one_sided shmem armci pgas devices ccl critical_path $last] }
     };
 }

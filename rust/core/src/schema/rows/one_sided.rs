@@ -230,5 +230,9 @@ macro_rules! one_sided {
         ArmciPairSyncs = "armci_rma_pairsync_count" in Count,
         /// Pairs of ARMCI processes without data.
         ArmciPairSyncsUnneeded = "armci_rma_pairsync_unneeded_count" in Count,
+        /// Pairs of processes that a call of GASPI or UPC synchronizes.
+        PgasPairSyncs = "pgas_rma_pairsync_count" in Count,
+        /// Pairs of processes of GASPI or UPC without data.
+        PgasPairSyncsUnneeded = "pgas_rma_pairsync_unneeded_count" in Count,
     } };
 }

@@ -5,7 +5,7 @@ use super::frames::{CallPathTotals, Frame};
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{CallPathId, InstanceId, NONE, ProcessId, RegionKey, WindowId};
 use crate::trace::columns::{SyncKind, TaskWait};
-use crate::trace::regions::{RegionClass, Regions};
+use crate::trace::regions::{Library, RegionClass, Regions};
 
 impl Decoder<'_> {
     /// Books the time of the innermost region up to `time`.
@@ -100,6 +100,9 @@ impl Decoder<'_> {
                         team.instance = instance;
                     }
                 }
+            }
+            class if class.library().is_some_and(|library| library != Library::Mpi) => {
+                self.continue_collective(instance);
             }
             _ => {}
         }

@@ -12,10 +12,10 @@ use super::open_io::OpenIo;
 use super::room::Room;
 use super::strays::{Stray, StrayKind, Strays};
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
-use crate::ids::{CallPathId, CommId, InstanceId, LocationId, NONE, ProcessId, WindowId};
+use crate::ids::{CallPathId, CommId, InstanceId, LocationId, NONE, ProcessId, RegionKey, WindowId};
 use crate::trace::bounds::Bounds;
 use crate::trace::columns::{
-    Fork, IoKind, Nonblocking, OpenRequest, OperationKind, RequestOf, SyncKind, TaskWait, ThreadStep,
+    Fork, IoKind, Nonblocking, OpenRequest, OperationKind, RequestOf, SyncKind, Synchronization, TaskWait, ThreadStep,
 };
 use crate::trace::counters::Position;
 use crate::trace::counters::book::{CounterBook, LocationHistory};
@@ -78,6 +78,8 @@ pub(super) struct State {
     /// The latest operation by matching id, and for each operation of the location the one before it with the same id:
     /// measurement systems give one id to several, and may number the operations of each window anew.
     pub(super) operations: IdMap<u32>,
+    /// Calls of the collective operation on a window that has begun, and the region of the first.
+    pub(super) collective_calls: (RegionKey, Vec<InstanceId>),
     pub(super) same_id: Vec<u32>,
     /// For a thread other than the master, the call path below which its regions belong.
     pub(super) root: CallPathId,
@@ -130,6 +132,7 @@ impl State {
             probed: FxHashMap::default(),
             posted: FxHashMap::default(),
             operations: IdMap::default(),
+            collective_calls: (Regions::UNDEFINED, Vec::new()),
             same_id: Vec::new(),
             root: CallPathId::NONE,
             base: 0,
@@ -491,7 +494,7 @@ impl EventSink for Decoder<'_> {
     }
 
     #[inline(always)]
-    fn record(&mut self, time: i64, record: &Event<'_>, _: &Attributes<'_>) {
+    fn record(&mut self, time: i64, record: &Event<'_>, attributes: &Attributes<'_>) {
         if self.state.stream.is_some() && (self.leave_out(time) || self.copy(time, record)) {
             return;
         }
@@ -679,10 +682,9 @@ impl EventSink for Decoder<'_> {
             Event::RmaOpCompleteRemote { win, matching_id } => {
                 self.complete_operations(time, win, matching_id, |operation| &mut operation.done_remote);
             }
-            Event::RmaCollectiveEnd { collective_op, win, .. } => {
-                if let Some((window, _)) = self.window(time, win) {
-                    self.synchronize(time, window, ProcessId::NONE, 0, SyncKind::Collective(collective_op.0));
-                }
+            Event::RmaCollectiveBegin {} => self.begin_collective(),
+            Event::RmaCollectiveEnd { collective_op, win, root, .. } => {
+                self.end_collective(time, win, root, collective_op.0);
             }
             Event::RmaGroupSync { sync_level, win, group } => self.synchronize_group(time, sync_level, win, group),
             Event::RmaRequestLock { win, remote, lock_id, lock_type } => {
@@ -706,7 +708,9 @@ impl EventSink for Decoder<'_> {
                 if matches!(sync_type, RmaSyncType::NOTIFY_IN | RmaSyncType::NOTIFY_OUT) =>
             {
                 let is_incoming = sync_type == RmaSyncType::NOTIFY_IN;
-                self.synchronize_lock(time, win, remote, 0, SyncKind::Notify { is_incoming });
+                let id = attributes.into_iter().find(|named| self.index.notifications.contains(&named.id));
+                let id = Synchronization::notification(id.map(|named| named.value.bits));
+                self.synchronize_lock(time, win, remote, id, SyncKind::Notify { is_incoming });
             }
             // Score-P destroys the windows of OpenSHMEM outside of any region, which is not an inconsistency.
             Event::RmaWinDestroy { win } => {

@@ -102,6 +102,41 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// A collective operation on a window begins, perhaps to end in a later call.
+    pub(super) fn begin_collective(&mut self) {
+        let Some(instance) = self.instance() else { return };
+        let (region, calls) = &mut self.state.collective_calls;
+        *region = self.state.top.key;
+        calls.clear();
+        calls.push(instance);
+    }
+
+    /// A call may ask for the end of a collective operation again.
+    pub(super) fn continue_collective(&mut self, instance: InstanceId) {
+        let (region, calls) = &mut self.state.collective_calls;
+        if *region == self.state.top.key && !calls.is_empty() {
+            calls.push(instance);
+        }
+    }
+
+    /// A collective operation on a window ends in this call. Calls of the same function since its begin have waited for it as
+    /// well.
+    pub(super) fn end_collective(&mut self, time: i64, win: u32, root: u32, operation: u8) {
+        let Some((window, comm)) = self.window(time, win) else { return };
+        let Some(instance) = self.communicating(time) else { return };
+        let root = comm.peer(root, self.state.process).unwrap_or(ProcessId::NONE);
+        let mut calls = std::mem::take(&mut self.state.collective_calls.1);
+        let begin = calls.first().copied().unwrap_or(instance);
+        if self.state.collective_calls.0 == self.state.top.key {
+            for &call in calls.iter().filter(|&&call| call != instance) {
+                self.synchronize_in(call, time, window, ProcessId::NONE, 0, SyncKind::Asked);
+            }
+        }
+        calls.clear();
+        self.state.collective_calls.1 = calls;
+        self.synchronize_in(instance, time, window, root, 0, SyncKind::Collective { operation, begin });
+    }
+
     pub(super) fn synchronize(&mut self, time: i64, window: WindowId, target: ProcessId, lock: u64, kind: SyncKind) {
         if let Some(instance) = self.communicating(time) {
             self.synchronize_in(instance, time, window, target, lock, kind);

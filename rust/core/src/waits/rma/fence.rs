@@ -1,4 +1,4 @@
-//! Waiting at fences, and in the other collective calls on windows (create, free) and of OpenSHMEM and ARMCI.
+//! Waiting at fences, and in the other collective calls on windows (create, free) and of other libraries than MPI.
 //!
 //! ```text
 //!  0  ---[ Fence |         |   ]--
@@ -13,6 +13,12 @@
 //! leaves, all wait for it. Otherwise a fence waits only for the fences of those who accessed its process in the epoch.
 //! All other operations always synchronize; waiting is clamped at the process's own Leave.
 //!
+//! *Roots*: in GASPI and UPC, the root of an operation is known. In a broadcast or scatter, all wait for it: waiting = Enter(root) −
+//! own Enter. In a gather or reduction it waits for the others, and these wait only if all were in the call at the same time.
+//!
+//! *Split phase*: if an operation begins in one call and ends in another, a process arrives with the Enter of the first, and waits
+//! in the second. It also waits in each call of the same function as the second that returned in between, because of a time limit.
+//!
 //! *Early Fence* (part of Wait at Fence): the wait until the last operation on this process in the epoch that the fence
 //! ends has left its call: Leave(operation) − own Enter, if that lies within the fence.
 //!
@@ -25,6 +31,7 @@
 
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
+use whywait_otf2::enums::CollectiveOp;
 
 use super::operations::{last_of, origin_of};
 use super::shard_waits::Waits;
@@ -32,7 +39,7 @@ use crate::Result;
 use crate::diagnostics::Diagnostics;
 use crate::ids::{CommId, InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{CollectivePart, Epochs, Groups};
-use crate::matching::windows::{Part, always_synchronizes, match_all};
+use crate::matching::windows::{Direction, Part, always_synchronizes, match_all};
 use crate::parallel::exchange::{Inbox, Outbox};
 use crate::parallel::iter::prelude::*;
 use crate::severity::Metric;
@@ -52,6 +59,8 @@ struct Instance {
     last_leave: i64,
     /// Leave of the first to leave, ticks.
     first_leave: i64,
+    /// Location and region instance of the root that all wait for, and its times.
+    root: Option<((LocationId, InstanceId), i64, i64)>,
 }
 
 /// The last operation of an origin on a target in a fence epoch, for the target.
@@ -70,9 +79,6 @@ struct Access {
     fence_leave: i64,
 }
 
-/// `BARRIER` of `CollectiveOp`.
-const BARRIER: u8 = 0;
-
 pub(super) fn detect(
     trace: &Trace,
     epochs: &[Epochs],
@@ -87,6 +93,7 @@ pub(super) fn detect(
     received.for_each(|(((accesses, instances), (shard, epochs)), waits)| {
         let accesses = FenceAccesses::new(epochs, &accesses);
         let mut partners = Vec::new();
+        let mut asked = epochs.asked.iter().peekable();
         for (position, (part, instance)) in epochs.collectives.iter().zip(instances).enumerate() {
             let Some(instance) = instance else {
                 // A window with one member has no partners, but its fences still count.
@@ -96,6 +103,12 @@ pub(super) fn detect(
                 }
                 continue;
             };
+            while let Some(call) = asked.next_if(|call| call.part as usize <= position) {
+                if call.part as usize == position {
+                    let call = CollectivePart { instance: call.instance, ..*part };
+                    waits.states.extend(synchronize(shard, &call, &instance).wait);
+                }
+            }
             let mut found = synchronize(shard, part, &instance);
             let accesses = || accesses.of(position);
             if part.is_fence() && found.collective_sync.is_none() {
@@ -153,21 +166,38 @@ fn metric(operation: u8, library: Library) -> Metric {
             Metric::ArmciLateBroadcast,
             Metric::ArmciWaitNxN,
         ],
+        Library::Pgas => [
+            Metric::PgasWaitAtCreate,
+            Metric::PgasWaitAtFree,
+            Metric::PgasBarrierWait,
+            Metric::PgasLateBroadcast,
+            Metric::PgasWaitNxN,
+        ],
     };
-    kinds[match operation {
-        17 | 19 | 21 => 0,
-        18 | 20 | 22 => 1,
-        BARRIER => 2,
-        1 => 3,
+    kinds[match CollectiveOp(operation) {
+        CollectiveOp::CREATE_HANDLE | CollectiveOp::ALLOCATE | CollectiveOp::CREATE_HANDLE_AND_ALLOCATE => 0,
+        CollectiveOp::DESTROY_HANDLE | CollectiveOp::DEALLOCATE | CollectiveOp::DESTROY_HANDLE_AND_DEALLOCATE => 1,
+        CollectiveOp::BARRIER => 2,
+        operation if comes_from_root(library, operation) => 3,
         _ => 4,
     }]
 }
 
+/// Whether the root of an operation has what all others wait for.
+fn comes_from_root(library: Library, operation: CollectiveOp) -> bool {
+    operation == CollectiveOp::BCAST
+        || library == Library::Pgas && matches!(operation, CollectiveOp::SCATTER | CollectiveOp::SCATTERV)
+}
+
 fn evaluate(parts: &[Part]) -> Instance {
     let last = last_of(parts, |part| (part.enter, part.process)).unwrap_or(&parts[0]);
+    let Part { library, operation, root, .. } = parts[0];
+    let is_awaited = Direction::of(library, operation, root) == Direction::FromRoot;
+    let root = parts.iter().find(|part| is_awaited && part.process == root);
     Instance {
         size: parts.len() as u32,
-        last: (last.location, last.instance),
+        root: root.map(|root| ((root.location, root.begin), root.enter, root.leave)),
+        last: (last.location, last.begin),
         last_enter: last.enter,
         last_leave: last.leave,
         first_leave: parts.iter().map(|part| part.leave).min().unwrap_or(last.leave),
@@ -185,10 +215,17 @@ struct MemberResult {
 /// Waiting in a collective call on a window: thesis, wait-state pattern 1; with the overlap of figure 3.16 as guard.
 fn synchronize(shard: &Shard, part: &CollectivePart, instance: &Instance) -> MemberResult {
     let overlap = instance.last_enter < instance.first_leave;
-    if instance.size == 1 || !(overlap || always_synchronizes(part.library, part.operation)) {
+    let (waits, with) = match Direction::of(part.library, part.operation, part.root) {
+        Direction::Everybody => {
+            (overlap || always_synchronizes(part.library, part.operation, part.root), Participants::All)
+        }
+        Direction::FromRoot => (true, Participants::Cause),
+        Direction::ToRoot => (overlap || part.process == part.root, Participants::All),
+    };
+    if instance.size == 1 || !waits {
         return MemberResult { wait: None, collective_sync: None };
     }
-    wait_for(shard, part, instance, Participants::All)
+    wait_for(shard, part, instance, with)
 }
 
 /// Waiting at a fence that not all members were in at the same time: the operations on this process end with the fences
@@ -209,6 +246,7 @@ fn complete_accesses<'a>(
         last_enter: last.fence_enter,
         last_leave: last.fence_leave,
         first_leave: i64::MIN,
+        root: None,
     };
     wait_for(shard, part, &instance, Participants::Cause)
 }
@@ -218,21 +256,23 @@ fn wait_for(shard: &Shard, part: &CollectivePart, instance: &Instance, with: Par
     let kind = metric(part.operation, part.library);
     let call = (part.location, part.instance);
     let leave = shard.leave(part.instance);
-    let until = instance.last_enter.min(leave);
+    let last = (instance.last, instance.last_enter, instance.last_leave);
+    let (cause, last_enter, last_leave) = instance.root.unwrap_or(last);
+    let until = last_enter.min(leave);
     let waiting = until - shard.enter(part.instance);
     let met = instance.first_leave.max(until);
     let collective_sync = CollectiveSync {
         kind,
         call,
-        cause: instance.last,
+        cause,
         waiting,
         completion: leave - met,
-        cause_completion: instance.last_leave - met,
+        cause_completion: last_leave - met,
         comm: CommId::NONE,
         with,
     };
     MemberResult {
-        wait: (waiting > 0).then(|| WaitState::new(kind, call, waiting, instance.last)),
+        wait: (waiting > 0).then(|| WaitState::new(kind, call, waiting, cause)),
         collective_sync: Some(collective_sync),
     }
 }

@@ -115,6 +115,13 @@ fn metrics(library: Library) -> [[Metric; 2]; 5] {
             [Metric::ArmciProgressSyncServed, Metric::ArmciProgressCommServed],
             [Metric::ArmciProgressSyncAway, Metric::ArmciProgressCommAway],
         ],
+        Library::Pgas => [
+            [Metric::PgasLockContentionSync, Metric::PgasLockContentionComm],
+            [Metric::PgasProgressSync, Metric::PgasProgressComm],
+            [Metric::PgasProgressSyncLastCall, Metric::PgasProgressCommLastCall],
+            [Metric::PgasProgressSyncServed, Metric::PgasProgressCommServed],
+            [Metric::PgasProgressSyncAway, Metric::PgasProgressCommAway],
+        ],
     }
 }
 

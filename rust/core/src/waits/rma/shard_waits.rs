@@ -37,6 +37,7 @@ impl Waits {
             Library::Mpi => [Metric::PairSyncs, Metric::PairSyncsUnneeded],
             Library::Shmem => [Metric::ShmemPairSyncs, Metric::ShmemPairSyncsUnneeded],
             Library::Armci => [Metric::ArmciPairSyncs, Metric::ArmciPairSyncsUnneeded],
+            Library::Pgas => [Metric::PgasPairSyncs, Metric::PgasPairSyncsUnneeded],
         };
         let callpath = shard.callpath(call.1);
         self.count(call.0, callpath, all, size.into());
@@ -89,6 +90,9 @@ fn book_volume(trace: &Trace, shard: &Shard, operation: &Operation, cells: &mut 
         }
         Library::Armci => {
             [Metric::ArmciBytesPut, Metric::ArmciBytesGet, Metric::ArmciAtomicSent, Metric::ArmciAtomicReceived]
+        }
+        Library::Pgas => {
+            [Metric::PgasBytesPut, Metric::PgasBytesGet, Metric::PgasAtomicSent, Metric::PgasAtomicReceived]
         }
     };
     let callpath = shard.callpath(operation.instance);

@@ -9,15 +9,16 @@ use bitcode::{Decode, Encode};
 use rayon::slice::ParallelSliceMut as _;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::collectives::{Call, barrier};
+use super::collectives::{Call, all_to_all, barrier};
 use super::own_waits;
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
-use crate::matching::epochs::{Change, Epoch, Epochs, Exposed, Notification, exposed};
+use crate::matching::epochs::{Change, Epoch, Epochs, Exposed, exposed};
 use crate::matching::fifo::Fifo;
+use crate::matching::notifications::matched;
 use crate::matching::ownership::{HandOver, hand_overs, operations};
-use crate::matching::windows::{always_synchronizes, match_all};
+use crate::matching::windows::{Direction, always_synchronizes, match_all};
 use crate::parallel::exchange::{Inbox, Outbox};
 use crate::parallel::iter::prelude::*;
 use crate::severity::Metric;
@@ -36,6 +37,8 @@ struct Instance {
     key: (LocationId, InstanceId),
     /// Whether they synchronized.
     met: bool,
+    /// Whether all members were in the call at the same time.
+    overlap: bool,
 }
 
 /// What synchronizations cost on a given network, if there is one: they travel as empty messages.
@@ -92,6 +95,8 @@ fn progress(analysis: &Analysis, model: &Model, costs: Costs<'_>, builder: &mut 
                 | Metric::ShmemProgressComm
                 | Metric::ArmciProgressSync
                 | Metric::ArmciProgressComm
+                | Metric::PgasProgressSync
+                | Metric::PgasProgressComm
         );
         if is_one && wait.cause_instance.is_some() {
             let target = builder.instance(trace, (wait.location, wait.instance));
@@ -156,8 +161,11 @@ fn collectives(
     let (instances, _) = match_all(trace, epochs, |parts| {
         let latest = parts.iter().map(|part| part.enter).max().unwrap_or(i64::MIN);
         let first = parts.iter().map(|part| part.leave).min().unwrap_or(i64::MAX);
-        let met = latest < first || always_synchronizes(parts[0].library, parts[0].operation);
-        Instance { key: (parts[0].location, parts[0].instance), met: parts.len() > 1 && met }
+        let (library, operation, root) = (parts[0].library, parts[0].operation, parts[0].root);
+        let is_rooted = Direction::of(library, operation, root) != Direction::Everybody;
+        let (several, overlap) = (parts.len() > 1, latest < first);
+        let met = several && (overlap || is_rooted || always_synchronizes(library, operation, root));
+        Instance { key: (parts[0].location, parts[0].begin), met, overlap }
     })?;
     // Fences that did not synchronize, by process, window and number.
     let mut loose: FxHashMap<(ProcessId, WindowId, u32), u32> = FxHashMap::default();
@@ -166,12 +174,20 @@ fn collectives(
         let mut outbox = trace.exchange.outbox();
         for (part, instance) in epochs.collectives.iter().zip(instances) {
             let Some(instance) = instance else { continue };
-            let number = builder.first_of(number) + part.instance.number();
+            let first_of = builder.first_of(number);
+            let number = first_of + part.instance.number();
             if instance.met {
                 let (location, first) = instance.key;
                 let owner = trace.exchange.evaluator(location.number(), first.number());
-                let (enter, leave) = (shard.enter(part.instance), shard.leave(part.instance));
-                let call = Call { number, source: number, enter, leave, sends: true, receives: true };
+                let source = first_of + part.begin.number();
+                let (enter, leave) = (shard.enter(part.begin), shard.leave(part.instance));
+                let is_root = part.process == part.root;
+                let (sends, receives) = match Direction::of(part.library, part.operation, part.root) {
+                    Direction::Everybody => (true, true),
+                    Direction::FromRoot => (is_root, !is_root),
+                    Direction::ToRoot => (true, is_root || instance.overlap),
+                };
+                let call = Call { number, source, enter, leave, sends, receives };
                 outbox.push(owner, (instance.key, call, part.process));
             } else if part.is_fence() {
                 loose.insert((part.process, part.window, part.sequence), number);
@@ -188,7 +204,11 @@ fn collectives(
                 let processes = of.iter().map(|&(.., process)| nodes.get(process.index()));
                 network.barrier(of.len(), all_equal(processes))
             });
-            barrier(&calls, cost, builder);
+            if calls.iter().all(|call| call.sends && call.receives) {
+                barrier(&calls, cost, builder);
+            } else {
+                all_to_all(&calls, &calls).add(builder);
+            }
         }
     }
     if trace.exchange.any(!loose.is_empty())? { accesses(trace, epochs, &loose, costs, builder) } else { Ok(()) }
@@ -283,31 +303,15 @@ fn gats(trace: &Trace, epochs: &[Epochs], late: &LatePosts, costs: Costs<'_>, bu
     Ok(())
 }
 
-/// A call that waits for a notification waits for the call that sends it, matched as in [`crate::waits::rma`]: by
-/// window and pair of processes, the n-th with the n-th.
+/// A call that waits for a notification waits for the call that sends it.
 fn notifications(trace: &Trace, epochs: &[Epochs], costs: Costs<'_>, builder: &mut Builder) -> Result<()> {
-    fn rows(epochs: &Epochs, incoming: bool) -> impl Iterator<Item = &Notification> {
-        let all = epochs.notifications.iter();
-        all.filter(move |row| row.is_incoming == incoming && row.partner != row.process)
-    }
-    let post = |((i, shard), epochs): ((usize, &Shard), &Epochs)| {
-        let mut outbox = trace.exchange.outbox();
-        for row in rows(epochs, false) {
-            let call = builder.first_of(i) + row.instance.number();
-            let key = (row.window, row.process, row.partner);
-            outbox.push(trace.owner(row.partner), (key, call, shard.enter(row.instance)));
-        }
-        outbox
-    };
-    let sent = trace.exchange.alltoallv(trace.par_shards().enumerate().zip(epochs).map(post).collect())?;
-    for (i, (sent, epochs)) in sent.iter().zip(epochs).enumerate() {
-        let mut sent = Fifo::new(sent.rows(), |&(key, ..)| key);
-        for row in rows(epochs, true) {
-            if let Some(&(_, call, time)) = sent.take(&(row.window, row.partner, row.process)) {
-                let target = builder.first_of(i) + row.instance.number();
-                let cost = costs.between(row.partner, row.process);
-                builder.raws.push(Raw { cost, ..Raw::new(target, enter(call), time) });
-            }
+    for (i, (sent, epochs)) in matched(trace, epochs)?.into_iter().zip(epochs).enumerate() {
+        for (row, sent) in epochs.notifications.iter().zip(sent) {
+            let Some(sent) = sent.filter(|sent| sent.from != row.process) else { continue };
+            let target = builder.first_of(i) + row.instance.number();
+            let source = enter(builder.instance(trace, sent.call));
+            let cost = costs.between(sent.from, row.process);
+            builder.raws.push(Raw { cost, ..Raw::new(target, source, sent.enter) });
         }
     }
     Ok(())

@@ -66,7 +66,7 @@ impl Calls<'_> {
 /// members.
 fn fences_stay_closed(calls: &Calls<'_>, epochs: &[Epochs]) -> Result<bool> {
     let trace = calls.trace;
-    let is_cut = |part: &Part| calls.cut.has_call(calls.builder.instance(trace, (part.location, part.instance)));
+    let is_cut = |part: &Part| calls.cut.has_call(calls.builder.instance(trace, (part.location, part.begin)));
     let (alike, _) = match_all(trace, epochs, |parts| {
         let cut = parts.iter().filter(|part| is_cut(part)).count();
         cut == 0 || cut == parts.len()
