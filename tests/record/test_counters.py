@@ -103,3 +103,18 @@ def test_shared_cores_are_certain(mpi, tmp_path):
     found = {finding.rule: finding for finding in result.findings()}
     said = "The 4 ranks ran on 1 core, as the kernel says. The core of one of them went to another thread"
     assert said in found["few_cores"].sentence
+
+
+@pytest.mark.parametrize("arguments", [(), ("early",)], ids=["", "MPI_T before MPI"])
+def test_queues_of_open_mpi(mpi, tmp_path, arguments):
+    """The queue of unexpected messages is long while rank 0 computes, and empty at the end."""
+    if mpi.name != "openmpi":
+        pytest.skip("a queue of Open MPI")
+    program = compiled(mpi, PROGRAMS / "queues.c", tmp_path)
+    done = record([*mpi.start(4), program, *arguments], tmp_path, "--counters", "mpi:pml_ob1*,mpi:runtime_spc*")
+    assert done.returncode == 0, done.stderr
+    counters = whywait.analyze(tmp_path / "out").counters
+    unexpected, posted = (counters[f"pml_ob1_{name}_length"] for name in ("unexpected_msgq", "posted_recvq"))
+    assert (unexpected.unit, unexpected.mode) == ("#", "ABSOLUTE_NEXT")
+    assert 50 <= unexpected.maximum <= 300
+    assert (unexpected.minimum, posted.minimum) == (0, 0)

@@ -8,6 +8,7 @@ use crate::format::{COUNTERS, CounterSource, Entry, NONE};
 use crate::mpi_counters::{self, Variable};
 use crate::spool::{self, Payload};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How values relate to time, as in OTF2.
 pub(crate) const ACCUMULATED: u32 = 0x00;
@@ -36,6 +37,8 @@ struct Plan {
 }
 
 static PLAN: OnceLock<Plan> = OnceLock::new();
+/// Whether MPI ends, and has nothing more to count.
+static ENDED: AtomicBool = AtomicBool::new(false);
 
 /// Fields of `struct rusage` that Linux counts for threads.
 const RUSAGE: [(&str, u32, i32, &str, &str); 7] = [
@@ -66,8 +69,9 @@ const PERF: [(&str, u32, u64, i32, &str); 12] = [
     ("major-faults", SOFTWARE, 6, 0, "#"),
 ];
 
-/// Finds out what can be counted of a list such as `rusage,core,instructions,mpi:*unexpected*`, and says so in the spool.
-pub(crate) fn begin(names: &[String]) {
+/// Finds out what can be counted of a list such as `rusage,core,instructions,mpi:*unexpected*`, and says so in the spool. The
+/// process has an MPI_COMM_WORLD if it called MPI_Init.
+pub(crate) fn begin(names: &[String], has_world: bool) {
     let mut plan = Plan::default();
     let mut found = Vec::new();
     let has = |name: &str| names.iter().any(|known| known == name);
@@ -99,7 +103,7 @@ pub(crate) fn begin(names: &[String]) {
     for pattern in names.iter().filter_map(|name| name.strip_prefix("mpi")) {
         let pattern = pattern.strip_prefix(':').unwrap_or("*");
         let before = plan.mpi.len();
-        for (variable, meaning) in mpi_counters::find(pattern) {
+        for (variable, meaning) in mpi_counters::find(pattern, has_world) {
             if found.iter().all(|(_, known)| known.name != meaning.name) {
                 plan.mpi.push(variable);
                 found.push((CounterSource::Mpi, meaning));
@@ -115,6 +119,11 @@ pub(crate) fn begin(names: &[String]) {
     if !found.is_empty() {
         let _ = PLAN.set(plan);
     }
+}
+
+/// Before MPI_Finalize: from now on, nothing of MPI is read.
+pub(crate) fn finalizing() {
+    ENDED.store(true, Ordering::Release);
 }
 
 /// In the place of a value that was not written yet: nothing is this long.
@@ -242,7 +251,15 @@ impl Counters {
             buffer.iter().skip(1).take(plan.perf.len()).for_each(|value| put(*value));
         }
         if self.with_mpi {
-            plan.mpi.iter().for_each(|variable| put(variable.read(buffer)));
+            let has_ended = ENDED.load(Ordering::Acquire);
+            for (variable, place) in plan.mpi.iter().zip(to) {
+                match variable.mode {
+                    _ if !has_ended => *place = variable.read(buffer),
+                    // What there was has gone; a total stays what it was.
+                    LEVEL => *place = 0,
+                    _ => {}
+                }
+            }
         }
     }
 

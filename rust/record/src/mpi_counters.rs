@@ -40,8 +40,10 @@ macro_rules! call {
     }};
 }
 
-/// A variable that can be read at any time.
+/// A variable that can be read from the end of MPI_Init to the begin of MPI_Finalize, at any time.
 pub(crate) struct Variable {
+    /// How its values relate to time.
+    pub(crate) mode: u32,
     read: Function,
     session: usize,
     handle: usize,
@@ -73,21 +75,21 @@ impl Variable {
 fn bases(abi: &str) -> (c_int, c_int) {
     match abi {
         "mpi5" => (1, 1),
+        "openmpi" => (0, 0),
         _ => (240, 9700),
     }
 }
 
-/// The variables whose names match: integers that are always counted, of the process or of MPI_COMM_WORLD.
-pub(crate) fn find(pattern: &str) -> Vec<(Variable, Meaning)> {
-    search(pattern).unwrap_or_default()
+/// The variables whose names match: integers that are always counted, of the process or, if it has one, of MPI_COMM_WORLD.
+///
+/// To call only after MPI_Init: Open MPI reads the queues of a communicator that does not exist without looking.
+pub(crate) fn find(pattern: &str, has_world: bool) -> Vec<(Variable, Meaning)> {
+    search(pattern, has_world).unwrap_or_default()
 }
 
-fn search(pattern: &str) -> Option<Vec<(Variable, Meaning)>> {
+fn search(pattern: &str, has_world: bool) -> Option<Vec<(Variable, Meaning)>> {
     let abi = abi::get();
-    if abi.name == "openmpi" {
-        // Its `ob1` reads the queues of a communicator that does not exist yet, or any more, and the program crashes.
-        return None;
-    }
+    let is_open_mpi = abi.name == "openmpi";
     let (class_base, binding_base) = bases(abi.name);
     let (mut provided, mut number, mut session) = (0_i32, 0_i32, 0_usize);
     if call!(function(c"MPI_T_init_thread")?, 0_usize, &raw mut provided) != 0
@@ -122,8 +124,12 @@ fn search(pattern: &str) -> Option<Vec<(Variable, Meaning)>> {
         );
         let (class, binding): (i32, i32) = (class - class_base, binding - binding_base);
         let (name, description) = (words(&name), words(&text));
-        let Some(size) = integer_size(datatype).filter(|_| code == 0 && matches(pattern, &name)) else { continue };
-        let Some(mode) = mode(class).filter(|_| binding == 0 || binding == 1) else { continue };
+        // Open MPI has numbers without a variable, and variables of transports (MTL) that crash where these are not in use.
+        if code != 0 || !matches(pattern, &name) || (is_open_mpi && name.starts_with("mtl_")) {
+            continue;
+        }
+        let Some(size) = integer_size(datatype) else { continue };
+        let Some(mode) = mode(&name, class).filter(|_| binding == 0 || (binding == 1 && has_world)) else { continue };
         let (mut handle, mut count) = (0_usize, 0_i32);
         let mut world = abi.comm_world;
         // The handle itself is in memory, be it an int or a pointer.
@@ -136,9 +142,10 @@ fn search(pattern: &str) -> Option<Vec<(Variable, Meaning)>> {
         if continuous == 0 {
             call!(start, session, handle);
         }
-        let variable = Variable { read, session, handle, size, count: count as usize };
-        let unit = if name.contains("bytes") || class == SIZE { "bytes" } else { "#" };
-        found.push((variable, Meaning { name, mode, exponent: 0, unit, description }));
+        let variable = Variable { mode, read, session, handle, size, count: count as usize };
+        // In Open MPI, all amounts are sizes.
+        let (unit, exponent) = unit(&name, class == SIZE && !is_open_mpi);
+        found.push((variable, Meaning { name, mode, exponent, unit, description }));
     }
     Some(found)
 }
@@ -146,13 +153,34 @@ fn search(pattern: &str) -> Option<Vec<(Variable, Meaning)>> {
 // Classes, from the first one on: state, level, size, percentage, high watermark, low watermark, counter, aggregate, timer, generic.
 const SIZE: i32 = 2;
 
-/// How the values of a class relate to time; none of those that are no amounts.
-fn mode(class: i32) -> Option<u32> {
+/// What Open MPI counts if it was built to do so (software performance counters).
+const SOFTWARE: &str = "runtime_spc_OMPI_SPC_";
+
+/// How the values of a variable relate to time; none of a class of what are no amounts.
+fn mode(name: &str, class: i32) -> Option<u32> {
+    if let Some(counter) = name.strip_prefix(SOFTWARE) {
+        // Whatever their class, which is that of sizes. Reading the largest values begins new ones.
+        return Some(match counter {
+            _ if counter.starts_with("MAX_") => MAXIMUM,
+            _ if counter.ends_with("_IN_QUEUE") => LEVEL,
+            _ => ACCUMULATED,
+        });
+    }
     match class {
         1 | SIZE => Some(LEVEL),
         4 => Some(MAXIMUM),
         6 | 7 => Some(ACCUMULATED),
         _ => None,
+    }
+}
+
+/// The unit of a variable, and the power of ten of that unit that its values are multiples of.
+fn unit(name: &str, is_size: bool) -> (&'static str, i32) {
+    match name.strip_prefix(SOFTWARE) {
+        Some(counter) if counter.ends_with("_TIME") => ("s", -6),
+        Some(counter) if counter.contains("BYTES") => ("bytes", 0),
+        None if is_size || name.contains("bytes") => ("bytes", 0),
+        _ => ("#", 0),
     }
 }
 
@@ -198,6 +226,25 @@ fn matches(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn software_counters_of_open_mpi_are_told_by_their_names() {
+        let of = |counter: &str| {
+            let name = format!("{SOFTWARE}{counter}");
+            (mode(&name, SIZE), unit(&name, false))
+        };
+        assert_eq!(of("UNEXPECTED"), (Some(ACCUMULATED), ("#", 0)));
+        assert_eq!(of("BYTES_SENT_USER"), (Some(ACCUMULATED), ("bytes", 0)));
+        assert_eq!(of("MATCH_TIME"), (Some(ACCUMULATED), ("s", -6)));
+        assert_eq!(of("UNEXPECTED_IN_QUEUE"), (Some(LEVEL), ("#", 0)));
+        assert_eq!(of("MAX_UNEXPECTED_IN_QUEUE"), (Some(MAXIMUM), ("#", 0)));
+        assert_eq!(
+            (mode("pml_ob1_posted_recvq_length", SIZE), unit("pml_ob1_posted_recvq_length", false)),
+            (Some(LEVEL), ("#", 0))
+        );
+        assert_eq!(unit("mpool_hugepage_bytes_allocated", false), ("bytes", 0));
+        assert_eq!(unit("pool", true), ("bytes", 0));
+    }
 
     #[test]
     fn stars_stand_for_anything() {

@@ -219,7 +219,7 @@ fn start(session: Option<usize>) -> bool {
 /// Records from now on.
 fn record(loaded: &Loaded, group: usize, rank: i32, size: i32) {
     comms::begin(group, rank, size);
-    counters::begin(&loaded.options.counters);
+    counters::begin(&loaded.options.counters, !SESSION.load(Ordering::Relaxed));
     if loaded.options.callpaths {
         unwind::begin(loaded.options.python);
     }
@@ -553,6 +553,7 @@ pub(crate) fn lost(why: Stop) {
 
 /// Before MPI_Finalize or `shmem_finalize`, whether it is recorded or not: other processes may wait for this one.
 pub(crate) fn finalizing() {
+    counters::finalizing();
     if !SESSION.load(Ordering::Relaxed) {
         sync::end();
         comms::end();
