@@ -415,6 +415,19 @@ def test_programs_without_mpi(tmp_path, code, options, text):
     assert not (tmp_path / "out").exists()
 
 
+def test_programs_of_other_libraries(tmp_path):
+    library = tmp_path / "libGPI2.so.1"
+    (tmp_path / "gaspi.c").write_text("int gaspi_proc_init(void) { return 0; }")
+    options = ["-shared", "-fPIC", f"-Wl,-soname,{library.name}"]
+    subprocess.run(["gcc", *options, tmp_path / "gaspi.c", "-o", library], check=True)
+    calls = "int gaspi_proc_init(void); int main(void) { return gaspi_proc_init(); }"
+    path = program(tmp_path, calls, str(library), f"-Wl,-rpath,{tmp_path}")
+    done = record([path], tmp_path, "--quiet")
+    assert done.returncode == 3
+    words = "communicates by GASPI, which whywait does not record: waiting in its calls is not seen"
+    assert re.fullmatch(rf"whywait: nothing was recorded: .*{words}\n", done.stderr), done.stderr
+
+
 @pytest.mark.parametrize(
     ("code", "text"),
     [

@@ -14,6 +14,14 @@ from whywait._record.elf import Elf, ElfError
 
 # By file names: MPICH and its descendants, Open MPI, the ABI of MPI 5, and the OpenSHMEM of Open MPI.
 _LIBRARY = re.compile(r"lib(mpi|mpich|mpi_abi|mpi_cray|mpi_mt|mvapich|oshmem)\.so(\.\d+)*")
+# Other libraries of communication, by which programs communicate without MPI.
+_OTHERS = {
+    "GASPI": re.compile(r"libGPI2\.so.*"),
+    "GASNet": re.compile(r"libgasnet.*\.so.*"),
+    "UPC++": re.compile(r"libupcxx.*\.so.*"),
+    "NVSHMEM": re.compile(r"libnvshmem_host\.so.*"),
+    "UCX": re.compile(r"libucp\.so.*"),
+}
 # How a Python program finds its MPI: by importing mpi4py, without initializing MPI.
 _ASK_PYTHON = """
 import mpi4py
@@ -45,9 +53,29 @@ def libraries_of(program: list[str]) -> list[Path]:
         return _of_script(path)
     if not elf.interpreter:
         return []
-    # The dynamic linker itself says what it would load.
-    answer = _output([elf.interpreter, "--list", str(path)])
-    return _only_mpi(match[1] for match in re.finditer(r"=> (\S+)", answer))
+    return _only_mpi(_loaded(elf.interpreter, path))
+
+
+def others_of(program: Path) -> list[str]:
+    """Return the names of other libraries of communication that a program will load.
+
+    Parameters
+    ----------
+    program
+        The file of the program.
+    """
+    try:
+        interpreter = Elf(program).interpreter
+    except (ElfError, OSError):
+        return []
+    files = [Path(path).name for path in _loaded(interpreter, program)] if interpreter else []
+    return [name for name, form in _OTHERS.items() if any(map(form.fullmatch, files))]
+
+
+def _loaded(interpreter: str, program: Path) -> list[str]:
+    """Return the libraries that the dynamic linker, the interpreter of a program, says it would load."""
+    answer = _output([interpreter, "--list", str(program.absolute())])
+    return [match[1] for match in re.finditer(r"=> (\S+)", answer)]
 
 
 def _of_python(interpreter: Path) -> list[Path]:

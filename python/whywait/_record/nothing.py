@@ -47,6 +47,9 @@ def why_nothing(command: Sequence[str], code: int, *, was_loaded: bool) -> str:
         )
     if reason := commands.why_unloaded(command):
         return reason
+    if path is not None and (others := libmpi.others_of(path)):
+        known = " and ".join(others)
+        return f"{name} communicates by {known}, which whywait does not record: waiting in its calls is not seen"
     if code:
         return f"the command ended with exit code {code}, and no process of {name} called MPI_Init"
     if path is not None and not path.suffix and _is_program(path) and not libmpi.libraries_of(program):
