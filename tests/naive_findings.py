@@ -44,6 +44,29 @@ class AtMost(float):
     """A bound: a value may be smaller, because others have taken a part before."""
 
 
+class AnyOf(tuple):
+    """What a value must be one of, because it is said of several things."""
+
+    __slots__ = ()
+
+    def has(self, said: Any) -> bool:
+        return any(said == one or (isinstance(one, float) and is_near(said, one)) for one in self)
+
+
+def is_near(said: float, expected: float) -> bool:
+    return abs(said - expected) <= 1e-6 * abs(expected) + 2e-9
+
+
+def agrees(expected: Any, said: Any) -> bool:
+    if isinstance(expected, AnyOf):
+        return expected.has(said)
+    if isinstance(expected, AtMost):
+        return said <= expected * (1 + 1e-6) + 1e-9
+    if isinstance(expected, (int, float)):
+        return is_near(said, expected)
+    return expected is None or said == expected
+
+
 def check(names: str, *rules: str) -> Callable:
     def register(function: Callable[[Raw, Row], Any]) -> Callable:
         for rule in rules:
@@ -904,7 +927,8 @@ def differences(raw: Raw) -> Iterator[str]:
         names: dict[str, set[str]] = defaultdict(set)
         for value in row.values:
             names[value["name"]].add(value["words"])
-        if several := sorted(name for name, words in names.items() if len(words) > 1):
+        of_one = {name for name in names if not isinstance(CHECKS[row.rule, name](raw, row), AnyOf)}
+        if several := sorted(name for name in of_one if len(names[name]) > 1):
             yield f"{where}: {several} have several values"
         for value in row.values:
             key = row.rule, value["name"]
@@ -912,13 +936,7 @@ def differences(raw: Raw) -> Iterator[str]:
                 yield f"{where}: nothing checks {value['name']}"
                 continue
             expected, said = CHECKS[key](raw, row), value["value"]
-            if isinstance(expected, AtMost):
-                is_so = said <= expected * (1 + 1e-6) + 1e-9
-            elif isinstance(expected, (int, float)):
-                is_so = abs(said - expected) <= 1e-6 * abs(expected) + 2e-9
-            else:
-                is_so = expected is None or said == expected
-            if not is_so:
+            if not agrees(expected, said):
                 yield f"{where}: {value['name']} is {said!r}, but should be {expected!r}"
             if value["words"].lower() not in row.text.lower():
                 yield f"{where}: does not say {value['name']}"

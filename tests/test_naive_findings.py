@@ -10,12 +10,14 @@ import whywait
 from hypothesis import given, note, settings
 from whywait.analysis.findings import rules
 
-from tests.naive_findings import CHECKS, differences
+from tests import naive_functions  # noqa: F401  registers its checks
+from tests.naive_findings import CHECKS, agrees, differences
 from tests.naive_raw import Raw
 from tests.programs import programs
 from tests.results import SHARED
 from tests.team_programs import team_programs
 from tests.test_finding_rules import examples, repeated
+from tests.test_sampling import steps
 from tests.tracedsl import trace_from_text
 
 DATA = Path(__file__).parent / "data"
@@ -57,6 +59,31 @@ def test_recorded_traces(anchor, tmp_path):
 def test_the_examples_of_rules(trace, expected, tmp_path):
     del expected
     check(trace_from_text(repeated(trace), tmp_path / "trace"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("late", "header", "use", "names"),
+    [
+        ("a b b b", "contexts", "", {"sampled_function", "function_cost", "function_error", "functions_samples"}),
+        ("a b c d", "contexts", "", {"sampled_function", "function_part"}),
+        ("a b", "contexts perf 0.5", "stime=0.9, minflt=4096", {"more_system", "more_faults"}),
+        ("a b", "contexts perf 0.5", "nivcsw=7", {"more_preemptions"}),
+        ("a b", "contexts perf 0.5", "nvcsw=7", {"more_waits"}),
+    ],
+)
+def test_sampled_programs(late, header, use, names, tmp_path):
+    lines = steps(late=late, header=header)
+    if use:
+        lines = lines.replace("1: sample main/step/b ", f"1: sample main/step/b({use}) ")
+    anchor = trace_from_text(lines, tmp_path)
+    whywait.analyze(anchor).write(tmp_path / "results")
+    # The official reader has no call paths of calling contexts, so only what is said of functions is checked.
+    raw, figures = Raw(anchor, tmp_path / "results"), rules()["functions"].figures
+    said = [(row, value) for row in raw.findings for value in row.values if value["name"] in figures]
+    assert {value["name"] for _, value in said} >= names
+    for row, value in said:
+        expected = CHECKS[row.rule, value["name"]](raw, row)
+        assert agrees(expected, value["value"]), (value["name"], value["value"], expected)
 
 
 @settings(max_examples=15)

@@ -25,16 +25,16 @@ the late ranks used of the system says which of the two it is, and page faults s
 share cores and were sampled at ticks of the kernel: the scheduler switches at these.
 """
 FIGURES = Figures(
-    function=("name", "the function, with its caller"),
-    place=("name", "file and line of the function"),
+    sampled_function=("name", "the function, with its caller"),
+    function_source=("name", "file and line of the function"),
     function_cost=("s", "the waiting that the function causes"),
-    error=("s", "the standard deviation of that, times 1.96"),
-    part=("share", "its share of the waiting that the call path causes"),
+    function_error=("s", "the standard deviation of that, times 1.96"),
+    function_part=("share", "its share of the waiting that the call path causes"),
     functions_samples=("count", "the samples that this rests on"),
-    system=("s", "processor time in the system of a late rank, beyond that of the others"),
-    faults=("count", "page faults of a late rank, beyond those of the others"),
-    preemptions=("count", "how often another thread took the core of a late rank, beyond the others"),
-    waits=("count", "how often a late rank gave up its core, beyond the others"),
+    more_system=("s", "processor time in the system of a late rank, beyond that of the others"),
+    more_faults=("count", "page faults of a late rank, beyond those of the others"),
+    more_preemptions=("count", "how often another thread took the core of a late rank, beyond the others"),
+    more_waits=("count", "how often a late rank gave up its core, beyond the others"),
 )
 
 # More than this is all of it.
@@ -72,7 +72,9 @@ def _words(run: Run, division: Division, named: Sequence[Function]) -> Words:
     samples = division.samples + division.waiter_samples
     parts = []
     for one in named:
-        cost = FIGURES.say("{function_cost} ± {error}", function_cost=one.cost, error=_LIKELY * one.deviation)
+        cost = FIGURES.say(
+            "{function_cost} ± {function_error}", function_cost=one.cost, function_error=_LIKELY * one.deviation
+        )
         parts.append(_place(run, one) + ": " + _part(one.cost / division.cost) + ", " + cost)
     words = Words("By ") + FIGURES.say("{functions_samples}", functions_samples=samples)
     words += " samples, the difference is in " if len(named) == 1 else " samples, the differences are in "
@@ -80,7 +82,7 @@ def _words(run: Run, division: Division, named: Sequence[Function]) -> Words:
 
 
 def _part(share: float) -> Words:
-    return Words("all of it") if share >= _ALL else FIGURES.say("{part} of it", part=share)
+    return Words("all of it") if share >= _ALL else FIGURES.say("{function_part} of it", function_part=share)
 
 
 def _place(run: Run, one: Function) -> Words:
@@ -89,13 +91,13 @@ def _place(run: Run, one: Function) -> Words:
         return Words("the system, or time without a core")
     at = source(run.result, one.callpath)
     words = _name(run, one.callpath)
-    return words if at is None else words + FIGURES.say(" ({place})", place=at)
+    return words if at is None else words + FIGURES.say(" ({function_source})", function_source=at)
 
 
 def _name(run: Run, callpath: int) -> Words:
     """Return the name of a function with that of its caller."""
     names = [short_name(name) for name in run.result.tree.path(callpath)[-2:]]
-    return FIGURES.say("{function}", function="/".join(names))
+    return FIGURES.say("{sampled_function}", sampled_function="/".join(names))
 
 
 def _why(run: Run, one: Finding) -> Words:
@@ -104,17 +106,20 @@ def _why(run: Run, one: Finding) -> Words:
     if used is None or used.away <= 0:
         return Words("")
     if used.system >= _PART * used.away:
-        words = FIGURES.say(" In the system it is {system} more than elsewhere", system=used.system)
+        words = FIGURES.say(" In the system it is {more_system} more than elsewhere", more_system=used.system)
         if (faults := round(used.faults)) < _FAULTS:
             return words + "."
-        return words + FIGURES.say(", with {faults} more page faults.", faults=faults)
+        return words + FIGURES.say(", with {more_faults} more page faults.", more_faults=faults)
     if max(used.preemptions, used.waits) < _SWITCHES:
         return Words("")
     if used.preemptions >= used.waits:
         return FIGURES.say(
-            " Another thread took its core {preemptions} times more often.", preemptions=round(used.preemptions)
+            " Another thread took its core {more_preemptions} times more often.",
+            more_preemptions=round(used.preemptions),
         )
-    return FIGURES.say(" It gave up its core {waits} times more often, to sleep or to read.", waits=round(used.waits))
+    return FIGURES.say(
+        " It gave up its core {more_waits} times more often, to sleep or to read.", more_waits=round(used.waits)
+    )
 
 
 def _nothing(division: Division) -> Words:

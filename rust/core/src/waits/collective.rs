@@ -401,7 +401,7 @@ impl Found {
             Kind::OtherGroup => Metric::BarrierWait,
             _ => Metric::WaitNxN,
         };
-        let Some(last) = latest(senders(members)) else { return };
+        let Some(last) = latest(members.iter().filter(|member| member.sent > 0)) else { return };
         for member in members.iter().filter(|member| member.received > 0 && member.begin < last.begin) {
             self.wait(metric, member, last);
             if self.keeps_syncs {

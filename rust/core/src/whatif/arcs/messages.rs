@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::own_waits;
+use super::waited::own_waits;
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{CallPathId, InstanceId, ProcessId, RegionKey};

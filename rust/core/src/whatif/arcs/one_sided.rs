@@ -10,7 +10,7 @@ use rayon::slice::ParallelSliceMut as _;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::collectives::{Call, all_to_all, barrier};
-use super::own_waits;
+use super::waited::own_waits;
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};

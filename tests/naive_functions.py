@@ -1,0 +1,99 @@
+"""The second implementation of what findings say of functions between calls: from the tables of functions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import sqrt
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings import rules
+
+from tests.naive_findings import AnyOf, check
+
+if TYPE_CHECKING:
+    from tests.naive_raw import Raw, Row
+
+ALL = [*rules()]
+
+
+def of_finding(raw: Raw, row: Row, table: str) -> list[dict]:
+    """Return the rows of a table at the call paths of a finding."""
+    paths = set(raw.paths_of(row))
+    return [one for one in raw.rows(table) if raw.paths[one["recorded_callpath_id"]] in paths]
+
+
+def is_late(raw: Raw, row: Row, one: dict) -> bool:
+    return not row.ranks or raw.locations[one["location"]][0] in row.ranks
+
+
+def costs(raw: Raw, row: Row) -> dict[int | None, tuple[float, float]]:
+    """Return the cost of each function at late ranks, and its standard deviation."""
+    sums: dict[int | None, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for one in of_finding(raw, row, "delay_functions"):
+        if is_late(raw, row, one):
+            sums[one["callpath_id"]][0] += one["cost"]
+            sums[one["callpath_id"]][1] += one["deviation"] ** 2
+    return {function: (cost, sqrt(variance)) for function, (cost, variance) in sums.items()}
+
+
+@check("function_cost", *ALL)
+def _(raw, row):
+    return AnyOf(cost for cost, _ in costs(raw, row).values())
+
+
+@check("function_error", *ALL)
+def _(raw, row):
+    return AnyOf(1.96 * deviation for _, deviation in costs(raw, row).values())
+
+
+@check("function_part", *ALL)
+def _(raw, row):
+    found = costs(raw, row)
+    return AnyOf(cost / sum(cost for cost, _ in found.values()) for cost, _ in found.values())
+
+
+@check("sampled_function", *ALL)
+def _(raw, row):
+    return AnyOf("/".join(raw.paths[number][-2:]) for number in costs(raw, row) if number is not None)
+
+
+@check("function_source", *ALL)
+def _(raw, row):
+    of_path = {one["callpath"]: one["region"] for one in raw.rows("callpaths")}
+    regions = {one["region"]: one for one in raw.rows("regions")}
+    here = [regions[of_path[number]] for number in costs(raw, row) if number is not None]
+    return AnyOf(f"{one['file'].rpartition('/')[2]}:{one['begin_line']}" for one in here)
+
+
+@check("functions_samples", *ALL)
+def _(raw, row):
+    here = [one for one in of_finding(raw, row, "delay_functions") if is_late(raw, row, one)]
+    return sum(one["samples"] + one["waiter_samples"] for one in here)
+
+
+def more(raw: Raw, row: Row, column: str) -> float:
+    """Return what a late rank used more than another one."""
+    late, others = defaultdict(float), defaultdict(float)
+    for one in of_finding(raw, row, "profile"):
+        (late if is_late(raw, row, one) else others)[one["location"]] += one[column]
+    return sum(late.values()) / len(late) - sum(others.values()) / len(others)
+
+
+@check("more_system", *ALL)
+def _(raw, row):
+    return more(raw, row, "system_time")
+
+
+@check("more_faults", *ALL)
+def _(raw, row):
+    return round(more(raw, row, "faults"))
+
+
+@check("more_preemptions", *ALL)
+def _(raw, row):
+    return round(more(raw, row, "involuntary_switches"))
+
+
+@check("more_waits", *ALL)
+def _(raw, row):
+    return round(more(raw, row, "voluntary_switches"))
